@@ -13,7 +13,7 @@ import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { doctorOf } from "./app/doctor.ts";
-import { engineSettings, slotPoolOf } from "./app/engine-settings.ts";
+import { engineSettings } from "./app/engine-settings.ts";
 import { type Outboxes, openOutboxes, recorderOf } from "./app/news.ts";
 import { outsideOf } from "./app/outside.ts";
 import { forgetChains, forgetRecords, recorderOfRuns } from "./app/records.ts";
@@ -231,7 +231,6 @@ function buildEngine(
     deadlineHandlers: handlers,
     facts: () => factsOf(options),
     settings: engineSettings(settings),
-    poolOf: slotPoolOf,
     record,
     committed: metrics.committed,
   });

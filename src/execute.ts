@@ -41,8 +41,8 @@ import {
 } from "./core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "./core/shapes/tool.ts";
 import type { Engine } from "./engine/engine.ts";
-import type { Executor } from "./engine/lanes/lanes.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
+import type { Executor } from "./engine/run/executions.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
 import type { RemoteTurn } from "./execute/a2a.ts";
 import type { AcpHost } from "./execute/acp.ts";

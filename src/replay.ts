@@ -104,7 +104,6 @@ class Replay {
   readonly #world: World;
   readonly #vary: Vary | undefined;
   /** Limits that keep runs from starting before their recorded time. */
-  readonly #closed: Record<string, number> = {};
 
   constructor(script: Script, first: Settings, vary?: Vary) {
     this.#script = script;
@@ -155,14 +154,14 @@ class Replay {
     const own = Object.defineProperties(Object.create(limits) as typeof limits, {
       maxConcurrent: { value: UNLIMITED },
       dailyBudgets: { value: {} },
-      pools: { get: () => this.#closed },
+      maxSubagents: { value: UNLIMITED },
     });
     return new Engine({
       store: this.#store,
       world: this.#world,
       successors: withReplies(flows, { settings, outbound }),
       settings: own,
-      poolOf: (run) => this.#poolOf(run),
+      isHeldBack: (run) => this.#isHeldBack(run),
       refusalOf: (run) => player.refusalOf(run),
       limitAt: (run) => player.limitAt(run),
       executor: {
@@ -183,13 +182,10 @@ class Replay {
     });
   }
 
-  #poolOf(run: Run): string | undefined {
+  #isHeldBack(run: Run): boolean {
     const one = this.#player.match(run);
-    if (one === undefined) return undefined;
     // A run that was stopped in its queue has no time of its start, so it never starts.
-    const name = `start ${one.index}`;
-    if (!this.#player.gates.isOpen(name)) this.#closed[name] = 0;
-    return name;
+    return one !== undefined && !this.#player.gates.isOpen(`start ${one.index}`);
   }
 
   /** Creates the sessions that existed before the chain, with their contexts. */
@@ -233,7 +229,6 @@ class Replay {
     }
     const name = `start ${one.index}`;
     this.#player.gates.open(name);
-    delete this.#closed[name];
     this.#engine.lookAtSlots();
   }
 

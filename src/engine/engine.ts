@@ -4,8 +4,6 @@
 //      cannot finish.
 
 import { optional } from "../core/optional.ts";
-import { cautionFor } from "../core/rules/crash-policy.ts";
-import { joinPools, type Pool } from "../core/rules/pools.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ProcessFacts } from "../core/shapes/process.ts";
 import { isEnded, type Run } from "../core/shapes/run.ts";
@@ -13,7 +11,7 @@ import type { Redactor } from "../core/text/redact/redact.ts";
 import { holdForAbort } from "../store/locks.ts";
 import { claimBudgetNotice, getChain } from "../store/queries/chains/chains.ts";
 import type { Deadline } from "../store/queries/deadlines.ts";
-import { holdRun, lanesWithWork, requeueHeld } from "../store/queries/runs/claims.ts";
+import { holdRun, notePlannedStop, requeueHeld } from "../store/queries/runs/claims.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/queries/runs/runs.ts";
 import type { SharedStore, Store } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
@@ -24,8 +22,7 @@ import { HintTransport } from "./cluster/hint-transport.ts";
 import { Lease, type LeasedWorker } from "./cluster/lease.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { CallerWaits } from "./lanes/caller-waits.ts";
-import { type Executor, Lanes } from "./lanes/lanes.ts";
-import { CRASHED, createSlots, type SlotSettings, type Slots, slotLimits } from "./lanes/slots.ts";
+import { Scheduler, type SlotSettings } from "./lanes/scheduler.ts";
 import { createEndWatch, type EndWatch } from "./lanes/waits.ts";
 import {
   type Accepted,
@@ -35,6 +32,7 @@ import {
   withinBudget,
 } from "./run/accept.ts";
 import { limitAt, refusalOf } from "./run/begin.ts";
+import { Executions, type Executor } from "./run/executions.ts";
 import {
   type AbortReason,
   type EndFacts,
@@ -45,8 +43,6 @@ import {
 import { UnconfirmedCommits } from "./run/unconfirmed-commits.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
-/** Interval at which a run that waits for a slot of the deployment tries again. */
-const SLOT_POLL_MS = 250;
 /** Time that parked runs have to release their lanes when the process stops. */
 const PARK_MS = 1_500;
 
@@ -88,8 +84,8 @@ export interface EngineParts extends UnitWatch {
   readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
   /** Facts about this process for the other processes. */
   readonly facts?: () => Partial<Omit<ProcessFacts, "processId">>;
-  /** Returns the pool of slots that a run belongs to. Default: none. */
-  readonly poolOf?: (run: Run) => Pool;
+  /** Returns whether a turn must not start yet. `lookAtSlots` asks again. Default: no turn. */
+  readonly isHeldBack?: (run: Run) => boolean;
   /**
    * Returns the end of a turn that must not start. Default: of a turn that crashed too often, or whose budget
    * is used up.
@@ -154,11 +150,9 @@ export class Engine {
   readonly callerWaits: CallerWaits;
   readonly #world: World;
   readonly #settings: EngineSettings;
-  /** Returns the pool of a run that is accepted. Only the sweep of a shared store reads it. */
-  readonly #poolOf: EngineParts["poolOf"];
   readonly #watch: EndWatch;
-  readonly #slots: Slots;
-  readonly #lanes: Lanes;
+  readonly #executions: Executions;
+  readonly #scheduler: Scheduler;
   readonly #finish: FinishParts;
   readonly #deadlines: Deadlines;
   /** Absent: no other process shares the store. */
@@ -168,11 +162,6 @@ export class Engine {
   /** Absent: no other process shares the store. */
   readonly #hints: HintTransport | undefined;
   readonly #unconfirmedCommits: UnconfirmedCommits;
-  #slotCameFree = new AbortController();
-  /** Whether lanes of other processes wait for a slot. */
-  #isWantedElsewhere = false;
-  /** Whether this process kept the last slot that it freed. */
-  #keptLast = false;
   #state: "new" | "running" | "stopping" = "new";
 
   constructor(parts: EngineParts) {
@@ -192,18 +181,13 @@ export class Engine {
     });
     this.#world = world;
     this.#settings = parts.settings;
-    this.#poolOf = cluster && parts.poolOf;
     this.#watch = createEndWatch(
       store.db,
       world.clock,
       this.bus,
-      (runId) => this.#lanes.executes(runId) && !this.bus.hasEnded(runId),
+      (runId) =>
+        this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId),
     );
-    const limits = slotLimits(parts.settings);
-    this.#slots = createSlots(limits, () => {
-      if (cluster === undefined) this.#lanes.slotFree();
-      else this.#passSlot(cluster.hints);
-    });
     this.#deadlines = new Deadlines({
       db: store.db,
       commit: this.commit,
@@ -214,33 +198,37 @@ export class Engine {
       successors: parts.successors,
       acceptor: this,
       watch: this.#watch,
-      wake: (sessionKey) => this.wake(sessionKey),
+      look: () => this.#look(),
     };
     const { commit, processId } = this;
     this.callerWaits = new CallerWaits({ ...this.#finish, store, world, commit, processId });
-    this.#lanes = new Lanes({
-      store,
-      commit: this.commit,
+    const running = { store, commit, world, finish: this.#finish, owner: processId };
+    this.#executions = new Executions({
+      ...running,
       bus: this.bus,
       watch: this.#watch,
-      slots: this.#slots,
-      world,
-      finish: this.#finish,
       executor: parts.executor,
-      poolOf: (run) => joinPools(parts.poolOf?.(run), cautionFor(run) === "alone" ? CRASHED : undefined),
+      limits: parts.settings,
+      limitAt: parts.limitAt ?? limitAt,
+      running: () => this.#executions.all().length,
+      scheduler: {
+        look: () => this.#look(),
+        resume: (...asked) => this.#scheduler.resume(...asked),
+        isWanted: (queue) => this.#scheduler.isWanted(queue),
+      },
+      look: () => this.#look(),
+      ...optional({ lease: cluster?.lease }),
+    });
+    this.#scheduler = new Scheduler({
+      ...running,
+      limits: parts.settings,
+      executions: this.#executions,
       refusalOf: async (unit, run) =>
         parts.refusalOf === undefined ? refusalOf(unit, run, parts.settings) : parts.refusalOf(run),
-      limitAt: parts.limitAt ?? limitAt,
-      limits: parts.settings,
-      owner: this.processId,
-      ...optional({
-        lease: cluster?.lease,
-        shared: cluster && {
-          limits,
-          untilFree: (signal: AbortSignal) => this.#untilFree(signal),
-          wanted: () => cluster.hints.send({ kind: "slot wanted" }),
-        },
-      }),
+      isHeldBack: parts.isHeldBack ?? (() => false),
+      tell: (resumed) =>
+        cluster?.hints.send(resumed === undefined ? { kind: "ready" } : { kind: "resumed", held: resumed }),
+      ...optional({ lease: cluster?.lease }),
     });
     this.#unconfirmedCommits = this.#unconfirmedCommitsOn(parts);
     this.#dispatch = cluster && this.#dispatchOn(parts, cluster);
@@ -252,66 +240,40 @@ export class Engine {
       world,
       bus: this.bus,
       watch: this.#watch,
-      lanes: this.#lanes,
-      lookAround: async () => {
-        this.#lookAround();
-        for (const sessionKey of await lanesWithWork(store.db)) this.wake(sessionKey);
-      },
+      executions: this.#executions,
+      lookAround: () => this.#lookAround(),
     });
   }
 
   /** Creates the part that coordinates this process with the others. */
-  #dispatchOn({ store, world, settings }: EngineParts, cluster: Cluster): Dispatch {
+  #dispatchOn({ store, world }: EngineParts, cluster: Cluster): Dispatch {
     return new Dispatch({
       ...cluster,
       store,
       world,
       commit: this.commit,
       bus: this.bus,
-      lanes: this.#lanes,
+      executions: this.#executions,
       watch: this.#watch,
-      settings,
       processId: this.processId,
-      slotFree: () => void this.#slotFree(),
-      slotWanted: () => {
-        this.#isWantedElsewhere = true;
-      },
       callerWaits: this.callerWaits,
       message: (body) => {
         for (const read of this.#readers) read(body);
       },
+      look: () => this.#look(),
       lookAround: () => this.#lookAround(),
     });
   }
 
+  #look(): void {
+    if (this.#state === "running") this.#scheduler.look();
+  }
+
+  /** Checks everything that may be due. */
   #lookAround(): void {
+    this.#look();
     this.#deadlines.look();
     for (const worker of this.#workers) worker.sweep();
-  }
-
-  /**
-   * Offers a free slot to waiting lanes. While other processes wait for slots, every second free slot goes to
-   * them.
-   */
-  #passSlot(hints: HintTransport): void {
-    const isOurTurn = !(this.#isWantedElsewhere && this.#keptLast);
-    this.#keptLast = isOurTurn && this.#slotFree();
-    if (this.#keptLast) return;
-    // Processes that still wait will request the slot again.
-    this.#isWantedElsewhere = false;
-    hints.send({ kind: "slot" });
-  }
-
-  /** Wakes lanes of this process that wait for a slot of the deployment. Returns false if none waits. */
-  #slotFree(): boolean {
-    // With a reason of its own it makes no exception, and so no stack.
-    this.#slotCameFree.abort("a slot came free");
-    this.#slotCameFree = new AbortController();
-    return this.#lanes.slotFree();
-  }
-
-  #untilFree(signal: AbortSignal): Promise<void> {
-    return pause(this.#world.clock, SLOT_POLL_MS, AbortSignal.any([signal, this.#slotCameFree.signal]));
   }
 
   /** Adds a worker that starts after this process has joined the others, and stops before it leaves. */
@@ -347,9 +309,7 @@ export class Engine {
   async start(): Promise<void> {
     if (this.#dispatch === undefined) await this.#recover();
     this.#state = "running";
-    if (this.#dispatch === undefined) {
-      for (const sessionKey of await lanesWithWork(this.store.db)) this.wake(sessionKey);
-    }
+    if (this.#dispatch === undefined) this.#look();
     this.#deadlines.start();
     await this.#dispatch?.start();
     await Promise.all(this.#workers.map((worker) => worker.start()));
@@ -362,7 +322,7 @@ export class Engine {
   async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
       await this.callerWaits.giveUp(unit);
-      return requeueHeld(unit.tx);
+      return requeueHeld(unit.tx, unit.now);
     });
     for (const run of resumed) {
       this.log.info({ ...idsOf(run), crashes: run.crashes }, "continuing a run that a stop interrupted");
@@ -386,11 +346,10 @@ export class Engine {
 
   /** Accepts a run in the caller's transaction. A failure undoes the transaction. */
   async acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
-    const accepted = await acceptIn(unit, request, this.#settings, this.#poolOf);
+    const accepted = await acceptIn(unit, request, this.#settings);
     if (accepted.ok && accepted.value.fresh && this.#state === "running") {
       const { run, queuedBehind } = accepted.value;
-      const head = queuedBehind === 0 && run.kind === "turn" ? run : undefined;
-      unit.atEnd(() => this.#lanes.claimWith(unit, request.sessionKey, head));
+      if (queuedBehind === 0) unit.atEnd(() => this.#scheduler.claimWith(unit, run));
     }
     // A refused successor is reported here. Any other caller reports the failure itself and rolls back.
     if (!accepted.ok && accepted.code === "chain_limit" && request.successor === true) {
@@ -425,10 +384,9 @@ export class Engine {
     this.#deadlines.look();
   }
 
-  /** Starts the runs that a higher limit of slots allows. */
+  /** Starts the runs that a higher limit of slots allows, or that are no longer held back. */
   lookAtSlots(): void {
-    this.#slots.resume();
-    this.#slotFree();
+    this.#look();
   }
 
   /**
@@ -459,7 +417,7 @@ export class Engine {
     for (const run of runs) {
       // Its execution may write until this transaction holds the run.
       await holdRun(unit.tx, run.runId);
-      const execution = this.#lanes.executionOf(run.sessionKey);
+      const execution = this.#executions.get(run.sessionKey);
       const mine = execution?.handle.run.runId === run.runId ? execution : undefined;
       const facts: EndFacts = {
         state: "aborted",
@@ -472,7 +430,7 @@ export class Engine {
       // Does nothing if this run has already ended together with an earlier run of this list.
       await endInUnit(unit, run, facts, this.#finish);
       ended.push(run.runId);
-      unit.after(() => this.#lanes.stopAborted(run));
+      unit.after(() => this.#executions.stopAborted(run));
     }
     const aborted = runId === undefined ? ended.length > 0 : ended.includes(runId);
     if (request.keepChildren === true) return { aborted, runIds: ended };
@@ -493,15 +451,9 @@ export class Engine {
     return successors.filter((successor) => successor.state === "queued");
   }
 
-  /** Checks a lane for work. Safe to call at any time. */
-  wake(sessionKey: string): void {
-    if (this.#state === "running") this.#lanes.wake(sessionKey);
-  }
-
   async load(): Promise<Load> {
     const counts = await countByState(this.store.db);
-    const taken = this.#dispatch === undefined ? this.#slots.taken() : counts.running;
-    return { ...counts, slots: { max: this.#slots.max(), taken } };
+    return { ...counts, slots: { max: this.#settings.maxConcurrent, taken: counts.running } };
   }
 
   /**
@@ -511,18 +463,29 @@ export class Engine {
   async stop(graceMs: number): Promise<void> {
     if (this.#state === "stopping") return;
     this.#state = "stopping";
-    this.#lanes.close();
+    this.#executions.close();
+    await this.#atMost(PARK_MS, this.#notePlannedStop());
+    await this.#scheduler.close();
     this.#unconfirmedCommits.stop();
     this.callerWaits.stop();
     await this.#deadlines.stop();
-    for (const execution of this.#lanes.executions()) if (execution.waiting()) execution.stop("parked");
-    const idle = this.#lanes.idle();
+    for (const execution of this.#executions.all()) if (execution.waiting()) execution.stop("parked");
+    const idle = this.#executions.idle();
     await this.#atMost(graceMs, idle);
-    for (const execution of this.#lanes.executions()) execution.stop("parked");
+    for (const execution of this.#executions.all()) execution.stop("parked");
     await this.#atMost(PARK_MS, idle);
-    await this.#atMost(PARK_MS, this.#lanes.giveBack());
+    await this.#atMost(PARK_MS, this.#executions.giveBack());
     await Promise.all(this.#workers.map((worker) => worker.stop()));
     await this.#dispatch?.stop();
+  }
+
+  /** Lets the death of this process count against none of its runs, if the stop is cut short. */
+  async #notePlannedStop(): Promise<void> {
+    try {
+      await this.commit((unit) => notePlannedStop(unit.tx, this.processId));
+    } catch (error) {
+      this.log.warn({ err: error }, "could not record that this stop is planned");
+    }
   }
 
   async #atMost(ms: number, work: Promise<unknown>): Promise<void> {

@@ -73,9 +73,17 @@ function uuid(): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
-function orderedUuid(): string {
-  const at = Date.now().toString(16).padStart(12, "0");
-  return `${at.slice(0, 8)}-${at.slice(8)}-7${uuid().slice(15)}`;
+/** Number of ordered ids in one millisecond: their 12 bits follow the time (RFC 9562). */
+const IDS_PER_MS = 4_096;
+
+/** Returns a function that returns ids in order, also within one millisecond. */
+function createOrderedUuids(): () => string {
+  let last = 0;
+  return () => {
+    last = Math.max(Date.now() * IDS_PER_MS, last + 1);
+    const at = last.toString(16).padStart(15, "0");
+    return `${at.slice(0, 8)}-${at.slice(8, 12)}-7${at.slice(12)}${uuid().slice(18)}`;
+  };
 }
 
 /** The clock of a client, which has no dates to wait for. */
@@ -88,6 +96,6 @@ export const plainClock: Omit<Clock, "at"> = {
   },
 };
 
-export const plainIds: Ids = { uuid, orderedUuid };
+export const plainIds: Ids = { uuid, orderedUuid: createOrderedUuids() };
 
 export const plainRandom = Math.random;

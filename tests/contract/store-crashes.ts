@@ -6,9 +6,9 @@ import type { Entry } from "../../src/core/shapes/message.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
 import {
   claimRun,
-  idleLanes,
-  lanesWithWork,
   moveHeld,
+  notePlannedStop,
+  readyHeads,
   requeueHeld,
 } from "../../src/store/queries/runs/claims.ts";
 import { getRun, insertRun } from "../../src/store/queries/runs/runs.ts";
@@ -42,7 +42,7 @@ export function crashContract(store: () => Store): void {
   const begin = async (runId = RUN) => {
     const attempt = (await fence(runId)).attempt + 1;
     const claim = { state: "running", owner: "dead", attempt, startedAt: 1_000 } as const;
-    await store().transaction((tx) => claimRun(tx, { ...sampleRun({ runId }), ...claim }, undefined));
+    await store().transaction((tx) => claimRun(tx, { ...sampleRun({ runId }), ...claim }));
   };
   const write = (entry: Entry) =>
     store().transaction((tx) =>
@@ -50,19 +50,16 @@ export function crashContract(store: () => Store): void {
     );
   const move = async (to: "waiting" | "queued") => {
     const held = await fence(RUN);
-    await store().transaction((tx) => moveHeld(tx, held, to));
+    await store().transaction((tx) => moveHeld(tx, held, to, 1_000));
   };
-  const crash = () => store().transaction((tx) => requeueHeld(tx));
+  const crash = () => store().transaction((tx) => requeueHeld(tx, 1_000));
   /** Stores entries in an attempt whose process then dies. */
   const lose = async (...entries: Entry[]) => {
     await begin();
     for (const entry of entries) await write(entry);
     await crash();
   };
-  const counts = async () => {
-    const run = await getRun(store().db, RUN);
-    return [run?.crashes, run?.crashesInRow];
-  };
+  const crashes = async () => (await getRun(store().db, RUN))?.crashes;
 
   test("I1: only the owner of a run, in its attempt, appends to the transcript; a repeated entry is kept", async () => {
     await accept();
@@ -89,62 +86,42 @@ export function crashContract(store: () => Store): void {
     expect(await readContext(store().db, "session-1")).toEqual([first, said]);
   });
 
-  test("poison runs: an attempt counts as lost if it answered no tool call, whatever else it wrote", async () => {
+  test("poison runs: a death counts for the only run that executed, not for one that waits", async () => {
     await accept();
     await lose(userMessage("m1", "go"));
-    expect(await counts()).toEqual([1, 1]);
-    await lose(assistantMessage("m2", "I shall call a tool"), userMessage("m3", "steered"));
-    expect(await counts()).toEqual([2, 2]);
-    await lose(toolResult("m4", '{"status":"error","code":"outcome_unknown"}'));
-    expect(await counts()).toEqual([3, 3]);
-  });
-
-  test("poison runs: if a tool call is answered, the count of consecutive lost attempts starts again", async () => {
-    await accept();
-    await lose();
-    await lose();
-    await lose(toolResult("m1", "done"));
-    expect(await counts()).toEqual([3, 0]);
-    await lose();
-    expect(await counts()).toEqual([4, 1]);
-  });
-
-  test("poison runs: a crash is not counted for a run that only waits", async () => {
-    await accept();
+    expect(await crashes()).toBe(1);
+    await lose(toolResult("m2", "done"));
+    expect(await crashes()).toBe(2);
     await begin();
     await move("waiting");
     await crash();
-    expect(await counts()).toEqual([0, 0]);
+    expect(await crashes()).toBe(2);
   });
 
-  test("poison runs: a planned stop leaves the count unchanged", async () => {
+  test("poison runs: a planned stop counts for no run, whether it is finished or not", async () => {
     await accept();
     await lose();
     await begin();
     await move("queued");
-    expect(await counts()).toEqual([1, 1]);
     await begin();
-    await write(toolResult("m1", "done"));
-    await move("queued");
-    expect(await counts()).toEqual([1, 0]);
+    await store().transaction((tx) => notePlannedStop(tx, "dead"));
+    await crash();
+    expect(await crashes()).toBe(1);
     await lose();
-    expect(await counts()).toEqual([2, 1]);
+    expect(await crashes()).toBe(2);
   });
 
-  test("poison runs: lanes continue in the order in which their runs crashed", async () => {
-    const lane = (name: string, acceptedAt: number) =>
-      accept({ runId: name, sessionKey: `agent:main:chat:${name}`, acceptedAt });
-    await lane("poison", 1);
-    await lane("neighbour", 2);
-    await begin("poison");
-    await crash();
-    await begin("poison");
+  test("poison runs: a death that hit two runs counts for neither; one that hit one run delays it", async () => {
+    const other = "agent:main:chat:other";
+    await accept();
+    await accept({ runId: "neighbour", sessionKey: other });
+    await begin();
     await begin("neighbour");
-    expect((await crash()).map((run) => run.runId)).toEqual(["neighbour", "poison"]);
-    await lane("new", 3);
-    const names = (keys: string[]) => keys.map((key) => key.split(":").at(-1));
-    expect(names(await lanesWithWork(store().db))).toEqual(["new", "neighbour", "poison"]);
-    const idle = await idleLanes(store().db, { limit: 9, appends: false });
-    expect(names(idle)).toEqual(["new", "neighbour", "poison"]);
+    expect((await crash()).map((run) => run.crashes)).toEqual([0, 0]);
+    await lose();
+    await lose();
+    const left = { busy: [], passed: [other] };
+    const heads = await readyHeads(store().db, left);
+    expect(heads).toMatchObject([{ runId: RUN, readyAt: 3_000, isResuming: false }]);
   });
 }

@@ -2,15 +2,15 @@
 // runs. Other files in this folder test lists, transcripts, the outbox and the ledger.
 
 import * as fc from "fast-check";
-import type { CompiledQuery } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
-import { claimRun, idleLanes, nextInLane, requeueHeld } from "../../src/store/queries/runs/claims.ts";
+import { claimRun, readyHeads, readyNext, requeueHeld } from "../../src/store/queries/runs/claims.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
+import { releaseSlot, takeSlot } from "../../src/store/queries/runs/slots.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
-import type { Db, Store } from "../../src/store/sql.ts";
+import type { Store } from "../../src/store/sql.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
@@ -22,37 +22,6 @@ import { listContract } from "./store-lists.ts";
 import { nodeContract } from "./store-nodes.ts";
 import { peerContract } from "./store-peers.ts";
 import { transcriptContract } from "./store-transcripts.ts";
-
-/** Executes statements on `db` one after the other, and runs `action` after the first one. */
-function onceBetween(db: Db, action: () => Promise<unknown>): Db {
-  let before: Promise<unknown> = Promise.resolve();
-  let isFirst = true;
-  const executor = db.getExecutor();
-  const executeQuery = (query: CompiledQuery) => {
-    const answer = before.then(async () => {
-      const result = await executor.executeQuery(query);
-      if (isFirst) {
-        isFirst = false;
-        await action();
-      }
-      return result;
-    });
-    before = answer;
-    return answer;
-  };
-  const watched = within(executor, "executeQuery", executeQuery);
-  return within(db, "getExecutor", () => watched);
-}
-
-/** Returns the object with another method of this name. */
-function within<T extends object>(object: T, method: keyof T, other: unknown): T {
-  const get = (_: T, name: string | symbol): unknown => {
-    if (name === method) return other;
-    const value: unknown = Reflect.get(object, name, object);
-    return typeof value === "function" ? value.bind(object) : value;
-  };
-  return new Proxy(object, { get });
-}
 
 /** An empty store. `close` closes the store and deletes its data. */
 export interface OpenedStore {
@@ -138,6 +107,9 @@ function transactionContract(store: () => Store): void {
   });
 }
 
+/** Leaves out no lane. */
+const EVERY_LANE: Parameters<typeof readyHeads>[1] = { busy: [], passed: [] };
+
 function laneContract(store: () => Store): void {
   const add = (over: Parameters<typeof sampleRun>[0]) =>
     store().transaction((tx) => insertRun(tx, sampleRun(over)));
@@ -152,29 +124,48 @@ function laneContract(store: () => Store): void {
     await add({ runId: "r7", state: "ok" });
   });
 
-  test("I3: if a run returns to its lane while the lane is read, no later run overtakes it", async () => {
+  test("I3: a run that returns to its lane is ready again, and no later run overtakes it", async () => {
     const held = { runId: "held", state: "running", owner: "dead", attempt: 1, laneSeq: 1 } as const;
     await store().transaction(async (tx) => {
       await sessions.insertSession(tx, sampleSession());
-      await insertRun(tx, sampleRun({ runId: "held", laneSeq: 1 }));
-      await claimRun(tx, { ...sampleRun(), ...held, startedAt: 1_000 }, undefined);
+      await insertRun(tx, sampleRun({ runId: "held", laneSeq: 1 }), 1);
+      await claimRun(tx, { ...sampleRun(), ...held, startedAt: 1_000 });
       await insertRun(tx, sampleRun({ runId: "behind", laneSeq: 2 }));
+      await readyNext(tx, "agent:main:main", 5);
     });
-    const between = onceBetween(store().db, () => store().transaction((tx) => requeueHeld(tx)));
-    expect(await nextInLane(between, "agent:main:main")).toBeUndefined();
-    expect(await nextInLane(store().db, "agent:main:main")).toMatchObject({ runId: "held", crashes: 1 });
+    expect(await readyHeads(store().db, EVERY_LANE)).toEqual([]);
+    await store().transaction((tx) => requeueHeld(tx, 9));
+    expect(await readyHeads(store().db, EVERY_LANE)).toMatchObject([{ runId: "held", readyAt: 9 }]);
   });
 
-  test("I6: idle lanes of different agents take turns; lanes of agents that hold slots come later", async () => {
-    const lane = (agentId: string, name: string, acceptedAt: number, state: Run["state"] = "queued") =>
-      add({ runId: name, sessionKey: `agent:${agentId}:chat:${name}`, agentId, acceptedAt, state });
-    await lane("busy", "r0", 1, "running");
-    for (const at of [2, 3, 4]) await lane("busy", `busy${at}`, at);
-    for (const at of [5, 6]) await lane("new", `new${at}`, at);
-    const idle = (limit: number) => idleLanes(store().db, { limit, appends: false });
-    const names = async (limit: number) => (await idle(limit)).map((key) => key.split(":").at(-1));
-    expect(await names(9)).toEqual(["new5", "busy2", "new6", "busy3", "busy4"]);
-    expect(await names(1)).toEqual(["new5"]);
+  test("I6: each queue has its oldest ready run at its head, without busy lanes", async () => {
+    const lane = (agentId: string, name: string, readyAt: number | null, more: Partial<Run> = {}) =>
+      store().transaction((tx) => {
+        const sessionKey = `agent:${agentId}:chat:${name}`;
+        return insertRun(tx, sampleRun({ runId: name, sessionKey, agentId, ...more }), readyAt);
+      });
+    await lane("b", "b2", 2);
+    await lane("b", "b1", 1);
+    await lane("b", "b0", null);
+    await lane("a", "a4", 4);
+    await lane("a", "a3", 3, { state: "waiting" });
+    await lane("a", "note", 9, { kind: "append" });
+    const names = async (left: Partial<typeof EVERY_LANE>) =>
+      (await readyHeads(store().db, { ...EVERY_LANE, ...left })).map(({ runId }) => runId);
+    expect(await names({})).toEqual(["note", "a3", "b1"]);
+    expect(await names({ busy: ["agent:b:chat:b1", "agent:a:chat:a3"] })).toEqual(["note", "a3", "b2"]);
+    expect(await names({ passed: ["agent:a:chat:a3", "agent:b:chat:b1", "agent:b:chat:b2"] })).toEqual([
+      "note",
+      "a4",
+    ]);
+  });
+
+  test("I6: each slot is taken once, up to the limit, and free again when its run gives it back", async () => {
+    const take = (runId: string, max = 2) => store().transaction((tx) => takeSlot(tx, runId, max));
+    expect([await take("r1"), await take("r2"), await take("r3")]).toEqual([true, true, false]);
+    expect(await take("r3", 3)).toBe(true);
+    await store().transaction((tx) => releaseSlot(tx, "r1"));
+    expect([await take("r4"), await take("r5")]).toEqual([true, false]);
   });
 
   test("one tool call creates one run", async () => {

@@ -1,5 +1,4 @@
-// Runs that crash their process, on both stores: they are retried after all other runs, and a limited number
-// of times.
+// Runs whose process died, on both stores: they are retried after pauses, and a limited number of times.
 
 import { expect } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -13,6 +12,7 @@ import {
   endOf,
   makeSessions,
   openTestEngine,
+  quietWorld,
   runRow,
   type TestEngine,
   type TestEngineOptions,
@@ -77,8 +77,22 @@ const answer = async (handle: LaneHandle): Promise<EndFacts> => {
   return { state: "ok", reply: "fine" };
 };
 
+/** Returns the usual world with a clock that the test can set forward. */
+function laterWorld() {
+  const world = quietWorld();
+  let aheadMs = 0;
+  const clock = { ...world.clock, now: () => world.clock.now() + aheadMs };
+  return {
+    ...world,
+    clock,
+    later(ms: number): void {
+      aheadMs += ms;
+    },
+  };
+}
+
 both.each(STORES)(
-  "I2, %s: after three lost attempts without progress a run ends once, and its lane continues",
+  "I2, %s: after its fifth death, each alone, a run ends once, and its lane continues",
   async (on) => {
     const open = livesOn(on);
     const ends: string[] = [];
@@ -88,103 +102,72 @@ both.each(STORES)(
         ends.push(run.runId);
       },
     };
+    const world = laterWorld();
     let runs: Run[] = [];
-    for (let life = 0; life < 3; life += 1) {
+    for (const pauseMs of [0, 0, 2_000, 15_000, 60_000]) {
       const scene = stage();
-      const { engine, store } = await open({ execute: scene.execute, successors });
+      const { engine, store } = await open({ execute: scene.execute, successors, world });
       await makeSessions(store, "a");
-      if (life === 0) runs = await tell(engine, "a", "a");
+      world.later(pauseMs);
+      engine.lookAtSlots();
+      if (runs.length === 0) runs = await tell(engine, "a", "a");
       await scene.until(1);
     }
-    const { engine, store } = await open({ execute: answer, successors });
+    const { engine, store } = await open({ execute: answer, successors, world });
     const [poison, next] = runs.map(({ runId }) => runId) as [string, string];
     const ended = await endOf(engine, poison);
-    expect(ended).toMatchObject({ state: "error", code: "run_crashed", crashes: 3, crashesInRow: 3 });
-    expect(ended.error).toMatch(/died 3 times while it executed this run and made no progress/);
+    expect(ended).toMatchObject({ state: "error", code: "run_crashed", crashes: 5 });
+    expect(ended.error).toMatch(/died 5 times while it executed only this run; .* send the message again/);
     expect(await endOf(engine, next)).toMatchObject({ state: "ok", reply: "fine", crashes: 0 });
-    expect((await runRow(store, poison)).attempt).toBe(4);
+    expect((await runRow(store, poison)).attempt).toBe(6);
     expect(ends).toEqual([poison, next]);
   },
 );
 
 both.each(STORES)(
-  "poison runs, %s: a run that crashed starts only when no other run waits for a slot",
+  "I2, %s: a run waits 2 s after its second death, while other runs start at once",
   async (on) => {
     const open = livesOn(on);
-    const first = stage();
-    const keys = ["poison", "neighbour", "c", "d", "e"];
-    const one = await open({ execute: first.execute, settings: { maxConcurrent: 2 } });
-    await makeSessions(one.store, ...keys);
-    await tell(one.engine, ...keys);
-    await first.until(2);
-    const second = stage();
-    await open({ execute: second.execute, settings: { maxConcurrent: 2 } });
-    for (let ended = 0; ended < 3; ended += 1) {
-      await second.until(ended + 2);
-      second.end(second.begun[ended] ?? "");
-    }
-    await second.until(5);
-    expect(second.begun.slice(0, 3).toSorted()).toEqual(["c", "d", "e"]);
-    expect(second.begun.slice(3).toSorted()).toEqual(["neighbour", "poison"]);
-  },
-);
-
-both.each(STORES)(
-  "poison runs, %s: runs that crashed twice execute one at a time, while other runs execute, too",
-  async (on) => {
-    const open = livesOn(on);
-    let scene = stage();
-    const keys = ["poison", "neighbour"];
-    const { engine, store } = await open({ execute: scene.execute });
-    await makeSessions(store, ...keys, "new", "newer");
-    await tell(engine, ...keys);
-    await scene.until(2);
-    scene = stage();
-    await open({ execute: scene.execute });
-    await scene.until(2);
-    scene = stage();
-    const third = await open({ execute: scene.execute });
-    await scene.until(1);
-    await tell(third.engine, "new");
-    await scene.until(2);
-    await tell(third.engine, "newer");
-    await scene.until(3);
-    // Both runs were accepted in one moment, so either may be the first.
-    const [first = ""] = scene.begun;
-    expect(keys).toContain(first);
-    expect(scene.begun).toEqual([first, "new", "newer"]);
-    scene.end(first);
-    await scene.until(4);
-    expect([first, scene.begun.at(-1)].toSorted()).toEqual(keys.toSorted());
-  },
-);
-
-both.each(STORES)(
-  "poison runs, %s: a run that crashed twice still takes a slot of its own pool",
-  async (on) => {
-    const open = livesOn(on);
-    const pool = {
-      settings: { pools: { few: 1 } },
-      poolOf: ({ sessionKey }: Run) => (sessionKey === "free" ? undefined : "few"),
-    };
+    const world = laterWorld();
     for (let life = 0; life < 2; life += 1) {
       const scene = stage();
-      const { engine, store } = await open({ execute: scene.execute, ...pool });
-      await makeSessions(store, "poison", "other", "free");
+      const { engine, store } = await open({ execute: scene.execute, world });
+      await makeSessions(store, "poison", "new");
       if (life === 0) await tell(engine, "poison");
       await scene.until(1);
     }
     const scene = stage();
-    const { engine } = await open({ execute: scene.execute, ...pool });
+    const { engine, store } = await open({ execute: scene.execute, world });
+    await tell(engine, "new");
     await scene.until(1);
-    await tell(engine, "other", "free");
+    expect(scene.begun).toEqual(["new"]);
+    world.later(2_000);
+    engine.lookAtSlots();
     await scene.until(2);
-    expect(scene.begun).toEqual(["poison", "free"]);
-    scene.end("poison");
-    await scene.until(3);
-    expect(scene.begun.at(-1)).toBe("other");
+    expect(scene.begun).toEqual(["new", "poison"]);
+    await store.close();
   },
 );
+
+both.each(STORES)("I2, %s: a death that hits several runs counts against none of them", async (on) => {
+  const open = livesOn(on);
+  const world = laterWorld();
+  const keys = ["a", "b", "c"];
+  let runs: Run[] = [];
+  for (let life = 0; life < 6; life += 1) {
+    const scene = stage();
+    const { engine, store } = await open({ execute: scene.execute, world });
+    await makeSessions(store, ...keys);
+    world.later(10 * 60_000);
+    engine.lookAtSlots();
+    if (life === 0) runs = await tell(engine, ...keys);
+    await scene.until(3);
+  }
+  const { engine } = await open({ execute: answer, world });
+  world.later(10 * 60_000);
+  engine.lookAtSlots();
+  for (const { runId } of runs) expect(await endOf(engine, runId)).toMatchObject({ state: "ok", crashes: 0 });
+});
 
 both.each(STORES)(
   "poison runs, %s: a planned stop is not counted as a crash, even for a run that does not stop in time",

@@ -31,7 +31,7 @@ test("I6: a free slot goes to a chat at once, if a sub-agent of the same process
   expect(await b.app.engine.load()).toMatchObject({ queued: 0 });
 });
 
-test("SK2: lanes that wait for a full pool and for a full deployment do not wake each other in a loop", async () => {
+test("lanes that wait for a full pool and for a full deployment do not wake each other in a loop", async () => {
   const { world, cluster, until } = await openStage();
   const child = midway();
   let commits = 0;

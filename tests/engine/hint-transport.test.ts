@@ -60,7 +60,7 @@ test("hints from one turn of the event loop are sent together in order; later hi
   const { world, wire, notified } = await openTransport();
   const send = (from: number): void => {
     for (let at = from; at < from + 100; at += 1)
-      wire.send({ kind: "wake", sessionKey: `agent:main:chat:${at}` });
+      wire.send({ kind: "text wanted", runId: `r${at}`, sessionKey: `agent:main:chat:${at}` });
   };
   send(0);
   await world.advance(1);

@@ -108,7 +108,7 @@ test("I2: a lane whose first run is aborted during its claim continues without w
   const appended = await engine.accept({ sessionKey: "b", input: { text: "note" }, kind: "append" });
   if (!appended.ok) throw new Error(appended.error);
   const letGo = await holdStore(opened);
-  engine.wake("b");
+  engine.lookAtSlots();
   await ticks(50);
   const aborted = engine.abort({ sessionKey: "b", runId: withdrawn, keepChildren: true });
   await letGo();

@@ -185,7 +185,7 @@ test("RT3: an abort cancels the task at a peer even while no gateway executes th
   const disk = await openStore(dir);
   // A run that crashed starts after all others, so the other run takes the only slot.
   await disk.transaction((tx) =>
-    tx.updateTable("runs").set({ crashes: 1, crashes_in_row: 1 }).where("session_key", "=", FAR).execute(),
+    tx.updateTable("runs").set({ crashes: 1 }).where("session_key", "=", FAR).execute(),
   );
   const again = await open({ dir, disk, model, choices: { maxConcurrent: 1 } });
   await expect.poll(() => runStates(again)).toEqual(["running", "queued"]);

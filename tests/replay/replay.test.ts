@@ -149,7 +149,7 @@ test("a run whose process died too often is refused with that reason, because it
   await expect.poll(() => model.requests.length).toBe(1);
   await house.stop();
   const disk = await openStore(dir);
-  await disk.transaction((tx) => tx.updateTable("runs").set({ crashes: 3, crashes_in_row: 3 }).execute());
+  await disk.transaction((tx) => tx.updateTable("runs").set({ crashes: 5 }).execute());
   const again = await openHouse({ dir, disk, model });
   expect(await endOf(again.engine, runId)).toMatchObject({ code: "run_crashed" });
   const refused = await replayChain(await recordOfChain(again, chainId));

@@ -7,11 +7,10 @@ import { createWebchat } from "../../src/channels/webchat.ts";
 import { optional } from "../../src/core/optional.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
-import { isSubagentKey } from "../../src/core/shapes/session-key.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import type { Executor } from "../../src/engine/lanes/lanes.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import type { Executor } from "../../src/engine/run/executions.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "../../src/execute.ts";
 import { createChildCleanup, hurryCleanup, lostAttachments } from "../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../src/flows/job/attachments.ts";
@@ -32,7 +31,7 @@ import { toolNames } from "../../src/tools/catalog.ts";
 import type { Timer, World } from "../../src/world.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { hasTool, isBoxed } from "./checks/rights.ts";
-import { checkCounted, checkStarts, heldRuns } from "./crashes.ts";
+import { checkCounted, checkStart, heldRuns } from "./crashes.ts";
 import type { Story, Work } from "./story.ts";
 import { noteBegin, watched } from "./work.ts";
 import { ChannelBroke, channelsOf } from "./world/channels.ts";
@@ -40,8 +39,6 @@ import { openDoor } from "./world/door.ts";
 import { Dead, type FaultPlan, ProcessFaults } from "./world/faults.ts";
 import { createModel, ModelBug } from "./world/model.ts";
 import { createSandbox } from "./world/sandbox.ts";
-
-const POOL = "subagents";
 
 /** A paired node, for clients of a story that connect as a node. */
 const NODE = {
@@ -75,9 +72,8 @@ export class GatewayProcess {
   dispatcher!: Dispatcher;
   fanout!: Fanout;
   authority!: Authority;
-  /** The time at which the process began to resume earlier runs. */
-  startedMs = 0;
-  readonly unreadLanes = new Set<string>();
+  /** When runs that crashed may start again in this process. */
+  #pauses: ReadonlyMap<string, number> = new Map();
   /** The time since which the process has been running without a pause. */
   awakeMs = 0;
   state: "starting" | "up" | "stopping" | "stopped" | "dead" = "starting";
@@ -131,9 +127,9 @@ export class GatewayProcess {
         await removeAttachments(workspace, dir);
     }
     const lost = await heldRuns(story);
-    this.startedMs = story.time.now();
+    const startedMs = story.time.now();
     await this.engine.start();
-    await checkCounted(story, lost);
+    this.#pauses = await checkCounted(story, lost, startedMs);
     await this.#become("up");
     this.awakeMs = story.time.now();
     story.trace.add(`${this.name} is up`);
@@ -182,8 +178,6 @@ export class GatewayProcess {
    */
   async #checkParked(): Promise<void> {
     const story = this.#story;
-    const { slots } = await this.engine.load();
-    if (slots.taken > 0) story.wrong("I6", `after a stop ${slots.taken} slots are taken`);
     const held = await story.look("select run_id from runs where state in ('running', 'waiting')");
     if (held.length > 0 && !Number.isFinite(this.faults.refusedAt))
       story.wrong("EN2", `after a stop run ${String(held[0]?.run_id)} is still held`);
@@ -248,9 +242,7 @@ export class GatewayProcess {
   /** Reports a logged error as a fault of the product, unless the story has caused the error. */
   #logged(level: "warn" | "error", fields: object, text: string): void {
     if (!this.alive()) return;
-    const { err, sessionKey } = fields as { err?: unknown; sessionKey?: string };
-    if (text.startsWith("a lane could not be read") && sessionKey !== undefined)
-      this.unreadLanes.add(sessionKey);
+    const { err } = fields as { err?: unknown };
     this.#story.trace.add(`${level}: ${text} ${err instanceof Error ? err.message : JSON.stringify(fields)}`);
     const made = [StoreProblem, Dead, ChannelBroke, ModelBug].some((kind) => err instanceof kind);
     if (level === "error" && !made) {
@@ -287,9 +279,8 @@ export class GatewayProcess {
         queueMax,
         ...agentToAgent,
         maxConcurrent: settings.maxConcurrent,
-        pools: { [POOL]: settings.subagents.maxConcurrent },
+        maxSubagents: settings.subagents.maxConcurrent,
       },
-      poolOf: (run) => (isSubagentKey(run.sessionKey) ? POOL : undefined),
     });
     this.#outbox = new OutboxWorker({
       of: "texts",
@@ -424,6 +415,7 @@ export class GatewayProcess {
         const work: Work = {
           process: this.name,
           run: handle.run,
+          signal: handle.signal,
           beganMs: story.time.now(),
           tools,
           thinking: 0,
@@ -433,7 +425,7 @@ export class GatewayProcess {
         // After an error of the store, the same execution begins again: it keeps its slot and is no start.
         const isRepeated = started.has(handle);
         started.add(handle);
-        if (!isRepeated) await checkStarts(story, this, handle.run);
+        if (!isRepeated) checkStart(story, this.#pauses, handle.run);
         try {
           return await real.execute(watched(story, settings, work, handle));
         } finally {

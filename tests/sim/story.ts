@@ -16,6 +16,8 @@ const START_MS = 1_767_225_600_000;
 export interface Work {
   readonly process: string;
   readonly run: Run;
+  /** Fires when the run has ended or is parked. Then it holds no slot. */
+  readonly signal: AbortSignal;
   readonly beganMs: number;
   /** The tools that the run was allowed to use when it began. */
   readonly tools: string;

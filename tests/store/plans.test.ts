@@ -47,7 +47,11 @@ const TABLES =
     " ",
   );
 /** Indexes with only a few rows, which may be read completely. */
-const SMALL = ["USING INDEX deliveries_open", "USING INDEX cron_jobs_by_age"];
+const SMALL = [
+  "USING COVERING INDEX runs_ready",
+  "USING INDEX deliveries_open",
+  "USING INDEX cron_jobs_by_age",
+];
 const KEY = "agent:main:main";
 const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
 const EVERY = { scope: { all: true }, limit: 5 } as const;
@@ -266,7 +270,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   activeRunsOfFlow: (tx) => runs.activeRunsOfFlow(tx, "f"),
   countLane: (tx) => runs.countLane(tx, KEY),
   countAhead: (tx) => runs.countAhead(tx, sampleRun()),
-  lanesWithWork: (tx) => claims.lanesWithWork(tx),
+  countRunning: (tx) => claims.countRunning(tx),
   countByState: (tx) => runs.countByState(tx),
   laneFigures: (tx) => runs.laneFigures(tx),
   listRuns: (tx) => runs.listRuns(tx, { sessionKey: KEY, limit: 5 }),
@@ -329,14 +333,15 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
       usage: USAGE,
       at: 1,
     }),
-  nextInLane: (tx) => claims.nextInLane(tx, KEY),
-  moveHeld: (tx) => claims.moveHeld(tx, FENCE, "waiting"),
+  readyHeads: (tx) => claims.readyHeads(tx, { busy: [KEY], passed: ["x"] }),
+  readyNext: (tx) => claims.readyNext(tx, KEY, 5),
+  moveHeld: (tx) => claims.moveHeld(tx, FENCE, "waiting", 5),
   endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }),
   endHeldRun: (tx) => {
     const fence = { runId: "run-1", owner: "process", attempt: 1 };
     return runs.endHeldRun(tx, fence, { end: { state: "ok", endedAt: 5 }, usage: USAGE });
   },
-  requeueHeld: (tx) => claims.requeueHeld(tx),
+  requeueHeld: (tx) => claims.requeueHeld(tx, 5),
   countChainRun: (tx) =>
     chains.countChainRun(tx, {
       chainId: "chain-1",
@@ -382,7 +387,6 @@ for (const [name, work] of [...Object.entries(reads), ...Object.entries(writes)]
 }
 
 test("unfinished runs of a lane are found by state, so runs that have ended cost nothing", async () => {
-  await planned((tx) => claims.nextInLane(tx, KEY));
   await planned((tx) => runs.activeRuns(tx, KEY));
   const [query] = queries;
   if (query === undefined) throw new Error("a query was expected");

@@ -53,7 +53,6 @@ export function sampleRun(over: Partial<Run> = {}): Run {
     hop: 0,
     attempt: 0,
     crashes: 0,
-    crashesInRow: 0,
     acceptedAt: 1_000,
     timeoutMs: 0,
     usage: ZERO_USAGE,

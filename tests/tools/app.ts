@@ -22,8 +22,8 @@ import {
   type Settings,
 } from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import type { Executor } from "../../src/engine/lanes/lanes.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
+import type { Executor } from "../../src/engine/run/executions.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";

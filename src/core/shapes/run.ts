@@ -111,10 +111,8 @@ export interface Run {
    * date.
    */
   readonly attempt: number;
-  /** Number of attempts that were lost because their process died (`crash-policy.ts`). */
+  /** Number of attempts that were lost because their process died, with no other run (`crash-policy.ts`). */
   readonly crashes: number;
-  /** Number of lost attempts since a tool call of the run was last answered. */
-  readonly crashesInRow: number;
   readonly owner?: string;
   readonly acceptedAt: number;
   readonly startedAt?: number;

@@ -11,16 +11,14 @@ import { LongText } from "../../core/text/text-delta.ts";
 import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
 import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
-import { hasOrphans, idleLanes, requeueHeld } from "../../store/queries/runs/claims.ts";
+import { hasOrphans, requeueHeld } from "../../store/queries/runs/claims.ts";
 import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
-import { freeSlots } from "../../store/queries/runs/slots.ts";
 import type { SharedStore, Store } from "../../store/sql.ts";
 import { idsOf, type Timer, type World } from "../../world.ts";
 import type { SharedBus } from "../bus.ts";
 import type { CallerWaits } from "../lanes/caller-waits.ts";
-import type { Lanes } from "../lanes/lanes.ts";
-import type { SlotSettings } from "../lanes/slots.ts";
 import type { EndWatch } from "../lanes/waits.ts";
+import type { Executions } from "../run/executions.ts";
 import { endEvent } from "../run/finish.ts";
 import type { Commit } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
@@ -32,8 +30,6 @@ import type { Lease } from "./lease.ts";
  */
 const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
-/** Maximum number of lanes that one sweep wakes. */
-const LANES_AT_ONCE = 32;
 /** Number of sweeps between two deletions of old rows. */
 const TIDY_EVERY_SWEEPS = 120;
 /**
@@ -57,21 +53,17 @@ export interface DispatchParts {
   readonly world: World;
   /** The id of this process. */
   readonly processId: string;
-  /** May change. */
-  readonly settings: SlotSettings;
   readonly bus: SharedBus;
   readonly hints: HintTransport;
   readonly lease: Lease;
-  readonly lanes: Lanes;
+  readonly executions: Executions;
   readonly callerWaits: CallerWaits;
   readonly watch: EndWatch;
-  /** Called when another process has freed a slot, which any process may take. */
-  slotFree(): void;
-  /** Called when lanes of another process wait for a slot. */
-  slotWanted(): void;
   /** Handles a message that another process sent to this one. */
   message(body: unknown): void;
-  /** Checks deadlines, deliveries and anything else that may be due. */
+  /** Starts ready runs, as far as slots are free. */
+  look(): void;
+  /** Checks queues, deadlines, deliveries and anything else that may be due. */
   lookAround(): void;
 }
 
@@ -119,14 +111,12 @@ export class Dispatch {
     this.#state = "stopped";
     this.#clockTimer?.cancel();
     this.#sweepTimer?.cancel();
-    const { store, hints, world, lease } = this.#parts;
+    const { hints, world, lease } = this.#parts;
     await lease.stop();
     await this.#sweeping;
     try {
-      for (const sessionKey of await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: false })) {
-        hints.send({ kind: "wake", sessionKey });
-      }
       await lease.leave();
+      hints.send({ kind: "ready" });
     } catch (error) {
       world.log.warn(
         { err: error },
@@ -161,13 +151,13 @@ export class Dispatch {
   }
 
   #hear(hint: Hint): void {
-    const { lanes, bus, watch } = this.#parts;
-    if (hint.kind === "slot") {
-      this.#parts.slotFree();
+    const { executions, bus, watch } = this.#parts;
+    if (hint.kind === "ready") {
+      this.#parts.look();
       return;
     }
-    if (hint.kind === "slot wanted") {
-      this.#parts.slotWanted();
+    if (hint.kind === "resumed") {
+      executions.resume(hint.held);
       return;
     }
     if (hint.kind === "gap") {
@@ -179,12 +169,8 @@ export class Dispatch {
       return;
     }
     if (hint.kind === "text wanted") {
-      const execution = lanes.executionOf(hint.sessionKey);
+      const execution = executions.get(hint.sessionKey);
       if (execution?.handle.run.runId === hint.runId) execution.publishText();
-      return;
-    }
-    if (hint.kind === "wake") {
-      lanes.wake(hint.sessionKey);
       return;
     }
     const { event } = hint;
@@ -192,14 +178,14 @@ export class Dispatch {
     if (event.kind === "run_ended") {
       for (const kind of ["text", "thinking"] as const) this.#texts.delete(keyOf(kind, event.runId));
       watch.ended(event.runId);
-      lanes.stopEnded(event);
+      executions.stopEnded(event);
     }
     bus.hear(event);
   }
 
   /** Stops all executions in this process: other processes may already execute the same runs. */
   #leaseLost(): void {
-    for (const execution of this.#parts.lanes.executions()) execution.stop("ended");
+    for (const execution of this.#parts.executions.all()) execution.stop("ended");
     this.#gap = true;
   }
 
@@ -228,10 +214,9 @@ export class Dispatch {
     const { world } = this.#parts;
     try {
       const takenOver = await this.#takeOver();
-      await this.#parts.lanes.compare();
+      await this.#parts.executions.compare();
       await this.#publishMissedEnds(takenOver);
       await this.#lookForEnds();
-      await this.#wakeIdle();
       this.#parts.lookAround();
       if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
     } catch (error) {
@@ -250,13 +235,12 @@ export class Dispatch {
       await beats(unit.tx);
       for (const one of lease.silent()) if (await declareDead(unit.tx, one)) dead.push(one.processId);
       await this.#parts.callerWaits.giveUp(unit, "the dead");
-      return { dead, runs: await requeueHeld(unit.tx, "the dead") };
+      return { dead, runs: await requeueHeld(unit.tx, unit.now, "the dead") };
     });
     for (const processId of dead) world.log.warn({ processId }, "a process is dead: its lease has expired");
     for (const run of runs) {
       const fields = { ...idsOf(run), crashes: run.crashes };
       world.log.warn(fields, "took over a run of a dead process");
-      this.#parts.lanes.wake(run.sessionKey);
     }
     return true;
   }
@@ -289,17 +273,6 @@ export class Dispatch {
     const watched = watch.watched();
     for (const runId of await endedAmong(store.db, watched)) watch.ended(runId);
     for (const flowId of await endedFlowsAmong(store.db, watched)) watch.ended(flowId);
-  }
-
-  async #wakeIdle(): Promise<void> {
-    const { store, lanes, settings } = this.#parts;
-    const { maxConcurrent: max, pools = {} } = settings;
-    const { free, full } = await freeSlots(store.db, { max, pools });
-    const limit = Math.min(LANES_AT_ONCE, free);
-    // Lanes that wait for a full pool would take the places of lanes that can start.
-    const turns = limit > 0 ? await idleLanes(store.db, { limit, appends: false, full }) : [];
-    const appends = await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: true });
-    for (const sessionKey of new Set([...turns, ...appends])) lanes.wake(sessionKey);
   }
 
   async #tidy(): Promise<void> {

@@ -7,6 +7,7 @@
 import { isLiveText, type LiveEvent } from "../../core/shapes/event.ts";
 import { joinedDeltas } from "../../core/text/text-delta.ts";
 import { keepPayload, readPayload } from "../../store/queries/live-payloads.ts";
+import type { HeldLane } from "../../store/queries/runs/claims.ts";
 import { type SharedStore, type Store, TRANSPORT_MESSAGE_MAX_BYTES } from "../../store/sql.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
@@ -14,12 +15,10 @@ import type { World } from "../../world.ts";
 /** A hint from one process to all other processes. */
 export type Hint =
   | { readonly kind: "event"; readonly event: LiveEvent }
-  /** The sender freed a slot and does not use it itself. */
-  | { readonly kind: "slot" }
-  /** Lanes of the sender wait for a slot of the deployment. */
-  | { readonly kind: "slot wanted" }
-  /** The lane of `sessionKey` has work that the sender of the hint cannot do. */
-  | { readonly kind: "wake"; readonly sessionKey: string }
+  /** A run is ready, which any process may start. */
+  | { readonly kind: "ready" }
+  /** This run has its slot again, and continues in the process that holds it. */
+  | { readonly kind: "resumed"; readonly held: HeldLane }
   /** A message to one process, which may be lost. Only sender and receiver know the format of the body. */
   | { readonly kind: "letter"; readonly to: string; readonly body: unknown }
   /** The sender has missed a part of this run's text and requests it from the beginning. */
@@ -54,9 +53,9 @@ function isForOthers(hint: Hint): boolean {
 
 /** Returns the key of a hint. A waiting hint is replaced by a newer one with the same key. */
 function markOf(hint: Hint): string | undefined {
-  if (hint.kind === "slot" || hint.kind === "letter") return undefined;
-  if (hint.kind === "gap" || hint.kind === "slot wanted") return hint.kind;
-  if (hint.kind === "wake") return `wake ${hint.sessionKey}`;
+  if (hint.kind === "letter") return undefined;
+  if (hint.kind === "gap" || hint.kind === "ready") return hint.kind;
+  if (hint.kind === "resumed") return `resumed ${hint.held.runId}`;
   if (hint.kind === "text wanted") return `text wanted ${hint.runId}`;
   const { event } = hint;
   if (isLiveText(event)) return `${event.kind} ${event.runId} ${event.part}`;

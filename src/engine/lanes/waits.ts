@@ -10,7 +10,7 @@ import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/p
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { takeAdvisoryLock } from "../../store/locks.ts";
 import { endedFlowsAmong, holdFlow, openSpawnEdges } from "../../store/queries/chains/flows.ts";
-import { isHeld } from "../../store/queries/runs/claims.ts";
+import { type HeldLane, isHeld } from "../../store/queries/runs/claims.ts";
 import {
   giveUpJobWaits,
   insertJobWait,
@@ -32,7 +32,7 @@ import type { Db, Store } from "../../store/sql.ts";
 import type { Clock, World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
 import type { Authority } from "../cluster/lease.ts";
-import type { HeldRun, SlotKeeper } from "../run/slot-keeper.ts";
+import type { SlotKeeper } from "../run/slot-keeper.ts";
 import { ASKS, untilDecided } from "../run/until-decided.ts";
 import { untilStored } from "../run/until-stored.ts";
 import type { Commit, Unit } from "../unit.ts";
@@ -477,18 +477,18 @@ export async function settleJobsWait(
  */
 export function createRunWait(
   parts: SettleParts & { readonly world: World; readonly bus: Bus; readonly lease?: Authority },
-  { fence, sessionKey }: HeldRun,
+  held: HeldLane,
   keeper: SlotKeeper,
   signal: AbortSignal,
 ): RunWait {
-  const waiter = { runId: fence.runId, sessionKey };
+  const waiter = { runId: held.runId, sessionKey: held.sessionKey };
   const settling = <T>(settle: () => Promise<T>): Promise<T> =>
     keeper.duringWait(() => untilStored(parts.world, signal, settle));
   return {
     ...waiter,
     open: (unit, request) => openWait(unit, waiter, request),
     openJobs: (unit, request) => openJobsWait(unit, waiter, request),
-    holds: (unit) => isHeld(unit.tx, fence),
+    holds: (unit) => isHeld(unit.tx, held),
     async mayAct(callSignal) {
       const both = AbortSignal.any([signal, callSignal]);
       // A signal that has fired before does not keep the lease from being confirmed.

@@ -6,7 +6,6 @@
 
 import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
-import type { Pool } from "../../core/rules/pools.ts";
 import { outsideInput } from "../../core/rules/prompt/outside.ts";
 import { isSessionMessage } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -249,7 +248,6 @@ export async function acceptIn(
   unit: Unit,
   request: AcceptRequest,
   limits: AcceptLimits,
-  poolOf: (run: Run) => Pool = () => undefined,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
   const { sessionKey, route, flow, parentRunId, askedBy, callId } = request;
@@ -285,7 +283,6 @@ export async function acceptIn(
     hop: chain.hop,
     attempt: 0,
     crashes: 0,
-    crashesInRow: 0,
     acceptedAt: unit.now,
     timeoutMs: Math.round(request.timeoutMs ?? 0),
     usage: ZERO_USAGE,
@@ -305,7 +302,7 @@ export async function acceptIn(
         })
       : undefined,
     outside === undefined || session.outside !== undefined ? undefined : markOutside(tx, session, outside),
-    insertRun(tx, run, poolOf(run)),
+    insertRun(tx, run, load.active === 0 ? unit.now : null),
     isForInbox ? insertMark(tx, run, isSessionMessage(run) ? null : unit.now) : undefined,
   );
   publishReceipt(unit, run, "queued");

@@ -1,7 +1,7 @@
 // Begins a run: checks that it may start, writes its input to the transcript once, and publishes its start.
 
 import { optional } from "../../core/optional.ts";
-import { cautionFor, crashedTooOften } from "../../core/rules/crash-policy.ts";
+import { crashedTooOften, isCrashed } from "../../core/rules/crash-policy.ts";
 import { hasMark, isSessionMessage } from "../../core/rules/receipt.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
@@ -62,8 +62,8 @@ export function publishStart(unit: Unit, run: Run): void {
  * up.
  */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
-  if (cautionFor(run) === "end") {
-    const { code, error, hint } = crashedTooOften(run);
+  if (isCrashed(run)) {
+    const { code, error, hint } = crashedTooOften(run.crashes);
     return failed(code, `${error}. ${hint}`);
   }
   // A run that has begun checks its budgets before each model call (`spending.ts`).

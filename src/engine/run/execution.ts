@@ -6,7 +6,7 @@
 import { liveIntervalMs } from "../../core/live-interval.ts";
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
-import type { Pool } from "../../core/rules/pools.ts";
+import { queueOf } from "../../core/rules/run-queue.ts";
 import { heldChars, isQuietStep, spokenText, TOKEN_TAIL_CHARS } from "../../core/rules/turn-rules.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import { type Entry, isCompaction, type UserMessage } from "../../core/shapes/message.ts";
@@ -18,11 +18,10 @@ import type { Fence } from "../../store/queries/runs/runs.ts";
 import { idsOf, type Log, logging, type Timer, type World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
 import type { Authority } from "../cluster/lease.ts";
-import type { Slots } from "../lanes/slots.ts";
 import { createRunWait, type EndWatch, type RunWait } from "../lanes/waits.ts";
 import type { Unit } from "../unit.ts";
 import type { AcceptLimits } from "./accept.ts";
-import { createSlotKeeper, type SharedSlots } from "./slot-keeper.ts";
+import { createSlotKeeper, type SlotParts } from "./slot-keeper.ts";
 import { createSpending, tokensLeft } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";
@@ -111,20 +110,22 @@ export interface Execution {
   /** Publishes live text and thinking from the beginning, because a subscriber has missed a part. */
   publishText(): void;
   waiting(): boolean;
+  /** Called when the run has its slot again. */
+  resumed(): void;
   stop(reason: StopReason): void;
   stopReason(): StopReason | undefined;
-  /** Ends the run in this process: gives back the slot and aborts calls that still run. */
+  /** Ends the run in this process: aborts calls that still run, which must not take a slot again. */
   leave(): void;
 }
 
 export interface ExecutionParts extends SteeringParts {
   readonly bus: Bus;
   readonly watch: EndWatch;
-  readonly slots: Slots;
+  readonly scheduler: SlotParts;
+  /** Returns the number of runs that this process executes. */
+  running(): number;
   readonly world: World;
   readonly limits: AcceptLimits;
-  /** Absent: no other process shares the store. */
-  readonly shared?: SharedSlots;
   /** Absent: no other process could hold the run. */
   readonly lease?: Authority;
 }
@@ -176,7 +177,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
       pending = pending === undefined ? delta : joinedDeltas(pending, delta);
       const length = shownLength(false);
       if (pending !== undefined && length <= pending.offset) return;
-      const intervalMs = textIntervalMs(whole.length, parts.slots.taken());
+      const intervalMs = textIntervalMs(whole.length, parts.running());
       const waitMs = sentAt + intervalMs - clock.monotonic();
       if (waitMs <= 0 || (pending?.text.length ?? 0) >= UNPUBLISHED_CHARS_MAX) publishUpTo(length);
       else if (!over.aborted) next ??= clock.after(waitMs, () => publishUpTo(shownLength(false)));
@@ -241,14 +242,13 @@ function confirmerOf({ runId }: Run, lease: Authority | undefined, signal: Abort
   };
 }
 
-export function createExecution(run: Run, owner: string, given: ExecutionParts, pool: Pool): Execution {
+export function createExecution(run: Run, owner: string, given: ExecutionParts): Execution {
   // Every log line about the run carries its ids.
   const parts = { ...given, world: logging(given.world, idsOf(run)) };
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
-  const slotOwner = { agentId: run.agentId, pool };
-  const held = { fence, sessionKey: run.sessionKey };
-  const keeper = createSlotKeeper(held, parts, stopper.signal, slotOwner);
+  const held = { ...fence, sessionKey: run.sessionKey };
+  const keeper = createSlotKeeper(held, queueOf(run), parts, stopper.signal);
   const stream = createTextStream(run, parts, stopper.signal, "text");
   const thinking = createThinkingStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
@@ -271,7 +271,10 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       run,
       signal: stopper.signal,
       append,
-      steered: () => confirm().then(() => takeSteering(run, fence, parts, reading)),
+      steered: () =>
+        confirm()
+          .then(keeper.giveWay)
+          .then(() => takeSteering(run, fence, parts, reading)),
       text: stream.text,
       thinking: thinking.add,
       publish(event) {
@@ -299,15 +302,12 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts, 
       stream.publishAgain();
     },
     waiting: keeper.waiting,
+    resumed: keeper.resumed,
     stop(why) {
       reason ??= why;
       stopper.abort(new Error(`run ${run.runId} was stopped: ${why}`));
     },
     stopReason: () => reason,
-    leave() {
-      keeper.leave();
-      // The run is over, so its tool calls must not continue and take a slot again.
-      stopper.abort(OVER);
-    },
+    leave: () => stopper.abort(OVER),
   };
 }

@@ -23,13 +23,14 @@ import {
 import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
 import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/shapes/run.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
-import { addChainUsage } from "../../store/queries/chains/chains.ts";
+import { addChainUsage, claimBudgetNotice } from "../../store/queries/chains/chains.ts";
 import type { Deadline } from "../../store/queries/deadlines.ts";
-import { queuedIn } from "../../store/queries/runs/claims.ts";
+import { queuedIn, readyNext } from "../../store/queries/runs/claims.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { keepRevisions } from "../../store/queries/runs/revisions.ts";
 import { endHeldRun, endRun, type Fence } from "../../store/queries/runs/runs.ts";
+import { releaseSlot } from "../../store/queries/runs/slots.ts";
 import { answerWaits, giveUpWaitsOf } from "../../store/queries/runs/waits.ts";
 import { addSessionUsage } from "../../store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
@@ -120,8 +121,8 @@ export interface FinishParts {
   readonly successors: Successors;
   readonly acceptor: Acceptor;
   readonly watch: EndWatch;
-  /** Wakes a lane after the commit. */
-  wake(sessionKey: string): void;
+  /** Starts ready runs after the commit: a lane or a slot may have come free. */
+  look(): void;
 }
 
 /** Returns a note of the runtime. */
@@ -300,7 +301,7 @@ function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): v
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId, run));
-  unit.after(() => parts.wake(run.sessionKey));
+  unit.after(() => parts.look());
 }
 
 /** Stores the inputs of a run that the store may not have yet. */
@@ -326,6 +327,8 @@ async function settleRows(
     writeLedger(unit, run, usage, model),
     addChainUsage(unit.tx, run.chainId, usage, unit.now),
     storeRevision(unit, facts),
+    run.startedAt === undefined ? undefined : releaseSlot(unit.tx, run.runId),
+    readyNext(unit.tx, run.sessionKey, unit.now),
   );
   return answered;
 }
@@ -437,4 +440,15 @@ export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: Fi
   const { end, ...more } = row;
   await follow(unit, { ...run, ...end, ...more }, { answered, words: facts.reply ?? unfinished }, parts);
   return true;
+}
+
+/** Notifies the root session of a chain, once, that the chain's budget has ended a run. */
+export async function publishBudgetRefusal(
+  unit: Unit,
+  run: Run,
+  { code, error = "" }: EndFacts,
+  { successors, acceptor }: FinishParts,
+): Promise<void> {
+  if (code !== "chain_limit" || !(await claimBudgetNotice(unit.tx, run.chainId))) return;
+  await successors.budgetUsedUp(acceptor, unit, run, error);
 }

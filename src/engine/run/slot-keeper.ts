@@ -1,127 +1,87 @@
-// Owns the slot of one run. The run holds the slot while it executes, and gives it back while it only waits.
-// Its row is `running` while it has a slot, and `waiting` while it has none (I6).
-// SK2: if several processes share the store, they share the slots: a run that stopped waiting asks for a slot
-//      until one is free. A failed request must not wake other runs, or two waiting runs would wake each
-//      other forever.
+// Owns the slot of one run. The run holds the slot while it executes, and gives it back while it only waits,
+// or while a run with priority needs it. Its row is `running` while it has a slot, and `waiting` while it has
+// none (I6).
 
-import type { SlotLimits } from "../../core/rules/pools.ts";
-import { moveHeld } from "../../store/queries/runs/claims.ts";
-import type { Fence } from "../../store/queries/runs/runs.ts";
-import { resumeHeld } from "../../store/queries/runs/slots.ts";
+import { type HeldLane, moveHeld } from "../../store/queries/runs/claims.ts";
 import type { World } from "../../world.ts";
-import type { SlotOwner, Slots } from "../lanes/slots.ts";
-import type { Commit } from "../unit.ts";
+import type { Commit, Unit } from "../unit.ts";
 import { untilStored } from "./until-stored.ts";
 
-/** Limits for slots of the whole deployment, and how to wait for one. */
-export interface SharedSlots {
-  readonly limits: SlotLimits;
-  /** Resolves when a slot may be free, or after a while. */
-  untilFree(signal: AbortSignal): Promise<void>;
-  /** Notifies the other processes that lanes wait in this process. */
-  wanted(): void;
-}
-
-/** The run that holds the slot. */
-export interface HeldRun {
-  readonly fence: Fence;
-  readonly sessionKey: string;
+/** The scheduler, for a run that gives its slot back. */
+export interface SlotParts {
+  /** Starts ready runs, because a slot came free. */
+  look(): void;
+  /** Lets a waiting run continue as soon as it has a slot: `SlotKeeper.resumed` is called then. */
+  resume(unit: Unit, held: HeldLane, queue: string): Promise<void>;
+  /** Returns whether a run with priority over this queue needs a slot. */
+  isWanted(queue: string): boolean;
 }
 
 interface KeeperParts {
   readonly commit: Commit;
-  readonly slots: Slots;
+  readonly scheduler: SlotParts;
   readonly world: World;
-  /** Absent: no other process shares the store. */
-  readonly shared?: SharedSlots;
 }
 
 export interface SlotKeeper {
   /** Runs a tool call. When all calls of the run wait, the run gives back its slot. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
   duringWait<T>(work: () => Promise<T>): Promise<T>;
+  /** Gives the slot to a run with priority, if one needs it, and waits for another. */
+  giveWay(): Promise<void>;
   waiting(): boolean;
-  /** Gives back the slot for good: the run is over in this process. */
-  leave(): void;
+  /** Called when the run has its slot again. */
+  resumed(): void;
 }
 
-/** Keeps the number of taken slots in this process consistent with the states of the rows. */
-function createSlot(held: HeldRun, parts: KeeperParts, signal: AbortSignal, owner: SlotOwner) {
-  const { fence, sessionKey } = held;
+/** Keeps the run's row consistent with what the run does. */
+function createSlot(held: HeldLane, queue: string, parts: KeeperParts, signal: AbortSignal) {
+  const { commit, world, scheduler } = parts;
   let isHeld = true;
-  let left = false;
-  const release = (): void => {
-    if (isHeld) parts.slots.release(owner);
-    isHeld = false;
-  };
-  const move = (to: "running" | "waiting"): Promise<boolean> =>
-    untilStored(parts.world, signal, () =>
-      parts.commit(async (unit) => {
-        const moved = await moveHeld(unit.tx, fence, to);
-        if (moved) unit.publish({ kind: "session", sessionKey, change: "state" });
-        return moved;
-      }),
-    );
-  /** Returns false if another process has the last slot. */
-  const tryTake = async (): Promise<boolean> => {
-    if (!(await parts.slots.takeAgain(owner, signal))) return true;
-    isHeld = true;
-    if (left) {
-      release();
-      return true;
-    }
-    const { shared } = parts;
-    if (shared === undefined) {
-      await move("running");
-      return true;
-    }
-    const resumed = await untilStored(parts.world, signal, () =>
-      parts.commit(async (unit) => {
-        const how = await resumeHeld(unit.tx, fence, owner.pool, shared.limits);
-        if (how === "running") unit.publish({ kind: "session", sessionKey, change: "state" });
-        return how;
-      }),
-    );
-    // If the lane was lost, the next write reports it.
-    if (resumed !== "full") return true;
-    isHeld = false;
-    parts.slots.putBack(owner);
-    return false;
-  };
+  let granted = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => granted.resolve(), { once: true });
   return {
     isHeld: () => isHeld,
-    hasLeft: () => left,
     async giveBack(): Promise<void> {
-      if (await move("waiting")) release();
+      granted = Promise.withResolvers();
+      await untilStored(world, signal, () =>
+        commit(async (unit) => {
+          // If the lane was lost, the next write reports it.
+          if (!(await moveHeld(unit.tx, held, "waiting", unit.now))) return;
+          unit.publish({ kind: "session", sessionKey: held.sessionKey, change: "state" });
+          unit.after(() => {
+            isHeld = false;
+            scheduler.look();
+          });
+        }),
+      );
     },
     async takeAgain(): Promise<void> {
-      while (!(await tryTake())) {
-        if (left || signal.aborted) return;
-        await parts.shared?.untilFree(signal);
-      }
+      await untilStored(world, signal, () => commit((unit) => scheduler.resume(unit, held, queue)));
+      if (!signal.aborted) await granted.promise;
     },
-    leave(): void {
-      left = true;
-      release();
+    resumed(): void {
+      isHeld = true;
+      granted.resolve();
     },
   };
 }
 
-/** Takes and gives back the slot as the run starts and stops waiting. */
+/** Takes and gives back the slot as the run starts and stops waiting. `queue`: see `queueOf`. */
 export function createSlotKeeper(
-  held: HeldRun,
+  held: HeldLane,
+  queue: string,
   parts: KeeperParts,
   signal: AbortSignal,
-  owner: SlotOwner,
 ): SlotKeeper {
-  const slot = createSlot(held, parts, signal, owner);
+  const slot = createSlot(held, queue, parts, signal);
   let calls = 0;
   let waits = 0;
   let chain: Promise<void> = Promise.resolve();
 
   const adjust = async (): Promise<void> => {
     const wantsSlot = waits === 0 || waits < calls;
-    if (wantsSlot === slot.isHeld() || slot.hasLeft() || signal.aborted) return;
+    if (wantsSlot === slot.isHeld() || signal.aborted) return;
     await (wantsSlot ? slot.takeAgain() : slot.giveBack());
   };
   const inTurn = (): Promise<void> => {
@@ -149,7 +109,14 @@ export function createSlotKeeper(
         if (waits === 0) await inTurn();
       }
     },
+    async giveWay() {
+      if (!parts.scheduler.isWanted(queue) || calls > 0 || waits > 0) return;
+      waits += 1;
+      await inTurn();
+      waits -= 1;
+      await inTurn();
+    },
     waiting: () => !slot.isHeld(),
-    leave: () => slot.leave(),
+    resumed: slot.resumed,
   };
 }

@@ -7,8 +7,8 @@ import type { Store } from "../../store/sql.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
-import type { Lanes } from "../lanes/lanes.ts";
 import type { EndWatch } from "../lanes/waits.ts";
+import type { Executions } from "./executions.ts";
 import { publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
 
@@ -20,9 +20,9 @@ interface UnconfirmedCommitsParts {
   readonly world: World;
   readonly bus: Bus;
   readonly watch: EndWatch;
-  readonly lanes: Lanes;
-  /** Checks lanes, deadlines, deliveries and anything else that may be due. */
-  lookAround(): Promise<void>;
+  readonly executions: Executions;
+  /** Checks queues, deadlines, deliveries and anything else that may be due. */
+  lookAround(): void;
 }
 
 export class UnconfirmedCommits {
@@ -66,11 +66,11 @@ export class UnconfirmedCommits {
 
   /** Returns false if the lanes must be checked again. */
   async #look(sinceMs: number): Promise<boolean> {
-    const { store, lanes, watch, lookAround } = this.#parts;
-    const isSettled = await lanes.compare();
+    const { store, executions, watch, lookAround } = this.#parts;
+    const isSettled = await executions.compare();
     for (const run of await endedSince(store.db, sinceMs, ENDS_MAX)) publishEnd(run, this.#parts);
     for (const flowId of await endedFlowsAmong(store.db, watch.watched())) watch.ended(flowId);
-    await lookAround();
+    lookAround();
     return isSettled;
   }
 }

@@ -24,6 +24,7 @@ import {
 } from "./node-schema.ts";
 import { OUTBOX_TIMERS_ON_POSTGRES } from "./outbox-schema.ts";
 import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
+import { slotRows } from "./run-schema.ts";
 import {
   accessTokens,
   agentMemory,
@@ -543,4 +544,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   erasing("bigint", T),
   jobConversations(T),
   OUTBOX_TIMERS_ON_POSTGRES,
+  slotRows(T, "bigint"),
 ];

@@ -47,7 +47,7 @@ export const SESSION_TEXTS: Readonly<Record<keyof Tables, TextsOf>> = {
     kept: [
       ...["run_id", "session_key", "session_id", "agent_id", "kind", "state", "chain_id", "owner", "pool"],
       ...["route_json", "flow_id", "flow_step", "parent_run_id", "asked_by", "call_id", "code", "model"],
-      ...["usage_json", "revision"],
+      ...["usage_json", "revision", "queue"],
     ],
   },
   flows: {
@@ -98,6 +98,7 @@ export const SESSION_TEXTS: Readonly<Record<keyof Tables, TextsOf>> = {
   inbox_marks: { kept: ["run_id", "session_key", "session_id", "outcome"] },
   chains: { kept: ["chain_id", "root_session_key", "outside"] },
   ledger: { kept: ["run_id", "session_key", "root_key", "agent_id", "provider", "model", "chain_id"] },
+  slots: { kept: ["run_id"] },
   deadlines: { kept: ["kind", "key"] },
   push_configs: { kept: ["run_id", "id", "url", "token", "scheme", "credentials"] },
   live_payloads: { byQuery: ["body"], kept: [] },

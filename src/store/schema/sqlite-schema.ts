@@ -8,6 +8,7 @@ import { CRON, CRON_CREATORS, CRON_MAKERS, jobConversations } from "./cron-schem
 import { DEVICE_TOKENS, NODE_CREATORS, NODES, nodeAskers } from "./node-schema.ts";
 import { OUTBOX_TIMERS } from "./outbox-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
+import { slotRows } from "./run-schema.ts";
 import {
   accessTokens,
   agentMemory,
@@ -507,6 +508,7 @@ const MIGRATIONS: readonly string[] = [
   erasing("integer", "text"),
   jobConversations("text"),
   OUTBOX_TIMERS,
+  slotRows("text", "integer"),
 ];
 
 /** Schema version that this program writes. */

@@ -105,16 +105,20 @@ export interface RunTable {
   chain_id: string;
   hop: number;
   attempt: number;
+  /** Deaths of a process that executed only this run. */
   crashes: number;
-  /** Crashes since a tool call of the run last returned a result. */
-  crashes_in_row: Generated<number>;
-  /** Number of answered tool calls when the run last returned to its queue. */
-  calls_answered: Generated<number>;
+  /** All deaths of processes that executed the run. */
+  deaths: Generated<number>;
   owner: string | null;
-  /** Pool of slots from which the run takes a slot. Null if the run is in no pool. */
-  pool: Generated<string | null>;
-  /** 1 while a run that has waited needs a slot to resume. Such runs take precedence over new ones. */
-  resuming: Generated<number>;
+  /** Queue in which the run waits for a slot (`core/rules/run-queue.ts`). */
+  queue: string;
+  /**
+   * When the run may take a slot: it is the head of an idle lane, or has waited and wants to continue. Null:
+   * not now.
+   */
+  ready_at: Generated<number | null>;
+  /** 1 if the process that executes the run is about to stop. */
+  planned_stop: Generated<number>;
   /** Tokens that an unfinished run has spent. Recorded only if a budget applies to the run. */
   spent_tokens: Generated<number>;
   /** Cost in USD that an unfinished run has spent. */
@@ -440,11 +444,18 @@ export interface PushConfigTable {
   created_at: number;
 }
 
+/** Permits to execute a run. */
+interface SlotTable {
+  n: number;
+  run_id: string | null;
+}
+
 export interface Tables {
   sessions: SessionTable;
   session_ids: SessionIdTable;
   messages: MessageTable;
   runs: RunTable;
+  slots: SlotTable;
   waits: WaitTable;
   job_waits: JobWaitTable;
   inbox_marks: InboxMarkTable;

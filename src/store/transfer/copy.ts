@@ -16,7 +16,7 @@ const PAGE_BYTES = 4 * 1024 * 1024;
 /** Rows per statement. Using only a few sizes keeps the number of different SQL texts small. */
 const STATEMENT_ROWS = [128, 16, 1];
 
-type PassingTable = "processes" | "holdings" | "live_payloads";
+type PassingTable = "slots" | "processes" | "holdings" | "live_payloads";
 export type CopiedTable = Exclude<keyof Tables, PassingTable>;
 
 interface Plan {

@@ -150,7 +150,7 @@ test("RT3: an abort cancels the task elsewhere even while no gateway executes th
   const disk = await openStore(first.dir);
   // A run that crashed starts after all others, so the other run takes the only slot.
   await disk.transaction((tx) =>
-    tx.updateTable("runs").set({ crashes: 1, crashes_in_row: 1 }).where("agent_id", "=", "far").execute(),
+    tx.updateTable("runs").set({ crashes: 1 }).where("agent_id", "=", "far").execute(),
   );
   const second = await openHouse({ dir: first.dir, disk, model, choices: { agents, maxConcurrent: 1 } });
   await expect.poll(() => runStates(second)).toEqual(["running", "queued"]);

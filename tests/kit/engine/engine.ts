@@ -131,7 +131,6 @@ export interface TestEngineOptions {
   readonly execute: (handle: LaneHandle) => Promise<EndFacts>;
   readonly successors?: Successors;
   readonly settings?: Partial<EngineSettings>;
-  readonly poolOf?: EngineParts["poolOf"];
   readonly world?: World;
   readonly start?: boolean;
   /** The kind of store. Default: the kind that the environment names. */
@@ -231,7 +230,7 @@ export async function openTestEngine(options: TestEngineOptions): Promise<TestEn
     settings: { ...LIMITS, ...options.settings },
     successors: options.successors ?? NO_SUCCESSORS,
     executor: { execute: options.execute },
-    ...optional({ deadlineHandlers: options.deadlineHandlers, poolOf: options.poolOf }),
+    ...optional({ deadlineHandlers: options.deadlineHandlers }),
   });
   if (options.start !== false) await engine.start();
   cleanup(() => engine.stop(0));

@@ -1,7 +1,7 @@
 // Engine, flows and outbox on a real store. A function replaces the model and plays each turn of a session.
 
 import { operatorViewer } from "../../../src/access/access.ts";
-import { engineSettings, slotPoolOf } from "../../../src/app/engine-settings.ts";
+import { engineSettings } from "../../../src/app/engine-settings.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../../src/channels/inbound.ts";
 import { OutboxWorker } from "../../../src/channels/outbound.ts";
@@ -231,7 +231,6 @@ function buildParts(parts: {
     store,
     world,
     settings: { ...engineSettings(settings), ...optional({ maxConcurrent: options.maxConcurrent }) },
-    poolOf: slotPoolOf,
     successors: withReplies(
       createSuccessors({
         settings,

@@ -62,7 +62,7 @@ export interface Stage {
   readonly cluster: Cluster;
   /** Advances the clock in small steps, so that callers that wait for the store get their answers. */
   pass(ms: number): Promise<void>;
-  /** Waits until it is so. The clock goes on at each look, because a beat of a busy machine may come late. */
+  /** Waits until it is so. Each look advances the clock, because a beat of a busy machine may come late. */
   until(isSo: () => Promise<boolean> | boolean): Promise<void>;
 }
 
@@ -89,7 +89,12 @@ export async function openStage(): Promise<Stage> {
     for (let left = ms; left > 0; left -= 50) await world.advance(Math.min(50, left));
   };
   const until: Stage["until"] = async (isSo) => {
-    await pollUntil(async () => (await isSo()) || (await pass(50), false));
+    const look = async (): Promise<boolean> => {
+      if (await isSo()) return true;
+      await pass(50);
+      return false;
+    };
+    await pollUntil(look);
   };
   return { world, cluster, pass, until };
 }

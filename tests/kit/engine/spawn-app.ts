@@ -3,7 +3,7 @@
 
 import { sessionViewer } from "../../../src/access/access.ts";
 import { spawnChainOf } from "../../../src/access/spawn-chain.ts";
-import { engineSettings, slotPoolOf } from "../../../src/app/engine-settings.ts";
+import { engineSettings } from "../../../src/app/engine-settings.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { OutboxWorker } from "../../../src/channels/outbound.ts";
 import { threadsOf } from "../../../src/channels/threads.ts";
@@ -206,7 +206,6 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     store,
     world,
     settings: engineSettings(settings),
-    poolOf: slotPoolOf,
     deadlineHandlers: handlersOf(settings, outbound, () => engine),
     successors: createSuccessors({
       settings,

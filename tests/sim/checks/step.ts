@@ -2,7 +2,7 @@
 // from the rows alone, even if no process runs. Progress is only expected of a process that is running, not
 // paused, has no pending store operation, and had space on its disk.
 
-import { type CrashCount, cautionFor } from "../../../src/core/rules/crash-policy.ts";
+import { queueOf } from "../../../src/core/rules/run-queue.ts";
 import { isEnded, type RunState } from "../../../src/core/shapes/run.ts";
 import type { GatewayProcess } from "../process.ts";
 import type { Story, Work } from "../story.ts";
@@ -17,14 +17,19 @@ const AFTER_REFUSAL_MS = 3_000;
 /** Maximum number of deliveries that the outbox attempts at once. */
 const OUTBOX_MAX = 16;
 
-const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_at, timeout_ms, attempt, crashes,
-  crashes_in_row, hop, chain_id from runs where state in ('queued', 'running', 'waiting') order by session_key, lane_seq`;
+const ACTIVE_RUNS = `select run_id, session_key, state, kind, lane_seq, started_at, timeout_ms, attempt, queue,
+  ready_at, hop, chain_id from runs where state in ('queued', 'running', 'waiting') order by session_key, lane_seq`;
 /**
  * Selects the open waits. `in_inbox`: the target's message is in an inbox, and the sender waits for its
  * answer.
  */
 const OPEN_WAITS = `select w.*, r.kind = 'append' and r.state = 'ok' as in_inbox from waits w
   join runs r on r.run_id = w.target_run_id where w.state = 'open'`;
+/** Selects slots and executing runs that do not belong together. */
+const UNPAIRED = `select s.run_id from slots s where s.run_id is not null
+    and not exists (select 1 from runs r where r.run_id = s.run_id and r.state = 'running')
+  union all select r.run_id from runs r where r.state = 'running'
+    and not exists (select 1 from slots s where s.run_id = r.run_id)`;
 const CHAINS = "select chain_id, runs from chains";
 const NEW_MESSAGES =
   "select seq, run_id, role from messages where seq > ? and run_id is not null order by seq";
@@ -65,6 +70,8 @@ export class StepChecks {
     if (commits !== this.#commits) {
       this.#commits = commits;
       this.#checkRows(active, waits);
+      for (const { run_id } of await this.#story.look(UNPAIRED))
+        this.#story.wrong("I6", `run ${String(run_id)} has a slot and does not execute, or the reverse`);
       await this.#checkMessages(active);
       await this.#checkChains();
       await this.#checkEnds();
@@ -173,30 +180,25 @@ function isAtRest(story: Story, process: GatewayProcess): boolean {
   return story.time.now() - process.faults.refusedAt > AFTER_REFUSAL_MS;
 }
 
-const isChild = (key: unknown): boolean => String(key).includes(":subagent:");
+/** Returns whether the runs of a queue count as sub-agents. */
+const isChild = (queue: unknown): boolean => String(queue).startsWith("2");
 
 /** Returns the runs that execute in a process and do not wait: each holds a slot. */
 function holders(story: Story, process: GatewayProcess, active: readonly Row[]): readonly Work[] {
   const waiting = new Set(active.filter((run) => run.state === "waiting").map((run) => run.run_id));
-  return [...story.works].filter((work) => work.process === process.name && !waiting.has(work.run.runId));
+  const isHolding = ({ process: of, run, signal }: Work) =>
+    of === process.name && !waiting.has(run.runId) && !signal.aborted;
+  return [...story.works].filter(isHolding);
 }
 
 interface Room {
   readonly all: number;
   readonly children: number;
-  /** Number of slots for runs that crashed twice. */
-  readonly alone: number;
 }
 
-interface Candidate extends CrashCount {
-  readonly sessionKey: string;
-}
-
-const isAlone = (run: CrashCount): boolean => cautionFor(run) === "alone";
-
-/** Returns whether this run could take a slot. */
-const fitsIn = (room: Room, run: Candidate): boolean =>
-  room.all > 0 && (!isChild(run.sessionKey) || room.children > 0) && (!isAlone(run) || room.alone > 0);
+/** Returns whether a run of this queue could take a slot. */
+const fitsIn = (room: Room, queue: unknown): boolean =>
+  room.all > 0 && (!isChild(queue) || room.children > 0);
 
 async function checkProgress(
   story: Story,
@@ -206,13 +208,11 @@ async function checkProgress(
 ): Promise<void> {
   const { maxConcurrent, subagents } = process.settings;
   const holding = holders(story, process, active);
-  const children = holding.filter((work) => isChild(work.run.sessionKey)).length;
+  const children = holding.filter((work) => isChild(queueOf(work.run))).length;
   const room = {
     all: maxConcurrent - holding.length,
     children: subagents.maxConcurrent - children,
-    alone: 1 - holding.filter((work) => isAlone(work.run)).length,
   };
-  if (room.alone < 0) story.wrong("CP3", "two runs that crashed twice execute at once");
   if (room.all < 0 || room.children < 0)
     story.wrong("I6", `${holding.length} runs hold slots, ${children} of them sub-agents'`);
   checkLanes(story, process, active, room);
@@ -241,8 +241,8 @@ function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[
     const about = `run ${String(head.run_id)} of ${key}`;
     if (head.state === "queued" && work === undefined) {
       if (head.kind === "append") story.wrong("I2", `${about} is an append, and nobody writes it down`);
-      const counted = { crashes: Number(head.crashes), crashesInRow: Number(head.crashes_in_row) };
-      if (fitsIn(room, { sessionKey: key, ...counted }))
+      if (head.ready_at === null) story.wrong("I2", `${about} is the head of its lane, and not ready`);
+      if (isLate(story, process, Number(head.ready_at)) && fitsIn(room, head.queue))
         story.wrong("I2", `${about} waits in its lane, and there is a slot for it`);
     }
     if (head.state !== "queued" && work?.run.runId !== head.run_id)
@@ -280,7 +280,7 @@ function checkWaiting(
     const open = waits.filter((wait) => wait.waiter_run_id === work.run.runId).length;
     if (state === "running" && work.thinking === 0 && work.calling > 0 && open === work.calling)
       story.wrong("I6", `run ${work.run.runId} only waits, and holds a slot`);
-    if (state === "waiting" && open === 0 && fitsIn(room, work.run))
+    if (state === "waiting" && open === 0 && fitsIn(room, queueOf(work.run)))
       story.wrong("I6", `run ${work.run.runId} waits for nothing any more, and there is a slot for it`);
   }
 }

@@ -79,15 +79,15 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
   {
     name: "accepted-run-on-an-old-lease",
     breaks: "CS3: a run is started by a process whose lease is nearly over",
-    file: "src/engine/lanes/lanes.ts",
-    from: "lease?.isFresh() === false || ",
+    file: "src/engine/lanes/scheduler.ts",
+    from: "lease?.isFresh() !== false && ",
     to: "",
   },
   {
     name: "woken-run-on-an-old-lease",
     breaks: "CS3: a lane is taken up by a process whose lease is nearly over",
-    file: "src/engine/lanes/lanes.ts",
-    from: '    if (lease !== undefined && !(await lease.renewed())) return { kind: "empty" };\n',
+    file: "src/engine/lanes/scheduler.ts",
+    from: "      if (lease !== undefined && !(await lease.renewed())) return;\n",
     to: "",
   },
   {

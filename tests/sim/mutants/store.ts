@@ -7,39 +7,29 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "move-without-fence",
     breaks: "I1: a run that has ended is set to waiting or running again",
     file: "src/store/queries/runs/claims.ts",
-    from: `    .set({ state: to, resuming: 0, ...(to === "queued" ? PARKED : {}) })
+    from: `    .set(moved)
     .where("run_id", "=", fence.runId)
     .where("owner", "=", fence.owner)
     .where("attempt", "=", fence.attempt)
     .where("state", "in", HOLDING)
 `,
-    to: `    .set({ state: to, resuming: 0, ...(to === "queued" ? PARKED : {}) })
+    to: `    .set(moved)
     .where("run_id", "=", fence.runId)
-    .where("owner", "=", fence.owner)
-    .where("attempt", "=", fence.attempt)
 `,
   },
   {
     name: "lane-in-order-of-ids",
     breaks: "I3: a lane is worked off in the order of run ids",
     file: "src/store/queries/runs/claims.ts",
-    from: `    )
-    .orderBy("lane_seq")
-    .limit(1)`,
-    to: `    )
-    .orderBy("run_id")
-    .limit(1)`,
+    from: '.orderBy("first.lane_seq")',
+    to: '.orderBy("first.run_id")',
   },
   {
     name: "lane-newest-first",
     breaks: "I3: the newest message of a lane is worked off first",
     file: "src/store/queries/runs/claims.ts",
-    from: `    )
-    .orderBy("lane_seq")
-    .limit(1)`,
-    to: `    )
-    .orderBy("lane_seq", "desc")
-    .limit(1)`,
+    from: '.orderBy("first.lane_seq")',
+    to: '.orderBy("first.lane_seq", "desc")',
   },
   {
     name: "chain-count-stands-still",

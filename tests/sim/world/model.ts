@@ -9,6 +9,7 @@ import type {
   ModelRequest,
   WrittenMessage,
 } from "../../../src/agent/model/model.ts";
+import { queueOf } from "../../../src/core/rules/run-queue.ts";
 import {
   isCompaction,
   type Message,
@@ -60,20 +61,20 @@ function wait(
 }
 
 /**
- * I6: checks that every run that calls a model holds a slot, so there are at most as many of these runs as
- * slots.
+ * I6: checks that there are at most as many runs that call a model as slots. A run whose row has ended, or
+ * waits, holds no slot: its process has not heard of that yet.
  */
-function checkSlots(story: Story, settings: Settings, process: string): void {
-  const thinking = [...story.works].filter((work) => work.process === process && work.thinking > 0);
-  if (thinking.length > settings.maxConcurrent) {
-    story.wrong(
-      "I6",
-      `${thinking.length} runs execute at once, and there are ${settings.maxConcurrent} slots`,
-    );
-  }
-  const children = thinking.filter((work) => work.run.sessionKey.includes(":subagent:"));
-  const most = settings.subagents.maxConcurrent;
-  if (children.length > most) story.wrong("I6", `${children.length} sub-agents execute at once, ${most} may`);
+async function checkSlots(story: Story, settings: Settings, process: string): Promise<void> {
+  const works = [...story.works].filter((work) => work.process === process && work.thinking > 0);
+  const rows = await story.look("select run_id from runs where state = 'running'");
+  const running = new Set(rows.map((row) => row.run_id));
+  const thinking = works.filter((work) => running.has(work.run.runId));
+  const { maxConcurrent, subagents } = settings;
+  if (thinking.length > maxConcurrent)
+    story.wrong("I6", `${thinking.length} runs execute at once, and there are ${maxConcurrent} slots`);
+  const children = thinking.filter((work) => queueOf(work.run).startsWith("2")).length;
+  if (children > subagents.maxConcurrent)
+    story.wrong("I6", `${children} sub-agents execute at once, ${subagents.maxConcurrent} may`);
 }
 
 /** Checks that a provider would accept the transcript: each call has one result. */
@@ -217,7 +218,7 @@ export function createModel(
       await story.refresh();
       const asked: Asked = { story, settings, work, request, luck: story.luck("models"), signal, onText };
       work.thinking += 1;
-      checkSlots(story, settings, process);
+      await checkSlots(story, settings, process);
       if (!isSummaryRequest(request)) {
         checkEntries(story, request, work.run.runId);
         checkTools(asked, parts.toolNames);

@@ -18,7 +18,7 @@ import * as jobWaits from "../../../src/store/queries/runs/job-waits.ts";
 import { usageOf } from "../../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../../src/store/queries/runs/run-facts.ts";
 import * as runs from "../../../src/store/queries/runs/runs.ts";
-import { freeSlots, mayStart } from "../../../src/store/queries/runs/slots.ts";
+import { releaseSlot, takeSlot } from "../../../src/store/queries/runs/slots.ts";
 import * as waits from "../../../src/store/queries/runs/waits.ts";
 import { childCounts, filterCounts, sumsBelow } from "../../../src/store/queries/sessions/counts.ts";
 import { listSessions, type SessionFilter } from "../../../src/store/queries/sessions/session-lists.ts";
@@ -66,11 +66,11 @@ insert into message_texts (seq, part, words)
   select seq, 0, array_to_tsvector(array['common', 'w' || seq % 5000, 'rare' || seq]) from messages
   where role <> 'toolResult';
 insert into runs (run_id, session_key, session_id, agent_id, lane_seq, kind, state, input_json, chain_id, hop,
-    attempt, crashes, owner, pool, accepted_at, ended_at, timeout_ms, flow_id, parent_run_id, call_id)
+    attempt, crashes, owner, queue, ready_at, accepted_at, ended_at, timeout_ms, flow_id, parent_run_id, call_id)
   select 'r' || n, case when n % 2 = 0 then '${BUSY}' else 'agent:a1:chat:' || n % 5000 end, 's1', 'main', n, 'turn',
     case when n > ${ROWS} - 20 and n % 2 = 0 then 'queued' when n between 1 and 59 and n % 2 = 1 then 'running'
       else 'ok' end,
-    '{}', 'c' || n / 20, 0, 1, 0, 'p' || n % 3, 'main', n,
+    '{}', 'c' || n / 20, 0, 1, 0, 'p' || n % 3, (n % 4) || 'main', case when n > ${ROWS} - 20 and n % 2 = 0 then n end, n,
     case when n between 60 and ${ROWS} - 20 then n end, 0, 'f' || n / 10, 'r' || n / 5, 'call' || n
   from generate_series(1, ${ROWS}) n;
 insert into sessions (key, session_id, agent_id, kind, created_at, updated_at, spawn_depth, external, system_sent,
@@ -265,12 +265,13 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   lastToolResult: (tx) => transcripts.lastToolResult(tx, "s5"),
   getRun: (tx) => runs.getRun(tx, "r5"),
   getRunOfCall: (tx) => runs.getRunOfCall(tx, "call5"),
-  nextInLane: (tx) => claims.nextInLane(tx, BUSY),
+  readyHeads: (tx) => claims.readyHeads(tx, { busy: [BUSY], passed: ["x"] }),
+  readyNext: (tx) => claims.readyNext(tx, BUSY, 5),
   activeRuns: (tx) => runs.activeRuns(tx, BUSY),
   activeRunsOfFlow: (tx) => runs.activeRunsOfFlow(tx, "f5"),
   countLane: (tx) => runs.countLane(tx, BUSY),
   countAhead: (tx) => runs.countAhead(tx, sampleRun({ sessionKey: BUSY, laneSeq: ROWS })),
-  lanesWithWork: (tx) => claims.lanesWithWork(tx),
+  countRunning: (tx) => claims.countRunning(tx),
   countByState: (tx) => runs.countByState(tx),
   laneFigures: (tx) => runs.laneFigures(tx),
   listRuns: (tx) => runs.listRuns(tx, { sessionKey: BUSY, limit: 50 }),
@@ -289,14 +290,12 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   hasUnread: (tx) => hasUnread(tx, { sessionKey: INBOX, sessionId: "inbox" }),
   failedDeliveries: (tx) => deliveries.failedDeliveries(tx, 50),
   isHeld: (tx) => claims.isHeld(tx, FENCE),
-  requeueHeld: (tx) => claims.requeueHeld(tx),
-  requeueOrphans: (tx) => claims.requeueHeld(tx, "the dead"),
+  requeueHeld: (tx) => claims.requeueHeld(tx, 5),
+  requeueOrphans: (tx) => claims.requeueHeld(tx, 5, "the dead"),
   hasOrphans: (tx) => claims.hasOrphans(tx),
   heldBy: (tx) => claims.heldBy(tx, "p1"),
-  idleLanes: (tx) => claims.idleLanes(tx, { limit: 50, appends: false, full: ["main"] }),
-  idleAppends: (tx) => claims.idleLanes(tx, { limit: 50, appends: true }),
-  mayStart: (tx) => mayStart(tx, "main", { max: 8, pools: { main: 4 } }),
-  freeSlots: (tx) => freeSlots(tx, { max: 8, pools: { main: 4 } }),
+  takeSlot: (tx) => takeSlot(tx, "r1", 8),
+  releaseSlot: (tx) => releaseSlot(tx, "r1"),
   endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
   endedAmong: (tx) => runs.endedAmong(tx, ["r5", "r7"]),
   holdForEnd: (tx) => holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flowId: "f5" }),

@@ -79,6 +79,9 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  `drop index runs_ready; drop table slots;
+  alter table runs drop column queue; alter table runs drop column ready_at;
+  alter table runs drop column deaths; alter table runs drop column planned_stop;`,
   `drop trigger delivery_queued; drop trigger delivery_moved;
   drop index deliveries_in_queue; drop index deadlines_by_kind; drop index deadlines_of_files;
   delete from deadlines where kind like 'texts %' or kind like 'hooks %';

@@ -2,61 +2,94 @@
 // processes return to their queues.
 // Each change by an owner names the owner and the attempt. If it changes no row, the owner has lost the lane
 // (I1).
-// CL2: a run that returns to its queue keeps its position in the lane. A crash is counted only if the run was
-//      executing, not if it was waiting.
+// CL2: a run that returns to its queue keeps its position in the lane.
 
-import { sql } from "kysely";
+import { type Selectable, sql } from "kysely";
+import { pauseAfterDeath } from "../../../core/rules/crash-policy.ts";
+import type { QueueHead } from "../../../core/rules/run-queue.ts";
 import type { Run } from "../../../core/shapes/run.ts";
 import { held, heldIfFree, holdFreeSessions } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
+import type { RunTable } from "../../schema/tables.ts";
 import { type Db, kindOf, type Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 import { type Fence, HOLDING, QUEUED, toRun } from "./runs.ts";
+import { releaseSlot, releaseSlots } from "./slots.ts";
 
 type Lane = { readonly sessionKey: string };
 
-const ANY_QUEUED = prepared((db, { sessionKey }: Lane) =>
-  db
-    .selectFrom("runs")
-    .select("run_id")
-    .where("session_key", "=", sessionKey)
-    .where("state", "=", QUEUED)
-    .limit(1),
-);
-
-/** Returns whether a lane has a run that has not started. */
-export async function hasQueued(db: Db, sessionKey: string): Promise<boolean> {
-  return (await ANY_QUEUED(db, { sessionKey })).rows.length > 0;
+/** A run that may start, or continue: it is the first of its queue. */
+export interface ReadyRun extends QueueHead {
+  readonly runId: string;
+  readonly sessionKey: string;
 }
 
-/** Returns the next run of a lane. Undefined if there is none, or if a run already holds the lane. */
-export async function nextInLane(db: Db, sessionKey: string): Promise<Run | undefined> {
-  const [row] = (await FIRST_OF_IDLE(db, { sessionKey })).rows;
-  return row && toRun(row);
-}
-
-// A single statement: between two statements a run could return to the queue, and the run behind it would
-// start first (I3). Each state has a query of its own. With three states in one condition, the database would
-// sort the result, which takes ten times as long.
-const FIRST_OF_IDLE = prepared((db, { sessionKey }: Lane) =>
-  db
-    .selectFrom("runs")
-    .selectAll()
-    .where("session_key", "=", sessionKey)
-    .where("state", "=", QUEUED)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom("runs as holding")
-            .select("holding.run_id")
-            .where("holding.session_key", "=", sessionKey)
-            .where("holding.state", "in", HOLDING),
-        ),
-      ),
+/**
+ * Returns the first ready run of each queue. A run is ready if it is the head of an idle lane, or if it holds
+ * its lane and waits for a slot. Leaves out the lanes in `passed`, and heads of the lanes in `busy` that have
+ * not started. The query hops from queue to queue, so long queues do not slow it down.
+ */
+export async function readyHeads(
+  db: Db,
+  { busy, passed }: { readonly busy: readonly string[]; readonly passed: readonly string[] },
+): Promise<ReadyRun[]> {
+  const isIdle =
+    busy.length === 0 ? sql`` : sql`and (f.state = 'waiting' or f.session_key not in (${sql.join(busy)}))`;
+  const isFree = passed.length === 0 ? isIdle : sql`${isIdle} and f.session_key not in (${sql.join(passed)})`;
+  const { rows } = await sql<
+    Selectable<Pick<RunTable, "run_id" | "session_key" | "queue" | "ready_at" | "state">>
+  >`
+    with recursive name (queue) as (
+      select (select queue from runs where ready_at is not null order by queue limit 1)
+      union all
+      select (select n.queue from runs n where n.ready_at is not null and n.queue > name.queue
+        order by n.queue limit 1) from name where name.queue is not null
     )
-    .orderBy("lane_seq")
-    .limit(1),
+    select r.run_id, r.session_key, r.queue, r.ready_at, r.state from name join runs r on r.run_id = (
+      select f.run_id from runs f where f.ready_at is not null and f.queue = name.queue ${isFree}
+      order by f.ready_at, f.run_id limit 1)`.execute(db);
+  return rows.map((row) => ({
+    runId: row.run_id,
+    sessionKey: row.session_key,
+    queue: row.queue,
+    readyAt: Number(row.ready_at),
+    isResuming: row.state === "waiting",
+  }));
+}
+
+const NEXT_READY = prepared((tx, { sessionKey, at }: Lane & { readonly at: number }) =>
+  tx
+    .updateTable("runs")
+    .set({ ready_at: at })
+    .where("ready_at", "is", null)
+    .where("run_id", "=", (eb) =>
+      eb
+        .selectFrom("runs as first")
+        .select("first.run_id")
+        .where("first.session_key", "=", sessionKey)
+        .where("first.state", "=", QUEUED)
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom("runs as holding")
+                .select("holding.run_id")
+                .where("holding.session_key", "=", sessionKey)
+                .where("holding.state", "in", HOLDING),
+            ),
+          ),
+        )
+        .orderBy("first.lane_seq")
+        .limit(1),
+    ),
 );
+
+/**
+ * Makes the head of a lane ready, if no run holds the lane. Call it in each transaction that ends a run, or
+ * that takes one out of its lane.
+ */
+export async function readyNext(tx: Tx, sessionKey: string, at: number): Promise<void> {
+  await NEXT_READY(tx, { sessionKey, at });
+}
 
 const IN_QUEUE = prepared((db, { sessionKey }: Lane) =>
   db
@@ -93,63 +126,93 @@ export function claimedBy(run: Run, owner: string, at: number): Run & { readonly
 type ClaimValues = { readonly [K in "runId" | "owner"]: string } & {
   readonly attempt: number;
   readonly startedAt: number | null;
-  readonly pool: string | null;
 };
 
-const CLAIM = prepared((tx, { runId, owner, attempt, startedAt, pool }: ClaimValues) =>
+const CLAIM = prepared((tx, { runId, owner, attempt, startedAt }: ClaimValues) =>
   tx
     .updateTable("runs")
-    .set({ state: "running", owner, attempt, started_at: startedAt, pool })
+    .set({ state: "running", owner, attempt, started_at: startedAt, ready_at: null, planned_stop: 0 })
     .where("run_id", "=", runId)
     .where("state", "=", QUEUED),
 );
 
-/**
- * Stores a claim (`claimedBy`). The caller must hold the lock of the lane, and must have read the run as
- * queued. `pool` names the slots in which the run executes.
- */
+/** Stores a claim (`claimedBy`). The caller must hold the lock of the lane, and must have read the run. */
 export async function claimRun(
   tx: Tx,
   { runId, owner, attempt, startedAt }: ReturnType<typeof claimedBy>,
-  pool: string | undefined,
 ): Promise<void> {
-  const claim = { runId, owner, attempt, startedAt: startedAt ?? null, pool: pool ?? null };
+  const claim = { runId, owner, attempt, startedAt: startedAt ?? null };
   if ((await CLAIM(tx, claim)).numAffectedRows !== 1n) throw new Error(`run ${runId} is not queued`);
 }
 
-/** Number of answered tool calls of a run. Answers with an unknown outcome do not count. */
-const ANSWERED = sql<number>`(select count(*) from messages where messages.run_id = runs.run_id
-  and role = 'toolResult' and entry_json not like '%outcome_unknown%')`;
+const RESUME = prepared((tx, { runId }: { runId: string }) =>
+  tx
+    .updateTable("runs")
+    .set({ state: "running", ready_at: null })
+    .where("run_id", "=", runId)
+    .where("state", "=", sql.lit("waiting"))
+    .where("ready_at", "is not", null),
+);
 
-/** Column values for a run that returns to its lane's queue. They record the run's progress. */
-const PARKED = {
-  owner: null,
-  crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0 else crashes_in_row end`,
-  calls_answered: ANSWERED,
-};
+/** Lets a ready run continue, in the process that holds it. Returns false if it no longer waits for that. */
+export async function resumeRun(tx: Tx, runId: string): Promise<boolean> {
+  return ((await RESUME(tx, { runId })).numAffectedRows ?? 0n) > 0n;
+}
 
-/** Column values for a run whose process has died. */
-const CRASHED = {
-  ...PARKED,
-  crashes: sql<number>`crashes + case when state = 'running' then 1 else 0 end`,
-  crashes_in_row: sql<number>`case when ${ANSWERED} > calls_answered then 0
-    when state = 'running' then crashes_in_row + 1 else crashes_in_row end`,
-};
+/** Counts the runs that execute, by queue. */
+export async function countRunning(db: Db): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await RUNNING(db, {});
+  return new Map(rows.map((row) => [row.queue, Number(row.n)]));
+}
 
-/**
- * Changes the state of a held run to running, waiting, or queued. A queued run keeps its position in the
- * lane.
- */
-export async function moveHeld(tx: Tx, fence: Fence, to: "running" | "waiting" | "queued"): Promise<boolean> {
+const RUNNING = prepared((db) =>
+  db
+    .selectFrom("runs")
+    .select(["queue", (eb) => eb.fn.countAll<number>().as("n")])
+    .where("state", "=", sql.lit("running"))
+    .groupBy("queue"),
+);
+
+/** A resuming run goes before the runs of its queue that have not started. */
+const RESUMES_FIRST = 0;
+
+/** Changes a held run back to its queue, as the head of its lane, or to `waiting`. Frees its slot. */
+export async function moveHeld(tx: Tx, fence: Fence, to: "waiting" | "queued", at: number): Promise<boolean> {
+  const moved = to === "queued" ? { state: to, owner: null, ready_at: at } : { state: to, ready_at: null };
   const done = await tx
     .updateTable("runs")
-    .set({ state: to, resuming: 0, ...(to === "queued" ? PARKED : {}) })
+    .set(moved)
     .where("run_id", "=", fence.runId)
     .where("owner", "=", fence.owner)
     .where("attempt", "=", fence.attempt)
     .where("state", "in", HOLDING)
     .executeTakeFirst();
+  const isMoved = done.numUpdatedRows > 0n;
+  if (isMoved) await releaseSlot(tx, fence.runId);
+  return isMoved;
+}
+
+/** Lets a waiting run ask for a slot. Returns its row if it still waits and its owner holds it. */
+export async function askForSlot(tx: Tx, fence: Fence): Promise<boolean> {
+  const done = await tx
+    .updateTable("runs")
+    .set({ ready_at: RESUMES_FIRST })
+    .where("run_id", "=", fence.runId)
+    .where("owner", "=", fence.owner)
+    .where("attempt", "=", fence.attempt)
+    .where("state", "=", sql.lit("waiting"))
+    .executeTakeFirst();
   return done.numUpdatedRows > 0n;
+}
+
+/** Records that this process is about to stop, so that its death counts against none of its runs. */
+export async function notePlannedStop(tx: Tx, owner: string): Promise<void> {
+  await tx
+    .updateTable("runs")
+    .set({ planned_stop: 1 })
+    .where("owner", "=", owner)
+    .where("state", "in", HOLDING)
+    .execute();
 }
 
 /** Locks a run that is about to end. Call this before reading its messages. */
@@ -184,11 +247,11 @@ export async function heldState(tx: Tx, fence: Fence): Promise<string | undefine
 }
 
 /**
- * Puts held runs back at the head of their lanes after a crash. Returns these runs, the ones with the fewest
- * crashes first. With `of`, only runs of dead processes are put back, and rows or sessions that another
- * transaction has locked are skipped until the next call.
+ * Puts held runs back at the head of their lanes after the death of their process, and returns them. With
+ * `of`, only runs of dead processes are put back, and rows or sessions that another transaction has locked
+ * are skipped until the next call.
  */
-export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
+export async function requeueHeld(tx: Tx, at: number, of?: "the dead"): Promise<Run[]> {
   let query = tx.selectFrom("runs").select(["run_id", "session_key"]).where("state", "in", HOLDING);
   if (of !== undefined) query = query.where("owner", "not in", livingProcesses());
   // Locks the sessions first, as a claim does, so that nobody reads the lanes in the meantime.
@@ -198,16 +261,49 @@ export async function requeueHeld(tx: Tx, of?: "the dead"): Promise<Run[]> {
   );
   if (lanes.length === 0) return [];
   const inLanes = query.where("session_key", "in", lanes).orderBy("run_id");
-  const orphans = await heldIfFree(tx, inLanes).execute();
-  if (orphans.length === 0) return [];
-  const ids = orphans.map((row) => row.run_id);
+  const ids = (await heldIfFree(tx, inLanes).execute()).map((row) => row.run_id);
+  if (ids.length === 0) return [];
+  await countDeaths(tx, ids, at);
   const rows = await tx
     .updateTable("runs")
-    .set({ state: "queued", resuming: 0, ...CRASHED })
+    .set((eb) => ({
+      state: "queued",
+      owner: null,
+      planned_stop: 0,
+      ready_at: eb.fn.coalesce("ready_at", sql.lit(at)),
+    }))
     .where("run_id", "in", ids)
     .returningAll()
     .execute();
-  return rows.map(toRun).sort((a, b) => a.crashes - b.crashes);
+  await releaseSlots(tx, ids);
+  return rows.map(toRun);
+}
+
+/** Counts the death of their process for these runs that executed, and sets when they may start again. */
+async function countDeaths(tx: Tx, ids: readonly string[], at: number): Promise<void> {
+  await tx.updateTable("runs").set({ ready_at: null }).where("run_id", "in", ids).execute();
+  const rows = await tx
+    .selectFrom("runs")
+    .select(["run_id", "owner", "crashes", "deaths"])
+    .where("run_id", "in", ids)
+    .where("state", "=", sql.lit("running"))
+    .where("planned_stop", "=", 0)
+    .orderBy("deaths")
+    .orderBy("run_id")
+    .execute();
+  const hit = Map.groupBy(rows, (row) => row.owner);
+  for (const [, runs] of hit) {
+    for (const [place, run] of runs.entries()) {
+      const isAlone = runs.length === 1;
+      const count = { crashes: run.crashes + Number(isAlone), deaths: run.deaths + 1 };
+      const ready_at = at + pauseAfterDeath(count, isAlone ? undefined : place);
+      await tx
+        .updateTable("runs")
+        .set({ ...count, ready_at })
+        .where("run_id", "=", run.run_id)
+        .execute();
+    }
+  }
 }
 
 /** Returns whether a dead process still holds a run, or the wait of a caller. */
@@ -241,17 +337,23 @@ export async function hasOrphans(db: Db): Promise<boolean> {
   return jobWait !== undefined;
 }
 
-/** A run that a process holds. */
-export interface HeldRun extends Fence {
+/** A lane, and the run that holds it. */
+export interface HeldLane extends Fence {
   readonly sessionKey: string;
+}
+
+/** A run that a process holds. */
+interface HeldRun extends HeldLane {
   readonly chainId: string;
+  /** False while the run waits. */
+  readonly isRunning: boolean;
 }
 
 /** Returns the runs that a process holds. */
 export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
   const rows = await db
     .selectFrom("runs")
-    .select(["run_id", "attempt", "session_key", "chain_id"])
+    .select(["run_id", "attempt", "session_key", "chain_id", "state"])
     .where("owner", "=", owner)
     .where("state", "in", HOLDING)
     .execute();
@@ -261,96 +363,6 @@ export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
     attempt: row.attempt,
     sessionKey: row.session_key,
     chainId: row.chain_id,
+    isRunning: row.state === "running",
   }));
-}
-
-/**
- * Returns the lanes with queued runs. Lanes whose runs crashed least come first. Among these, the lane with
- * the oldest run comes first.
- */
-export async function lanesWithWork(db: Db): Promise<string[]> {
-  const rows = await db
-    .selectFrom("runs")
-    .select(["session_key", (eb) => eb.fn.min("accepted_at").as("oldest")])
-    .where("state", "=", QUEUED)
-    .groupBy("session_key")
-    .orderBy((eb) => eb.fn.max("crashes"))
-    .orderBy("oldest")
-    .execute();
-  return rows.map((row) => row.session_key);
-}
-
-/**
- * Returns lanes with queued runs and no active run, in the order in which they get slots. Agents take turns,
- * beginning with those that hold the fewest slots. Of one agent, the lane with the oldest run comes first.
- * Lanes with crashed runs come last. `appends` limits the result to lanes that begin with an append, which
- * needs no turn. Lanes whose runs need a slot of a pool in `full` are left out.
- */
-export async function idleLanes(
-  db: Db,
-  wanted: { readonly limit: number; readonly appends: boolean; readonly full?: readonly string[] },
-): Promise<string[]> {
-  let waiting = db
-    .selectFrom("runs as waiting")
-    .select([
-      "waiting.session_key",
-      "waiting.agent_id",
-      (eb) => eb.fn.min("waiting.accepted_at").as("oldest"),
-      (eb) => eb.fn.max("waiting.crashes").as("crashes"),
-    ])
-    .where("waiting.state", "=", QUEUED)
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom("runs as holding")
-            .select("holding.run_id")
-            .whereRef("holding.session_key", "=", "waiting.session_key")
-            .where("holding.state", "in", HOLDING),
-        ),
-      ),
-    );
-  if (wanted.appends) {
-    waiting = waiting
-      .where("waiting.kind", "=", "append")
-      .where((eb) =>
-        eb.not(
-          eb.exists(
-            eb
-              .selectFrom("runs as earlier")
-              .select("earlier.run_id")
-              .whereRef("earlier.session_key", "=", "waiting.session_key")
-              .where("earlier.state", "=", QUEUED)
-              .whereRef("earlier.lane_seq", "<", "waiting.lane_seq"),
-          ),
-        ),
-      );
-  }
-  for (const name of wanted.full ?? []) {
-    // A run may be in several pools, see `Pool`.
-    const isOutside = sql<boolean>`'+' || waiting.pool || '+' not like ${`%+${name}+%`}`;
-    waiting = waiting.where((eb) => eb.or([eb("waiting.pool", "is", null), isOutside]));
-  }
-  const held = db
-    .selectFrom("runs")
-    .select(["agent_id", (eb) => eb.fn.countAll<number>().as("slots")])
-    .where("state", "=", sql.lit("running"))
-    .groupBy("agent_id");
-  const rows = await db
-    .with("idle", () => waiting.groupBy(["waiting.session_key", "waiting.agent_id"]))
-    .with("held", () => held)
-    .selectFrom("idle")
-    .leftJoin("held", "held.agent_id", "idle.agent_id")
-    .select([
-      "idle.session_key",
-      "idle.oldest",
-      sql<number>`row_number() over (partition by idle.agent_id order by idle.oldest)
-        + coalesce(held.slots, 0)`.as("turn"),
-    ])
-    .orderBy("idle.crashes")
-    .orderBy("turn")
-    .orderBy("idle.oldest")
-    .limit(wanted.limit)
-    .execute();
-  return rows.map((row) => row.session_key);
 }

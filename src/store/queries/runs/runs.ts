@@ -5,7 +5,7 @@
 //      that the deletion of its session blanks its texts.
 
 import { type Selectable, sql } from "kysely";
-import type { Pool } from "../../../core/rules/pools.ts";
+import { APPENDS, queueOf } from "../../../core/rules/run-queue.ts";
 import type { Code } from "../../../core/shapes/errors.ts";
 import { type Usage, ZERO_USAGE } from "../../../core/shapes/message.ts";
 import type { Route } from "../../../core/shapes/route.ts";
@@ -62,7 +62,6 @@ export function toRun(row: Selectable<RunTable>): Run {
     hop: row.hop,
     attempt: row.attempt,
     crashes: row.crashes,
-    crashesInRow: row.crashes_in_row,
     acceptedAt: row.accepted_at,
     timeoutMs: row.timeout_ms,
     usage: row.usage_json === null ? ZERO_USAGE : (JSON.parse(row.usage_json) as Usage),
@@ -83,8 +82,8 @@ export function toRun(row: Selectable<RunTable>): Run {
   };
 }
 
-/** Returns the columns of a queued run of a pool. All other columns are null or have their default. */
-function queuedColumns(run: Run, pool: Pool) {
+/** Returns the columns of a queued run. All other columns are null or have their default. */
+function queuedColumns(run: Run, readyAt: number | null) {
   return {
     run_id: run.runId,
     session_key: run.sessionKey,
@@ -107,7 +106,8 @@ function queuedColumns(run: Run, pool: Pool) {
     parent_run_id: run.parentRunId ?? null,
     asked_by: run.askedBy ?? null,
     call_id: run.callId ?? null,
-    pool: pool ?? null,
+    queue: queueOf(run),
+    ready_at: readyAt,
   };
 }
 
@@ -115,9 +115,9 @@ const INSERT = prepared((tx, columns: ReturnType<typeof queuedColumns>) =>
   tx.insertInto("runs").values(columns),
 );
 
-/** `pool` names the slots in which the run will execute. */
-export async function insertRun(tx: Tx, run: Run, pool?: Pool): Promise<void> {
-  await INSERT(tx, queuedColumns(run, pool));
+/** `readyAt`: when the run may start, if it is the head of an idle lane. */
+export async function insertRun(tx: Tx, run: Run, readyAt: number | null = null): Promise<void> {
+  await INSERT(tx, queuedColumns(run, readyAt));
 }
 
 const RUN = prepared((db, { runId }: { runId: string }) =>
@@ -238,6 +238,7 @@ export interface RunEndFacts {
 function endColumns({ end, usage, model, revision }: RunEndFacts) {
   return {
     state: end.state,
+    ready_at: null,
     ended_at: end.endedAt,
     reply: end.reply ?? null,
     code: end.code ?? null,
@@ -316,7 +317,14 @@ export async function endedSince(db: Db, sinceMs: number, limit: number): Promis
 export async function makeAppend(tx: Tx, runId: string): Promise<void> {
   await tx
     .updateTable("runs")
-    .set({ kind: "append", flow_id: null, flow_step: null, flow_turn: null, route_json: null })
+    .set({
+      kind: "append",
+      queue: APPENDS,
+      flow_id: null,
+      flow_step: null,
+      flow_turn: null,
+      route_json: null,
+    })
     .where("run_id", "=", runId)
     .where("state", "=", QUEUED)
     .execute();

@@ -1,0 +1,316 @@
+// Owns the runs that this process executes: begins each after its claim, and writes its end. A final text is
+// written by the transaction that ends its run, so a plain run costs two commits.
+// L4: if the end of a run cannot be stored, the write is retried until it succeeds.
+
+import { optional } from "../../core/optional.ts";
+import { fail } from "../../core/shapes/errors.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import { holdForEnd, holdSessions } from "../../store/locks.ts";
+import { StoreProblem } from "../../store/problems.ts";
+import { type HeldLane, heldBy, isHeld, moveHeld } from "../../store/queries/runs/claims.ts";
+import { getRun } from "../../store/queries/runs/runs.ts";
+import { together } from "../../store/transaction.ts";
+import { idsOf } from "../../world.ts";
+import type { Unit } from "../unit.ts";
+import { failed } from "./begin.ts";
+import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
+import {
+  type EndFacts,
+  endInUnit,
+  endWithText,
+  isComplete,
+  NO_SUCCESSORS,
+  publishBudgetRefusal,
+  publishEnd,
+} from "./finish.ts";
+import { LostLane } from "./transcript-writer.ts";
+import { logRetry, STORE_RETRY_MS, untilStored } from "./until-stored.ts";
+
+/** Returned to roll back the transaction that ends a run, if this execution no longer holds the run. */
+const NOT_HELD = fail("run_failed", "this process no longer holds the run");
+/**
+ * Maximum number of failed attempts to end a run together with its successors. Failures of the store do not
+ * count.
+ */
+const END_FAILURES_MAX = 20;
+
+/** Executes one claimed run to its end; set in the composition root. Failures are values. */
+export interface Executor {
+  execute(handle: LaneHandle): Promise<EndFacts>;
+  /**
+   * Called after a begun run was aborted, whether a process executes it or not: stops its work elsewhere.
+   * Must not throw.
+   */
+  aborted?(run: Run): void;
+}
+
+export interface ExecutionsParts extends ExecutionParts {
+  readonly executor: Executor;
+  readonly owner: string;
+  /** Returns when a begun run times out (ms since 1970). Undefined: never. */
+  limitAt(run: Run): number | undefined;
+  /** Starts ready runs: a lane or a slot may have come free. */
+  look(): void;
+}
+
+export class Executions {
+  readonly #parts: ExecutionsParts;
+  readonly #byLane = new Map<string, Execution>();
+  /** Runs that a transaction in progress claims. */
+  readonly #claimed = new Set<string>();
+  #closed = false;
+  #idle = Promise.withResolvers<void>();
+
+  constructor(parts: ExecutionsParts) {
+    this.#parts = parts;
+  }
+
+  get(sessionKey: string): Execution | undefined {
+    return this.#byLane.get(sessionKey);
+  }
+
+  has(sessionKey: string): boolean {
+    return this.#byLane.has(sessionKey);
+  }
+
+  lanes(): string[] {
+    return [...this.#byLane.keys()];
+  }
+
+  all(): Execution[] {
+    return [...this.#byLane.values()];
+  }
+
+  /** Returns whether this process executes a run. */
+  executes({ runId, sessionKey }: Pick<Run, "runId" | "sessionKey">): boolean {
+    return this.#byLane.get(sessionKey)?.fence.runId === runId;
+  }
+
+  /**
+   * Executes a run after the transaction that claims it. `leaseHolds`: see `Authority.watch`; undefined if no
+   * other process could hold the run.
+   */
+  beginAfter(unit: Unit, run: Run, leaseHolds: (() => boolean) | undefined): void {
+    const { runId } = run;
+    this.#claimed.add(runId);
+    unit.undone(() => this.#claimed.delete(runId));
+    unit.after(() => {
+      this.#claimed.delete(runId);
+      const execution = createExecution(run, this.#parts.owner, this.#parts);
+      this.#byLane.set(run.sessionKey, execution);
+      // If the answer to the claim was late, another process may have the run by now.
+      if (this.#closed || leaseHolds?.() === false) execution.stop("parked");
+      if (this.#parts.bus.hasEnded(runId)) execution.stop("ended");
+      void this.#execute(execution);
+    });
+  }
+
+  /** Lets a run that has its slot again continue. */
+  resume(held: HeldLane): void {
+    if (this.executes(held)) this.#byLane.get(held.sessionKey)?.resumed();
+  }
+
+  /** Stops the execution of a run whose row has ended. */
+  stopEnded(run: Pick<Run, "runId" | "sessionKey">): void {
+    if (this.executes(run)) this.#byLane.get(run.sessionKey)?.stop("ended");
+  }
+
+  /** Stops an aborted run, also at an agent elsewhere. */
+  stopAborted(run: Run): void {
+    this.stopEnded(run);
+    if (run.startedAt !== undefined) this.#parts.executor.aborted?.(run);
+  }
+
+  /**
+   * Compares the executions in memory with the rows that name this process, and corrects both. Returns false
+   * if a run was being claimed; then call it again.
+   */
+  async compare(): Promise<boolean> {
+    const { store, owner } = this.#parts;
+    const before = this.all();
+    const rows = await heldBy(store.db, owner);
+    const mine = new Set(rows.map((row) => `${row.runId} ${row.attempt}`));
+    for (const execution of before) {
+      const { runId, attempt } = execution.fence;
+      if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
+    }
+    let isSettled = true;
+    for (const row of rows) {
+      if (this.executes(row)) {
+        if (row.isRunning) this.resume(row);
+      } else if (this.#claimed.has(row.runId)) isSettled = false;
+      else if (!this.#closed) await this.#takeBack(row);
+    }
+    return isSettled;
+  }
+
+  /**
+   * Executes a run whose claim was committed although the answer to the commit was lost: its row names this
+   * process, but no execution exists.
+   */
+  async #takeBack(held: HeldLane): Promise<void> {
+    const { commit, world, look } = this.#parts;
+    const back = await commit(async (unit) => {
+      await holdSessions(unit.tx, [held.sessionKey]);
+      return moveHeld(unit.tx, held, "queued", unit.now);
+    });
+    if (back) world.log.warn({ runId: held.runId }, "the answer to a claim was lost; executing the run now");
+    look();
+  }
+
+  /** Stops executing runs: a run whose claim is in progress is parked. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /**
+   * At the end of a planned stop, returns each run that still executes to its queue, so that another process
+   * can take it.
+   */
+  async giveBack(): Promise<void> {
+    const { commit, world } = this.#parts;
+    for (const { fence, handle } of this.all()) {
+      try {
+        await commit((unit) => moveHeld(unit.tx, fence, "queued", unit.now));
+      } catch (error) {
+        world.log.warn(
+          { ...idsOf(handle.run), err: error },
+          "a run could not be returned to its lane at the stop",
+        );
+      }
+    }
+  }
+
+  /** Resolves when no run executes. Call it after `close`. */
+  idle(): Promise<void> {
+    this.#noteIdle();
+    return this.#idle.promise;
+  }
+
+  #noteIdle(): void {
+    if (this.#closed && this.#byLane.size === 0 && this.#claimed.size === 0) this.#idle.resolve();
+  }
+
+  async #execute(execution: Execution): Promise<void> {
+    const { world, look } = this.#parts;
+    const { run } = execution.handle;
+    const limitAt = this.#parts.limitAt(run);
+    const timer =
+      limitAt === undefined ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
+    const facts = await this.#factsOf(execution);
+    timer?.cancel();
+    await this.#end(execution, { ...facts, revision: execution.revision() });
+    await this.#publishEnd(run);
+    execution.leave();
+    this.#byLane.delete(run.sessionKey);
+    this.#noteIdle();
+    look();
+  }
+
+  /** Runs the executor. A run that was stopped before it began is not executed. */
+  async #factsOf(execution: Execution): Promise<EndFacts> {
+    const { handle } = execution;
+    const world = { ...this.#parts.world, log: handle.log };
+    if (execution.stopReason() !== undefined) return { state: "aborted" };
+    try {
+      // A repeated execution continues as after a crash: it does not repeat steps that are in the transcript.
+      return await untilStored(world, handle.signal, () => this.#parts.executor.execute(handle));
+    } catch (error) {
+      if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
+        handle.log.error({ err: error }, "a run failed unexpectedly");
+      }
+      return failed("run_failed", error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** Writes the end of a run, and retries if that fails (L4). */
+  async #end(execution: Execution, facts: EndFacts): Promise<void> {
+    const { commit, finish } = this.#parts;
+    const { run, log } = execution.handle;
+    let failures = 0;
+    while (execution.stopReason() !== "ended") {
+      // If the run's successors fail again and again, end the run without them. Otherwise its lane would stay
+      // blocked.
+      const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
+      // Wait for the authority. If the run is parked during this wait, its row must still be updated.
+      await this.#parts.lease?.confirm(execution.handle.signal);
+      try {
+        await commit(async (unit) => {
+          const isParked = execution.stopReason() === "parked";
+          if (!isParked && execution.hasFinal() && isComplete(facts)) {
+            const holding = this.#holdParties(unit, run);
+            const [, ended] = await together(holding, endWithText(unit, { run, ...execution }, facts, parts));
+            return ended ? true : NOT_HELD;
+          }
+          if (!(await this.#holds(unit, execution))) return false;
+          await execution.writeFinal(unit);
+          if (isParked) return moveHeld(unit.tx, execution.fence, "queued", unit.now);
+          const ended = await endInUnit(unit, run, facts, parts);
+          if (ended) await publishBudgetRefusal(unit, run, facts, parts);
+          return ended;
+        });
+        return;
+      } catch (error) {
+        // A full or unavailable store recovers; any other error is a bug in this program.
+        if (!(error instanceof StoreProblem)) failures += 1;
+        logRetry(log, error, "the end of a run could not be stored");
+        if (this.#closed) return;
+        await new Promise<void>((resolve) => this.#later(resolve));
+      }
+    }
+  }
+
+  /**
+   * Reads the row of an ended run and publishes the end. Another process may have stored it, or the answer to
+   * our commit was lost.
+   */
+  async #publishEnd({ runId }: Run): Promise<void> {
+    const { store, bus, watch, world } = this.#parts;
+    if (bus.hasEnded(runId)) return;
+    try {
+      const stored = await getRun(store.db, runId);
+      if (stored !== undefined) publishEnd(stored, { bus, watch });
+    } catch (error) {
+      // `UnconfirmedCommits` publishes the end later.
+      world.log.warn({ err: error, runId }, "the end of a run could not be read");
+    }
+  }
+
+  async #timeOut(execution: Execution): Promise<void> {
+    const { commit, finish } = this.#parts;
+    const { run, log } = execution.handle;
+    const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
+    try {
+      await commit(async (unit) => {
+        if (!(await this.#holds(unit, execution))) return;
+        // Read the text inside the transaction: text that was read earlier may since have been stored as a
+        // message, and must not be stored twice.
+        const unfinishedText = execution.textSoFar();
+        const revision = execution.revision();
+        const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText, revision };
+        if (await endInUnit(unit, run, facts, finish)) unit.after(() => execution.stop("ended"));
+      });
+    } catch (problem) {
+      logRetry(log, problem, "a time-out could not be stored");
+      this.#later(() => void this.#timeOut(execution));
+    }
+  }
+
+  /**
+   * Locks the rows that the end of an execution changes. Returns false if the execution no longer holds its
+   * lane, or if its run has ended.
+   */
+  async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
+    const [, held] = await together(this.#holdParties(unit, handle.run), isHeld(unit.tx, fence));
+    return held;
+  }
+
+  #holdParties(unit: Unit, { sessionKey, flow }: Run): Promise<void> {
+    return holdForEnd(unit.tx, { sessionKey, ...optional({ flowId: flow?.flowId }) });
+  }
+
+  #later(action: () => void): void {
+    const { clock } = this.#parts.world;
+    if (!this.#closed) clock.after(STORE_RETRY_MS, action);
+  }
+}

@@ -185,7 +185,17 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_061_370);
   });
 
-  test("the time never goes backwards: the clock stops until the database's time has caught up", async () => {
+  test("the clock follows the database's when it is set back by two seconds or more, so all processes agree", async () => {
+    const { world, clock, sync } = clockWith();
+    await sync(2, 9_000_000);
+    expect(clock.now()).toBe(9_000_001);
+    await sync(2, 5_400_000);
+    expect(clock.now()).toBe(5_400_001);
+    await world.advance(7);
+    expect(clock.now()).toBe(5_400_008);
+  });
+
+  test("a small step back stops the clock until the database's time has caught up", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);

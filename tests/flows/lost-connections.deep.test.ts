@@ -17,8 +17,8 @@ import { MAIN, RESEARCH } from "./conversation/asking.ts";
 import { scenario } from "./conversation/story.ts";
 import { fanOut } from "./job/fan-out-story.ts";
 
-/** A story has about so many messages. */
-const MESSAGES = 120;
+/** Number of messages of each story at which the connection is lost, each in another way. */
+const MESSAGES = 60;
 
 interface App {
   readonly engine: { stop(graceMs: number): Promise<void> };

@@ -13,7 +13,7 @@ import { getRun } from "../../store/queries/runs/runs.ts";
 import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../../store/queries/runs/waits.ts";
 import type { World } from "../../world.ts";
 import type { Acceptor, Successors } from "../run/finish.ts";
-import { logRetry, storedAtLast, throughDoubt, untilStored } from "../run/until-stored.ts";
+import { logRetry, throughDoubt, untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
 import {
   answeredBefore,
@@ -164,7 +164,7 @@ export class CallerWaits {
       if (!(error instanceof StoreProblem)) throw error;
       const text = "could not record whether an answer was delivered";
       logRetry(world.log, error, text);
-      storedAtLast(world, this.#stop.signal, store).catch((last: unknown) => {
+      untilStored(world, this.#stop.signal, store).catch((last: unknown) => {
         world.log.warn({ err: last }, `${text}; the next start records it`);
       });
     }

@@ -32,6 +32,8 @@ import type { Lease } from "./lease.ts";
  */
 const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
+/** Interval of the sweeps of a process that has no work, has missed no hint and has heard from all others. */
+const IDLE_SWEEP_MS = 10_000;
 /** Maximum number of lanes that one sweep wakes. */
 const LANES_AT_ONCE = 32;
 /** Number of sweeps between two deletions of old rows. */
@@ -87,6 +89,8 @@ export class Dispatch {
   #wholeUntil = 0;
   #startedAt = 0;
   #gap = false;
+  /** Monotonic time before which no sweep is needed, if nothing happens. */
+  #idleUntil = Number.NEGATIVE_INFINITY;
 
   constructor(parts: DispatchParts) {
     this.#parts = parts;
@@ -127,6 +131,8 @@ export class Dispatch {
         hints.send({ kind: "wake", sessionKey });
       }
       await lease.leave();
+      // Others take the runs that could not be freed.
+      hints.send({ kind: "gap" });
     } catch (error) {
       world.log.warn(
         { err: error },
@@ -226,18 +232,31 @@ export class Dispatch {
 
   async #sweep(): Promise<void> {
     const { world } = this.#parts;
+    if (this.#isIdle()) {
+      this.#sweepLater();
+      return;
+    }
     try {
       const takenOver = await this.#takeOver();
       await this.#parts.lanes.compare();
       await this.#publishMissedEnds(takenOver);
       await this.#lookForEnds();
-      await this.#wakeIdle();
+      const woken = await this.#wakeIdle();
       this.#parts.lookAround();
       if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
+      if (!takenOver && woken === 0) this.#idleUntil = world.clock.monotonic() + IDLE_SWEEP_MS;
     } catch (error) {
       world.log.warn({ err: error }, "the periodic check of the shared store failed and will run again");
     }
     this.#sweepLater();
+  }
+
+  /** Returns whether the last sweep found nothing, and nothing has happened since. */
+  #isIdle(): boolean {
+    const { world, lease, lanes, watch } = this.#parts;
+    const isBusy = lanes.executions().length > 0 || watch.watched().length > 0;
+    if (isBusy || this.#gap || lease.silent().length > 0) this.#idleUntil = Number.NEGATIVE_INFINITY;
+    return world.clock.monotonic() < this.#idleUntil;
   }
 
   /** Declares silent processes dead and takes over their runs. Returns false if there was nothing to do. */
@@ -291,7 +310,8 @@ export class Dispatch {
     for (const flowId of await endedFlowsAmong(store.db, watched)) watch.ended(flowId);
   }
 
-  async #wakeIdle(): Promise<void> {
+  /** Returns the number of lanes that it wakes. */
+  async #wakeIdle(): Promise<number> {
     const { store, lanes, settings } = this.#parts;
     const { maxConcurrent: max, pools = {} } = settings;
     const { free, full } = await freeSlots(store.db, { max, pools });
@@ -299,7 +319,9 @@ export class Dispatch {
     // Lanes that wait for a full pool would take the places of lanes that can start.
     const turns = limit > 0 ? await idleLanes(store.db, { limit, appends: false, full }) : [];
     const appends = await idleLanes(store.db, { limit: LANES_AT_ONCE, appends: true });
-    for (const sessionKey of new Set([...turns, ...appends])) lanes.wake(sessionKey);
+    const idle = new Set([...turns, ...appends]);
+    for (const sessionKey of idle) lanes.wake(sessionKey);
+    return idle.size;
   }
 
   async #tidy(): Promise<void> {

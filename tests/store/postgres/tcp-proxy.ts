@@ -9,7 +9,7 @@ import { listenHere } from "../../kit/loopback.ts";
  * A filter returns the data to forward, which it may change, or closes both sides. In a list, the data is
  * forwarded before both sides are closed.
  */
-type Heard = (piece: Buffer) => Buffer | "hang up" | readonly [last: Buffer];
+type Heard = (piece: Buffer, connection: object) => Buffer | "hang up" | readonly [last: Buffer];
 
 export interface TcpProxy {
   readonly port: number;
@@ -35,7 +35,7 @@ export async function openTcpProxy(serverPort: number): Promise<TcpProxy> {
     const upstream = keep(connect(serverPort, "127.0.0.1"));
     const pass = (from: Socket, to: Socket, heard: () => Heard): void => {
       from.on("data", (piece) => {
-        const said = heard()(piece as Buffer);
+        const said = heard()(piece as Buffer, client);
         if (Buffer.isBuffer(said)) return void to.write(said);
         if (said !== "hang up") return void to.end(said[0], () => from.destroy());
         client.destroy();

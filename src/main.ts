@@ -311,7 +311,7 @@ export async function runProgram(program: HostProgram, world: World): Promise<Ho
 
 /**
  * Logs unexpected errors with secrets redacted. The process ends afterwards, unless the error is only that
- * the store refused work for which nobody waits: then the runs of other callers go on.
+ * the store refused work for which nobody waits: then everything else continues.
  */
 function watchFaults(world: World): void {
   process.on("uncaughtException", (error, origin) => {

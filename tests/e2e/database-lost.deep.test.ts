@@ -88,7 +88,7 @@ test("damage: a gateway whose database is lost at a step of its start waits, and
   }
 });
 
-test("a gateway goes on if the store refuses work for which nobody waits", async () => {
+test("a gateway continues if the store refuses work for which nobody waits", async () => {
   const rejecting = `setTimeout(() => Promise.reject(Object.assign(new Error("the connection is lost"), {
     name: "StoreProblem" })), 10)`;
   const preload = `--import=data:text/javascript,${encodeURIComponent(rejecting)}`;

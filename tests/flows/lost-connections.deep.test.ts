@@ -9,7 +9,7 @@ import type { World } from "../../src/world.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
 import { openFlowApp } from "../kit/engine/flow-app.ts";
 import { openSpawnApp } from "../kit/engine/spawn-app.ts";
-import { noteEscapes } from "../kit/escapes.ts";
+import { noteEscapes } from "../kit/process/escapes.ts";
 import { takeSchema } from "../kit/store/postgres.ts";
 import { PATIENCE_MS, until } from "../kit/until.ts";
 import { CUTS, openTcpProxy } from "../store/postgres/tcp-proxy.ts";

@@ -10,7 +10,7 @@ export const STORE_RETRY_MS = 500;
  * Maximum number of tries for a client that waits for an answer, and of tries that end in a conflict with
  * other transactions: unlike a full disk, a conflict that lasts is a bug.
  */
-const TRIES_MAX = 20;
+export const CLIENT_TRIES_MAX = 20;
 
 /** Logs that something will be retried: a refusal of the store as a warning, anything else as an error. */
 export function logRetry(log: Log, error: unknown, text: string): void {
@@ -35,7 +35,7 @@ export async function untilStored<T>(
       return value;
     } catch (error) {
       if (!(error instanceof StoreProblem) || signal.aborted) throw error;
-      if (tries >= (error.problem === "busy" ? TRIES_MAX : triesMax)) throw error;
+      if (tries >= (error.problem === "busy" ? CLIENT_TRIES_MAX : triesMax)) throw error;
       if (tries === 1) world.log.warn({ err: error }, "the store refused an operation; repeating it");
       await pause(world.clock, STORE_RETRY_MS, signal);
     }
@@ -52,6 +52,6 @@ export async function throughDoubt<T>(world: World, signal: AbortSignal, ask: ()
     return await ask();
   } catch (error) {
     if (!isInDoubt(error)) throw error;
-    return untilStored(world, signal, ask, TRIES_MAX);
+    return untilStored(world, signal, ask, CLIENT_TRIES_MAX);
   }
 }

@@ -5,7 +5,7 @@ import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { StoreConflict, StoreProblem } from "../../../src/store/problems.ts";
 import type { Store, Tx } from "../../../src/store/sql.ts";
 import { together } from "../../../src/store/transaction.ts";
-import { noteEscapes } from "../../kit/escapes.ts";
+import { noteEscapes } from "../../kit/process/escapes.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { CUTS, openTcpProxy } from "./tcp-proxy.ts";

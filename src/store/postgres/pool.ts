@@ -11,10 +11,10 @@ import { postgresProblem } from "./problems.ts";
 
 /** Maximum number of callers that wait for a connection. The pool refuses further callers immediately. */
 const WAITING_MAX = 10_000;
-/** When a connection is returned to the pool, a connection that has been idle for longer is closed. */
+/** When a connection is returned to the pool, those that have been idle for longer are closed. */
 const IDLE_MS = 15_000;
 /** A caller waits for a connection for this time before the pool opens another: most work takes less. */
-const GROW_MS = 10;
+const GROW_MS = 25;
 
 interface Waiting {
   resolve(connection: PostgresConnection): void;
@@ -93,8 +93,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
     const now = this.#connecting.world.clock.monotonic();
     connection.idleSinceMs = now;
     this.#idle.push(connection);
-    const [longest] = this.#idle;
-    if (longest !== undefined && now - longest.idleSinceMs > IDLE_MS) this.#drop(longest);
+    for (const one of [...this.#idle]) if (now - one.idleSinceMs > IDLE_MS) this.#drop(one);
   }
 
   /** Closes all connections. Running queries fail, and the server rolls back their transactions. */

@@ -237,8 +237,8 @@ test("short work shares one connection, and a caller that waits for longer gets 
   const release = Promise.withResolvers<void>();
   const long = transaction(() => release.promise);
   const second = transaction((tx) => put(tx, "second"));
-  await world.timerWithin(10);
-  await world.advance(10);
+  await world.timerWithin(25);
+  await world.advance(25);
   await second;
   release.resolve();
   await long;

@@ -309,9 +309,16 @@ export async function runProgram(program: HostProgram, world: World): Promise<Ho
   return runHostProgram(program, world);
 }
 
-/** Logs unexpected errors with secrets redacted. The process ends afterwards. */
+/**
+ * Logs unexpected errors with secrets redacted. The process ends afterwards, unless the error is only that
+ * the store refused work for which nobody waits: then everything else continues.
+ */
 function watchFaults(world: World): void {
   process.on("uncaughtException", (error, origin) => {
+    if (origin === "unhandledRejection" && /^Store(Problem|Conflict)$/.test(error?.name)) {
+      world.log.error({ err: error }, "the store refused work for which nobody waits");
+      return;
+    }
     const how = origin === "unhandledRejection" ? { origin } : {};
     world.log.error({ err: error, ...how }, "the process exits because of a bug");
     process.exit(1);

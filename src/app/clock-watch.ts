@@ -4,6 +4,7 @@
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import { INBOUND_DEADLINE } from "../flows/delivery/inbound-files.ts";
+import { listProcesses } from "../store/queries/processes.ts";
 import { newestTime, planAfterStep } from "../store/queries/reschedule.ts";
 import { replanJobs } from "../triggers/replan.ts";
 import { CRON_DEADLINE } from "../triggers/turns.ts";
@@ -77,11 +78,18 @@ export class ClockWatch {
     }
     try {
       const now = world.clock.now();
-      await this.#replan(now, now + back);
+      if (await this.#isOldest()) await this.#replan(now, now + back);
       this.#offsetMs = offset;
     } catch (error) {
       world.log.warn({ err: error }, "stored dates could not be recomputed; trying again later");
     }
+  }
+
+  /** Returns whether this is the oldest of the gateways. Only that one moves the dates, so they move once. */
+  async #isOldest(): Promise<boolean> {
+    const { engine } = this.#parts;
+    const oldest = (await listProcesses(engine.store.db, engine.now())).at(-1);
+    return oldest === undefined || oldest.processId === engine.processId;
   }
 
   async #replan(now: number, before: number): Promise<void> {

@@ -23,7 +23,7 @@ import { settingsNow } from "../core/shapes/settings/live.ts";
 import type { TokenScope } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
-import { storedAtLast, throughDoubt } from "../engine/run/until-stored.ts";
+import { throughDoubt, untilStored } from "../engine/run/until-stored.ts";
 import type { Unit } from "../engine/unit.ts";
 import {
   type KeyedCall,
@@ -320,7 +320,7 @@ function underKey<T>(
     const answer = first?.ok === true ? { answer: first.value } : ifLost;
     if (remembered || answer === undefined) return;
     const commit = () => engine.commit((unit) => remember(unit, answer.answer));
-    await (ifLost === undefined ? commit() : storedAtLast(world, base.signal, commit));
+    await (ifLost === undefined ? commit() : untilStored(world, base.signal, commit));
   };
   return once(keyed, async () => {
     kept.remembered = false;

@@ -58,8 +58,12 @@ export interface SharedStore {
    * keep the process alive, such as renewing its lease. Urgent transactions run one at a time.
    */
   urgently: Store["transaction"];
-  /** Measures the database's clock again. Call it about once a second. */
+  /**
+   * Measures the database's clock again, and checks that messages arrive. Call it about once a second.
+   */
   syncClock(): Promise<void>;
+  /** Returns whether messages of the other processes have not arrived for a while. */
+  isDeaf(): boolean;
   /**
    * Sends messages to the other processes, outside any transaction. A message is a hint and may be lost. The
    * sender does not receive its own messages. Rejects if messages are known to be lost. The maximum length of

@@ -71,8 +71,10 @@ async function jobsToWaitFor(
   const keys = new Set(sessionKeys);
   if (sessionKey !== undefined && sessionKey !== "all") keys.add(sessionKey);
   if (keys.size === 0) {
+    // A failure of the first read must not leave the others without anybody who waits for them.
+    const unreturned = await unreturnedJobs(ctx, ctx.run);
     const open = (await unfinishedChildren(ctx)).map((child) => jobOf(ctx.db, child));
-    const jobs = [...(await unreturnedJobs(ctx, ctx.run)), ...(await Promise.all(open))];
+    const jobs = [...unreturned, ...(await Promise.all(open))];
     return ok(jobs.filter((job) => job !== undefined).slice(0, WAITED_MAX));
   }
   if (keys.size > WAITED_MAX) {

@@ -8,6 +8,7 @@ import { openApp } from "../../src/app.ts";
 import { dice } from "../kit/dice.ts";
 import { quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
+import { startProcess } from "../kit/process/gateway-process.ts";
 import { serverUrl, type TestSchema, takeSchema } from "../kit/store/postgres.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { openTcpProxy, type TcpProxy } from "../store/postgres/tcp-proxy.ts";
@@ -85,4 +86,14 @@ test("damage: a gateway whose database is lost at a step of its start waits, and
       throw new Error(`SEED=${SEED}, cut at piece ${at} of ${pieces}`, { cause: error });
     });
   }
+});
+
+test("a gateway continues if the store refuses work for which nobody waits", async () => {
+  const rejecting = `setTimeout(() => Promise.reject(Object.assign(new Error("the connection is lost"), {
+    name: "StoreProblem" })), 10)`;
+  const preload = `--import=data:text/javascript,${encodeURIComponent(rejecting)}`;
+  const gateway = await startProcess({ env: { NODE_OPTIONS: preload } });
+  await expect.poll(gateway.stderr).toContain("the store refused work for which nobody waits");
+  expect((await fetch(`${gateway.httpUrl}/healthz`)).status).toBe(200);
+  expect(await gateway.end("SIGTERM")).toBe(0);
 });

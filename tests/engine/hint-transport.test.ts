@@ -17,6 +17,7 @@ async function openTransport() {
     now: () => world.clock.now(),
     urgently: store.transaction,
     syncClock: async () => {},
+    isDeaf: () => false,
     notify: async (texts) => void notified.push(texts),
     listen: async (hear) => {
       told = hear;

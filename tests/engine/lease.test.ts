@@ -33,6 +33,23 @@ test("a lease is renewed even if a read of the database's clock gets no answer",
   expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
 });
 
+test("a process without work checks the rows every ten seconds, and at once after a gap in the hints", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  let commits = 0;
+  const a = await cluster.join({ plays: {}, committed: async () => void commits++ }, world);
+  await pass(1_000);
+  const before = commits;
+  await pass(60_000);
+  const idle = commits - before;
+  expect(idle).toBeGreaterThan(0);
+  // A check of the outbox is one commit.
+  expect(idle).toBeLessThanOrEqual(7);
+  cluster.ground.gap();
+  await until(() => commits > before + idle);
+  const { runId } = await a.app.tell(MAIN, "work");
+  await until(() => ended(a, runId));
+});
+
 test("after an outage no process counts as dead until the database has answered for the duration of a lease", async () => {
   const { world, cluster, pass, until } = await openStage();
   const work = midway();

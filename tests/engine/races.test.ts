@@ -370,14 +370,14 @@ test.each([
   },
 );
 
-test("a run survives a full disk: its entry is stored when there is space again", async () => {
+test("a run waits while the disk is full for minutes, says so once, and stores its entry when there is space", async () => {
   const world = fakeWorld();
   const full = { times: 0 };
   const outcome = Promise.withResolvers<string>();
   const { engine, store } = await openTestEngine({
     world,
     async execute(handle) {
-      full.times = 3;
+      full.times = 600;
       const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
       const stored = handle.append({ ...assistantText("m1", ""), content: [call], stopReason: "toolUse" });
       outcome.resolve(await stored.then(() => "stored"));
@@ -395,11 +395,40 @@ test("a run survives a full disk: its entry is stored when there is space again"
   await makeSessions(store, "a");
   const run = await engine.accept({ sessionKey: "a", input: { text: "one" } });
   if (!run.ok) throw new Error(run.error);
-  for (let half = 0; half < 10; half += 1) await world.advance(500);
+  for (let half = 0; half < 700; half += 1) await world.advance(500);
   expect(await outcome.promise).toBe("stored");
+  const lines = world.logged.filter(({ text }) => text.startsWith("the store "));
+  expect(lines.map(({ level }) => level)).toEqual(["warn", "info"]);
   expect(await runRow(store, run.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
   const written = await readRun(store.db, run.value.run.runId);
   expect(written.filter((message) => message.id === "m1")).toHaveLength(1);
+});
+
+test("a stop ends the wait of a run for a full disk", async () => {
+  let isFull = false;
+  const waiting = Promise.withResolvers<void>();
+  let outcome: Promise<unknown> | undefined;
+  const { engine, store } = await openTestEngine({
+    async execute(handle) {
+      isFull = true;
+      const stored = handle.append({ ...assistantText("m1", ""), stopReason: "toolUse" });
+      outcome = stored.catch((error: unknown) => error);
+      waiting.resolve();
+      await stored;
+      return ok("done");
+    },
+    wrapStore: (disk) => ({
+      ...disk,
+      transaction: (work) =>
+        isFull ? Promise.reject(new StoreProblem("full", "the store")) : disk.transaction(work),
+    }),
+  });
+  await makeSessions(store, "a");
+  const run = await engine.accept({ sessionKey: "a", input: { text: "one" } });
+  if (!run.ok) throw new Error(run.error);
+  await waiting.promise;
+  await engine.stop(0);
+  expect(await outcome).toBeInstanceOf(StoreProblem);
 });
 
 test("U3: if another program locks the database for a long time, a run does not end", async () => {

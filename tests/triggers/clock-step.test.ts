@@ -12,6 +12,7 @@ import {
   listDeliveries,
 } from "../../src/store/queries/channels/deliveries.ts";
 import { getJob, insertTurn, moveJob } from "../../src/store/queries/cron-jobs.ts";
+import { joinProcesses } from "../../src/store/queries/processes.ts";
 import { cleanup, openTestEngine } from "../kit/engine/engine.ts";
 import { PATIENCE_MS } from "../kit/until.ts";
 import { settableWorld } from "../kit/world.ts";
@@ -92,6 +93,38 @@ test("damage: if the clock is set back, deliveries and bursts of messages are no
   expect(fired).toEqual([]);
   await settle(60_000);
   await soon(async () => expect(fired).toEqual(["burst"]));
+});
+
+test("damage: if the clock of several gateways is set back, only the oldest one moves the dates", async () => {
+  let answer: DeliveryOutcome = { kind: "retry", error: "away" };
+  const { app, set, outbox, watch, queue, states, settle, soon } = await open(() => answer);
+  const { engine, store } = app;
+  const facts = { host: "h", version: "1" };
+  await store.transaction(async (tx) => {
+    await joinProcesses(tx, { ...facts, processId: engine.processId }, engine.now());
+    await joinProcesses(tx, { ...facts, processId: "older" }, engine.now() - 1);
+  });
+  await watch.start();
+  await outbox.start();
+  const stepBack = async (): Promise<void> => {
+    set(3 * DAY_MS);
+    await settle(5_000);
+    set(-3 * DAY_MS);
+    await settle(10_000);
+  };
+  set(3 * DAY_MS);
+  await settle(5_000);
+  await queue("one");
+  await settle(0);
+  answer = { kind: "sent" };
+  set(-3 * DAY_MS);
+  await settle(10_000);
+  expect(await states()).toEqual(["pending"]);
+  await store.transaction(async (tx) => {
+    await tx.deleteFrom("processes").where("process_id", "=", "older").execute();
+  });
+  await stepBack();
+  await soon(async () => expect(await states()).toEqual(["sent"]));
 });
 
 test("damage: if the clock is set back, a webhook's receiver that failed is not left alone", async () => {

@@ -30,6 +30,8 @@ import type { Lease } from "./lease.ts";
  */
 const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
+/** Interval of the sweeps of a process that has no work, has missed no hint and has heard from all others. */
+const IDLE_SWEEP_MS = 10_000;
 /** Number of sweeps between two deletions of old rows. */
 const TIDY_EVERY_SWEEPS = 120;
 /**
@@ -79,6 +81,8 @@ export class Dispatch {
   #wholeUntil = 0;
   #startedAt = 0;
   #gap = false;
+  /** Monotonic time before which no sweep is needed, if nothing happens. */
+  #idleUntil = Number.NEGATIVE_INFINITY;
 
   constructor(parts: DispatchParts) {
     this.#parts = parts;
@@ -117,6 +121,8 @@ export class Dispatch {
     try {
       await lease.leave();
       hints.send({ kind: "ready" });
+      // Others take the runs that could not be freed.
+      hints.send({ kind: "gap" });
     } catch (error) {
       world.log.warn(
         { err: error },
@@ -212,6 +218,10 @@ export class Dispatch {
 
   async #sweep(): Promise<void> {
     const { world } = this.#parts;
+    if (this.#isIdle()) {
+      this.#sweepLater();
+      return;
+    }
     try {
       const takenOver = await this.#takeOver();
       await this.#parts.executions.compare();
@@ -219,10 +229,19 @@ export class Dispatch {
       await this.#lookForEnds();
       this.#parts.lookAround();
       if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
+      if (!takenOver) this.#idleUntil = world.clock.monotonic() + IDLE_SWEEP_MS;
     } catch (error) {
       world.log.warn({ err: error }, "the periodic check of the shared store failed and will run again");
     }
     this.#sweepLater();
+  }
+
+  /** Returns whether the last sweep found nothing, and nothing has happened since. */
+  #isIdle(): boolean {
+    const { world, lease, executions, watch } = this.#parts;
+    const isBusy = executions.all().length > 0 || watch.watched().length > 0;
+    if (isBusy || this.#gap || lease.silent().length > 0) this.#idleUntil = Number.NEGATIVE_INFINITY;
+    return world.clock.monotonic() < this.#idleUntil;
   }
 
   /** Declares silent processes dead and takes over their runs. Returns false if there was nothing to do. */

@@ -181,11 +181,22 @@ export class HintTransport {
     return JSON.stringify({ kind: "kept", id } satisfies Item);
   }
 
+  /** Handles the hints of a message. Never rejects, because the next message waits for it. */
   async #hear(text: string, onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
+    const { store, world } = this.#parts;
     for (const item of this.#itemsOf(text)) {
-      const hint = item.kind === "kept" ? await this.#kept(item.id) : item;
-      if (hint === undefined) onGap();
-      else onHint(hint);
+      try {
+        if (item.kind !== "kept") onHint(item);
+        else {
+          const body = await readPayload(store.db, item.id);
+          // The row may have been deleted.
+          if (body === undefined) onGap();
+          else onHint(JSON.parse(body) as Hint);
+        }
+      } catch (error) {
+        world.log.warn({ err: error }, "a hint of another process could not be handled");
+        onGap();
+      }
     }
   }
 
@@ -195,18 +206,6 @@ export class HintTransport {
     } catch (error) {
       this.#parts.world.log.warn({ err: error }, "a hint of another process could not be read");
       return [];
-    }
-  }
-
-  /** Returns the hint of a row. Undefined if the row was deleted or cannot be read now. */
-  async #kept(id: number): Promise<Hint | undefined> {
-    const { store, world } = this.#parts;
-    try {
-      const body = await readPayload(store.db, id);
-      return body === undefined ? undefined : (JSON.parse(body) as Hint);
-    } catch (error) {
-      world.log.warn({ err: error }, "a large hint of another process could not be read");
-      return undefined;
     }
   }
 }

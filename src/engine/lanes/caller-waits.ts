@@ -13,7 +13,7 @@ import { getRun } from "../../store/queries/runs/runs.ts";
 import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../../store/queries/runs/waits.ts";
 import type { World } from "../../world.ts";
 import type { Acceptor, Successors } from "../run/finish.ts";
-import { logRetry, storedAtLast, throughDoubt, untilStored } from "../run/until-stored.ts";
+import { CLIENT_TRIES_MAX, logRetry, throughDoubt, untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
 import {
   answeredBefore,
@@ -81,7 +81,8 @@ export class CallerWaits {
     try {
       const opened = await throughDoubt(world, signal, open);
       if (!opened.ok) return opened;
-      return ok(await untilStored(world, signal, () => settleJobsWait(this.#parts, callId, until, signal)));
+      const settle = () => settleJobsWait(this.#parts, callId, until, signal);
+      return ok(await untilStored(world, signal, settle, CLIENT_TRIES_MAX));
     } catch (error) {
       await this.#record((unit) => giveUpJobWaits(unit.tx, callId));
       throw error;
@@ -106,7 +107,7 @@ export class CallerWaits {
    */
   async during<T>(callId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     try {
-      return await untilStored(this.#parts.world, signal, work);
+      return await untilStored(this.#parts.world, signal, work, CLIENT_TRIES_MAX);
     } catch (error) {
       await this.lose(callId);
       throw error;
@@ -164,7 +165,7 @@ export class CallerWaits {
       if (!(error instanceof StoreProblem)) throw error;
       const text = "could not record whether an answer was delivered";
       logRetry(world.log, error, text);
-      storedAtLast(world, this.#stop.signal, store).catch((last: unknown) => {
+      untilStored(world, this.#stop.signal, store).catch((last: unknown) => {
         world.log.warn({ err: last }, `${text}; the next start records it`);
       });
     }

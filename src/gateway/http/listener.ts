@@ -15,7 +15,9 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 async function unreadiness({ deps }: HttpParts): Promise<string | undefined> {
   const accepting = deps.engine.accepting();
   if (!accepting.ok) return accepting.error;
-  return (await storeTrouble(deps))?.reason;
+  const trouble = await storeTrouble(deps);
+  if (trouble !== undefined) return trouble.reason;
+  return deps.engine.store.shared?.isDeaf() === true ? "messages of other gateways do not arrive" : undefined;
 }
 
 /** Returns the health probe that a request makes, or undefined for any other request. */

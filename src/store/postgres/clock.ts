@@ -1,5 +1,6 @@
 // Estimates the database's time without a query: the local monotonic clock plus an offset. Changes of the
-// system time therefore have no effect, and the estimate never goes backwards.
+// system time therefore have no effect. The estimate does not go backwards by less than `STEP_MS`. It follows
+// a larger step at once, because the other processes do: somebody has set the server's clock.
 // The offset comes from the fastest answer of the last minute, because a fast answer has the smallest
 // possible error. A new answer that contradicts this offset replaces it: somebody has set the server's clock,
 // or the server has changed.
@@ -9,6 +10,8 @@ import type { Clock } from "../../world.ts";
 const SAMPLES_KEPT_MS = 60_000;
 /** Tolerance in addition to the round-trip times, because two clocks run at slightly different speeds. */
 const DRIFT_MS = 50;
+/** Smaller steps back are corrections by a time server, or errors of the measurements. */
+const STEP_MS = 2_000;
 
 interface Sample {
   readonly atMs: number;
@@ -30,7 +33,8 @@ export class DatabaseClock {
   }
 
   now(): number {
-    this.#latestMs = Math.max(this.#latestMs, Math.floor(this.#clock.monotonic() + this.#offsetMs));
+    const now = Math.floor(this.#clock.monotonic() + this.#offsetMs);
+    if (now > this.#latestMs || now <= this.#latestMs - STEP_MS) this.#latestMs = now;
     return this.#latestMs;
   }
 

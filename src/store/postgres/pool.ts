@@ -1,5 +1,6 @@
 // Owns a pool of connections for one kind of work, and makes them available to the query builder.
-// Each connection serves one caller at a time. If none is free, callers wait in order. A lost connection is
+// Each connection serves one caller at a time. If none is free, callers wait in order; soon another one is
+// opened. A lost connection is
 // dropped, and a new one is opened on demand, so the store works again after a restart of the server. If no
 // connection is left and none can be opened, all waiting callers fail at once.
 
@@ -10,8 +11,10 @@ import { postgresProblem } from "./problems.ts";
 
 /** Maximum number of callers that wait for a connection. The pool refuses further callers immediately. */
 const WAITING_MAX = 10_000;
-/** When a connection is returned to the pool, a connection that has been idle for longer is closed. */
-const IDLE_MS = 300_000;
+/** When a connection is returned to the pool, those that have been idle for longer are closed. */
+const IDLE_MS = 15_000;
+/** A caller waits for a connection for this time before the pool opens another: most work takes less. */
+const GROW_MS = 25;
 
 interface Waiting {
   resolve(connection: PostgresConnection): void;
@@ -63,12 +66,16 @@ export class PostgresPool implements Connections<PostgresConnection> {
     if (this.#closed) throw new Error("the store is closed");
     const idle = this.#idle.pop();
     if (idle !== undefined) return idle;
-    if (this.#count < this.#max) return await this.#make();
+    if (this.#count === 0) return await this.#make();
     if (this.#waiting.length >= WAITING_MAX) {
       const detail = `more than ${WAITING_MAX} wait for one of its ${this.#max} connections`;
       throw postgresProblem("busy", this.#connecting.address, detail);
     }
-    return await new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+    return await new Promise((resolve, reject) => {
+      const waiting = { resolve, reject };
+      this.#waiting.push(waiting);
+      if (this.#count < this.#max) this.#connecting.world.clock.after(GROW_MS, () => this.#grow(waiting));
+    });
   }
 
   release(connection: PostgresConnection): void {
@@ -86,8 +93,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
     const now = this.#connecting.world.clock.monotonic();
     connection.idleSinceMs = now;
     this.#idle.push(connection);
-    const [longest] = this.#idle;
-    if (longest !== undefined && now - longest.idleSinceMs > IDLE_MS) this.#drop(longest);
+    for (const one of [...this.#idle]) if (now - one.idleSinceMs > IDLE_MS) this.#drop(one);
   }
 
   /** Closes all connections. Running queries fail, and the server rolls back their transactions. */
@@ -95,6 +101,13 @@ export class PostgresPool implements Connections<PostgresConnection> {
     this.#closed = true;
     for (const waiting of this.#waiting.splice(0)) waiting.reject(new Error("the store is closed"));
     await Promise.all([...this.#open].map((connection) => connection.end()));
+  }
+
+  #grow(waiting: Waiting): void {
+    const at = this.#waiting.indexOf(waiting);
+    if (at < 0 || this.#count >= this.#max) return;
+    this.#waiting.splice(at, 1);
+    this.#make().then(waiting.resolve, waiting.reject);
   }
 
   async #make(): Promise<PostgresConnection> {

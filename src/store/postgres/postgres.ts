@@ -97,12 +97,13 @@ async function openShared(
   const sender = world.ids.uuid();
   const side = new SideConnection(connecting, outage);
   const notifier = new Notifier(side, connecting, sender);
+  const listeners = new Set<Listener>();
   const clock = new DatabaseClock(world.clock, async (onSent) => {
-    const text = "select extract(epoch from clock_timestamp())::float8 * 1000 as now";
-    const rows = await side.query(text, [], onSent);
+    const text = "select extract(epoch from clock_timestamp())::float8 * 1000 as now, pg_notify($1, '')";
+    const rows = await side.query(text, [sender], onSent);
+    for (const listener of listeners) listener.echoSent();
     return Number(rows[0]?.now);
   });
-  const listeners = new Set<Listener>();
   const close = async (): Promise<void> => {
     await Promise.all([side.close(), ...[...listeners].map((listener) => listener.stop())]);
   };
@@ -115,6 +116,7 @@ async function openShared(
   const shared: Omit<SharedStore, "urgently"> = {
     now: () => clock.now(),
     syncClock: () => clock.sync(),
+    isDeaf: () => [...listeners].some((listener) => listener.isDeaf()),
     notify: (texts) => notifier.notify(texts),
     listen: async (onText, onGap) => {
       const listener = new Listener({ connecting, outage, sender }, onText, onGap);

@@ -2,6 +2,8 @@
 // but not its own.
 // A message is only a hint and may be lost. If a listener may have missed messages, it is told so and reads
 // the rows again.
+// A network can drop a connection without telling its ends. So each listener hears an echo of its own process
+// about once a second, and connects again if there is none.
 // Messages use connections of their own and are never part of a transaction, so no transaction waits for
 // them.
 
@@ -19,6 +21,10 @@ const PENDING_MAX = 10_000;
 const QUERY_TIMEOUT_MS = 3_000;
 const RECONNECT_MIN_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
+/** A listener that hears no echo for this time connects again. */
+const ECHO_MS = 5_000;
+/** If it hears none for this time after that, its process is not ready. */
+const DEAF_MS = 5_000;
 
 /** Returns the name of the PostgreSQL notification channel for the processes of one schema. */
 function channelOf(schema: string): string {
@@ -167,6 +173,10 @@ export class Listener {
   #timer: { cancel(): void } | undefined;
   #failures = 0;
   #stopped = false;
+  /** Monotonic time of the first echo that was sent and not heard yet. */
+  #sentAt: number | undefined;
+  /** Monotonic time at which the connection was lost. Undefined once anything is heard again. */
+  #lostAt: number | undefined;
 
   constructor(
     parts: { connecting: Connecting; outage: Outage; sender: string },
@@ -182,17 +192,12 @@ export class Listener {
 
   async connect(): Promise<void> {
     const { address } = this.#connecting;
-    const client = await connectClient(this.#connecting);
-    const lose = (reason: unknown): void => {
-      if (this.#client !== client || this.#stopped) return;
-      this.#client = undefined;
-      this.#outage.lost(reason);
-      this.#again();
-    };
-    client.on("error", lose);
-    client.on("end", () => lose(new Error("Connection terminated")));
+    const client = await connectClient(this.#connecting, { query_timeout: QUERY_TIMEOUT_MS });
+    client.on("error", (error) => this.#lose(client, error));
+    client.on("end", () => this.#lose(client, new Error("Connection terminated")));
     client.on("notification", (message) => this.#hear(message));
     try {
+      await client.query(`listen "${this.#sender}"`);
       await client.query(`listen "${channelOf(address.schema)}"`);
     } catch (error) {
       void endClient(client, this.#connecting.world);
@@ -204,11 +209,37 @@ export class Listener {
     this.#outage.made();
   }
 
+  /** Notes that an echo was sent: it must arrive within `ECHO_MS`. */
+  echoSent(): void {
+    const now = this.#connecting.world.clock.monotonic();
+    if (this.#client === undefined) return;
+    this.#sentAt ??= now;
+    if (now - this.#sentAt < ECHO_MS) return;
+    const { log } = this.#connecting.world;
+    log.warn({ silentMs: now - this.#sentAt }, "messages of other processes do not arrive; connecting again");
+    this.#lose(this.#client, new Error("no echo"));
+  }
+
+  /** Returns whether messages of other processes have not arrived for a while. */
+  isDeaf(): boolean {
+    return this.#lostAt !== undefined && this.#connecting.world.clock.monotonic() - this.#lostAt > DEAF_MS;
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timer?.cancel();
     if (this.#client !== undefined) await endClient(this.#client, this.#connecting.world);
     this.#client = undefined;
+  }
+
+  #lose(client: Client, reason: unknown): void {
+    if (this.#client !== client || this.#stopped) return;
+    this.#client = undefined;
+    this.#sentAt = undefined;
+    this.#lostAt ??= this.#connecting.world.clock.monotonic();
+    void endClient(client, this.#connecting.world);
+    this.#outage.lost(reason);
+    this.#again();
   }
 
   #again(): void {
@@ -229,6 +260,8 @@ export class Listener {
   }
 
   #hear({ payload = "" }: Notification): void {
+    this.#sentAt = undefined;
+    this.#lostAt = undefined;
     const colon = payload.indexOf(":");
     if (colon < 0 || payload.startsWith(`${this.#sender}.`)) return;
     this.#call(() => this.#onText(payload.slice(colon + 1)));

@@ -30,6 +30,7 @@ export function fakeWire(): FakeWire {
       now: () => clock.now(),
       urgently: store.transaction,
       syncClock: async () => {},
+      isDeaf: () => false,
       async notify(texts) {
         await Promise.resolve();
         if (isCut) return;

@@ -187,6 +187,7 @@ class Member {
     return {
       ...shared,
       // Clock reads have their own connection, which sometimes hangs longer than a lease.
+      isDeaf: () => false,
       syncClock: () => (this.#cluster.luck.chance(0.1) ? time.pass(2 * LEASE_MS) : Promise.resolve()),
       urgently: async (work) => {
         const sentAt = time.now();

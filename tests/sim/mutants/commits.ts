@@ -8,7 +8,7 @@ export const COMMIT_MUTANTS: readonly Mutant[] = [
     name: "lost-answer-told-as-a-failure",
     breaks: "I4: a client is told that its request failed, and it took place",
     file: "src/engine/run/until-stored.ts",
-    from: "    if (!isInDoubt(error)) throw error;\n    return untilStored(world, signal, ask);\n",
+    from: "    if (!isInDoubt(error)) throw error;\n    return untilStored(world, signal, ask, CLIENT_TRIES_MAX);\n",
     to: "    throw error;\n",
   },
   {

@@ -11,6 +11,7 @@ import type { Db, Store, Tx } from "../../../src/store/sql.ts";
 import { together } from "../../../src/store/transaction.ts";
 import { realWorld } from "../../../src/world.ts";
 import { openPostgresStore, runSql, serverUrl } from "../../kit/store/postgres.ts";
+import { fakeWorld } from "../../kit/world.ts";
 import { keptLog, sampleRun } from "../samples.ts";
 import { openTcpProxy } from "./tcp-proxy.ts";
 
@@ -226,6 +227,22 @@ test("reads continue while all connections for writes are busy; further transact
   release.resolve();
   await Promise.all(work);
   expect(await ids(db)).toHaveLength(8);
+});
+
+test("short work shares one connection, and a caller that waits for longer gets another", async () => {
+  const world = fakeWorld();
+  const { db, transaction } = await open({ world });
+  const pid = async () => (await ask<{ pid: number }>(db, "select pg_backend_pid() as pid"))[0]?.pid;
+  expect(new Set(await Promise.all(Array.from({ length: 8 }, pid))).size).toBe(1);
+  const release = Promise.withResolvers<void>();
+  const long = transaction(() => release.promise);
+  const second = transaction((tx) => put(tx, "second"));
+  await world.timerWithin(25);
+  await world.advance(25);
+  await second;
+  release.resolve();
+  await long;
+  expect(await ids(db)).toEqual(["second"]);
 });
 
 test("if the server ends a connection, only its transaction fails, with one warning, and the store stays usable", async () => {

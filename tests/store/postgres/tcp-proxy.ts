@@ -5,8 +5,11 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { listenHere } from "../../kit/loopback.ts";
 
-/** A filter returns the data to forward, which it may change, or closes both sides. */
-type Heard = (piece: Buffer) => Buffer | "hang up";
+/**
+ * A filter returns the data to forward, which it may change, or closes both sides. In a list, the data is
+ * forwarded before both sides are closed.
+ */
+type Heard = (piece: Buffer, connection: object) => Buffer | "hang up" | readonly [last: Buffer];
 
 export interface TcpProxy {
   readonly port: number;
@@ -32,8 +35,9 @@ export async function openTcpProxy(serverPort: number): Promise<TcpProxy> {
     const upstream = keep(connect(serverPort, "127.0.0.1"));
     const pass = (from: Socket, to: Socket, heard: () => Heard): void => {
       from.on("data", (piece) => {
-        const said = heard()(piece as Buffer);
-        if (said !== "hang up") return void to.write(said);
+        const said = heard()(piece as Buffer, client);
+        if (Buffer.isBuffer(said)) return void to.write(said);
+        if (said !== "hang up") return void to.end(said[0], () => from.destroy());
         client.destroy();
         upstream.destroy();
       });
@@ -59,3 +63,35 @@ export async function openTcpProxy(serverPort: number): Promise<TcpProxy> {
   };
   return tap;
 }
+
+/** Loses the connection at a moment that `isNow` names, which is asked once for each message. */
+export type Cut = (tap: TcpProxy, isNow: () => boolean) => void;
+
+/** The server's last words: it ends the connection for this reason. */
+function lastWords(code: string, text: string): Buffer {
+  const body = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${text}\0\0`);
+  const head = Buffer.from("E\0\0\0\0");
+  head.writeInt32BE(body.length + 4, 1);
+  return Buffer.concat([head, body]);
+}
+
+const IDLE = lastWords("25P03", "terminating connection due to idle-in-transaction timeout");
+const ENDED = lastWords("57P01", "terminating connection due to administrator command");
+
+const atServer =
+  (change: (piece: Buffer) => ReturnType<Heard>): Cut =>
+  (tap, isNow) => {
+    tap.fromServer = (piece) => (isNow() ? change(piece) : piece);
+  };
+
+/** Every way in which the connection to a PostgreSQL server can be lost. */
+export const CUTS: Readonly<Record<string, Cut>> = {
+  "before a statement arrives": (tap, isNow) => {
+    tap.fromClient = (piece) => (isNow() ? "hang up" : piece);
+  },
+  "before an answer arrives": atServer(() => "hang up"),
+  "in the middle of an answer": atServer((piece) => [piece.subarray(0, piece.length >> 1)]),
+  "after an answer, with an idle transaction": atServer((piece) => [Buffer.concat([piece, IDLE])]),
+  "instead of an answer, with an idle transaction": atServer(() => [IDLE]),
+  "instead of an answer, by an administrator": atServer(() => [ENDED]),
+};

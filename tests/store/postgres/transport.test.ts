@@ -6,6 +6,7 @@ import type { SharedStore } from "../../../src/store/sql.ts";
 import { TRANSPORT_MESSAGE_MAX_BYTES } from "../../../src/store/sql.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../../kit/store/postgres.ts";
 import { fakeWorld } from "../../kit/world.ts";
+import { openTcpProxy } from "./tcp-proxy.ts";
 
 const undo: (() => Promise<unknown>)[] = [];
 
@@ -114,6 +115,49 @@ describe("the transport", () => {
     expect({ heard: stopped.heard, gaps: stopped.gaps() }).toEqual({ heard: [], gaps: 0 });
   });
 
+  test("a listener whose connection is silent connects again and reports the gap; until then it is deaf", async () => {
+    const world = fakeWorld({ clock: "real" });
+    let passedMs = 0;
+    const clock = { ...world.clock, monotonic: () => world.clock.monotonic() + passedMs };
+    const a = await open();
+    const { port } = new URL(a.url);
+    const tap = await openTcpProxy(Number(port));
+    undo.push(() => tap.close());
+    const url = a.url.replace(`:${port}/`, `:${tap.port}/`);
+    const b = await open({ url, world: { ...world, clock } });
+    const silent = new Set<object>();
+    let isSwallowing = false;
+    tap.fromClient = (piece, connection) => {
+      if (piece.includes(`listen "parley:`)) silent.add(connection);
+      return piece;
+    };
+    tap.fromServer = (piece, connection) =>
+      isSwallowing && silent.has(connection) ? Buffer.alloc(0) : piece;
+    const atB = await ear(b.shared);
+    await b.shared.syncClock();
+    isSwallowing = true;
+    await a.shared.notify(["swallowed"]);
+    await b.shared.syncClock();
+    passedMs += 1_000;
+    await b.shared.syncClock();
+    expect(world.logged).toEqual([]);
+    passedMs += 5_000;
+    await b.shared.syncClock();
+    expect(world.logged[0]).toMatchObject({
+      level: "warn",
+      text: "messages of other processes do not arrive; connecting again",
+    });
+    expect(b.shared.isDeaf()).toBe(false);
+    passedMs += 6_000;
+    expect(b.shared.isDeaf()).toBe(true);
+    isSwallowing = false;
+    await atB.gap(1);
+    await a.shared.notify(["after"]);
+    await atB.texts(1);
+    expect(atB.heard).toEqual(["after"]);
+    expect(b.shared.isDeaf()).toBe(false);
+  });
+
   test("if a listener throws an exception, it is logged, and the next hint is delivered", async () => {
     const world = fakeWorld({ clock: "real" });
     const a = await open({ world });
@@ -185,7 +229,17 @@ describe("the shared time", () => {
     expect(clock.now()).toBe(1_061_370);
   });
 
-  test("the time never goes backwards: the clock stops until the database's time has caught up", async () => {
+  test("the clock follows the database's when it is set back by two seconds or more, so all processes agree", async () => {
+    const { world, clock, sync } = clockWith();
+    await sync(2, 9_000_000);
+    expect(clock.now()).toBe(9_000_001);
+    await sync(2, 5_400_000);
+    expect(clock.now()).toBe(5_400_001);
+    await world.advance(7);
+    expect(clock.now()).toBe(5_400_008);
+  });
+
+  test("a small step back stops the clock until the database's time has caught up", async () => {
     const { world, clock, sync } = clockWith();
     await sync(10, 1_000_005);
     expect(clock.now()).toBe(1_000_010);

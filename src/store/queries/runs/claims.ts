@@ -309,32 +309,27 @@ async function countDeaths(tx: Tx, ids: readonly string[], at: number): Promise<
 /** Returns whether a dead process still holds a run, or the wait of a caller. */
 export async function hasOrphans(db: Db): Promise<boolean> {
   const living = livingProcesses();
-  const run = await db
+  const run = db
     .selectFrom("runs")
     .select("run_id")
     .where("state", "in", HOLDING)
-    .where("owner", "not in", living)
-    .limit(1)
-    .executeTakeFirst();
-  if (run !== undefined) return true;
-  const wait = await db
+    .where("owner", "not in", living);
+  const wait = db
     .selectFrom("waits")
     .select("call_id")
     .where("waiter_run_id", "=", sql.lit(""))
     .where("state", "in", [sql.lit("open"), sql.lit("ready")])
-    .where(sql`coalesce(owner, '')`, "not in", living)
-    .limit(1)
-    .executeTakeFirst();
-  if (wait !== undefined) return true;
-  const jobWait = await db
+    .where(sql`coalesce(owner, '')`, "not in", living);
+  const jobWait = db
     .selectFrom("job_waits")
     .select("call_id")
     .where("waiter_run_id", "=", sql.lit(""))
     .where("state", "=", sql.lit("open"))
-    .where("owner", "not in", living)
-    .limit(1)
+    .where("owner", "not in", living);
+  const row = await db
+    .selectNoFrom(({ exists, or }) => or([exists(run), exists(wait), exists(jobWait)]).as("found"))
     .executeTakeFirst();
-  return jobWait !== undefined;
+  return Boolean(row?.found);
 }
 
 /** A lane, and the run that holds it. */

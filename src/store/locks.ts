@@ -126,7 +126,10 @@ export async function holdForDeletion(tx: Tx, sessionKey: string): Promise<void>
   }
 }
 
-/** Advisory locks. In the whole deployment only one transaction at a time can hold each of them. */
+/**
+ * Advisory locks. In the whole deployment only one transaction at a time can hold each of them. Each chain
+ * and each agent has a lock `budgets` of its own.
+ */
 type AdvisoryLock = "waits" | "slots" | "budgets" | "limits" | "instructions";
 const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   waits: 0x70617201,
@@ -138,9 +141,14 @@ const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   instructions: 0x70617205,
 };
 
-/** Waits for an advisory lock and holds it until the transaction ends. Does nothing on the embedded store. */
-export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock): Promise<void> {
+/**
+ * Waits for an advisory lock and holds it until the transaction ends. Does nothing on the embedded store.
+ * `owner`: for `budgets`, the chain or agent.
+ */
+export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock, owner = ""): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
   const lockNumber = sql.lit(ADVISORY_LOCKS[name]);
-  await sql`select pg_advisory_xact_lock(${lockNumber}, hashtext(current_schema()::text))`.execute(tx);
+  await sql`select pg_advisory_xact_lock(${lockNumber}, hashtext(current_schema() || ${owner}::text))`.execute(
+    tx,
+  );
 }

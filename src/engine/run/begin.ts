@@ -7,7 +7,7 @@ import type { Code } from "../../core/shapes/errors.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { getChain } from "../../store/queries/chains/chains.ts";
-import { dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
+import { usageOfDay } from "../../store/queries/runs/ledger.ts";
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Unit } from "../unit.ts";
@@ -88,7 +88,7 @@ async function dailyRefusal(
   const budget = dailyBudgetOf(limits, agentId);
   if (budget === undefined) return undefined;
   const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
-  const used = await usageSince(unit.tx, agentId, dayStart(unit.now));
+  const used = await usageOfDay(unit.tx, agentId, unit.now);
   const tell = (what: string, key: string, value: number): EndFacts => {
     const text = `agent "${agentId}" has used ${what} today, and its ${key} is ${value}`;
     return failed("budget_used", `${text}; its next run can start after 00:00 UTC, or with a higher budget`);

@@ -25,6 +25,7 @@ import {
 import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
 import {
   accessTokens,
+  agentDays,
   agentMemory,
   chainGuests,
   chainTokenLimits,
@@ -541,4 +542,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   deliveryControls(T),
   erasing("bigint", T),
   jobConversations(T),
+  agentDays(T, "bigint", "double precision"),
 ];

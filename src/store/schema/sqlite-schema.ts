@@ -9,6 +9,7 @@ import { DEVICE_TOKENS, NODE_CREATORS, NODES, nodeAskers } from "./node-schema.t
 import { PERMISSIONS } from "./permission-schema.ts";
 import {
   accessTokens,
+  agentDays,
   agentMemory,
   chainGuests,
   chainTokenLimits,
@@ -505,6 +506,7 @@ const MIGRATIONS: readonly string[] = [
   deliveryControls("text"),
   erasing("integer", "text"),
   jobConversations("text"),
+  agentDays("text", "integer", "real", " strict, without rowid"),
 ];
 
 /** Schema version that this program writes. */

@@ -79,6 +79,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "drop table agent_days; drop index runs_begun;",
   "alter table cron_jobs drop column conversation;",
   `drop index waits_by_deadline; drop index job_waits_by_deadline;
   drop index flows_by_requester; drop index flows_by_target; drop index refusals_of_session;

@@ -15,6 +15,7 @@ import { createChildCleanup } from "../flows/job/archive.ts";
 import { removeAttachments } from "../flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../flows/job/end.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/session/client-session.ts";
+import { createDeletionResume, DELETION_DEADLINE } from "../flows/session/lifecycle.ts";
 import { createScrub, SCRUB_DEADLINE } from "../flows/session/scrub.ts";
 import { REVOKED_DEADLINE } from "../gateway/session-tokens.ts";
 import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
@@ -58,6 +59,15 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
     [REVOKED_DEADLINE, async () => "done"],
+    [
+      DELETION_DEADLINE,
+      createDeletionResume(() => ({
+        engine: engine(),
+        settings,
+        outbound,
+        dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
+      })),
+    ],
     [SCRUB_DEADLINE, createScrub(() => engine().store)],
   ]);
 }

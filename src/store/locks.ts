@@ -83,9 +83,10 @@ export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: str
 /** Builds a query that locks the sessions of `holdForAbort` and these. */
 const holdAround = (sessionKey: string, others: RawBuilder<unknown>) => sql<{ key: string }>`
   with recursive ${above(sessionKey)}, below (key) as (
-      select s.key from sessions s where s.spawned_by = ${sessionKey}
+      select f.target_key from flows f where f.requester_key = ${sessionKey} and f.state = 'open'
       union
-      select s.key from below join sessions s on s.spawned_by = below.key
+      select f.target_key from below join flows f on f.requester_key = below.key
+        where f.kind = 'spawn' and f.state = 'open'
     ), forked (id, key) as (
       select c.session_id, c.session_key from session_ids p join session_ids c on c.forked_from = p.session_id
         where p.session_key = ${sessionKey}
@@ -97,13 +98,13 @@ const holdAround = (sessionKey: string, others: RawBuilder<unknown>) => sql<{ ke
       union all select key from above
       union all select key from below
       union all select f.requester_key from flows f where f.target_key = ${sessionKey} and f.state = 'open'
-      union all select f.target_key from flows f where f.requester_key = ${sessionKey} and f.state = 'open'
       ${others}
     ) order by key for update`;
 
 /**
- * Locks the sessions that an abort in a session may change: the session itself, its ancestors, its
- * descendants, and those with an open flow to or from it.
+ * Locks the sessions that an abort in a session may change: the session itself, its ancestors, those with an
+ * open flow to or from it, and the sub-agents of these whose jobs are unfinished. Finished sub-agents are not
+ * read, because there may be any number of them.
  */
 export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
   if (kindOf(tx) === "postgres") await holdAround(sessionKey, sql``).execute(tx);
@@ -112,11 +113,11 @@ export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
 /**
  * Locks the sessions that the deletion of a session may change: those of `holdForAbort`, all forks that share
  * its messages and may inherit them, and the sessions whose messages it shares, because the last of their
- * forks deletes inherited messages.
+ * forks deletes inherited messages. `more`: further sessions.
  */
-export async function holdForDeletion(tx: Tx, sessionKey: string): Promise<void> {
+export async function holdForDeletion(tx: Tx, sessionKey: string, more: readonly string[]): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
-  const others = sql`union all select key from forked
+  const others = sql`union all select key from forked union all select unnest(${more}::text[])
       union all select p.session_key from session_ids c join session_ids p on p.session_id = c.forked_from
         where c.session_key = ${sessionKey}`;
   for (let held = 0, known = -1; held > known; ) {

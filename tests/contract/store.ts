@@ -319,7 +319,7 @@ function sessionContract(store: () => Store): void {
     }
   });
 
-  test("ancestors are returned nearest first and descendants by generation; a cycle of spawners ends the search", async () => {
+  test("ancestors are returned nearest first and busy descendants by generation; a cycle of spawners ends the search", async () => {
     await add({ key: "a", sessionId: "1" });
     await add({ key: "b", sessionId: "2", spawnedBy: "a" });
     await add({ key: "c", sessionId: "3", spawnedBy: "b" });
@@ -327,12 +327,16 @@ function sessionContract(store: () => Store): void {
     expect(await sessions.ancestorsOf(store().db, "c")).toEqual(["b", "a"]);
     expect(await sessions.ancestorsOf(store().db, "d")).toEqual(["gone"]);
     expect(await sessions.ancestorsOf(store().db, "a")).toEqual([]);
-    expect(await sessions.descendantsOf(store().db, "a", 10)).toEqual(["b", "c"]);
-    expect(await sessions.descendantsOf(store().db, "a", 1)).toEqual(["b"]);
+    expect(await sessions.busyDescendantsOf(store().db, "a", 10)).toEqual([]);
+    const works = (sessionKey: string) =>
+      store().transaction((tx) => insertRun(tx, sampleRun({ runId: `run-${sessionKey}`, sessionKey })));
+    for (const key of ["b", "c", "r1"]) await works(key);
+    expect(await sessions.busyDescendantsOf(store().db, "a", 10)).toEqual(["b", "c"]);
+    expect(await sessions.busyDescendantsOf(store().db, "a", 1)).toEqual(["b"]);
     await add({ key: "r1", sessionId: "5", spawnedBy: "r2" });
     await add({ key: "r2", sessionId: "6", spawnedBy: "r1" });
     expect(new Set(await sessions.ancestorsOf(store().db, "r1"))).toEqual(new Set(["r1", "r2"]));
-    expect(new Set(await sessions.descendantsOf(store().db, "r1", 10))).toEqual(new Set(["r1", "r2"]));
+    expect(new Set(await sessions.busyDescendantsOf(store().db, "r2", 10))).toEqual(new Set(["r1"]));
   });
 
   test("the state and the queue of each session are returned", async () => {

@@ -74,7 +74,7 @@ async function archivingAt(unit: Unit, child: Session): Promise<number | undefin
 export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   return async (unit, key) => {
     const isDeleted = (await getSession(unit.tx, key))?.spawn?.cleanup === "delete";
-    if (isDeleted) await holdForDeletion(unit.tx, key);
+    if (isDeleted) await holdForDeletion(unit.tx, key, []);
     const child = await holdSession(unit.tx, key);
     if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
     if (await isHeld(unit.tx, child)) return unit.now + AGAIN_MS;

@@ -281,10 +281,10 @@ export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
   return rows.map(toFlow);
 }
 
-/** Returns unfinished sub-agent jobs that a session, or one of its runs, started. */
+/** Returns unfinished sub-agent jobs that a session, or one of its runs, started. Default: no limit. */
 export async function openSpawnsOf(
   db: Db,
-  requester: { sessionKey: string; runId?: string },
+  requester: { sessionKey: string; runId?: string; limit?: number },
 ): Promise<Flow[]> {
   let query = db
     .selectFrom("flows")
@@ -294,5 +294,6 @@ export async function openSpawnsOf(
     .where("state", "=", "open")
     .orderBy("created_at");
   if (requester.runId !== undefined) query = query.where("requester_run_id", "=", requester.runId);
+  if (requester.limit !== undefined) query = query.limit(requester.limit);
   return (await query.execute()).map(toFlow);
 }

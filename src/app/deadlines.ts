@@ -3,6 +3,7 @@
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
+import { FOLLOW_UP_DEADLINE } from "../engine/run/follow-up.ts";
 import { createInboxExpiry, INBOX_DEADLINE } from "../flows/conversation/inbox-receipts.ts";
 import { BINDING_DEADLINE, createBindingEnd } from "../flows/delivery/bindings.ts";
 import {
@@ -58,6 +59,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
+    [FOLLOW_UP_DEADLINE, (unit, key) => engine().followUp(unit, key)],
     [REVOKED_DEADLINE, async () => "done"],
     [
       DELETION_DEADLINE,

@@ -42,6 +42,7 @@ import {
   type FinishParts,
   type Successors,
 } from "./run/finish.ts";
+import { createFollowUp, guarded } from "./run/follow-up.ts";
 import { UnconfirmedCommits } from "./run/unconfirmed-commits.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
@@ -150,6 +151,8 @@ export class Engine {
   readonly log: Log;
   /** Redacts text of one session that is shown in other sessions. */
   readonly redactor: Redactor;
+  /** Handles the deadline `FOLLOW_UP_DEADLINE`. */
+  readonly followUp: DeadlineHandler;
   /** The waits of callers that are not runs. */
   readonly callerWaits: CallerWaits;
   readonly #world: World;
@@ -211,11 +214,12 @@ export class Engine {
       handlers: parts.deadlineHandlers ?? new Map(),
     });
     this.#finish = {
-      successors: parts.successors,
+      successors: guarded(parts.successors),
       acceptor: this,
       watch: this.#watch,
       wake: (sessionKey) => this.wake(sessionKey),
     };
+    this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
     const { commit, processId } = this;
     this.callerWaits = new CallerWaits({ ...this.#finish, store, world, commit, processId });
     this.#lanes = new Lanes({

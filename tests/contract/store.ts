@@ -6,6 +6,7 @@ import type { CompiledQuery } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
+import { endedFlowsAmong, endFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
 import { claimRun, idleLanes, nextInLane, requeueHeld } from "../../src/store/queries/runs/claims.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
@@ -337,6 +338,17 @@ function sessionContract(store: () => Store): void {
     await add({ key: "r2", sessionId: "6", spawnedBy: "r1" });
     expect(new Set(await sessions.ancestorsOf(store().db, "r1"))).toEqual(new Set(["r1", "r2"]));
     expect(new Set(await sessions.busyDescendantsOf(store().db, "r2", 10))).toEqual(new Set(["r1"]));
+  });
+
+  test("of more ids than a statement takes parameters, those of ended flows are returned", async () => {
+    const flow = { kind: "send", chainId: "c", requesterKey: "a", requesterSessionId: "1" } as const;
+    const more = { targetKey: "b", open: true, turnsMax: 0, requestText: "x", createdAt: 1 } as const;
+    await store().transaction(async (tx) => {
+      for (const flowId of ["f-over", "f-open"]) await insertFlow(tx, { flowId, ...flow, ...more });
+      await endFlow(tx, "f-over", "done", 5);
+    });
+    const ids = Array.from({ length: 70_000 }, (_, n) => `none-${n}`);
+    expect(await endedFlowsAmong(store().db, ["f-open", ...ids, "f-over"])).toEqual(["f-over"]);
   });
 
   test("the state and the queue of each session are returned", async () => {

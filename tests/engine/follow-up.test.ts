@@ -1,13 +1,14 @@
 // A bug in what follows from the end of a run: the run ends at once in each way, its lane continues, people see
 // the failure, and what follows is made up for.
 
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts, Successors } from "../../src/engine/run/finish.ts";
 import { FOLLOW_UP_DEADLINE } from "../../src/engine/run/follow-up.ts";
 import { refusalsOf } from "../../src/store/queries/chains/refusals.ts";
-import { endOf, makeSessions, openTestEngine, runRow } from "../kit/engine/engine.ts";
+import { endOf, makeSessions, openTestEngine, runRow, temporaryFolder } from "../kit/engine/engine.ts";
 import { NO_SUCCESSORS } from "../kit/engine/no-successors.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -133,4 +134,27 @@ test("L4: an abort ends the run of a session although the jobs below it cannot b
   expect(world.logged).toContainEqual(
     expect.objectContaining({ level: "error", text: "jobs below a failed; the rest is stored without it" }),
   );
+});
+
+test("a run whose stored message is damaged ends as failed, and its lane continues", async () => {
+  const dir = temporaryFolder();
+  const before = await openTestEngine({ dir, start: false, execute: untilAborted });
+  await makeSessions(before.store, "a");
+  for (const [n, kind] of (["turn", "append", "turn"] as const).entries()) {
+    await before.engine.commit((unit) =>
+      before.engine.acceptIn(unit, { sessionKey: "a", runId: `run-${n}`, kind, input: { text: "hello" } }),
+    );
+  }
+  await before.store.transaction((tx) =>
+    sql`update runs set input_json = 'x' where run_id <> 'run-2'`.execute(tx),
+  );
+  await before.store.close();
+  const { engine } = await openTestEngine({ dir, execute: untilAborted });
+  for (const damaged of ["run-0", "run-1"]) {
+    expect(await endOf(engine, damaged)).toMatchObject({
+      state: "error",
+      error: expect.stringMatching(/is damaged and can't be read/),
+    });
+  }
+  expect(await endOf(engine, "run-2")).toMatchObject({ state: "ok" });
 });

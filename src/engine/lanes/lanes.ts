@@ -375,7 +375,8 @@ export class Lanes {
     for (let known = head; ; known = undefined) {
       const next = known ?? (await nextInLane(unit.tx, sessionKey));
       if (next === undefined) return { kind: "empty" };
-      const refusal = next.kind === "append" ? undefined : await this.#parts.refusalOf(unit, next);
+      const isPlain = next.kind === "append" && next.input.unreadable !== true;
+      const refusal = isPlain ? undefined : await this.#parts.refusalOf(unit, next);
       const endsAtOnce = next.kind === "append" || refusal !== undefined;
       // Check this before any write, so that a lane that waits for a slot causes no writes.
       const isLast = cautionFor(next) !== "none";

@@ -58,10 +58,13 @@ export function publishStart(unit: Unit, run: Run): void {
 }
 
 /**
- * Returns why a turn must not start: it crashed too often, or the budget of its agent or of its chain is used
- * up.
+ * Returns why a run must not start: its row is damaged, it crashed too often, or the budget of its agent or of
+ * its chain is used up.
  */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
+  if (run.input.unreadable === true) {
+    return failed("run_failed", "the stored message of this run is damaged and can't be read; send it again");
+  }
   if (cautionFor(run) === "end") {
     const { code, error, hint } = crashedTooOften(run);
     return failed(code, `${error}. ${hint}`);

@@ -131,7 +131,7 @@ export async function holdForDeletion(tx: Tx, sessionKey: string, more: readonly
  * Advisory locks. In the whole deployment only one transaction at a time can hold each of them. Each chain
  * and each agent has a lock `budgets` of its own.
  */
-type AdvisoryLock = "waits" | "slots" | "budgets" | "limits" | "instructions";
+type AdvisoryLock = "waits" | "slots" | "budgets" | "limits" | "instructions" | "deadlines";
 const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   waits: 0x70617201,
   slots: 0x70617202,
@@ -140,6 +140,8 @@ const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   limits: 0x70617204,
   // Held while instruction files are compared with their confirmed contents.
   instructions: 0x70617205,
+  // Held while a due deadline is handled.
+  deadlines: 0x70617206,
 };
 
 /**
@@ -152,4 +154,13 @@ export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock, owner = ""): 
   await sql`select pg_advisory_xact_lock(${lockNumber}, hashtext(current_schema() || ${owner}::text))`.execute(
     tx,
   );
+}
+
+/** Takes an advisory lock as `takeAdvisoryLock` does, but returns false if another transaction holds it. */
+export async function tryAdvisoryLock(tx: Tx, name: AdvisoryLock, owner: string): Promise<boolean> {
+  if (kindOf(tx) === "sqlite") return true;
+  const lockNumber = sql.lit(ADVISORY_LOCKS[name]);
+  const { rows } = await sql<{ taken: boolean }>`select pg_try_advisory_xact_lock(${lockNumber},
+    hashtext(current_schema() || ${owner}::text)) as taken`.execute(tx);
+  return rows[0]?.taken === true;
 }

@@ -207,12 +207,8 @@ export class Engine {
       if (cluster === undefined) this.#lanes.slotFree();
       else this.#passSlot(cluster.hints);
     });
-    this.#deadlines = new Deadlines({
-      db: store.db,
-      commit: this.commit,
-      world,
-      handlers: parts.deadlineHandlers ?? new Map(),
-    });
+    const handlers = parts.deadlineHandlers ?? new Map();
+    this.#deadlines = new Deadlines({ db: store.db, commit: this.commit, world, handlers });
     this.#finish = {
       successors: guarded(parts.successors),
       acceptor: this,

@@ -156,7 +156,7 @@ export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock, owner = ""): 
   );
 }
 
-/** Takes an advisory lock as `takeAdvisoryLock` does, but returns false if another transaction holds it. */
+/** Like `takeAdvisoryLock`, but returns false if another transaction holds the lock. */
 export async function tryAdvisoryLock(tx: Tx, name: AdvisoryLock, owner: string): Promise<boolean> {
   if (kindOf(tx) === "sqlite") return true;
   const lockNumber = sql.lit(ADVISORY_LOCKS[name]);

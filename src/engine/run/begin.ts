@@ -58,8 +58,8 @@ export function publishStart(unit: Unit, run: Run): void {
 }
 
 /**
- * Returns why a run must not start: its row is damaged, it crashed too often, or the budget of its agent or of
- * its chain is used up.
+ * Returns why a run must not start: its row is damaged, it crashed too often, or the budget of its agent or
+ * of its chain is used up.
  */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
   if (run.input.unreadable === true) {

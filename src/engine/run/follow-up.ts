@@ -1,6 +1,6 @@
-// Keeps a failure of the flows away from the run that has ended. If what follows from an end throws, because
-// of a bug or an unreadable row, the end is stored all the same. What follows is then tried again by a stored
-// deadline until it succeeds, and people see the failure in the chain of the run.
+// Keeps a failure of the flows away from the run that has ended. If the successors of an end throw, because of
+// a bug or an unreadable row, the end is stored all the same. A stored deadline repeats them until they
+// succeed, and people see the failure in the chain of the run.
 
 import { optional } from "../../core/optional.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -17,7 +17,7 @@ export const FOLLOW_UP_DEADLINE = "follow-up";
 /** Delay before the next try. `Deadlines` pauses as long after each failure. */
 const AGAIN_MS = 60_000;
 
-/** What happened to the answer of the run: a caller got it, nobody waited for it, or it was lost. */
+/** Whether a caller got the answer of the run, nobody waited for it, or it was lost. */
 type Answer = "answered" | "ended" | "lost";
 
 /** Stores that what follows from the end of a run is to be tried again, and why it failed. */
@@ -25,7 +25,7 @@ async function postpone(acceptor: Acceptor, unit: Unit, run: Run, answer: Answer
   const { runId, chainId, sessionKey, hop } = run;
   const at = unit.now;
   const why = unit.redactor.mask(error instanceof Error ? error.message : String(error));
-  const text = `what follows from the end of the run failed, and is tried again every minute: ${why}`;
+  const text = `the run ended, but its follow-up failed and is tried again every minute: ${why}`;
   const about = { callId: `${answer} ${runId}`, chainId, runId, fromKey: sessionKey, hop, at };
   await addRefusal(unit.tx, { ...about, tool: "run end", code: "run_failed", error: text });
   await noteChainRefused(unit.tx, chainId, at);
@@ -50,7 +50,7 @@ export function guarded(successors: Successors): Successors {
         () => successors.answerLost(acceptor, unit, run),
         (error) => postpone(acceptor, unit, run, "lost", error),
       ),
-    // The jobs that could not be stopped go on, where people see them.
+    // The jobs that could not be stopped continue, and people see them.
     cancelBelow: (acceptor, unit, aborted) =>
       failsApart(
         unit,

@@ -447,7 +447,7 @@ function resumeKey(key: string, transcripts: boolean): string {
   return `${transcripts ? "all" : "row"} ${key}`;
 }
 
-/** Handles the deadline of an interrupted deletion. `ctx`: a function, because the engine is created later. */
+/** Handles the deadline of an interrupted deletion. `ctx` is a function, as the engine is created later. */
 export function createDeletionResume(ctx: () => DeletionContext): DeadlineHandler {
   return async (unit, name) => {
     const session = await getSession(unit.tx, name.slice(4));

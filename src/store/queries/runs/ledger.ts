@@ -43,7 +43,7 @@ async function rootOf(tx: Tx, key: string): Promise<string> {
 
 const ADD = prepared((tx, row: Insertable<LedgerTable>) => tx.insertInto("ledger").values(row));
 
-/** Each connection of PostgreSQL adds to a part of its own, so runs of an agent that end do not wait in line. */
+/** Connections of PostgreSQL add to different parts, so runs of an agent that end do not wait in line. */
 const ADD_TO_DAY = prepared((tx, row: Record<"agent" | "day" | "tokens" | "cost", string | number>) => {
   const part = kindOf(tx) === "sqlite" ? sql`0` : sql`pg_backend_pid() % 16`;
   return sql`insert into agent_days (agent_id, day, part, tokens, cost)

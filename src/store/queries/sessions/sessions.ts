@@ -416,7 +416,8 @@ export async function busyDescendantsOf(db: Db, key: string, limit: number): Pro
         where down.depth < ${sql.lit(ANCESTORS_MAX)}
     )
     select down.key from down
-      where exists (select 1 from runs where session_key = down.key and state in ('queued', 'running', 'waiting'))
+      where exists (select 1 from runs
+          where session_key = down.key and state in ('queued', 'running', 'waiting'))
         or exists (select 1 from flows where requester_key = down.key and state = 'open')
         or exists (select 1 from flows where target_key = down.key and state = 'open')
         or exists (select 1 from thread_bindings where session_key = down.key)

@@ -144,23 +144,25 @@ const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   deadlines: 0x70617206,
 };
 
+/** Returns the two numbers of an advisory lock, as arguments of a function of PostgreSQL. */
+function lockNumbers(name: AdvisoryLock, owner: string): RawBuilder<unknown> {
+  return sql`${sql.lit(ADVISORY_LOCKS[name])}, hashtext(current_schema() || ${owner}::text)`;
+}
+
 /**
  * Waits for an advisory lock and holds it until the transaction ends. Does nothing on the embedded store.
  * `owner`: for `budgets`, the chain or agent.
  */
 export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock, owner = ""): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
-  const lockNumber = sql.lit(ADVISORY_LOCKS[name]);
-  await sql`select pg_advisory_xact_lock(${lockNumber}, hashtext(current_schema() || ${owner}::text))`.execute(
-    tx,
-  );
+  await sql`select pg_advisory_xact_lock(${lockNumbers(name, owner)})`.execute(tx);
 }
 
 /** Like `takeAdvisoryLock`, but returns false if another transaction holds the lock. */
 export async function tryAdvisoryLock(tx: Tx, name: AdvisoryLock, owner: string): Promise<boolean> {
   if (kindOf(tx) === "sqlite") return true;
-  const lockNumber = sql.lit(ADVISORY_LOCKS[name]);
-  const { rows } = await sql<{ taken: boolean }>`select pg_try_advisory_xact_lock(${lockNumber},
-    hashtext(current_schema() || ${owner}::text)) as taken`.execute(tx);
-  return rows[0]?.taken === true;
+  const query = sql<{
+    taken: boolean;
+  }>`select pg_try_advisory_xact_lock(${lockNumbers(name, owner)}) as taken`;
+  return (await query.execute(tx)).rows[0]?.taken === true;
 }

@@ -1,5 +1,5 @@
-// Keeps a failure of the flows away from the run that has ended. If the successors of an end throw, because of
-// a bug or an unreadable row, the end is stored all the same. A stored deadline repeats them until they
+// Keeps a failure of the flows away from the run that has ended. If the successors of an end throw, because
+// of a bug or an unreadable row, the end is stored all the same. A stored deadline repeats them until they
 // succeed, and people see the failure in the chain of the run.
 
 import { optional } from "../../core/optional.ts";

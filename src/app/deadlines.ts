@@ -3,6 +3,7 @@
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
+import { FOLLOW_UP_DEADLINE } from "../engine/run/follow-up.ts";
 import { createInboxExpiry, INBOX_DEADLINE } from "../flows/conversation/inbox-receipts.ts";
 import { BINDING_DEADLINE, createBindingEnd } from "../flows/delivery/bindings.ts";
 import {
@@ -15,6 +16,7 @@ import { createChildCleanup } from "../flows/job/archive.ts";
 import { removeAttachments } from "../flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../flows/job/end.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../flows/session/client-session.ts";
+import { createDeletionResume, DELETION_DEADLINE } from "../flows/session/lifecycle.ts";
 import { createScrub, SCRUB_DEADLINE } from "../flows/session/scrub.ts";
 import { REVOKED_DEADLINE } from "../gateway/session-tokens.ts";
 import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
@@ -57,7 +59,17 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
+    [FOLLOW_UP_DEADLINE, (unit, key) => engine().followUp(unit, key)],
     [REVOKED_DEADLINE, async () => "done"],
+    [
+      DELETION_DEADLINE,
+      createDeletionResume(() => ({
+        engine: engine(),
+        settings,
+        outbound,
+        dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
+      })),
+    ],
     [SCRUB_DEADLINE, createScrub(() => engine().store)],
   ]);
 }

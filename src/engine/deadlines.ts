@@ -7,10 +7,10 @@
 
 import {
   type Deadline,
-  dropDeadline,
   dueDeadlines,
   nextDeadlineAt,
   setDeadline,
+  settleDeadline,
   takeDeadline,
 } from "../store/queries/deadlines.ts";
 import type { Db } from "../store/sql.ts";
@@ -111,18 +111,17 @@ export class Deadlines {
     this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");
     await this.#parts.commit(async (unit) => {
       if (!(await takeDeadline(unit.tx, deadline))) return;
-      await setDeadline(unit.tx, { kind, key, dueAt: unit.now + FAILED_AGAIN_MS });
+      await settleDeadline(unit.tx, deadline, unit.now + FAILED_AGAIN_MS);
     });
   }
 
   /** Handles a due row. Returns false if another process handles it. */
   async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<boolean> {
-    const { kind, key } = deadline;
     return this.#parts.commit(async (unit) => {
       if (!(await takeDeadline(unit.tx, deadline))) return false;
-      const verdict = await handler(unit, key);
-      if (verdict === "done") await dropDeadline(unit.tx, kind, key);
-      else await setDeadline(unit.tx, { kind, key, dueAt: Math.max(verdict, unit.now + 1) });
+      const verdict = await handler(unit, deadline.key);
+      const next = verdict === "done" ? undefined : Math.max(verdict, unit.now + 1);
+      await settleDeadline(unit.tx, deadline, next);
       return true;
     });
   }

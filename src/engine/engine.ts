@@ -40,6 +40,7 @@ import {
   type FinishParts,
   type Successors,
 } from "./run/finish.ts";
+import { createFollowUp, guarded } from "./run/follow-up.ts";
 import { UnconfirmedCommits } from "./run/unconfirmed-commits.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
@@ -146,6 +147,8 @@ export class Engine {
   readonly log: Log;
   /** Redacts text of one session that is shown in other sessions. */
   readonly redactor: Redactor;
+  /** Handles the deadline `FOLLOW_UP_DEADLINE`. */
+  readonly followUp: DeadlineHandler;
   /** The waits of callers that are not runs. */
   readonly callerWaits: CallerWaits;
   readonly #world: World;
@@ -188,18 +191,15 @@ export class Engine {
       (runId) =>
         this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId),
     );
-    this.#deadlines = new Deadlines({
-      db: store.db,
-      commit: this.commit,
-      world,
-      handlers: parts.deadlineHandlers ?? new Map(),
-    });
+    const handlers = parts.deadlineHandlers ?? new Map();
+    this.#deadlines = new Deadlines({ db: store.db, commit: this.commit, world, handlers });
     this.#finish = {
-      successors: parts.successors,
+      successors: guarded(parts.successors),
       acceptor: this,
       watch: this.#watch,
       look: () => this.#look(),
     };
+    this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
     const { commit, processId } = this;
     this.callerWaits = new CallerWaits({ ...this.#finish, store, world, commit, processId });
     const running = { store, commit, world, finish: this.#finish, owner: processId };

@@ -6,6 +6,8 @@
 //     number of times. After the last attempt it fails with `busy`, which is a temporary problem.
 // U4: after the commit, events and wake-ups are published in the order in which they were added. If one
 //      fails, the others are still published, and the transaction has still succeeded.
+// U5: a part that fails because of a bug, and without which the rest is complete (`failsApart`), is left out:
+//      the transaction is repeated, and something else takes the part's place.
 
 import type { Failure } from "../core/shapes/errors.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
@@ -25,6 +27,8 @@ export interface Unit {
   readonly now: number;
   /** Redacts text that is stored for others to read. */
   readonly redactor: Redactor;
+  /** The parts that failed in an earlier attempt of this transaction, with their errors (U5). */
+  readonly failed: ReadonlyMap<string, unknown>;
   /** The runs that this transaction has ended. */
   readonly ended: Set<string>;
   newId(): string;
@@ -52,6 +56,40 @@ export type Commit = <T>(work: (unit: Unit) => Promise<T>) => Promise<T>;
  */
 const CONFLICTS_MAX = 12;
 const CONFLICT_PAUSE_MS = 5;
+/** Number of failed parts after which a transaction is repeated without any part that may fail apart. */
+const PARTS_FAILED_MAX = 3;
+
+/** Rolls back an attempt of a transaction whose part failed. */
+class PartFailed extends Error {
+  readonly part: string;
+
+  constructor(part: string, cause: unknown) {
+    super(`${part} failed`, { cause });
+    this.part = part;
+  }
+}
+
+/**
+ * Runs a part of a transaction. If it fails for another reason than the store, the transaction is repeated
+ * with `instead`. `part` names the part in the transaction and in the log.
+ */
+export async function failsApart<T>(
+  unit: Unit,
+  part: string,
+  work: () => Promise<T>,
+  instead: (error: unknown) => Promise<T>,
+): Promise<T> {
+  const { failed } = unit;
+  if (failed.has(part)) return instead(failed.get(part));
+  // A part whose name is different in each attempt, because it contains a new id, would fail without end.
+  if (failed.size >= PARTS_FAILED_MAX) return instead([...failed.values()].at(-1));
+  try {
+    return await work();
+  } catch (error) {
+    const passes = [StoreProblem, StoreConflict, PartFailed].some((known) => error instanceof known);
+    throw passes ? error : new PartFailed(part, error);
+  }
+}
 
 class Undo extends Error {
   readonly failure: Failure;
@@ -71,6 +109,7 @@ interface Notes {
   readonly after: (() => void)[];
   readonly atEnd: (() => Promise<void>)[];
   readonly undone: (() => void)[];
+  readonly failed: ReadonlyMap<string, unknown>;
 }
 
 function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
@@ -82,6 +121,7 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
       return now;
     },
     redactor: world.redactor,
+    failed: notes.failed,
     ended: new Set(),
     newId: () => world.ids.uuid(),
     newOrderedId: () => world.ids.orderedUuid(),
@@ -111,10 +151,16 @@ export interface UnitWatch {
 export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWatch = {}): Commit {
   const once = createAttempt(store, world, bus, watch);
   return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
+    const failed = new Map<string, unknown>();
     for (let conflicts = 1; ; conflicts += 1) {
       try {
-        return await once(work);
+        return await once(work, failed);
       } catch (error) {
+        if (error instanceof PartFailed) {
+          failed.set(error.part, error.cause);
+          world.log.error({ err: error.cause }, `${error.message}; the rest is stored without it`);
+          continue;
+        }
         if (!(error instanceof StoreConflict)) throw error;
         // A lock that another transaction holds for long is a temporary problem, so it must not fail a run.
         if (conflicts === CONFLICTS_MAX) throw new StoreProblem("busy", "", { detail: error.message });
@@ -124,7 +170,10 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
   };
 }
 
-function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): Commit {
+/** Runs one attempt. `failed`: see `Unit`. */
+type Attempt = <T>(work: (unit: Unit) => Promise<T>, failed: ReadonlyMap<string, unknown>) => Promise<T>;
+
+function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): Attempt {
   const { record, committed, inDoubt } = watch;
   /**
    * Logs an error instead of throwing it: a failed action after the commit does not undo the stored work.
@@ -136,9 +185,9 @@ function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): 
       world.log.error({ err: error }, "a post-commit action failed");
     }
   };
-  return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
-    const notes: Notes = { events: [], after: [], atEnd: [], undone: [] };
-    let value: T;
+  return async (work, failed) => {
+    const notes: Notes = { events: [], after: [], atEnd: [], undone: [], failed };
+    let value: Awaited<ReturnType<typeof work>>;
     const begun = world.clock.monotonic();
     const begunAt = world.clock.now();
     try {
@@ -153,7 +202,7 @@ function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): 
       });
     } catch (error) {
       for (const action of notes.undone) action();
-      if (error instanceof Undo) return error.failure as T;
+      if (error instanceof Undo) return error.failure as typeof value;
       if (isInDoubt(error)) inDoubt?.(begunAt);
       throw error;
     }

@@ -83,9 +83,10 @@ export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: str
 /** Builds a query that locks the sessions of `holdForAbort` and these. */
 const holdAround = (sessionKey: string, others: RawBuilder<unknown>) => sql<{ key: string }>`
   with recursive ${above(sessionKey)}, below (key) as (
-      select s.key from sessions s where s.spawned_by = ${sessionKey}
+      select f.target_key from flows f where f.requester_key = ${sessionKey} and f.state = 'open'
       union
-      select s.key from below join sessions s on s.spawned_by = below.key
+      select f.target_key from below join flows f on f.requester_key = below.key
+        where f.kind = 'spawn' and f.state = 'open'
     ), forked (id, key) as (
       select c.session_id, c.session_key from session_ids p join session_ids c on c.forked_from = p.session_id
         where p.session_key = ${sessionKey}
@@ -97,13 +98,13 @@ const holdAround = (sessionKey: string, others: RawBuilder<unknown>) => sql<{ ke
       union all select key from above
       union all select key from below
       union all select f.requester_key from flows f where f.target_key = ${sessionKey} and f.state = 'open'
-      union all select f.target_key from flows f where f.requester_key = ${sessionKey} and f.state = 'open'
       ${others}
     ) order by key for update`;
 
 /**
- * Locks the sessions that an abort in a session may change: the session itself, its ancestors, its
- * descendants, and those with an open flow to or from it.
+ * Locks the sessions that an abort in a session may change: the session itself, its ancestors, those with an
+ * open flow to or from it, and the sub-agents of these whose jobs are unfinished. Finished sub-agents are not
+ * read, because there may be any number of them.
  */
 export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
   if (kindOf(tx) === "postgres") await holdAround(sessionKey, sql``).execute(tx);
@@ -112,11 +113,11 @@ export async function holdForAbort(tx: Tx, sessionKey: string): Promise<void> {
 /**
  * Locks the sessions that the deletion of a session may change: those of `holdForAbort`, all forks that share
  * its messages and may inherit them, and the sessions whose messages it shares, because the last of their
- * forks deletes inherited messages.
+ * forks deletes inherited messages. `more`: further sessions.
  */
-export async function holdForDeletion(tx: Tx, sessionKey: string): Promise<void> {
+export async function holdForDeletion(tx: Tx, sessionKey: string, more: readonly string[]): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
-  const others = sql`union all select key from forked
+  const others = sql`union all select key from forked union all select unnest(${more}::text[])
       union all select p.session_key from session_ids c join session_ids p on p.session_id = c.forked_from
         where c.session_key = ${sessionKey}`;
   for (let held = 0, known = -1; held > known; ) {
@@ -126,8 +127,11 @@ export async function holdForDeletion(tx: Tx, sessionKey: string): Promise<void>
   }
 }
 
-/** Advisory locks. In the whole deployment only one transaction at a time can hold each of them. */
-type AdvisoryLock = "waits" | "slots" | "budgets" | "limits" | "instructions";
+/**
+ * Advisory locks. In the whole deployment only one transaction at a time can hold each of them. Each chain
+ * and each agent has a lock `budgets` of its own.
+ */
+type AdvisoryLock = "waits" | "slots" | "budgets" | "limits" | "instructions" | "deadlines";
 const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   waits: 0x70617201,
   slots: 0x70617202,
@@ -136,11 +140,29 @@ const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   limits: 0x70617204,
   // Held while instruction files are compared with their confirmed contents.
   instructions: 0x70617205,
+  // Held while a due deadline is handled.
+  deadlines: 0x70617206,
 };
 
-/** Waits for an advisory lock and holds it until the transaction ends. Does nothing on the embedded store. */
-export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock): Promise<void> {
+/** Returns the two numbers of an advisory lock, as arguments of a function of PostgreSQL. */
+function lockNumbers(name: AdvisoryLock, owner: string): RawBuilder<unknown> {
+  return sql`${sql.lit(ADVISORY_LOCKS[name])}, hashtext(current_schema() || ${owner}::text)`;
+}
+
+/**
+ * Waits for an advisory lock and holds it until the transaction ends. Does nothing on the embedded store.
+ * `owner`: for `budgets`, the chain or agent.
+ */
+export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock, owner = ""): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
-  const lockNumber = sql.lit(ADVISORY_LOCKS[name]);
-  await sql`select pg_advisory_xact_lock(${lockNumber}, hashtext(current_schema()::text))`.execute(tx);
+  await sql`select pg_advisory_xact_lock(${lockNumbers(name, owner)})`.execute(tx);
+}
+
+/** Like `takeAdvisoryLock`, but returns false if another transaction holds the lock. */
+export async function tryAdvisoryLock(tx: Tx, name: AdvisoryLock, owner: string): Promise<boolean> {
+  if (kindOf(tx) === "sqlite") return true;
+  const query = sql<{
+    taken: boolean;
+  }>`select pg_try_advisory_xact_lock(${lockNumbers(name, owner)}) as taken`;
+  return (await query.execute(tx)).rows[0]?.taken === true;
 }

@@ -1,6 +1,7 @@
 // After a crash the store knows how many attempts each run has lost, and each lane (a session's queue of
 // runs) keeps its order.
 
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Entry } from "../../src/core/shapes/message.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
@@ -60,6 +61,21 @@ export function crashContract(store: () => Store): void {
     await crash();
   };
   const crashes = async () => (await getRun(store().db, RUN))?.crashes;
+
+  test("a damaged row of a dead process does not keep its other runs from being taken over", async () => {
+    for (const n of [1, 2, 3]) {
+      await accept({ runId: `r${n}`, sessionKey: `lane ${n}` });
+      await begin(`r${n}`);
+    }
+    await store().transaction(async (tx) => {
+      await sql`update runs set input_json = '{"text' where run_id = 'r1'`.execute(tx);
+      await sql`update runs set route_json = 'x' where run_id = 'r2'`.execute(tx);
+    });
+    expect((await crash()).map(({ runId }) => runId).sort()).toEqual(["r1", "r2", "r3"]);
+    for (const [n, unreadable] of [true, true, undefined].entries()) {
+      expect((await getRun(store().db, `r${n + 1}`))?.input.unreadable).toBe(unreadable);
+    }
+  });
 
   test("I1: only the owner of a run, in its attempt, appends to the transcript; a repeated entry is kept", async () => {
     await accept();

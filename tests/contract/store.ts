@@ -5,6 +5,7 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
+import { endedFlowsAmong, endFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
 import { claimRun, readyHeads, readyNext, requeueHeld } from "../../src/store/queries/runs/claims.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import { releaseSlot, takeSlot } from "../../src/store/queries/runs/slots.ts";
@@ -310,7 +311,7 @@ function sessionContract(store: () => Store): void {
     }
   });
 
-  test("ancestors are returned nearest first and descendants by generation; a cycle of spawners ends the search", async () => {
+  test("ancestors are returned nearest first and busy descendants by generation; a cycle of spawners ends the search", async () => {
     await add({ key: "a", sessionId: "1" });
     await add({ key: "b", sessionId: "2", spawnedBy: "a" });
     await add({ key: "c", sessionId: "3", spawnedBy: "b" });
@@ -318,12 +319,27 @@ function sessionContract(store: () => Store): void {
     expect(await sessions.ancestorsOf(store().db, "c")).toEqual(["b", "a"]);
     expect(await sessions.ancestorsOf(store().db, "d")).toEqual(["gone"]);
     expect(await sessions.ancestorsOf(store().db, "a")).toEqual([]);
-    expect(await sessions.descendantsOf(store().db, "a", 10)).toEqual(["b", "c"]);
-    expect(await sessions.descendantsOf(store().db, "a", 1)).toEqual(["b"]);
+    expect(await sessions.busyDescendantsOf(store().db, "a", 10)).toEqual([]);
+    const works = (sessionKey: string) =>
+      store().transaction((tx) => insertRun(tx, sampleRun({ runId: `run-${sessionKey}`, sessionKey })));
+    for (const key of ["b", "c", "r1"]) await works(key);
+    expect(await sessions.busyDescendantsOf(store().db, "a", 10)).toEqual(["b", "c"]);
+    expect(await sessions.busyDescendantsOf(store().db, "a", 1)).toEqual(["b"]);
     await add({ key: "r1", sessionId: "5", spawnedBy: "r2" });
     await add({ key: "r2", sessionId: "6", spawnedBy: "r1" });
     expect(new Set(await sessions.ancestorsOf(store().db, "r1"))).toEqual(new Set(["r1", "r2"]));
-    expect(new Set(await sessions.descendantsOf(store().db, "r1", 10))).toEqual(new Set(["r1", "r2"]));
+    expect(new Set(await sessions.busyDescendantsOf(store().db, "r2", 10))).toEqual(new Set(["r1"]));
+  });
+
+  test("of more ids than a statement takes parameters, those of ended flows are returned", async () => {
+    const flow = { kind: "send", chainId: "c", requesterKey: "a", requesterSessionId: "1" } as const;
+    const more = { targetKey: "b", open: true, turnsMax: 0, requestText: "x", createdAt: 1 } as const;
+    await store().transaction(async (tx) => {
+      for (const flowId of ["f-over", "f-open"]) await insertFlow(tx, { flowId, ...flow, ...more });
+      await endFlow(tx, "f-over", "done", 5);
+    });
+    const ids = Array.from({ length: 70_000 }, (_, n) => `none-${n}`);
+    expect(await endedFlowsAmong(store().db, ["f-open", ...ids, "f-over"])).toEqual(["f-over"]);
   });
 
   test("the state and the queue of each session are returned", async () => {

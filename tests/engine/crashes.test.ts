@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
-import { type EndFacts, NO_SUCCESSORS } from "../../src/engine/run/finish.ts";
+import type { EndFacts } from "../../src/engine/run/finish.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { both, share } from "../kit/deep.ts";
 import {
@@ -18,6 +18,7 @@ import {
   type TestEngineOptions,
   temporaryFolder,
 } from "../kit/engine/engine.ts";
+import { NO_SUCCESSORS } from "../kit/engine/no-successors.ts";
 
 const STORES = share(["sqlite"], ["postgres"]);
 

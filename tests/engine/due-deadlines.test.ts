@@ -1,8 +1,10 @@
 // Stored deadlines that several processes see as due.
 
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { DeadlineHandler } from "../../src/engine/deadlines.ts";
-import { cleanup, openTestEngine, temporaryFolder } from "../kit/engine/engine.ts";
+import { holdSessions } from "../../src/store/locks.ts";
+import { cleanup, makeSessions, openTestEngine, temporaryFolder } from "../kit/engine/engine.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 
@@ -37,4 +39,43 @@ test("DD3: a process pauses before it looks again at a due deadline that another
   goOn.resolve();
   await until(async () => (await one.store.db.selectFrom("deadlines").selectAll().execute()).length === 0);
   expect(handled).toEqual([]);
+});
+
+test("a deadline's handler and a transaction that moves the deadline lock in the same order: session, deadline", async () => {
+  const world = fakeWorld();
+  const dir = temporaryFolder();
+  const held = Promise.withResolvers<void>();
+  let tries = 0;
+  const handled: string[] = [];
+  const handler: DeadlineHandler = async (unit) => {
+    tries += 1;
+    await held.promise;
+    // Of two transactions that wait for each other, the database undoes one.
+    await holdSessions(unit.tx, ["a"]);
+    handled.push("it");
+    return "done";
+  };
+  const execute = async () => ({ state: "ok" as const });
+  const deadlineHandlers = new Map([["test", handler]]);
+  const { engine, store } = await openTestEngine({ world, execute, dir, on: "postgres", deadlineHandlers });
+  await makeSessions(store, "a");
+  const due = { kind: "test", key: "it" };
+  await engine.commit((unit) => engine.setDeadline(unit, { ...due, dueAt: unit.now }));
+  await until(() => tries === 1);
+  const waiting = sql`select 1 from pg_locks w join pg_locks h on h.pid = w.pid
+    join pg_class c on c.oid = h.relation
+    where not w.granted and c.relnamespace = current_schema()::regnamespace`;
+  const movedAt = world.clock.now() + 60_000;
+  let moves = 0;
+  await engine.commit(async (unit) => {
+    moves += 1;
+    await holdSessions(unit.tx, ["a"]);
+    held.resolve();
+    await until(async () => (await waiting.execute(store.db)).rows.length > 0);
+    await engine.setDeadline(unit, { ...due, dueAt: movedAt });
+  });
+  await world.timerWithin(60_000);
+  expect({ handled, moves }).toEqual({ handled: ["it"], moves: 1 });
+  const left = await store.db.selectFrom("deadlines").select("due_at").execute();
+  expect(left).toEqual([{ due_at: movedAt }]);
 });

@@ -5,7 +5,6 @@ import { expect, test } from "vitest";
 import { textOf } from "../../src/core/shapes/message.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
-import { NO_SUCCESSORS } from "../../src/engine/run/finish.ts";
 import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
 import { holdRun } from "../../src/store/queries/runs/claims.ts";
 import { getWait } from "../../src/store/queries/runs/waits.ts";
@@ -284,22 +283,6 @@ test("L2: lanes that wait for a slot get one in order, even if another run is ac
     await endOf(opened.engine, await late.promise);
     expect(begun, `accepted ${delay} steps later`).toEqual(["a", "b", "c", "late"]);
   }
-});
-
-test("L4: a run whose successors fail repeatedly still ends, and its lane continues", async () => {
-  const world = fakeWorld();
-  const { engine, store } = await openTestEngine({
-    world,
-    execute: async () => ({ state: "ok", reply: "done" }),
-    successors: { ...NO_SUCCESSORS, runEnded: () => Promise.reject(new Error("a bug of ours")) },
-  });
-  await makeSessions(store, "a");
-  const first = await engine.accept({ sessionKey: "a", input: { text: "one" } });
-  const second = await engine.accept({ sessionKey: "a", input: { text: "two" } });
-  if (!first.ok || !second.ok) throw new Error("not accepted");
-  for (let half = 0; half < 100; half += 1) await world.advance(500);
-  expect(await runRow(store, first.value.run.runId)).toMatchObject({ state: "ok", reply: "done" });
-  expect(await runRow(store, second.value.run.runId)).toMatchObject({ state: "ok" });
 });
 
 test("DD2: a deadline whose handler fails is postponed, and later deadlines are handled", async () => {

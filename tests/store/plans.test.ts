@@ -223,7 +223,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   getSession: (tx) => sessions.getSession(tx, KEY),
   findSessionId: (tx) => sessions.findSessionId(tx, "session-1"),
   ancestorsOf: (tx) => sessions.ancestorsOf(tx, "child"),
-  descendantsOf: (tx) => sessions.descendantsOf(tx, KEY, 5),
+  busyDescendantsOf: (tx) => sessions.busyDescendantsOf(tx, KEY, 5),
   endsOf: (tx) => endsOf(tx, ["run-1", "run-2"]),
   activityOf: (tx) => sessions.activityOf(tx, [KEY, "child"]),
   filterCounts: (tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }),

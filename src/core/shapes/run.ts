@@ -72,6 +72,8 @@ export interface RunInput {
   readonly steer?: boolean;
   /** Number of failed runs of the same message that a person retried before this one. */
   readonly retries?: number;
+  /** True if the stored row is damaged and does not contain the input. The run then ends as failed. */
+  readonly unreadable?: true;
   /** Run that took this input over. The message is in that run's part of the transcript. */
   readonly takenBy?: string;
 }

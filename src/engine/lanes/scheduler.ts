@@ -267,7 +267,8 @@ export class Scheduler {
     if (next.kind === "turn" && isHeldBack(next)) return "not now";
     if (lease !== undefined && !(await isAlive(unit.tx, owner))) return "not now";
     const leaseHolds = lease?.watch();
-    const refusal = next.kind === "append" ? undefined : await refusalOf(unit, next);
+    const isPlain = next.kind === "append" && next.input.unreadable !== true;
+    const refusal = isPlain ? undefined : await refusalOf(unit, next);
     const endsAtOnce = next.kind === "append" || refusal !== undefined;
     // Taken before any write, so that a run that waits for a slot causes no writes.
     const slot = endsAtOnce ? "done" : await this.#takeSlot(unit, next.runId, queueOf(next));

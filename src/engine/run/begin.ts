@@ -7,7 +7,7 @@ import type { Code } from "../../core/shapes/errors.ts";
 import type { Entry, UserMessage } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { getChain } from "../../store/queries/chains/chains.ts";
-import { dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
+import { usageOfDay } from "../../store/queries/runs/ledger.ts";
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Unit } from "../unit.ts";
@@ -58,10 +58,13 @@ export function publishStart(unit: Unit, run: Run): void {
 }
 
 /**
- * Returns why a turn must not start: it crashed too often, or the budget of its agent or of its chain is used
- * up.
+ * Returns why a run must not start: its row is damaged, it crashed too often, or the budget of its agent or
+ * of its chain is used up.
  */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
+  if (run.input.unreadable === true) {
+    return failed("run_failed", "the stored message of this run is damaged and can't be read; send it again");
+  }
   if (isCrashed(run)) {
     const { code, error, hint } = crashedTooOften(run.crashes);
     return failed(code, `${error}. ${hint}`);
@@ -88,7 +91,7 @@ async function dailyRefusal(
   const budget = dailyBudgetOf(limits, agentId);
   if (budget === undefined) return undefined;
   const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;
-  const used = await usageSince(unit.tx, agentId, dayStart(unit.now));
+  const used = await usageOfDay(unit.tx, agentId, unit.now);
   const tell = (what: string, key: string, value: number): EndFacts => {
     const text = `agent "${agentId}" has used ${what} today, and its ${key} is ${value}`;
     return failed("budget_used", `${text}; its next run can start after 00:00 UTC, or with a higher budget`);

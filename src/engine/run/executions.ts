@@ -6,7 +6,6 @@ import { optional } from "../../core/optional.ts";
 import { fail } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdSessions } from "../../store/locks.ts";
-import { StoreProblem } from "../../store/problems.ts";
 import { type HeldLane, heldBy, isHeld, moveHeld } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { together } from "../../store/transaction.ts";
@@ -19,7 +18,6 @@ import {
   endInUnit,
   endWithText,
   isComplete,
-  NO_SUCCESSORS,
   publishBudgetRefusal,
   publishEnd,
 } from "./finish.ts";
@@ -28,11 +26,6 @@ import { logRetry, STORE_RETRY_MS, untilStored } from "./until-stored.ts";
 
 /** Returned to roll back the transaction that ends a run, if this execution no longer holds the run. */
 const NOT_HELD = fail("run_failed", "this process no longer holds the run");
-/**
- * Maximum number of failed attempts to end a run together with its successors. Failures of the store do not
- * count.
- */
-const END_FAILURES_MAX = 20;
 
 /** Executes one claimed run to its end; set in the composition root. Failures are values. */
 export interface Executor {
@@ -227,11 +220,7 @@ export class Executions {
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
     const { commit, finish } = this.#parts;
     const { run, log } = execution.handle;
-    let failures = 0;
     while (execution.stopReason() !== "ended") {
-      // If the run's successors fail again and again, end the run without them. Otherwise its lane would stay
-      // blocked.
-      const parts = failures < END_FAILURES_MAX ? finish : { ...finish, successors: NO_SUCCESSORS };
       // Wait for the authority. If the run is parked during this wait, its row must still be updated.
       await this.#parts.lease?.confirm(execution.handle.signal);
       try {
@@ -239,20 +228,21 @@ export class Executions {
           const isParked = execution.stopReason() === "parked";
           if (!isParked && execution.hasFinal() && isComplete(facts)) {
             const holding = this.#holdParties(unit, run);
-            const [, ended] = await together(holding, endWithText(unit, { run, ...execution }, facts, parts));
+            const [, ended] = await together(
+              holding,
+              endWithText(unit, { run, ...execution }, facts, finish),
+            );
             return ended ? true : NOT_HELD;
           }
           if (!(await this.#holds(unit, execution))) return false;
           await execution.writeFinal(unit);
           if (isParked) return moveHeld(unit.tx, execution.fence, "queued", unit.now);
-          const ended = await endInUnit(unit, run, facts, parts);
-          if (ended) await publishBudgetRefusal(unit, run, facts, parts);
+          const ended = await endInUnit(unit, run, facts, finish);
+          if (ended) await publishBudgetRefusal(unit, run, facts, finish);
           return ended;
         });
         return;
       } catch (error) {
-        // A full or unavailable store recovers; any other error is a bug in this program.
-        if (!(error instanceof StoreProblem)) failures += 1;
         logRetry(log, error, "the end of a run could not be stored");
         if (this.#closed) return;
         await new Promise<void>((resolve) => this.#later(resolve));

@@ -86,14 +86,6 @@ export interface Successors {
   ): Promise<void>;
 }
 
-/** Creates no successors. */
-export const NO_SUCCESSORS: Successors = {
-  runEnded: async () => {},
-  answerLost: async () => {},
-  cancelBelow: async () => [],
-  budgetUsedUp: async () => {},
-};
-
 /** The outcome of an execution. */
 export interface EndFacts {
   readonly state: EndedRunState;

@@ -11,7 +11,6 @@ import {
 } from "../../core/rules/budget.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { isHeld } from "../../store/queries/runs/claims.ts";
-import { dayStart } from "../../store/queries/runs/ledger.ts";
 import { budgetUse, noteSpending } from "../../store/queries/runs/reservations.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
 import { pause } from "../../world/pause.ts";
@@ -32,9 +31,10 @@ interface SpendingParts {
 
 /** Returns the budgets that apply to a run's model calls, with their current values. */
 export async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<BudgetState[]> {
-  const { runId, chainId, agentId } = run;
-  const since = dayStart(unit.now);
-  const { chain, agent, tokenLimit } = await budgetUse(unit.tx, { runId, chainId, agentId, since });
+  const { agentId } = run;
+  const daily = dailyBudgetOf(limits, agentId);
+  const asking = { ...run, at: unit.now, hasDaily: daily !== undefined };
+  const { chain, agent, tokenLimit } = await budgetUse(unit.tx, asking);
   const ofChain = {
     code: "chain_limit" as const,
     owner: "this conversation",
@@ -46,7 +46,6 @@ export async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Pro
     owner: `agent "${agentId}" today`,
     advice: "Try again after 00:00 UTC, or raise that setting.",
   };
-  const daily = dailyBudgetOf(limits, agentId);
   const settings = [
     ["tokens", limits.maxChainTokens, "session.agentToAgent.maxChainTokens", ofChain, chain],
     ["tokens", tokenLimit, TOKEN_LIMIT_NAME, ofSender, chain],

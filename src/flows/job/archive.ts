@@ -94,7 +94,7 @@ async function archivingAt(unit: Unit, child: Session): Promise<number | undefin
 export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
   return async (unit, key) => {
     const isDeleted = (await getSession(unit.tx, key))?.spawn?.cleanup === "delete";
-    if (isDeleted) await holdForDeletion(unit.tx, key);
+    if (isDeleted) await holdForDeletion(unit.tx, key, []);
     const child = await holdSession(unit.tx, key);
     if (child?.spawn === undefined || child.archivedAt !== undefined) return "done";
     const heldMs = await heldForMs(unit.tx, child);

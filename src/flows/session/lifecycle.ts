@@ -27,13 +27,15 @@ import {
 } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { checkLabel } from "../../core/text/label.ts";
+import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort, holdForDeletion } from "../../store/locks.ts";
-import { openFlowsOf } from "../../store/queries/chains/flows.ts";
+import { openFlowsOf, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { dropDeadline } from "../../store/queries/deadlines.ts";
 import {
+  busyDescendantsOf,
   deleteSessionRows,
-  descendantsOf,
   getSession,
   holdSession,
   insertSession,
@@ -46,7 +48,7 @@ import { unbind } from "../delivery/bindings.ts";
 import { dropInboundFiles } from "../delivery/inbound-files.ts";
 import type { OutboxListener } from "../delivery/outbox.ts";
 import { removeAttachments } from "../job/attachments.ts";
-import { cancelConversation } from "../job/cancel.ts";
+import { cancelConversation, cancelJob } from "../job/cancel.ts";
 import { requestScrub } from "./scrub.ts";
 
 export interface LifecycleContext {
@@ -63,8 +65,13 @@ export interface LifecycleContext {
 type Facts = Pick<LifecycleContext, "engine" | "settings">;
 
 export const VERBOSE_LEVELS = ["off", "on", "full"];
-/** Maximum number of sessions below a deleted one whose work is cancelled with it. */
-const DESCENDANTS_MAX = 10_000;
+/** Number of sessions below a deleted one whose work is ended in one transaction, and of transactions. */
+const DELETION_SLICE = 100;
+const DELETION_SLICES_MAX = 1_000;
+/** Time after which another process continues a deletion. */
+const DELETION_RESUME_MS = 60_000;
+/** The kind of the stored deadline at which an interrupted deletion is continued. */
+export const DELETION_DEADLINE = "deletion";
 const INJECTED_MAX_BYTES = 256 * 1024;
 
 /** Creates the main session of every agent. Called at start; safe to call at any time. */
@@ -354,12 +361,38 @@ interface DeleteRequest {
   readonly also?: Also<string>;
 }
 
+type DeletionContext = Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">;
+
+/** Ends the work of a session that is being deleted, and of sessions below it; all of it with `isLast`. */
+async function endWork(
+  ctx: DeletionContext,
+  unit: Unit,
+  { key, external }: Session,
+  { below, isLast }: { readonly below: readonly string[]; readonly isLast: boolean },
+): Promise<void> {
+  const reason = "session_deleted";
+  await endFlows(ctx, unit, key, reason);
+  if (external) await expireInbox({ ...ctx, acceptor: ctx.engine }, unit, key, reason);
+  // Starts with the topmost session, so that no job below announces to a session that is being deleted.
+  await ctx.engine.abortIn(unit, { sessionKey: key, reason, keepChildren: !isLast });
+  const jobs = isLast ? [] : await openSpawnsOf(unit.tx, { sessionKey: key, limit: DELETION_SLICE });
+  for (const job of jobs) await cancelJob(ctx.engine, unit, job, reason);
+  for (const sessionKey of jobs.length > 0 ? [] : below) {
+    await endFlows(ctx, unit, sessionKey, reason);
+    await ctx.engine.abortIn(unit, { sessionKey, reason });
+    await unbind(ctx, ctx.engine, unit, { what: { sessionKey }, why: "requester", tell: true });
+  }
+  // Cancels again, because the end of the sub-agents may have queued a notice in this session.
+  await ctx.engine.abortIn(unit, { sessionKey: key, reason });
+}
+
 /**
  * Deletes a session, and ends its work and the work of all sessions below it. Usage and bookkeeping without
- * texts are kept.
+ * texts are kept. If there is much work, it is ended in several transactions before the session is deleted.
+ * The first of them stores that the session is to be deleted, so that this happens even after a crash.
  */
 export async function deleteSession(
-  ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">,
+  ctx: DeletionContext,
   session: Session,
   request: DeleteRequest = {},
 ): Promise<Result<{ key: string }>> {
@@ -369,40 +402,64 @@ export async function deleteSession(
       hint: "sessions.reset starts a new transcript.",
     });
   }
-  const deleted = await ctx.engine.commit(async (unit): Promise<Result<string[]>> => {
-    await holdForDeletion(unit.tx, key);
-    if ((await getSession(unit.tx, key)) === undefined) return gone(session);
-    const reason = "session_deleted";
-    await endFlows(ctx, unit, key, reason);
-    if (session.external) await expireInbox({ ...ctx, acceptor: ctx.engine }, unit, key, reason);
-    // Starts with the topmost session, so that no job below announces to a session that is being deleted.
-    await ctx.engine.abortIn(unit, { sessionKey: key, reason });
-    const release = (sessionKey: string, why: "deleted" | "requester") =>
-      unbind(ctx, ctx.engine, unit, { what: { sessionKey }, why, tell: true });
-    for (const below of await descendantsOf(unit.tx, key, DESCENDANTS_MAX)) {
-      await endFlows(ctx, unit, below, reason);
-      await ctx.engine.abortIn(unit, { sessionKey: below, reason });
-      await release(below, "requester");
-    }
-    // Cancels again, because the end of the sub-agents may have queued a notice in this session.
-    await ctx.engine.abortIn(unit, { sessionKey: key, reason });
-    await dropInboundFiles(ctx.engine, unit, key);
-    await release(key, "deleted");
-    const sessionIds = await deleteSessionRows(unit.tx, key, {
-      transcripts: request.deleteTranscript ?? true,
+  const { deleteTranscript: transcripts = true } = request;
+  for (let slice = 1; ; slice += 1) {
+    const deleted = await ctx.engine.commit(async (unit): Promise<Result<string[] | undefined>> => {
+      const busy = await busyDescendantsOf(unit.tx, key, DELETION_SLICE + 1);
+      const below = busy.slice(0, DELETION_SLICE);
+      await holdForDeletion(unit.tx, key, below);
+      if ((await getSession(unit.tx, key)) === undefined) return gone(session);
+      const isLast = busy.length === below.length || slice === DELETION_SLICES_MAX;
+      await endWork(ctx, unit, session, { below, isLast });
+      if (!isLast) {
+        const dueAt = unit.now + DELETION_RESUME_MS;
+        await ctx.engine.setDeadline(unit, {
+          kind: DELETION_DEADLINE,
+          key: resumeKey(key, transcripts),
+          dueAt,
+        });
+        return ok(undefined);
+      }
+      await dropInboundFiles(ctx.engine, unit, key);
+      await unbind(ctx, ctx.engine, unit, { what: { sessionKey: key }, why: "deleted", tell: true });
+      for (const either of [true, false]) {
+        await dropDeadline(unit.tx, DELETION_DEADLINE, resumeKey(key, either));
+      }
+      const sessionIds = await deleteSessionRows(unit.tx, key, { transcripts });
+      await requestScrub(ctx.engine, unit);
+      unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
+      await request.also?.(unit, key);
+      return ok(sessionIds);
     });
-    await requestScrub(ctx.engine, unit);
-    unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
-    await request.also?.(unit, key);
-    return ok(sessionIds);
-  });
-  if (!deleted.ok) return deleted;
-  for (const sessionId of deleted.value) await ctx.dropTranscript(sessionId);
-  const workspace = findAgent(ctx.settings, session.agentId)?.workspace;
-  const dir = session.spawn?.attachments?.dir;
-  // Files that can't be removed now are removed at the next start.
-  if (dir !== undefined && workspace !== undefined) await removeAttachments(workspace, dir);
-  return ok({ key });
+    if (!deleted.ok) return deleted;
+    if (deleted.value === undefined) continue;
+    for (const sessionId of deleted.value) await ctx.dropTranscript(sessionId);
+    const workspace = findAgent(ctx.settings, session.agentId)?.workspace;
+    const dir = session.spawn?.attachments?.dir;
+    // Files that can't be removed now are removed at the next start.
+    if (dir !== undefined && workspace !== undefined) await removeAttachments(workspace, dir);
+    return ok({ key });
+  }
+}
+
+/** Returns the key of the deadline of a deletion. */
+function resumeKey(key: string, transcripts: boolean): string {
+  return `${transcripts ? "all" : "row"} ${key}`;
+}
+
+/** Handles the deadline of an interrupted deletion. `ctx` is a function, as the engine is created later. */
+export function createDeletionResume(ctx: () => DeletionContext): DeadlineHandler {
+  return async (unit, name) => {
+    const session = await getSession(unit.tx, name.slice(4));
+    if (session === undefined) return "done";
+    unit.after(() => {
+      const { engine } = ctx();
+      deleteSession(ctx(), session, { deleteTranscript: name.startsWith("all") }).catch((error: unknown) =>
+        engine.log.warn({ err: error, sessionKey: session.key }, "a deletion could not be continued"),
+      );
+    });
+    return unit.now + DELETION_RESUME_MS;
+  };
 }
 
 interface InjectRequest {

@@ -263,8 +263,8 @@ async function claimBody(unit: Unit, id: string, digest: string): Promise<Result
   const call = { key, owner, older: { key, caller: owner }, method: "hooks.body", paramsHash: digest };
   const isNew = (await recallAnswer(unit.tx, call)) === "none";
   if (isNew && (await rememberAnswer(unit.tx, call, {}, unit.now))) return ok(undefined);
-  return fail("idempotency_conflict", "this signed body was already used by another delivery", {
-    hint: "If the sender may send identical bodies, add an id or the time to each.",
+  return fail("idempotency_conflict", "this signed body was already accepted from another delivery", {
+    hint: "Do not send it again. If the sender may send identical bodies, add an id or the time to each.",
   });
 }
 

@@ -28,7 +28,7 @@ import { splitRef } from "../../core/text/model-ref.ts";
 import { changeMemory } from "../../flows/memory.ts";
 import { type AgentMemory, readMemory } from "../../store/queries/agent-memory.ts";
 import { type AgentWork, workByAgent } from "../../store/queries/agent-work.ts";
-import { addUsageRow, dayStart, usageSince } from "../../store/queries/runs/ledger.ts";
+import { addUsageRow, usageOfDay } from "../../store/queries/runs/ledger.ts";
 import { describeTools, withheldOutside } from "../../tools/catalog.ts";
 import { memoryFor } from "../../tools/guidance/memory.ts";
 import { promptOf } from "../../tools/guidance/prompt.ts";
@@ -127,7 +127,7 @@ async function prompt(ctx: Context, agent: AgentSettings): Promise<AgentPrompt> 
 /** Returns the fields that only callers with a token for every session get (AG1). */
 async function insightOf(ctx: Context, agent: AgentSettings, work: ReadonlyMap<string, AgentWork>) {
   const { deps } = ctx;
-  const today = await usageSince(ctx.access.db, agent.id, dayStart(deps.engine.now()));
+  const today = await usageOfDay(ctx.access.db, agent.id, deps.engine.now());
   return {
     workspace: agent.workspace,
     today,

@@ -8,7 +8,7 @@ import type { ParamsOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import type { UsageGroup, UsageLine } from "../../core/shapes/usage.ts";
 import { labelsOf, openingsOf, rootsOfChains } from "../../store/queries/chains/chain-lists.ts";
-import { budgetStops, dayStart, usageBy, usageSince } from "../../store/queries/runs/ledger.ts";
+import { budgetStops, dayStart, usageBy, usageOfDay } from "../../store/queries/runs/ledger.ts";
 import type { CallContext } from "../call.ts";
 import { LINE_MAX_CHARS } from "../error-line.ts";
 
@@ -60,7 +60,7 @@ async function budgetsOf(ctx: CallContext): Promise<Pick<UsageReport, "budgets" 
   const budgets = [];
   for (const { id, budget } of agents) {
     if (budget === undefined) continue;
-    const used = await usageSince(db, id, today);
+    const used = await usageOfDay(db, id, today);
     const sums = { tokensToday: used.totalTokens, costToday: used.cost };
     budgets.push({ agentId: id, ...budget, ...sums, stoppedToday: stopped("budget_used", id) });
   }

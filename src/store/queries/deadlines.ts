@@ -1,7 +1,7 @@
 // Owns the table of deadlines. Deadlines are stored as rows, so they survive a restart.
 
 import { sql } from "kysely";
-import { heldIfFree } from "../locks.ts";
+import { tryAdvisoryLock } from "../locks.ts";
 import type { Db, Tx } from "../sql.ts";
 
 export interface Deadline {
@@ -66,17 +66,27 @@ export function dueDeadlines(
 }
 
 /**
- * Locks a due deadline, so that only this transaction handles it. Returns false if the deadline was deleted
- * or moved, or if another transaction handles it.
+ * Lets only this transaction handle a due deadline. Returns false if the deadline was deleted or moved, or if
+ * another transaction handles it. The row itself is not locked, because a handler locks sessions, and
+ * transactions that hold a session set its deadlines.
  */
-export async function takeDeadline(tx: Tx, deadline: Deadline): Promise<boolean> {
-  const query = tx
+export async function takeDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promise<boolean> {
+  if (!(await tryAdvisoryLock(tx, "deadlines", `${kind} ${key}`))) return false;
+  const row = await tx
     .selectFrom("deadlines")
     .select("key")
-    .where("kind", "=", deadline.kind)
-    .where("key", "=", deadline.key)
-    .where("due_at", "=", deadline.dueAt);
-  return (await heldIfFree(tx, query).executeTakeFirst()) !== undefined;
+    .where("kind", "=", kind)
+    .where("key", "=", key)
+    .where("due_at", "=", dueAt)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Deletes a handled deadline, or moves it to `next`, unless it was moved in the meantime. */
+export async function settleDeadline(tx: Tx, { kind, key, dueAt }: Deadline, next?: number): Promise<void> {
+  const which = sql`kind = ${kind} and key = ${key} and due_at = ${dueAt}`;
+  if (next === undefined) await sql`delete from deadlines where ${which}`.execute(tx);
+  else await sql`update deadlines set due_at = ${Math.round(next)} where ${which}`.execute(tx);
 }
 
 /** Returns the time of the next deadline of these kinds. */

@@ -27,6 +27,7 @@ import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
 import { slotRows } from "./run-schema.ts";
 import {
   accessTokens,
+  agentDays,
   agentMemory,
   chainGuests,
   chainTokenLimits,
@@ -545,4 +546,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   jobConversations(T),
   OUTBOX_TIMERS_ON_POSTGRES,
   slotRows(T, "bigint"),
+  agentDays(T, "bigint", "double precision"),
 ];

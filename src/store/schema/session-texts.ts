@@ -99,6 +99,7 @@ export const SESSION_TEXTS: Readonly<Record<keyof Tables, TextsOf>> = {
   chains: { kept: ["chain_id", "root_session_key", "outside"] },
   ledger: { kept: ["run_id", "session_key", "root_key", "agent_id", "provider", "model", "chain_id"] },
   slots: { kept: ["run_id"] },
+  agent_days: { kept: ["agent_id"] },
   deadlines: { kept: ["kind", "key"] },
   push_configs: { kept: ["run_id", "id", "url", "token", "scheme", "credentials"] },
   live_payloads: { byQuery: ["body"], kept: [] },

@@ -247,3 +247,21 @@ create index refusals_of_session on refusals (from_key);
 create index permissions_of_session on permissions (session_key);
 create index deliveries_of_file on deliveries (file_id) where file_id is not null;
 `;
+
+/**
+ * Adds the usage of each agent and UTC day, which the ledger implies. The parameters are types of columns.
+ * `decimal`: the type of an amount of money.
+ */
+export const agentDays = (text: string, number: string, decimal: string, strict = ""): string => `
+create table agent_days (
+  agent_id ${text} not null,
+  day ${number} not null,
+  part ${number} not null,
+  tokens ${number} not null,
+  cost ${decimal} not null,
+  primary key (agent_id, day, part)
+)${strict};
+insert into agent_days (agent_id, day, part, tokens, cost)
+  select agent_id, at - at % 86400000, 0, sum(total_tokens), sum(cost) from ledger group by 1, 2;
+create index runs_begun on runs (agent_id) where started_at is not null and ended_at is null;
+`;

@@ -11,6 +11,7 @@ import { PERMISSIONS } from "./permission-schema.ts";
 import { slotRows } from "./run-schema.ts";
 import {
   accessTokens,
+  agentDays,
   agentMemory,
   chainGuests,
   chainTokenLimits,
@@ -509,6 +510,7 @@ const MIGRATIONS: readonly string[] = [
   jobConversations("text"),
   OUTBOX_TIMERS,
   slotRows("text", "integer"),
+  agentDays("text", "integer", "real", " strict, without rowid"),
 ];
 
 /** Schema version that this program writes. */

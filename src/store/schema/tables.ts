@@ -289,6 +289,16 @@ export interface LedgerTable {
   chain_id: Generated<string | null>;
 }
 
+/** Sum of the ledger's rows of an agent and a UTC day, in up to 16 parts that are added to independently. */
+export interface AgentDayTable {
+  agent_id: string;
+  /** Start of the day, in ms since 1970. */
+  day: number;
+  part: number;
+  tokens: number;
+  cost: number;
+}
+
 /** Answers to calls with an idempotency key. A repeated key gets the same answer, even after a restart. */
 export interface IdempotencyTable {
   /** Includes the owner of the key (`ownedKey`). Rows of older versions contain only the key. */
@@ -465,6 +475,7 @@ export interface Tables {
   deadlines: DeadlineTable;
   deliveries: DeliveryTable;
   ledger: LedgerTable;
+  agent_days: AgentDayTable;
   idempotency: IdempotencyTable;
   processes: ProcessTable;
   holdings: HoldingTable;

@@ -43,6 +43,7 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   deadlines: { order: ["kind", "key"] },
   deliveries: { order: ["seq"], long: ["text", "error"], made: ["seq"] },
   ledger: { order: ["seq"], made: ["seq"] },
+  agent_days: { order: ["agent_id", "day", "part"] },
   idempotency: { order: ["key"], long: ["answer_json"] },
   cron_jobs: { order: ["id"], long: ["message"] },
   cron_runs: { order: ["seq"], made: ["seq"] },

@@ -4,12 +4,14 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { Session } from "../../../src/core/shapes/session.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { lostAttachments } from "../../../src/flows/job/archive.ts";
 import { attachmentOwner, writeAttachments } from "../../../src/flows/job/attachments.ts";
-import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
+import { DELETION_DEADLINE, deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { endOf, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
+import type { Store } from "../../../src/store/sql.ts";
+import { Crash, endOf, openStore, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/engine/spawn-app.ts";
 import { whole } from "../../kit/live-text.ts";
 import { until } from "../../kit/until.ts";
@@ -170,6 +172,61 @@ test("CN1: if a session is deleted, the jobs below it are cancelled without an a
   expect(new Set(ended.map((event) => event.kind === "flow" && event.from))).toEqual(
     new Set([child.key, inner.key]),
   );
+});
+
+describe("a deletion with much work below", () => {
+  const JOBS = 150;
+  const own = settings({ maxChildren: 1_000, maxConcurrent: 2 });
+  const play: SpawnPlay = async (turn) => {
+    if (turn.session.spawnedBy !== undefined) return endless(turn);
+    for (let n = 0; n < JOBS; n += 1) await turn.tool("sessions_spawn", { task: `job ${n}` }, `call ${n}`);
+    return "spawned";
+  };
+  /** Makes a session with many unfinished jobs, most of which wait for a slot. */
+  async function makeBusy(app: SpawnApp): Promise<Session> {
+    await app.store.transaction((tx) => insertSession(tx, sessionRow(CHAT)));
+    await endOf(app.engine, (await app.tell(CHAT, "go")).runId);
+    return (await app.session(CHAT)) as Session;
+  }
+  async function checkGone(app: SpawnApp): Promise<void> {
+    await until(async () => (await app.session(CHAT)) === undefined);
+    await app.quiet();
+    const { db } = app.store;
+    expect(await db.selectFrom("flows").select("flow_id").where("state", "=", "open").execute()).toEqual([]);
+    expect(await db.selectFrom("deliveries").select("text").execute()).toEqual([]);
+    const kinds = (await db.selectFrom("deadlines").select("kind").execute()).map(({ kind }) => kind);
+    expect(kinds).not.toContain(DELETION_DEADLINE);
+  }
+
+  test("the work is ended in several transactions, and nothing is announced", async () => {
+    const app = await openSpawnApp({ settings: own, play });
+    const chat = await makeBusy(app);
+    const before = app.commits();
+    expect((await deleteSession(facts(app, own), chat)).ok).toBe(true);
+    expect(app.commits() - before).toBeGreaterThanOrEqual(2);
+    await checkGone(app);
+  });
+
+  test("if the process dies between two of these transactions, the next one finishes the deletion", async () => {
+    const dir = temporaryFolder();
+    const disk = await openStore(dir);
+    let isDead = false;
+    const transaction: Store["transaction"] = async (work) => {
+      if (isDead) throw new Crash("the process is dead");
+      return disk.transaction(work);
+    };
+    const app = await openSpawnApp({ settings: own, play, disk: { ...disk, transaction }, dies: true });
+    const chat = await makeBusy(app);
+    app.engine.bus.subscribe(() => {
+      isDead = true;
+    });
+    await expect(deleteSession(facts(app, own), chat)).rejects.toThrow("the process is dead");
+    // Time passes.
+    await disk.transaction((tx) => tx.updateTable("deadlines").set({ due_at: 1 }).execute());
+    await disk.close();
+    const next = await openSpawnApp({ settings: own, play, dir });
+    await checkGone(next);
+  });
 });
 
 test("JB1: if a child spawns in its announce turn, it announces once, after the new job's result has arrived", async () => {

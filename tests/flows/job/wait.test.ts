@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { gate } from "../../contract/cluster-stage.ts";
-import { endOf, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
+import { assistantText, endOf, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/engine/spawn-app.ts";
 import { until } from "../../kit/until.ts";
 import { settingsWith } from "../../tools/app.ts";
@@ -326,6 +326,42 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
   const statesOf = async (app: SpawnApp, key: string) => (await app.runs(key)).map(({ state }) => state);
   const askBoss = (turn: Turn) =>
     turn.tool("sessions_send", { sessionKey: MAIN, message: "and you?", timeoutSeconds: 30 });
+
+  test("a wait does not return a sub-agent's result under the name of the sub-agent that waited for it", async () => {
+    const app = await openSpawnApp({
+      settings: settings({ maxSpawnDepth: 2 }),
+      play: play(
+        async (turn) => {
+          await spawns(turn, ["child"]);
+          return JSON.stringify(await waits(turn));
+        },
+        async (turn) => {
+          if (turn.session.spawnDepth === 2) return "words of the grandchild";
+          if (turn.step === "announce") return "";
+          await spawns(turn, ["grandchild"]);
+          const text = JSON.stringify(await waits(turn));
+          const call = { type: "toolCall" as const, id: "call", name: "subagents", arguments: {} };
+          await turn.handle.append({
+            ...assistantText(`calls-${turn.handle.run.runId}`, ""),
+            content: [call],
+          });
+          await turn.handle.append({
+            ...{
+              id: `result-${turn.handle.run.runId}`,
+              role: "toolResult",
+              toolCallId: "call",
+              timestamp: 1,
+            },
+            ...{ toolName: "subagents", content: [{ type: "text", text }], isError: false },
+          });
+          return "";
+        },
+      ),
+    });
+    const { results } = await ask(app);
+    expect(results).toMatchObject([{ label: "child", status: "ok" }]);
+    expect(results[0]?.result).not.toContain("words of the grandchild");
+  });
 
   test("a sub-agent at any depth can't wait for a session that waits for a job which contains the sub-agent", async () => {
     const told: Record<string, unknown>[] = [];

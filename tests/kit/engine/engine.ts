@@ -18,7 +18,6 @@ import type { Session } from "../../../src/core/shapes/session.ts";
 import { Engine, type EngineParts, type EngineSettings } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import type { EndFacts, Successors } from "../../../src/engine/run/finish.ts";
-import { NO_SUCCESSORS } from "../../../src/engine/run/finish.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
@@ -30,6 +29,7 @@ import { sessionRow as blankSession } from "../../core/rows.ts";
 import { cleanUp, cleanup, GROUND, temporaryFolder } from "../cleanup.ts";
 import { type TestSchema, takeSchema } from "../store/postgres.ts";
 import { PATIENCE_MS } from "../until.ts";
+import { NO_SUCCESSORS } from "./no-successors.ts";
 
 export { cleanUp, cleanup, temporaryFolder };
 

@@ -22,7 +22,11 @@ import type { OutboxListener } from "../../../src/flows/delivery/outbox.ts";
 import { createChildCleanup, hurryCleanup } from "../../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../../src/flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../../../src/flows/job/end.ts";
-import { ensureMainSessions } from "../../../src/flows/session/lifecycle.ts";
+import {
+  createDeletionResume,
+  DELETION_DEADLINE,
+  ensureMainSessions,
+} from "../../../src/flows/session/lifecycle.ts";
 import { createScrub, SCRUB_DEADLINE } from "../../../src/flows/session/scrub.ts";
 import { createSuccessors } from "../../../src/flows/successors.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
@@ -179,6 +183,15 @@ function handlersOf(settings: Settings, outbound: OutboxListener, acceptor: () =
   return new Map([
     [CHILD_DEADLINE, cleanup],
     [SCRUB_DEADLINE, createScrub(() => acceptor().store)],
+    [
+      DELETION_DEADLINE,
+      createDeletionResume(() => ({
+        engine: acceptor(),
+        settings,
+        outbound,
+        dropTranscript: async () => {},
+      })),
+    ],
     [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor })],
   ]);
 }

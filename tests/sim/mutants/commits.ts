@@ -15,7 +15,7 @@ export const COMMIT_MUTANTS: readonly Mutant[] = [
     name: "claim-of-a-lost-commit-forgotten",
     breaks: "I2: a run is claimed, and nobody executes it",
     file: "src/engine/run/unconfirmed-commits.ts",
-    from: "const isSettled = await lanes.compare();",
+    from: "const isSettled = await executions.compare();",
     to: "const isSettled = true;",
   },
   {

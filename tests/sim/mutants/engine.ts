@@ -143,8 +143,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "date-never-dropped",
     breaks: "I4: a stored date is acted on again and again",
     file: "src/engine/deadlines.ts",
-    from: `if (verdict === "done") await dropDeadline(unit.tx, kind, key);`,
-    to: `if (verdict === "done") return;`,
+    from: "      await settleDeadline(unit.tx, deadline, next);\n",
+    to: `      if (verdict !== "done") await settleDeadline(unit.tx, deadline, next);\n`,
   },
   {
     name: "date-not-looked-at",

@@ -1,7 +1,7 @@
 // Two processes with one database delete forks that share a transcript at the same time.
 
 import { expect, test } from "vitest";
-import { holdForDeletion } from "../../../src/store/locks.ts";
+import { holdForAbort, holdForDeletion, holdSessions } from "../../../src/store/locks.ts";
 import { deleteSessionRows, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { linkFork } from "../../../src/store/queries/transcripts/forks.ts";
@@ -29,7 +29,7 @@ test("of two deletions of forks at once, the later one deletes the messages that
   });
   const remove = (key: string, last = Promise.resolve()) =>
     store.transaction(async (tx) => {
-      await holdForDeletion(tx, key);
+      await holdForDeletion(tx, key, []);
       await deleteSessionRows(tx, key, { transcripts: true });
       deleted.push(key);
       await last;
@@ -48,4 +48,26 @@ test("of two deletions of forks at once, the later one deletes the messages that
   await Promise.all([first, second]);
   const left = await store.db.selectFrom("messages").select("id").execute();
   expect(left).toEqual([{ id: "m1" }]);
+});
+
+test("an abort and a deletion wait for no sub-agent whose job has ended", async () => {
+  const { store, dispose } = await openPostgresStore();
+  cleanup(dispose);
+  const child = "agent:main:subagent:1";
+  await store.transaction(async (tx) => {
+    await insertSession(tx, sampleSession({ key: ORIGIN, sessionId: "origin" }));
+    await insertSession(tx, sampleSession({ key: child, sessionId: "child", spawnedBy: ORIGIN }));
+  });
+  const held = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  const other = store.transaction(async (tx) => {
+    await holdSessions(tx, [child]);
+    held.resolve();
+    await over.promise;
+  });
+  await held.promise;
+  await store.transaction((tx) => holdForAbort(tx, ORIGIN));
+  await store.transaction((tx) => holdForDeletion(tx, ORIGIN, []));
+  over.resolve();
+  await other;
 });

@@ -239,7 +239,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   getSession: (tx) => sessions.getSession(tx, BUSY),
   findSessionId: (tx) => sessions.findSessionId(tx, "s5"),
   ancestorsOf: (tx) => sessions.ancestorsOf(tx, "agent:a21:chat:221"),
-  descendantsOf: (tx) => sessions.descendantsOf(tx, "agent:a1:chat:201", 50),
+  busyDescendantsOf: (tx) => sessions.busyDescendantsOf(tx, "agent:a1:chat:201", 50),
   endsOf: (tx) => endsOf(tx, ["r5", "r7"]),
   activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),
   childCounts: (tx) => childCounts(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
@@ -247,7 +247,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   filterCounts: (tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }),
   deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, "agent:a1:chat:201", { transcripts: true }),
   newestFailures: (tx) => newestFailures(tx),
-  holdForDeletion: (tx) => holdForDeletion(tx, "agent:a1:chat:201"),
+  holdForDeletion: (tx) => holdForDeletion(tx, "agent:a1:chat:201", [BUSY]),
   holdLane: (tx) => sessions.holdLane(tx, BUSY),
   takeLanePlace: (tx) => sessions.takeLanePlace(tx, BUSY, 5),
   readHistory: (tx) =>

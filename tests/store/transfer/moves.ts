@@ -79,6 +79,7 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  "drop table agent_days; drop index runs_begun;",
   `drop index runs_ready; drop table slots;
   alter table runs drop column queue; alter table runs drop column ready_at;
   alter table runs drop column deaths; alter table runs drop column planned_stop;`,

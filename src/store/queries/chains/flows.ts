@@ -4,10 +4,11 @@
 
 import { type Selectable, sql } from "kysely";
 import type { JobOutcome } from "../../../core/rules/announcement.ts";
+import { idParts } from "../../id-parts.ts";
 import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import type { FlowTable } from "../../schema/tables.ts";
-import type { Db, Tx } from "../../sql.ts";
+import { type Db, isAmong, type Tx } from "../../sql.ts";
 import { answerJobWaits } from "../runs/job-waits.ts";
 
 export interface Flow {
@@ -133,14 +134,17 @@ export async function endJob(
 
 /** Returns the ids of those of the given flows that have ended. */
 export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promise<string[]> {
-  if (flowIds.length === 0) return [];
-  const rows = await db
-    .selectFrom("flows")
-    .select("flow_id")
-    .where("flow_id", "in", flowIds)
-    .where("state", "=", "ended")
-    .execute();
-  return rows.map((row) => row.flow_id);
+  const ended: string[] = [];
+  for (const some of idParts(flowIds)) {
+    const rows = await db
+      .selectFrom("flows")
+      .select("flow_id")
+      .where(isAmong(db, "flow_id", some))
+      .where("state", "=", "ended")
+      .execute();
+    ended.push(...rows.map((row) => row.flow_id));
+  }
+  return ended;
 }
 
 /** Returns the links from these sessions to their sub-agents with unfinished jobs. */
@@ -254,10 +258,10 @@ export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
   return rows.map(toFlow);
 }
 
-/** Returns unfinished sub-agent jobs that a session, or one of its runs, started. */
+/** Returns unfinished sub-agent jobs that a session, or one of its runs, started. Default: no limit. */
 export async function openSpawnsOf(
   db: Db,
-  requester: { sessionKey: string; runId?: string },
+  requester: { sessionKey: string; runId?: string; limit?: number },
 ): Promise<Flow[]> {
   let query = db
     .selectFrom("flows")
@@ -267,5 +271,6 @@ export async function openSpawnsOf(
     .where("state", "=", "open")
     .orderBy("created_at");
   if (requester.runId !== undefined) query = query.where("requester_run_id", "=", requester.runId);
+  if (requester.limit !== undefined) query = query.limit(requester.limit);
   return (await query.execute()).map(toFlow);
 }

@@ -1,5 +1,5 @@
-// Owns the usage ledger: the usage of each run. Entries remain when sessions and transcripts are deleted.
-// Days are in UTC, so they are the same for all processes.
+// Owns the usage ledger: the usage of each run, and its sums by agent and day, which budgets read. Entries
+// remain when sessions and transcripts are deleted. Days are in UTC, so they are the same for all processes.
 
 import { type Insertable, type RawBuilder, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
@@ -7,7 +7,8 @@ import { isSubagentKey } from "../../../core/shapes/session-key.ts";
 import type { UsageGroup, UsageLine, UsageOrder, UsageSum } from "../../../core/shapes/usage.ts";
 import { prepared } from "../../prepared.ts";
 import type { LedgerTable } from "../../schema/tables.ts";
-import type { Db, Tx } from "../../sql.ts";
+import { type Db, kindOf, type Tx } from "../../sql.ts";
+import { together } from "../../transaction.ts";
 import { type Condition, patternCondition } from "../sessions/session-scope.ts";
 
 const DAY_MS = 86_400_000;
@@ -42,9 +43,18 @@ async function rootOf(tx: Tx, key: string): Promise<string> {
 
 const ADD = prepared((tx, row: Insertable<LedgerTable>) => tx.insertInto("ledger").values(row));
 
+/** Connections of PostgreSQL add to different parts, so runs of an agent that end do not wait in line. */
+const ADD_TO_DAY = prepared((tx, row: Record<"agent" | "day" | "tokens" | "cost", string | number>) => {
+  const part = kindOf(tx) === "sqlite" ? sql`0` : sql`pg_backend_pid() % 16`;
+  return sql`insert into agent_days (agent_id, day, part, tokens, cost)
+    values (${row.agent}, ${row.day}, ${part}, ${row.tokens}, ${row.cost})
+    on conflict (agent_id, day, part) do update
+      set tokens = agent_days.tokens + excluded.tokens, cost = agent_days.cost + excluded.cost`;
+});
+
 export async function addUsageRow(tx: Tx, row: UsageRow): Promise<void> {
-  const { usage } = row;
-  await ADD(tx, {
+  const { usage, at } = row;
+  const entry = {
     run_id: row.runId,
     session_key: row.sessionKey,
     root_key: await rootOf(tx, row.sessionKey),
@@ -57,8 +67,10 @@ export async function addUsageRow(tx: Tx, row: UsageRow): Promise<void> {
     cache_write: usage.cacheWrite,
     total_tokens: usage.totalTokens,
     cost: usage.cost.total,
-    at: row.at,
-  });
+    at,
+  };
+  const sums = { tokens: usage.totalTokens, cost: usage.cost.total };
+  await together(ADD(tx, entry), ADD_TO_DAY(tx, { agent: row.agentId, day: dayStart(at), ...sums }));
 }
 
 /**
@@ -85,15 +97,15 @@ export function dayStart(at: number): number {
   return Math.floor(at / DAY_MS) * DAY_MS;
 }
 
-/** Returns the usage of an agent since a time. */
-export async function usageSince(
+/** Returns the usage of an agent on the UTC day of this time. */
+export async function usageOfDay(
   db: Db,
   agentId: string,
-  since: number,
+  at: number,
 ): Promise<Pick<UsageSum, "totalTokens" | "cost">> {
   const { rows } = await sql<Record<"tokens" | "cost", number>>`
-    select coalesce(sum(total_tokens), 0) as tokens, coalesce(sum(cost), 0) as cost
-    from ledger where agent_id = ${agentId} and at >= ${since}`.execute(db);
+    select coalesce(sum(tokens), 0) as tokens, coalesce(sum(cost), 0) as cost
+    from agent_days where agent_id = ${agentId} and day = ${dayStart(at)}`.execute(db);
   return { totalTokens: Number(rows[0]?.tokens ?? 0), cost: Number(rows[0]?.cost ?? 0) };
 }
 

@@ -47,8 +47,26 @@ function flowOf(row: Selectable<RunTable>): { flow?: FlowRef } {
   return { flow: { flowId: row.flow_id, step: row.flow_step as FlowStep, turn: row.flow_turn ?? 1 } };
 }
 
-/** Converts a row into a run. */
+const UNREADABLE: RunInput = { text: "(The stored text of this message can't be read.)", unreadable: true };
+
+/** Returns the value of a column, or undefined if the column is null or damaged. */
+function readValue<T>(json: string | null): T | undefined {
+  if (json === null) return undefined;
+  try {
+    const value = JSON.parse(json) as T | null;
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Converts a row into a run. A damaged row is marked (`RunInput.unreadable`) instead of failing, because it
+ * would block all rows that are read with it.
+ */
 export function toRun(row: Selectable<RunTable>): Run {
+  const route = readValue<Route>(row.route_json);
+  const isWhole = (row.route_json === null) === (route === undefined);
   return {
     runId: row.run_id,
     sessionKey: row.session_key,
@@ -57,20 +75,20 @@ export function toRun(row: Selectable<RunTable>): Run {
     laneSeq: row.lane_seq,
     kind: row.kind as RunKind,
     state: row.state as RunState,
-    input: JSON.parse(row.input_json) as RunInput,
+    input: (isWhole ? readValue<RunInput>(row.input_json) : undefined) ?? UNREADABLE,
     chainId: row.chain_id,
     hop: row.hop,
     attempt: row.attempt,
     crashes: row.crashes,
     acceptedAt: row.accepted_at,
     timeoutMs: row.timeout_ms,
-    usage: row.usage_json === null ? ZERO_USAGE : (JSON.parse(row.usage_json) as Usage),
+    usage: readValue<Usage>(row.usage_json) ?? ZERO_USAGE,
     ...flowOf(row),
     ...present("owner", row.owner),
     ...present("startedAt", row.started_at),
     ...present("heardAt", row.heard_at),
     ...present("endedAt", row.ended_at),
-    ...present("route", row.route_json === null ? null : (JSON.parse(row.route_json) as Route)),
+    ...present("route", route ?? null),
     ...present("parentRunId", row.parent_run_id),
     ...present("askedBy", row.asked_by),
     ...present("callId", row.call_id),

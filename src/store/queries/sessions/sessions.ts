@@ -403,8 +403,11 @@ export async function ancestorsOf(db: Db, key: string): Promise<string[]> {
   return rows.map((row) => row.key);
 }
 
-/** Returns all descendants of a session, the nearest generation first. */
-export async function descendantsOf(db: Db, key: string, limit: number): Promise<string[]> {
+/**
+ * Returns descendants of a session that have unfinished runs, open flows or bound chats, the nearest
+ * generation first.
+ */
+export async function busyDescendantsOf(db: Db, key: string, limit: number): Promise<string[]> {
   const { rows } = await sql<{ key: string }>`
     with recursive down (key, depth) as (
       select key, 1 from sessions where spawned_by = ${key}
@@ -412,7 +415,13 @@ export async function descendantsOf(db: Db, key: string, limit: number): Promise
       select s.key, down.depth + 1 from down join sessions s on s.spawned_by = down.key
         where down.depth < ${sql.lit(ANCESTORS_MAX)}
     )
-    select key from down order by depth, key limit ${sql.lit(limit)}`.execute(db);
+    select down.key from down
+      where exists (select 1 from runs
+          where session_key = down.key and state in ('queued', 'running', 'waiting'))
+        or exists (select 1 from flows where requester_key = down.key and state = 'open')
+        or exists (select 1 from flows where target_key = down.key and state = 'open')
+        or exists (select 1 from thread_bindings where session_key = down.key)
+      order by down.depth, down.key limit ${sql.lit(limit)}`.execute(db);
   return rows.map((row) => row.key);
 }
 

@@ -398,15 +398,22 @@ export async function readRun(db: Db, runId: string): Promise<Message[]> {
   return (await OF_RUN(db, { runId })).rows.map(readMessage);
 }
 
-/** Returns the text of a transcript's latest tool result. */
+/** Matches tools whose results are texts of other sessions. */
+const OTHERS_TEXTS = /^(?:subagents$|sessions_)/;
+const RESULTS_READ_MAX = 20;
+
+/** Returns the text of a transcript's latest tool result that is no text of another session. */
 export async function lastToolResult(db: Db, sessionId: string): Promise<string | undefined> {
-  const row = await db
+  const rows = await db
     .selectFrom("messages")
     .select(ENTRY_COLUMNS)
     .where("session_id", "=", sessionId)
     .where("role", "=", sql.lit("toolResult"))
     .orderBy("seq", "desc")
-    .limit(1)
-    .executeTakeFirst();
-  return row === undefined ? undefined : textOf(readMessage(row));
+    .limit(RESULTS_READ_MAX)
+    .execute();
+  const own = rows
+    .map(readMessage)
+    .find((one) => one.role === "toolResult" && !OTHERS_TEXTS.test(one.toolName));
+  return own && textOf(own);
 }

@@ -70,7 +70,8 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   chains: ["chain_id"],
   refusals: ["call_id"],
   deadlines: ["key"],
-  deliveries: ["id"],
+  // A key of a route is JSON, which escapes half characters, so no two of them are equal on the server.
+  deliveries: ["id", "route_key"],
   idempotency: ["key"],
   cron_jobs: ["id"],
   inbound: ["message_id"],

@@ -526,7 +526,8 @@ async function closeParts(
   undo: (() => Promise<void>)[],
 ): Promise<void> {
   gateway.announce({ reason: "stopping" });
-  await ways.deafen();
+  // At once, because the supervisor that stops this process may kill it soon.
+  await Promise.all([ways.deafen(), engine.notePlannedStop()]);
   await engine.stop(graceMs);
   await unwind(undo, world);
 }

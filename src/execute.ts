@@ -378,16 +378,23 @@ function publishTool(
   publish({ kind: "tool", runId, sessionKey, ...event, ...shown });
 }
 
+/** A run that pauses for longer than this before it asks a model again gives back its slot. */
+const SLOT_KEPT_MS = 1_000;
+
 /**
  * Wraps a port: before each request to a model, checks that this process still owns the run. Before each
  * call, begins a new step if the current one was long.
  */
-function confirmedPort(port: ModelPort, { confirm }: LaneHandle, pace: Pace): ModelPort {
+function confirmedPort(port: ModelPort, { confirm, elsewhere }: LaneHandle, pace: Pace): ModelPort {
   return {
     async call(request, ...how) {
       await confirm();
       await pace();
-      return port.call({ ...request, mayRetry: confirm }, ...how);
+      const pauseRetry = async (pause: () => Promise<unknown>, ms: number): Promise<void> => {
+        await (ms > SLOT_KEPT_MS ? elsewhere(pause) : pause());
+        await confirm();
+      };
+      return port.call({ ...request, pauseRetry }, ...how);
     },
   };
 }

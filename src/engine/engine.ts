@@ -464,7 +464,7 @@ export class Engine {
     if (this.#state === "stopping") return;
     this.#state = "stopping";
     this.#executions.close();
-    await this.#atMost(PARK_MS, this.#notePlannedStop());
+    await this.#atMost(PARK_MS, this.notePlannedStop());
     await this.#scheduler.close();
     this.#unconfirmedCommits.stop();
     this.callerWaits.stop();
@@ -480,7 +480,7 @@ export class Engine {
   }
 
   /** Lets the death of this process count against none of its runs, if the stop is cut short. */
-  async #notePlannedStop(): Promise<void> {
+  async notePlannedStop(): Promise<void> {
     try {
       await this.commit((unit) => notePlannedStop(unit.tx, this.processId));
     } catch (error) {

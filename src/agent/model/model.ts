@@ -38,8 +38,11 @@ export interface ModelRequest {
   readonly sessionId: string;
   /** Limits of the answer. Reading stops at a limit. */
   readonly limits: Pick<AnswerLimits, "maxAnswerBytes" | "maxAnswerToolCalls">;
-  /** Waits until a retry may be sent. Called after its pause. If it throws, the call does. */
-  readonly mayRetry?: (() => Promise<void>) | undefined;
+  /**
+   * Makes the pause of `ms` before a retry, and resolves when the retry may be sent. If it throws, the call
+   * does. Default: only pauses.
+   */
+  readonly pauseRetry?: ((pause: () => Promise<unknown>, ms: number) => Promise<unknown>) | undefined;
   /** Called before each retry of this call. Default: none. */
   readonly onRetry?: ((retry: ModelRetry) => void) | undefined;
   /** Gets the streamed thinking. After a retry it starts again at offset 0. Default: none. */

@@ -48,6 +48,7 @@ async function callProvider(
 ): Promise<ModelOutcome> {
   const { requestOnce } = await loadProvider();
   const triesMax = model.provider.maxRetries + 1;
+  const { pauseRetry: pauseBefore = (pause) => pause() } = request;
   for (let tries = 1; ; tries++) {
     if (signal.aborted) return { kind: "aborted" };
     const outcome = await requestOnce(world, model, request, onText, signal);
@@ -81,8 +82,7 @@ async function callProvider(
           delayMs: verdict.afterMs,
           error: failure.error,
         });
-        if (!(await sleep(world.clock, verdict.afterMs, signal))) return { kind: "aborted" };
-        await request.mayRetry?.();
+        await pauseBefore(() => sleep(world.clock, verdict.afterMs, signal), verdict.afterMs);
     }
   }
 }

@@ -83,7 +83,7 @@ export interface LaneHandle {
   confirm(): Promise<void>;
   /** Runs a tool call. When all calls of the run wait, the run gives back its slot. */
   duringCall<T>(work: () => Promise<T>): Promise<T>;
-  /** Runs work that another gateway does. The run gives back its slot meanwhile (I6). */
+  /** Runs work that another gateway does, or a pause. The run gives back its slot meanwhile (I6). */
   elsewhere<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
   /** Records the inputs of the run. They are stored with its end. */
@@ -266,6 +266,8 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
     thinking.written();
     return stored;
   };
+  const { duringWait: elsewhere } = keeper;
+  const budget = createSpending(run, fence, { ...parts, elsewhere }, stopper.signal);
   return {
     handle: {
       run,
@@ -283,12 +285,12 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       },
       confirm,
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
-      elsewhere: keeper.duringWait,
+      elsewhere,
       wait: createRunWait(parts, held, keeper, stopper.signal),
       recorded(of) {
         revision = of;
       },
-      ...optional({ budget: createSpending(run, fence, parts, stopper.signal) }),
+      ...optional({ budget }),
       tokensLeft: () => parts.commit((unit) => tokensLeft(unit, run, parts.limits)),
       log: parts.world.log,
     },

@@ -21,12 +21,14 @@ import { LostLane } from "./transcript-writer.ts";
 import { untilStored } from "./until-stored.ts";
 
 /** Interval at which a model call checks again while it waits for parallel calls to settle their costs. */
-const LOOK_AGAIN_MS = 250;
+const LOOK_AGAIN_MS = 1_000;
 
 interface SpendingParts {
   readonly commit: Commit;
   readonly world: World;
   readonly limits: AcceptLimits;
+  /** Runs work during which the run needs no slot. */
+  elsewhere<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** Returns the budgets that apply to a run's model calls, with their current values. */
@@ -79,7 +81,7 @@ export function createSpending(
   parts: SpendingParts,
   signal: AbortSignal,
 ): ModelBudget | undefined {
-  const { commit, world, limits } = parts;
+  const { commit, world, limits, elsewhere } = parts;
   if (!hasBudget(run, limits)) return undefined;
   const look = (call: CallSize, spent: Amount): Promise<CallVerdict | "lost"> =>
     untilStored(world, signal, () =>
@@ -100,7 +102,8 @@ export function createSpending(
           throw new LostLane(`run ${run.runId} no longer holds its lane`);
         }
         if (verdict.kind !== "wait") return verdict;
-        await pause(world.clock, LOOK_AGAIN_MS, signal);
+        // A call that waits for others must not keep them from a slot.
+        await elsewhere(() => pause(world.clock, LOOK_AGAIN_MS, signal));
       }
     },
     async settle(spent) {

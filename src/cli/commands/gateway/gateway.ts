@@ -16,7 +16,7 @@ import { count } from "../../layout.ts";
 import type { RunningGateway } from "../../parts.ts";
 
 /** Time for running work to finish. Work that takes longer is stored and continues at the next start. */
-const STOP_GRACE_MS = 10_000;
+const STOP_GRACE_MS = 3_000;
 const INTERRUPTED = 130;
 const KEYS = "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY";
 const OFFLINE_PROVIDER = "offline/";

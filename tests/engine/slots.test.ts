@@ -1,8 +1,11 @@
-// A full pool of slots delays only its own lanes, also if its runs execute in another process.
+// Slots: a full pool delays only its own lanes, a pause holds none, and people go before sub-agents.
 
 import { expect, test } from "vitest";
+import type { ModelPort } from "../../src/agent/model/model.ts";
 import { makeSessions } from "../kit/engine/engine.ts";
-import { ended, midway, openStage } from "../kit/engine/lease-stage.ts";
+import type { Play } from "../kit/engine/flow-app.ts";
+import { ended, executed, midway, openStage, runOf } from "../kit/engine/lease-stage.ts";
+import { scriptedModel } from "../kit/scripted-model.ts";
 
 const [FIRST, SECOND, CHAT] = [
   "agent:main:chat:one",
@@ -50,4 +53,57 @@ test("lanes that wait for a full pool and for a full deployment do not wake each
   expect(commits).toBeLessThan(20);
   child.goOn();
   for (const { runId } of runs) await until(() => ended(b, runId));
+});
+
+test("I6: a run that pauses before it asks its model again holds no slot", async () => {
+  const { world, cluster, until } = await openStage();
+  const [paused, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const model = scriptedModel(() => "done");
+  const port: ModelPort = {
+    async call(request, ...how) {
+      const pause = (): Promise<void> => {
+        paused.resolve();
+        return over.promise;
+      };
+      await request.pauseRetry?.(pause, 60_000);
+      return model.call(request, ...how);
+    },
+  };
+  const chat = midway();
+  const plays = { [FIRST]: executed(() => a, port), [CHAT]: chat.play };
+  const a = await cluster.join({ plays, maxConcurrent: 1 }, world);
+  await makeSessions(a.app.store, FIRST, CHAT);
+  const limited = await a.app.tell(FIRST, "go");
+  await paused.promise;
+  const other = await a.app.tell(CHAT, "go");
+  await chat.began;
+  over.resolve();
+  chat.goOn();
+  for (const { runId } of [limited, other]) await until(() => ended(a, runId));
+});
+
+test("I6: a sub-agent gives its slot to a person between two steps, and continues afterwards", async () => {
+  const { world, cluster, until } = await openStage();
+  const chat = midway();
+  const working = Promise.withResolvers<void>();
+  let hasBegun = false;
+  const child: Play = async ({ handle }) => {
+    working.resolve();
+    while (!hasBegun) {
+      await handle.steered();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return "done";
+  };
+  const a = await cluster.join({ plays: { [CHILD]: child, [CHAT]: chat.play }, maxConcurrent: 1 }, world);
+  await makeSessions(a.app.store, CHAT, CHILD);
+  const task = await a.app.tell(CHILD, "go");
+  await working.promise;
+  const question = await a.app.tell(CHAT, "go");
+  await chat.began;
+  hasBegun = true;
+  expect(await runOf(a, task.runId)).toMatchObject({ state: "waiting" });
+  chat.goOn();
+  for (const { runId } of [question, task]) await until(() => ended(a, runId));
+  expect(await runOf(a, task.runId)).toMatchObject({ state: "ok", attempt: 1 });
 });

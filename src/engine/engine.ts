@@ -465,7 +465,7 @@ export class Engine {
     this.#state = "stopping";
     this.#executions.close();
     await this.#atMost(PARK_MS, this.notePlannedStop());
-    await this.#scheduler.close();
+    await this.#atMost(PARK_MS, this.#scheduler.close());
     this.#unconfirmedCommits.stop();
     this.callerWaits.stop();
     await this.#deadlines.stop();

@@ -124,6 +124,9 @@ export class Scheduler {
     const mayClaim = lease?.isFresh() !== false && !executions.has(run.sessionKey) && !isBehind;
     if (mayClaim && (await this.#start(unit, run)) === "done") return;
     unit.after(() => {
+      const isNews = this.#wanted === undefined || hasPriority(queueOf(run), this.#wanted);
+      // A look in progress may have missed the run. If others wait for a slot, the run gets its turn later.
+      if (!isNews && this.#looking === undefined) return;
       this.look();
       this.#parts.tell();
     });

@@ -254,7 +254,7 @@ test("refused calls whose results were stored in another order than they were ma
     const input = isAsked ? textOf(last) : "";
     if (system.includes(HEADING.subagentAnnounce)) return "The job is done.";
     if (input === "go") return { toolCalls: [spawning("quiet work")] };
-    if (input === "quiet work") return { toolCalls: [{ name: "sessions_list" }, { name: "session_status" }] };
+    if (input === "quiet work") return { toolCalls: [{ name: "skill" }, { name: "session_status" }] };
     return "REPLY_SKIP";
   });
   const record = await recordOf(await houseOn("embedded", model), "go");
@@ -264,7 +264,7 @@ test("refused calls whose results were stored in another order than they were ma
   if (first === undefined || second === undefined) throw new Error("the sub-agent had these tools");
   const swapped = record.entries.map((row) => (row === first ? second : row === second ? first : row));
   const runs = record.runs.map((run) => {
-    const context = run.input.context?.replace("session_status", "sessions_list");
+    const context = run.input.context?.replace("session_status", "skill");
     return context === undefined ? run : { ...run, input: { ...run.input, context } };
   });
   expect(runs).not.toEqual(record.runs);

@@ -266,8 +266,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
     thinking.written();
     return stored;
   };
-  const { duringWait: elsewhere } = keeper;
-  const budget = createSpending(run, fence, { ...parts, elsewhere }, stopper.signal);
+  const spending = { ...parts, elsewhere: keeper.duringWait };
   return {
     handle: {
       run,
@@ -285,12 +284,12 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       },
       confirm,
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
-      elsewhere,
+      elsewhere: keeper.duringWait,
       wait: createRunWait(parts, held, keeper, stopper.signal),
       recorded(of) {
         revision = of;
       },
-      ...optional({ budget }),
+      ...optional({ budget: createSpending(run, fence, spending, stopper.signal) }),
       tokensLeft: () => parts.commit((unit) => tokensLeft(unit, run, parts.limits)),
       log: parts.world.log,
     },

@@ -7,6 +7,7 @@ import { optional } from "../../src/core/optional.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { getChain } from "../../src/store/queries/chains/chains.ts";
+import { releaseSlot } from "../../src/store/queries/runs/slots.ts";
 import { share } from "../kit/deep.ts";
 import { cleanup, endOf, openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
@@ -144,9 +145,14 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     const row = () =>
       disk.db.selectFrom("runs").selectAll().where("run_id", "=", left.runId).executeTakeFirstOrThrow();
     expect((await row()).reserved_cost).toBeGreaterThan(0.059);
-    await disk.transaction((tx) =>
-      tx.updateTable("runs").set({ state: "queued", owner: null }).where("run_id", "=", left.runId).execute(),
-    );
+    await disk.transaction(async (tx) => {
+      await releaseSlot(tx, left.runId);
+      await tx
+        .updateTable("runs")
+        .set({ state: "queued", owner: null, ready_at: 1 })
+        .where("run_id", "=", left.runId)
+        .execute();
+    });
     const other = await first
       .client()
       .then((client) => client.request("sessions.create", { idempotencyKey: "o" }));

@@ -183,9 +183,10 @@ test("RT3: an abort cancels the task at a peer even while no gateway executes th
   await expect.poll(tasks).toEqual([{ task_id: expect.any(String) }]);
   await near.stop();
   const disk = await openStore(dir);
-  // A run that crashed starts after all others, so the other run takes the only slot.
+  // A run that crashed pauses, so the other run takes the only slot.
+  const later = Date.now() + 3_600_000;
   await disk.transaction((tx) =>
-    tx.updateTable("runs").set({ crashes: 1 }).where("session_key", "=", FAR).execute(),
+    tx.updateTable("runs").set({ ready_at: later }).where("session_key", "=", FAR).execute(),
   );
   const again = await open({ dir, disk, model, choices: { maxConcurrent: 1 } });
   await expect.poll(() => runStates(again)).toEqual(["running", "queued"]);

@@ -51,7 +51,7 @@ export interface Program {
  */
 export const NUDGE =
   "New messages wait in your Parley inbox. If they are not shown here, read them with the Parley tool " +
-  "sessions_inbox. Answer with sessions_send, with the message's id as inReplyTo.";
+  "sessions_inbox. Answer with sessions_send, with the id of the message as inReplyTo.";
 
 /** Names of the hook events with which a turn begins. */
 const TURN_STARTS = ["UserPromptSubmit", "BeforeAgent"];

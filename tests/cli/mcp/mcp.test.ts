@@ -59,7 +59,9 @@ test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))
     const waiting = sendBack(home, key, "which port?", 600);
     const inbox = async () => JSON.stringify(await peer.call("sessions_inbox"));
     await expect.poll(inbox).toContain("which port?");
-    await peer.call("sessions_send", { sessionKey: "agent:research:main", message: "port 80" });
+    const { messages } = (await peer.call("sessions_inbox")) as { messages: { id: string; text: string }[] };
+    const inReplyTo = messages.find(({ text }) => text.includes("which port?"))?.id;
+    await peer.call("sessions_send", { sessionKey: "agent:research:main", message: "port 80", inReplyTo });
     expect(await waiting).toMatchObject({ status: "ok", reply: "port 80" });
     await peer.close();
 

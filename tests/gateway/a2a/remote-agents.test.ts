@@ -122,7 +122,8 @@ test("I1: a run that another process has keeps no answer of the agent elsewhere,
   await takeRun(near.store, run.runId);
   const [known] = await tasks();
   answer.resolve("All is well");
-  await expect.poll(async () => (await near.engine.load()).slots.taken).toBe(0);
+  await expect.poll(() => runStates(far)).toEqual(["ok"]);
+  await near.engine.stop(60_000);
   expect(await tasks()).toEqual([known]);
   expect((await readRun(db, run.runId)).map(textOf)).toEqual(["Hello"]);
   // The run of the other process follows the task, so the task was not cancelled.
@@ -148,9 +149,10 @@ test("RT3: an abort cancels the task elsewhere even while no gateway executes th
   await first.stop();
   expect(await runStates(far)).toEqual(["running"]);
   const disk = await openStore(first.dir);
-  // A run that crashed starts after all others, so the other run takes the only slot.
+  const later = Date.now() + 3_600_000;
+  // A run that crashed pauses, so the other run takes the only slot.
   await disk.transaction((tx) =>
-    tx.updateTable("runs").set({ crashes: 1 }).where("agent_id", "=", "far").execute(),
+    tx.updateTable("runs").set({ ready_at: later }).where("agent_id", "=", "far").execute(),
   );
   const second = await openHouse({ dir: first.dir, disk, model, choices: { agents, maxConcurrent: 1 } });
   await expect.poll(() => runStates(second)).toEqual(["running", "queued"]);

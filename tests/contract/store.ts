@@ -152,12 +152,12 @@ function laneContract(store: () => Store): void {
     await lane("a", "a3", 3, { state: "waiting" });
     await lane("a", "note", 9, { kind: "append" });
     const names = async (left: Partial<typeof EVERY_LANE>) =>
-      (await readyHeads(store().db, { ...EVERY_LANE, ...left })).map(({ runId }) => runId);
-    expect(await names({})).toEqual(["note", "a3", "b1"]);
-    expect(await names({ busy: ["agent:b:chat:b1", "agent:a:chat:a3"] })).toEqual(["note", "a3", "b2"]);
+      (await readyHeads(store().db, { ...EVERY_LANE, ...left })).map(({ runId }) => runId).toSorted();
+    expect(await names({})).toEqual(["a3", "b1", "note"]);
+    expect(await names({ busy: ["agent:b:chat:b1", "agent:a:chat:a3"] })).toEqual(["a3", "b2", "note"]);
     expect(await names({ passed: ["agent:a:chat:a3", "agent:b:chat:b1", "agent:b:chat:b2"] })).toEqual([
-      "note",
       "a4",
+      "note",
     ]);
   });
 

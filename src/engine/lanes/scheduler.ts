@@ -28,7 +28,7 @@ import {
   resumeRun,
 } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { takeSlot } from "../../store/queries/runs/slots.ts";
+import { releaseSlot, takeSlot } from "../../store/queries/runs/slots.ts";
 import type { Db, Store, Tx } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
 import { type Timer, type World, withFields } from "../../world.ts";
@@ -209,8 +209,8 @@ export class Scheduler {
         const [lane] = await holdFreeSessions(unit.tx, [head.sessionKey]);
         if (lane === undefined) return "not now";
         const run = await getRun(unit.tx, head.runId);
-        if (run === undefined) return "done";
-        return run.state === "queued" ? this.#start(unit, run) : this.#resumeHeld(unit, run, head.queue);
+        if (run?.state === "queued") return this.#start(unit, run);
+        return run?.state === "waiting" ? this.#resumeHeld(unit, run, head.queue) : "done";
       });
       return { start, ...optional({ head }) };
     } catch (error) {
@@ -244,8 +244,8 @@ export class Scheduler {
 
   async #goOn(unit: Unit, held: HeldLane): Promise<void> {
     const { owner, executions, tell } = this.#parts;
-    if (!(await resumeRun(unit.tx, held.runId)))
-      throw new Error(`run ${held.runId} does not wait for a slot`);
+    // Its process may have stopped since, and put it back.
+    if (!(await resumeRun(unit.tx, held.runId))) return releaseSlot(unit.tx, held.runId);
     unit.publish({ kind: "session", sessionKey: held.sessionKey, change: "state" });
     unit.after(() => (held.owner === owner ? executions.resume(held) : tell(held)));
   }

@@ -49,7 +49,7 @@ interface Story {
 }
 
 interface Process extends Life {
-  inside: number;
+  readonly inside: Set<Turn>;
 }
 
 function settingsOf(roll: Dice, workspace: string): Settings {
@@ -107,13 +107,17 @@ async function act(story: Story, turn: Turn): Promise<string> {
 
 function playOf(story: Story, life: Process): SpawnPlay {
   return async (turn) => {
-    const isChild = turn.session.spawnedBy !== undefined;
-    life.inside += isChild ? 1 : 0;
-    if (life.inside > story.settings.subagents.maxConcurrent) story.wrong.push("over maxConcurrent");
+    const { signal } = turn.handle;
+    if (turn.session.spawnedBy === undefined) return act(story, turn);
+    life.inside.add(turn);
+    // A run that was stopped holds no slot, although its turn has not come to its end yet.
+    const holding = [...life.inside].filter(({ handle }) => !handle.signal.aborted);
+    if (holding.length > story.settings.subagents.maxConcurrent && !signal.aborted)
+      story.wrong.push("over maxConcurrent");
     try {
       return await act(story, turn);
     } finally {
-      life.inside -= isChild ? 1 : 0;
+      life.inside.delete(turn);
     }
   };
 }
@@ -205,7 +209,7 @@ async function checkChildren(story: Story, db: Db): Promise<void> {
 /** Starts a process and runs it until it crashes or stops. */
 async function live(story: Story): Promise<void> {
   const { dice: roll, world } = story;
-  const life: Process = { inside: 0, dead: false };
+  const life: Process = { inside: new Set(), dead: false };
   const app = await open(story, life, roll.chance(0.7) ? 4 + roll.below(90) : undefined);
   for (let step = 0; step < STEPS_OF_A_LIFE && !life.dead; step += 1) {
     const doing = doSomething(story, app).catch(() => undefined);
@@ -290,14 +294,14 @@ async function storyOf(seed: number): Promise<number> {
     children: new Map(),
     wrong: [],
   };
-  const life: Process = { inside: 0, dead: false };
+  const life: Process = { inside: new Set(), dead: false };
   const first = await open(story, life);
   await first.store.transaction((tx) => insertSession(tx, sessionRow("agent:main:chat:one")));
   for (const key of ROOTS) if (roll.chance(0.6)) await first.route(key);
   await inTime(story.world, life, "a stop", first.stop(0));
   life.dead = true;
   for (let lives = 1 + roll.below(2); lives > 0; lives -= 1) await live(story);
-  const lastLife: Process = { inside: 0, dead: false };
+  const lastLife: Process = { inside: new Set(), dead: false };
   const last = await settle(story, lastLife);
   const jobs = await checkStory(story, last);
   await inTime(story.world, lastLife, "a stop", last.stop(0));

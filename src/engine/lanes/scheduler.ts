@@ -124,9 +124,10 @@ export class Scheduler {
     const mayClaim = lease?.isFresh() !== false && !executions.has(run.sessionKey) && !isBehind;
     if (mayClaim && (await this.#start(unit, run)) === "done") return;
     unit.after(() => {
-      const isNews = this.#wanted === undefined || hasPriority(queueOf(run), this.#wanted);
-      // A look in progress may have missed the run. If others wait for a slot, the run gets its turn later.
-      if (!isNews && this.#looking === undefined) return;
+      const isBehindStill = this.#wanted !== undefined && !hasPriority(queueOf(run), this.#wanted);
+      // The next slot that comes free here is followed by a look, if no look has missed the run. Slots that
+      // another process frees are not noticed.
+      if (isBehindStill && this.#looking === undefined && lease === undefined) return;
       this.look();
       this.#parts.tell();
     });

@@ -255,8 +255,8 @@ function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[
 }
 
 /**
- * I6: checks that a run whose tool calls all wait holds no slot, and that a run without waits continues as
- * soon as a slot is free.
+ * I6: checks that a run whose tool calls all wait holds no slot, and that a run that asks for a slot gets one
+ * as soon as it is free.
  */
 function checkWaiting(
   story: Story,
@@ -266,6 +266,8 @@ function checkWaiting(
   room: Room,
 ): void {
   const states = new Map(active.map((run) => [run.run_id, run.state as RunState]));
+  const isAsking = (run: Row): boolean => run.state === "waiting" && run.ready_at !== null;
+  const asking = new Set(active.filter(isAsking).map((run) => run.run_id));
   const began = new Map([...story.works].map((work) => [work.run.runId, work.beganMs]));
   for (const wait of waits) {
     const waiter = String(wait.waiter_run_id);
@@ -280,8 +282,8 @@ function checkWaiting(
     const open = waits.filter((wait) => wait.waiter_run_id === work.run.runId).length;
     if (state === "running" && work.thinking === 0 && work.calling > 0 && open === work.calling)
       story.wrong("I6", `run ${work.run.runId} only waits, and holds a slot`);
-    if (state === "waiting" && open === 0 && fitsIn(room, queueOf(work.run)))
-      story.wrong("I6", `run ${work.run.runId} waits for nothing any more, and there is a slot for it`);
+    if (asking.has(work.run.runId) && fitsIn(room, queueOf(work.run)))
+      story.wrong("I6", `run ${work.run.runId} asks for a slot, and there is one for it`);
   }
 }
 

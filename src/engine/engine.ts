@@ -464,7 +464,7 @@ export class Engine {
     if (this.#state === "stopping") return;
     this.#state = "stopping";
     this.#executions.close();
-    await this.#atMost(PARK_MS, this.notePlannedStop());
+    await this.notePlannedStop();
     await this.#atMost(PARK_MS, this.#scheduler.close());
     this.#unconfirmedCommits.stop();
     this.callerWaits.stop();
@@ -481,11 +481,10 @@ export class Engine {
 
   /** Lets the death of this process count against none of its runs, if the stop is cut short. */
   async notePlannedStop(): Promise<void> {
-    try {
-      await this.commit((unit) => notePlannedStop(unit.tx, this.processId));
-    } catch (error) {
-      this.log.warn({ err: error }, "could not record that this stop is planned");
-    }
+    const noted = this.commit((unit) => notePlannedStop(unit.tx, this.processId)).catch((error: unknown) =>
+      this.log.warn({ err: error }, "could not record that this stop is planned"),
+    );
+    await this.#atMost(PARK_MS, noted);
   }
 
   async #atMost(ms: number, work: Promise<unknown>): Promise<void> {

@@ -254,9 +254,15 @@ function checkLanes(story: Story, process: GatewayProcess, active: readonly Row[
   }
 }
 
+/** Returns whether a run may pause without a slot, until other runs have settled their costs. */
+function mayPause({ settings }: GatewayProcess, { run }: Work): boolean {
+  const { maxChainTokens, maxChainCost } = settings.session.agentToAgent;
+  return (maxChainTokens ?? maxChainCost ?? run.input.tokenLimit) !== undefined;
+}
+
 /**
- * I6: checks that a run whose tool calls all wait holds no slot, and that a run that asks for a slot gets one
- * as soon as it is free.
+ * I6: checks that a run whose tool calls all wait holds no slot, and that a run without waits continues as
+ * soon as a slot is free.
  */
 function checkWaiting(
   story: Story,
@@ -282,8 +288,9 @@ function checkWaiting(
     const open = waits.filter((wait) => wait.waiter_run_id === work.run.runId).length;
     if (state === "running" && work.thinking === 0 && work.calling > 0 && open === work.calling)
       story.wrong("I6", `run ${work.run.runId} only waits, and holds a slot`);
-    if (asking.has(work.run.runId) && fitsIn(room, queueOf(work.run)))
-      story.wrong("I6", `run ${work.run.runId} asks for a slot, and there is one for it`);
+    const isDone = state === "waiting" && open === 0 && !mayPause(process, work);
+    if ((isDone || asking.has(work.run.runId)) && fitsIn(room, queueOf(work.run)))
+      story.wrong("I6", `run ${work.run.runId} waits for nothing any more, and there is a slot for it`);
   }
 }
 

@@ -11,7 +11,7 @@ export const APPENDS = "-";
 type Priority = "0" | "1" | "2" | "3";
 const [PEOPLE, TURNS, SUBAGENTS, JOBS] = ["0", "1", "2", "3"] as const;
 
-function priorityOf({ sessionKey, flow, input }: Pick<Run, "sessionKey" | "flow" | "input">): Priority {
+function findPriority({ sessionKey, flow, input }: Pick<Run, "sessionKey" | "flow" | "input">): Priority {
   if (isSubagentKey(sessionKey)) return SUBAGENTS;
   const kind = input.provenance?.kind;
   if (kind === undefined && flow === undefined) return PEOPLE;
@@ -19,8 +19,8 @@ function priorityOf({ sessionKey, flow, input }: Pick<Run, "sessionKey" | "flow"
 }
 
 /** Returns the queue of a run. Queues are served in the order of their names, as far as slots allow. */
-export function queueOf(run: Pick<Run, "kind" | "agentId" | "sessionKey" | "flow" | "input">): string {
-  return run.kind === "append" ? APPENDS : priorityOf(run) + run.agentId;
+export function nameQueue(run: Pick<Run, "kind" | "agentId" | "sessionKey" | "flow" | "input">): string {
+  return run.kind === "append" ? APPENDS : findPriority(run) + run.agentId;
 }
 
 /** Returns whether the runs of a queue count against the limit of sub-agents. */
@@ -60,7 +60,7 @@ export function nextHead<T extends QueueHead>(
 ): T | undefined {
   const ranked = heads.map((head) => {
     const { held, served } = useOf(head.queue.slice(1));
-    return { head, rank: [Number(head.queue[0]), Number(!head.isResuming), held, served, head.readyAt] };
+    return { head, rank: [head.queue.charCodeAt(0), Number(!head.isResuming), held, served, head.readyAt] };
   });
   return ranked.toSorted((one, other) => compareRanks(one.rank, other.rank))[0]?.head;
 }

@@ -12,7 +12,7 @@ import {
   hasPriority,
   isSubagentQueue,
   nextHead,
-  queueOf,
+  nameQueue,
 } from "../../core/rules/run-queue.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdFreeSessions, takeAdvisoryLock } from "../../store/locks.ts";
@@ -124,7 +124,7 @@ export class Scheduler {
     const mayClaim = lease?.isFresh() !== false && !executions.has(run.sessionKey) && !isBehind;
     if (mayClaim && (await this.#start(unit, run)) === "done") return;
     unit.after(() => {
-      const isBehindStill = this.#wanted !== undefined && !hasPriority(queueOf(run), this.#wanted);
+      const isBehindStill = this.#wanted !== undefined && !hasPriority(nameQueue(run), this.#wanted);
       // The next slot that comes free here is followed by a look, if no look has missed the run. Slots that
       // another process frees are not noticed.
       if (isBehindStill && this.#looking === undefined && lease === undefined) return;
@@ -275,7 +275,7 @@ export class Scheduler {
     const refusal = isPlain ? undefined : await refusalOf(unit, next);
     const endsAtOnce = next.kind === "append" || refusal !== undefined;
     // Taken before any write, so that a run that waits for a slot causes no writes.
-    const slot = endsAtOnce ? "done" : await this.#takeSlot(unit, next.runId, queueOf(next));
+    const slot = endsAtOnce ? "done" : await this.#takeSlot(unit, next.runId, nameQueue(next));
     if (slot !== "done") return slot;
     const run = claimedBy(next, owner, unit.now);
     // The text of a refused run is stored, too: nobody would send a reply, a notice or a result again.

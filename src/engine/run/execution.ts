@@ -6,7 +6,7 @@
 import { liveIntervalMs } from "../../core/live-interval.ts";
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
-import { queueOf } from "../../core/rules/run-queue.ts";
+import { nameQueue } from "../../core/rules/run-queue.ts";
 import { heldChars, isQuietStep, spokenText, TOKEN_TAIL_CHARS } from "../../core/rules/turn-rules.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import { type Entry, isCompaction, type UserMessage } from "../../core/shapes/message.ts";
@@ -248,7 +248,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
   const stopper = new AbortController();
   const held = { ...fence, sessionKey: run.sessionKey };
-  const keeper = createSlotKeeper(held, queueOf(run), parts, stopper.signal);
+  const keeper = createSlotKeeper(held, nameQueue(run), parts, stopper.signal);
   const stream = createTextStream(run, parts, stopper.signal, "text");
   const thinking = createThinkingStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;

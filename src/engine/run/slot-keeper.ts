@@ -67,7 +67,7 @@ function createSlot(held: HeldLane, queue: string, parts: KeeperParts, signal: A
   };
 }
 
-/** Takes and gives back the slot as the run starts and stops waiting. `queue`: see `queueOf`. */
+/** Takes and gives back the slot as the run starts and stops waiting. `queue`: see `nameQueue`. */
 export function createSlotKeeper(
   held: HeldLane,
   queue: string,

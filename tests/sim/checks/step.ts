@@ -2,7 +2,7 @@
 // from the rows alone, even if no process runs. Progress is only expected of a process that is running, not
 // paused, has no pending store operation, and had space on its disk.
 
-import { queueOf } from "../../../src/core/rules/run-queue.ts";
+import { nameQueue } from "../../../src/core/rules/run-queue.ts";
 import { isEnded, type RunState } from "../../../src/core/shapes/run.ts";
 import type { GatewayProcess } from "../process.ts";
 import type { Story, Work } from "../story.ts";
@@ -208,7 +208,7 @@ async function checkProgress(
 ): Promise<void> {
   const { maxConcurrent, subagents } = process.settings;
   const holding = holders(story, process, active);
-  const children = holding.filter((work) => isChild(queueOf(work.run))).length;
+  const children = holding.filter((work) => isChild(nameQueue(work.run))).length;
   const room = {
     all: maxConcurrent - holding.length,
     children: subagents.maxConcurrent - children,
@@ -289,7 +289,7 @@ function checkWaiting(
     if (state === "running" && work.thinking === 0 && work.calling > 0 && open === work.calling)
       story.wrong("I6", `run ${work.run.runId} only waits, and holds a slot`);
     const isDone = state === "waiting" && open === 0 && !mayPause(process, work);
-    if ((isDone || asking.has(work.run.runId)) && fitsIn(room, queueOf(work.run)))
+    if ((isDone || asking.has(work.run.runId)) && fitsIn(room, nameQueue(work.run)))
       story.wrong("I6", `run ${work.run.runId} waits for nothing any more, and there is a slot for it`);
   }
 }

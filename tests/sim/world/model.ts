@@ -9,7 +9,7 @@ import type {
   ModelRequest,
   WrittenMessage,
 } from "../../../src/agent/model/model.ts";
-import { queueOf } from "../../../src/core/rules/run-queue.ts";
+import { nameQueue } from "../../../src/core/rules/run-queue.ts";
 import {
   isCompaction,
   type Message,
@@ -72,7 +72,7 @@ async function checkSlots(story: Story, settings: Settings, process: string): Pr
   const { maxConcurrent, subagents } = settings;
   if (thinking.length > maxConcurrent)
     story.wrong("I6", `${thinking.length} runs execute at once, and there are ${maxConcurrent} slots`);
-  const children = thinking.filter((work) => queueOf(work.run).startsWith("2")).length;
+  const children = thinking.filter((work) => nameQueue(work.run).startsWith("2")).length;
   if (children > subagents.maxConcurrent)
     story.wrong("I6", `${children} sub-agents execute at once, ${subagents.maxConcurrent} may`);
 }

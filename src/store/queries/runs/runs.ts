@@ -5,7 +5,7 @@
 //      that the deletion of its session blanks its texts.
 
 import { type Selectable, sql } from "kysely";
-import { APPENDS, queueOf } from "../../../core/rules/run-queue.ts";
+import { APPENDS, nameQueue } from "../../../core/rules/run-queue.ts";
 import type { Code } from "../../../core/shapes/errors.ts";
 import { type Usage, ZERO_USAGE } from "../../../core/shapes/message.ts";
 import type { Route } from "../../../core/shapes/route.ts";
@@ -124,7 +124,7 @@ function queuedColumns(run: Run, readyAt: number | null) {
     parent_run_id: run.parentRunId ?? null,
     asked_by: run.askedBy ?? null,
     call_id: run.callId ?? null,
-    queue: queueOf(run),
+    queue: nameQueue(run),
     ready_at: readyAt,
   };
 }

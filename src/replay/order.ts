@@ -14,9 +14,12 @@ export function inStoredOrder(entries: readonly RecordedEntry[]): RecordedEntry[
 }
 
 /** Returns whether the end of a run accepted another run. */
-function isSuccessor(next: Run, { runId, endedAt, flow }: Run): boolean {
+function isSuccessor(next: Run, { runId, sessionKey, endedAt, flow }: Run): boolean {
+  if (next.runId === runId || next.acceptedAt !== endedAt) return false;
+  const { provenance } = next.input;
+  const isResult = provenance?.kind === "inter_session" && provenance.sourceSessionKey === sessionKey;
   const isOfFlow = flow !== undefined && flow.flowId === next.flow?.flowId;
-  return next.runId !== runId && next.acceptedAt === endedAt && (isOfFlow || next.parentRunId === runId);
+  return isResult || isOfFlow || next.parentRunId === runId;
 }
 
 /** Returns the runs with times in the order of their lanes. A run ends when its successor is accepted. */

@@ -171,8 +171,6 @@ const BUDGETS = [
 
 both.each(share(["embedded"], ["embedded", "postgres"]))(
   "random chains on the %s store, in half of the deep rounds with small budgets, replay without a difference",
-  // On PostgreSQL, two results that are stored in one millisecond have no order in the record.
-  { timeout: 600_000, retry: 4 },
   async (kind) => {
     for (let part = 0; part < RANDOM_CHAINS / CHAINS_OF_A_SEED; part += 1) {
       const seed = `random chains ${part}`;
@@ -192,6 +190,7 @@ both.each(share(["embedded"], ["embedded", "postgres"]))(
       await house.stop();
     }
   },
+  600_000,
 );
 
 test("a run that wrote until its stop was committed replays as far as it wrote", async () => {
@@ -303,6 +302,19 @@ test("runs have times in the order of their lane, and a run ends when its succes
   const runs = inLaneOrder([asked, replied, other]);
   expect(runs.map(({ acceptedAt }) => acceptedAt)).toEqual([asked.acceptedAt, at + 3, at + 2]);
   expect(runs[0]?.endedAt).toBe(at + 3);
+});
+
+test("a sub-agent's run ends when its result is accepted, also if that result is no step of its job", async () => {
+  const { runs } = await recordOf(await houseOn("embedded"), doing(spawning("some work")));
+  const announced = runs.find(({ flow }) => flow?.step === "announce");
+  const result = runs.find(({ input: { provenance } }) => {
+    return provenance?.kind === "inter_session" && provenance.sourceSessionKey === announced?.sessionKey;
+  });
+  if (announced === undefined || result === undefined) throw new Error("no result");
+  const at = result.acceptedAt;
+  expect([result.flow, announced.endedAt]).toEqual([undefined, at]);
+  const earlier = { ...result, runId: "other", laneSeq: result.laneSeq - 0.5, acceptedAt: at + 2 };
+  expect(inLaneOrder([announced, result, earlier])[0]?.endedAt).toBe(at + 3);
 });
 
 test("a run that was stopped between its last answer and its end replays as stopped", async () => {

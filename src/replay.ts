@@ -234,8 +234,7 @@ class Replay {
 
   /** Stops a run that somebody stopped in the record, unless the replay has stopped it already. */
   async #stop({ run }: ScriptedRun): Promise<void> {
-    const rows = await this.#store.db.selectFrom("runs").selectAll().where("ended_at", "is", null).execute();
-    const own = rows.map(toRun).find((one) => this.#player.match(one)?.run === run);
+    const own = (await this.#runs()).find((one) => this.#player.match(one)?.run === run);
     if (own !== undefined && !isEnded(own.state))
       await this.#engine.abort({ sessionKey: own.sessionKey, runId: own.runId });
   }
@@ -289,11 +288,16 @@ class Replay {
     return events.sort((a, b) => a.at - b.at || a.rank - b.rank);
   }
 
+  /** Returns the runs of the chain in the order of their acceptance, in which they match recorded ones. */
+  async #runs(): Promise<Run[]> {
+    const chain = this.#store.db.selectFrom("runs").where("chain_id", "=", this.#script.record.chainId);
+    const rows = await chain.selectAll().execute();
+    return rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
+  }
+
   async #played(): Promise<PlayedRun[]> {
     const { db } = this.#store;
-    const chain = db.selectFrom("runs").where("chain_id", "=", this.#script.record.chainId);
-    const rows = await chain.selectAll().execute();
-    const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
+    const runs = await this.#runs();
     const messages = await db
       .selectFrom("messages")
       .select(["run_id", ...ENTRY_COLUMNS])

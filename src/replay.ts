@@ -21,6 +21,7 @@ import { ReplayClock } from "./replay/clock.ts";
 import { differencesOf, type PlayedRun } from "./replay/compare.ts";
 import { draftOf } from "./replay/draft.ts";
 import type { LiveParts } from "./replay/live.ts";
+import { compareAcceptance } from "./replay/order.ts";
 import { type Difference, Player } from "./replay/player.ts";
 import { isOrigin, Script, type ScriptedRun } from "./replay/script.ts";
 import { changedSettings, checkVariation, modelFor } from "./replay/variation.ts";
@@ -292,7 +293,7 @@ class Replay {
   async #runs(): Promise<Run[]> {
     const chain = this.#store.db.selectFrom("runs").where("chain_id", "=", this.#script.record.chainId);
     const rows = await chain.selectAll().execute();
-    return rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
+    return rows.map(toRun).sort(compareAcceptance);
   }
 
   async #played(): Promise<PlayedRun[]> {

@@ -13,6 +13,11 @@ export function inStoredOrder(entries: readonly RecordedEntry[]): RecordedEntry[
   });
 }
 
+/** Compares the places of two runs in the order of acceptance. */
+export function compareAcceptance(one: Run, other: Run): number {
+  return one.acceptedAt - other.acceptedAt || one.laneSeq - other.laneSeq;
+}
+
 /** Returns whether the end of a run accepted another run. */
 function isSuccessor(next: Run, { runId, sessionKey, endedAt, flow }: Run): boolean {
   if (next.runId === runId || next.acceptedAt !== endedAt) return false;

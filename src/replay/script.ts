@@ -20,7 +20,7 @@ import type { Run } from "../core/shapes/run.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
 import { waitLimit } from "../tools/arguments.ts";
-import { inLaneOrder, inStoredOrder } from "./order.ts";
+import { compareAcceptance, inLaneOrder, inStoredOrder } from "./order.ts";
 
 /** An entry that a model wrote, or the note after its provider refused a part of the history. */
 export type Product = (AssistantMessage | Compaction) & { readonly at: number };
@@ -115,7 +115,8 @@ export class Script {
       this.#scripted(run, index, ofRun.get(run.runId) ?? []),
     );
     this.#byId = new Map(this.runs.map((one) => [one.run.runId, one]));
-    this.#byCause = Map.groupBy(this.runs, ({ run }) => causeOf(run));
+    const accepted = this.runs.toSorted((one, other) => compareAcceptance(one.run, other.run));
+    this.#byCause = Map.groupBy(accepted, ({ run }) => causeOf(run));
     this.cancels = this.#cancels();
     this.jobWaits = this.#jobWaits();
     this.refused = new Map(record.refusals.map(({ callId, at }) => [callId, at]));
@@ -129,7 +130,7 @@ export class Script {
     return place >= 0 && place < entries.length ? place : undefined;
   }
 
-  /** Returns the recorded runs that can correspond to a run of the replay, in the order of the record. */
+  /** Returns the recorded runs that can correspond to a run of the replay, in the order of acceptance. */
   runsLike(run: Run, toRecord: (text: string) => string): readonly ScriptedRun[] {
     const same = this.#byId.get(run.runId);
     if (same !== undefined) return [same];

@@ -7,6 +7,7 @@ import { HEADING } from "../../src/core/rules/turn-rules.ts";
 import { isCompaction, type Message, textOf } from "../../src/core/shapes/message.ts";
 import type { ChainRecord, RecordedEntry } from "../../src/core/shapes/record/chain.ts";
 import { inLaneOrder } from "../../src/replay/order.ts";
+import { Script } from "../../src/replay/script.ts";
 import { type Replayed, replayChain } from "../../src/replay.ts";
 import { holdSessions } from "../../src/store/locks.ts";
 import { type House, openHouse, quiet } from "../gateway/kit.ts";
@@ -315,6 +316,17 @@ test("a sub-agent's run ends when its result is accepted, also if that result is
   expect([result.flow, announced.endedAt]).toEqual([undefined, at]);
   const earlier = { ...result, runId: "other", laneSeq: result.laneSeq - 0.5, acceptedAt: at + 2 };
   expect(inLaneOrder([announced, result, earlier])[0]?.endedAt).toBe(at + 3);
+});
+
+test("of several runs with the same cause, the one that comes first in its lane matches first", async () => {
+  const record = await recordOf(await houseOn("embedded"), doing(spawning("some work")));
+  const result = record.runs.find(({ flow, input }) => flow === undefined && input.provenance !== undefined);
+  if (result === undefined) throw new Error("no result");
+  const { laneSeq, acceptedAt } = result;
+  const earlier = { ...result, runId: "earlier", laneSeq: laneSeq - 0.5, acceptedAt: acceptedAt + 2 };
+  const script = new Script({ ...record, runs: [...record.runs, earlier] });
+  const like = script.runsLike({ ...result, runId: "played" }, (text) => text);
+  expect(like.map(({ run }) => run.runId)).toEqual(["earlier", result.runId]);
 });
 
 test("a run that was stopped between its last answer and its end replays as stopped", async () => {

@@ -40,7 +40,7 @@ import {
   type FinishParts,
   type Successors,
 } from "./run/finish.ts";
-import { createFollowUp, guarded } from "./run/follow-up.ts";
+import { createFollowUp, guardSuccessors } from "./run/follow-up.ts";
 import { UnconfirmedCommits } from "./run/unconfirmed-commits.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
@@ -194,7 +194,7 @@ export class Engine {
     const handlers = parts.deadlineHandlers ?? new Map();
     this.#deadlines = new Deadlines({ db: store.db, commit: this.commit, world, handlers });
     this.#finish = {
-      successors: guarded(parts.successors),
+      successors: guardSuccessors(parts.successors),
       acceptor: this,
       watch: this.#watch,
       look: () => this.#look(),
@@ -216,7 +216,6 @@ export class Engine {
         resume: (...asked) => this.#scheduler.resume(...asked),
         isWanted: (queue) => this.#scheduler.isWanted(queue),
       },
-      look: () => this.#look(),
       ...optional({ lease: cluster?.lease }),
     });
     this.#scheduler = new Scheduler({

@@ -6,6 +6,7 @@
 // the transaction is then retried (`StoreConflict`).
 
 import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
+import type { Run } from "../core/shapes/run.ts";
 import { prepared } from "./prepared.ts";
 import type { Tables } from "./schema/tables.ts";
 import { kindOf, type Tx } from "./sql.ts";
@@ -74,10 +75,12 @@ const HOLD_FOR_END = prepared(
  * Locks the sessions that the end of a run may change: the run's session, that session's ancestors, and both
  * sessions of the run's flow.
  */
-export async function holdForEnd(tx: Tx, run: { sessionKey: string; flowId?: string }): Promise<void> {
+export async function holdForEnd(
+  tx: Tx,
+  { sessionKey, flow }: Pick<Run, "sessionKey" | "flow">,
+): Promise<void> {
   if (kindOf(tx) === "sqlite") return;
-  const { sessionKey, flowId = "" } = run;
-  await HOLD_FOR_END(tx, { sessionKey, flowId });
+  await HOLD_FOR_END(tx, { sessionKey, flowId: flow?.flowId ?? "" });
 }
 
 /** Builds a query that locks the sessions of `holdForAbort` and these. */

@@ -3,13 +3,14 @@
 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type CompiledQuery, type KyselyPlugin, sql } from "kysely";
+import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
 import * as deadlines from "../../src/store/queries/deadlines.ts";
-import { firstOf } from "../../src/store/schema/outbox-schema.ts";
+import { firstSql } from "../../src/store/schema/outbox-schema.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
+import { noteQueries, runUndone } from "../kit/store/noted-queries.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { silentLog, temporaryDir } from "./samples.ts";
 
@@ -35,7 +36,7 @@ const loops: Record<string, (tx: Tx) => Promise<unknown>> = {
   "the places with pending texts": (tx) => deliveries.outboxPlaces(tx, "texts", ROWS / 2),
   "the places with pending events": (tx) => deliveries.outboxPlaces(tx, "hooks", ROWS / 2),
   "the due deliveries of a place": (tx) => deliveries.dueDeliveries(tx, PLACE),
-  "the first delivery of a queue": (tx) => sql`select d.seq ${sql.raw(firstOf("'route1'"))}`.execute(tx),
+  "the first delivery of a queue": (tx) => sql`select d.seq ${sql.raw(firstSql("'route1'"))}`.execute(tx),
   "the start of an attempt": (tx) => deliveries.beginAttempt(tx, { id: "d2", partsSent: 0 }, "p"),
   "the end of an attempt": (tx) => deliveries.endAttempt(tx, { id: "d2", owner: "p" }, { kind: "sent" }, 5),
   "a delivery that is queued": (tx) =>
@@ -49,26 +50,6 @@ const loops: Record<string, (tx: Tx) => Promise<unknown>> = {
   "a deadline that is hurried": (tx) => deadlines.hurryDeadline(tx, { kind: "child", key: "k4", dueAt: 5 }),
   "the files of a session": (tx) => deadlines.deadlineKeysWith(tx, "inbound_files", 41, "agent:main:main"),
 };
-
-/** Returns the queries of `work`, and undoes it. */
-async function queriesOf(store: Store, work: (tx: Tx) => Promise<unknown>): Promise<CompiledQuery[]> {
-  const queries: CompiledQuery[] = [];
-  const undo = new Error("undo");
-  const outcome = store.transaction(async (tx) => {
-    const noting: KyselyPlugin = {
-      transformQuery: ({ node, queryId }) => {
-        queries.push(tx.getExecutor().compileQuery(node, queryId));
-        return node;
-      },
-      transformResult: async ({ result }) => result,
-    };
-    await work(tx.withPlugin(noting));
-    throw undo;
-  });
-  await expect(outcome).rejects.toBe(undo);
-  expect(queries.length).toBeGreaterThan(0);
-  return queries;
-}
 
 describe("embedded store", () => {
   const { dir, remove } = temporaryDir();
@@ -87,7 +68,9 @@ describe("embedded store", () => {
   });
 
   test.each(Object.keys(loops))("%s: rows are found by an index, in its order", async (name) => {
-    const queries = await queriesOf(store, loops[name] as (tx: Tx) => Promise<unknown>);
+    const queries = await runUndone(store, (tx) =>
+      noteQueries(tx, loops[name] as (tx: Tx) => Promise<unknown>),
+    );
     const steps = queries.flatMap(({ sql: text, parameters }) =>
       raw
         .prepare(`explain query plan ${text}`)
@@ -130,7 +113,9 @@ describe.each(["without statistics", "with statistics of empty tables"])("Postgr
   afterAll(() => opened.dispose());
 
   test.each(Object.keys(loops))("%s: rows are found by an index, in its order", async (name) => {
-    const queries = await queriesOf(opened.store, loops[name] as (tx: Tx) => Promise<unknown>);
+    const queries = await runUndone(opened.store, (tx) =>
+      noteQueries(tx, loops[name] as (tx: Tx) => Promise<unknown>),
+    );
     await opened.store.transaction(async (tx) => {
       for (const query of queries) {
         const explain = { ...query, sql: `explain (format json) ${query.sql}` };

@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
-import type { CompiledQuery, KyselyPlugin } from "kysely";
+import type { CompiledQuery } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../src/core/rules/visibility.ts";
 import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
@@ -40,6 +40,7 @@ import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { plainRedactor } from "../kit/redactor.ts";
+import { noteQueries, runUndone } from "../kit/store/noted-queries.ts";
 import { sampleRun, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
 const TABLES =
@@ -148,21 +149,7 @@ function plannedAgain(): string[] {
 }
 
 async function planned(work: (tx: Tx) => Promise<unknown>): Promise<void> {
-  queries = [];
-  const undo = new Error("undo");
-  const outcome = store.transaction(async (tx) => {
-    const noting: KyselyPlugin = {
-      transformQuery: ({ node, queryId }) => {
-        queries.push(tx.getExecutor().compileQuery(node, queryId));
-        return node;
-      },
-      transformResult: async ({ result }) => result,
-    };
-    await work(tx.withPlugin(noting));
-    throw undo;
-  });
-  await expect(outcome).rejects.toBe(undo);
-  expect(queries.length).toBeGreaterThan(0);
+  queries = await runUndone(store, (tx) => noteQueries(tx, work));
   expect(fullScans()).toEqual([]);
   expect(plannedAgain()).toEqual([]);
 }

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type CompiledQuery, type KyselyPlugin, sql } from "kysely";
+import { sql } from "kysely";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import { addUsageRow, usageOfDay } from "../../src/store/queries/runs/ledger.ts";
@@ -12,6 +12,7 @@ import { SCHEMA_VERSION } from "../../src/store/schema/sqlite-schema.ts";
 import { kindOf, type Store, type Tx } from "../../src/store/sql.ts";
 import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { openEmbedded } from "../kit/engine/engine.ts";
+import { noteQueries } from "../kit/store/noted-queries.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { sampleRun, temporaryDir } from "./samples.ts";
 import { undoMigrations } from "./transfer/moves.ts";
@@ -60,20 +61,11 @@ async function fill(tx: Tx): Promise<void> {
 }
 
 /** Returns the plans of the statements of `work`. */
-async function plansOf(store: Store, work: (tx: Tx) => Promise<unknown>): Promise<string> {
+async function explainPlans(store: Store, work: (tx: Tx) => Promise<unknown>): Promise<string> {
   return store.transaction(async (tx) => {
-    const asked: CompiledQuery[] = [];
-    const noting: KyselyPlugin = {
-      transformQuery: ({ node, queryId }) => {
-        asked.push(tx.getExecutor().compileQuery(node, queryId));
-        return node;
-      },
-      transformResult: async ({ result }) => result,
-    };
-    await work(tx.withPlugin(noting));
     const explain = kindOf(tx) === "postgres" ? "explain" : "explain query plan";
     const plans: string[] = [];
-    for (const query of asked) {
+    for (const query of await noteQueries(tx, work)) {
       const { rows } = await tx.executeQuery({ ...query, sql: `${explain} ${query.sql}` });
       plans.push(JSON.stringify(rows));
     }
@@ -86,7 +78,7 @@ for (const kind of ["sqlite", "postgres"] as const) {
     test(`a budget is read without the ledger and without a scan, at ${ROWS} rows`, async () => {
       const store = await openStore(kind);
       await store.transaction(fill);
-      const plans = await plansOf(store, async (tx) => {
+      const plans = await explainPlans(store, async (tx) => {
         await budgetUse(tx, ASKING);
         await usageOfDay(tx, "main", NOON);
       });
@@ -108,7 +100,7 @@ for (const kind of ["sqlite", "postgres"] as const) {
       expect(await usageOfDay(store.db, "nobody", NOON)).toEqual({ totalTokens: 0, cost: 0 });
     });
 
-    test("what put-back, waiting and running runs have spent counts; a chain without a daily budget reads no day", async () => {
+    test("unfinished runs count with what they have spent; a chain without a daily budget reads no day", async () => {
       const store = await openStore(kind);
       await store.transaction(async (tx) => {
         for (const [n, state] of ["queued", "waiting", "running", "ok"].entries()) {

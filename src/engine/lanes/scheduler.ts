@@ -11,8 +11,8 @@ import {
   type AgentUse,
   hasPriority,
   isSubagentQueue,
-  nextHead,
   nameQueue,
+  nextHead,
 } from "../../core/rules/run-queue.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdFreeSessions, takeAdvisoryLock } from "../../store/locks.ts";
@@ -291,8 +291,7 @@ export class Scheduler {
   /** Ends a run in the transaction that claims it, if the run only appends its input or must not start. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
     const { finish } = this.#parts;
-    const { sessionKey, flow } = run;
-    await holdForEnd(unit.tx, { sessionKey, ...optional({ flowId: flow?.flowId }) });
+    await holdForEnd(unit.tx, run);
     await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
     if (refusal !== undefined) await publishBudgetRefusal(unit, run, refusal, finish);
   }

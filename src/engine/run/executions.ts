@@ -2,7 +2,6 @@
 // written by the transaction that ends its run, so a plain run costs two commits.
 // L4: if the end of a run cannot be stored, the write is retried until it succeeds.
 
-import { optional } from "../../core/optional.ts";
 import { fail } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdSessions } from "../../store/locks.ts";
@@ -42,8 +41,6 @@ export interface ExecutionsParts extends ExecutionParts {
   readonly owner: string;
   /** Returns when a begun run times out (ms since 1970). Undefined: never. */
   limitAt(run: Run): number | undefined;
-  /** Starts ready runs: a lane or a slot may have come free. */
-  look(): void;
 }
 
 export class Executions {
@@ -142,13 +139,13 @@ export class Executions {
    * process, but no execution exists.
    */
   async #takeBack(held: HeldLane): Promise<void> {
-    const { commit, world, look } = this.#parts;
+    const { commit, world, scheduler } = this.#parts;
     const back = await commit(async (unit) => {
       await holdSessions(unit.tx, [held.sessionKey]);
       return moveHeld(unit.tx, held, "queued", unit.now);
     });
     if (back) world.log.warn({ runId: held.runId }, "the answer to a claim was lost; executing the run now");
-    look();
+    scheduler.look();
   }
 
   /** Stops executing runs: a run whose claim is in progress is parked. */
@@ -185,7 +182,7 @@ export class Executions {
   }
 
   async #execute(execution: Execution): Promise<void> {
-    const { world, look } = this.#parts;
+    const { world, scheduler } = this.#parts;
     const { run } = execution.handle;
     const limitAt = this.#parts.limitAt(run);
     const timer =
@@ -197,7 +194,7 @@ export class Executions {
     execution.leave();
     this.#byLane.delete(run.sessionKey);
     this.#noteIdle();
-    look();
+    scheduler.look();
   }
 
   /** Runs the executor. A run that was stopped before it began is not executed. */
@@ -227,7 +224,7 @@ export class Executions {
         await commit(async (unit) => {
           const isParked = execution.stopReason() === "parked";
           if (!isParked && execution.hasFinal() && isComplete(facts)) {
-            const holding = this.#holdParties(unit, run);
+            const holding = holdForEnd(unit.tx, run);
             const [, ended] = await together(
               holding,
               endWithText(unit, { run, ...execution }, facts, finish),
@@ -291,12 +288,8 @@ export class Executions {
    * lane, or if its run has ended.
    */
   async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
-    const [, held] = await together(this.#holdParties(unit, handle.run), isHeld(unit.tx, fence));
+    const [, held] = await together(holdForEnd(unit.tx, handle.run), isHeld(unit.tx, fence));
     return held;
-  }
-
-  #holdParties(unit: Unit, { sessionKey, flow }: Run): Promise<void> {
-    return holdForEnd(unit.tx, { sessionKey, ...optional({ flowId: flow?.flowId }) });
   }
 
   #later(action: () => void): void {

@@ -2,7 +2,6 @@
 // of a bug or an unreadable row, the end is stored all the same. A stored deadline repeats them until they
 // succeed, and people see the failure in the chain of the run.
 
-import { optional } from "../../core/optional.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd } from "../../store/locks.ts";
 import { noteChainRefused } from "../../store/queries/chains/chains.ts";
@@ -34,7 +33,7 @@ async function postpone(acceptor: Acceptor, unit: Unit, run: Run, answer: Answer
 }
 
 /** Returns successors whose failure does not undo the end of a run. */
-export function guarded(successors: Successors): Successors {
+export function guardSuccessors(successors: Successors): Successors {
   return {
     runEnded: (acceptor, unit, run, answered) =>
       failsApart(
@@ -75,7 +74,7 @@ export function createFollowUp(parts: { successors: Successors; acceptor: Accept
     const [answer = "", runId = ""] = key.split(/ (.*)/s);
     const run = await getRun(unit.tx, runId);
     if (run === undefined) return "done";
-    await holdForEnd(unit.tx, { sessionKey: run.sessionKey, ...optional({ flowId: run.flow?.flowId }) });
+    await holdForEnd(unit.tx, run);
     if (answer === "lost") await successors.answerLost(acceptor, unit, run);
     else await successors.runEnded(acceptor, unit, run, answer === "answered");
     return "done";

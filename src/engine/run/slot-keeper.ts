@@ -9,7 +9,7 @@ import { untilStored } from "./until-stored.ts";
 
 /** The scheduler, for a run that gives its slot back. */
 export interface SlotParts {
-  /** Starts ready runs, because a slot came free. */
+  /** Starts ready runs: a lane or a slot may have come free. */
   look(): void;
   /** Lets a waiting run continue as soon as it has a slot: `SlotKeeper.resumed` is called then. */
   resume(unit: Unit, held: HeldLane, queue: string): Promise<void>;
@@ -88,6 +88,17 @@ export function createSlotKeeper(
     chain = chain.then(adjust, adjust);
     return chain;
   };
+  const duringWait = async <T>(work: () => Promise<T>): Promise<T> => {
+    waits += 1;
+    try {
+      await inTurn();
+      return await work();
+    } finally {
+      waits -= 1;
+      // While other calls of the run wait, do not take a slot for this one: it is about to end.
+      if (waits === 0) await inTurn();
+    }
+  };
   return {
     async duringCall<T>(work: () => Promise<T>): Promise<T> {
       calls += 1;
@@ -98,23 +109,9 @@ export function createSlotKeeper(
         await inTurn();
       }
     },
-    async duringWait<T>(work: () => Promise<T>): Promise<T> {
-      waits += 1;
-      try {
-        await inTurn();
-        return await work();
-      } finally {
-        waits -= 1;
-        // While other calls of the run wait, do not take a slot for this one: it is about to end.
-        if (waits === 0) await inTurn();
-      }
-    },
+    duringWait,
     async giveWay() {
-      if (!parts.scheduler.isWanted(queue) || calls > 0 || waits > 0) return;
-      waits += 1;
-      await inTurn();
-      waits -= 1;
-      await inTurn();
+      if (calls === 0 && waits === 0 && parts.scheduler.isWanted(queue)) await duringWait(async () => {});
     },
     waiting: () => !slot.isHeld(),
     resumed: slot.resumed,

@@ -8,14 +8,14 @@ import { POSTGRES_TEXT as T } from "../sql.ts";
  * the session. `row` is an alias with a dot. The cast lets the embedded database compare the key of a timer
  * with the index.
  */
-const queueOf = (row: string): string =>
+const queueKeySql = (row: string): string =>
   `cast(${row}route_key || case when ${row}kind = 'hook' then ' ' || ${row}session_key else '' end as text)`;
 
 /**
  * Returns the kind of the timer of a delivery: its class, and who shares the places for it, which is an
  * account of a channel or a program. `json` casts a text to JSON.
  */
-const placeOf = (row: string, json: string): string => `(
+const timerKindSql = (row: string, json: string): string => `(
   case when ${row}kind = 'hook' then 'hooks ' else 'texts ' end
   || coalesce(${row}route_json${json} ->> 'channel', '') || ' '
   || coalesce(${row}route_json${json} ->> case when ${row}kind = 'hook' then 'to' else 'accountId' end, ''))`;
@@ -25,8 +25,8 @@ const placeOf = (row: string, json: string): string => `(
  * state, because the index of states must not serve it, not even in a plan that was made while the table was
  * empty.
  */
-export const firstOf = (queue: string): string => `from deliveries d
-    where d.settled_at is null and ${queueOf("d.")} = ${queue} order by d.seq limit 1`;
+export const firstSql = (queue: string): string => `from deliveries d
+    where d.settled_at is null and ${queueKeySql("d.")} = ${queue} order by d.seq limit 1`;
 
 /**
  * Adds a timer for each queue, the time at which a retried delivery is given up (null: a day after it was
@@ -34,17 +34,17 @@ export const firstOf = (queue: string): string => `from deliveries d
  */
 const timers = (time: string, json: string): string => `
 alter table deliveries add column give_up_at ${time};
-create index deliveries_in_queue on deliveries (${queueOf("")}, seq) where settled_at is null;
+create index deliveries_in_queue on deliveries (${queueKeySql("")}, seq) where settled_at is null;
 create index deadlines_by_kind on deadlines (kind, due_at);
 create index deadlines_of_files on deadlines (substr(key, 41)) where kind = 'inbound_files';
 insert into deadlines (kind, key, due_at)
-  select ${placeOf("d.", json)}, ${queueOf("d.")}, d.next_attempt_at from deliveries d
+  select ${timerKindSql("d.", json)}, ${queueKeySql("d.")}, d.next_attempt_at from deliveries d
   where d.settled_at is null and not exists (select 1 from deliveries e
-    where e.settled_at is null and ${queueOf("e.")} = ${queueOf("d.")} and e.seq < d.seq);
+    where e.settled_at is null and ${queueKeySql("e.")} = ${queueKeySql("d.")} and e.seq < d.seq);
 `;
 
 const HAS_MOVED = "old.state <> new.state or old.next_attempt_at <> new.next_attempt_at";
-const [PLACE, QUEUE] = [placeOf("new.", ""), queueOf("new.")];
+const [PLACE, QUEUE] = [timerKindSql("new.", ""), queueKeySql("new.")];
 
 /** Schema for the embedded database. */
 export const OUTBOX_TIMERS = `
@@ -55,7 +55,7 @@ create trigger delivery_queued after insert on deliveries when new.settled_at is
 end;
 create trigger delivery_moved after update of state, next_attempt_at on deliveries when ${HAS_MOVED} begin
   delete from deadlines where kind = ${PLACE} and key = ${QUEUE};
-  insert into deadlines (kind, key, due_at) select ${PLACE}, ${QUEUE}, d.next_attempt_at ${firstOf(QUEUE)};
+  insert into deadlines (kind, key, due_at) select ${PLACE}, ${QUEUE}, d.next_attempt_at ${firstSql(QUEUE)};
 end;
 `;
 
@@ -67,14 +67,14 @@ export const OUTBOX_TIMERS_ON_POSTGRES = `
 ${timers("bigint", "::json")}
 create function delivery_moved() returns trigger language plpgsql set search_path from current as $$
 declare
-  place ${T} := ${placeOf("new.", "::json")};
+  place ${T} := ${timerKindSql("new.", "::json")};
   queue ${T} := ${QUEUE};
   first bigint;
   timer tid;
 begin
   insert into deadlines (kind, key, due_at) values (place, queue, new.next_attempt_at)
     on conflict (kind, key) do update set due_at = deadlines.due_at returning ctid into timer;
-  select d.next_attempt_at into first ${firstOf("queue")};
+  select d.next_attempt_at into first ${firstSql("queue")};
   if found then
     update deadlines set due_at = first where ctid = timer and due_at <> first;
   else

@@ -77,8 +77,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "route-newest-first",
     breaks: "I5: the newest delivery of a route overtakes the others",
     file: "src/store/queries/channels/deliveries.ts",
-    from: `firstOf("t.key"))`,
-    to: `firstOf("t.key").replace("d.seq limit", "d.seq desc limit"))`,
+    from: `firstSql("t.key"))`,
+    to: `firstSql("t.key").replace("d.seq limit", "d.seq desc limit"))`,
   },
   {
     name: "retry-at-once",
@@ -91,8 +91,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "timer-of-the-newest",
     breaks: "I5: the timer of a route follows its newest delivery, so that the first one is late",
     file: "src/store/schema/outbox-schema.ts",
-    from: "select ${PLACE}, ${QUEUE}, d.next_attempt_at ${firstOf(QUEUE)};",
-    to: 'select ${PLACE}, ${QUEUE}, d.next_attempt_at ${firstOf(QUEUE).replace("d.seq limit", "d.seq desc limit")};',
+    from: "select ${PLACE}, ${QUEUE}, d.next_attempt_at ${firstSql(QUEUE)};",
+    to: 'select ${PLACE}, ${QUEUE}, d.next_attempt_at ${firstSql(QUEUE).replace("d.seq limit", "d.seq desc limit")};',
   },
   {
     name: "lane-number-taken-twice",

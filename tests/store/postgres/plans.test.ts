@@ -1,7 +1,7 @@
 // Runs every frequent query on tables with tens of thousands of rows. The server's plan shows how many rows a
 // query has read. That number must not grow with the number of sessions, runs and messages.
 
-import { CompiledQuery, type KyselyPlugin, sql } from "kysely";
+import { CompiledQuery, sql } from "kysely";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../../src/core/rules/visibility.ts";
@@ -32,6 +32,7 @@ import { searchTranscripts } from "../../../src/store/queries/transcripts/transc
 import * as transcripts from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Tx } from "../../../src/store/sql.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
+import { noteQueries, runUndone } from "../../kit/store/noted-queries.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../../kit/store/postgres.ts";
 import { sampleRun } from "../samples.ts";
 
@@ -163,20 +164,9 @@ async function expectFewRows(tx: Tx, query: CompiledQuery, text: string): Promis
  * Rolls everything back.
  */
 async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
-  const undo = new Error("undo");
-  const outcome = opened.store.transaction(async (tx) => {
-    const asked: CompiledQuery[] = [];
-    const noting: KyselyPlugin = {
-      transformQuery: ({ node, queryId }) => {
-        asked.push(tx.getExecutor().compileQuery(node, queryId));
-        return node;
-      },
-      transformResult: async ({ result }) => result,
-    };
+  await runUndone(opened.store, async (tx) => {
     const names = await preparedBy(tx, work);
-    await work(tx.withPlugin(noting));
-    expect(asked.length).toBeGreaterThan(0);
-    for (const query of asked) {
+    for (const query of await noteQueries(tx, work)) {
       await expectFewRows(tx, query, query.sql);
       const name = names.get(query.sql);
       if (name === undefined) continue;
@@ -186,9 +176,7 @@ async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
       await expectFewRows(tx, CompiledQuery.raw(""), execute);
       await sql`set local plan_cache_mode = auto`.execute(tx);
     }
-    throw undo;
   });
-  await expect(outcome).rejects.toBe(undo);
 }
 
 const JOBS = Array.from({ length: 100 }, (_, n) => `j${n * 7 + 1}`);
@@ -298,7 +286,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   releaseSlot: (tx) => releaseSlot(tx, "r1"),
   endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
   endedAmong: (tx) => runs.endedAmong(tx, ["r5", "r7"]),
-  holdForEnd: (tx) => holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flowId: "f5" }),
+  holdForEnd: (tx) =>
+    holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flow: { flowId: "f5", step: "round1", turn: 1 } }),
   holdForAbort: (tx) => holdForAbort(tx, "agent:a1:chat:201"),
   openEdges: (tx) => waits.openEdges(tx, ["agent:a1:chat:1000", BUSY], 5),
   openJobEdges: (tx) => jobWaits.openJobEdges(tx, [BUSY], 5),

@@ -11,7 +11,7 @@ import type { Controls } from "../../../core/rules/command.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import { heldIfFree } from "../../locks.ts";
 import type { DeliveryTable } from "../../schema/channel-tables.ts";
-import { firstOf } from "../../schema/outbox-schema.ts";
+import { firstSql } from "../../schema/outbox-schema.ts";
 import { type Db, isAmong, type Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 
@@ -211,7 +211,7 @@ export async function dueDeliveries(
   db: Db,
   { place, now, limit }: { place: string; now: number; limit: number },
 ): Promise<Delivery[]> {
-  const first = sql.raw(firstOf("t.key"));
+  const first = sql.raw(firstSql("t.key"));
   const { rows } = await sql<Selectable<DeliveryTable>>`select due.* from deadlines t
     cross join deliveries due where t.kind = ${place} and t.due_at <= ${now}
       and due.seq = (select d.seq ${first}) and due.attempt_open = 0

@@ -8,16 +8,15 @@
 import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
 import { LongText } from "../../core/text/text-delta.ts";
-import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
 import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
 import { hasOrphans, requeueHeld } from "../../store/queries/runs/claims.ts";
-import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
+import { endedSince } from "../../store/queries/runs/runs.ts";
 import type { SharedStore, Store } from "../../store/sql.ts";
 import { idsOf, type Timer, type World } from "../../world.ts";
 import type { SharedBus } from "../bus.ts";
 import type { CallerWaits } from "../lanes/caller-waits.ts";
-import type { EndWatch } from "../lanes/waits.ts";
+import type { EndWatch } from "../lanes/end-watch.ts";
 import type { Executions } from "../run/executions.ts";
 import { endEvent } from "../run/finish.ts";
 import type { Commit } from "../unit.ts";
@@ -226,7 +225,7 @@ export class Dispatch {
       const takenOver = await this.#takeOver();
       await this.#parts.executions.compare();
       await this.#publishMissedEnds(takenOver);
-      await this.#lookForEnds();
+      await this.#parts.watch.look();
       this.#parts.lookAround();
       if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
       if (!takenOver) this.#idleUntil = world.clock.monotonic() + IDLE_SWEEP_MS;
@@ -239,7 +238,7 @@ export class Dispatch {
   /** Returns whether the last sweep found nothing, and nothing has happened since. */
   #isIdle(): boolean {
     const { world, lease, executions, watch } = this.#parts;
-    const isBusy = executions.all().length > 0 || watch.watched().length > 0;
+    const isBusy = executions.all().length > 0 || !watch.isIdle();
     if (isBusy || this.#gap || lease.silent().length > 0) this.#idleUntil = Number.NEGATIVE_INFINITY;
     return world.clock.monotonic() < this.#idleUntil;
   }
@@ -285,13 +284,6 @@ export class Dispatch {
       throw error;
     }
     this.#wholeUntil = now;
-  }
-
-  async #lookForEnds(): Promise<void> {
-    const { store, watch } = this.#parts;
-    const watched = watch.watched();
-    for (const runId of await endedAmong(store.db, watched)) watch.ended(runId);
-    for (const flowId of await endedFlowsAmong(store.db, watched)) watch.ended(flowId);
   }
 
   async #tidy(): Promise<void> {

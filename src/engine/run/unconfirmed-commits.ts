@@ -1,13 +1,12 @@
 // Finds the results of a commit whose answer was lost, and publishes them. Retries until the store has
 // answered, because no other code publishes them.
 
-import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
 import { endedSince } from "../../store/queries/runs/runs.ts";
 import type { Store } from "../../store/sql.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import type { Bus } from "../bus.ts";
-import type { EndWatch } from "../lanes/waits.ts";
+import type { EndWatch } from "../lanes/end-watch.ts";
 import type { Executions } from "./executions.ts";
 import { publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
@@ -69,7 +68,7 @@ export class UnconfirmedCommits {
     const { store, executions, watch, lookAround } = this.#parts;
     const isSettled = await executions.compare();
     for (const run of await endedSince(store.db, sinceMs, ENDS_MAX)) publishEnd(run, this.#parts);
-    for (const flowId of await endedFlowsAmong(store.db, watch.watched())) watch.ended(flowId);
+    await watch.look();
     lookAround();
     return isSettled;
   }

@@ -35,7 +35,7 @@ import {
 import { openQuestions } from "../../store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
-import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
+import { answerWaits, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
@@ -145,7 +145,7 @@ export function isInInbox(run: Run): boolean {
 /** Returns whether the sender of this message waits for an answer at `now`. */
 export async function isAwaited(db: Db, run: Run, now: number): Promise<boolean> {
   if (run.callId === undefined) return false;
-  const wait = await getWait(db, run.callId);
+  const [wait] = await waitsOfCall(db, run.callId);
   return wait?.state === "open" && wait.deadlineAt >= now;
 }
 
@@ -238,8 +238,8 @@ export async function endUnanswered(
 function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
   return {
     callId: request.callId,
-    targetRunId: accepted.run.runId,
-    targetSessionKey: request.target.key,
+    kind: "run",
+    targets: [{ id: accepted.run.runId, sessionKey: request.target.key }],
     deadlineAt: accepted.run.acceptedAt + Math.round(request.timeoutSeconds * 1000),
   };
 }
@@ -417,16 +417,20 @@ function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun): Promi
 }
 
 async function awaited(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
-  const waits = (await getWait(parts.engine.store.db, request.callId)) !== undefined;
-  if (!waits) return notAwaited(parts, sent);
-  const gaveUp = async (unit: Unit, asked: Run): Promise<void> => {
-    if (isInInbox(asked)) await endUnanswered(unit, asked);
+  const { db } = parts.engine.store;
+  const { runId } = sent.run;
+  const waits = await waitsOfCall(db, request.callId);
+  if (waits.length === 0) return notAwaited(parts, sent);
+  let asked: Run | undefined;
+  const gaveUp = async (unit: Unit): Promise<void> => {
+    asked = await getRun(unit.tx, runId);
+    if (asked !== undefined && isInInbox(asked)) await endUnanswered(unit, asked);
   };
   const end = await (request.wait === undefined
-    ? parts.engine.callerWaits.settle(request.callId, request.signal, gaveUp)
-    : request.wait.settle(request.callId, gaveUp));
-  const then = { run: end.run, target: sent.target };
-  const isAnswered = end.answered && !(await hasLostInbox(parts, end.run));
+    ? parts.engine.callerWaits.settle(waits, "all", request.signal, gaveUp)
+    : request.wait.settle(waits, "all", gaveUp));
+  const then = { run: asked ?? (await getRun(db, runId)) ?? sent.run, target: sent.target };
+  const isAnswered = end.answered.length > 0 && !(await hasLostInbox(parts, then.run));
   return isAnswered ? ended(parts, request.viewer, then) : notAnswered(parts, request, then);
 }
 
@@ -485,7 +489,7 @@ export async function sentSoFar(
   const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
   if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
   const sent = { run, target: await getSession(db, run.sessionKey) };
-  const wait = await getWait(db, callId);
+  const [wait] = await waitsOfCall(db, callId);
   if (isInInbox(run) && wait === undefined) return { run, outcome: await notAwaited(parts, sent) };
   const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
   const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());

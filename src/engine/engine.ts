@@ -424,7 +424,7 @@ export class Engine {
         error: ABORT_TEXT[code],
         ...(mine === undefined
           ? { heardText: this.#dispatch?.textOf(run.runId) ?? "" }
-          : { unfinishedText: mine.textSoFar(), revision: mine.revision() }),
+          : { unfinishedText: mine.textSoFar, revision: mine.revision() }),
       };
       // Does nothing if this run has already ended together with an earlier run of this list.
       await endInUnit(unit, run, facts, this.#finish);

@@ -35,7 +35,7 @@ import { type Timer, type World, withFields } from "../../world.ts";
 import type { Authority } from "../cluster/lease.ts";
 import { publishStart, writeInput } from "../run/begin.ts";
 import type { Executions } from "../run/executions.ts";
-import { type EndFacts, endInUnit, type FinishParts, publishBudgetRefusal } from "../run/finish.ts";
+import { type EndFacts, endInUnit, type FinishParts } from "../run/finish.ts";
 import { logRetry, STORE_RETRY_MS } from "../run/until-stored.ts";
 import type { Commit, Unit } from "../unit.ts";
 
@@ -290,9 +290,7 @@ export class Scheduler {
 
   /** Ends a run in the transaction that claims it, if the run only appends its input or must not start. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
-    const { finish } = this.#parts;
     await holdForEnd(unit.tx, run);
-    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
-    if (refusal !== undefined) await publishBudgetRefusal(unit, run, refusal, finish);
+    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, this.#parts.finish);
   }
 }

@@ -15,7 +15,7 @@ import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../../src/engine/run/finish.ts";
-import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
+import { LostLane } from "../../../src/engine/run/finish.ts";
 import type { Unit } from "../../../src/engine/unit.ts";
 import { type SendRequest, sendToSession, sentBefore } from "../../../src/flows/conversation/send.ts";
 import {

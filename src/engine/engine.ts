@@ -41,7 +41,7 @@ import {
   type Successors,
 } from "./run/finish.ts";
 import { createFollowUp, guardSuccessors } from "./run/follow-up.ts";
-import { UnconfirmedCommits } from "./run/unconfirmed-commits.ts";
+import { Reconciler } from "./run/reconcile.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
 /** Time that parked runs have to release their lanes when the process stops. */
@@ -164,7 +164,7 @@ export class Engine {
   readonly #readers = new Set<(body: unknown) => void>();
   /** Absent: no other process shares the store. */
   readonly #hints: HintTransport | undefined;
-  readonly #unconfirmedCommits: UnconfirmedCommits;
+  readonly #reconciler: Reconciler;
   #state: "new" | "running" | "stopping" = "new";
 
   constructor(parts: EngineParts) {
@@ -180,7 +180,7 @@ export class Engine {
     this.bus = createBus(world.log, (event) => cluster?.hints.send({ kind: "event", event }));
     this.commit = createCommit(store, world, this.bus, {
       ...parts,
-      inDoubt: (sinceMs) => this.#unconfirmedCommits.note(sinceMs),
+      inDoubt: (sinceMs) => this.#reconciler.noteDoubt(sinceMs),
     });
     this.#world = world;
     this.#settings = parts.settings;
@@ -229,12 +229,12 @@ export class Engine {
         cluster?.hints.send(resumed === undefined ? { kind: "ready" } : { kind: "resumed", held: resumed }),
       ...optional({ lease: cluster?.lease }),
     });
-    this.#unconfirmedCommits = this.#unconfirmedCommitsOn(parts);
+    this.#reconciler = this.#reconcilerOn(parts);
     this.#dispatch = cluster && this.#dispatchOn(parts, cluster);
   }
 
-  #unconfirmedCommitsOn({ store, world }: EngineParts): UnconfirmedCommits {
-    return new UnconfirmedCommits({
+  #reconcilerOn({ store, world }: EngineParts): Reconciler {
+    return new Reconciler({
       store,
       world,
       bus: this.bus,
@@ -260,7 +260,7 @@ export class Engine {
         for (const read of this.#readers) read(body);
       },
       look: () => this.#look(),
-      lookAround: () => this.#lookAround(),
+      reconcile: (sinceMs) => this.#reconciler.reconcile(sinceMs),
     });
   }
 
@@ -465,7 +465,7 @@ export class Engine {
     this.#executions.close();
     await this.notePlannedStop();
     await this.#atMost(PARK_MS, this.#scheduler.close());
-    this.#unconfirmedCommits.stop();
+    this.#reconciler.stop();
     this.callerWaits.stop();
     await this.#deadlines.stop();
     for (const execution of this.#executions.all()) if (execution.waiting()) execution.stop("parked");

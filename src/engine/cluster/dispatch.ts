@@ -8,18 +8,15 @@
 import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
 import { LongText } from "../../core/text/text-delta.ts";
-import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
 import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
 import { hasOrphans, requeueHeld } from "../../store/queries/runs/claims.ts";
-import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
 import type { SharedStore, Store } from "../../store/sql.ts";
 import { idsOf, type Timer, type World } from "../../world.ts";
 import type { SharedBus } from "../bus.ts";
 import type { CallerWaits } from "../lanes/caller-waits.ts";
 import type { EndWatch } from "../lanes/waits.ts";
 import type { Executions } from "../run/executions.ts";
-import { endEvent } from "../run/finish.ts";
 import type { Commit } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lease } from "./lease.ts";
@@ -34,11 +31,7 @@ const SWEEP_MS = 500;
 const IDLE_SWEEP_MS = 10_000;
 /** Number of sweeps between two deletions of old rows. */
 const TIDY_EVERY_SWEEPS = 120;
-/**
- * After a gap in the hints, ends of runs are published again: at most this many, and only those of runs that
- * ended at most `TOLD_AGAIN_MS` before the gap.
- */
-const TOLD_AGAIN_MAX = 1_000;
+/** After a gap in the hints, ends of runs are published again that came at most this long before it. */
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
 /**
  * Maximum number of unfinished texts of remote runs that are kept. A run has up to two: its reply and its
@@ -65,8 +58,8 @@ export interface DispatchParts {
   message(body: unknown): void;
   /** Starts ready runs, as far as slots are free. */
   look(): void;
-  /** Checks queues, deadlines, deliveries and anything else that may be due. */
-  lookAround(): void;
+  /** See `Reconciler.reconcile`. */
+  reconcile(sinceMs?: number): Promise<unknown>;
 }
 
 export class Dispatch {
@@ -222,15 +215,20 @@ export class Dispatch {
       this.#sweepLater();
       return;
     }
+    const now = world.clock.now();
+    let isMissing = false;
     try {
       const takenOver = await this.#takeOver();
-      await this.#parts.executions.compare();
-      await this.#publishMissedEnds(takenOver);
-      await this.#lookForEnds();
-      this.#parts.lookAround();
+      isMissing = this.#gap || takenOver;
+      // Before the queries, because hints may be lost while they run.
+      this.#gap = false;
+      const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
+      await this.#parts.reconcile(isMissing ? since : undefined);
+      this.#wholeUntil = now;
       if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
       if (!takenOver) this.#idleUntil = world.clock.monotonic() + IDLE_SWEEP_MS;
     } catch (error) {
+      this.#gap ||= isMissing;
       world.log.warn({ err: error }, "the periodic check of the shared store failed and will run again");
     }
     this.#sweepLater();
@@ -262,36 +260,6 @@ export class Dispatch {
       world.log.warn(fields, "took over a run of a dead process");
     }
     return true;
-  }
-
-  /**
-   * Publishes ends of runs that this process may have missed because another process died or a hint was lost.
-   */
-  async #publishMissedEnds(takenOver: boolean): Promise<void> {
-    const { store, world, bus, watch } = this.#parts;
-    const now = world.clock.now();
-    const missed = this.#gap || takenOver;
-    // Before the query, because hints may be lost while it runs.
-    this.#gap = false;
-    const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
-    try {
-      for (const run of missed ? await endedSince(store.db, since, TOLD_AGAIN_MAX) : []) {
-        watch.ended(run.runId);
-        // The bus drops an end that was published before.
-        bus.hear(endEvent(run));
-      }
-    } catch (error) {
-      this.#gap = true;
-      throw error;
-    }
-    this.#wholeUntil = now;
-  }
-
-  async #lookForEnds(): Promise<void> {
-    const { store, watch } = this.#parts;
-    const watched = watch.watched();
-    for (const runId of await endedAmong(store.db, watched)) watch.ended(runId);
-    for (const flowId of await endedFlowsAmong(store.db, watched)) watch.ended(flowId);
   }
 
   async #tidy(): Promise<void> {

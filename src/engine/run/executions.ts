@@ -111,28 +111,29 @@ export class Executions {
       const { runId, attempt } = execution.fence;
       if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
     }
-    let isSettled = true;
-    for (const row of rows) {
-      if (this.executes(row)) {
-        if (row.isRunning) this.resume(row);
-      } else if (this.#claimed.has(row.runId)) isSettled = false;
-      else if (!this.#closed) await this.#takeBack(row);
-    }
-    return isSettled;
+    for (const row of rows) if (row.isRunning) this.resume(row);
+    const isClaimed = ({ runId }: HeldLane): boolean => this.#claimed.has(runId);
+    await this.#takeBack(rows.filter((row) => !this.executes(row) && !isClaimed(row)));
+    return !rows.some(isClaimed);
   }
 
   /**
-   * Executes a run whose claim was committed although the answer to the commit was lost: its row names this
-   * process, but no execution exists.
+   * Returns runs to their queues whose claim was committed although the answer to the commit was lost: their
+   * rows name this process, but no execution exists.
    */
-  async #takeBack(held: HeldLane): Promise<void> {
-    const { commit, world, scheduler } = this.#parts;
-    const back = await commit(async (unit) => {
-      await holdSessions(unit.tx, [held.sessionKey]);
-      return moveHeld(unit.tx, held, "queued", unit.now);
+  async #takeBack(lost: readonly HeldLane[]): Promise<void> {
+    const { commit, world } = this.#parts;
+    if (lost.length === 0 || this.#closed) return;
+    await commit(async (unit) => {
+      await holdSessions(
+        unit.tx,
+        lost.map(({ sessionKey }) => sessionKey),
+      );
+      for (const held of lost) {
+        if (await moveHeld(unit.tx, held, "queued", unit.now))
+          world.log.warn({ runId: held.runId }, "the answer to a claim was lost; executing the run now");
+      }
     });
-    if (back) world.log.warn({ runId: held.runId }, "the answer to a claim was lost; executing the run now");
-    scheduler.look();
   }
 
   /** Stops executing runs: a run whose claim is in progress is parked. */
@@ -239,7 +240,7 @@ export class Executions {
       const stored = await getRun(store.db, runId);
       if (stored !== undefined) publishEnd(stored, { bus, watch });
     } catch (error) {
-      // `UnconfirmedCommits` publishes the end later.
+      // `Reconciler` publishes the end later.
       world.log.warn({ err: error, runId }, "the end of a run could not be read");
     }
   }

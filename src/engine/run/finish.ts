@@ -254,7 +254,7 @@ async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | u
 }
 
 /** Builds the live event of an ended run from its row. */
-export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
+function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   return {
     kind: "run_ended",
     runId: run.runId,
@@ -271,15 +271,17 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   };
 }
 
-/**
- * Publishes an end that is stored but may not have been published, because the answer to its commit was lost.
- */
-export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch }): void {
+/** Publishes an end that is stored, unless this process has published it before. */
+export function publishEnd(
+  run: Run,
+  { bus, watch }: { bus: Bus; watch: EndWatch },
+  publish = bus.publish,
+): void {
   if (!isEnded(run.state)) return;
   watch.ended(run.runId, run);
   if (bus.hasEnded(run.runId)) return;
-  bus.publish(endEvent(run));
-  bus.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
+  publish(endEvent(run));
+  publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
 }
 
 /**

@@ -177,7 +177,11 @@ export class Engine {
     this.#hints = cluster?.hints;
     this.leaseUntil = () => cluster?.lease.until() ?? Number.POSITIVE_INFINITY;
     this.watchLease = cluster && (() => cluster.lease.watch());
-    this.bus = createBus(world.log, (event) => cluster?.hints.send({ kind: "event", event }));
+    this.bus = createBus(
+      world.log,
+      (event) => cluster?.hints.send({ kind: "event", event }),
+      () => this.#dispatch?.follow(),
+    );
     this.commit = createCommit(store, world, this.bus, {
       ...parts,
       inDoubt: (sinceMs) => this.#reconciler.noteDoubt(sinceMs),
@@ -418,6 +422,7 @@ export class Engine {
       await holdRun(unit.tx, run.runId);
       const execution = this.#executions.get(run.sessionKey);
       const mine = execution?.handle.run.runId === run.runId ? execution : undefined;
+      if (mine === undefined) this.#dispatch?.needText(run);
       const facts: EndFacts = {
         state: "aborted",
         code,

@@ -7,6 +7,7 @@
 
 import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
+import type { Run } from "../../core/shapes/run.ts";
 import { LongText } from "../../core/text/text-delta.ts";
 import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
@@ -17,7 +18,7 @@ import type { SharedBus } from "../bus.ts";
 import type { CallerWaits } from "../lanes/caller-waits.ts";
 import type { EndWatch } from "../lanes/waits.ts";
 import type { Executions } from "../run/executions.ts";
-import type { Commit } from "../unit.ts";
+import { type Commit, NotReady } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lease } from "./lease.ts";
 
@@ -38,6 +39,10 @@ const TOLD_AGAIN_MS = 10 * LEASE_MS;
  * thinking.
  */
 const TEXTS_MAX = 1_000;
+/** Maximum time to wait for the texts of another process. */
+const ANSWER_MS = 500;
+/** The texts of a process are known for this long after it was asked. It sends them for longer. */
+const HEARD_MS = 2_000;
 
 const keyOf = (kind: LiveTextEvent["kind"], runId: string): string => `${kind} ${runId}`;
 
@@ -65,6 +70,9 @@ export interface DispatchParts {
 export class Dispatch {
   readonly #parts: DispatchParts;
   readonly #texts = new Map<string, { readonly part: string; readonly text: LongText }>();
+  /** Processes whose texts are known. */
+  readonly #heard = new Set<string>();
+  #answer = Promise.withResolvers<void>();
   #state: "new" | "open" | "stopped" = "new";
   #sweeping: Promise<void> = Promise.resolve();
   #clockTimer: Timer | undefined;
@@ -135,18 +143,47 @@ export class Dispatch {
    * missing.
    */
   #hearText(event: LiveTextEvent): boolean {
-    const { kind, runId, sessionKey, part } = event;
+    const { kind, runId, part } = event;
     const key = keyOf(kind, runId);
     const known = this.#texts.get(key);
     const text = known?.part === part ? known.text : new LongText();
     if (!text.change(event)) {
-      this.#parts.hints.send({ kind: "text wanted", runId, sessionKey });
+      this.follow(true);
       return false;
     }
     this.#texts.delete(key);
     this.#texts.set(key, { part, text });
     evictOldest(this.#texts, TEXTS_MAX);
     return true;
+  }
+
+  /** Makes the other processes send live text for a while, with `again` from the beginning. */
+  follow(again = false): void {
+    const { hints, shared } = this.#parts;
+    hints.send({ kind: "follow", address: shared.address, again });
+  }
+
+  #showTextsTo({ address, again }: Extract<Hint, { kind: "follow" }>): void {
+    const { hints, executions, processId } = this.#parts;
+    if (hints.addFollower(address) || again) for (const one of executions.all()) one.publishText();
+    if (again) hints.send({ kind: "followed", owner: processId, address });
+  }
+
+  /** Throws `NotReady` if another process executes this run, and its text so far is not known here. */
+  needText({ owner }: Run): void {
+    const { bus, world, processId } = this.#parts;
+    if (owner === undefined || owner === processId || bus.showsText() || this.#heard.has(owner)) return;
+    this.follow(true);
+    world.clock.after(ANSWER_MS, () => this.#noteHeard(owner));
+    throw new NotReady(this.#answer.promise);
+  }
+
+  /** Notes that a process has sent all its texts, or does not answer. */
+  #noteHeard(owner: string): void {
+    this.#heard.add(owner);
+    this.#parts.world.clock.after(HEARD_MS, () => this.#heard.delete(owner));
+    this.#answer.resolve();
+    this.#answer = Promise.withResolvers();
   }
 
   #hear(hint: Hint): void {
@@ -167,9 +204,12 @@ export class Dispatch {
       if (hint.to === this.#parts.processId) this.#parts.message(hint.body);
       return;
     }
-    if (hint.kind === "text wanted") {
-      const execution = executions.get(hint.sessionKey);
-      if (execution?.handle.run.runId === hint.runId) execution.publishText();
+    if (hint.kind === "follow") {
+      this.#showTextsTo(hint);
+      return;
+    }
+    if (hint.kind === "followed") {
+      this.#noteHeard(hint.owner);
       return;
     }
     const { event } = hint;
@@ -192,6 +232,7 @@ export class Dispatch {
     const { clock, log } = this.#parts.world;
     if (this.#state !== "open") return;
     this.#clockTimer = clock.after(CLOCK_MS, () => {
+      if (this.#parts.bus.showsText()) this.follow();
       void this.#parts.shared
         .syncClock()
         .catch((error: unknown) => log.debug({ err: error }, "could not read the database's time"))

@@ -94,6 +94,8 @@ export interface FlowApp {
 }
 
 export interface FlowAppOptions {
+  /** False if nobody here reads live text. Default true. */
+  readonly showsText?: boolean;
   readonly plays: Record<string, Play>;
   readonly choices?: Choices;
   readonly dir?: string;
@@ -278,6 +280,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   const events: LiveEvent[] = [];
   const { engine, outbox, inbound } = buildParts({ options, store, world, settings, sent });
   engine.bus.subscribe((event) => events.push(event));
+  if (options.showsText !== false) engine.bus.showText();
   await ensureMainSessions({ engine, settings });
   await engine.start();
   cleanup(async () => {

@@ -41,7 +41,7 @@ import {
   type Successors,
 } from "./run/finish.ts";
 import { createFollowUp, guardSuccessors } from "./run/follow-up.ts";
-import { UnconfirmedCommits } from "./run/unconfirmed-commits.ts";
+import { Reconciler } from "./run/reconcile.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
 /** Time that parked runs have to release their lanes when the process stops. */
@@ -164,7 +164,7 @@ export class Engine {
   readonly #readers = new Set<(body: unknown) => void>();
   /** Absent: no other process shares the store. */
   readonly #hints: HintTransport | undefined;
-  readonly #unconfirmedCommits: UnconfirmedCommits;
+  readonly #reconciler: Reconciler;
   #state: "new" | "running" | "stopping" = "new";
 
   constructor(parts: EngineParts) {
@@ -177,10 +177,14 @@ export class Engine {
     this.#hints = cluster?.hints;
     this.leaseUntil = () => cluster?.lease.until() ?? Number.POSITIVE_INFINITY;
     this.watchLease = cluster && (() => cluster.lease.watch());
-    this.bus = createBus(world.log, (event) => cluster?.hints.send({ kind: "event", event }));
+    this.bus = createBus(
+      world.log,
+      (event) => cluster?.hints.send({ kind: "event", event }),
+      () => this.#dispatch?.follow(),
+    );
     this.commit = createCommit(store, world, this.bus, {
       ...parts,
-      inDoubt: (sinceMs) => this.#unconfirmedCommits.note(sinceMs),
+      inDoubt: (sinceMs) => this.#reconciler.noteDoubt(sinceMs),
     });
     this.#world = world;
     this.#settings = parts.settings;
@@ -229,12 +233,12 @@ export class Engine {
         cluster?.hints.send(resumed === undefined ? { kind: "ready" } : { kind: "resumed", held: resumed }),
       ...optional({ lease: cluster?.lease }),
     });
-    this.#unconfirmedCommits = this.#unconfirmedCommitsOn(parts);
+    this.#reconciler = this.#reconcilerOn(parts);
     this.#dispatch = cluster && this.#dispatchOn(parts, cluster);
   }
 
-  #unconfirmedCommitsOn({ store, world }: EngineParts): UnconfirmedCommits {
-    return new UnconfirmedCommits({
+  #reconcilerOn({ store, world }: EngineParts): Reconciler {
+    return new Reconciler({
       store,
       world,
       bus: this.bus,
@@ -260,7 +264,7 @@ export class Engine {
         for (const read of this.#readers) read(body);
       },
       look: () => this.#look(),
-      lookAround: () => this.#lookAround(),
+      reconcile: (sinceMs) => this.#reconciler.reconcile(sinceMs),
     });
   }
 
@@ -418,13 +422,14 @@ export class Engine {
       await holdRun(unit.tx, run.runId);
       const execution = this.#executions.get(run.sessionKey);
       const mine = execution?.handle.run.runId === run.runId ? execution : undefined;
+      if (mine === undefined) this.#dispatch?.needText(run);
       const facts: EndFacts = {
         state: "aborted",
         code,
         error: ABORT_TEXT[code],
         ...(mine === undefined
           ? { heardText: this.#dispatch?.textOf(run.runId) ?? "" }
-          : { unfinishedText: mine.textSoFar(), revision: mine.revision() }),
+          : { unfinishedText: mine.textSoFar, revision: mine.revision() }),
       };
       // Does nothing if this run has already ended together with an earlier run of this list.
       await endInUnit(unit, run, facts, this.#finish);
@@ -465,7 +470,7 @@ export class Engine {
     this.#executions.close();
     await this.notePlannedStop();
     await this.#atMost(PARK_MS, this.#scheduler.close());
-    this.#unconfirmedCommits.stop();
+    this.#reconciler.stop();
     this.callerWaits.stop();
     await this.#deadlines.stop();
     for (const execution of this.#executions.all()) if (execution.waiting()) execution.stop("parked");

@@ -64,12 +64,14 @@ export interface SharedStore {
   syncClock(): Promise<void>;
   /** Returns whether messages of the other processes have not arrived for a while. */
   isDeaf(): boolean;
+  /** The address at which other processes reach only this one. */
+  readonly address: string;
   /**
-   * Sends messages to the other processes, outside any transaction. A message is a hint and may be lost. The
-   * sender does not receive its own messages. Rejects if messages are known to be lost. The maximum length of
-   * a message is `TRANSPORT_MESSAGE_MAX_BYTES`.
+   * Sends messages to the other processes, or to one `address`, outside any transaction. A message is a hint
+   * and may be lost. The sender does not receive its own messages. Rejects if messages are known to be lost.
+   * The maximum length of a message is `TRANSPORT_MESSAGE_MAX_BYTES`.
    */
-  notify(texts: readonly string[]): Promise<void>;
+  notify(texts: readonly string[], address?: string): Promise<void>;
   /**
    * Subscribes to the messages of the other processes. `onGap` is called when messages may have been lost;
    * the subscriber must then read the affected rows again.

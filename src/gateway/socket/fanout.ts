@@ -172,10 +172,12 @@ export function createFanout(parts: FanoutParts): Fanout {
         event: (event) => listener.event(event),
       };
       audience.add(listener, told);
+      const hideText = listener.caller.nodeId === undefined ? bus.showText() : () => {};
       texts.greet(told, told.events);
       thinking.greet(told, told.events);
       return () => {
         audience.remove(listener);
+        hideText();
         texts.forget(told);
         thinking.forget(told);
         hints.forget(told);

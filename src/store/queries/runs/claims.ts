@@ -12,9 +12,10 @@ import { held, heldIfFree, holdFreeSessions } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import type { RunTable } from "../../schema/tables.ts";
 import { type Db, kindOf, type Tx } from "../../sql.ts";
+import { together } from "../../transaction.ts";
 import { livingProcesses } from "../processes.ts";
 import { type Fence, HOLDING, QUEUED, toRun } from "./runs.ts";
-import { releaseSlot, releaseSlots } from "./slots.ts";
+import { releaseSlot } from "./slots.ts";
 
 type Lane = { readonly sessionKey: string };
 
@@ -275,7 +276,7 @@ export async function requeueHeld(tx: Tx, at: number, of?: "the dead"): Promise<
     .where("run_id", "in", ids)
     .returningAll()
     .execute();
-  await releaseSlots(tx, ids);
+  await together(...ids.map((id) => releaseSlot(tx, id)));
   return rows.map(toRun);
 }
 

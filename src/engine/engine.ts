@@ -201,7 +201,10 @@ export class Engine {
       successors: guardSuccessors(parts.successors),
       acceptor: this,
       watch: this.#watch,
-      look: () => this.#look(),
+      // The end of an execution here is followed by a look anyway, once its lane is free.
+      look: (run) => {
+        if (!this.#executions.executes(run)) this.#look();
+      },
     };
     this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
     const { commit, processId } = this;

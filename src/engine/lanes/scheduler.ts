@@ -16,7 +16,6 @@ import {
 } from "../../core/rules/run-queue.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdFreeSessions } from "../../store/locks.ts";
-import { isAlive } from "../../store/queries/processes.ts";
 import {
   askForSlot,
   claimedBy,
@@ -269,7 +268,6 @@ export class Scheduler {
   async #start(unit: Unit, next: Run): Promise<Start> {
     const { owner, lease, executions, isHeldBack, refusalOf } = this.#parts;
     if (next.kind === "turn" && isHeldBack(next)) return "not now";
-    if (lease !== undefined && !(await isAlive(unit.tx, owner))) return "not now";
     const leaseHolds = lease?.watch();
     const isPlain = next.kind === "append" && next.input.unreadable !== true;
     const refusal = isPlain ? undefined : await refusalOf(unit, next);

@@ -115,7 +115,7 @@ export interface FinishParts {
   readonly acceptor: Acceptor;
   readonly watch: EndWatch;
   /** Starts ready runs after the commit: a lane or a slot may have come free. */
-  look(): void;
+  look(run: Run): void;
 }
 
 /** Thrown into an execution whose lane was taken over, or whose row has ended. */
@@ -299,7 +299,7 @@ function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): v
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId, run));
-  unit.after(() => parts.look());
+  unit.after(() => parts.look(run));
 }
 
 /** Stores the inputs of a run that the store may not have yet. */

@@ -22,12 +22,14 @@ const TAKE = prepared((tx, { holder, before, last }: Wanted) => {
     select n from slots where run_id is null and n > ${before} and n <= ${last} order by n limit 1 ${skip})`;
 });
 
-// Rows are added as they are needed, because the limit may change.
-const ADD = prepared(
-  (_, { holder, before, last }: Wanted) => sql`insert into slots (n, run_id)
-    select count(*) + 1 + ${before}, ${holder} from slots where n > ${before} and n <= ${last}
-    having count(*) + ${before} < ${last} on conflict do nothing`,
-);
+/** Adds rows as they are needed, several at once, because the limit may change. */
+const ADD = prepared((_, { before, last }: Pick<Wanted, "before" | "last">) => {
+  const count = sql`(select count(*) from slots where n > ${before} and n <= ${last})`;
+  return sql`insert into slots (n) with recursive number (n, most) as (
+      select cast(${before} as integer) + 1, cast(${before} as integer) + 2 * ${count} + 64 union all
+      select n + 1, most from number where n < ${last} and n < most
+    ) select n from number where ${count} < ${last} - cast(${before} as integer) on conflict do nothing`;
+});
 
 const RELEASE = prepared(
   (_, { run, subagent }: { run: string; subagent: string }) =>
@@ -37,8 +39,8 @@ const RELEASE = prepared(
 /** Takes a slot of a pool for a run. Returns false if the first `max` slots of the pool are taken. */
 export async function takeSlot(tx: Tx, runId: string, max: number, pool = SLOTS): Promise<boolean> {
   const wanted = { holder: pool.mark + runId, before: pool.before, last: pool.before + max };
-  for (const take of [TAKE, ADD]) if ((await take(tx, wanted)).numAffectedRows === 1n) return true;
-  return false;
+  const take = async () => (await TAKE(tx, wanted)).numAffectedRows === 1n;
+  return (await take()) || (((await ADD(tx, wanted)).numAffectedRows ?? 0n) > 0n && take());
 }
 
 /** Frees the slots of a run, if it has any. */

@@ -282,7 +282,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   requeueOrphans: (tx) => claims.requeueHeld(tx, 5, "the dead"),
   hasOrphans: (tx) => claims.hasOrphans(tx),
   heldBy: (tx) => claims.heldBy(tx, "p1"),
-  takeSlot: (tx) => takeSlot(tx, "r1", 8),
+  takeSlot: (tx) => takeSlot(tx, "a run without a slot", 8),
   releaseSlot: (tx) => releaseSlot(tx, "r1"),
   endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
   endedAmong: (tx) => runs.endedAmong(tx, ["r5", "r7"]),

@@ -24,11 +24,13 @@ const TAKE = prepared((tx, { holder, before, last }: Wanted) => {
 
 /** Adds rows as they are needed, several at once, because the limit may change. */
 const ADD = prepared((_, { before, last }: Pick<Wanted, "before" | "last">) => {
-  const count = sql`(select count(*) from slots where n > ${before} and n <= ${last})`;
+  const first = sql`cast(${before} as integer)`;
   return sql`insert into slots (n) with recursive number (n, most) as (
-      select cast(${before} as integer) + 1, cast(${before} as integer) + 2 * ${count} + 64 union all
-      select n + 1, most from number where n < ${last} and n < most
-    ) select n from number where ${count} < ${last} - cast(${before} as integer) on conflict do nothing`;
+      select most + 1, 2 * most - ${first} + 64
+        from (select coalesce(max(n), ${first}) as most from slots where n > ${first} and n <= ${last}) as slot
+        where most < ${last}
+      union all select n + 1, most from number where n < ${last} and n < most
+    ) select n from number where true on conflict do nothing`;
 });
 
 const RELEASE = prepared(
@@ -40,7 +42,9 @@ const RELEASE = prepared(
 export async function takeSlot(tx: Tx, runId: string, max: number, pool = SLOTS): Promise<boolean> {
   const wanted = { holder: pool.mark + runId, before: pool.before, last: pool.before + max };
   const take = async () => (await TAKE(tx, wanted)).numAffectedRows === 1n;
-  return (await take()) || (((await ADD(tx, wanted)).numAffectedRows ?? 0n) > 0n && take());
+  if (await take()) return true;
+  await ADD(tx, wanted);
+  return take();
 }
 
 /** Frees the slots of a run, if it has any. */

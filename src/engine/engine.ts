@@ -161,9 +161,6 @@ export class Engine {
   /** Absent: no other process shares the store. */
   readonly #dispatch: Dispatch | undefined;
   readonly #workers: LeasedWorker[] = [];
-  readonly #readers = new Set<(body: unknown) => void>();
-  /** Absent: no other process shares the store. */
-  readonly #hints: HintTransport | undefined;
   readonly #reconciler: Reconciler;
   #state: "new" | "running" | "stopping" = "new";
 
@@ -174,7 +171,6 @@ export class Engine {
     this.redactor = world.redactor;
     this.processId = world.ids.uuid();
     const cluster = clusterOf(parts, this.processId);
-    this.#hints = cluster?.hints;
     this.leaseUntil = () => cluster?.lease.until() ?? Number.POSITIVE_INFINITY;
     this.watchLease = cluster && (() => cluster.lease.watch());
     this.bus = createBus(
@@ -188,16 +184,12 @@ export class Engine {
     });
     this.#world = world;
     this.#settings = parts.settings;
-    this.#watch = createEndWatch(
-      store.db,
-      world.clock,
-      this.bus,
-      (runId) =>
-        this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId),
-    );
+    const isRunning = (runId: string): boolean =>
+      this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId);
+    this.#watch = createEndWatch(store.db, world.clock, this.bus, isRunning);
     const handlers = parts.deadlineHandlers ?? new Map();
     this.#deadlines = new Deadlines({ db: store.db, commit: this.commit, world, handlers });
-    this.#finish = {
+    const finish = {
       successors: guardSuccessors(parts.successors),
       acceptor: this,
       watch: this.#watch,
@@ -206,69 +198,40 @@ export class Engine {
         if (!this.#executions.executes(run)) this.#look();
       },
     };
+    this.#finish = finish;
     this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
-    const { commit, processId } = this;
-    this.callerWaits = new CallerWaits({ ...this.#finish, store, world, commit, processId });
-    const running = { store, commit, world, finish: this.#finish, owner: processId };
+    const { commit, processId, bus } = this;
+    this.callerWaits = new CallerWaits({ ...finish, store, world, commit, processId });
+    const own = { store, commit, world, bus, owner: processId, limits: parts.settings };
+    const running = { ...own, ...finish, finish, ...optional({ lease: cluster?.lease }) };
     this.#executions = new Executions({
       ...running,
-      bus: this.bus,
-      watch: this.#watch,
       executor: parts.executor,
-      limits: parts.settings,
       limitAt: parts.limitAt ?? limitAt,
-      running: () => this.#executions.all().length,
       scheduler: {
         look: () => this.#look(),
         resume: (...asked) => this.#scheduler.resume(...asked),
         isWanted: (queue) => this.#scheduler.isWanted(queue),
       },
-      ...optional({ lease: cluster?.lease }),
     });
+    const engine = { ...running, executions: this.#executions };
     this.#scheduler = new Scheduler({
-      ...running,
-      limits: parts.settings,
-      executions: this.#executions,
+      ...engine,
       refusalOf: async (unit, run) =>
         parts.refusalOf === undefined ? refusalOf(unit, run, parts.settings) : parts.refusalOf(run),
       isHeldBack: parts.isHeldBack ?? (() => false),
       tell: (resumed) =>
         cluster?.hints.send(resumed === undefined ? { kind: "ready" } : { kind: "resumed", held: resumed }),
-      ...optional({ lease: cluster?.lease }),
     });
-    this.#reconciler = this.#reconcilerOn(parts);
-    this.#dispatch = cluster && this.#dispatchOn(parts, cluster);
-  }
-
-  #reconcilerOn({ store, world }: EngineParts): Reconciler {
-    return new Reconciler({
-      store,
-      world,
-      bus: this.bus,
-      watch: this.#watch,
-      executions: this.#executions,
-      lookAround: () => this.#lookAround(),
-    });
-  }
-
-  /** Creates the part that coordinates this process with the others. */
-  #dispatchOn({ store, world }: EngineParts, cluster: Cluster): Dispatch {
-    return new Dispatch({
-      ...cluster,
-      store,
-      world,
-      commit: this.commit,
-      bus: this.bus,
-      executions: this.#executions,
-      watch: this.#watch,
-      processId: this.processId,
-      callerWaits: this.callerWaits,
-      message: (body) => {
-        for (const read of this.#readers) read(body);
-      },
-      look: () => this.#look(),
-      reconcile: (sinceMs) => this.#reconciler.reconcile(sinceMs),
-    });
+    this.#reconciler = new Reconciler({ ...engine, lookAround: () => this.#lookAround() });
+    this.#dispatch =
+      cluster &&
+      new Dispatch({
+        ...engine,
+        ...cluster,
+        callerWaits: this.callerWaits,
+        reconcile: (sinceMs) => this.#reconciler.reconcile(sinceMs),
+      });
   }
 
   #look(): void {
@@ -289,13 +252,12 @@ export class Engine {
 
   /** Sends a message, which may be lost, to another process. */
   writeTo(processId: string, body: unknown): void {
-    this.#hints?.send({ kind: "letter", to: processId, body });
+    this.#dispatch?.write(processId, body);
   }
 
   /** Calls `read` with messages of other processes to this one. Returns a function that stops it. */
   onMessage(read: (body: unknown) => void): () => void {
-    this.#readers.add(read);
-    return () => this.#readers.delete(read);
+    return this.#dispatch?.onLetter(read) ?? (() => {});
   }
 
   now(): number {
@@ -481,7 +443,6 @@ export class Engine {
     await this.#atMost(graceMs, idle);
     for (const execution of this.#executions.all()) execution.stop("parked");
     await this.#atMost(PARK_MS, idle);
-    await this.#atMost(PARK_MS, this.#executions.giveBack());
     await Promise.all(this.#workers.map((worker) => worker.stop()));
     await this.#dispatch?.stop();
   }

@@ -59,7 +59,7 @@ const CONFLICT_PAUSE_MS = 5;
 /** Number of failed parts after which a transaction is repeated without any part that may fail apart. */
 const PARTS_FAILED_MAX = 3;
 
-/** Rolls back an attempt of a transaction that needs something first. It is repeated when `ready` resolves. */
+/** Rolls back an attempt of a transaction, which is repeated when `ready` resolves. */
 export class NotReady extends Error {
   readonly ready: Promise<void>;
 

@@ -46,21 +46,19 @@ const HEARD_MS = 2_000;
 
 const keyOf = (kind: LiveTextEvent["kind"], runId: string): string => `${kind} ${runId}`;
 
-export interface DispatchParts {
+interface DispatchParts {
   readonly store: Store;
   readonly shared: SharedStore;
   readonly commit: Commit;
   readonly world: World;
   /** The id of this process. */
-  readonly processId: string;
+  readonly owner: string;
   readonly bus: SharedBus;
   readonly hints: HintTransport;
   readonly lease: Lease;
   readonly executions: Executions;
   readonly callerWaits: CallerWaits;
   readonly watch: EndWatch;
-  /** Handles a message that another process sent to this one. */
-  message(body: unknown): void;
   /** Starts ready runs, as far as slots are free. */
   look(): void;
   /** See `Reconciler.reconcile`. */
@@ -70,6 +68,7 @@ export interface DispatchParts {
 export class Dispatch {
   readonly #parts: DispatchParts;
   readonly #texts = new Map<string, { readonly part: string; readonly text: LongText }>();
+  readonly #readers = new Set<(body: unknown) => void>();
   /** Processes whose texts are known. */
   readonly #heard = new Set<string>();
   #answer = Promise.withResolvers<void>();
@@ -133,6 +132,17 @@ export class Dispatch {
     await hints.stop();
   }
 
+  /** See `Engine.writeTo`. */
+  write(to: string, body: unknown): void {
+    this.#parts.hints.send({ kind: "letter", to, body });
+  }
+
+  /** See `Engine.onMessage`. */
+  onLetter(read: (body: unknown) => void): () => void {
+    this.#readers.add(read);
+    return () => this.#readers.delete(read);
+  }
+
   /** Returns the text that a run in another process has written so far. */
   textOf(runId: string): string | undefined {
     return this.#texts.get(keyOf("text", runId))?.text.text;
@@ -164,15 +174,16 @@ export class Dispatch {
   }
 
   #showTextsTo({ address, again }: Extract<Hint, { kind: "follow" }>): void {
-    const { hints, executions, processId } = this.#parts;
+    const { hints, executions, owner } = this.#parts;
     if (hints.addFollower(address) || again) for (const one of executions.all()) one.publishText();
-    if (again) hints.send({ kind: "followed", owner: processId, address });
+    if (again) hints.send({ kind: "followed", owner, address });
   }
 
   /** Throws `NotReady` if another process executes this run, and its text so far is not known here. */
   needText({ owner }: Run): void {
-    const { bus, world, processId } = this.#parts;
-    if (owner === undefined || owner === processId || bus.showsText() || this.#heard.has(owner)) return;
+    const { bus, world } = this.#parts;
+    if (owner === undefined || owner === this.#parts.owner || bus.showsText() || this.#heard.has(owner))
+      return;
     this.follow(true);
     world.clock.after(ANSWER_MS, () => this.#noteHeard(owner));
     throw new NotReady(this.#answer.promise);
@@ -201,7 +212,7 @@ export class Dispatch {
       return;
     }
     if (hint.kind === "letter") {
-      if (hint.to === this.#parts.processId) this.#parts.message(hint.body);
+      if (hint.to === this.#parts.owner) for (const read of this.#readers) read(hint.body);
       return;
     }
     if (hint.kind === "follow") {

@@ -91,7 +91,7 @@ export class HintTransport {
   #sending: Promise<void> | undefined;
   #hearing: Promise<void> = Promise.resolve();
   #stopListening: (() => Promise<void>) | undefined;
-  #open = false;
+  readonly #stopped = new AbortController();
   /** Monotonic time at which the last batch was sent. */
   #sentAt = 0;
   /** The addresses that hear live text, and until when by the monotonic clock. */
@@ -103,7 +103,6 @@ export class HintTransport {
 
   /** Starts to receive hints. `onGap` is called when hints may have been missed. */
   async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
-    this.#open = true;
     const hear = (text: string): void => {
       // Hints are handled one after the other: a hint that is still being read from its row must not be
       // overtaken by a later one.
@@ -114,7 +113,7 @@ export class HintTransport {
 
   /** Sends the waiting hints once, and stops. */
   async stop(): Promise<void> {
-    this.#open = false;
+    this.#stopped.abort();
     await this.#stopListening?.();
     await this.#sending;
     await this.#hearing;
@@ -159,7 +158,7 @@ export class HintTransport {
     await Promise.resolve();
     while (this.#queue.size > 0) {
       const waitMs = this.#sentAt + BATCH_MS - world.clock.monotonic();
-      if (waitMs > 0 && this.#open) await pause(world.clock, waitMs);
+      if (waitMs > 0) await pause(world.clock, waitMs, this.#stopped.signal);
       this.#sentAt = world.clock.monotonic();
       const hints = [...this.#queue.values()];
       this.#queue.clear();
@@ -168,8 +167,8 @@ export class HintTransport {
       } catch (error) {
         world.log.debug({ err: error, count: hints.length }, "hints could not be sent to other processes");
         this.#queue.set("gap", { kind: "gap" });
-        if (!this.#open) return;
-        await pause(world.clock, RETRY_MS);
+        if (this.#stopped.signal.aborted) return;
+        await pause(world.clock, RETRY_MS, this.#stopped.signal);
       }
     }
   }

@@ -6,7 +6,6 @@ import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdSessions } from "../../store/locks.ts";
 import { type HeldLane, heldBy, moveHeld } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { idsOf } from "../../world.ts";
 import type { Unit } from "../unit.ts";
 import { failed } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
@@ -23,7 +22,7 @@ export interface Executor {
   aborted?(run: Run): void;
 }
 
-export interface ExecutionsParts extends ExecutionParts {
+interface ExecutionsParts extends Omit<ExecutionParts, "running"> {
   readonly executor: Executor;
   readonly owner: string;
   /** Returns when a begun run times out (ms since 1970). Undefined: never. */
@@ -31,7 +30,7 @@ export interface ExecutionsParts extends ExecutionParts {
 }
 
 export class Executions {
-  readonly #parts: ExecutionsParts;
+  readonly #parts: ExecutionsParts & ExecutionParts;
   readonly #byLane = new Map<string, Execution>();
   /** Runs that a transaction in progress claims. */
   readonly #claimed = new Set<string>();
@@ -39,7 +38,7 @@ export class Executions {
   #idle = Promise.withResolvers<void>();
 
   constructor(parts: ExecutionsParts) {
-    this.#parts = parts;
+    this.#parts = { ...parts, running: () => this.#byLane.size };
   }
 
   get(sessionKey: string): Execution | undefined {
@@ -139,24 +138,6 @@ export class Executions {
   /** Stops executing runs: a run whose claim is in progress is parked. */
   close(): void {
     this.#closed = true;
-  }
-
-  /**
-   * At the end of a planned stop, returns each run that still executes to its queue, so that another process
-   * can take it.
-   */
-  async giveBack(): Promise<void> {
-    const { commit, world } = this.#parts;
-    for (const { fence, handle } of this.all()) {
-      try {
-        await commit((unit) => moveHeld(unit.tx, fence, "queued", unit.now));
-      } catch (error) {
-        world.log.warn(
-          { ...idsOf(handle.run), err: error },
-          "a run could not be returned to its lane at the stop",
-        );
-      }
-    }
   }
 
   /** Resolves when no run executes. Call it after `close`. */

@@ -59,9 +59,9 @@ export class Reconciler {
   }
 
   /**
-   * Corrects the executions of this process, publishes the runs that have ended since this time (default: none)
-   * and those that are watched, and looks at everything that may be due. Returns false if a run was being
-   * claimed; then call it again.
+   * Corrects the executions of this process, publishes the ends of runs since this time (default: none),
+   * wakes those who wait for ended runs and jobs, and looks at everything that may be due. Returns false if a
+   * run was being claimed; then call it again.
    */
   async reconcile(sinceMs = Number.POSITIVE_INFINITY, publish = this.#parts.bus.hear): Promise<boolean> {
     const { store, watch, executions, lookAround } = this.#parts;

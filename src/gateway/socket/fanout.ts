@@ -173,14 +173,11 @@ export function createFanout(parts: FanoutParts): Fanout {
       };
       audience.add(listener, told);
       const hideText = listener.caller.nodeId === undefined ? bus.showText() : () => {};
-      texts.greet(told, told.events);
-      thinking.greet(told, told.events);
+      for (const live of [texts, thinking]) live.greet(told, told.events);
       return () => {
         audience.remove(listener);
         hideText();
-        texts.forget(told);
-        thinking.forget(told);
-        hints.forget(told);
+        for (const live of [texts, thinking, hints]) live.forget(told);
       };
     },
     broadcast(event, to = () => true) {

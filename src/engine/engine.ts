@@ -193,10 +193,7 @@ export class Engine {
       successors: guardSuccessors(parts.successors),
       acceptor: this,
       watch: this.#watch,
-      // The end of an execution here is followed by a look anyway, once its lane is free.
-      look: (run) => {
-        if (!this.#executions.executes(run)) this.#look();
-      },
+      look: (ended?: Run) => this.#look(ended),
     };
     this.#finish = finish;
     this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
@@ -234,7 +231,9 @@ export class Engine {
       });
   }
 
-  #look(): void {
+  #look(ended?: Run): void {
+    // The end of an execution here is followed by another look, once its lane is free.
+    if (ended !== undefined && this.#executions.executes(ended)) return;
     if (this.#state === "running") this.#scheduler.look();
   }
 

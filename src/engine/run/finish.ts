@@ -114,8 +114,8 @@ export interface FinishParts {
   readonly successors: Successors;
   readonly acceptor: Acceptor;
   readonly watch: EndWatch;
-  /** Starts ready runs after the commit: a lane or a slot may have come free. */
-  look(run: Run): void;
+  /** Starts ready runs after the commit that ended this one: its lane or its slot may have come free. */
+  look(ended: Run): void;
 }
 
 /** Thrown into an execution whose lane was taken over, or whose row has ended. */

@@ -27,7 +27,7 @@ const ADD = prepared((_, { before, last }: Pick<Wanted, "before" | "last">) => {
   const first = sql`cast(${before} as integer)`;
   return sql`insert into slots (n) with recursive number (n, most) as (
       select most + 1, 2 * most - ${first} + 64
-        from (select coalesce(max(n), ${first}) as most from slots where n > ${first} and n <= ${last}) as slot
+        from (select coalesce(max(n), ${first}) as most from slots where n > ${first} and n <= ${last}) as s
         where most < ${last}
       union all select n + 1, most from number where n < ${last} and n < most
     ) select n from number where true on conflict do nothing`;

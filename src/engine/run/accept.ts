@@ -267,6 +267,7 @@ export async function acceptIn(
   // An external session has no model. The message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
   const isForInbox = session.external && request.input.injected !== true;
+  const hasReceipt = isForInbox || (kind === "append" && isSessionMessage(request));
   const allowed = await withinChainLimits(tx, request, chain, { kind, isForInbox, limits });
   if (!allowed.ok) return allowed;
   const outside = await outsideIn(tx, request, session, allowed.value);
@@ -303,7 +304,7 @@ export async function acceptIn(
       : undefined,
     outside === undefined || session.outside !== undefined ? undefined : markOutside(tx, session, outside),
     insertRun(tx, run, load.active === 0 ? unit.now : null),
-    isForInbox ? insertMark(tx, run, isSessionMessage(run) ? null : unit.now) : undefined,
+    hasReceipt ? insertMark(tx, run, isSessionMessage(run) ? {} : { endedAt: unit.now }) : undefined,
   );
   publishReceipt(unit, run, "queued");
   unit.publish({ kind: "session", sessionKey: session.key, change: "state" });

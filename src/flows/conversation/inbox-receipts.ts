@@ -13,13 +13,7 @@ import type { Acceptor } from "../../engine/run/finish.ts";
 import { publishReceipt } from "../../engine/run/receipts.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { getFlow } from "../../store/queries/chains/flows.ts";
-import {
-  acknowledgeMarks,
-  dropNoticeMarks,
-  endMark,
-  offerMarks,
-  openMarks,
-} from "../../store/queries/runs/inbox-marks.ts";
+import { advanceMarks, dropNoticeMarks, endMark, openMarks } from "../../store/queries/runs/inbox-marks.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { answerWaits } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -42,35 +36,27 @@ export async function planExpiry(
   await acceptor.setDeadline(unit, { kind: INBOX_DEADLINE, key: runId, dueAt: unit.now + INBOX_EXPIRES_MS });
 }
 
-async function publishAll(
-  unit: Unit,
+/**
+ * Records that these messages were written to the client's connection, or that the client has read them.
+ * Calling it again has no effect.
+ */
+export async function noteReading(
+  engine: Engine,
   runIds: readonly string[],
   state: "offered" | "in_turn",
 ): Promise<void> {
-  for (const runId of runIds) {
-    const run = await getRun(unit.tx, runId);
-    if (run !== undefined) publishReceipt(unit, run, state);
-  }
-}
-
-/** Records that these messages were written to the client's connection. */
-export async function offered(engine: Engine, runIds: readonly string[]): Promise<void> {
-  await engine.commit(async (unit) =>
-    publishAll(unit, await offerMarks(unit.tx, runIds, unit.now), "offered"),
-  );
-}
-
-/** Records that the client has read these messages. Calling it again has no effect. */
-export async function acknowledge(engine: Engine, runIds: readonly string[]): Promise<void> {
-  await engine.commit(async (unit) =>
-    publishAll(unit, await acknowledgeMarks(unit.tx, runIds, unit.now), "in_turn"),
-  );
+  await engine.commit(async (unit) => {
+    for (const runId of await advanceMarks(unit.tx, runIds, state, unit.now)) {
+      const run = await getRun(unit.tx, runId);
+      if (run !== undefined) publishReceipt(unit, run, state);
+    }
+  });
 }
 
 /** Records the program's answer to a message. An answer of only a skip token counts as silence. */
 export async function answeredInInbox(unit: Unit, run: Run, reply: string): Promise<void> {
   const outcome = isSilent(reply) ? "declined" : "answered";
-  if (await endMark(unit.tx, run, outcome, unit.now)) publishReceipt(unit, run, outcome);
+  if (await endMark(unit.tx, run.runId, outcome, unit.now)) publishReceipt(unit, run, outcome);
 }
 
 async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string): Promise<void> {
@@ -78,7 +64,7 @@ async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string
   const run = await getRun(unit.tx, runId);
   // Any end other than `ok` was reported when the run ended.
   if (run?.flow === undefined || run.state !== "ok") return;
-  if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
+  if (!(await endMark(unit.tx, run.runId, "expired", unit.now))) return;
   publishReceipt(unit, run, "expired");
   const flow = await getFlow(unit.tx, run.flow.flowId);
   // If the sender still waits, its wait returns the outcome. If the sender disconnects before it gets the

@@ -11,15 +11,14 @@ import { shownMessage, sourceKeyOf } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type Message, textOf } from "../../core/shapes/message.ts";
-import type { InboxMark } from "../../core/shapes/run.ts";
+import { textOf } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
-import { acknowledge, offered } from "../../flows/conversation/inbox-receipts.ts";
-import { countUnoffered, hasUnread, marksOf } from "../../store/queries/runs/inbox-marks.ts";
-import { readInbox, runsOfInbox } from "../../store/queries/sessions/inbox.ts";
+import { noteReading } from "../../flows/conversation/inbox-receipts.ts";
+import { countUnoffered, hasUnread } from "../../store/queries/runs/inbox-marks.ts";
+import { type InboxEntry, readInbox, runsOfInbox } from "../../store/queries/sessions/inbox.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { countLimit, readArguments, textLimit } from "../../tools/arguments.ts";
 import { pause } from "../../world/pause.ts";
@@ -43,7 +42,7 @@ export function waitsForNews(args: Readonly<Record<string, unknown>>): boolean {
   return args.waitSeconds !== undefined && args.waitSeconds !== 0 && args.before === undefined;
 }
 
-type ShowsRow = (message: Message, mark: InboxMark | undefined) => Promise<InboxRow>;
+type ShowsRow = (entry: InboxEntry) => Promise<InboxRow>;
 
 /**
  * Returns a function that converts one of these messages to the client's form. It does not name a sender that
@@ -52,14 +51,14 @@ type ShowsRow = (message: Message, mark: InboxMark | undefined) => Promise<Inbox
 async function rowsFor(
   { settings, engine, world }: BasicDeps,
   { viewer }: McpClient,
-  messages: readonly Message[],
+  entries: readonly InboxEntry[],
 ): Promise<ShowsRow> {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
-  const senders = messages.flatMap((message) => sourceKeyOf(message) ?? []);
+  const senders = entries.flatMap(({ message }) => sourceKeyOf(message) ?? []);
   const sees = await visibleAmong(access, viewer, "list", senders);
   const mayAnswer = await visibleAmong(access, viewer, "send", senders);
-  return async (message, mark) => {
+  return async ({ message, mark }) => {
     const {
       messages: [cut],
     } = await cutHistory([message], { maxTextChars, maxBytes }, world.redactor);
@@ -148,7 +147,7 @@ async function acknowledgeIn(
       hint: "Acknowledge ids of messages that sessions_inbox returned.",
     });
   }
-  await acknowledge(engine, [...runs.values()]);
+  await noteReading(engine, [...runs.values()], "in_turn");
   return ok(undefined);
 }
 
@@ -250,28 +249,13 @@ async function pageOf(
   const { after } = wanted;
   const forward = after !== undefined;
   const { entries } = page.value;
-  const marks = await marksOf(
-    db,
-    entries.map(({ runId }) => runId),
-  );
-  const rowOf = await rowsFor(
-    deps,
-    client,
-    entries.map(({ message }) => message),
-  );
+  const rowOf = await rowsFor(deps, client, entries);
   const rows: InboxRow[] = [];
-  for (const { message, runId } of entries) rows.push(await rowOf(message, marks.get(runId)));
+  for (const entry of entries) rows.push(await rowOf(entry));
   const messages = within(rows, settings.tools.history.maxBytes, !forward);
   const shown = new Set(messages.map(({ id }) => id));
-  const fresh = entries.filter(
-    ({ message, runId }) => shown.has(message.id) && marks.get(runId)?.offeredAt === undefined,
-  );
-  offerAtEnd(
-    deps,
-    client,
-    fresh.map(({ runId }) => runId),
-    atEnd,
-  );
+  const fresh = entries.filter(({ message, mark }) => shown.has(message.id) && mark?.offeredAt === undefined);
+  offerAtEnd(deps, client, fresh, atEnd);
   const nextAfter = messages.at(-1)?.id ?? after;
   const isCut = messages.length < rows.length;
   const older = page.value.older || (isCut && !forward);
@@ -292,14 +276,15 @@ async function pageOf(
 function offerAtEnd(
   { engine, world }: BasicDeps,
   { viewer }: McpClient,
-  runIds: readonly string[],
+  entries: readonly InboxEntry[],
   atEnd: InboxCall["atEnd"],
 ): void {
-  if (runIds.length === 0) return;
+  if (entries.length === 0) return;
   if (viewer.kind === "operator" && !hasScope(viewer.scopes, "operator.write")) return;
+  const runIds = entries.map(({ runId }) => runId);
   atEnd((written) => {
     if (!written) return;
-    offered(engine, runIds).catch((error: unknown) => {
+    noteReading(engine, runIds, "offered").catch((error: unknown) => {
       world.log.warn({ err: error }, "could not record that messages were offered; the next read records it");
     });
   });

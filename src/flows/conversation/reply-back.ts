@@ -8,6 +8,7 @@
 
 import { mayAccess, sessionViewer } from "../../access/access.ts";
 import { spawnChainOf } from "../../access/spawn-chain.ts";
+import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import {
   announceContext,
@@ -26,10 +27,9 @@ import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { type OutboxListener, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
-import { lostInboxText } from "./inbox-receipts.ts";
+import { endUnanswered, inboxLoss, isAwaited, lossText } from "./inbox-receipts.ts";
 import { notifySender } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
-import { endUnanswered, isAwaited, isInInbox } from "./send.ts";
 
 /** A flow, and its run that has just ended. */
 interface FlowContext {
@@ -257,6 +257,7 @@ export async function conversationAnswerLost(
   ended: EndedRun,
 ): Promise<void> {
   // Once a message in an inbox is answered, its flow is no longer open.
-  if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
-  else await notifySender(await flowContextOf(parts, ended), lostInboxText(ended.flow.endReason));
+  if (isInInbox(ended.run) && ended.flow.open) return endUnanswered(ended.unit, ended.run);
+  const loss = inboxLoss(ended.flow.endReason);
+  await notifySender(await flowContextOf(parts, ended), loss && lossText(loss));
 }

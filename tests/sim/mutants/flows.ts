@@ -77,7 +77,7 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "inbox-without-a-date",
     breaks: "I2: a message in an inbox never expires",
     file: "src/flows/conversation/send.ts",
-    from: "  if (target.external && !isReply) await planExpiry(engine, unit, accepted.value.run);\n",
+    from: "    await recipientOf(run).accepted(engine, unit, run);\n",
     to: "",
   },
   {

@@ -30,7 +30,8 @@ export function createSuccessors(parts: JobParts): Successors {
       if (run.state !== "ok") await endQuestions(acceptor, unit, run);
       await wakeRunEnded(parts, acceptor, unit, run);
       const flow = run.flow === undefined ? undefined : await holdFlow(unit.tx, run.flow.flowId);
-      if (flow?.kind === "send") await conversationRunEnded(parts, { acceptor, unit, flow, run, answered });
+      if (flow?.kind === "send")
+        await conversationRunEnded({ ...parts, acceptor, unit, flow, run }, answered);
       if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);
       await directRunEnded(parts, unit, run);
       await planArchiving(acceptor, unit, run);
@@ -38,7 +39,7 @@ export function createSuccessors(parts: JobParts): Successors {
     },
     async answerLost(acceptor, unit, run) {
       const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
-      if (flow?.kind === "send") await conversationAnswerLost(parts, { acceptor, unit, flow, run });
+      if (flow?.kind === "send") await conversationAnswerLost({ ...parts, acceptor, unit, flow, run });
     },
     async cancelBelow(acceptor, unit, aborted) {
       const session = await getSession(unit.tx, aborted.sessionKey);

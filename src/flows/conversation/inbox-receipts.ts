@@ -16,7 +16,6 @@ import { endFlow, getFlow, holdFlow, noteReply } from "../../store/queries/chain
 import { advanceMarks, dropNoticeMarks, endMark, openMarks } from "../../store/queries/runs/inbox-marks.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
-import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlowEnd } from "../flow-events.ts";
 import { notifySender } from "./notice.ts";
@@ -103,9 +102,7 @@ async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string
   // If the sender still waits, its wait returns the outcome. If the sender disconnects before it gets the
   // outcome, `conversationAnswerLost` notifies it.
   if (flow === undefined || (await answerWaits(unit.tx, runId, unit.now))) return;
-  const requester = await getSession(unit.tx, flow.requesterKey);
-  const target = await getSession(unit.tx, flow.targetKey);
-  await notifySender({ acceptor, unit, settings, flow, run, requester, target }, why);
+  await notifySender({ acceptor, unit, settings, flow, run }, why);
 }
 
 /** Handles the deadline of a message in an inbox: expires it. */

@@ -223,41 +223,23 @@ async function flowRunEnded(context: FlowContext, answered: boolean): Promise<vo
   if (step === "round1" && !answered && !carried) await notifySender(latest);
 }
 
-interface EndedRun {
-  readonly acceptor: Acceptor;
-  readonly unit: Unit;
-  readonly flow: Flow;
-  readonly run: Run;
-}
+type EndedRun = Omit<FlowContext, "requester" | "target">;
 
-async function flowContextOf(
-  parts: { settings: Settings; outbound: OutboxListener },
-  { acceptor, unit, flow, run }: EndedRun,
-): Promise<FlowContext> {
-  const requester = await getSession(unit.tx, flow.requesterKey);
-  const target = await getSession(unit.tx, flow.targetKey);
-  const { settings, outbound } = parts;
-  return { settings, outbound, acceptor, unit, flow, run, requester, target };
-}
-
-/** Called when a run of a conversation has ended. */
-export async function conversationRunEnded(
-  parts: { settings: Settings; outbound: OutboxListener },
-  ended: EndedRun & { readonly answered: boolean },
-): Promise<void> {
-  await flowRunEnded(await flowContextOf(parts, ended), ended.answered);
+/** Called when a run of a conversation has ended. `answered`: a caller waited for it and got the outcome. */
+export async function conversationRunEnded(ended: EndedRun, answered: boolean): Promise<void> {
+  const requester = await getSession(ended.unit.tx, ended.flow.requesterKey);
+  const target = await getSession(ended.unit.tx, ended.flow.targetKey);
+  await flowRunEnded({ ...ended, requester, target }, answered);
 }
 
 /**
  * Called if the client that waited for the first reply has disconnected. Writes the outcome, if there is one,
  * into the client's session.
  */
-export async function conversationAnswerLost(
-  parts: { settings: Settings; outbound: OutboxListener },
-  ended: EndedRun,
-): Promise<void> {
+export async function conversationAnswerLost(ended: Omit<EndedRun, "outbound">): Promise<void> {
+  const { unit, run, flow } = ended;
   // Once a message in an inbox is answered, its flow is no longer open.
-  if (isInInbox(ended.run) && ended.flow.open) return endUnanswered(ended.unit, ended.run);
-  const loss = inboxLoss(ended.flow.endReason);
-  await notifySender(await flowContextOf(parts, ended), loss && lossText(loss));
+  if (isInInbox(run) && flow.open) return endUnanswered(unit, run);
+  const loss = inboxLoss(flow.endReason);
+  await notifySender(ended, loss && lossText(loss));
 }

@@ -311,36 +311,17 @@ export function onInbox(
     if (leftMs <= 0) news();
     else later = clock.after(leftMs, news);
   };
-  const newest = async (): Promise<string | undefined> => {
-    const { db } = engine.store;
-    // After a reset the session has another transcript.
-    const sessionId = (await getSession(db, key))?.sessionId;
-    if (sessionId === undefined) return undefined;
-    const page = await readInbox(db, { sessionId, limit: 1 });
-    return page.ok ? page.value.entries[0]?.message.id : undefined;
-  };
-  let seen: string | undefined;
-  let known = false;
   const look = async (): Promise<void> => {
-    const id = await newest();
-    if (known && id !== seen) came();
-    seen = id;
-    known = true;
-  };
-  const looked = (): void => {
-    look().catch((error: unknown) => log.debug({ err: error }, "could not read an inbox"));
+    const { db } = engine.store;
+    const session = await getSession(db, key);
+    if (session === undefined) return;
+    if ((await countUnoffered(db, { sessionKey: key, sessionId: session.sessionId })) > 0) came();
   };
   const stop = engine.bus.subscribe((event) => {
-    if (event.sessionKey !== key) return;
-    if (event.kind === "message" && event.message.role === "user") {
-      seen = event.message.id;
-      known = true;
-      came();
-    }
-    // If another process accepted the message, only the event `run_ended` arrives in this process.
-    if (event.kind === "run_ended") looked();
+    // The run that stores a message may end in another process. Then only this event arrives here.
+    if (event.kind !== "run_ended" || event.sessionKey !== key) return;
+    look().catch((error: unknown) => log.debug({ err: error }, "could not read an inbox"));
   });
-  looked();
   return () => {
     stop();
     later?.cancel();

@@ -69,37 +69,32 @@ interface SendParts {
   readonly settings: Settings;
 }
 
-/**
- * The outcome of an accepted send, as the sender gets it. `run` handles the message in the target session.
- * `receipt`: the state that the message had reached. `isUnclear`: several messages of the target wait for an
- * answer in the sender's inbox, and this text answered none.
- */
+/** The outcome of an accepted send, as the sender gets it. */
 export type SendOutcome = {
+  /** The run that handles the message in the target session. */
+  readonly run: Run;
+  /** The state that the message had reached. */
   readonly receipt: ReceiptState;
+  /** Several messages of the target wait for an answer in the sender's inbox, and this text answered none. */
   readonly isUnclear?: true;
 } /** The sender does not wait. */ & (
-  | { readonly kind: "accepted"; readonly run: Run; readonly followUp: FollowUp }
+  | { readonly kind: "accepted"; readonly followUp: FollowUp }
   /**
    * The text was the reply that the target session was waiting for. The target has received the text and does
    * not reply to it.
    */
-  | { readonly kind: "answered_waiter"; readonly run: Run }
+  | { readonly kind: "answered_waiter" }
   /** The redacted reply. Empty if the target chose not to reply. */
-  | { readonly kind: "replied"; readonly run: Run; readonly reply: string; readonly followUp: FollowUp }
+  | { readonly kind: "replied"; readonly reply: string; readonly followUp: FollowUp }
   /** The run failed, or the conversation ended before a reply. `reply`: the redacted text until then. */
-  | {
-      readonly kind: "failed";
-      readonly run: Run;
-      readonly code: Code;
-      readonly error: string;
-      readonly reply?: string;
-    }
-  /** The wait ended before the answer came. The run continues, or the message stays in its inbox. */
+  | { readonly kind: "failed"; readonly code: Code; readonly error: string; readonly reply?: string }
+  /**
+   * The wait ended before the answer came. The run continues, or the message stays in its inbox.
+   * `queuedBehind`: number of runs ahead of the message's run in its lane.
+   */
   | {
       readonly kind: "pending";
-      readonly run: Run;
       readonly waitedSeconds: number;
-      /** Number of runs ahead of the message's run in its lane. */
       readonly queuedBehind: number;
       readonly followUp: FollowUp;
     }

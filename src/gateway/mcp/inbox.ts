@@ -215,13 +215,15 @@ export async function inboxOf(
     if (!noted.ok) return noted;
   }
   if (waitsForNews({ ...wanted })) await untilNews(deps, client, wanted, call.signal);
-  return wanted.limit === 0 ? countOf(deps, client) : pageOf(deps, client, wanted, call);
+  // The session may have been reset during the wait.
+  const current = { ...client, session: (await getSession(db, client.session.key)) ?? client.session };
+  return wanted.limit === 0 ? countOf(deps, current) : pageOf(deps, current, wanted, call);
 }
 
 /** Returns the number of messages that were not offered yet, without offering them. */
 async function countOf({ engine, settings }: BasicDeps, { viewer, session }: McpClient) {
   const { db } = engine.store;
-  const { key: sessionKey, sessionId } = (await getSession(db, session.key)) ?? session;
+  const { key: sessionKey, sessionId } = session;
   const count = await countUnoffered(db, { sessionKey, sessionId });
   const newest = count > 0 ? undefined : await readInbox(db, { sessionId, limit: 1 });
   const nextAfter = newest?.ok ? newest.value.entries[0]?.message.id : undefined;
@@ -242,8 +244,7 @@ async function pageOf(
 ): Promise<Result<InboxResult>> {
   const { settings, engine } = deps;
   const { db } = engine.store;
-  // The session may have been reset during the wait.
-  const session = (await getSession(db, client.session.key)) ?? client.session;
+  const { session } = client;
   const page = await readInbox(db, { sessionId: session.sessionId, ...wanted });
   if (!page.ok) return page;
   const { after } = wanted;

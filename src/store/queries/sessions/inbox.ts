@@ -27,18 +27,18 @@ export interface InboxPage {
   readonly newer: boolean;
 }
 
-/** Range of a page. Without `after` and `before`, the newest messages. */
-interface InboxRange {
-  /** Only messages that follow the message with the id `after`. */
-  readonly after?: string;
-  /** Only messages that precede the message with the id `before`. */
-  readonly before?: string;
-}
-
-/** Reads the newest `limit` messages, the last ones before `before`, or the first ones after `after`. */
+/**
+ * Reads `limit` messages: the first ones after the message with the id `after`, the last ones before the
+ * message `before`, or the newest.
+ */
 export async function readInbox(
   db: Db,
-  wanted: { readonly sessionId: string; readonly limit: number } & InboxRange,
+  wanted: {
+    readonly sessionId: string;
+    readonly limit: number;
+    readonly after?: string;
+    readonly before?: string;
+  },
 ): Promise<Result<InboxPage>> {
   const { sessionId, limit, after, before } = wanted;
   const written = db.selectFrom("messages").where("session_id", "=", sessionId).where("role", "=", "user");

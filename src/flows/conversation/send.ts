@@ -299,19 +299,16 @@ async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOu
 
 /** Waits for the outcome of a send. If the wait of a caller fails, the caller's session gets the outcome. */
 function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
-  const work = (): Promise<SendOutcome> => awaited(parts, request, sent);
-  if (request.wait !== undefined) return work();
-  return parts.engine.callerWaits.during(request.callId, request.signal, work);
-}
-
-async function awaited(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
   const { callerWaits, store } = parts.engine;
+  const { callId, signal, wait } = request;
   const { gaveUp } = recipientOf(sent.run);
-  if ((await getWait(store.db, request.callId)) === undefined) return acceptedOutcome(store.db, sent);
-  const { run, answered } = await (request.wait === undefined
-    ? callerWaits.settle(request.callId, request.signal, gaveUp)
-    : request.wait.settle(request.callId, gaveUp));
-  return outcomeOf(parts, request, { ...sent, run }, answered);
+  const work = async (): Promise<SendOutcome> => {
+    if ((await getWait(store.db, callId)) === undefined) return acceptedOutcome(store.db, sent);
+    const settled = wait?.settle(callId, gaveUp) ?? callerWaits.settle(callId, signal, gaveUp);
+    const { run, answered } = await settled;
+    return outcomeOf(parts, request, { ...sent, run }, answered);
+  };
+  return wait === undefined ? callerWaits.during(callId, signal, work) : work();
 }
 
 /** The current state of a send, for a client that polls. */

@@ -42,30 +42,29 @@ export function waitsForNews(args: Readonly<Record<string, unknown>>): boolean {
   return args.waitSeconds !== undefined && args.waitSeconds !== 0 && args.before === undefined;
 }
 
-type ShowsRow = (entry: InboxEntry) => Promise<InboxRow>;
-
 /**
- * Returns a function that converts one of these messages to the client's form. It does not name a sender that
- * the client may not see, nor give a reply address to which the client may not send (I9).
+ * Converts messages to the client's form. Does not name a sender that the client may not see, nor give a
+ * reply address to which the client may not send (I9).
  */
-async function rowsFor(
+async function rowsOf(
   { settings, engine, world }: BasicDeps,
   { viewer }: McpClient,
   entries: readonly InboxEntry[],
-): Promise<ShowsRow> {
+): Promise<InboxRow[]> {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
   const senders = entries.flatMap(({ message }) => sourceKeyOf(message) ?? []);
   const sees = await visibleAmong(access, viewer, "list", senders);
   const mayAnswer = await visibleAmong(access, viewer, "send", senders);
-  return async ({ message, mark }) => {
+  const rows: InboxRow[] = [];
+  for (const { message, mark } of entries) {
     const {
       messages: [cut],
     } = await cutHistory([message], { maxTextChars, maxBytes }, world.redactor);
     const told = message.role === "user" ? message.provenance : undefined;
     const from = sourceKeyOf(shownMessage(message, sees));
     const replyTo = told?.kind === "inter_session" ? told.sourceSessionKey : undefined;
-    return {
+    rows.push({
       id: message.id,
       at: message.timestamp,
       kind: told?.kind ?? "person",
@@ -75,8 +74,9 @@ async function rowsFor(
       ...(mark !== undefined && mark.endedAt === undefined ? { awaitsAnswer: true } : {}),
       ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
       text: cut === undefined ? "" : world.redactor.mask(textOf(cut)),
-    };
-  };
+    });
+  }
+  return rows;
 }
 
 interface Wanted {
@@ -250,9 +250,7 @@ async function pageOf(
   const { after } = wanted;
   const forward = after !== undefined;
   const { entries } = page.value;
-  const rowOf = await rowsFor(deps, client, entries);
-  const rows: InboxRow[] = [];
-  for (const entry of entries) rows.push(await rowOf(entry));
+  const rows = await rowsOf(deps, client, entries);
   const messages = within(rows, settings.tools.history.maxBytes, !forward);
   const shown = new Set(messages.map(({ id }) => id));
   const fresh = entries.filter(({ message, mark }) => shown.has(message.id) && mark?.offeredAt === undefined);

@@ -17,7 +17,7 @@ import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import { noteReading } from "../../flows/conversation/inbox-receipts.ts";
-import { countUnoffered, hasUnread } from "../../store/queries/runs/inbox-marks.ts";
+import { countUnoffered, hasUnread, marksOf } from "../../store/queries/runs/inbox-marks.ts";
 import { type InboxEntry, readInbox, runsOfInbox } from "../../store/queries/sessions/inbox.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { countLimit, readArguments, textLimit } from "../../tools/arguments.ts";
@@ -310,16 +310,14 @@ export function onInbox(
     if (leftMs <= 0) news();
     else later = clock.after(leftMs, news);
   };
-  const look = async (): Promise<void> => {
-    const { db } = engine.store;
-    const session = await getSession(db, key);
-    if (session === undefined) return;
-    if ((await countUnoffered(db, { sessionKey: key, sessionId: session.sessionId })) > 0) came();
+  // Only a run that stores a message has a mark: not one that notes what the client has sent.
+  const look = async (runId: string): Promise<void> => {
+    if ((await marksOf(engine.store.db, [runId])).size > 0) came();
   };
   const stop = engine.bus.subscribe((event) => {
-    // The run that stores a message may end in another process. Then only this event arrives here.
-    if (event.kind !== "run_ended" || event.sessionKey !== key) return;
-    look().catch((error: unknown) => log.debug({ err: error }, "could not read an inbox"));
+    // The run may have ended in another process. Then only this event arrives here.
+    if (event.kind !== "run_ended" || event.state !== "ok" || event.sessionKey !== key) return;
+    look(event.runId).catch((error: unknown) => log.debug({ err: error }, "could not read an inbox"));
   });
   return () => {
     stop();

@@ -6,6 +6,7 @@
 // a crash the same call finds it again, with its original deadline, and gets the same result. The transaction
 // that ends the target answers the row; a waiter only reads it again when it may have changed.
 
+import { isInInbox } from "../../core/rules/receipt.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/permission.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -258,8 +259,8 @@ export interface SettleParts {
  */
 async function isCancelled({ db }: Store, { kind, targetId }: Wait): Promise<boolean> {
   const run = kind === "run" ? await getRun(db, targetId) : undefined;
-  if (run?.kind !== "append" || run.state !== "ok" || run.flow === undefined) return false;
-  return (await getFlow(db, run.flow.flowId))?.open === false;
+  const flow = run?.flow && isInInbox(run) ? await getFlow(db, run.flow.flowId) : undefined;
+  return flow?.open === false;
 }
 
 const isOpenWait = ({ state }: Wait): boolean => state === "open";

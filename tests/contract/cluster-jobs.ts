@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { publishFlowEnd } from "../../src/flows/flow-events.ts";
 import { endJob, getFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
-import { waitsOfCall } from "../../src/store/queries/runs/waits.ts";
+import { isAnswered, waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
 import { endOf } from "../kit/engine/engine.ts";
 import type { Actor, Play } from "../kit/engine/flow-app.ts";
@@ -48,13 +48,14 @@ async function waitFor(actor: Actor, { app }: ClusterProcess, wanted: "all" | "a
     if (!opened.ok) return opened.code;
   }
   const waits = await waitsOfCall(app.store.db, callId);
-  const { answered, unanswered } = await actor.handle.duringCall(() => wait.settle(waits, wanted));
-  const keys = (rows: typeof answered): string =>
-    rows
+  const ended = await actor.handle.duringCall(() => wait.settle(waits, wanted));
+  const keys = (areAnswered: boolean): string =>
+    ended
+      .filter((row) => isAnswered(row) === areAnswered)
       .map((row) => row.targetSessionKey)
       .sort()
       .join();
-  return `${keys(answered)} | ${keys(unanswered)}`;
+  return `${keys(true)} | ${keys(false)}`;
 }
 
 async function finish({ app }: ClusterProcess, key: string): Promise<void> {

@@ -7,7 +7,7 @@ import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
 import { holdRun } from "../../src/store/queries/runs/claims.ts";
-import { waitsOfCall } from "../../src/store/queries/runs/waits.ts";
+import { isAnswered, waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import {
@@ -155,7 +155,7 @@ test("if the awaited run ends after the deadline, but before its caller stops wa
         await finish.promise;
         return ok("late");
       }
-      answered = (await ask(opened, handle, "b", 50)).answered.length > 0;
+      answered = (await ask(opened, handle, "b", 50)).some(isAnswered);
       return ok("");
     },
   });

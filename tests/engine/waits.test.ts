@@ -8,7 +8,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import type { Accepted } from "../../src/engine/run/accept.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
-import { waitsOfCall } from "../../src/store/queries/runs/waits.ts";
+import { isAnswered, waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { activityOf } from "../../src/store/queries/sessions/sessions.ts";
 import { endOf, makeSessions, openTestEngine, runRow } from "../kit/engine/engine.ts";
 
@@ -42,8 +42,8 @@ async function sendAndWait(
     });
     if (!sent.ok) return `${sent.code}: ${sent.error}`;
     const waits = await waitsOfCall(engine.store.db, callId);
-    const { answered } = await handle.wait.settle(waits, "all");
-    const run = await engine.waitForRun(answered[0]?.targetId ?? "", 0);
+    const [answered] = (await handle.wait.settle(waits, "all")).filter(isAnswered);
+    const run = await engine.waitForRun(answered?.targetId ?? "", 0);
     return run === undefined ? "timeout" : `${run.state} ${run.reply ?? ""}`;
   });
 }

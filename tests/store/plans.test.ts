@@ -282,7 +282,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   isHeld: (tx) => claims.isHeld(tx, FENCE),
   openEdges: (tx) => waits.openEdges(tx, [KEY, "child"], 5),
   waitsOfCall: (tx) => waits.waitsOfCall(tx, "c"),
-  jobsAnsweredTo: (tx) => waits.jobsAnsweredTo(tx, "run-1"),
+  jobWaitsOfRuns: (tx) => waits.jobWaitsOfRuns(tx, ["run-1"]),
   openSpawnEdges: (tx) => flows.openSpawnEdges(tx, [KEY]),
   spawnsOfRun: (tx) => flows.spawnsOfRun(tx, "run-1"),
   jobOfChild: (tx) => flows.jobOfChild(tx, KEY),

@@ -19,7 +19,6 @@ import {
   openWait,
   type SettleParts,
   settleWait,
-  type WaitEnd,
   type WaitRequest,
   type Wanted,
 } from "./waits.ts";
@@ -48,7 +47,7 @@ export class CallerWaits {
     return openWait(unit, { runId: "", sessionKey, processId: this.#parts.processId }, request);
   }
 
-  settle(waits: readonly Wait[], wanted: Wanted, signal: AbortSignal, gaveUp?: GaveUp): Promise<WaitEnd> {
+  settle(waits: readonly Wait[], wanted: Wanted, signal: AbortSignal, gaveUp?: GaveUp) {
     return settleWait(this.#parts, waits, wanted, signal, gaveUp);
   }
 

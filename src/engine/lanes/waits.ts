@@ -56,9 +56,9 @@ export interface RunWait {
   open(unit: Unit, request: WaitRequest): Promise<Result<readonly Wait[]>>;
   /**
    * Waits until all or any of the targets have ended, or the recorded deadline has passed. The waiting run
-   * holds no slot.
+   * holds no slot. Returns the rows as they are then.
    */
-  settle(waits: readonly Wait[], wanted: Wanted, gaveUp?: GaveUp): Promise<WaitEnd>;
+  settle(waits: readonly Wait[], wanted: Wanted, gaveUp?: GaveUp): Promise<readonly Wait[]>;
   /**
    * Waits without a slot until a permission request is decided or expires. Returns undefined if the run or
    * the call was aborted.
@@ -75,14 +75,6 @@ export type GaveUp = (unit: Unit) => Promise<void>;
 export interface WaitRequest extends Pick<Wait, "callId" | "kind" | "deadlineAt"> {
   /** Ids of runs, or of the flows of jobs, with the sessions that do the work. */
   readonly targets: readonly { readonly id: string; readonly sessionKey: string }[];
-}
-
-/** How a wait ended, by target. */
-export interface WaitEnd {
-  /** Targets that ended in time. */
-  readonly answered: readonly Wait[];
-  /** Targets that had not ended when the wait ended. */
-  readonly unanswered: readonly Wait[];
 }
 
 /** The database connection on which open waits are read, and the current time. */
@@ -111,7 +103,10 @@ async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Prom
   const waits = await openEdges(tx, lanes, now);
   const below = await openSpawnEdges(tx, children);
   return [
-    ...waits.map(({ from, to, kind }) => ({ from, to: kind === "job" ? jobNode(to) : to })),
+    ...waits.map(({ waiterSessionKey: from, targetSessionKey: to, kind }) => ({
+      from,
+      to: kind === "job" ? jobNode(to) : to,
+    })),
     ...children.map((key) => ({ from: jobNode(key), to: key })),
     ...below.map(({ from, to }) => ({ from: jobNode(from), to: jobNode(to) })),
   ];
@@ -189,6 +184,8 @@ interface Waiter {
   readonly runId: string;
   readonly sessionKey: string;
   readonly processId?: string;
+  /** The chain of the message, if the waiter is at a peer. */
+  readonly peerChainId?: string;
 }
 
 /** Returns whether the waits of this waiter are edges: it is a run, or the client of an external session. */
@@ -210,8 +207,10 @@ export async function openWait(
   }
   if (await isEdge(unit, waiter)) {
     await takeAdvisoryLock(unit.tx, "waits");
+    const { peerChainId: chainId } = waiter;
+    const elsewhere = chainId === undefined ? [] : await awaitedPeers(unit.tx, chainId, unit.now);
     for (const { targetSessionKey: sessionKey } of waits.filter(isOpenWait)) {
-      const free = await refuseCycle(unit, waiter.sessionKey, { kind, sessionKey });
+      const free = await refuseCycle(unit, waiter.sessionKey, { kind, sessionKey }, elsewhere);
       if (!free.ok) return free;
     }
   }
@@ -231,20 +230,16 @@ export interface PeerWait {
  * gateway does not know the waits in others. So it is a cycle, too, if the run's session already waits for a
  * peer in the chain of the message.
  */
-export async function openPeerWait(
+export function openPeerWait(
   unit: Unit,
   from: string,
-  { runId, sessionKey }: Pick<Run, "runId" | "sessionKey">,
-  { chainId, deadlineAt }: PeerWait,
-): Promise<Result<void>> {
-  await takeAdvisoryLock(unit.tx, "waits");
-  const elsewhere = await awaitedPeers(unit.tx, chainId, unit.now);
-  const free = await refuseCycle(unit, from, { kind: "run", sessionKey }, elsewhere);
-  if (!free.ok) return free;
-  const ends = { targetId: runId, targetSessionKey: sessionKey, waiterSessionKey: from };
-  const callId = `peer:${runId}`;
-  await insertWait(unit.tx, { ...ends, callId, kind: "run", waiterRunId: callId, state: "open", deadlineAt });
-  return ok(undefined);
+  { runId: id, sessionKey }: Pick<Run, "runId" | "sessionKey">,
+  { chainId: peerChainId, deadlineAt }: PeerWait,
+): Promise<Result<unknown>> {
+  const callId = `peer:${id}`;
+  const targets = [{ id, sessionKey }];
+  const waiter = { runId: callId, sessionKey: from, peerChainId };
+  return openWait(unit, waiter, { callId, kind: "run", targets, deadlineAt });
 }
 
 export interface SettleParts {
@@ -272,9 +267,9 @@ export async function settleWait(
   wanted: Wanted,
   signal: AbortSignal,
   gaveUp?: GaveUp,
-): Promise<WaitEnd> {
+): Promise<readonly Wait[]> {
   const [first] = waits;
-  if (first === undefined) return { answered: [], unanswered: [] };
+  if (first === undefined) return [];
   const { callId, deadlineAt } = first;
   let rows = waits;
   const isOver = (): boolean => !rows.some(isOpenWait) || (wanted === "any" && !rows.every(isOpenWait));
@@ -290,14 +285,11 @@ export async function settleWait(
   );
   // The wait can also fail because the gateway stops. If it is answered by then, the answer counts.
   if (!isOver()) signal.throwIfAborted();
-  if (rows.some(isOpenWait)) {
-    rows = await commit(async (unit) => {
-      if (await giveUpWaits(unit.tx, callId)) await gaveUp?.(unit);
-      return waitsOfCall(unit.tx, callId);
-    });
-  }
-  const isAnswered = ({ state }: Wait): boolean => state === "answered" || state === "ready";
-  return { answered: rows.filter(isAnswered), unanswered: rows.filter((row) => !isAnswered(row)) };
+  if (!rows.some(isOpenWait)) return rows;
+  return commit(async (unit) => {
+    if (await giveUpWaits(unit.tx, callId)) await gaveUp?.(unit);
+    return waitsOfCall(unit.tx, callId);
+  });
 }
 
 /**

@@ -28,7 +28,7 @@ import { type Flow, getFlow, hasSentInChain, insertFlow } from "../../store/quer
 import { openQuestions } from "../../store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
-import { waitsOfCall } from "../../store/queries/runs/waits.ts";
+import { isAnswered, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlow } from "../flow-events.ts";
@@ -311,9 +311,9 @@ function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<
       if (run !== undefined) await recipientOf(run).gaveUp(unit, run);
     };
     const settled = wait?.settle(waits, "all", gaveUp) ?? callerWaits.settle(waits, "all", signal, gaveUp);
-    const { answered } = await settled;
+    const hasOutcome = (await settled).some(isAnswered);
     run ??= (await getRun(store.db, runId)) ?? sent.run;
-    return outcomeOf(parts, request, { ...sent, run }, answered.length > 0);
+    return outcomeOf(parts, request, { ...sent, run }, hasOutcome);
   };
   return wait === undefined ? callerWaits.during(callId, signal, work) : work();
 }

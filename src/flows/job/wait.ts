@@ -9,12 +9,12 @@ import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { RunWait, WaitEnd, WaitRequest, Wanted } from "../../engine/lanes/waits.ts";
+import type { RunWait, WaitRequest, Wanted } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { type Flow, getFlow, spawnsOfRun } from "../../store/queries/chains/flows.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { jobsAnsweredTo, type Wait, waitsOfCall } from "../../store/queries/runs/waits.ts";
+import { isAnswered, jobWaitsOfRuns, type Wait, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { statusOf, writeDownWakes } from "./end.ts";
 
@@ -60,8 +60,9 @@ export interface JobsWaited {
 export async function unreturnedJobs({ engine }: WaitParts, run: Run | undefined): Promise<Flow[]> {
   if (run === undefined) return [];
   const { db } = engine.store;
-  const returned = await jobsAnsweredTo(db, run.runId);
-  return (await spawnsOfRun(db, run.runId)).filter((job) => !job.open && !returned.includes(job.flowId));
+  const waits = (await jobWaitsOfRuns(db, [run.runId])).filter(isAnswered);
+  const returned = new Set(waits.map(({ targetId }) => targetId));
+  return (await spawnsOfRun(db, run.runId)).filter((job) => !job.open && !returned.has(job.flowId));
 }
 
 /**
@@ -74,22 +75,18 @@ async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> 
   return { status: statusOf(run), result: run?.reply ?? "" };
 }
 
-async function awaitedJob({ engine }: WaitParts, { targetKey: childKey }: Flow): Promise<AwaitedJob> {
-  return { childKey, ...optional({ label: (await getSession(engine.store.db, childKey))?.label }) };
-}
-
-async function waited(parts: WaitParts, until: Wanted, ended: WaitEnd): Promise<JobsWaited> {
+async function waited(parts: WaitParts, until: Wanted, waits: readonly Wait[]): Promise<JobsWaited> {
   const { db } = parts.engine.store;
-  const jobsOf = async (waits: readonly Wait[]): Promise<Flow[]> =>
-    (await Promise.all(waits.map(({ targetId }) => getFlow(db, targetId)))).filter(
-      (job) => job !== undefined,
-    );
   const finished: FinishedJob[] = [];
-  for (const job of await jobsOf(ended.answered)) {
-    finished.push({ ...(await awaitedJob(parts, job)), outcome: await outcomeOf(parts, job) });
-  }
   const unfinished: AwaitedJob[] = [];
-  for (const job of await jobsOf(ended.unanswered)) unfinished.push(await awaitedJob(parts, job));
+  for (const wait of waits) {
+    const job = await getFlow(db, wait.targetId);
+    if (job === undefined) continue;
+    const { targetKey: childKey } = job;
+    const awaited = { childKey, ...optional({ label: (await getSession(db, childKey))?.label }) };
+    if (isAnswered(wait)) finished.push({ ...awaited, outcome: await outcomeOf(parts, job) });
+    else unfinished.push(awaited);
+  }
   const isOver = unfinished.length === 0 || (until === "any" && finished.length > 0);
   return { kind: isOver ? "over" : "timeout", finished, unfinished };
 }
@@ -109,7 +106,7 @@ async function settled(
   await engine.commit(async (unit) => {
     await holdSessions(unit.tx, [requester.key]);
     if (!(await wait.holds(unit))) return;
-    const keys = ended.answered.map((row) => row.targetSessionKey);
+    const keys = ended.filter(isAnswered).map((row) => row.targetSessionKey);
     await writeDownWakes(unit, requester, keys);
   });
   return waited(parts, until, ended);

@@ -161,7 +161,7 @@ async function leftBehindBy({ tx, now }: Unit, key: string, sees: ForkRequest["s
   return {
     runs: (await activeRuns(tx, key)).length,
     jobs: jobs.filter(({ targetKey }) => sees(targetKey)).length,
-    waits: edges.filter(({ to }) => sees(to)).length,
+    waits: edges.filter(({ targetSessionKey }) => sees(targetSessionKey)).length,
   };
 }
 

@@ -108,7 +108,11 @@ async function waitsOf(
   const found = new Map<string, string[]>(waiting.map((key) => [key, []]));
   if (waiting.length === 0) return found;
   const now = ctx.deps.world.clock.now();
-  for (const { from, to } of await openEdges(ctx.access.db, waiting, now)) {
+  for (const { waiterSessionKey: from, targetSessionKey: to } of await openEdges(
+    ctx.access.db,
+    waiting,
+    now,
+  )) {
     const known = found.get(from);
     if (sees(to) && known?.includes(to) === false) known.push(to);
   }

@@ -290,7 +290,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   holdForAbort: (tx) => holdForAbort(tx, "agent:a1:chat:201"),
   openEdges: (tx) => waits.openEdges(tx, ["agent:a1:chat:1000", BUSY], 5),
   waitsOfCall: (tx) => waits.waitsOfCall(tx, "c"),
-  jobsAnsweredTo: (tx) => waits.jobsAnsweredTo(tx, "r1000"),
+  jobWaitsOfRuns: (tx) => waits.jobWaitsOfRuns(tx, ["r1000"]),
   openSpawnEdges: (tx) => flows.openSpawnEdges(tx, [BUSY]),
   spawnsOfRun: (tx) => flows.spawnsOfRun(tx, "r1000"),
   jobOfChild: (tx) => flows.jobOfChild(tx, BUSY),

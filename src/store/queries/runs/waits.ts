@@ -41,6 +41,9 @@ export interface Wait {
   readonly deadlineAt: number;
 }
 
+/** Returns whether the target ended in time. */
+export const isAnswered = ({ state }: Wait): boolean => state === "answered" || state === "ready";
+
 function toWait(row: Selectable<WaitTable>): Wait {
   return {
     callId: row.of_call ?? row.call_id,
@@ -113,14 +116,10 @@ const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
   select 1 from sessions where external = 1 and sessions.key = waits.waiter_session_key))`;
 
 /**
- * Returns the edges of the wait graph that begin at `sessionKeys`: links to the sessions for whose runs or
- * jobs their runs or external clients wait at `now`. A wait whose deadline has passed blocks nobody.
+ * Returns the edges of the wait graph that begin at `sessionKeys`: the waits of their runs and external
+ * clients at `now`. A wait whose deadline has passed blocks nobody.
  */
-export async function openEdges(
-  db: Db,
-  sessionKeys: readonly string[],
-  now: number,
-): Promise<{ from: string; to: string; kind: Wait["kind"] }[]> {
+export async function openEdges(db: Db, sessionKeys: readonly string[], now: number): Promise<Wait[]> {
   if (sessionKeys.length === 0) return [];
   const rows = await db
     .selectFrom("waits")
@@ -130,9 +129,7 @@ export async function openEdges(
     .where(WAITER_IS_HELD_UP)
     .where("deadline_at", ">", now)
     .execute();
-  return rows
-    .map(toWait)
-    .map((wait) => ({ ...wait, from: wait.waiterSessionKey, to: wait.targetSessionKey }));
+  return rows.map(toWait);
 }
 
 /** Returns until when a run or an external client waits for this run. Undefined: none of them does. */
@@ -211,12 +208,6 @@ export async function settledAmong(db: Db, ids: readonly string[]): Promise<stri
     settled.push(...rows.map((row) => row.id));
   }
   return settled;
-}
-
-/** Returns the ids of the jobs whose outcomes this run received by waiting for them. */
-export async function jobsAnsweredTo(db: Db, waiterRunId: string): Promise<string[]> {
-  const waits = await jobWaitsOfRuns(db, [waiterRunId]);
-  return waits.filter(({ state }) => state === "answered").map(({ targetId }) => targetId);
 }
 
 /**

@@ -11,7 +11,6 @@ import type { LiveChannels, OpenChannel } from "../channels/live.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import type { World } from "../world.ts";
 import type { Follower } from "./reload.ts";
 
@@ -25,7 +24,6 @@ interface ChannelWorld {
 /** The parts of the gateway that channels need. */
 interface Rest {
   readonly engine: Engine;
-  readonly outbound: OutboxListener;
   readonly checkModel: CommandParts["checkModel"];
   readonly guidance: CommandParts["guidance"];
 }

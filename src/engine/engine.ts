@@ -10,7 +10,6 @@ import { isEnded, type Run } from "../core/shapes/run.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
 import { holdForAbort } from "../store/locks.ts";
 import { claimBudgetNotice, getChain } from "../store/queries/chains/chains.ts";
-import type { Deadline } from "../store/queries/deadlines.ts";
 import { holdRun, notePlannedStop, requeueHeld } from "../store/queries/runs/claims.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/queries/runs/runs.ts";
 import type { SharedStore, Store } from "../store/sql.ts";
@@ -180,6 +179,7 @@ export class Engine {
     this.bus = createBus(world.log, (event) => cluster?.hints.send({ kind: "event", event }));
     this.commit = createCommit(store, world, this.bus, {
       ...parts,
+      lookAtDates: () => this.lookAtDates(),
       inDoubt: (sinceMs) => this.#unconfirmedCommits.note(sinceMs),
     });
     this.#world = world;
@@ -192,7 +192,8 @@ export class Engine {
         this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId),
     );
     const handlers = parts.deadlineHandlers ?? new Map();
-    this.#deadlines = new Deadlines({ db: store.db, commit: this.commit, world, handlers });
+    const { commit, processId } = this;
+    this.#deadlines = new Deadlines({ db: store.db, commit, world, handlers, workers: this.#workers });
     this.#finish = {
       successors: guardSuccessors(parts.successors),
       acceptor: this,
@@ -200,7 +201,6 @@ export class Engine {
       look: () => this.#look(),
     };
     this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
-    const { commit, processId } = this;
     this.callerWaits = new CallerWaits({ ...this.#finish, store, world, commit, processId });
     const running = { store, commit, world, finish: this.#finish, owner: processId };
     this.#executions = new Executions({
@@ -373,12 +373,7 @@ export class Engine {
     await this.#finish.successors.budgetUsedUp(this, unit, { sessionKey, ...chain }, budget.error);
   }
 
-  /** Sets or moves a stored deadline. Its handler is called when it is due. */
-  setDeadline(unit: Unit, deadline: Deadline): Promise<void> {
-    return this.#deadlines.set(unit, deadline);
-  }
-
-  /** Reads the deadlines again, because the clock was set or rows were changed by other means. */
+  /** Looks for rows that are due. Safe to call at any time. */
   lookAtDates(): void {
     this.#deadlines.look();
   }
@@ -467,14 +462,13 @@ export class Engine {
     await this.#atMost(PARK_MS, this.#scheduler.close());
     this.#unconfirmedCommits.stop();
     this.callerWaits.stop();
-    await this.#deadlines.stop();
     for (const execution of this.#executions.all()) if (execution.waiting()) execution.stop("parked");
     const idle = this.#executions.idle();
     await this.#atMost(graceMs, idle);
     for (const execution of this.#executions.all()) execution.stop("parked");
     await this.#atMost(PARK_MS, idle);
     await this.#atMost(PARK_MS, this.#executions.giveBack());
-    await Promise.all(this.#workers.map((worker) => worker.stop()));
+    await Promise.all([...this.#workers, this.#deadlines].map((part) => part.stop()));
     await this.#dispatch?.stop();
   }
 

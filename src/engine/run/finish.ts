@@ -24,7 +24,6 @@ import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
 import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/shapes/run.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import { addChainUsage, claimBudgetNotice } from "../../store/queries/chains/chains.ts";
-import type { Deadline } from "../../store/queries/deadlines.ts";
 import { queuedIn, readyNext } from "../../store/queries/runs/claims.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
@@ -53,7 +52,6 @@ export interface Acceptor {
     request: { sessionKey: string; runId?: string; reason?: AbortReason },
   ): Promise<{ runIds: readonly string[] }>;
   /** Sets or moves a stored deadline. Its handler is called when it is due. */
-  setDeadline(unit: Unit, deadline: Deadline): Promise<void>;
 }
 
 /**

@@ -24,7 +24,7 @@ import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { type OutboxListener, queueDelivery } from "../delivery/outbox.ts";
+import { queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { lostInboxText } from "./inbox-receipts.ts";
 import { notifySender } from "./notice.ts";
@@ -36,7 +36,6 @@ interface FlowContext {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
   readonly flow: Flow;
   readonly run: Run;
   /** Absent if the session was deleted in the meantime. */
@@ -231,18 +230,17 @@ interface EndedRun {
 }
 
 async function flowContextOf(
-  parts: { settings: Settings; outbound: OutboxListener },
+  parts: { settings: Settings },
   { acceptor, unit, flow, run }: EndedRun,
 ): Promise<FlowContext> {
   const requester = await getSession(unit.tx, flow.requesterKey);
   const target = await getSession(unit.tx, flow.targetKey);
-  const { settings, outbound } = parts;
-  return { settings, outbound, acceptor, unit, flow, run, requester, target };
+  return { settings: parts.settings, acceptor, unit, flow, run, requester, target };
 }
 
 /** Called when a run of a conversation has ended. */
 export async function conversationRunEnded(
-  parts: { settings: Settings; outbound: OutboxListener },
+  parts: { settings: Settings },
   ended: EndedRun & { readonly answered: boolean },
 ): Promise<void> {
   await flowRunEnded(await flowContextOf(parts, ended), ended.answered);
@@ -252,10 +250,7 @@ export async function conversationRunEnded(
  * Called if the client that waited for the first reply has disconnected. Writes the outcome, if there is one,
  * into the client's session.
  */
-export async function conversationAnswerLost(
-  parts: { settings: Settings; outbound: OutboxListener },
-  ended: EndedRun,
-): Promise<void> {
+export async function conversationAnswerLost(parts: { settings: Settings }, ended: EndedRun): Promise<void> {
   // Once a message in an inbox is answered, its flow is no longer open.
   if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
   else await notifySender(await flowContextOf(parts, ended), lostInboxText(ended.flow.endReason));

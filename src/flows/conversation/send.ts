@@ -333,7 +333,7 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     ...optional({ requesterRunId: requesterRun?.runId }),
   };
   await insertFlow(unit.tx, flow);
-  if (target.external && !isReply) await planExpiry(engine, unit, accepted.value.run);
+  if (target.external && !isReply) await planExpiry(unit, accepted.value.run);
   if (request.timeoutSeconds > 0 && !isReply) {
     const opened = await openSendWait(engine, unit, request, accepted.value);
     if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;

@@ -15,8 +15,9 @@ import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { doctorOf } from "./app/doctor.ts";
 import { engineSettings } from "./app/engine-settings.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
+import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
-import { forgetChains, forgetRecords, recorderOfRuns } from "./app/records.ts";
+import { recorderOfRuns } from "./app/records.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
 import { replaysOf } from "./app/replays.ts";
 import { logRuns } from "./app/run-log.ts";
@@ -25,7 +26,6 @@ import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
-import { forgetSent } from "./channels/webhook.ts";
 import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
@@ -366,12 +366,6 @@ function followersOf(
   return [ways.apply, ...next, slots, titles.apply, () => ensureMainSessions({ engine, settings })];
 }
 
-/** Deletes old rows periodically. Returns the functions that stop this. */
-function forgetting(settings: Settings, { commit }: Engine, world: World): (() => Promise<void>)[] {
-  const parts = { settings, world: asPart(world, "store"), commit };
-  return [forgetRecords(parts), forgetChains(parts), forgetSent(commit, asPart(world, "channels"))];
-}
-
 /** Follows the configuration file, if there is one. Returns a function that reads it at once. */
 function followOf(
   { world, configPath: path, reload }: AppOptions,
@@ -464,7 +458,8 @@ async function openParts(
   const followers = followersOf(following, undo, [deadlines, servers.apply]);
   for (const apply of followers) await apply();
   await watchClock({ engine, settings, world }, undo);
-  undo.push(...forgetting(settings, engine, world), acp.close);
+  await planOldRows(engine);
+  undo.push(acp.close);
   undo.push(async () => nodes?.close());
   const gateway = await startGateway({
     settings,

@@ -59,14 +59,13 @@ interface Loaded {
 
 /** Loads the code of the channels, and builds what they share. */
 async function load({ settings, world }: ChannelWorld, rest: Rest, channels: ChannelMap): Promise<Loaded> {
-  const [{ hostOf, openInbound }, { openChannel }, { Accounts }, { LiveChannels }, typing, forget] =
+  const [{ hostOf, openInbound }, { openChannel }, { Accounts }, { LiveChannels }, typing] =
     await Promise.all([
       import("../channels/inbound.ts"),
       import("../channels/registry.ts"),
       import("../channels/accounts.ts"),
       import("../channels/live.ts"),
       import("../channels/typing.ts"),
-      import("../channels/inbound/forget.ts"),
     ]);
   const { engine } = rest;
   const { commit, processId: owner, leaseUntil, bus, store } = engine;
@@ -74,10 +73,7 @@ async function load({ settings, world }: ChannelWorld, rest: Rest, channels: Cha
   const inbound = openInbound(parts);
   const accounts = new Accounts({ commit, world, owner, leaseUntil });
   const open: OpenChannel = (id, own) => openChannel(id, own, hostOf(id, parts, inbound));
-  const ends = [
-    forget.forgetInbound(commit, world),
-    typing.followTyping({ bus, db: store.db, world, channels }),
-  ];
+  const ends = [typing.followTyping({ bus, db: store.db, world, channels })];
   return {
     inbound,
     accounts,

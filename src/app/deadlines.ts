@@ -21,6 +21,7 @@ import { REVOKED_DEADLINE } from "../gateway/session-tokens.ts";
 import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
+import { createOldRowsCleanup, OLD_ROWS_DEADLINE } from "./old-rows.ts";
 
 /** Returns nothing while no channel receives messages. */
 type BurstDue = () => DeadlineHandler | undefined;
@@ -66,6 +67,7 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
       })),
     ],
     [SCRUB_DEADLINE, createScrub(() => engine().store)],
+    [OLD_ROWS_DEADLINE, createOldRowsCleanup(settings)],
   ]);
 }
 

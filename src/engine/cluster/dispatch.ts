@@ -9,7 +9,6 @@ import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
 import { LongText } from "../../core/text/text-delta.ts";
 import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
-import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
 import { hasOrphans, requeueHeld } from "../../store/queries/runs/claims.ts";
 import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
@@ -32,8 +31,6 @@ const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
 /** Interval of the sweeps of a process that has no work, has missed no hint and has heard from all others. */
 const IDLE_SWEEP_MS = 10_000;
-/** Number of sweeps between two deletions of old rows. */
-const TIDY_EVERY_SWEEPS = 120;
 /**
  * After a gap in the hints, ends of runs are published again: at most this many, and only those of runs that
  * ended at most `TOLD_AGAIN_MS` before the gap.
@@ -76,7 +73,6 @@ export class Dispatch {
   #sweeping: Promise<void> = Promise.resolve();
   #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
-  #sweeps = 0;
   /** This process knows of every run that ended before this time. */
   #wholeUntil = 0;
   #startedAt = 0;
@@ -228,7 +224,6 @@ export class Dispatch {
       await this.#publishMissedEnds(takenOver);
       await this.#lookForEnds();
       this.#parts.lookAround();
-      if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
       if (!takenOver) this.#idleUntil = world.clock.monotonic() + IDLE_SWEEP_MS;
     } catch (error) {
       world.log.warn({ err: error }, "the periodic check of the shared store failed and will run again");
@@ -292,10 +287,5 @@ export class Dispatch {
     const watched = watch.watched();
     for (const runId of await endedAmong(store.db, watched)) watch.ended(runId);
     for (const flowId of await endedFlowsAmong(store.db, watched)) watch.ended(flowId);
-  }
-
-  async #tidy(): Promise<void> {
-    const { store, world } = this.#parts;
-    await store.transaction((tx) => dropPayloads(tx, world.clock.now()));
   }
 }

@@ -92,7 +92,6 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
 }
 
 interface Kept {
-  readonly sessionKey: string;
   readonly runId: string;
   readonly requesterKey: string;
   readonly route?: Route | undefined;
@@ -100,16 +99,19 @@ interface Kept {
   readonly code: string;
 }
 
-/** Keeps the result as a failed delivery that operators see and can retry. */
+/**
+ * Keeps the result as a failed delivery that operators see and can retry. It belongs to the requester, because
+ * the child may be deleted after its job.
+ */
 async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
-  const { sessionKey, runId, requesterKey, text, code } = kept;
+  const { runId, requesterKey: sessionKey, text, code } = kept;
   const deliveryId = unit.newId();
-  const route = kept.route ?? { channel: "internal", to: requesterKey };
+  const route = kept.route ?? { channel: "internal", to: sessionKey };
   const facts = {
     sessionKey,
     runId,
     code,
-    error: `the requester ${requesterKey} can't be notified (${code})`,
+    error: `the requester ${sessionKey} can't be notified (${code})`,
   };
   const row = { id: deliveryId, ...facts, kind: "announce", route, text, state: "failed" } as const;
   await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
@@ -202,7 +204,7 @@ async function announceResult(context: JobContext, text: string, last: Run | und
   const runId = last?.runId ?? child.spawn?.runId ?? flow.flowId;
   const keep = (code: string): Promise<void> => {
     const { requesterKey } = flow;
-    return keepForOperators(unit, { sessionKey: child.key, runId, requesterKey, route, text, code });
+    return keepForOperators(unit, { runId, requesterKey, route, text, code });
   };
   if (requester === undefined) return keep("requester_deleted");
   const post = async (): Promise<void> => {
@@ -268,7 +270,7 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
     const chain = { chainId, hop };
     await acceptor.acceptIn(unit, { sessionKey, kind: "append", input, chain, successor: true });
   } else if (route === undefined) {
-    await keepForOperators(unit, { sessionKey, runId, requesterKey: sessionKey, text, code });
+    await keepForOperators(unit, { runId, requesterKey: sessionKey, text, code });
   }
 }
 

@@ -10,7 +10,6 @@
 
 import { type Deadline, settleDeadline, storedKinds, takeDeadline } from "../store/queries/deadlines.ts";
 import type { Db } from "../store/sql.ts";
-import { pause } from "../world/pause.ts";
 import type { Timer, World } from "../world.ts";
 import type { LeasedWorker } from "./cluster/lease.ts";
 import { logRetry, STORE_RETRY_MS } from "./run/until-stored.ts";
@@ -41,8 +40,8 @@ interface DeadlineParts {
 
 export class Deadlines {
   readonly #parts: DeadlineParts;
-  readonly #stop = new AbortController();
   #timer: Timer | undefined;
+  #retry: Timer | undefined;
   #isOpen = false;
   #looking: Promise<void> | undefined;
   #lookAgain = false;
@@ -59,8 +58,8 @@ export class Deadlines {
 
   async stop(): Promise<void> {
     this.#isOpen = false;
-    this.#stop.abort();
     this.#timer?.cancel();
+    this.#retry?.cancel();
     await this.#looking;
     await this.#handling;
   }
@@ -89,7 +88,6 @@ export class Deadlines {
       }
       const handled = kinds.filter(({ kind }) => handlers.has(kind));
       const due = handled.filter(({ firstAt }) => firstAt <= now).sort((a, b) => a.firstAt - b.firstAt);
-      // Kept while it pauses, so that nothing is taken before the pause is over.
       if (due.length > 0) this.#handling ??= this.#handle(due.map(({ kind }) => kind));
       return Math.min(nextAt, ...handled.map((kind) => kind.nextAt ?? nextAt));
     } catch (error) {
@@ -111,9 +109,11 @@ export class Deadlines {
       logRetry(world.log, error, "a stored deadline could not be handled");
       pauseMs = STORE_RETRY_MS;
     }
-    if (pauseMs > 0) await pause(world.clock, pauseMs, this.#stop.signal);
     this.#handling = undefined;
-    this.look();
+    this.#retry?.cancel();
+    // A look for another reason, such as a new row, does not wait for the end of the pause.
+    if (pauseMs === 0) this.look();
+    else if (this.#isOpen) this.#retry = world.clock.after(pauseMs, () => this.look());
   }
 
   /** Handles a due row. Returns false if there is none that no other process handles. */

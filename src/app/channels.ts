@@ -54,7 +54,7 @@ interface Loaded {
   readonly inbound: Inbound;
   readonly accounts: Accounts;
   readonly live: LiveChannels;
-  readonly ends: readonly (() => Promise<void> | void)[];
+  endTyping(): void;
 }
 
 /** Loads the code of the channels, and builds what they share. */
@@ -73,12 +73,11 @@ async function load({ settings, world }: ChannelWorld, rest: Rest, channels: Cha
   const inbound = openInbound(parts);
   const accounts = new Accounts({ commit, world, owner, leaseUntil });
   const open: OpenChannel = (id, own) => openChannel(id, own, hostOf(id, parts, inbound));
-  const ends = [typing.followTyping({ bus, db: store.db, world, channels })];
   return {
     inbound,
     accounts,
     live: new LiveChannels({ channels, accounts, open, log: world.log }),
-    ends,
+    endTyping: typing.followTyping({ bus, db: store.db, world, channels }),
   };
 }
 
@@ -100,7 +99,7 @@ export function channelParts(given: ChannelWorld): ChannelParts {
   const close = async (): Promise<void> => {
     listens = false;
     await loaded?.live.close();
-    for (const end of loaded?.ends ?? []) await end();
+    loaded?.endTyping();
   };
   return {
     channels,

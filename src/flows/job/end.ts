@@ -100,8 +100,8 @@ interface Kept {
 }
 
 /**
- * Keeps the result as a failed delivery that operators see and can retry. It belongs to the requester, because
- * the child may be deleted after its job.
+ * Keeps the result as a failed delivery that operators see and can retry. It belongs to the requester,
+ * because the child may be deleted after its job.
  */
 async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
   const { runId, requesterKey: sessionKey, text, code } = kept;

@@ -72,7 +72,9 @@ test("a deadline's handler and a transaction that moves the deadline lock in the
     await until(async () => (await waiting.execute(store.db)).rows.length > 0);
     await unit.setDeadline({ ...due, dueAt: movedAt });
   });
-  await world.timerWithin(60_000);
+  await until(() => handled.length > 0);
+  // Waits for the end of the handler's transaction.
+  await engine.stop(0);
   expect({ handled, moves }).toEqual({ handled: ["it"], moves: 1 });
   const left = await store.db.selectFrom("deadlines").select("due_at").execute();
   expect(left).toEqual([{ due_at: movedAt }]);

@@ -194,7 +194,7 @@ export class Engine {
       successors: guardSuccessors(parts.successors),
       acceptor: this,
       watch: this.#watch,
-      look: (ended?: Run) => this.#look(ended),
+      look: () => this.#look(),
     };
     this.#finish = finish;
     this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
@@ -231,9 +231,7 @@ export class Engine {
       });
   }
 
-  #look(ended?: Run): void {
-    // The end of an execution here is followed by another look, once its lane is free.
-    if (ended !== undefined && this.#executions.executes(ended)) return;
+  #look(): void {
     if (this.#state === "running") this.#scheduler.look();
   }
 

@@ -112,8 +112,8 @@ export interface FinishParts {
   readonly successors: Successors;
   readonly acceptor: Acceptor;
   readonly watch: EndWatch;
-  /** Starts ready runs after the commit that ended this one: its lane or its slot may have come free. */
-  look(ended: Run): void;
+  /** Starts ready runs after the commit: a lane or a slot may have come free. */
+  look(): void;
 }
 
 /** Thrown into an execution whose lane was taken over, or whose row has ended. */
@@ -297,7 +297,7 @@ function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): v
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId, run));
-  unit.after(() => parts.look(run));
+  unit.after(() => parts.look());
 }
 
 /** Stores the inputs of a run that the store may not have yet. */

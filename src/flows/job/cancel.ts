@@ -34,7 +34,7 @@ export async function cancelConversation(
 
 /** Ends an unfinished job and all jobs below it. Returns the runs that were ended. */
 export async function cancelJob(
-  acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
+  acceptor: Pick<Acceptor, "abortIn">,
   unit: Unit,
   job: Flow,
   reason?: AbortReason,
@@ -48,14 +48,14 @@ export async function cancelJob(
     ...optional({ reason }),
   });
   const child = await getSession(unit.tx, job.targetKey);
-  if (child !== undefined) await planChildCleanup(acceptor, unit, child);
+  if (child !== undefined) await planChildCleanup(unit, child);
   publishFlowEnd(unit, job, { runId: runIds[0] ?? job.flowId, reason: "cancelled" });
   return runIds;
 }
 
 /** Cancels the jobs that a session, or one of its runs, has started. */
 export async function cancelJobs(
-  acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
+  acceptor: Pick<Acceptor, "abortIn">,
   unit: Unit,
   requester: { sessionKey: string; runId?: string; reason?: AbortReason },
 ): Promise<readonly string[]> {

@@ -27,9 +27,8 @@ export async function askIn(
 ): Promise<PermissionDecision> {
   const { runId, attempt } = run;
   const agentId = agentIdInKey(sessionKey) ?? "main";
-  const outbound = { deliveryQueued: () => {} };
   const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
   const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer };
-  const decided = await askPermission({ engine, outbound }, asked, { wait, signal, log });
+  const decided = await askPermission({ engine }, asked, { wait, signal, log });
   return decided;
 }

@@ -5,7 +5,6 @@
 
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import type { PermissionAnswered, PermissionQuestion } from "../core/shapes/permission.ts";
 import type { ProcessFacts } from "../core/shapes/process.ts";
 import { isEnded, type Run } from "../core/shapes/run.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
@@ -42,7 +41,6 @@ import {
 } from "./run/finish.ts";
 import { createFollowUp, guardSuccessors } from "./run/follow-up.ts";
 import { Reconciler } from "./run/reconcile.ts";
-import { untilDecided } from "./run/until-decided.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
 /** Time that parked runs have to release their lanes when the process stops. */
@@ -361,11 +359,6 @@ export class Engine {
     };
     await this.#watch.until([runId], hasEnded, deadlineAt, signal);
     return run;
-  }
-
-  /** Returns the decision about a permission request (`untilDecided`). */
-  untilDecided(question: PermissionQuestion, signal: AbortSignal): Promise<PermissionAnswered | undefined> {
-    return untilDecided({ store: this.store, commit: this.commit, watch: this.#watch }, question, signal);
   }
 
   /**

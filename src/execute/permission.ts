@@ -5,12 +5,11 @@
 import type { PermissionDecision } from "../core/shapes/permission.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
-import { ASKS } from "../engine/run/until-decided.ts";
 import { closePermission, openPermission, type PermissionRequest } from "../flows/permission.ts";
 import type { Log } from "../world.ts";
 
 export interface PermissionParts {
-  readonly engine: Pick<Engine, "commit" | "untilDecided">;
+  readonly engine: Pick<Engine, "commit">;
 }
 
 /** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
@@ -28,9 +27,7 @@ export async function askPermission(
     if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
     if (!opened?.ok) return "deny";
     const question = opened.value;
-    const { id, title: what } = question;
-    log.warn({ permissionId: id, what }, ASKS);
-    const decided = await engine.untilDecided(question, signal);
+    const decided = await wait.decided(question, signal, true);
     // This write is not awaited, so that a stopped run ends without waiting for the store.
     const closed = engine.commit((unit) => closePermission(unit, question));
     closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));

@@ -27,10 +27,12 @@ import type { Db, Store } from "../../store/sql.ts";
 import type { World } from "../../world.ts";
 import type { Authority } from "../cluster/lease.ts";
 import type { SlotKeeper } from "../run/slot-keeper.ts";
-import { ASKS, untilDecided } from "../run/until-decided.ts";
+import { untilDecided } from "../run/until-decided.ts";
 import { untilStored } from "../run/until-stored.ts";
 import type { Commit, Unit } from "../unit.ts";
 import type { EndWatch } from "./end-watch.ts";
+
+const ASKS = "an agent asks for permission; answer with: npx parley-gateway permissions";
 
 /** Maximum number of sessions that one cycle check reads. If there are more, the wait is refused. */
 const CYCLE_SESSIONS_MAX = 10_000;
@@ -60,10 +62,14 @@ export interface RunWait {
    */
   settle(waits: readonly Wait[], wanted: Wanted, gaveUp?: GaveUp): Promise<readonly Wait[]>;
   /**
-   * Waits without a slot until a permission request is decided or expires. Returns undefined if the run or
-   * the call was aborted.
+   * Waits until a permission request is decided or expires. Returns undefined if the run or the call was
+   * aborted. `keepsSlot`: other work of the run may continue meanwhile, and a failure of the store is thrown.
    */
-  decided(question: PermissionQuestion, signal: AbortSignal): Promise<PermissionAnswered | undefined>;
+  decided(
+    question: PermissionQuestion,
+    signal: AbortSignal,
+    keepsSlot?: boolean,
+  ): Promise<PermissionAnswered | undefined>;
 }
 
 /** The targets of a wait whose ends the waiter needs. */
@@ -315,11 +321,11 @@ export function createRunWait(
       return (await parts.lease?.confirm(both)) !== false && !both.aborted;
     },
     settle: (waits, wanted, gaveUp) => settling(() => settleWait(parts, waits, wanted, signal, gaveUp)),
-    decided: (question, callSignal) => {
+    decided: (question, callSignal, keepsSlot = false) => {
       const { id: permissionId, title: what } = question;
       parts.world.log.warn({ permissionId, what }, ASKS);
-      const both = AbortSignal.any([signal, callSignal]);
-      return settling(() => untilDecided(parts, question, both));
+      const decide = () => untilDecided(parts, question, AbortSignal.any([signal, callSignal]));
+      return keepsSlot ? decide() : settling(decide);
     },
   };
 }

@@ -12,9 +12,6 @@ interface DecisionParts {
   readonly watch: Pick<EndWatch, "until">;
 }
 
-/** Text of the log line about a request. */
-export const ASKS = "an agent asks for permission; answer with: npx parley-gateway permissions";
-
 /** The decision if nobody answers. */
 const UNANSWERED: PermissionAnswered = { decision: "deny", scope: "once", by: "" };
 

@@ -6,6 +6,7 @@ import { optional } from "../../../src/core/optional.ts";
 import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import type { EndWatch } from "../../../src/engine/lanes/end-watch.ts";
+import type { RunWait } from "../../../src/engine/lanes/waits.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import { untilDecided } from "../../../src/engine/run/until-decided.ts";
 import { insertPermission } from "../../../src/store/queries/permissions.ts";
@@ -110,12 +111,10 @@ test("PD2: an answer that is stored while its request expires counts, even if an
       };
       // The time of the request is over after the first look.
       const watch: Pick<EndWatch, "until"> = { until: async (_, look) => void (await look()) };
-      const late = {
-        commit: engine.commit,
-        untilDecided: (question: PermissionQuestion, signal: AbortSignal) =>
-          untilDecided({ store: engine.store, commit, watch }, question, signal),
-      } as Engine;
-      return askIn({ engine: late }, handle, { title: "deploy", askMs: 5_000 });
+      const decided: RunWait["decided"] = (question, signal) =>
+        untilDecided({ store: engine.store, commit, watch }, question, signal);
+      const late = { ...handle, wait: { ...handle.wait, decided } };
+      return askIn({ engine }, late, { title: "deploy", askMs: 5_000 });
     },
   });
   const client = await house.client();

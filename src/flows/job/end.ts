@@ -19,6 +19,7 @@ import {
 import { isOverBudget } from "../../core/rules/budget.ts";
 import { jobDelivery } from "../../core/rules/result-delivery.ts";
 import { isSilent, skipsAnnouncement, subagentAnnounceContext } from "../../core/rules/turn-rules.ts";
+import type { Code } from "../../core/shapes/errors.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
@@ -92,98 +93,98 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
   return accepted.ok;
 }
 
-interface Kept {
+/** How far a result got: it starts a turn, it is only in the transcript, or the reason why it is in neither. */
+type Reach = "turn" | "transcript" | `requester_${"deleted" | "archived" | "reset" | "refused"}`;
+
+/** A result for a session, and the run that the text for its people belongs to. */
+interface ResultText {
   readonly sessionKey: string;
   readonly runId: string;
   readonly requesterKey: string;
-  readonly route?: Route | undefined;
+  readonly route: Route | undefined;
   readonly text: string;
-  readonly code: string;
 }
 
-/** Keeps the result as a failed delivery that operators see and can retry. */
-async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
-  const { sessionKey, runId, requesterKey, text, code } = kept;
-  const deliveryId = unit.newId();
-  const route = kept.route ?? { channel: "internal", to: requesterKey };
-  const facts = {
-    sessionKey,
-    runId,
-    code,
-    error: `the requester ${requesterKey} can't be notified (${code})`,
-  };
-  const row = { id: deliveryId, ...facts, kind: "announce", route, text, state: "failed" } as const;
-  await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
-  const { channel, to } = route;
-  const told = { kind: "delivery", deliveryId, ...facts, what: "announce", state: "failed" } as const;
-  unit.publish({ ...told, channel, to, atMs: unit.now });
-  publishOutbox(unit, { id: deliveryId, sessionKey }, "failed");
+/**
+ * Posts a result that starts no turn. Without a chat, a result that is not in the transcript either is kept
+ * as a failed delivery, which operators see and can retry.
+ */
+async function post(
+  parts: JobParts,
+  unit: Unit,
+  requester: Session | undefined,
+  { route, text, ...result }: ResultText,
+  reach: Exclude<Reach, "turn"> | Code,
+): Promise<void> {
+  const { sessionKey, runId, requesterKey } = result;
+  if (requester !== undefined && route !== undefined) {
+    const posted = { session: requester, route, text, kind: "announce", runId } as const;
+    await queueDelivery(parts, unit, { ...posted, isAnswer: true });
+    return;
+  }
+  if (reach === "transcript") return;
+  const error = `the requester ${requesterKey} can't be notified (${reach})`;
+  const facts = { sessionKey, runId, code: reach, error, state: "failed" } as const;
+  const place = route ?? { channel: "internal", to: requesterKey };
+  const id = unit.newId();
+  await insertDelivery(unit.tx, { id, ...facts, kind: "announce", route: place, text, createdAt: unit.now });
+  const { channel, to } = place;
+  unit.publish({ kind: "delivery", deliveryId: id, ...facts, what: "announce", channel, to, atMs: unit.now });
+  publishOutbox(unit, { id, sessionKey }, "failed");
 }
 
-/** Puts the result into the requester's lane. Returns false if it was refused. */
+/** Returns what a turn that reads a result inherits. A requester that is a sub-agent continues its own job. */
+async function turnFor({ unit, child }: JobContext, requester: Session): Promise<Partial<AcceptRequest>> {
+  const job = await openJobOf(unit, requester);
+  const route = optional({ route: child.spawn?.route });
+  if (job === undefined) return route;
+  const { timeoutMs = 0 } = (requester.spawn && (await getRun(unit.tx, requester.spawn.runId))) ?? {};
+  return { ...route, flow: { flowId: job.flowId, step: "task", turn: 1 }, timeoutMs };
+}
+
+/**
+ * Puts a result into the requester's lane. Its place there writes it into the transcript, between two runs,
+ * also if the turn that reads it is refused or stopped.
+ */
 async function hand(
   context: JobContext,
-  requester: Session,
+  requester: Session | undefined,
   text: string,
   last: Run | undefined,
-  more: Pick<AcceptRequest, "kind" | "flow" | "timeoutMs" | "route">,
-): Promise<boolean> {
+): Promise<Reach> {
   const { acceptor, unit, flow, child } = context;
+  if (requester === undefined) return "requester_deleted";
+  if (requester.archivedAt !== undefined) return "requester_archived";
+  if (requester.sessionId !== flow.requesterSessionId) return "requester_reset";
   const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
-  const accepted = await acceptor.acceptIn(unit, {
-    sessionKey: requester.key,
-    input: { text, provenance: provenanceFrom(child, chain, "sessions_spawn") },
-    chain,
-    successor: true,
-    ...more,
-  });
-  return accepted.ok;
-}
-
-/**
- * Sends the result to the requester's agent as a message. If the requester is a sub-agent, its own job
- * continues.
- */
-async function wake(
-  context: JobContext,
-  requester: Session,
-  text: string,
-  last: Run | undefined,
-): Promise<boolean> {
-  const { unit, child } = context;
-  const job = requester.spawn;
-  const ownJob = job === undefined ? undefined : await getFlow(unit.tx, job.flowId);
-  const firstRun = job === undefined ? undefined : await getRun(unit.tx, job.runId);
-  return hand(context, requester, text, last, {
-    ...(ownJob?.open === true
-      ? { flow: { flowId: ownJob.flowId, step: "task", turn: 1 }, timeoutMs: firstRun?.timeoutMs ?? 0 }
-      : {}),
-    ...(child.spawn?.route === undefined ? {} : { route: child.spawn.route }),
-  });
-}
-
-/**
- * Announces in the child's own thread. A successful result was already posted there as the reply of its run
- * (`postReply`), so only a failure is posted now. The requester gets the result as an entry of its
- * transcript, or as the input of a new turn.
- */
-async function announceToThread(
-  context: JobContext,
-  thread: Route,
-  text: string,
-  last: Run | undefined,
-): Promise<void> {
-  const { unit, flow, child } = context;
-  if (last?.state === "error" || last?.state === "timeout") {
-    const { runId } = last;
-    await queueDelivery(context, unit, { session: child, route: thread, text, kind: "announce", runId });
+  const input = { text, provenance: provenanceFrom(child, chain, "sessions_spawn") };
+  const result = { sessionKey: requester.key, input, chain, successor: true };
+  if (jobDelivery(requester, child.spawn) !== "post") {
+    const turn = await turnFor(context, requester);
+    if ((await acceptor.acceptIn(unit, { ...result, ...turn })).ok) return "turn";
   }
+  const appended = await acceptor.acceptIn(unit, { ...result, kind: "append" });
+  return appended.ok ? "transcript" : "requester_refused";
+}
+
+/**
+ * Announces a result to its requester, and to people if the requester's agent will not do so. In the child's
+ * own thread only a failure is posted, because a success was already posted there as the reply of its run.
+ */
+async function announce(context: JobContext, text: string, last: Run | undefined): Promise<void> {
+  const { unit, flow, child } = context;
+  const { thread, route, runId = flow.flowId } = child.spawn ?? {};
   const requester = await getSession(unit.tx, flow.requesterKey);
-  const isThere = requester?.archivedAt === undefined && requester?.sessionId === flow.requesterSessionId;
-  if (requester === undefined || !isThere) return;
-  const way = jobDelivery(requester, child.spawn);
-  if (way !== "post" && (await wake(context, requester, text, last))) return;
-  await hand(context, requester, text, last, { kind: "append" });
+  const reach = await hand(context, requester, text, last);
+  if (thread !== undefined) {
+    if (last?.state !== "error" && last?.state !== "timeout") return;
+    const posted = { session: child, route: thread, text, runId: last.runId } as const;
+    await queueDelivery(context, unit, { ...posted, kind: "announce" });
+  } else if (reach !== "turn") {
+    const { requesterKey } = flow;
+    const result = { sessionKey: child.key, runId: last?.runId ?? runId, requesterKey, route, text };
+    await post(context, unit, requester, result, reach);
+  }
 }
 
 /** Posts a job's reply in the job's own thread, if it has one, in the transaction that ends the run. */
@@ -192,35 +193,6 @@ async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session):
   if (run.flow?.step !== "task" || route === undefined || run.state !== "ok") return;
   for (const text of await answerTexts(parts.settings, unit, run, { session: child, route }))
     await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
-}
-
-/** Announces to the requester in the way agreed at the spawn, or else in a way that is still possible. */
-async function announceResult(context: JobContext, text: string, last: Run | undefined): Promise<void> {
-  const { unit, flow, child } = context;
-  if (child.spawn?.thread !== undefined) return announceToThread(context, child.spawn.thread, text, last);
-  const route = child.spawn?.route;
-  const requester = await getSession(unit.tx, flow.requesterKey);
-  const runId = last?.runId ?? child.spawn?.runId ?? flow.flowId;
-  const keep = (code: string): Promise<void> => {
-    const { requesterKey } = flow;
-    return keepForOperators(unit, { sessionKey: child.key, runId, requesterKey, route, text, code });
-  };
-  if (requester === undefined) return keep("requester_deleted");
-  const post = async (): Promise<void> => {
-    if (route !== undefined) {
-      const posted = { session: requester, route, text, kind: "announce", runId } as const;
-      await queueDelivery(context, unit, { ...posted, isAnswer: true });
-    }
-  };
-  if (requester.archivedAt !== undefined || requester.sessionId !== flow.requesterSessionId) {
-    const code = requester.archivedAt === undefined ? "requester_reset" : "requester_archived";
-    return route === undefined ? keep(code) : post();
-  }
-  const way = jobDelivery(requester, child.spawn);
-  if (way !== "post" && (await wake(context, requester, text, last))) return;
-  await post();
-  const appended = await hand(context, requester, text, last, { kind: "append" });
-  if (!appended && route === undefined) await keep("requester_refused");
 }
 
 /** Returns whether a run tells a session's agent the result of one of its sub-agents. */
@@ -249,28 +221,24 @@ export async function writeDownWakes(
 }
 
 /**
- * If a run that should tell the requester's agent a result did not start, or ended at a budget, announces the
- * result in another way. A run that ended at a budget has written the result to the transcript. After a stop
- * the result is appended, so that the agent's next turn knows it.
+ * Announces a result in another way if its turn did not start or ended at a budget. A run that has started
+ * has written the result to the transcript. After a stop the result is appended, so that the agent's next
+ * turn knows it.
  */
 export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
-  if (!isOverBudget(run) && run.startedAt !== undefined) return;
+  const isWritten = run.startedAt !== undefined;
+  if (isWritten && !isOverBudget(run)) return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined || !isWake(run, session)) return;
-  const { runId, route, sessionKey, code = "run_failed", chainId, hop } = run;
-  const { text, provenance } = run.input;
-  if (route !== undefined) {
-    const told = { session, route, text, kind: "announce", runId } as const;
-    await queueDelivery(parts, unit, { ...told, isAnswer: true });
-  }
-  if (run.startedAt !== undefined) return;
-  if (code === "run_aborted") {
-    const input = { text, ...optional({ provenance }) };
-    const chain = { chainId, hop };
-    await acceptor.acceptIn(unit, { sessionKey, kind: "append", input, chain, successor: true });
-  } else if (route === undefined) {
-    await keepForOperators(unit, { sessionKey, runId, requesterKey: sessionKey, text, code });
-  }
+  const { runId, route, sessionKey, input, code = "run_failed", chainId, hop } = run;
+  const { text, provenance } = input;
+  const isStopped = !isWritten && code === "run_aborted";
+  const result = { sessionKey, runId, requesterKey: sessionKey, route, text };
+  await post(parts, unit, session, result, isWritten || isStopped ? "transcript" : code);
+  if (!isStopped) return;
+  const appended = { text, ...optional({ provenance }) };
+  const chain = { chainId, hop };
+  await acceptor.acceptIn(unit, { sessionKey, kind: "append", input: appended, chain, successor: true });
 }
 
 /**
@@ -337,7 +305,7 @@ async function settle(
   if (!isQuiet) {
     const text = composeAnnouncement(facts);
     publishFlow(unit, { flowId, runId, step: "announce", from, to, turn: 1, turnsMax, text });
-    await announceResult(context, text, last);
+    await announce(context, text, last);
   }
   publishFlowEnd(unit, flow, { runId });
   await planChildCleanup(context.acceptor, unit, context.child);

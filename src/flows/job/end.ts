@@ -143,6 +143,22 @@ async function turnFor({ unit, child }: JobContext, requester: Session): Promise
 }
 
 /**
+ * Lets results that wait for a turn be read by this later one. A result for a chat keeps its own turn, which
+ * answers there.
+ */
+async function shareTurn(
+  unit: Unit,
+  requester: Session,
+  { runId, chainId, route, flow }: Run,
+): Promise<void> {
+  if (route !== undefined) return;
+  await appendOnly(unit, requester, (run) => {
+    const isOther = run.runId !== runId && run.route === undefined;
+    return isOther && run.chainId === chainId && run.flow?.flowId === flow?.flowId;
+  });
+}
+
+/**
  * Puts a result into the requester's lane. Its place there writes it into the transcript, between two runs,
  * also if the turn that reads it is refused or stopped.
  */
@@ -161,7 +177,11 @@ async function hand(
   const result = { sessionKey: requester.key, input, chain, successor: true };
   if (jobDelivery(requester, child.spawn) !== "post") {
     const turn = await turnFor(context, requester);
-    if ((await acceptor.acceptIn(unit, { ...result, ...turn })).ok) return "turn";
+    const accepted = await acceptor.acceptIn(unit, { ...result, ...turn });
+    if (accepted.ok) {
+      await shareTurn(unit, requester, accepted.value.run);
+      return "turn";
+    }
   }
   const appended = await acceptor.acceptIn(unit, { ...result, kind: "append" });
   return appended.ok ? "transcript" : "requester_refused";
@@ -205,19 +225,24 @@ function isWake(run: Run, session: Session): boolean {
 }
 
 /**
- * Called when a wait has returned the results of these sub-agents. The queued runs that would tell the
- * requester's agent the same results become plain transcript entries.
+ * Lets queued turns that would read the results of these sub-agents only append them, because a wait has
+ * returned the results.
  */
 export async function writeDownWakes(
   unit: Unit,
   requester: Session,
   childKeys: readonly string[],
 ): Promise<void> {
-  for (const run of await activeRuns(unit.tx, requester.key)) {
-    const { provenance } = run.input;
-    if (run.state !== "queued" || !isWake(run, requester) || provenance?.kind !== "inter_session") continue;
-    if (childKeys.includes(provenance.sourceSessionKey)) await makeAppend(unit.tx, run.runId);
-  }
+  await appendOnly(unit, requester, ({ input: { provenance } }) => {
+    return provenance?.kind === "inter_session" && childKeys.includes(provenance.sourceSessionKey);
+  });
+}
+
+/** Lets these of the queued turns that would read results only append them. */
+async function appendOnly(unit: Unit, requester: Session, isRead: (run: Run) => boolean): Promise<void> {
+  for (const run of await activeRuns(unit.tx, requester.key))
+    if (run.startedAt === undefined && isWake(run, requester) && isRead(run))
+      await makeAppend(unit.tx, run.runId);
 }
 
 /**

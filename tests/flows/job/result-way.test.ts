@@ -5,7 +5,8 @@ import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { toolsFor } from "../../../src/tools/catalog.ts";
 import { endOf, temporaryFolder } from "../../kit/engine/engine.ts";
-import { openSpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
+import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
+import { until } from "../../kit/until.ts";
 import { MAIN_CHAIN, settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";
@@ -71,6 +72,35 @@ test("a job keeps its announce mode if the setting changes before a restart", as
   const second = await openSpawnApp({ settings: settings("post"), play: spawns({}), dir });
   const [child] = await second.children(MAIN);
   expect((await getSession(second.store.db, child?.key ?? ""))?.spawn?.announce).toBe("wake");
+});
+
+test.each([
+  ["without a chat", false, ["turn", "append", "turn"]],
+  ["for a chat, which gets an answer to each", true, ["turn", "turn", "turn"]],
+] as const)("results that wait for a turn share it only %s", async (_, hasChat, kinds) => {
+  const played: string[][] = [];
+  const play: SpawnPlay = async (turn) => {
+    if (turn.session.key !== MAIN) return turn.step === "announce" ? `${turn.session.label} done` : "did it";
+    if (turn.handle.run.input.provenance !== undefined) {
+      played.push(await app.texts(MAIN));
+      return "woken";
+    }
+    for (const label of ["one", "two"])
+      await turn.tool("sessions_spawn", { task: "work", label }, `spawn ${label}`);
+    await until(async () => (await app.runs(MAIN)).length === 3);
+    return "went";
+  };
+  const app: SpawnApp = await openSpawnApp({ settings: settings("wake"), play });
+  if (hasChat) await app.route(MAIN);
+  const route = hasChat ? { channel: "webchat", to: MAIN } : undefined;
+  await app.tell(MAIN, "go", undefined, route);
+  await app.quiet();
+  expect((await app.runs(MAIN)).map((one) => `${one.kind} ${one.state}`)).toEqual(
+    kinds.map((kind) => `${kind} ok`),
+  );
+  const results = (await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"));
+  expect(results).toHaveLength(2);
+  expect(played.at(-1)).toEqual(expect.arrayContaining(results));
 });
 
 test("an invalid announce mode is refused with the list of valid ones, and no child is created", async () => {

@@ -93,7 +93,7 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
   return accepted.ok;
 }
 
-/** How far a result got: it starts a turn, it is only in the transcript, or the reason why it is in neither. */
+/** How far a result gets: it starts a turn, it is only in the transcript, or why it is in neither. */
 type Reach = "turn" | "transcript" | `requester_${"deleted" | "archived" | "reset" | "refused"}`;
 
 /** A result for a session, and the run that the text for its people belongs to. */
@@ -129,11 +129,12 @@ async function post(
   const id = unit.newId();
   await insertDelivery(unit.tx, { id, ...facts, kind: "announce", route: place, text, createdAt: unit.now });
   const { channel, to } = place;
-  unit.publish({ kind: "delivery", deliveryId: id, ...facts, what: "announce", channel, to, atMs: unit.now });
+  const event = { kind: "delivery", deliveryId: id, ...facts, what: "announce" } as const;
+  unit.publish({ ...event, channel, to, atMs: unit.now });
   publishOutbox(unit, { id, sessionKey }, "failed");
 }
 
-/** Returns what a turn that reads a result inherits. A requester that is a sub-agent continues its own job. */
+/** Returns what the turn that reads a result inherits. A requester that is a sub-agent continues its job. */
 async function turnFor({ unit, child }: JobContext, requester: Session): Promise<Partial<AcceptRequest>> {
   const job = await openJobOf(unit, requester);
   const route = optional({ route: child.spawn?.route });
@@ -142,20 +143,10 @@ async function turnFor({ unit, child }: JobContext, requester: Session): Promise
   return { ...route, flow: { flowId: job.flowId, step: "task", turn: 1 }, timeoutMs };
 }
 
-/**
- * Lets results that wait for a turn be read by this later one. A result for a chat keeps its own turn, which
- * answers there.
- */
-async function shareTurn(
-  unit: Unit,
-  requester: Session,
-  { runId, chainId, route, flow }: Run,
-): Promise<void> {
-  if (route !== undefined) return;
-  await appendOnly(unit, requester, (run) => {
-    const isOther = run.runId !== runId && run.route === undefined;
-    return isOther && run.chainId === chainId && run.flow?.flowId === flow?.flowId;
-  });
+/** Returns whether a later turn of the same conversation and job may read the result of this turn. */
+function sharesTurn({ runId, chainId, route, flow }: Run, later: Run): boolean {
+  if (runId === later.runId || route !== undefined) return false;
+  return chainId === later.chainId && flow?.flowId === later.flow?.flowId;
 }
 
 /**
@@ -179,7 +170,9 @@ async function hand(
     const turn = await turnFor(context, requester);
     const accepted = await acceptor.acceptIn(unit, { ...result, ...turn });
     if (accepted.ok) {
-      await shareTurn(unit, requester, accepted.value.run);
+      const { run } = accepted.value;
+      // Earlier results that wait for a turn share this one. For a chat, each turn writes an answer.
+      if (run.route === undefined) await writeDownWakes(unit, requester, (other) => sharesTurn(other, run));
       return "turn";
     }
   }
@@ -215,34 +208,29 @@ async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session):
     await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
 }
 
-/** Returns whether a run tells a session's agent the result of one of its sub-agents. */
-function isWake(run: Run, session: Session): boolean {
+/** Returns the sub-agent whose result a turn tells a session's agent. */
+function findResultChild(run: Run, session: Session): string | undefined {
   const { provenance } = run.input;
-  if (run.kind !== "turn" || provenance?.kind !== "inter_session") return false;
+  if (run.kind !== "turn" || provenance?.kind !== "inter_session") return undefined;
   const { sourceTool, sourceSessionKey } = provenance;
   // The message of a spawn comes from the child's requester. It starts the child's job and is no result.
-  return sourceTool === "sessions_spawn" && ![session.spawnedBy, session.key].includes(sourceSessionKey);
+  const isResult = ![session.spawnedBy, session.key].includes(sourceSessionKey);
+  return sourceTool === "sessions_spawn" && isResult ? sourceSessionKey : undefined;
 }
 
 /**
- * Lets queued turns that would read the results of these sub-agents only append them, because a wait has
- * returned the results.
+ * Lets queued turns that would tell the requester's agent results only append them to the transcript, because
+ * a wait has returned these results, or another turn reads them.
  */
 export async function writeDownWakes(
   unit: Unit,
   requester: Session,
-  childKeys: readonly string[],
+  isRead: (run: Run, childKey: string) => boolean,
 ): Promise<void> {
-  await appendOnly(unit, requester, ({ input: { provenance } }) => {
-    return provenance?.kind === "inter_session" && childKeys.includes(provenance.sourceSessionKey);
-  });
-}
-
-/** Lets these of the queued turns that would read results only append them. */
-async function appendOnly(unit: Unit, requester: Session, isRead: (run: Run) => boolean): Promise<void> {
-  for (const run of await activeRuns(unit.tx, requester.key))
-    if (run.startedAt === undefined && isWake(run, requester) && isRead(run))
-      await makeAppend(unit.tx, run.runId);
+  for (const run of await activeRuns(unit.tx, requester.key)) {
+    const childKey = run.startedAt === undefined ? findResultChild(run, requester) : undefined;
+    if (childKey !== undefined && isRead(run, childKey)) await makeAppend(unit.tx, run.runId);
+  }
 }
 
 /**
@@ -254,7 +242,7 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
   const isWritten = run.startedAt !== undefined;
   if (isWritten && !isOverBudget(run)) return;
   const session = await getSession(unit.tx, run.sessionKey);
-  if (session === undefined || !isWake(run, session)) return;
+  if (session === undefined || findResultChild(run, session) === undefined) return;
   const { runId, route, sessionKey, input, code = "run_failed", chainId, hop } = run;
   const { text, provenance } = input;
   const isStopped = !isWritten && code === "run_aborted";

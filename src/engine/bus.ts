@@ -24,11 +24,18 @@ export interface Bus {
   hasEnded(runId: string): boolean;
   /** Returns a function that removes the listener. */
   subscribe(listener: Listener): () => void;
+  /**
+   * Makes the other processes send the live text of their runs to this one, until the returned function is
+   * called. Without it, a listener hears only the live text of this process.
+   */
+  showText(): () => void;
 }
 
 export interface SharedBus extends Bus {
   /** Publishes an event of another process to the listeners in this one. */
   hear(event: LiveEvent): void;
+  /** Returns whether somebody has called `showText`. */
+  showsText(): boolean;
 }
 
 type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "thinking" | "tool" | "run_ended" }>;
@@ -55,8 +62,16 @@ function aboutOf(event: LiveEvent): object {
   return { ...runId, sessionKey, ...("chainId" in event ? { chainId: event.chainId } : {}) };
 }
 
-/** `forward` sends an event to the other processes. Default: does nothing. */
-export function createBus(log: Log, forward: (event: LiveEvent) => void = () => {}): SharedBus {
+/**
+ * `forward` sends an event to the other processes; `follow` is called when this process begins to show live
+ * text. Default: nothing.
+ */
+export function createBus(
+  log: Log,
+  forward: (event: LiveEvent) => void = () => {},
+  follow = (): void => {},
+): SharedBus {
+  const shows = new Set<object>();
   const listeners = new Set<Listener>();
   const ended = new Set<string>();
   const tell = (event: LiveEvent, here: boolean): void => {
@@ -80,6 +95,12 @@ export function createBus(log: Log, forward: (event: LiveEvent) => void = () => 
       forward(event);
     },
     hasEnded: (runId) => ended.has(runId),
+    showsText: () => shows.size > 0,
+    showText() {
+      const one = {};
+      if (shows.add(one).size === 1) follow();
+      return () => shows.delete(one);
+    },
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

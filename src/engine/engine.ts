@@ -41,7 +41,7 @@ import {
   type Successors,
 } from "./run/finish.ts";
 import { createFollowUp, guardSuccessors } from "./run/follow-up.ts";
-import { UnconfirmedCommits } from "./run/unconfirmed-commits.ts";
+import { Reconciler } from "./run/reconcile.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
 /** Time that parked runs have to release their lanes when the process stops. */
@@ -161,10 +161,7 @@ export class Engine {
   /** Absent: no other process shares the store. */
   readonly #dispatch: Dispatch | undefined;
   readonly #workers: LeasedWorker[] = [];
-  readonly #readers = new Set<(body: unknown) => void>();
-  /** Absent: no other process shares the store. */
-  readonly #hints: HintTransport | undefined;
-  readonly #unconfirmedCommits: UnconfirmedCommits;
+  readonly #reconciler: Reconciler;
   #state: "new" | "running" | "stopping" = "new";
 
   constructor(parts: EngineParts) {
@@ -174,97 +171,69 @@ export class Engine {
     this.redactor = world.redactor;
     this.processId = world.ids.uuid();
     const cluster = clusterOf(parts, this.processId);
-    this.#hints = cluster?.hints;
     this.leaseUntil = () => cluster?.lease.until() ?? Number.POSITIVE_INFINITY;
     this.watchLease = cluster && (() => cluster.lease.watch());
-    this.bus = createBus(world.log, (event) => cluster?.hints.send({ kind: "event", event }));
+    this.bus = createBus(
+      world.log,
+      (event) => cluster?.hints.send({ kind: "event", event }),
+      () => this.#dispatch?.follow(),
+    );
     this.commit = createCommit(store, world, this.bus, {
       ...parts,
-      inDoubt: (sinceMs) => this.#unconfirmedCommits.note(sinceMs),
+      inDoubt: (sinceMs) => this.#reconciler.noteDoubt(sinceMs),
     });
     this.#world = world;
     this.#settings = parts.settings;
-    this.#watch = createEndWatch(
-      store.db,
-      world.clock,
-      this.bus,
-      (runId) =>
-        this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId),
-    );
+    const isRunning = (runId: string): boolean =>
+      this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId);
+    this.#watch = createEndWatch(store.db, world.clock, this.bus, isRunning);
     const handlers = parts.deadlineHandlers ?? new Map();
     this.#deadlines = new Deadlines({ db: store.db, commit: this.commit, world, handlers });
-    this.#finish = {
+    const finish = {
       successors: guardSuccessors(parts.successors),
       acceptor: this,
       watch: this.#watch,
-      look: () => this.#look(),
+      look: (ended?: Run) => this.#look(ended),
     };
+    this.#finish = finish;
     this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
-    const { commit, processId } = this;
-    this.callerWaits = new CallerWaits({ ...this.#finish, store, world, commit, processId });
-    const running = { store, commit, world, finish: this.#finish, owner: processId };
+    const { commit, processId, bus } = this;
+    this.callerWaits = new CallerWaits({ ...finish, store, world, commit, processId });
+    const own = { store, commit, world, bus, owner: processId, limits: parts.settings };
+    const running = { ...own, ...finish, finish, ...optional({ lease: cluster?.lease }) };
     this.#executions = new Executions({
       ...running,
-      bus: this.bus,
-      watch: this.#watch,
       executor: parts.executor,
-      limits: parts.settings,
       limitAt: parts.limitAt ?? limitAt,
-      running: () => this.#executions.all().length,
       scheduler: {
         look: () => this.#look(),
         resume: (...asked) => this.#scheduler.resume(...asked),
         isWanted: (queue) => this.#scheduler.isWanted(queue),
       },
-      ...optional({ lease: cluster?.lease }),
     });
+    const engine = { ...running, executions: this.#executions };
     this.#scheduler = new Scheduler({
-      ...running,
-      limits: parts.settings,
-      executions: this.#executions,
+      ...engine,
       refusalOf: async (unit, run) =>
         parts.refusalOf === undefined ? refusalOf(unit, run, parts.settings) : parts.refusalOf(run),
       isHeldBack: parts.isHeldBack ?? (() => false),
       tell: (resumed) =>
         cluster?.hints.send(resumed === undefined ? { kind: "ready" } : { kind: "resumed", held: resumed }),
-      ...optional({ lease: cluster?.lease }),
     });
-    this.#unconfirmedCommits = this.#unconfirmedCommitsOn(parts);
-    this.#dispatch = cluster && this.#dispatchOn(parts, cluster);
+    this.#reconciler = new Reconciler({ ...engine, lookAround: () => this.#lookAround() });
+    this.#dispatch =
+      cluster &&
+      new Dispatch({
+        ...engine,
+        ...cluster,
+        callerWaits: this.callerWaits,
+        reconcile: (sinceMs) => this.#reconciler.reconcile(sinceMs),
+      });
   }
 
-  #unconfirmedCommitsOn({ store, world }: EngineParts): UnconfirmedCommits {
-    return new UnconfirmedCommits({
-      store,
-      world,
-      bus: this.bus,
-      watch: this.#watch,
-      executions: this.#executions,
-      lookAround: () => this.#lookAround(),
-    });
-  }
-
-  /** Creates the part that coordinates this process with the others. */
-  #dispatchOn({ store, world }: EngineParts, cluster: Cluster): Dispatch {
-    return new Dispatch({
-      ...cluster,
-      store,
-      world,
-      commit: this.commit,
-      bus: this.bus,
-      executions: this.#executions,
-      watch: this.#watch,
-      processId: this.processId,
-      callerWaits: this.callerWaits,
-      message: (body) => {
-        for (const read of this.#readers) read(body);
-      },
-      look: () => this.#look(),
-      lookAround: () => this.#lookAround(),
-    });
-  }
-
-  #look(): void {
+  #look(ended?: Run): void {
+    // The end of an execution here is followed by another look, once its lane is free.
+    if (ended !== undefined && this.#executions.executes(ended)) return;
     if (this.#state === "running") this.#scheduler.look();
   }
 
@@ -282,13 +251,12 @@ export class Engine {
 
   /** Sends a message, which may be lost, to another process. */
   writeTo(processId: string, body: unknown): void {
-    this.#hints?.send({ kind: "letter", to: processId, body });
+    this.#dispatch?.write(processId, body);
   }
 
   /** Calls `read` with messages of other processes to this one. Returns a function that stops it. */
   onMessage(read: (body: unknown) => void): () => void {
-    this.#readers.add(read);
-    return () => this.#readers.delete(read);
+    return this.#dispatch?.onLetter(read) ?? (() => {});
   }
 
   now(): number {
@@ -418,13 +386,14 @@ export class Engine {
       await holdRun(unit.tx, run.runId);
       const execution = this.#executions.get(run.sessionKey);
       const mine = execution?.handle.run.runId === run.runId ? execution : undefined;
+      if (mine === undefined) this.#dispatch?.needText(run);
       const facts: EndFacts = {
         state: "aborted",
         code,
         error: ABORT_TEXT[code],
         ...(mine === undefined
           ? { heardText: this.#dispatch?.textOf(run.runId) ?? "" }
-          : { unfinishedText: mine.textSoFar(), revision: mine.revision() }),
+          : { unfinishedText: mine.textSoFar, revision: mine.revision() }),
       };
       // Does nothing if this run has already ended together with an earlier run of this list.
       await endInUnit(unit, run, facts, this.#finish);
@@ -465,7 +434,7 @@ export class Engine {
     this.#executions.close();
     await this.notePlannedStop();
     await this.#atMost(PARK_MS, this.#scheduler.close());
-    this.#unconfirmedCommits.stop();
+    this.#reconciler.stop();
     this.callerWaits.stop();
     await this.#deadlines.stop();
     for (const execution of this.#executions.all()) if (execution.waiting()) execution.stop("parked");
@@ -473,7 +442,6 @@ export class Engine {
     await this.#atMost(graceMs, idle);
     for (const execution of this.#executions.all()) execution.stop("parked");
     await this.#atMost(PARK_MS, idle);
-    await this.#atMost(PARK_MS, this.#executions.giveBack());
     await Promise.all(this.#workers.map((worker) => worker.stop()));
     await this.#dispatch?.stop();
   }

@@ -59,6 +59,16 @@ const CONFLICT_PAUSE_MS = 5;
 /** Number of failed parts after which a transaction is repeated without any part that may fail apart. */
 const PARTS_FAILED_MAX = 3;
 
+/** Rolls back an attempt of a transaction, which is repeated when `ready` resolves. */
+export class NotReady extends Error {
+  readonly ready: Promise<void>;
+
+  constructor(ready: Promise<void>) {
+    super("the transaction needs something first");
+    this.ready = ready;
+  }
+}
+
 /** Rolls back an attempt of a transaction whose part failed. */
 class PartFailed extends Error {
   readonly part: string;
@@ -86,7 +96,9 @@ export async function failsApart<T>(
   try {
     return await work();
   } catch (error) {
-    const passes = [StoreProblem, StoreConflict, PartFailed].some((known) => error instanceof known);
+    const passes = [StoreProblem, StoreConflict, PartFailed, NotReady].some(
+      (known) => error instanceof known,
+    );
     throw passes ? error : new PartFailed(part, error);
   }
 }
@@ -159,6 +171,10 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
         if (error instanceof PartFailed) {
           failed.set(error.part, error.cause);
           world.log.error({ err: error.cause }, `${error.message}; the rest is stored without it`);
+          continue;
+        }
+        if (error instanceof NotReady) {
+          await error.ready;
           continue;
         }
         if (!(error instanceof StoreConflict)) throw error;

@@ -21,7 +21,7 @@ import type { EndFacts } from "../engine/run/finish.ts";
 import { publishReceipt } from "../engine/run/receipts.ts";
 import { getPeer } from "../store/queries/peers.ts";
 import { getRemoteTask } from "../store/queries/remote-tasks.ts";
-import { offerToPeer } from "../store/queries/runs/inbox-marks.ts";
+import { insertMark } from "../store/queries/runs/inbox-marks.ts";
 import { awaitedUntil } from "../store/queries/runs/waits.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { World } from "../world.ts";
@@ -120,7 +120,8 @@ export function openPeers(): PeerTurn {
       async write(state) {
         const hasTask = state.taskId !== undefined;
         const isKept = await keepTask(parts, { handle, session }, state, async (unit) => {
-          if (hasTask && (await offerToPeer(unit.tx, run, unit.now))) publishReceipt(unit, run, "offered");
+          if (hasTask && (await insertMark(unit.tx, run, { offeredAt: unit.now })))
+            publishReceipt(unit, run, "offered");
         });
         isOffered ||= isKept && hasTask;
         return isKept;

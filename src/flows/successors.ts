@@ -9,8 +9,8 @@ import { getChain } from "../store/queries/chains/chains.ts";
 import { getFlow, holdFlow, openFlowsOfRun } from "../store/queries/chains/flows.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { directRunEnded } from "./conversation/direct.ts";
+import { endUnanswered } from "./conversation/inbox-receipts.ts";
 import { conversationAnswerLost, conversationRunEnded } from "./conversation/reply-back.ts";
-import { endUnanswered } from "./conversation/send.ts";
 import { cancelConversation, cancelJobs } from "./job/cancel.ts";
 import {
   type JobParts,
@@ -27,19 +27,11 @@ import { planArchiving } from "./session/client-session.ts";
 export function createSuccessors(parts: JobParts): Successors {
   return {
     async runEnded(acceptor, unit, run, answered) {
-      if (run.state === "aborted") {
-        // Messages that an aborted run has sent get no answer. The sessions that received them only finish
-        // their work.
-        const reason =
-          run.code === "session_reset" || run.code === "session_deleted" ? run.code : "run_aborted";
-        for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
-          if (flow.kind === "send") await cancelConversation(acceptor, unit, flow, reason);
-        }
-      }
-      if (run.state === "error" || run.state === "timeout") await endItsUnanswered(unit, run);
+      if (run.state !== "ok") await endQuestions(acceptor, unit, run);
       await wakeRunEnded(parts, acceptor, unit, run);
       const flow = run.flow === undefined ? undefined : await holdFlow(unit.tx, run.flow.flowId);
-      if (flow?.kind === "send") await conversationRunEnded(parts, { acceptor, unit, flow, run, answered });
+      if (flow?.kind === "send")
+        await conversationRunEnded({ ...parts, acceptor, unit, flow, run }, answered);
       if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);
       await directRunEnded(parts, unit, run);
       await planArchiving(acceptor, unit, run);
@@ -47,7 +39,7 @@ export function createSuccessors(parts: JobParts): Successors {
     },
     async answerLost(acceptor, unit, run) {
       const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
-      if (flow?.kind === "send") await conversationAnswerLost(parts, { acceptor, unit, flow, run });
+      if (flow?.kind === "send") await conversationAnswerLost({ ...parts, acceptor, unit, flow, run });
     },
     async cancelBelow(acceptor, unit, aborted) {
       const session = await getSession(unit.tx, aborted.sessionKey);
@@ -81,11 +73,18 @@ export function createSuccessors(parts: JobParts): Successors {
   };
 }
 
-/** If a run failed while it waited for answers from external sessions, ends those conversations. */
-async function endItsUnanswered(unit: Unit, run: Run): Promise<void> {
-  for (const flow of await openFlowsOfRun(unit.tx, run.runId)) {
-    const target = flow.kind === "send" ? await getSession(unit.tx, flow.targetKey) : undefined;
-    if (target?.external === true) await endUnanswered(unit, { runId: run.runId, flow });
+/**
+ * Ends the conversations that a run began and that cannot continue without it: all of an aborted run, whose
+ * messages get no answer, else those in which it waited for the answer of an external session.
+ */
+async function endQuestions(acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
+  const { runId, code } = run;
+  const reason = code === "session_reset" || code === "session_deleted" ? code : "run_aborted";
+  for (const flow of await openFlowsOfRun(unit.tx, runId)) {
+    if (flow.kind !== "send") continue;
+    if (run.state === "aborted") await cancelConversation(acceptor, unit, flow, reason);
+    else if ((await getSession(unit.tx, flow.targetKey))?.external)
+      await endUnanswered(unit, { runId, flow });
   }
 }
 

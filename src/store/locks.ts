@@ -134,10 +134,9 @@ export async function holdForDeletion(tx: Tx, sessionKey: string, more: readonly
  * Advisory locks. In the whole deployment only one transaction at a time can hold each of them. Each chain
  * and each agent has a lock `budgets` of its own.
  */
-type AdvisoryLock = "waits" | "slots" | "budgets" | "limits" | "instructions" | "deadlines";
+type AdvisoryLock = "waits" | "budgets" | "limits" | "instructions" | "deadlines";
 const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
   waits: 0x70617201,
-  slots: 0x70617202,
   budgets: 0x70617203,
   // Held by a transaction that counts rows, to add one only below a limit.
   limits: 0x70617204,

@@ -64,12 +64,14 @@ export interface SharedStore {
   syncClock(): Promise<void>;
   /** Returns whether messages of the other processes have not arrived for a while. */
   isDeaf(): boolean;
+  /** The address at which other processes reach only this one. */
+  readonly address: string;
   /**
-   * Sends messages to the other processes, outside any transaction. A message is a hint and may be lost. The
-   * sender does not receive its own messages. Rejects if messages are known to be lost. The maximum length of
-   * a message is `TRANSPORT_MESSAGE_MAX_BYTES`.
+   * Sends messages to the other processes, or to one `address`, outside any transaction. A message is a hint
+   * and may be lost. The sender does not receive its own messages. Rejects if messages are known to be lost.
+   * The maximum length of a message is `TRANSPORT_MESSAGE_MAX_BYTES`.
    */
-  notify(texts: readonly string[]): Promise<void>;
+  notify(texts: readonly string[], address?: string): Promise<void>;
   /**
    * Subscribes to the messages of the other processes. `onGap` is called when messages may have been lost;
    * the subscriber must then read the affected rows again.
@@ -91,14 +93,24 @@ export function kindOf(db: Db): StoreKind {
   return db.getExecutor().adapter.supportsTransactionalDdl ? "postgres" : "sqlite";
 }
 
+/** Returns texts as the one parameter that `isInList` expects. */
+export function listOf(db: Db, texts: readonly string[]): string | readonly string[] {
+  return kindOf(db) === "sqlite" ? JSON.stringify(texts) : texts;
+}
+
+/** Returns a condition that matches rows whose column holds one of the texts in `list` (`listOf`). */
+export function isInList(db: Db, column: string, list: ReturnType<typeof listOf>): RawBuilder<SqlBool> {
+  return kindOf(db) === "sqlite"
+    ? sql`${sql.ref(column)} in (select value from json_each(${list}))`
+    : sql`${sql.ref(column)} = any(${list}::text[])`;
+}
+
 /**
  * Returns a condition that matches rows whose column holds one of these texts. They are one parameter, so the
  * statement is the same for any number of texts.
  */
 export function isAmong(db: Db, column: string, texts: readonly string[]): RawBuilder<SqlBool> {
-  return kindOf(db) === "sqlite"
-    ? sql`${sql.ref(column)} in (select value from json_each(${JSON.stringify(texts)}))`
-    : sql`${sql.ref(column)} = any(${texts}::text[])`;
+  return isInList(db, column, listOf(db, texts));
 }
 
 /** Returns an object with this one field, or an empty object if the value is null. */

@@ -44,9 +44,9 @@ function watchedGround(openGround: OpenGround) {
           },
           shared: {
             ...shared,
-            async notify(texts) {
+            async notify(texts, address) {
               figures.slotsTold += texts.filter((text) => text.includes('{"kind":"ready"}')).length;
-              await shared.notify(texts);
+              await shared.notify(texts, address);
             },
           },
         };

@@ -108,6 +108,42 @@ export function sightContract(openGround: OpenGround): void {
     expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: half a sentence"]);
   });
 
+  /** Begins a run in the first process; nobody reads live text in the second one. */
+  async function beginUnread() {
+    const written = Promise.withResolvers<void>();
+    const plays: Record<string, Play> = {
+      [MAIN]: async ({ handle }) => {
+        handle.text(whole("half a sentence"));
+        written.resolve();
+        await new Promise<void>((resolve) => handle.signal.addEventListener("abort", () => resolve()));
+        throw handle.signal.reason;
+      },
+    };
+    const { a, b } = await two(openGround, plays, { showsText: false });
+    const { runId } = await a.app.tell(MAIN, "work");
+    await written.promise;
+    await until(() => b.app.events.some((event) => event.kind === "run_started"));
+    const texts = () => b.app.events.flatMap((event) => (event.kind === "text" ? [event.text] : []));
+    return { a, b, runId, texts };
+  }
+
+  test("a process in which nobody reads live text hears none, until somebody does", async () => {
+    const { a, b, texts } = await beginUnread();
+    await a.app.engine.commit(async (unit) => publishOutbox(unit, { id: "d", sessionKey: MAIN }, "failed"));
+    await until(() => b.app.events.some((event) => event.kind === "outbox"));
+    expect(texts()).toEqual([]);
+    b.app.engine.bus.showText();
+    await until(() => texts().includes("half a sentence"));
+    await b.app.engine.abort({ sessionKey: MAIN });
+  });
+
+  test("a process in which nobody reads live text can stop a run of another one, and its text is stored", async () => {
+    const { a, b, runId } = await beginUnread();
+    expect(await b.app.engine.abort({ sessionKey: MAIN })).toMatchObject({ runIds: [runId] });
+    expect(await endOf(a.app.engine, runId)).toMatchObject({ state: "aborted" });
+    expect(await b.app.texts(MAIN)).toEqual(["user: work", "assistant: half a sentence"]);
+  });
+
   test("I4: stopping a run from another process does not store its text twice", async () => {
     const written = Promise.withResolvers<void>();
     const plays: Record<string, Play> = {

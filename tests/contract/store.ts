@@ -8,10 +8,10 @@ import type { Session } from "../../src/core/shapes/session.ts";
 import { endedFlowsAmong, endFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
 import { claimRun, readyHeads, readyNext, requeueHeld } from "../../src/store/queries/runs/claims.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
-import { releaseSlot, takeSlot } from "../../src/store/queries/runs/slots.ts";
+import { releaseSlot, SUBAGENT_SLOTS, takeSlot } from "../../src/store/queries/runs/slots.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
-import type { Store } from "../../src/store/sql.ts";
+import type { Store, Tx } from "../../src/store/sql.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
@@ -167,6 +167,30 @@ function laneContract(store: () => Store): void {
     expect(await take("r3", 3)).toBe(true);
     await store().transaction((tx) => releaseSlot(tx, "r1"));
     expect([await take("r4"), await take("r5")]).toEqual([true, false]);
+  });
+
+  test("I6: transactions that are open at the same time take different slots of sub-agents, up to their limit", async () => {
+    const take = (tx: Tx, runId: string) => takeSlot(tx, runId, 2, SUBAGENT_SLOTS);
+    await store().transaction(async (tx) => {
+      for (const runId of ["s1", "s2"]) await take(tx, runId);
+    });
+    await store().transaction(async (tx) => {
+      for (const runId of ["s1", "s2"]) await releaseSlot(tx, runId);
+    });
+    const isShared = store().kind === "postgres";
+    const met = Promise.withResolvers<void>();
+    const takeUntilMet = (runId: string) =>
+      store().transaction(async (tx) => {
+        const isTaken = await take(tx, runId);
+        if (isShared && runId === "s3") await met.promise;
+        if (runId === "s4") met.resolve();
+        return isTaken;
+      });
+    expect(await Promise.all(["s3", "s4"].map(takeUntilMet))).toEqual([true, true]);
+    expect(await store().transaction((tx) => take(tx, "s5"))).toBe(false);
+    expect(await store().transaction((tx) => takeSlot(tx, "s5", 1))).toBe(true);
+    await store().transaction((tx) => releaseSlot(tx, "s3"));
+    expect(await store().transaction((tx) => take(tx, "s5"))).toBe(true);
   });
 
   test("one tool call creates one run", async () => {

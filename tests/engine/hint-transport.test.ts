@@ -18,6 +18,7 @@ async function openTransport() {
     urgently: store.transaction,
     syncClock: async () => {},
     isDeaf: () => false,
+    address: "self",
     notify: async (texts) => void notified.push(texts),
     listen: async (hear) => {
       told = hear;
@@ -45,6 +46,7 @@ async function openTransport() {
 test("pieces of one text are sent as one hint, and so are pieces of one thought", async () => {
   const { world, wire, notified } = await openTransport();
   const about = { runId: "r", sessionKey: "s", part: "1.0" };
+  wire.addFollower("other");
   for (const [at, text] of ["one ", "two "].entries())
     for (const kind of ["thinking", "text"] as const)
       wire.send({ kind: "event", event: { kind, ...about, offset: at * 4, text } });
@@ -60,8 +62,10 @@ test("pieces of one text are sent as one hint, and so are pieces of one thought"
 test("hints from one turn of the event loop are sent together in order; later hints are sent separately", async () => {
   const { world, wire, notified } = await openTransport();
   const send = (from: number): void => {
-    for (let at = from; at < from + 100; at += 1)
-      wire.send({ kind: "text wanted", runId: `r${at}`, sessionKey: `agent:main:chat:${at}` });
+    for (let at = from; at < from + 50; at += 1) {
+      const sessionKey = `agent:main:chat:${at}`;
+      wire.send({ kind: "event", event: { kind: "session", sessionKey, change: "state" } });
+    }
   };
   send(0);
   await world.advance(1);
@@ -70,10 +74,10 @@ test("hints from one turn of the event loop are sent together in order; later hi
   await world.advance(100);
   const keysOf = (texts: readonly string[]): string[] =>
     texts.flatMap((text) =>
-      (JSON.parse(text) as Hint[]).map((hint) => ("sessionKey" in hint ? hint.sessionKey : "")),
+      (JSON.parse(text) as Hint[]).map((hint) => ("event" in hint ? (hint.event.sessionKey ?? "") : "")),
     );
   const keys = (from: number): string[] =>
-    Array.from({ length: 100 }, (_, at) => `agent:main:chat:${from + at}`);
+    Array.from({ length: 50 }, (_, at) => `agent:main:chat:${from + at}`);
   expect(notified.map(keysOf)).toEqual([keys(0), keys(100)]);
   await wire.stop();
 });

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
-import { LostLane } from "../../src/engine/run/transcript-writer.ts";
+import { LostLane } from "../../src/engine/run/finish.ts";
 import { LEASE_MS } from "../../src/store/queries/processes.ts";
 import type { SharedStore } from "../../src/store/sql.ts";
 import type { World } from "../../src/world.ts";

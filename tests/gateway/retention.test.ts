@@ -109,7 +109,7 @@ test("PN1: a chain stays while a run of it is unfinished or a message of it is u
   await say("three");
   await house.store.transaction(async (tx) => {
     const { sessionId } = (await getRun(tx, unread)) ?? { sessionId: "" };
-    await insertMark(tx, { runId: unread, sessionKey: "agent:main:work", sessionId }, null);
+    await insertMark(tx, { runId: unread, sessionKey: "agent:main:work", sessionId }, {});
     await tx.updateTable("runs").set({ ended_at: null }).where("run_id", "=", unfinished).execute();
   });
   await prune(365);

@@ -15,7 +15,7 @@ export const REPLAY_MUTANTS: readonly ReplayMutant[] = [
     chain: "send-in-vain",
     breaks: "the wait of a send ends by the clock of the machine",
     file: "src/flows/conversation/send.ts",
-    from: "deadlineAt: accepted.run.acceptedAt + Math.round(",
+    from: "deadlineAt: acceptedAt + Math.round(",
     to: "deadlineAt: Date.now() + Math.round(",
   },
   {
@@ -55,7 +55,7 @@ export const REPLAY_MUTANTS: readonly ReplayMutant[] = [
     chain: "send",
     breaks: "the result of a send has a text that no record can give",
     file: "src/flows/conversation/send.ts",
-    from: `isSilent(words) ? "" : await redactor.whole(words);`,
-    to: `isSilent(words) ? "" : \`\${await redactor.whole(words)} \${process.hrtime.bigint()}\`;`,
+    from: `isSilent(text) ? "" : await redactor.whole(text);`,
+    to: `isSilent(text) ? "" : \`\${await redactor.whole(text)} \${process.hrtime.bigint()}\`;`,
   },
 ];

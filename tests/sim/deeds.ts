@@ -2,7 +2,7 @@
 
 import { operatorViewer } from "../../src/access/access.ts";
 import { sendDirect } from "../../src/flows/conversation/direct.ts";
-import { acknowledge, offered } from "../../src/flows/conversation/inbox-receipts.ts";
+import { noteReading } from "../../src/flows/conversation/inbox-receipts.ts";
 import { sendToSession } from "../../src/flows/conversation/send.ts";
 import type { Answer } from "../../src/gateway/socket/connection.ts";
 import { isInDoubt, StoreProblem } from "../../src/store/problems.ts";
@@ -111,8 +111,8 @@ async function readInbox(story: Story, process: GatewayProcess): Promise<void> {
   const runIds = rows.map((row) => String(row.run_id)).filter(() => luck.chance(0.6));
   if (runIds.length === 0) return;
   story.trace.add(`a program reads its inbox: ${runIds.join(" ")}`);
-  if (luck.chance(0.7)) await offered(process.engine, runIds);
-  if (luck.chance(0.5)) await acknowledge(process.engine, runIds);
+  if (luck.chance(0.7)) await noteReading(process.engine, runIds, "offered");
+  if (luck.chance(0.5)) await noteReading(process.engine, runIds, "in_turn");
 }
 
 /** Acts as the program that reads an inbox: it answers one of the messages, which it names. */

@@ -326,7 +326,7 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   endRun: (tx) => runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }),
   endHeldRun: (tx) => {
     const fence = { runId: "run-1", owner: "process", attempt: 1 };
-    return runs.endHeldRun(tx, fence, { end: { state: "ok", endedAt: 5 }, usage: USAGE });
+    return runs.endRun(tx, "run-1", { end: { state: "ok", endedAt: 5 }, usage: USAGE }, fence);
   },
   requeueHeld: (tx) => claims.requeueHeld(tx, 5),
   countChainRun: (tx) =>

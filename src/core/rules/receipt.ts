@@ -29,6 +29,11 @@ export function hasMark({ kind, sessionKey }: Pick<Run, "kind"> & { readonly ses
   return kind === "append" || peerInKey(sessionKey ?? "") !== undefined;
 }
 
+/** Returns whether this run has stored a message in an inbox. Its answer comes later, as another message. */
+export function isInInbox({ kind, state }: Pick<Run, "kind" | "state">): boolean {
+  return kind === "append" && state === "ok";
+}
+
 /** Returns the session that wrote a message and gets the reply. */
 export function sourceOf({ provenance }: Pick<Run["input"], "provenance">): string | undefined {
   return provenance?.kind === "inter_session" ? provenance.sourceSessionKey : undefined;
@@ -57,7 +62,7 @@ function endOf({ run }: ReceiptFacts, offered: number | undefined): ReceiptState
 export function receiptOf(facts: ReceiptFacts): Receipt | undefined {
   const { run, mark } = facts;
   if (!isSessionMessage(run)) return undefined;
-  const inInbox = run.kind === "append" && run.state === "ok";
+  const inInbox = isInInbox(run);
   // A message without a mark was accepted by an older version of Parley.
   if (inInbox && mark === undefined) return undefined;
   // A run for a peer begins here while the peer is still away.

@@ -7,20 +7,18 @@
 
 import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
+import type { Run } from "../../core/shapes/run.ts";
 import { LongText } from "../../core/text/text-delta.ts";
-import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
 import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
 import { hasOrphans, requeueHeld } from "../../store/queries/runs/claims.ts";
-import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
 import type { SharedStore, Store } from "../../store/sql.ts";
 import { idsOf, type Timer, type World } from "../../world.ts";
 import type { SharedBus } from "../bus.ts";
 import type { CallerWaits } from "../lanes/caller-waits.ts";
 import type { EndWatch } from "../lanes/waits.ts";
 import type { Executions } from "../run/executions.ts";
-import { endEvent } from "../run/finish.ts";
-import type { Commit } from "../unit.ts";
+import { type Commit, NotReady } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lease } from "./lease.ts";
 
@@ -34,44 +32,46 @@ const SWEEP_MS = 500;
 const IDLE_SWEEP_MS = 10_000;
 /** Number of sweeps between two deletions of old rows. */
 const TIDY_EVERY_SWEEPS = 120;
-/**
- * After a gap in the hints, ends of runs are published again: at most this many, and only those of runs that
- * ended at most `TOLD_AGAIN_MS` before the gap.
- */
-const TOLD_AGAIN_MAX = 1_000;
+/** After a gap in the hints, ends of runs are published again that came at most this long before it. */
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
 /**
  * Maximum number of unfinished texts of remote runs that are kept. A run has up to two: its reply and its
  * thinking.
  */
 const TEXTS_MAX = 1_000;
+/** Maximum time to wait for the texts of another process. */
+const ANSWER_MS = 500;
+/** The texts of a process are known for this long after it was asked. It sends them for longer. */
+const HEARD_MS = 2_000;
 
 const keyOf = (kind: LiveTextEvent["kind"], runId: string): string => `${kind} ${runId}`;
 
-export interface DispatchParts {
+interface DispatchParts {
   readonly store: Store;
   readonly shared: SharedStore;
   readonly commit: Commit;
   readonly world: World;
   /** The id of this process. */
-  readonly processId: string;
+  readonly owner: string;
   readonly bus: SharedBus;
   readonly hints: HintTransport;
   readonly lease: Lease;
   readonly executions: Executions;
   readonly callerWaits: CallerWaits;
   readonly watch: EndWatch;
-  /** Handles a message that another process sent to this one. */
-  message(body: unknown): void;
   /** Starts ready runs, as far as slots are free. */
   look(): void;
-  /** Checks queues, deadlines, deliveries and anything else that may be due. */
-  lookAround(): void;
+  /** See `Reconciler.reconcile`. */
+  reconcile(sinceMs?: number): Promise<unknown>;
 }
 
 export class Dispatch {
   readonly #parts: DispatchParts;
   readonly #texts = new Map<string, { readonly part: string; readonly text: LongText }>();
+  readonly #readers = new Set<(body: unknown) => void>();
+  /** Processes whose texts are known. */
+  readonly #heard = new Set<string>();
+  #answer = Promise.withResolvers<void>();
   #state: "new" | "open" | "stopped" = "new";
   #sweeping: Promise<void> = Promise.resolve();
   #clockTimer: Timer | undefined;
@@ -132,6 +132,17 @@ export class Dispatch {
     await hints.stop();
   }
 
+  /** See `Engine.writeTo`. */
+  write(to: string, body: unknown): void {
+    this.#parts.hints.send({ kind: "letter", to, body });
+  }
+
+  /** See `Engine.onMessage`. */
+  onLetter(read: (body: unknown) => void): () => void {
+    this.#readers.add(read);
+    return () => this.#readers.delete(read);
+  }
+
   /** Returns the text that a run in another process has written so far. */
   textOf(runId: string): string | undefined {
     return this.#texts.get(keyOf("text", runId))?.text.text;
@@ -142,18 +153,48 @@ export class Dispatch {
    * missing.
    */
   #hearText(event: LiveTextEvent): boolean {
-    const { kind, runId, sessionKey, part } = event;
+    const { kind, runId, part } = event;
     const key = keyOf(kind, runId);
     const known = this.#texts.get(key);
     const text = known?.part === part ? known.text : new LongText();
     if (!text.change(event)) {
-      this.#parts.hints.send({ kind: "text wanted", runId, sessionKey });
+      this.follow(true);
       return false;
     }
     this.#texts.delete(key);
     this.#texts.set(key, { part, text });
     evictOldest(this.#texts, TEXTS_MAX);
     return true;
+  }
+
+  /** Makes the other processes send live text for a while, with `again` from the beginning. */
+  follow(again = false): void {
+    const { hints, shared } = this.#parts;
+    hints.send({ kind: "follow", address: shared.address, again });
+  }
+
+  #showTextsTo({ address, again }: Extract<Hint, { kind: "follow" }>): void {
+    const { hints, executions, owner } = this.#parts;
+    if (hints.addFollower(address) || again) for (const one of executions.all()) one.publishText();
+    if (again) hints.send({ kind: "followed", owner, address });
+  }
+
+  /** Throws `NotReady` if another process executes this run, and its text so far is not known here. */
+  needText({ owner }: Run): void {
+    const { bus, world } = this.#parts;
+    if (owner === undefined || owner === this.#parts.owner || bus.showsText() || this.#heard.has(owner))
+      return;
+    this.follow(true);
+    world.clock.after(ANSWER_MS, () => this.#noteHeard(owner));
+    throw new NotReady(this.#answer.promise);
+  }
+
+  /** Notes that a process has sent all its texts, or does not answer. */
+  #noteHeard(owner: string): void {
+    this.#heard.add(owner);
+    this.#parts.world.clock.after(HEARD_MS, () => this.#heard.delete(owner));
+    this.#answer.resolve();
+    this.#answer = Promise.withResolvers();
   }
 
   #hear(hint: Hint): void {
@@ -171,12 +212,15 @@ export class Dispatch {
       return;
     }
     if (hint.kind === "letter") {
-      if (hint.to === this.#parts.processId) this.#parts.message(hint.body);
+      if (hint.to === this.#parts.owner) for (const read of this.#readers) read(hint.body);
       return;
     }
-    if (hint.kind === "text wanted") {
-      const execution = executions.get(hint.sessionKey);
-      if (execution?.handle.run.runId === hint.runId) execution.publishText();
+    if (hint.kind === "follow") {
+      this.#showTextsTo(hint);
+      return;
+    }
+    if (hint.kind === "followed") {
+      this.#noteHeard(hint.owner);
       return;
     }
     const { event } = hint;
@@ -199,6 +243,7 @@ export class Dispatch {
     const { clock, log } = this.#parts.world;
     if (this.#state !== "open") return;
     this.#clockTimer = clock.after(CLOCK_MS, () => {
+      if (this.#parts.bus.showsText()) this.follow();
       void this.#parts.shared
         .syncClock()
         .catch((error: unknown) => log.debug({ err: error }, "could not read the database's time"))
@@ -222,15 +267,20 @@ export class Dispatch {
       this.#sweepLater();
       return;
     }
+    const now = world.clock.now();
+    let isMissing = false;
     try {
       const takenOver = await this.#takeOver();
-      await this.#parts.executions.compare();
-      await this.#publishMissedEnds(takenOver);
-      await this.#lookForEnds();
-      this.#parts.lookAround();
+      isMissing = this.#gap || takenOver;
+      // Before the queries, because hints may be lost while they run.
+      this.#gap = false;
+      const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
+      await this.#parts.reconcile(isMissing ? since : undefined);
+      this.#wholeUntil = now;
       if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
       if (!takenOver) this.#idleUntil = world.clock.monotonic() + IDLE_SWEEP_MS;
     } catch (error) {
+      this.#gap ||= isMissing;
       world.log.warn({ err: error }, "the periodic check of the shared store failed and will run again");
     }
     this.#sweepLater();
@@ -262,36 +312,6 @@ export class Dispatch {
       world.log.warn(fields, "took over a run of a dead process");
     }
     return true;
-  }
-
-  /**
-   * Publishes ends of runs that this process may have missed because another process died or a hint was lost.
-   */
-  async #publishMissedEnds(takenOver: boolean): Promise<void> {
-    const { store, world, bus, watch } = this.#parts;
-    const now = world.clock.now();
-    const missed = this.#gap || takenOver;
-    // Before the query, because hints may be lost while it runs.
-    this.#gap = false;
-    const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
-    try {
-      for (const run of missed ? await endedSince(store.db, since, TOLD_AGAIN_MAX) : []) {
-        watch.ended(run.runId);
-        // The bus drops an end that was published before.
-        bus.hear(endEvent(run));
-      }
-    } catch (error) {
-      this.#gap = true;
-      throw error;
-    }
-    this.#wholeUntil = now;
-  }
-
-  async #lookForEnds(): Promise<void> {
-    const { store, watch } = this.#parts;
-    const watched = watch.watched();
-    for (const runId of await endedAmong(store.db, watched)) watch.ended(runId);
-    for (const flowId of await endedFlowsAmong(store.db, watched)) watch.ended(flowId);
   }
 
   async #tidy(): Promise<void> {

@@ -9,6 +9,7 @@ import { joinedDeltas } from "../../core/text/text-delta.ts";
 import { keepPayload, readPayload } from "../../store/queries/live-payloads.ts";
 import type { HeldLane } from "../../store/queries/runs/claims.ts";
 import { type SharedStore, type Store, TRANSPORT_MESSAGE_MAX_BYTES } from "../../store/sql.ts";
+import { together } from "../../store/transaction.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 
@@ -21,8 +22,10 @@ export type Hint =
   | { readonly kind: "resumed"; readonly held: HeldLane }
   /** A message to one process, which may be lost. Only sender and receiver know the format of the body. */
   | { readonly kind: "letter"; readonly to: string; readonly body: unknown }
-  /** The sender has missed a part of this run's text and requests it from the beginning. */
-  | { readonly kind: "text wanted"; readonly runId: string; readonly sessionKey: string }
+  /** The sender hears live text for a while. With `again`, it requests all texts from the beginning. */
+  | { readonly kind: "follow"; readonly address: string; readonly again: boolean }
+  /** This process has sent the beginnings of its texts. */
+  | { readonly kind: "followed"; readonly owner: string; readonly address: string }
   /** The sender had to drop hints. */
   | { readonly kind: "gap" };
 
@@ -34,9 +37,11 @@ type Item = Hint | { readonly kind: "kept"; readonly id: number };
  * dropped: other processes find the changes in the rows.
  */
 const QUEUE_MAX = 2_000;
-/** Maximum number of messages in one call of `notify`. */
+/** Number of messages that are sent before the next ones are made. */
 const BATCH_TEXTS = 16;
 const RETRY_MS = 250;
+/** Live text is sent to a process for this long after it has asked for it. */
+const FOLLOW_MS = 3_000;
 /**
  * Minimum interval between two batches. Hints that come in between are collected, so even a busy process
  * sends no more often.
@@ -56,7 +61,8 @@ function markOf(hint: Hint): string | undefined {
   if (hint.kind === "letter") return undefined;
   if (hint.kind === "gap" || hint.kind === "ready") return hint.kind;
   if (hint.kind === "resumed") return `resumed ${hint.held.runId}`;
-  if (hint.kind === "text wanted") return `text wanted ${hint.runId}`;
+  if (hint.kind === "follow") return `follow ${hint.again}`;
+  if (hint.kind === "followed") return `followed ${hint.address}`;
   const { event } = hint;
   if (isLiveText(event)) return `${event.kind} ${event.runId} ${event.part}`;
   if (event.kind === "outbox") return `outbox ${event.deliveryId}`;
@@ -85,9 +91,11 @@ export class HintTransport {
   #sending: Promise<void> | undefined;
   #hearing: Promise<void> = Promise.resolve();
   #stopListening: (() => Promise<void>) | undefined;
-  #open = false;
+  readonly #stopped = new AbortController();
   /** Monotonic time at which the last batch was sent. */
   #sentAt = 0;
+  /** The addresses that hear live text, and until when by the monotonic clock. */
+  readonly #followers = new Map<string, number>();
 
   constructor(parts: HintTransportParts) {
     this.#parts = parts;
@@ -95,7 +103,6 @@ export class HintTransport {
 
   /** Starts to receive hints. `onGap` is called when hints may have been missed. */
   async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
-    this.#open = true;
     const hear = (text: string): void => {
       // Hints are handled one after the other: a hint that is still being read from its row must not be
       // overtaken by a later one.
@@ -106,15 +113,31 @@ export class HintTransport {
 
   /** Sends the waiting hints once, and stops. */
   async stop(): Promise<void> {
-    this.#open = false;
+    this.#stopped.abort();
     await this.#stopListening?.();
     await this.#sending;
     await this.#hearing;
   }
 
+  /** Sends live text to this address for a while. Returns false if it was sent already. */
+  addFollower(address: string): boolean {
+    const now = this.#parts.world.clock.monotonic();
+    for (const [one, untilMs] of this.#followers) if (untilMs < now) this.#followers.delete(one);
+    const { size } = this.#followers;
+    return this.#followers.set(address, now + FOLLOW_MS).size > size;
+  }
+
+  /** Returns where a hint is sent. Undefined: to all other processes. */
+  #addressesFor(hint: Hint): readonly (string | undefined)[] {
+    if (hint.kind === "followed") return [hint.address];
+    if (hint.kind !== "event" || !isLiveText(hint.event)) return [undefined];
+    const now = this.#parts.world.clock.monotonic();
+    return [...this.#followers].flatMap(([address, untilMs]) => (untilMs < now ? [] : [address]));
+  }
+
   /** Sends a hint soon. Never throws and never waits. */
   send(hint: Hint): void {
-    if (!isForOthers(hint)) return;
+    if (!isForOthers(hint) || this.#addressesFor(hint).length === 0) return;
     const mark = markOf(hint) ?? `${this.#count++}`;
     const merged = mergedHint(this.#queue.get(mark), hint);
     this.#queue.delete(mark);
@@ -135,7 +158,7 @@ export class HintTransport {
     await Promise.resolve();
     while (this.#queue.size > 0) {
       const waitMs = this.#sentAt + BATCH_MS - world.clock.monotonic();
-      if (waitMs > 0 && this.#open) await pause(world.clock, waitMs);
+      if (waitMs > 0) await pause(world.clock, waitMs, this.#stopped.signal);
       this.#sentAt = world.clock.monotonic();
       const hints = [...this.#queue.values()];
       this.#queue.clear();
@@ -144,33 +167,38 @@ export class HintTransport {
       } catch (error) {
         world.log.debug({ err: error, count: hints.length }, "hints could not be sent to other processes");
         this.#queue.set("gap", { kind: "gap" });
-        if (!this.#open) return;
-        await pause(world.clock, RETRY_MS);
+        if (this.#stopped.signal.aborted) return;
+        await pause(world.clock, RETRY_MS, this.#stopped.signal);
       }
     }
   }
 
+  /** Sends hints in their order. Those that follow each other to the same addresses share messages. */
   async #sendAll(hints: readonly Hint[]): Promise<void> {
-    let texts: string[] = [];
+    let sent: Promise<void>[] = [];
     let batch: string[] = [];
     let bytes = 2;
+    let addresses: readonly (string | undefined)[] = [];
     const close = (): void => {
-      if (batch.length > 0) texts.push(`[${batch.join(",")}]`);
+      const text = `[${batch.join(",")}]`;
+      if (batch.length > 0) sent.push(...addresses.map((one) => this.#parts.shared.notify([text], one)));
       batch = [];
       bytes = 2;
     };
     for (const hint of hints) {
+      const to = this.#addressesFor(hint);
       const item = await this.#encode(hint);
       const size = Buffer.byteLength(item) + 1;
-      if (bytes + size > TRANSPORT_MESSAGE_MAX_BYTES) close();
+      if (bytes + size > TRANSPORT_MESSAGE_MAX_BYTES || to.join() !== addresses.join()) close();
+      addresses = to;
       batch.push(item);
       bytes += size;
-      if (texts.length < BATCH_TEXTS) continue;
-      await this.#parts.shared.notify(texts);
-      texts = [];
+      if (sent.length < BATCH_TEXTS) continue;
+      await together(...sent);
+      sent = [];
     }
     close();
-    if (texts.length > 0) await this.#parts.shared.notify(texts);
+    await together(...sent);
   }
 
   async #encode(hint: Hint): Promise<string> {

@@ -15,8 +15,7 @@ import {
   nextHead,
 } from "../../core/rules/run-queue.ts";
 import type { Run } from "../../core/shapes/run.ts";
-import { holdForEnd, holdFreeSessions, takeAdvisoryLock } from "../../store/locks.ts";
-import { isAlive } from "../../store/queries/processes.ts";
+import { holdForEnd, holdFreeSessions } from "../../store/locks.ts";
 import {
   askForSlot,
   claimedBy,
@@ -28,14 +27,14 @@ import {
   resumeRun,
 } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { releaseSlot, takeSlot } from "../../store/queries/runs/slots.ts";
+import { releaseSlot, SUBAGENT_SLOTS, takeSlot } from "../../store/queries/runs/slots.ts";
 import type { Db, Store, Tx } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
 import { type Timer, type World, withFields } from "../../world.ts";
 import type { Authority } from "../cluster/lease.ts";
 import { publishStart, writeInput } from "../run/begin.ts";
 import type { Executions } from "../run/executions.ts";
-import { type EndFacts, endInUnit, type FinishParts, publishBudgetRefusal } from "../run/finish.ts";
+import { type EndFacts, endInUnit, type FinishParts } from "../run/finish.ts";
 import { logRetry, STORE_RETRY_MS } from "../run/until-stored.ts";
 import type { Commit, Unit } from "../unit.ts";
 
@@ -254,12 +253,12 @@ export class Scheduler {
   /** Takes a slot for a run, in a transaction that starts it, or lets it continue. */
   async #takeSlot(unit: Unit, runId: string, queue: string): Promise<Start> {
     const { maxConcurrent, maxSubagents = maxConcurrent } = this.#parts.limits;
-    if (isSubagentQueue(queue) && maxSubagents < maxConcurrent) {
-      await takeAdvisoryLock(unit.tx, "slots");
-      const running = [...(await countRunning(unit.tx))].filter(([name]) => isSubagentQueue(name));
-      if (running.reduce((sum, [, count]) => sum + count, 0) >= maxSubagents) return "pool";
+    const { tx } = unit;
+    if (isSubagentQueue(queue) && !(await takeSlot(tx, runId, maxSubagents, SUBAGENT_SLOTS))) return "pool";
+    if (!(await takeSlot(tx, runId, maxConcurrent))) {
+      await releaseSlot(tx, runId);
+      return "full";
     }
-    if (!(await takeSlot(unit.tx, runId, maxConcurrent))) return "full";
     this.#slots += 1;
     this.#served.set(queue.slice(1), this.#slots);
     return "done";
@@ -269,7 +268,6 @@ export class Scheduler {
   async #start(unit: Unit, next: Run): Promise<Start> {
     const { owner, lease, executions, isHeldBack, refusalOf } = this.#parts;
     if (next.kind === "turn" && isHeldBack(next)) return "not now";
-    if (lease !== undefined && !(await isAlive(unit.tx, owner))) return "not now";
     const leaseHolds = lease?.watch();
     const isPlain = next.kind === "append" && next.input.unreadable !== true;
     const refusal = isPlain ? undefined : await refusalOf(unit, next);
@@ -290,9 +288,7 @@ export class Scheduler {
 
   /** Ends a run in the transaction that claims it, if the run only appends its input or must not start. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
-    const { finish } = this.#parts;
     await holdForEnd(unit.tx, run);
-    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, finish);
-    if (refusal !== undefined) await publishBudgetRefusal(unit, run, refusal, finish);
+    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, this.#parts.finish);
   }
 }

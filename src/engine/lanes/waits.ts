@@ -5,6 +5,7 @@
 // sends a message and waits, one transaction accepts the message and inserts the wait. A wait is a row: after
 // a crash the same call finds it again, with its original deadline, and gets the same result.
 
+import { isInInbox } from "../../core/rules/receipt.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/permission.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
@@ -354,7 +355,7 @@ export function createEndWatch(
  */
 async function untilCome(watch: EndWatch, wait: Wait, signal: AbortSignal): Promise<Run | undefined> {
   const run = await watch.until(wait.targetRunId, wait.deadlineAt, signal);
-  if (run?.kind === "append" && run.state === "ok" && run.flow !== undefined)
+  if (run?.flow !== undefined && isInInbox(run))
     await watch.untilJob([run.flow.flowId], wait.deadlineAt, signal);
   return run;
 }

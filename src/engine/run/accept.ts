@@ -169,17 +169,15 @@ function tokenLimitOf(
   return Math.min(tokens + tokensLeft, tokenLimit ?? Number.POSITIVE_INFINITY);
 }
 
-/** Checks that a chain may have another run at this hop. Returns the chain's use so far, and its limit. */
+/** Checks that a chain may have another run. Returns the chain's use so far, and its limit. */
 async function chainAllows(
   tx: Tx,
-  chain: { chainId: string; hop: number },
+  chainId: string,
   limits: AcceptLimits,
   { chain: known, tokensLeft }: AcceptRequest,
 ): Promise<Result<Chain>> {
   const hint = CHAIN_HINT;
-  const near = hopAllows(chain, limits);
-  if (!near.ok) return near;
-  const before = known === undefined ? NEW_CHAIN : await holdChain(tx, chain.chainId);
+  const before = known === undefined ? NEW_CHAIN : await holdChain(tx, chainId);
   const used: Chain = { ...before, ...optional({ tokenLimit: tokenLimitOf(before, tokensLeft) }) };
   if (used.runs >= limits.maxChainRuns) {
     const runs = `${limits.maxChainRuns} runs`;
@@ -207,23 +205,6 @@ function refusedBy(
   return fail("queue_full", `session "${session.key}" has ${queueMax} messages waiting (session.queueMax)`, {
     hint: "Wait until some of them have finished, then send again.",
   });
-}
-
-/**
- * Checks the limits of the chain for a turn, or for a message to an inbox. Returns the use that it had to
- * read.
- */
-async function withinChainLimits(
-  tx: Tx,
-  request: AcceptRequest,
-  chain: { chainId: string; hop: number },
-  { kind, isForInbox, limits }: { kind: Run["kind"]; isForInbox: boolean; limits: AcceptLimits },
-): Promise<Result<Chain | undefined>> {
-  if (kind === "turn") return chainAllows(tx, chain, limits, request);
-  // A message for an inbox calls no model of this gateway, but may wake a program that answers, so hops are
-  // limited.
-  const near = isForInbox && request.flow?.step === "round1" ? hopAllows(chain, limits) : ok(undefined);
-  return near.ok ? ok(undefined) : near;
 }
 
 /** Returns what a run inherits from its chain. */
@@ -267,7 +248,12 @@ export async function acceptIn(
   // An external session has no model. The message goes to its inbox, between runs.
   const kind = session.external ? "append" : (request.kind ?? "turn");
   const isForInbox = session.external && request.input.injected !== true;
-  const allowed = await withinChainLimits(tx, request, chain, { kind, isForInbox, limits });
+  const hasReceipt = isForInbox || (kind === "append" && isSessionMessage(request));
+  // A message for an inbox calls no model of this gateway, but may wake a program that answers.
+  const isStep = kind === "turn" || (isForInbox && isSessionMessage(request));
+  const near = isStep ? hopAllows(chain, limits) : ok(undefined);
+  if (!near.ok) return near;
+  const allowed = kind === "turn" ? await chainAllows(tx, chain.chainId, limits, request) : ok(undefined);
   if (!allowed.ok) return allowed;
   const outside = await outsideIn(tx, request, session, allowed.value);
   const run: Run = {
@@ -303,7 +289,7 @@ export async function acceptIn(
       : undefined,
     outside === undefined || session.outside !== undefined ? undefined : markOutside(tx, session, outside),
     insertRun(tx, run, load.active === 0 ? unit.now : null),
-    isForInbox ? insertMark(tx, run, isSessionMessage(run) ? null : unit.now) : undefined,
+    hasReceipt ? insertMark(tx, run, isSessionMessage(run) ? {} : { endedAt: unit.now }) : undefined,
   );
   publishReceipt(unit, run, "queued");
   unit.publish({ kind: "session", sessionKey: session.key, change: "state" });

@@ -21,10 +21,11 @@ import type { Authority } from "../cluster/lease.ts";
 import { createRunWait, type EndWatch, type RunWait } from "../lanes/waits.ts";
 import type { Unit } from "../unit.ts";
 import type { AcceptLimits } from "./accept.ts";
+import { LostLane } from "./finish.ts";
 import { createSlotKeeper, type SlotParts } from "./slot-keeper.ts";
 import { createSpending, tokensLeft } from "./spending.ts";
 import { type SteeringParts, takeSteering } from "./steering.ts";
-import { createTranscriptWriter, isFinalText, LostLane, type Reading } from "./transcript-writer.ts";
+import { createTranscriptWriter, isFinalText, type Reading } from "./transcript-writer.ts";
 
 /**
  * Minimum interval for a message longer than `LONG_TEXT_CHARS`, because each piece costs every subscriber a

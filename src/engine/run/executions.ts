@@ -2,29 +2,15 @@
 // written by the transaction that ends its run, so a plain run costs two commits.
 // L4: if the end of a run cannot be stored, the write is retried until it succeeds.
 
-import { fail } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdSessions } from "../../store/locks.ts";
-import { type HeldLane, heldBy, isHeld, moveHeld } from "../../store/queries/runs/claims.ts";
+import { type HeldLane, heldBy, moveHeld } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { together } from "../../store/transaction.ts";
-import { idsOf } from "../../world.ts";
 import type { Unit } from "../unit.ts";
 import { failed } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
-import {
-  type EndFacts,
-  endInUnit,
-  endWithText,
-  isComplete,
-  publishBudgetRefusal,
-  publishEnd,
-} from "./finish.ts";
-import { LostLane } from "./transcript-writer.ts";
+import { type EndFacts, endInUnit, LostLane, publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS, untilStored } from "./until-stored.ts";
-
-/** Returned to roll back the transaction that ends a run, if this execution no longer holds the run. */
-const NOT_HELD = fail("run_failed", "this process no longer holds the run");
 
 /** Executes one claimed run to its end; set in the composition root. Failures are values. */
 export interface Executor {
@@ -36,7 +22,7 @@ export interface Executor {
   aborted?(run: Run): void;
 }
 
-export interface ExecutionsParts extends ExecutionParts {
+interface ExecutionsParts extends Omit<ExecutionParts, "running"> {
   readonly executor: Executor;
   readonly owner: string;
   /** Returns when a begun run times out (ms since 1970). Undefined: never. */
@@ -44,7 +30,7 @@ export interface ExecutionsParts extends ExecutionParts {
 }
 
 export class Executions {
-  readonly #parts: ExecutionsParts;
+  readonly #parts: ExecutionsParts & ExecutionParts;
   readonly #byLane = new Map<string, Execution>();
   /** Runs that a transaction in progress claims. */
   readonly #claimed = new Set<string>();
@@ -52,7 +38,7 @@ export class Executions {
   #idle = Promise.withResolvers<void>();
 
   constructor(parts: ExecutionsParts) {
-    this.#parts = parts;
+    this.#parts = { ...parts, running: () => this.#byLane.size };
   }
 
   get(sessionKey: string): Execution | undefined {
@@ -124,51 +110,34 @@ export class Executions {
       const { runId, attempt } = execution.fence;
       if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
     }
-    let isSettled = true;
-    for (const row of rows) {
-      if (this.executes(row)) {
-        if (row.isRunning) this.resume(row);
-      } else if (this.#claimed.has(row.runId)) isSettled = false;
-      else if (!this.#closed) await this.#takeBack(row);
-    }
-    return isSettled;
+    for (const row of rows) if (row.isRunning) this.resume(row);
+    const isClaimed = ({ runId }: HeldLane): boolean => this.#claimed.has(runId);
+    await this.#takeBack(rows.filter((row) => !this.executes(row) && !isClaimed(row)));
+    return !rows.some(isClaimed);
   }
 
   /**
-   * Executes a run whose claim was committed although the answer to the commit was lost: its row names this
-   * process, but no execution exists.
+   * Returns runs to their queues whose claim was committed although the answer to the commit was lost: their
+   * rows name this process, but no execution exists.
    */
-  async #takeBack(held: HeldLane): Promise<void> {
-    const { commit, world, scheduler } = this.#parts;
-    const back = await commit(async (unit) => {
-      await holdSessions(unit.tx, [held.sessionKey]);
-      return moveHeld(unit.tx, held, "queued", unit.now);
+  async #takeBack(lost: readonly HeldLane[]): Promise<void> {
+    const { commit, world } = this.#parts;
+    if (lost.length === 0 || this.#closed) return;
+    await commit(async (unit) => {
+      await holdSessions(
+        unit.tx,
+        lost.map(({ sessionKey }) => sessionKey),
+      );
+      for (const held of lost) {
+        if (await moveHeld(unit.tx, held, "queued", unit.now))
+          world.log.warn({ runId: held.runId }, "the answer to a claim was lost; executing the run now");
+      }
     });
-    if (back) world.log.warn({ runId: held.runId }, "the answer to a claim was lost; executing the run now");
-    scheduler.look();
   }
 
   /** Stops executing runs: a run whose claim is in progress is parked. */
   close(): void {
     this.#closed = true;
-  }
-
-  /**
-   * At the end of a planned stop, returns each run that still executes to its queue, so that another process
-   * can take it.
-   */
-  async giveBack(): Promise<void> {
-    const { commit, world } = this.#parts;
-    for (const { fence, handle } of this.all()) {
-      try {
-        await commit((unit) => moveHeld(unit.tx, fence, "queued", unit.now));
-      } catch (error) {
-        world.log.warn(
-          { ...idsOf(handle.run), err: error },
-          "a run could not be returned to its lane at the stop",
-        );
-      }
-    }
   }
 
   /** Resolves when no run executes. Call it after `close`. */
@@ -222,29 +191,23 @@ export class Executions {
       await this.#parts.lease?.confirm(execution.handle.signal);
       try {
         await commit(async (unit) => {
-          const isParked = execution.stopReason() === "parked";
-          if (!isParked && execution.hasFinal() && isComplete(facts)) {
-            const holding = holdForEnd(unit.tx, run);
-            const [, ended] = await together(
-              holding,
-              endWithText(unit, { run, ...execution }, facts, finish),
-            );
-            return ended ? true : NOT_HELD;
-          }
-          if (!(await this.#holds(unit, execution))) return false;
-          await execution.writeFinal(unit);
-          if (isParked) return moveHeld(unit.tx, execution.fence, "queued", unit.now);
-          const ended = await endInUnit(unit, run, facts, finish);
-          if (ended) await publishBudgetRefusal(unit, run, facts, finish);
-          return ended;
+          if (execution.stopReason() === "parked") await this.#park(unit, execution);
+          else await endInUnit(unit, run, facts, finish, execution);
         });
         return;
       } catch (error) {
+        if (error instanceof LostLane) return;
         logRetry(log, error, "the end of a run could not be stored");
         if (this.#closed) return;
         await new Promise<void>((resolve) => this.#later(resolve));
       }
     }
+  }
+
+  /** Returns a run to its queue, as the head of its lane. */
+  async #park(unit: Unit, { handle, fence, writeFinal }: Execution): Promise<void> {
+    await holdForEnd(unit.tx, handle.run);
+    if (await moveHeld(unit.tx, fence, "queued", unit.now)) await writeFinal(unit);
   }
 
   /**
@@ -258,7 +221,7 @@ export class Executions {
       const stored = await getRun(store.db, runId);
       if (stored !== undefined) publishEnd(stored, { bus, watch });
     } catch (error) {
-      // `UnconfirmedCommits` publishes the end later.
+      // `Reconciler` publishes the end later.
       world.log.warn({ err: error, runId }, "the end of a run could not be read");
     }
   }
@@ -269,27 +232,17 @@ export class Executions {
     const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
     try {
       await commit(async (unit) => {
-        if (!(await this.#holds(unit, execution))) return;
-        // Read the text inside the transaction: text that was read earlier may since have been stored as a
-        // message, and must not be stored twice.
-        const unfinishedText = execution.textSoFar();
-        const revision = execution.revision();
-        const facts: EndFacts = { state: "timeout", code: "run_timeout", error, unfinishedText, revision };
-        if (await endInUnit(unit, run, facts, finish)) unit.after(() => execution.stop("ended"));
+        const facts = { state: "timeout", code: "run_timeout", error } as const;
+        const { textSoFar: unfinishedText, revision } = execution;
+        const end = { ...facts, unfinishedText, revision: revision() };
+        await endInUnit(unit, run, end, finish, execution);
+        unit.after(() => execution.stop("ended"));
       });
     } catch (problem) {
+      if (problem instanceof LostLane) return;
       logRetry(log, problem, "a time-out could not be stored");
       this.#later(() => void this.#timeOut(execution));
     }
-  }
-
-  /**
-   * Locks the rows that the end of an execution changes. Returns false if the execution no longer holds its
-   * lane, or if its run has ended.
-   */
-  async #holds(unit: Unit, { handle, fence }: Execution): Promise<boolean> {
-    const [, held] = await together(holdForEnd(unit.tx, handle.run), isHeld(unit.tx, fence));
-    return held;
   }
 
   #later(action: () => void): void {

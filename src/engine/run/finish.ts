@@ -23,13 +23,14 @@ import {
 import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
 import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/shapes/run.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
+import { holdForEnd } from "../../store/locks.ts";
 import { addChainUsage, claimBudgetNotice } from "../../store/queries/chains/chains.ts";
 import type { Deadline } from "../../store/queries/deadlines.ts";
-import { queuedIn, readyNext } from "../../store/queries/runs/claims.ts";
+import { holdRun, queuedIn, readyNext } from "../../store/queries/runs/claims.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { keepRevisions } from "../../store/queries/runs/revisions.ts";
-import { endHeldRun, endRun, type Fence } from "../../store/queries/runs/runs.ts";
+import { endRun, type Fence } from "../../store/queries/runs/runs.ts";
 import { releaseSlot } from "../../store/queries/runs/slots.ts";
 import { answerWaits, giveUpWaitsOf } from "../../store/queries/runs/waits.ts";
 import { addSessionUsage } from "../../store/queries/sessions/sessions.ts";
@@ -98,8 +99,8 @@ export interface EndFacts {
   readonly contextTokens?: number;
   /** `<provider>/<model>`. Default: the model of the run's last message. */
   readonly model?: string;
-  /** Text of an unfinished message to keep. */
-  readonly unfinishedText?: string;
+  /** Returns the text of an unfinished message to keep. Called while the transaction holds the run. */
+  readonly unfinishedText?: () => string;
   /**
    * Like `unfinishedText`, but received from the process that executes the run, which may have stored it
    * since.
@@ -113,9 +114,12 @@ export interface FinishParts {
   readonly successors: Successors;
   readonly acceptor: Acceptor;
   readonly watch: EndWatch;
-  /** Starts ready runs after the commit: a lane or a slot may have come free. */
-  look(): void;
+  /** Starts ready runs after the commit that ended this one: its lane or its slot may have come free. */
+  look(ended: Run): void;
 }
+
+/** Thrown into an execution whose lane was taken over, or whose row has ended. */
+export class LostLane extends Error {}
 
 /** Returns a note of the runtime. */
 export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
@@ -133,7 +137,7 @@ export function publishMessage(unit: Unit, run: Run, message: Entry): void {
  * Returns whether this text is already stored as a message, because a commit succeeded but its answer was
  * lost.
  */
-function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
+function isKept(messages: readonly Message[], hasOpenCalls: boolean, text: string): boolean {
   const last = messages.findLast((message) => message.role === "assistant");
   if (last === undefined || (!hasOpenCalls && last !== messages.at(-1))) return false;
   return textOf(last).startsWith(text);
@@ -144,7 +148,7 @@ function isStored(messages: readonly Message[], hasOpenCalls: boolean, text: str
  * it.
  */
 function unfinishedOf({ unfinishedText, heardText = "" }: EndFacts, messages: readonly Message[]): string {
-  if (unfinishedText !== undefined) return spokenText(unfinishedText);
+  if (unfinishedText !== undefined) return spokenText(unfinishedText());
   const heard = spokenText(heardText);
   const isWritten = messages.some((one) => one.role === "assistant" && textOf(one).startsWith(heard));
   return isWritten ? "" : heard;
@@ -161,6 +165,7 @@ async function closeTranscript(
   messages: readonly Message[],
   text: string,
 ): Promise<void> {
+  if (run.kind !== "turn" || run.startedAt === undefined) return;
   const { sessionKey, sessionId, runId } = run;
   const open = openCalls(messages);
   for (const { call, ...place } of open) {
@@ -178,7 +183,7 @@ async function closeTranscript(
     await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
     publishMessage(unit, run, entry);
   }
-  if (text === "" || isStored(messages, open.length > 0, text) || isQuietStep(run.flow?.step)) return;
+  if (text === "" || isKept(messages, open.length > 0, text) || isQuietStep(run.flow?.step)) return;
   const stopReason = facts.state === "error" ? "error" : "aborted";
   const entry = injectedMessage(unit.newOrderedId(), text, unit.now, stopReason);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
@@ -249,7 +254,7 @@ async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | u
 }
 
 /** Builds the live event of an ended run from its row. */
-export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
+function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   return {
     kind: "run_ended",
     runId: run.runId,
@@ -266,15 +271,17 @@ export function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   };
 }
 
-/**
- * Publishes an end that is stored but may not have been published, because the answer to its commit was lost.
- */
-export function publishEnd(run: Run, { bus, watch }: { bus: Bus; watch: EndWatch }): void {
+/** Publishes an end that is stored, unless this process has published it before. */
+export function publishEnd(
+  run: Run,
+  { bus, watch }: { bus: Bus; watch: EndWatch },
+  publish = bus.publish,
+): void {
   if (!isEnded(run.state)) return;
   watch.ended(run.runId, run);
   if (bus.hasEnded(run.runId)) return;
-  bus.publish(endEvent(run));
-  bus.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
+  publish(endEvent(run));
+  publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
 }
 
 /**
@@ -288,12 +295,11 @@ async function publishFinalReceipt(unit: Unit, run: Run): Promise<void> {
 }
 
 function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {
-  unit.ended.add(run.runId);
   const text = spokenText(words);
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId, run));
-  unit.after(() => parts.look());
+  unit.after(() => parts.look(run));
 }
 
 /** Stores the inputs of a run that the store may not have yet. */
@@ -328,7 +334,7 @@ async function settleRows(
 /**
  * Returns whether the run succeeded and its usage and model are known, so that its messages need not be read.
  */
-export function isComplete({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
+function isComplete({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
   const isKnown = usage !== undefined && model !== undefined;
   return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
 }
@@ -371,76 +377,65 @@ function endOf(unit: Unit, facts: EndFacts, messages: readonly Message[], unfini
   return { end, usage: facts.usage ?? told.usage, ...optional(more) };
 }
 
-/** Creates the successors of a run whose end is stored, and publishes the end after the commit. */
-async function follow(
-  unit: Unit,
-  run: Run,
-  { answered, words }: { answered: boolean; words: string },
-  parts: FinishParts,
-): Promise<void> {
-  await parts.successors.runEnded(parts.acceptor, unit, run, answered);
-  await publishFinalReceipt(unit, run);
-  announceEnd(unit, run, words, parts);
-}
-
-/** An execution that has its final text. */
-interface Ending {
-  readonly run: Run;
-  readonly fence: Fence;
-  writeFinal(unit: Unit): Promise<void>;
-}
-
-/**
- * Ends an execution that has a final text, no open call and a complete outcome. The caller holds the sessions
- * (`holdForEnd`); the end itself is fenced. Returns false if the run was not held: the caller must then roll
- * back the transaction.
- */
-export async function endWithText(
-  unit: Unit,
-  { run, fence, writeFinal }: Ending,
-  facts: EndFacts,
-  parts: FinishParts,
-): Promise<boolean> {
-  const row = endOf(unit, facts, []);
-  // No write depends on the result of another statement, so all are sent together.
-  const [ended, , answered] = await together(
-    endHeldRun(unit.tx, fence, row),
-    writeFinal(unit),
-    settleRows(unit, run, facts, row),
-  );
-  if (!ended) return false;
-  const { end, ...more } = row;
-  await follow(unit, { ...run, ...end, ...more }, { answered, words: facts.reply ?? "" }, parts);
-  return true;
-}
-
-/**
- * Ends a run in a transaction that holds its sessions and its row (`holdForEnd`, `holdRun`). If the run had
- * already ended, writes nothing and returns false.
- */
-export async function endInUnit(unit: Unit, run: Run, facts: EndFacts, parts: FinishParts): Promise<boolean> {
-  const messages = run.startedAt === undefined ? [] : await readRun(unit.tx, run.runId);
-  const unfinished = unfinishedOf(facts, messages);
-  const row = endOf(unit, facts, messages, unfinished);
-  if (!(await endRun(unit.tx, run.runId, row))) return false;
-  if (run.kind === "turn" && run.startedAt !== undefined) {
-    await closeTranscript(unit, run, facts, messages, unfinished);
-  }
-  const hasRead = messages.some((one) => one.role === "user" && one.steered === true);
-  if (hasRead) await endTaken(unit, run, unanswered(facts), parts);
-  const answered = await settleRows(unit, run, facts, row);
-  const { end, ...more } = row;
-  await follow(unit, { ...run, ...end, ...more }, { answered, words: facts.reply ?? unfinished }, parts);
-  return true;
-}
-
-/** Notifies the root session of a chain, once, that the chain's budget has ended a run. */
-export async function publishBudgetRefusal(
+/** Reports once, to the root session of a chain, that the chain's budget has ended a run. */
+async function publishBudgetRefusal(
   unit: Unit,
   run: Run,
   { code, error = "" }: EndFacts,
   { successors, acceptor }: FinishParts,
 ): Promise<void> {
-  if (code !== "chain_limit" || !(await claimBudgetNotice(unit.tx, run.chainId))) return;
-  await successors.budgetUsedUp(acceptor, unit, run, error);
+  // A message whose reader was refused has not begun.
+  if (code !== "chain_limit" || run.startedAt === undefined) return;
+  if (await claimBudgetNotice(unit.tx, run.chainId))
+    await successors.budgetUsedUp(acceptor, unit, run, error);
+}
+
+/** An execution that ends its run. Its final text, if there is one, is not written yet. */
+interface Ending {
+  readonly fence: Fence;
+  hasFinal(): boolean;
+  writeFinal(unit: Unit): Promise<void>;
+}
+
+/**
+ * Writes the end of a run. With `execution`, the end is fenced: throws `LostLane` if the execution does not
+ * hold the run. Without it, the transaction holds the run's sessions (`holdForEnd`) and its row (`holdRun`).
+ * Does nothing if the transaction has ended the run before.
+ */
+export async function endInUnit(
+  unit: Unit,
+  run: Run,
+  facts: EndFacts,
+  parts: FinishParts,
+  execution?: Ending,
+): Promise<void> {
+  const { tx, ended } = unit;
+  if (ended.has(run.runId)) return;
+  ended.add(run.runId);
+  const holding = execution && holdForEnd(tx, run);
+  // A complete end reads nothing, so all its statements are sent together.
+  const isPlain = execution?.hasFinal() === true && isComplete(facts);
+  let messages: readonly Message[] = [];
+  if (!isPlain) {
+    await together(holding, execution && holdRun(tx, run.runId));
+    await execution?.writeFinal(unit);
+    if (run.startedAt !== undefined) messages = await readRun(tx, run.runId);
+  }
+  const unfinished = unfinishedOf(facts, messages);
+  const row = endOf(unit, facts, messages, unfinished);
+  const [isStored, , answered] = await together(
+    endRun(tx, run.runId, row, execution?.fence),
+    isPlain ? execution.writeFinal(unit) : closeTranscript(unit, run, facts, messages, unfinished),
+    settleRows(unit, run, facts, row),
+    holding,
+  );
+  if (!isStored) throw new LostLane(`run ${run.runId} has ended, or another process holds it`);
+  if (messages.some((one) => one.role === "user" && one.steered === true))
+    await endTaken(unit, run, unanswered(facts), parts);
+  const { end, ...more } = row;
+  const after: Run = { ...run, ...end, ...more };
+  await parts.successors.runEnded(parts.acceptor, unit, after, answered);
+  await publishFinalReceipt(unit, after);
+  announceEnd(unit, after, facts.reply ?? unfinished, parts);
+  await publishBudgetRefusal(unit, run, facts, parts);
 }

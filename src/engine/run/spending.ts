@@ -17,7 +17,7 @@ import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
 import { type AcceptLimits, dailyBudgetOf, hasChainBudget, TOKEN_LIMIT_NAME } from "./accept.ts";
-import { LostLane } from "./transcript-writer.ts";
+import { LostLane } from "./finish.ts";
 import { untilStored } from "./until-stored.ts";
 
 /** Interval at which a model call checks again while it waits for parallel calls to settle their costs. */

@@ -18,8 +18,8 @@ import type { Db, Store } from "../../store/sql.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
 import { inputMessage } from "./begin.ts";
-import { type FinishParts, publishMessage } from "./finish.ts";
-import { LostLane, type Reading } from "./transcript-writer.ts";
+import { type FinishParts, LostLane, publishMessage } from "./finish.ts";
+import type { Reading } from "./transcript-writer.ts";
 
 export interface SteeringParts {
   readonly store: Store;

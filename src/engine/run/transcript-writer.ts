@@ -11,7 +11,7 @@ import { appendEntry, appendHeld } from "../../store/queries/transcripts/append.
 import { together } from "../../store/transaction.ts";
 import type { World } from "../../world.ts";
 import type { Commit, Unit } from "../unit.ts";
-import { endTaken, type FinishParts, publishMessage } from "./finish.ts";
+import { endTaken, type FinishParts, LostLane, publishMessage } from "./finish.ts";
 import { publishReceipt } from "./receipts.ts";
 import { untilStored } from "./until-stored.ts";
 
@@ -20,9 +20,6 @@ export interface Reading {
   /** The transcript may hold a message that the model has not answered yet. */
   mayOwe: boolean;
 }
-
-/** Thrown into an execution whose lane was taken over, or whose row has ended. */
-export class LostLane extends Error {}
 
 interface WriterParts {
   readonly commit: Commit;

@@ -5,24 +5,19 @@
 
 import { INBOX_EXPIRES_MS } from "../../core/rules/receipt.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import type { FlowRef, Run } from "../../core/shapes/run.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import { publishReceipt } from "../../engine/run/receipts.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { getFlow } from "../../store/queries/chains/flows.ts";
-import {
-  acknowledgeMarks,
-  dropNoticeMarks,
-  endMark,
-  offerMarks,
-  openMarks,
-} from "../../store/queries/runs/inbox-marks.ts";
+import { endFlow, getFlow, holdFlow, noteReply } from "../../store/queries/chains/flows.ts";
+import { advanceMarks, dropNoticeMarks, endMark, openMarks } from "../../store/queries/runs/inbox-marks.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { answerWaits } from "../../store/queries/runs/waits.ts";
-import { getSession } from "../../store/queries/sessions/sessions.ts";
+import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
+import type { Db } from "../../store/sql.ts";
+import { publishFlowEnd } from "../flow-events.ts";
 import { notifySender } from "./notice.ts";
 
 /** Kind of the deadlines by which messages in inboxes expire. The key is the run id. */
@@ -42,51 +37,72 @@ export async function planExpiry(
   await acceptor.setDeadline(unit, { kind: INBOX_DEADLINE, key: runId, dueAt: unit.now + INBOX_EXPIRES_MS });
 }
 
-async function publishAll(
-  unit: Unit,
+/**
+ * Records that these messages were written to the client's connection, or that the client has read them.
+ * Calling it again has no effect.
+ */
+export async function noteReading(
+  engine: Engine,
   runIds: readonly string[],
   state: "offered" | "in_turn",
 ): Promise<void> {
-  for (const runId of runIds) {
-    const run = await getRun(unit.tx, runId);
-    if (run !== undefined) publishReceipt(unit, run, state);
-  }
+  await engine.commit(async (unit) => {
+    for (const runId of await advanceMarks(unit.tx, runIds, state, unit.now)) {
+      const run = await getRun(unit.tx, runId);
+      if (run !== undefined) publishReceipt(unit, run, state);
+    }
+  });
 }
 
-/** Records that these messages were written to the client's connection. */
-export async function offered(engine: Engine, runIds: readonly string[]): Promise<void> {
-  await engine.commit(async (unit) =>
-    publishAll(unit, await offerMarks(unit.tx, runIds, unit.now), "offered"),
-  );
+/** Returns whether the sender of this message waits for an answer at `now`. */
+export async function isAwaited(db: Db, { callId }: Run, now: number): Promise<boolean> {
+  const wait = callId === undefined ? undefined : await getWait(db, callId);
+  return wait?.state === "open" && wait.deadlineAt >= now;
 }
 
-/** Records that the client has read these messages. Calling it again has no effect. */
-export async function acknowledge(engine: Engine, runIds: readonly string[]): Promise<void> {
-  await engine.commit(async (unit) =>
-    publishAll(unit, await acknowledgeMarks(unit.tx, runIds, unit.now), "in_turn"),
-  );
-}
-
-/** Records the program's answer to a message. An answer of only a skip token counts as silence. */
-export async function answeredInInbox(unit: Unit, run: Run, reply: string): Promise<void> {
+/**
+ * Ends a message, and its conversation, with the program's answer. Returns true if its sender waits and gets
+ * the answer. An answer of only a skip token counts as silence.
+ */
+export async function answerInInbox(
+  unit: Unit,
+  asked: Run,
+  reply: string,
+  reason = "answered",
+): Promise<boolean> {
+  const { runId, flow } = asked;
   const outcome = isSilent(reply) ? "declined" : "answered";
-  if (await endMark(unit.tx, run, outcome, unit.now)) publishReceipt(unit, run, outcome);
+  if (await endMark(unit.tx, runId, outcome, unit.now)) publishReceipt(unit, asked, outcome);
+  const isReply = await answerWaits(unit.tx, runId, unit.now);
+  if (isReply && flow !== undefined) await noteReply(unit.tx, flow.flowId, reply, true);
+  await endConversation(unit, asked, reason);
+  return isReply;
 }
+
+type Asked = Pick<Run, "runId"> & { readonly flow?: Pick<FlowRef, "flowId"> };
+
+async function endConversation(unit: Unit, { runId, flow: ref }: Asked, reason: string): Promise<void> {
+  const flow = ref === undefined ? undefined : await holdFlow(unit.tx, ref.flowId);
+  if (flow === undefined || !(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
+  publishFlowEnd(unit, flow, { runId, reason });
+}
+
+/** Ends the conversation of a message whose sender no longer waits. */
+export const endUnanswered = (unit: Unit, asked: Asked): Promise<void> =>
+  endConversation(unit, asked, "unanswered");
 
 async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string): Promise<void> {
   const { settings, acceptor } = parts;
   const run = await getRun(unit.tx, runId);
   // Any end other than `ok` was reported when the run ended.
   if (run?.flow === undefined || run.state !== "ok") return;
-  if (!(await endMark(unit.tx, run, "expired", unit.now))) return;
+  if (!(await endMark(unit.tx, run.runId, "expired", unit.now))) return;
   publishReceipt(unit, run, "expired");
   const flow = await getFlow(unit.tx, run.flow.flowId);
   // If the sender still waits, its wait returns the outcome. If the sender disconnects before it gets the
   // outcome, `conversationAnswerLost` notifies it.
   if (flow === undefined || (await answerWaits(unit.tx, runId, unit.now))) return;
-  const requester = await getSession(unit.tx, flow.requesterKey);
-  const target = await getSession(unit.tx, flow.targetKey);
-  await notifySender({ acceptor, unit, settings, flow, run, requester, target }, why);
+  await notifySender({ acceptor, unit, settings, flow, run }, why);
 }
 
 /** Handles the deadline of a message in an inbox: expires it. */
@@ -102,19 +118,16 @@ export function createInboxExpiry(parts: {
   };
 }
 
-type InboxLoss = "session_reset" | "session_deleted";
+/** Ends of conversations that a lost session ended, and what was done to it. */
+export const LOSSES = { session_reset: "reset", session_deleted: "deleted" } as const;
+type InboxLoss = keyof typeof LOSSES;
 
-const LOST_TEXTS: Readonly<Record<InboxLoss, string>> = {
-  session_reset: "its session was reset before an answer came",
-  session_deleted: "its session was deleted before an answer came",
-};
+/** Explains the expiry of a message whose inbox was lost. */
+export const lossText = (loss: InboxLoss): string => `its session was ${LOSSES[loss]} before an answer came`;
 
-/**
- * Returns the reason text if a conversation ended because the inbox's session was reset or deleted, else
- * undefined.
- */
-export function lostInboxText(endReason: string | undefined): string | undefined {
-  return endReason === "session_reset" || endReason === "session_deleted" ? LOST_TEXTS[endReason] : undefined;
+/** Returns why a conversation with an inbox was lost, or undefined if it ended in another way. */
+export function inboxLoss(reason: string | undefined): InboxLoss | undefined {
+  return reason === "session_reset" || reason === "session_deleted" ? reason : undefined;
 }
 
 /** Expires all messages of an inbox whose session is reset or deleted. */
@@ -125,6 +138,6 @@ export async function expireInbox(
   change: InboxLoss,
 ): Promise<void> {
   for (const runId of await openMarks(unit.tx, sessionKey))
-    await expire(parts, unit, runId, LOST_TEXTS[change]);
+    await expire(parts, unit, runId, lossText(change));
   await dropNoticeMarks(unit.tx, sessionKey);
 }

@@ -15,18 +15,16 @@ import type { AcceptRequest } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import type { Flow } from "../../store/queries/chains/flows.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { partyOf } from "./party.ts";
 
-/** A sent message and its parties. */
-export interface Sent {
+/** A sent message. */
+interface Sent {
   readonly acceptor: Pick<Acceptor, "acceptIn">;
   readonly unit: Unit;
   readonly settings: Settings;
   readonly flow: Flow;
   readonly run: Run;
-  /** Undefined if the session was deleted in the meantime. */
-  readonly requester: Session | undefined;
-  readonly target: Session | undefined;
 }
 
 async function noticeText(
@@ -62,10 +60,12 @@ function hasStopped({ open, endReason }: Flow): boolean {
  * an inbox.
  */
 export async function notifySender(sent: Sent, expired?: string): Promise<void> {
-  const { acceptor, unit, settings, flow, run, requester, target } = sent;
+  const { acceptor, unit, settings, flow, run } = sent;
+  const requester = await getSession(unit.tx, flow.requesterKey);
   if (requester === undefined || requester.key === flow.targetKey) return;
   // After a reset the sender's transcript no longer has the question.
   if (requester.sessionId !== flow.requesterSessionId) return;
+  const target = await getSession(unit.tx, flow.targetKey);
   const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
   const chain = { chainId: run.chainId, hop: run.hop };
   const provenance: Provenance = {

@@ -8,6 +8,8 @@
 
 import { mayAccess, sessionViewer } from "../../access/access.ts";
 import { spawnChainOf } from "../../access/spawn-chain.ts";
+import { optional } from "../../core/optional.ts";
+import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import {
   announceContext,
@@ -17,19 +19,20 @@ import {
   replyContext,
   replyTurnOwner,
 } from "../../core/rules/turn-rules.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import type { Result } from "../../core/shapes/errors.ts";
+import type { FlowRef, Run, RunInput } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Accepted } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { type OutboxListener, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
-import { lostInboxText } from "./inbox-receipts.ts";
+import { endUnanswered, inboxLoss, isAwaited, lossText } from "./inbox-receipts.ts";
 import { notifySender } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
-import { endUnanswered, isAwaited, isInInbox } from "./send.ts";
 
 /** A flow, and its run that has just ended. */
 interface FlowContext {
@@ -44,24 +47,44 @@ interface FlowContext {
   readonly target: Session | undefined;
 }
 
-/** The input of an announce turn. The context of the turn says what to announce. */
-const ANNOUNCE_INPUT = "Agent-to-agent announce step.";
+/** Accepts a turn of the session `to`, and publishes the step with the latest reply. */
+async function acceptTurn(
+  { acceptor, unit, flow, run, requester }: FlowContext,
+  step: Omit<FlowRef, "flowId">,
+  { from, to }: { readonly from: Session; readonly to: Session },
+  input: Pick<RunInput, "text" | "context">,
+): Promise<Result<Accepted>> {
+  const { flowId, turnsMax, requesterKey, latestReply: text = "" } = flow;
+  const chain = { chainId: run.chainId, hop: run.hop };
+  const accepted = await acceptor.acceptIn(unit, {
+    sessionKey: to.key,
+    input: { ...input, provenance: provenanceFrom(from, chain) },
+    chain,
+    flow: { flowId, ...step },
+    successor: true,
+  });
+  if (!accepted.ok) return accepted;
+  const { runId } = accepted.value.run;
+  const ends = { from: requester === undefined ? requesterKey : from.key, to: to.key };
+  publishFlow(unit, { flowId, runId, ...step, ...ends, turnsMax, text });
+  return accepted;
+}
 
 /**
  * Accepts the announce turn. If there is no turn, returns the reason: `limit` means that the chain may have
  * no more runs.
  */
 async function announceTurn(context: FlowContext): Promise<"accepted" | "limit" | "no_route" | "refused"> {
-  const { acceptor, unit, settings, flow, run, requester, target } = context;
+  const { settings, flow, run, requester, target } = context;
   if (target === undefined || announceRoute(target) === undefined) return "no_route";
   const asker = requester ?? target;
-  const chain = { chainId: run.chainId, hop: run.hop };
-  const turn = run.flow?.turn ?? 1;
-  const accepted = await acceptor.acceptIn(unit, {
-    sessionKey: target.key,
-    input: {
-      text: ANNOUNCE_INPUT,
-      provenance: provenanceFrom(asker, chain),
+  const step = { step: "announce", turn: run.flow?.turn ?? 1 } as const;
+  const accepted = await acceptTurn(
+    context,
+    step,
+    { from: asker, to: target },
+    {
+      text: "Agent-to-agent announce step.",
       context: announceContext({
         self: partyOf(settings, target, target),
         requester: partyOf(settings, asker, target),
@@ -70,33 +93,17 @@ async function announceTurn(context: FlowContext): Promise<"accepted" | "limit" 
         latestReply: flow.latestReply ?? "",
       }),
     },
-    chain,
-    flow: { flowId: flow.flowId, step: "announce", turn },
-    successor: true,
-  });
-  if (!accepted.ok) return accepted.code === "chain_limit" ? "limit" : "refused";
-  const text = flow.latestReply ?? "";
-  const { turnsMax, flowId, requesterKey } = flow;
-  const { runId } = accepted.value.run;
-  publishFlow(unit, {
-    flowId,
-    runId,
-    step: "announce",
-    from: requesterKey,
-    to: target.key,
-    turn,
-    turnsMax,
-    text,
-  });
-  return "accepted";
+  );
+  if (accepted.ok) return "accepted";
+  return accepted.code === "chain_limit" ? "limit" : "refused";
 }
 
-/** Queues the text of the announce turn. The transcript already contains the text. */
-async function deliverAnnouncement(context: FlowContext, text: string): Promise<void> {
-  const { target, unit, run } = context;
-  const route = target === undefined ? undefined : announceRoute(target);
-  if (target === undefined || route === undefined) return;
-  await queueDelivery(context, unit, { session: target, route, text, kind: "announce", runId: run.runId });
+/** Queues an announcement for the target's chat. The transcript already contains the text. */
+async function deliverAnnouncement(context: FlowContext, text: string, runId?: string): Promise<void> {
+  const { target: session, unit } = context;
+  const route = session && announceRoute(session);
+  if (session === undefined || route === undefined) return;
+  await queueDelivery(context, unit, { session, route, text, kind: "announce", ...optional({ runId }) });
 }
 
 /**
@@ -104,17 +111,12 @@ async function deliverAnnouncement(context: FlowContext, text: string): Promise<
  */
 async function announceByRuntime(context: FlowContext): Promise<void> {
   const { acceptor, unit, settings, flow, requester, target } = context;
-  const route = target === undefined ? undefined : announceRoute(target);
-  if (target === undefined || route === undefined) return;
+  if (target === undefined) return;
   const asker = partyOf(settings, requester ?? target, target).key;
   const text = `Conversation with ${asker} ended at its limit. Latest reply: ${flow.latestReply ?? ""}`;
-  await acceptor.acceptIn(unit, {
-    sessionKey: target.key,
-    kind: "append",
-    input: { text, injected: true },
-    successor: true,
-  });
-  await queueDelivery(context, unit, { session: target, route, text, kind: "announce" });
+  const input = { text, injected: true };
+  await acceptor.acceptIn(unit, { sessionKey: target.key, kind: "append", input, successor: true });
+  await deliverAnnouncement(context, text);
 }
 
 async function close(context: FlowContext, reason: string): Promise<void> {
@@ -136,18 +138,18 @@ async function isAdmitted({ unit, settings }: FlowContext, from: Session, to: Se
  * Accepts the next reply turn: its input is the other party's last text. Returns false if the turn was
  * refused.
  */
-async function acceptReplyTurn(context: FlowContext, turn: number, words: string): Promise<boolean> {
-  const { acceptor, unit, settings, flow, run, requester, target } = context;
+async function acceptReplyTurn(context: FlowContext, turn: number): Promise<boolean> {
+  const { settings, flow, requester, target } = context;
   if (requester === undefined || target === undefined) return false;
   if (!(await isAdmitted(context, requester, target))) return false;
   const [speaker, other] = replyTurnOwner(turn) === "requester" ? [requester, target] : [target, requester];
   if (!sendVerdict(settings, speaker).allowed) return false;
-  const chain = { chainId: run.chainId, hop: run.hop };
-  const accepted = await acceptor.acceptIn(unit, {
-    sessionKey: speaker.key,
-    input: {
-      text: words,
-      provenance: provenanceFrom(other, chain),
+  const accepted = await acceptTurn(
+    context,
+    { step: "reply", turn },
+    { from: other, to: speaker },
+    {
+      text: flow.latestReply ?? "",
       context: replyContext({
         self: partyOf(settings, speaker, speaker),
         other: partyOf(settings, other, speaker),
@@ -155,22 +157,8 @@ async function acceptReplyTurn(context: FlowContext, turn: number, words: string
         turnsMax: flow.turnsMax,
       }),
     },
-    chain,
-    flow: { flowId: flow.flowId, step: "reply", turn },
-    successor: true,
-  });
-  if (!accepted.ok) return false;
-  publishFlow(unit, {
-    flowId: flow.flowId,
-    runId: accepted.value.run.runId,
-    step: "reply",
-    from: other.key,
-    to: speaker.key,
-    turn,
-    turnsMax: flow.turnsMax,
-    text: words,
-  });
-  return true;
+  );
+  return accepted.ok;
 }
 
 async function announce(context: FlowContext): Promise<void> {
@@ -181,10 +169,10 @@ async function announce(context: FlowContext): Promise<void> {
 }
 
 /** Executes the next step. Returns true if a reply turn carries this run's text to the other party. */
-async function takeStep(context: FlowContext, next: NextStep, words: string): Promise<boolean> {
+async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> {
   switch (next.next) {
     case "reply": {
-      if (await acceptReplyTurn(context, next.turn, words)) return true;
+      if (await acceptReplyTurn(context, next.turn)) return true;
       await announce(context);
       return false;
     }
@@ -207,7 +195,7 @@ async function flowRunEnded(context: FlowContext, answered: boolean): Promise<vo
   const step = run.flow?.step ?? "round1";
   const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
   if (step === "announce") {
-    if (words !== "" && flow.open) await deliverAnnouncement(context, words);
+    if (words !== "" && flow.open) await deliverAnnouncement(context, words, run.runId);
     await close(context, words === "" ? (run.code ?? "silent") : "announced");
     return;
   }
@@ -219,44 +207,27 @@ async function flowRunEnded(context: FlowContext, answered: boolean): Promise<vo
   const next: NextStep = flow.open
     ? decideNext({ step, turn: run.flow?.turn ?? 1, turnsMax: flow.turnsMax, end: run })
     : { next: "end", reason: flow.endReason ?? "ended" };
-  const carried = await takeStep(latest, next, words);
+  const carried = await takeStep(latest, next);
   if (step === "round1" && !answered && !carried) await notifySender(latest);
 }
 
-interface EndedRun {
-  readonly acceptor: Acceptor;
-  readonly unit: Unit;
-  readonly flow: Flow;
-  readonly run: Run;
-}
+type EndedRun = Omit<FlowContext, "requester" | "target">;
 
-async function flowContextOf(
-  parts: { settings: Settings; outbound: OutboxListener },
-  { acceptor, unit, flow, run }: EndedRun,
-): Promise<FlowContext> {
-  const requester = await getSession(unit.tx, flow.requesterKey);
-  const target = await getSession(unit.tx, flow.targetKey);
-  const { settings, outbound } = parts;
-  return { settings, outbound, acceptor, unit, flow, run, requester, target };
-}
-
-/** Called when a run of a conversation has ended. */
-export async function conversationRunEnded(
-  parts: { settings: Settings; outbound: OutboxListener },
-  ended: EndedRun & { readonly answered: boolean },
-): Promise<void> {
-  await flowRunEnded(await flowContextOf(parts, ended), ended.answered);
+/** Called when a run of a conversation has ended. `answered`: a caller waited for it and got the outcome. */
+export async function conversationRunEnded(ended: EndedRun, answered: boolean): Promise<void> {
+  const requester = await getSession(ended.unit.tx, ended.flow.requesterKey);
+  const target = await getSession(ended.unit.tx, ended.flow.targetKey);
+  await flowRunEnded({ ...ended, requester, target }, answered);
 }
 
 /**
  * Called if the client that waited for the first reply has disconnected. Writes the outcome, if there is one,
  * into the client's session.
  */
-export async function conversationAnswerLost(
-  parts: { settings: Settings; outbound: OutboxListener },
-  ended: EndedRun,
-): Promise<void> {
+export async function conversationAnswerLost(ended: Omit<EndedRun, "outbound">): Promise<void> {
+  const { unit, run, flow } = ended;
   // Once a message in an inbox is answered, its flow is no longer open.
-  if (isInInbox(ended.run) && ended.flow.open) await endUnanswered(ended.unit, ended.run);
-  else await notifySender(await flowContextOf(parts, ended), lostInboxText(ended.flow.endReason));
+  if (isInInbox(run) && flow.open) return endUnanswered(unit, run);
+  const loss = inboxLoss(flow.endReason);
+  await notifySender(ended, loss && lossText(loss));
 }

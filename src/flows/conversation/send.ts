@@ -9,13 +9,14 @@
 
 import { errorSeenBy } from "../../access/shown-error.ts";
 import { optional } from "../../core/optional.ts";
+import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import { isTemporaryKey, peerInKey } from "../../core/shapes/session-key.ts";
+import { isTemporaryKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -23,25 +24,18 @@ import type { RunWait, WaitRequest } from "../../engine/lanes/waits.ts";
 import type { Accepted } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
-import {
-  endFlow,
-  type Flow,
-  getFlow,
-  hasSentInChain,
-  holdFlow,
-  insertFlow,
-  noteReply,
-} from "../../store/queries/chains/flows.ts";
+import { type Flow, getFlow, hasSentInChain, insertFlow } from "../../store/queries/chains/flows.ts";
 import { openQuestions } from "../../store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
-import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
+import { getWait } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
-import { publishFlow, publishFlowEnd } from "../flow-events.ts";
+import { publishFlow } from "../flow-events.ts";
 import { noteSaidByExternal } from "../session/external.ts";
-import { answeredInInbox, lostInboxText, planExpiry } from "./inbox-receipts.ts";
-import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
+import { answerInInbox } from "./inbox-receipts.ts";
+import { partyOf, provenanceFrom } from "./party.ts";
+import { type FollowUp, recipientOf, type SentRun } from "./recipient.ts";
 
 export interface SendRequest {
   readonly requester: Session;
@@ -75,51 +69,33 @@ interface SendParts {
   readonly settings: Settings;
 }
 
-/**
- * The message that may still come after the reply: an announcement by the target's agent or, if the target is
- * an external session, its answer to the message in its inbox.
- */
-export type FollowUp = "announcement" | "inbox_answer" | "none";
-
-/**
- * The outcome of an accepted send, as the sender gets it. `run` handles the message in the target session.
- * `receipt`: the state that the message had reached. `isUnclear`: several messages of the target wait for an
- * answer in the sender's inbox, and this text answered none.
- */
+/** The outcome of an accepted send, as the sender gets it. */
 export type SendOutcome = {
+  /** The run that handles the message in the target session. */
+  readonly run: Run;
+  /** The state that the message had reached. */
   readonly receipt: ReceiptState;
+  /** Several messages of the target wait for an answer in the sender's inbox, and this text answered none. */
   readonly isUnclear?: true;
 } /** The sender does not wait. */ & (
-  | { readonly kind: "accepted"; readonly run: Run; readonly followUp: FollowUp }
+  | { readonly kind: "accepted"; readonly followUp: FollowUp }
   /**
    * The text was the reply that the target session was waiting for. The target has received the text and does
    * not reply to it.
    */
-  | { readonly kind: "answered_waiter"; readonly run: Run }
+  | { readonly kind: "answered_waiter" }
   /** The redacted reply. Empty if the target chose not to reply. */
-  | { readonly kind: "replied"; readonly run: Run; readonly reply: string; readonly followUp: FollowUp }
+  | { readonly kind: "replied"; readonly reply: string; readonly followUp: FollowUp }
   /** The run failed, or the conversation ended before a reply. `reply`: the redacted text until then. */
+  | { readonly kind: "failed"; readonly code: Code; readonly error: string; readonly reply?: string }
+  /**
+   * The wait ended before the answer came. The run continues, or the message stays in its inbox.
+   * `queuedBehind`: number of runs ahead of the message's run in its lane.
+   */
   | {
-      readonly kind: "failed";
-      readonly run: Run;
-      readonly code: Code;
-      readonly error: string;
-      readonly reply?: string;
-    }
-  /** The wait ended before the run did. The run continues. */
-  | {
-      readonly kind: "still_running";
-      readonly run: Run;
+      readonly kind: "pending";
       readonly waitedSeconds: number;
-      /** Number of runs ahead of the message's run in its lane. */
       readonly queuedBehind: number;
-      readonly followUp: FollowUp;
-    }
-  /** The wait ended before the external session answered. The message stays in its inbox. */
-  | {
-      readonly kind: "unanswered";
-      readonly run: Run;
-      readonly waitedSeconds: number;
       readonly followUp: FollowUp;
     }
 );
@@ -127,37 +103,8 @@ export type SendOutcome = {
 /** The fields of a call that are needed to wait for its answer. */
 type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait" | "viewer">;
 
-/** A sent message and its run. */
-interface SentRun {
-  readonly run: Run;
-  /** Undefined if the session was deleted in the meantime. */
-  readonly target: Session | undefined;
-}
-
 /** The end reason of a conversation whose message was itself an answer, so that it gets no reply. */
 const IS_ANSWER = "is_answer";
-
-/** Returns whether this run wrote a message into the inbox of an external session. */
-export function isInInbox(run: Run): boolean {
-  return run.kind === "append" && run.state === "ok";
-}
-
-/** Returns whether the sender of this message waits for an answer at `now`. */
-export async function isAwaited(db: Db, run: Run, now: number): Promise<boolean> {
-  if (run.callId === undefined) return false;
-  const wait = await getWait(db, run.callId);
-  return wait?.state === "open" && wait.deadlineAt >= now;
-}
-
-/** Returns the text with which this run, or the reader of the inbox, answered. */
-async function replyOf(db: Db, run: Run): Promise<string> {
-  if (!isInInbox(run) || run.flow === undefined) return run.reply ?? "";
-  return (await getFlow(db, run.flow.flowId))?.round1Reply ?? "";
-}
-
-async function receiptNow(db: Db, run: Run): Promise<ReceiptState> {
-  return (await receiptsOf(db, [run])).get(run.runId)?.state ?? "queued";
-}
 
 /** The relation of a text to the messages in the inbox of its sender. */
 interface Answering {
@@ -189,7 +136,7 @@ async function answerIn(unit: Unit, request: SendRequest): Promise<Result<Answer
   const asked = newest === undefined ? undefined : await getRun(unit.tx, newest);
   if (asked === undefined) return runId === undefined ? ok(ANSWERS_NONE) : refuseAnswer(runId, target);
   if (another === undefined)
-    return ok({ isReply: await answerMessage(unit, asked, text), isUnclear: false, follows: asked });
+    return ok({ isReply: await answerInInbox(unit, asked, text), isUnclear: false, follows: asked });
   const { chainId, acceptedAt: afterMs } = asked;
   const ours = { chainId, requesterKey: requester.key, targetKey: target.key, afterMs };
   const hasFollowed = await hasSentInChain(unit.tx, ours);
@@ -205,62 +152,30 @@ function refuseAnswer(inReplyTo: string, { key }: Session): Result<never> {
   });
 }
 
-/** Ends a message in an inbox with its answer. Returns true if its sender waits and gets the answer. */
-async function answerMessage(unit: Unit, asked: Run, text: string): Promise<boolean> {
-  await answeredInInbox(unit, asked, text);
-  const { runId, flow } = asked;
-  if (flow === undefined || !(await isAwaited(unit.tx, asked, unit.now))) return false;
-  // `answerWaits` returns false if the sender has given up since the query above.
-  if (!(await answerWaits(unit.tx, runId, unit.now))) return false;
-  await noteReply(unit.tx, flow.flowId, text, true);
-  await endAwaited(unit, flow.flowId, { runId, reason: "answered" });
-  return true;
-}
-
-async function endAwaited(
-  unit: Unit,
-  flowId: string,
-  last: { readonly runId: string; readonly reason: string },
-): Promise<void> {
-  const flow = await holdFlow(unit.tx, flowId);
-  if (flow === undefined || !(await endFlow(unit.tx, flowId, last.reason, unit.now))) return;
-  publishFlowEnd(unit, flow, last);
-}
-
-/** Ends the conversation of a message whose sender no longer waits. */
-export async function endUnanswered(
-  unit: Unit,
-  { runId, flow }: { readonly runId: string; readonly flow?: { readonly flowId: string } | undefined },
-): Promise<void> {
-  if (flow !== undefined) await endAwaited(unit, flow.flowId, { runId, reason: "unanswered" });
-}
-
-function waitRequest(request: SendRequest, accepted: Accepted): WaitRequest {
-  return {
-    callId: request.callId,
-    targetRunId: accepted.run.runId,
-    targetSessionKey: request.target.key,
-    deadlineAt: accepted.run.acceptedAt + Math.round(request.timeoutSeconds * 1000),
-  };
-}
-
 async function openSendWait(
   engine: Engine,
   unit: Unit,
   request: SendRequest,
-  accepted: Accepted,
+  { runId, acceptedAt }: Run,
 ): Promise<Result<unknown>> {
-  const wait = waitRequest(request, accepted);
+  const { requester, target, timeoutSeconds, confirmsAnswers } = request;
+  const wait: WaitRequest = {
+    callId: request.callId,
+    targetRunId: runId,
+    targetSessionKey: target.key,
+    deadlineAt: acceptedAt + Math.round(timeoutSeconds * 1000),
+  };
   return request.wait === undefined
-    ? engine.callerWaits.open(unit, wait, request.confirmsAnswers === true ? request.requester.key : "")
+    ? engine.callerWaits.open(unit, wait, confirmsAnswers === true ? requester.key : "")
     : request.wait.open(unit, wait);
 }
 
-/** Returns whether a requester takes reply turns. An unattended session and a sub-agent do not. */
-function converses(session: Session): boolean {
-  const { kind, key } = session;
-  const unattended = kind === "cron" || kind === "hook" || isTemporaryKey(key);
-  return !unattended && !session.external && session.spawnedBy === undefined;
+/** Returns whether reply turns may follow. An unattended session and a sub-agent take none. */
+function converses(requester: Session, target: Run): boolean {
+  const { kind, key, external, spawnedBy } = requester;
+  const isAttended = kind !== "cron" && kind !== "hook" && !isTemporaryKey(key);
+  const isOther = key !== target.sessionKey && recipientOf(target).takesTurns;
+  return isAttended && isOther && !external && spawnedBy === undefined;
 }
 
 /**
@@ -296,9 +211,6 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
   const before = requesterRun ?? follows;
   const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newOrderedId();
-  const isElsewhere = target.external || peerInKey(target.key) !== undefined;
-  const loops = converses(requester) && !isElsewhere && requester.key !== target.key;
-  const turnsMax = loops ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const accepted = await engine.acceptIn(unit, {
     sessionKey: target.key,
     input: {
@@ -319,6 +231,8 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     ...(isReply ? { kind: "append", successor: true } : {}),
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
+  const { run } = accepted.value;
+  const turnsMax = converses(requester, run) ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const flow: Flow = {
     flowId,
     kind: "send",
@@ -333,131 +247,68 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     ...optional({ requesterRunId: requesterRun?.runId }),
   };
   await insertFlow(unit.tx, flow);
-  if (target.external && !isReply) await planExpiry(engine, unit, accepted.value.run);
-  if (request.timeoutSeconds > 0 && !isReply) {
-    const opened = await openSendWait(engine, unit, request, accepted.value);
-    if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
-  }
+  const ends = { from: requester.key, to: target.key };
+  publishFlow(unit, { flowId, runId: run.runId, step: "round1", ...ends, turn: 1, turnsMax, text });
   const noted = await noteSaidByExternal(engine, unit, requester, { to: target.key, text });
   if (!noted.ok) return noted;
-  publishFlow(unit, {
-    flowId,
-    runId: accepted.value.run.runId,
-    step: "round1",
-    from: requester.key,
-    to: target.key,
-    turn: 1,
-    turnsMax,
-    text,
-  });
-  if (isReply) await endAnswer(parts, unit, flow, accepted.value.run);
+  if (isReply) {
+    // The waiting caller has already received the text as its reply.
+    await answerInInbox(unit, run, text, IS_ANSWER);
+    await engine.endIn(unit, run, { state: "ok" });
+  } else {
+    await recipientOf(run).accepted(engine, unit, run);
+    const opened = request.timeoutSeconds > 0 ? await openSendWait(engine, unit, request, run) : ok(run);
+    if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
+  }
   return ok({ ...accepted.value, isUnclear });
 }
 
-/** Ends the run and the conversation of a text that a waiting caller has already received as its reply. */
-async function endAnswer({ engine }: SendParts, unit: Unit, flow: Flow, run: Run): Promise<void> {
-  await answeredInInbox(unit, run, run.input.text);
-  await endFlow(unit.tx, flow.flowId, IS_ANSWER, unit.now);
-  publishFlowEnd(unit, flow, { runId: run.runId, reason: IS_ANSWER });
-  await engine.endIn(unit, run, { state: "ok" });
-}
-
-/** Returns the follow-up that the sender may expect. There is none if the target was deleted. */
-function followUpOf(target: Session | undefined, reply?: string): FollowUp {
-  if (target?.external === true) return "inbox_answer";
-  const route = target === undefined ? undefined : announceRoute(target);
-  const announces = route !== undefined && (reply === undefined || !isSilent(reply));
-  return announces ? "announcement" : "none";
-}
-
-/** Returns the outcome of a message in an inbox whose sender stopped waiting before the answer. */
-async function unanswered(
-  { engine }: SendParts,
-  { timeoutSeconds: waitedSeconds }: WaitingCall,
-  { run, target }: SentRun,
-): Promise<SendOutcome> {
-  const flow = run.flow === undefined ? undefined : await getFlow(engine.store.db, run.flow.flowId);
-  const code = flow?.endReason;
-  if (code === "session_reset" || code === "session_deleted") {
-    const done = code === "session_reset" ? "reset" : "deleted";
-    const error = `a session of this conversation was ${done} before the answer came`;
-    return { kind: "failed", run, code, error, receipt: "expired" };
-  }
-  const receipt = await receiptNow(engine.store.db, run);
-  return { kind: "unanswered", run, waitedSeconds, followUp: followUpOf(target), receipt };
-}
-
-async function ended(
+/** Returns the outcome of a message whose sender waited; with `hasOutcome`, until its run had ended. */
+async function outcomeOf(
   { engine: { store, redactor }, settings }: SendParts,
-  viewer: Viewer,
-  { run, target }: SentRun,
+  { viewer, timeoutSeconds: waitedSeconds }: Pick<WaitingCall, "viewer" | "timeoutSeconds">,
+  sent: SentRun,
+  hasOutcome: boolean,
 ): Promise<SendOutcome> {
-  if (run.state !== "ok") {
+  const { run, target } = sent;
+  const recipient = recipientOf(run);
+  const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "queued";
+  if (hasOutcome && run.state !== "ok") {
     const why = run.error ?? "the run failed without saying why";
     const error = redactor.mask(await errorSeenBy({ db: store.db, settings }, viewer, why));
-    const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "failed";
     const said = isSilent(run.reply ?? "") ? {} : { reply: await redactor.whole(run.reply ?? "") };
     return { kind: "failed", run, code: run.code ?? "run_failed", error, receipt, ...said };
   }
-  if (target === undefined && run.reply === undefined) {
-    const error = "the session was deleted, and its answer with it";
-    return { kind: "failed", run, code: "session_deleted", error, receipt: "expired" };
-  }
-  const words = await replyOf(store.db, run);
-  const reply = isSilent(words) ? "" : await redactor.whole(words);
-  const receipt = reply === "" ? "declined" : "answered";
-  return { kind: "replied", run, reply, followUp: followUpOf(target, reply), receipt };
-}
-
-/** Waits for the outcome of a send. If the wait of a caller fails, the caller's session gets the outcome. */
-function outcomeOf(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
-  const work = (): Promise<SendOutcome> => awaited(parts, request, sent);
-  if (request.wait !== undefined) return work();
-  return parts.engine.callerWaits.during(request.callId, request.signal, work);
-}
-
-async function awaited(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
-  const waits = (await getWait(parts.engine.store.db, request.callId)) !== undefined;
-  if (!waits) return notAwaited(parts, sent);
-  const gaveUp = async (unit: Unit, asked: Run): Promise<void> => {
-    if (isInInbox(asked)) await endUnanswered(unit, asked);
-  };
-  const end = await (request.wait === undefined
-    ? parts.engine.callerWaits.settle(request.callId, request.signal, gaveUp)
-    : request.wait.settle(request.callId, gaveUp));
-  const then = { run: end.run, target: sent.target };
-  const isAnswered = end.answered && !(await hasLostInbox(parts, end.run));
-  return isAnswered ? ended(parts, request.viewer, then) : notAnswered(parts, request, then);
-}
-
-/** Returns whether the wait ended because the session of the message's inbox was reset or deleted. */
-async function hasLostInbox({ engine }: SendParts, run: Run): Promise<boolean> {
-  if (!isInInbox(run) || run.flow === undefined) return false;
-  return lostInboxText((await getFlow(engine.store.db, run.flow.flowId))?.endReason) !== undefined;
-}
-
-/** Returns the outcome of a wait that ended before the answer. */
-async function notAnswered(parts: SendParts, call: WaitingCall, sent: SentRun): Promise<SendOutcome> {
-  const { run, target } = sent;
-  if (isInInbox(run)) return unanswered(parts, call, sent);
-  const queuedBehind = await countAhead(parts.engine.store.db, run);
-  const { timeoutSeconds: waitedSeconds } = call;
-  const receipt = await receiptNow(parts.engine.store.db, run);
-  return { kind: "still_running", run, waitedSeconds, queuedBehind, followUp: followUpOf(target), receipt };
+  const { text, loss } = await recipient.answer(store.db, sent, hasOutcome);
+  if (loss !== undefined) return { kind: "failed", run, ...loss, receipt: "expired" };
+  const reply = text === undefined || isSilent(text) ? "" : await redactor.whole(text);
+  const followUp = recipient.followUp(target, text && reply);
+  if (text !== undefined) return { kind: "replied", run, reply, followUp, receipt };
+  const queuedBehind = await countAhead(store.db, run);
+  return { kind: "pending", run, waitedSeconds, queuedBehind, followUp, receipt };
 }
 
 /** Returns the outcome of a message whose sender does not wait. */
-async function notAwaited({ engine }: SendParts, { run, target }: SentRun): Promise<SendOutcome> {
-  const flow = run.flow === undefined ? undefined : await getFlow(engine.store.db, run.flow.flowId);
-  return flow?.endReason === IS_ANSWER
-    ? { kind: "answered_waiter", run, receipt: "answered" }
-    : {
-        kind: "accepted",
-        run,
-        followUp: followUpOf(target),
-        // The state at acceptance, so that a repeated call gets the same answer.
-        receipt: "queued",
-      };
+async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOutcome> {
+  const flow = run.flow && (await getFlow(db, run.flow.flowId));
+  if (flow?.endReason === IS_ANSWER) return { kind: "answered_waiter", run, receipt: "answered" };
+  const followUp = recipientOf(run).followUp(target);
+  // The state at acceptance, so that a repeated call gets the same answer.
+  return { kind: "accepted", run, followUp, receipt: "queued" };
+}
+
+/** Waits for the outcome of a send. If the wait of a caller fails, the caller's session gets the outcome. */
+function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
+  const { callerWaits, store } = parts.engine;
+  const { callId, signal, wait } = request;
+  const { gaveUp } = recipientOf(sent.run);
+  const work = async (): Promise<SendOutcome> => {
+    if ((await getWait(store.db, callId)) === undefined) return acceptedOutcome(store.db, sent);
+    const settled = wait?.settle(callId, gaveUp) ?? callerWaits.settle(callId, signal, gaveUp);
+    const { run, answered } = await settled;
+    return outcomeOf(parts, request, { ...sent, run }, answered);
+  };
+  return wait === undefined ? callerWaits.during(callId, signal, work) : work();
 }
 
 /** The current state of a send, for a client that polls. */
@@ -486,16 +337,14 @@ export async function sentSoFar(
   if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
   const sent = { run, target: await getSession(db, run.sessionKey) };
   const wait = await getWait(db, callId);
-  if (isInInbox(run) && wait === undefined) return { run, outcome: await notAwaited(parts, sent) };
+  if (isInInbox(run) && wait === undefined) return { run, outcome: await acceptedOutcome(db, sent) };
   const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
+  if (!hasAnswer && wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
   const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());
   const givenUp = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
-  const isAnswered = wait?.state === "answered";
-  if (hasAnswer) return { run, outcome: await ended(parts, viewer, sent), givenUp, isAnswered };
-  if (wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
-  const call = { callId, timeoutSeconds, signal: new AbortController().signal, viewer };
-  return { run, outcome: await notAnswered(parts, call, sent), givenUp };
+  const outcome = await outcomeOf(parts, { viewer, timeoutSeconds }, sent, hasAnswer);
+  return { run, outcome, givenUp, isAnswered: hasAnswer && wait?.state === "answered" };
 }
 
 /** Stops waiting for this call. The outcome of the call then goes to the sender's session. */
@@ -511,7 +360,7 @@ export async function sentBefore(parts: SendParts, request: WaitingCall): Promis
   const { db } = parts.engine.store;
   const run = await getRunOfCall(db, request.callId);
   if (run === undefined) return undefined;
-  return outcomeOf(parts, request, { run, target: await getSession(db, run.sessionKey) });
+  return settle(parts, request, { run, target: await getSession(db, run.sessionKey) });
 }
 
 /**
@@ -528,6 +377,6 @@ export async function sendToSession(parts: SendParts, request: SendRequest): Pro
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   const accepted = await engine.commit((unit) => enqueue(parts, request, unit));
   if (!accepted.ok) return accepted;
-  const outcome = await outcomeOf(parts, request, { run: accepted.value.run, target });
+  const outcome = await settle(parts, request, { run: accepted.value.run, target });
   return ok(accepted.value.isUnclear === true ? { ...outcome, isUnclear: true } : outcome);
 }

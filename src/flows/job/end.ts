@@ -96,9 +96,8 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
 /** How far a result gets: it starts a turn, it is only in the transcript, or why it is in neither. */
 type Reach = "turn" | "transcript" | `requester_${"deleted" | "archived" | "reset" | "refused"}`;
 
-/** A result for a session, and the run that the text for its people belongs to. */
+/** A result for a requester, and the run that the text for its people belongs to. */
 interface ResultText {
-  readonly sessionKey: string;
   readonly runId: string;
   readonly requesterKey: string;
   readonly route: Route | undefined;
@@ -107,25 +106,25 @@ interface ResultText {
 
 /**
  * Posts a result that starts no turn. Without a chat, a result that is not in the transcript either is kept
- * as a failed delivery, which operators see and can retry.
+ * as a failed delivery, which operators see and can retry. It belongs to the requester, because the child may
+ * be deleted after its job.
  */
 async function post(
   parts: JobParts,
   unit: Unit,
   requester: Session | undefined,
-  { route, text, ...result }: ResultText,
+  { requesterKey: sessionKey, route, text, runId }: ResultText,
   reach: Exclude<Reach, "turn"> | Code,
 ): Promise<void> {
-  const { sessionKey, runId, requesterKey } = result;
   if (requester !== undefined && route !== undefined) {
     const posted = { session: requester, route, text, kind: "announce", runId } as const;
     await queueDelivery(parts, unit, { ...posted, isAnswer: true });
     return;
   }
   if (reach === "transcript") return;
-  const error = `the requester ${requesterKey} can't be notified (${reach})`;
+  const error = `the requester ${sessionKey} can't be notified (${reach})`;
   const facts = { sessionKey, runId, code: reach, error, state: "failed" } as const;
-  const place = route ?? { channel: "internal", to: requesterKey };
+  const place = route ?? { channel: "internal", to: sessionKey };
   const id = unit.newId();
   await insertDelivery(unit.tx, { id, ...facts, kind: "announce", route: place, text, createdAt: unit.now });
   const { channel, to } = place;
@@ -195,7 +194,7 @@ async function announce(context: JobContext, text: string, last: Run | undefined
     await queueDelivery(context, unit, { ...posted, kind: "announce" });
   } else if (reach !== "turn") {
     const { requesterKey } = flow;
-    const result = { sessionKey: child.key, runId: last?.runId ?? runId, requesterKey, route, text };
+    const result = { runId: last?.runId ?? runId, requesterKey, route, text };
     await post(context, unit, requester, result, reach);
   }
 }
@@ -246,7 +245,7 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
   const { runId, route, sessionKey, input, code = "run_failed", chainId, hop } = run;
   const { text, provenance } = input;
   const isStopped = !isWritten && code === "run_aborted";
-  const result = { sessionKey, runId, requesterKey: sessionKey, route, text };
+  const result = { runId, requesterKey: sessionKey, route, text };
   await post(parts, unit, session, result, isWritten || isStopped ? "transcript" : code);
   if (!isStopped) return;
   const appended = { text, ...optional({ provenance }) };

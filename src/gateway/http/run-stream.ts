@@ -80,7 +80,9 @@ export class RunFeed {
     const set = this.#followers.get(runId) ?? new Set();
     this.#followers.set(runId, set.add(follower));
     this.#leave ??= this.#bus.subscribe((event) => this.#tell(event));
+    const hideText = this.#bus.showText();
     return () => {
+      hideText();
       set.delete(follower);
       if (set.size === 0 && this.#followers.get(runId) === set) this.#followers.delete(runId);
       if (this.#followers.size > 0) return;

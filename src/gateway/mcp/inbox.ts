@@ -11,15 +11,14 @@ import { shownMessage, sourceKeyOf } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type Message, textOf } from "../../core/shapes/message.ts";
-import type { InboxMark } from "../../core/shapes/run.ts";
+import { textOf } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
-import { acknowledge, offered } from "../../flows/conversation/inbox-receipts.ts";
+import { noteReading } from "../../flows/conversation/inbox-receipts.ts";
 import { countUnoffered, hasUnread, marksOf } from "../../store/queries/runs/inbox-marks.ts";
-import { readInbox, runsOfInbox } from "../../store/queries/sessions/inbox.ts";
+import { type InboxEntry, readInbox, runsOfInbox } from "../../store/queries/sessions/inbox.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { countLimit, readArguments, textLimit } from "../../tools/arguments.ts";
 import { pause } from "../../world/pause.ts";
@@ -43,30 +42,29 @@ export function waitsForNews(args: Readonly<Record<string, unknown>>): boolean {
   return args.waitSeconds !== undefined && args.waitSeconds !== 0 && args.before === undefined;
 }
 
-type ShowsRow = (message: Message, mark: InboxMark | undefined) => Promise<InboxRow>;
-
 /**
- * Returns a function that converts one of these messages to the client's form. It does not name a sender that
- * the client may not see, nor give a reply address to which the client may not send (I9).
+ * Converts messages to the client's form. Does not name a sender that the client may not see, nor give a
+ * reply address to which the client may not send (I9).
  */
-async function rowsFor(
+async function rowsOf(
   { settings, engine, world }: BasicDeps,
   { viewer }: McpClient,
-  messages: readonly Message[],
-): Promise<ShowsRow> {
+  entries: readonly InboxEntry[],
+): Promise<InboxRow[]> {
   const { maxTextChars, maxBytes } = settings.tools.history;
   const access = { db: engine.store.db, settings };
-  const senders = messages.flatMap((message) => sourceKeyOf(message) ?? []);
+  const senders = entries.flatMap(({ message }) => sourceKeyOf(message) ?? []);
   const sees = await visibleAmong(access, viewer, "list", senders);
   const mayAnswer = await visibleAmong(access, viewer, "send", senders);
-  return async (message, mark) => {
+  const rows: InboxRow[] = [];
+  for (const { message, mark } of entries) {
     const {
       messages: [cut],
     } = await cutHistory([message], { maxTextChars, maxBytes }, world.redactor);
     const told = message.role === "user" ? message.provenance : undefined;
     const from = sourceKeyOf(shownMessage(message, sees));
     const replyTo = told?.kind === "inter_session" ? told.sourceSessionKey : undefined;
-    return {
+    rows.push({
       id: message.id,
       at: message.timestamp,
       kind: told?.kind ?? "person",
@@ -76,8 +74,9 @@ async function rowsFor(
       ...(mark !== undefined && mark.endedAt === undefined ? { awaitsAnswer: true } : {}),
       ...(told?.kind === "notice" && told.runId !== undefined ? { runId: told.runId } : {}),
       text: cut === undefined ? "" : world.redactor.mask(textOf(cut)),
-    };
-  };
+    });
+  }
+  return rows;
 }
 
 interface Wanted {
@@ -148,7 +147,7 @@ async function acknowledgeIn(
       hint: "Acknowledge ids of messages that sessions_inbox returned.",
     });
   }
-  await acknowledge(engine, [...runs.values()]);
+  await noteReading(engine, [...runs.values()], "in_turn");
   return ok(undefined);
 }
 
@@ -216,13 +215,15 @@ export async function inboxOf(
     if (!noted.ok) return noted;
   }
   if (waitsForNews({ ...wanted })) await untilNews(deps, client, wanted, call.signal);
-  return wanted.limit === 0 ? countOf(deps, client) : pageOf(deps, client, wanted, call);
+  // The session may have been reset during the wait.
+  const current = { ...client, session: (await getSession(db, client.session.key)) ?? client.session };
+  return wanted.limit === 0 ? countOf(deps, current) : pageOf(deps, current, wanted, call);
 }
 
 /** Returns the number of messages that were not offered yet, without offering them. */
 async function countOf({ engine, settings }: BasicDeps, { viewer, session }: McpClient) {
   const { db } = engine.store;
-  const { key: sessionKey, sessionId } = (await getSession(db, session.key)) ?? session;
+  const { key: sessionKey, sessionId } = session;
   const count = await countUnoffered(db, { sessionKey, sessionId });
   const newest = count > 0 ? undefined : await readInbox(db, { sessionId, limit: 1 });
   const nextAfter = newest?.ok ? newest.value.entries[0]?.message.id : undefined;
@@ -243,35 +244,17 @@ async function pageOf(
 ): Promise<Result<InboxResult>> {
   const { settings, engine } = deps;
   const { db } = engine.store;
-  // The session may have been reset during the wait.
-  const session = (await getSession(db, client.session.key)) ?? client.session;
+  const { session } = client;
   const page = await readInbox(db, { sessionId: session.sessionId, ...wanted });
   if (!page.ok) return page;
   const { after } = wanted;
   const forward = after !== undefined;
   const { entries } = page.value;
-  const marks = await marksOf(
-    db,
-    entries.map(({ runId }) => runId),
-  );
-  const rowOf = await rowsFor(
-    deps,
-    client,
-    entries.map(({ message }) => message),
-  );
-  const rows: InboxRow[] = [];
-  for (const { message, runId } of entries) rows.push(await rowOf(message, marks.get(runId)));
+  const rows = await rowsOf(deps, client, entries);
   const messages = within(rows, settings.tools.history.maxBytes, !forward);
   const shown = new Set(messages.map(({ id }) => id));
-  const fresh = entries.filter(
-    ({ message, runId }) => shown.has(message.id) && marks.get(runId)?.offeredAt === undefined,
-  );
-  offerAtEnd(
-    deps,
-    client,
-    fresh.map(({ runId }) => runId),
-    atEnd,
-  );
+  const fresh = entries.filter(({ message, mark }) => shown.has(message.id) && mark?.offeredAt === undefined);
+  offerAtEnd(deps, client, fresh, atEnd);
   const nextAfter = messages.at(-1)?.id ?? after;
   const isCut = messages.length < rows.length;
   const older = page.value.older || (isCut && !forward);
@@ -292,14 +275,15 @@ async function pageOf(
 function offerAtEnd(
   { engine, world }: BasicDeps,
   { viewer }: McpClient,
-  runIds: readonly string[],
+  entries: readonly InboxEntry[],
   atEnd: InboxCall["atEnd"],
 ): void {
-  if (runIds.length === 0) return;
+  if (entries.length === 0) return;
   if (viewer.kind === "operator" && !hasScope(viewer.scopes, "operator.write")) return;
+  const runIds = entries.map(({ runId }) => runId);
   atEnd((written) => {
     if (!written) return;
-    offered(engine, runIds).catch((error: unknown) => {
+    noteReading(engine, runIds, "offered").catch((error: unknown) => {
       world.log.warn({ err: error }, "could not record that messages were offered; the next read records it");
     });
   });
@@ -326,36 +310,15 @@ export function onInbox(
     if (leftMs <= 0) news();
     else later = clock.after(leftMs, news);
   };
-  const newest = async (): Promise<string | undefined> => {
-    const { db } = engine.store;
-    // After a reset the session has another transcript.
-    const sessionId = (await getSession(db, key))?.sessionId;
-    if (sessionId === undefined) return undefined;
-    const page = await readInbox(db, { sessionId, limit: 1 });
-    return page.ok ? page.value.entries[0]?.message.id : undefined;
-  };
-  let seen: string | undefined;
-  let known = false;
-  const look = async (): Promise<void> => {
-    const id = await newest();
-    if (known && id !== seen) came();
-    seen = id;
-    known = true;
-  };
-  const looked = (): void => {
-    look().catch((error: unknown) => log.debug({ err: error }, "could not read an inbox"));
+  // Only a run that stores a message has a mark: not one that notes what the client has sent.
+  const look = async (runId: string): Promise<void> => {
+    if ((await marksOf(engine.store.db, [runId])).size > 0) came();
   };
   const stop = engine.bus.subscribe((event) => {
-    if (event.sessionKey !== key) return;
-    if (event.kind === "message" && event.message.role === "user") {
-      seen = event.message.id;
-      known = true;
-      came();
-    }
-    // If another process accepted the message, only the event `run_ended` arrives in this process.
-    if (event.kind === "run_ended") looked();
+    // The run may have ended in another process. Then only this event arrives here.
+    if (event.kind !== "run_ended" || event.state !== "ok" || event.sessionKey !== key) return;
+    look(event.runId).catch((error: unknown) => log.debug({ err: error }, "could not read an inbox"));
   });
-  looked();
   return () => {
     stop();
     later?.cancel();

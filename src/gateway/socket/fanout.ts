@@ -172,13 +172,12 @@ export function createFanout(parts: FanoutParts): Fanout {
         event: (event) => listener.event(event),
       };
       audience.add(listener, told);
-      texts.greet(told, told.events);
-      thinking.greet(told, told.events);
+      const hideText = listener.caller.nodeId === undefined ? bus.showText() : () => {};
+      for (const live of [texts, thinking]) live.greet(told, told.events);
       return () => {
         audience.remove(listener);
-        texts.forget(told);
-        thinking.forget(told);
-        hints.forget(told);
+        hideText();
+        for (const live of [texts, thinking, hints]) live.forget(told);
       };
     },
     broadcast(event, to = () => true) {

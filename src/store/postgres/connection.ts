@@ -138,6 +138,7 @@ export class PostgresConnection implements TransactionConnection {
   #lost: unknown;
   /** Pending `begin` statement that the server has not confirmed yet. */
   #beginning: Promise<void> | undefined;
+  #isCollecting = false;
   /** True if a write waits for `#beginning`. All later statements of the transaction then wait as well. */
   #isHeldBack = false;
 
@@ -262,12 +263,26 @@ export class PostgresConnection implements TransactionConnection {
 
   async #query(wanted: QueryConfig): Promise<PgResult> {
     if (this.#lost !== undefined) throw this.#lost;
+    this.#collect();
     return await this.#client.query(wanted);
+  }
+
+  /** Sends the statements of one turn of the event loop with one write, because a write is a system call. */
+  #collect(): void {
+    if (this.#isCollecting) return;
+    this.#isCollecting = true;
+    const { stream } = this.#client.connection;
+    stream.cork();
+    process.nextTick(() => {
+      this.#isCollecting = false;
+      stream.uncork();
+    });
   }
 
   async #send(text: string): Promise<PgResult> {
     if (this.#lost !== undefined) throw this.#problemOf(this.#lost);
     try {
+      this.#collect();
       return await this.#client.query(text);
     } catch (error) {
       throw this.#problemOf(error);

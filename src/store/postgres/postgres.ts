@@ -117,7 +117,8 @@ async function openShared(
     now: () => clock.now(),
     syncClock: () => clock.sync(),
     isDeaf: () => [...listeners].some((listener) => listener.isDeaf()),
-    notify: (texts) => notifier.notify(texts),
+    address: sender,
+    notify: (texts, address) => notifier.notify(texts, address),
     listen: async (onText, onGap) => {
       const listener = new Listener({ connecting, outage, sender }, onText, onGap);
       await listener.connect();

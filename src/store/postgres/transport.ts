@@ -92,7 +92,8 @@ export class Notifier {
   readonly #side: SideConnection;
   readonly #connecting: Connecting;
   readonly #sender: string;
-  #pending: string[] = [];
+  /** Pairs of a channel and a message. */
+  #pending: (readonly [string, string])[] = [];
   #sending: Promise<void> | undefined;
   #count = 0;
   /** Number of messages lost since messages were last sent successfully. */
@@ -111,7 +112,10 @@ export class Notifier {
    * Sends messages. Rejects if any of them is lost. The caller must then make the other processes read the
    * rows again.
    */
-  async notify(texts: readonly string[]): Promise<void> {
+  async notify(
+    texts: readonly string[],
+    channel = channelOf(this.#connecting.address.schema),
+  ): Promise<void> {
     const lostBefore = this.#lostInAll;
     const tooLong = texts.find((text) => Buffer.byteLength(text) > TRANSPORT_MESSAGE_MAX_BYTES);
     if (tooLong !== undefined)
@@ -121,7 +125,7 @@ export class Notifier {
     for (const text of texts.slice(0, Math.max(0, room))) {
       // Each message gets a number, because PostgreSQL merges identical messages of one statement.
       this.#count += 1;
-      this.#pending.push(`${this.#sender}.${this.#count.toString(36)}:${text}`);
+      this.#pending.push([channel, `${this.#sender}.${this.#count.toString(36)}:${text}`]);
     }
     this.#sending ??= this.#send().finally(() => {
       this.#sending = undefined;
@@ -131,13 +135,16 @@ export class Notifier {
   }
 
   async #send(): Promise<void> {
-    const channel = channelOf(this.#connecting.address.schema);
     while (this.#pending.length > 0) {
       const batch = this.#pending.slice(0, BATCH_MAX);
       this.#pending = this.#pending.slice(BATCH_MAX);
-      const text = "select pg_notify($1, one) from unnest($2::text[]) as one";
+      const text =
+        "select pg_notify(channel, one) from unnest($1::text[], $2::text[]) as pair (channel, one)";
       try {
-        await this.#side.query(text, [channel, batch]);
+        await this.#side.query(
+          text,
+          [0, 1].map((at) => batch.map((pair) => pair[at])),
+        );
         if (this.#lostCount > 0) {
           this.#connecting.world.log.info(
             { count: this.#lostCount },

@@ -14,13 +14,8 @@ import { displayKey, KEY_CHARS_MAX, peerInKey } from "../../core/shapes/session-
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { LABEL_CHARS_MAX } from "../../core/text/label.ts";
-import {
-  type FollowUp,
-  type SendOutcome,
-  sendToSession,
-  sentBefore,
-  UNCLEAR,
-} from "../../flows/conversation/send.ts";
+import type { FollowUp } from "../../flows/conversation/recipient.ts";
+import { type SendOutcome, sendToSession, sentBefore, UNCLEAR } from "../../flows/conversation/send.ts";
 import { listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { agentIdLimit, bodyLimit, textLimit, waitLimit } from "../arguments.ts";
@@ -144,26 +139,22 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
         error: outcome.error,
         ...optional({ reply: outcome.reply }),
       };
-    case "still_running": {
-      const { waitedSeconds, queuedBehind, followUp } = outcome;
-      const state = runState === "queued" ? "queued" : "running";
+    case "pending": {
+      const { waitedSeconds, queuedBehind, followUp, run } = outcome;
+      const isInInbox = run.kind === "append";
+      const state = isInInbox || runState === "queued" ? "queued" : "running";
       // A call that a crash interrupted is answered later, when the run may have ended.
       const [now, when] =
-        outcome.run.endedAt === undefined ? [`continues (${state})`, " later"] : ["has ended since", ""];
-      const error =
-        `waiting ended after ${waitedSeconds} s; the message was accepted and its run ${now}. ` +
-        `Do not send it again; read sessions_history of "${sessionKey}"${when}.`;
+        run.endedAt === undefined ? [`continues (${state})`, " later"] : ["has ended since", ""];
+      const [place, then] = isInInbox
+        ? [
+            `the message is in the inbox of "${sessionKey}", and there is no answer yet`,
+            "an answer that comes later is a new message to your session",
+          ]
+        : [`the message was accepted and its run ${now}`, `read sessions_history of "${sessionKey}"${when}`];
+      const error = `waiting ended after ${waitedSeconds} s; ${place}. Do not send it again; ${then}.`;
       const delivery = deliveryOf(followUp);
       return { ...base, status: "timeout", error, state, queuedBehind, delivery };
-    }
-    case "unanswered": {
-      const { waitedSeconds, followUp } = outcome;
-      const error =
-        `waiting ended after ${waitedSeconds} s; the message is in the inbox of "${sessionKey}", and there ` +
-        "is no answer yet. Do not send it again; an answer that comes later is a new message to your " +
-        "session.";
-      const delivery = deliveryOf(followUp);
-      return { ...base, status: "timeout", error, state: "queued", queuedBehind: 0, delivery };
     }
   }
 }

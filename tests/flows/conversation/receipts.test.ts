@@ -4,7 +4,7 @@
 import { describe, expect } from "vitest";
 import { INBOX_EXPIRES_MS } from "../../../src/core/rules/receipt.ts";
 import { injectedMessage } from "../../../src/core/shapes/message.ts";
-import { acknowledge, createInboxExpiry, offered } from "../../../src/flows/conversation/inbox-receipts.ts";
+import { createInboxExpiry, noteReading } from "../../../src/flows/conversation/inbox-receipts.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { hasUnread } from "../../../src/store/queries/runs/inbox-marks.ts";
@@ -139,12 +139,12 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     await app.quiet();
     expect(await receiptOf(app, sent.runId)).toMatchObject({ state: "queued" });
     const id = String(sent.runId);
-    await offered(app.engine, [id]);
-    await offered(app.engine, [id]);
+    await noteReading(app.engine, [id], "offered");
+    await noteReading(app.engine, [id], "offered");
     const first = await receiptOf(app, id);
     expect(first?.state).toBe("offered");
-    await acknowledge(app.engine, [id]);
-    await acknowledge(app.engine, [id]);
+    await noteReading(app.engine, [id], "in_turn");
+    await noteReading(app.engine, [id], "in_turn");
     expect((await receiptOf(app, id))?.times).toMatchObject(first?.times ?? {});
     await app.send(DESK, MAIN, "port 80", 0);
     await app.quiet();

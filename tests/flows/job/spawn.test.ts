@@ -325,12 +325,12 @@ describe("cancelling", () => {
 });
 
 describe("a requester that has changed", () => {
-  const held = () => {
+  const held = (args: Record<string, unknown> = {}) => {
     const release = Promise.withResolvers<void>();
     const play = boss(async (turn) => {
       await release.promise;
       return worker(turn);
-    });
+    }, args);
     return { release, play };
   };
 
@@ -357,6 +357,22 @@ describe("a requester that has changed", () => {
     await app.quiet();
     const rows = await app.store.db.selectFrom("deliveries").selectAll().execute();
     expect(rows).toMatchObject([{ state: "failed", code: "requester_deleted" }]);
+    expect(rows[0]?.text).toContain("done with x");
+  });
+
+  test("if the requester was reset and the child is deleted after its job, operators still read its result", async () => {
+    const { release, play } = held({ cleanup: "delete" });
+    const app = await openSpawnApp({ settings: settings(), play });
+    await spawnResults(app, "x");
+    const [child] = await app.children(MAIN);
+    const main = await app.session(MAIN);
+    if (main === undefined) throw new Error("no main");
+    await resetSession({ engine: app.engine, settings: settings() }, main);
+    release.resolve();
+    await app.quiet();
+    expect(await app.session(child?.key ?? "")).toBeUndefined();
+    const rows = await app.store.db.selectFrom("deliveries").selectAll().execute();
+    expect(rows).toMatchObject([{ state: "failed", code: "requester_reset", dismissed_at: null }]);
     expect(rows[0]?.text).toContain("done with x");
   });
 });

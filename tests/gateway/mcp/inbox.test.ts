@@ -229,3 +229,17 @@ test("with `limit` 0, sessions_inbox waits for new messages and counts them, but
   await reaches(house, sent.messageId, "offered");
   expect(await counted()).toMatchObject({ count: 0, nextAfter: sent.messageId, more: false });
 });
+
+test("a client that listens hears of messages to it, and not of the note of what it sent", async () => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  const peer = await openPeer(house, "version 1", DESK);
+  const heard: string[] = [];
+  await peer.subscribe(() => heard.push("news"));
+  await peer.call("sessions_send", { sessionKey: RESEARCH, message: "hello" });
+  const noted = async () => JSON.stringify(await peer.call("sessions_history", { sessionKey: KEY }));
+  await until(async () => (await noted()).includes("hello"));
+  heard.push("sent");
+  await sendAs(house, RESEARCH, KEY, "which port?");
+  await until(async () => heard.includes("news"));
+  expect(heard).toEqual(["sent", "news"]);
+});

@@ -63,10 +63,10 @@ function withHeldHints(
   if (shared === undefined) throw new Error("a cluster's store is shared");
   let passing: Promise<void> = Promise.resolve();
   let isRefusing = false;
-  const notify: typeof shared.notify = async (texts) => {
+  const notify: typeof shared.notify = async (...message) => {
     await passing;
     if (isRefusing) throw new StoreProblem("unreachable", "store");
-    await shared.notify(texts);
+    await shared.notify(...message);
   };
   return {
     store: { ...store, shared: { ...through(shared), notify } },
@@ -133,8 +133,8 @@ export async function postgresGround(server?: string): Promise<Ground> {
         ...store,
         shared: {
           ...shared,
-          async notify(texts) {
-            if (!isCut) await shared.notify(texts);
+          async notify(...message) {
+            if (!isCut) await shared.notify(...message);
           },
           listen(onText, onGap) {
             members.add(onGap);

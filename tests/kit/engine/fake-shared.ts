@@ -14,32 +14,38 @@ export interface FakeWire {
 }
 
 interface Member {
+  readonly address: string;
   readonly onText: (text: string) => void;
   readonly onGap: () => void;
 }
 
 export function fakeWire(): FakeWire {
   const members = new Set<Member>();
+  let joined = 0;
   let isCut = false;
   const gap = (): void => {
     for (const member of members) member.onGap();
   };
   const sharedOf = (clock: Clock, store: Store): SharedStore => {
     let self: Member | undefined;
+    joined += 1;
+    const own = `address ${joined}`;
     return {
+      address: own,
       now: () => clock.now(),
       urgently: store.transaction,
       syncClock: async () => {},
       isDeaf: () => false,
-      async notify(texts) {
+      async notify(texts, address) {
         await Promise.resolve();
         if (isCut) return;
         for (const member of members) {
-          if (member !== self) for (const text of texts) member.onText(text);
+          if (member !== self && member.address === (address ?? member.address))
+            for (const text of texts) member.onText(text);
         }
       },
       async listen(onText, onGap) {
-        const member = { onText, onGap };
+        const member = { onText, onGap, address: own };
         self = member;
         members.add(member);
         return async () => {

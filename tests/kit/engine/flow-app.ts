@@ -15,7 +15,7 @@ import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../../src/engine/run/finish.ts";
-import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
+import { LostLane } from "../../../src/engine/run/finish.ts";
 import type { Unit } from "../../../src/engine/unit.ts";
 import { type SendRequest, sendToSession, sentBefore } from "../../../src/flows/conversation/send.ts";
 import {
@@ -94,6 +94,8 @@ export interface FlowApp {
 }
 
 export interface FlowAppOptions {
+  /** False if nobody here reads live text. Default true. */
+  readonly showsText?: boolean;
   readonly plays: Record<string, Play>;
   readonly choices?: Choices;
   readonly dir?: string;
@@ -278,6 +280,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   const events: LiveEvent[] = [];
   const { engine, outbox, inbound } = buildParts({ options, store, world, settings, sent });
   engine.bus.subscribe((event) => events.push(event));
+  if (options.showsText !== false) engine.bus.showText();
   await ensureMainSessions({ engine, settings });
   await engine.start();
   cleanup(async () => {

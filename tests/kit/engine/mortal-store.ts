@@ -102,9 +102,9 @@ function gatedShared(shared: SharedStore, pass: () => Promise<void>, isHalted: (
     ...shared,
     now: () => shared.now(),
     urgently: mortal(shared.urgently, pass, isHalted),
-    async notify(texts) {
+    async notify(...message) {
       await pass();
-      await shared.notify(texts);
+      await shared.notify(...message);
     },
     listen: (onText, onGap) =>
       shared.listen(

@@ -16,7 +16,7 @@ import { agentOf, type Settings } from "../../../src/core/shapes/settings/settin
 import { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../../src/engine/run/finish.ts";
-import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
+import { LostLane } from "../../../src/engine/run/finish.ts";
 import { BINDING_DEADLINE, createBindingEnd, type Threads } from "../../../src/flows/delivery/bindings.ts";
 import type { OutboxListener } from "../../../src/flows/delivery/outbox.ts";
 import { createChildCleanup, hurryCleanup } from "../../../src/flows/job/archive.ts";

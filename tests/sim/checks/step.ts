@@ -27,7 +27,8 @@ const OPEN_WAITS = `select w.*, r.kind = 'append' and r.state = 'ok' as in_inbox
   join runs r on r.run_id = w.target_run_id where w.state = 'open'`;
 /** Selects slots and executing runs that do not belong together. */
 const UNPAIRED = `select s.run_id from slots s where s.run_id is not null
-    and not exists (select 1 from runs r where r.run_id = s.run_id and r.state = 'running')
+    and not exists (select 1 from runs r where r.run_id = replace(s.run_id, 'sub-agent ', '')
+      and r.state = 'running')
   union all select r.run_id from runs r where r.state = 'running'
     and not exists (select 1 from slots s where s.run_id = r.run_id)`;
 const CHAINS = "select chain_id, runs from chains";

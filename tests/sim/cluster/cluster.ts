@@ -16,7 +16,7 @@ import type { Run } from "../../../src/core/shapes/run.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../../src/engine/run/finish.ts";
-import { LostLane } from "../../../src/engine/run/transcript-writer.ts";
+import { LostLane } from "../../../src/engine/run/finish.ts";
 import { StoreProblem } from "../../../src/store/problems.ts";
 import { LEASE_MS } from "../../../src/store/queries/processes.ts";
 import { heldRun } from "../../../src/store/queries/runs/claims.ts";

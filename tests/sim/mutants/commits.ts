@@ -14,7 +14,7 @@ export const COMMIT_MUTANTS: readonly Mutant[] = [
   {
     name: "claim-of-a-lost-commit-forgotten",
     breaks: "I2: a run is claimed, and nobody executes it",
-    file: "src/engine/run/unconfirmed-commits.ts",
+    file: "src/engine/run/reconcile.ts",
     from: "const isSettled = await executions.compare();",
     to: "const isSettled = true;",
   },

@@ -63,8 +63,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "reply-not-masked",
     breaks: "I14: the reply to a send shows secrets",
     file: "src/flows/conversation/send.ts",
-    from: `? "" : await redactor.whole(words);`,
-    to: `? "" : words;`,
+    from: `? "" : await redactor.whole(text);`,
+    to: `? "" : text;`,
   },
   {
     name: "events-not-masked",

@@ -50,9 +50,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "successors-in-a-later-unit",
     breaks: "I2: a crash after the end of a run loses what follows from it",
     file: "src/engine/run/finish.ts",
-    from: "  await parts.successors.runEnded(parts.acceptor, unit, run, answered);",
+    from: "  await parts.successors.runEnded(parts.acceptor, unit, after, answered);",
     to: `  const engine = parts.acceptor as unknown as { commit(work: (later: Unit) => Promise<void>): Promise<void> };
-  const follow = (later: Unit) => parts.successors.runEnded(parts.acceptor, later, run, answered);
+  const follow = (later: Unit) => parts.successors.runEnded(parts.acceptor, later, after, answered);
   unit.after(() => void engine.commit(follow).catch(() => {}));`,
   },
   {
@@ -73,15 +73,15 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "more-runs-than-slots",
     breaks: "I6: one run more than allowed executes",
     file: "src/engine/lanes/scheduler.ts",
-    from: "takeSlot(unit.tx, runId, maxConcurrent))",
-    to: "takeSlot(unit.tx, runId, maxConcurrent + 1))",
+    from: "takeSlot(tx, runId, maxConcurrent))",
+    to: "takeSlot(tx, runId, maxConcurrent + 1))",
   },
   {
     name: "sub-agents-without-a-limit",
     breaks: "I6: a pool is never full",
     file: "src/engine/lanes/scheduler.ts",
-    from: ">= maxSubagents) return",
-    to: ">= maxConcurrent) return",
+    from: "runId, maxSubagents,",
+    to: "runId, maxConcurrent,",
   },
   {
     name: "cycle-check-one-step-deep",
@@ -178,8 +178,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "stop-parks-nothing",
     breaks: "EN2: a planned stop leaves runs held, and counts as a crash",
     file: "src/engine/run/executions.ts",
-    from: 'return moveHeld(unit.tx, execution.fence, "queued", unit.now);',
-    to: "return true;",
+    from: 'await moveHeld(unit.tx, fence, "queued", unit.now)',
+    to: "fence.attempt > 0",
   },
   {
     name: "crashes-not-counted",

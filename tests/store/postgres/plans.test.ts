@@ -92,6 +92,7 @@ insert into flows (flow_id, chain_id, requester_key, requester_session_id, reque
   select 'f' || n, 'c' || n, 'agent:a1:chat:' || n % 5000, 's1', 'r' || n, '${BUSY}',
     case when n % 5000 = 0 then 'open' else 'ended' end, 5, 'x', n
   from generate_series(1, ${FEWER}) n;
+insert into slots select n, 's' || n from generate_series(1, 1000) n;
 insert into deadlines select (array['child', 'cron', 'another'])[n % 3 + 1], 'k' || n, n from generate_series(1, ${FEWER}) n;
 insert into cron_jobs (id, agent_id, enabled, schedule_json, message, timeout_ms, missed, next_at, created_at, updated_at)
   select 'j' || n, 'main', 1, '{}', 'x', 0, 'once', n, n, n from generate_series(1, 1000) n;
@@ -282,7 +283,7 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   requeueOrphans: (tx) => claims.requeueHeld(tx, 5, "the dead"),
   hasOrphans: (tx) => claims.hasOrphans(tx),
   heldBy: (tx) => claims.heldBy(tx, "p1"),
-  takeSlot: (tx) => takeSlot(tx, "r1", 8),
+  takeSlot: (tx) => takeSlot(tx, "a run without a slot", 1_000),
   releaseSlot: (tx) => releaseSlot(tx, "r1"),
   endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
   endedAmong: (tx) => runs.endedAmong(tx, ["r5", "r7"]),

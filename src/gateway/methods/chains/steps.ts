@@ -5,6 +5,7 @@
 // Credentials are redacted before text is cut (I14).
 
 import { optional } from "../../../core/optional.ts";
+import { isInInbox } from "../../../core/rules/receipt.ts";
 import { isSilent } from "../../../core/rules/turn-rules.ts";
 import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import {
@@ -187,11 +188,10 @@ class Steps {
     if (wait === undefined || flow === undefined) return [];
     // If the message went to an inbox, the wait ends when the flow ends, because the run only stores the
     // message. The answer has its own step.
-    const inInbox = run.kind === "append" && run.state === "ok";
-    const { state, endAt } = this.#endOfWait(wait, inInbox ? flow.endedAt : run.endedAt);
+    const { state, endAt } = this.#endOfWait(wait, isInInbox(run) ? flow.endedAt : run.endedAt);
     const messages = this.#chain.messages.get(run.runId);
     const answered = state === "answered";
-    const silent = answered && !inInbox && run.state === "ok" && isSilent(run.reply ?? "");
+    const silent = answered && run.kind === "turn" && run.state === "ok" && isSilent(run.reply ?? "");
     const words =
       answered && !silent
         ? this.#quoted(run.sessionKey, run.reply ?? this.#error(run.error ?? ""))

@@ -11,10 +11,11 @@ import type { Run } from "../../../core/shapes/run.ts";
 import { held, heldIfFree, holdFreeSessions } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import type { RunTable } from "../../schema/tables.ts";
-import { type Db, kindOf, type Tx } from "../../sql.ts";
+import { type Db, isInList, kindOf, listOf, type Tx } from "../../sql.ts";
+import { together } from "../../transaction.ts";
 import { livingProcesses } from "../processes.ts";
 import { type Fence, HOLDING, QUEUED, toRun } from "./runs.ts";
-import { releaseSlot, releaseSlots } from "./slots.ts";
+import { releaseSlot } from "./slots.ts";
 
 type Lane = { readonly sessionKey: string };
 
@@ -23,6 +24,28 @@ export interface ReadyRun extends QueueHead {
   readonly runId: string;
   readonly sessionKey: string;
 }
+
+interface LeftOut {
+  readonly busy: ReturnType<typeof listOf>;
+  readonly passed: ReturnType<typeof listOf>;
+}
+
+const HEADS = prepared(
+  (db, { busy, passed }: LeftOut) => sql<
+    Selectable<Pick<RunTable, "run_id" | "session_key" | "queue" | "ready_at" | "state">>
+  >`
+    with recursive name (queue) as (
+      select (select queue from runs where ready_at is not null order by queue limit 1)
+      union all
+      select (select n.queue from runs n where n.ready_at is not null and n.queue > name.queue
+        order by n.queue limit 1) from name where name.queue is not null
+    )
+    select r.run_id, r.session_key, r.queue, r.ready_at, r.state from name join runs r on r.run_id = (
+      select f.run_id from runs f where f.ready_at is not null and f.queue = name.queue
+        and (f.state = 'waiting' or not ${isInList(db, "f.session_key", busy)})
+        and not ${isInList(db, "f.session_key", passed)}
+      order by f.ready_at, f.run_id limit 1)`,
+);
 
 /**
  * Returns the first ready run of each queue. A run is ready if it is the head of an idle lane, or if it holds
@@ -33,21 +56,7 @@ export async function readyHeads(
   db: Db,
   { busy, passed }: { readonly busy: readonly string[]; readonly passed: readonly string[] },
 ): Promise<ReadyRun[]> {
-  const isIdle =
-    busy.length === 0 ? sql`` : sql`and (f.state = 'waiting' or f.session_key not in (${sql.join(busy)}))`;
-  const isFree = passed.length === 0 ? isIdle : sql`${isIdle} and f.session_key not in (${sql.join(passed)})`;
-  const { rows } = await sql<
-    Selectable<Pick<RunTable, "run_id" | "session_key" | "queue" | "ready_at" | "state">>
-  >`
-    with recursive name (queue) as (
-      select (select queue from runs where ready_at is not null order by queue limit 1)
-      union all
-      select (select n.queue from runs n where n.ready_at is not null and n.queue > name.queue
-        order by n.queue limit 1) from name where name.queue is not null
-    )
-    select r.run_id, r.session_key, r.queue, r.ready_at, r.state from name join runs r on r.run_id = (
-      select f.run_id from runs f where f.ready_at is not null and f.queue = name.queue ${isFree}
-      order by f.ready_at, f.run_id limit 1)`.execute(db);
+  const { rows } = await HEADS(db, { busy: listOf(db, busy), passed: listOf(db, passed) });
   return rows.map((row) => ({
     runId: row.run_id,
     sessionKey: row.session_key,
@@ -275,7 +284,7 @@ export async function requeueHeld(tx: Tx, at: number, of?: "the dead"): Promise<
     .where("run_id", "in", ids)
     .returningAll()
     .execute();
-  await releaseSlots(tx, ids);
+  await together(...ids.map((id) => releaseSlot(tx, id)));
   return rows.map(toRun);
 }
 

@@ -9,21 +9,27 @@ import { type Db, present, type Tx } from "../../sql.ts";
 
 type Marked = Pick<Run, "runId" | "sessionKey" | "sessionId">;
 
-/** Adds a message to an inbox. Pass `endedAt` for a message that expects no answer. */
-export async function insertMark(tx: Tx, run: Marked, endedAt: number | null): Promise<void> {
+/** Adds the mark of a message. Returns false if there is one. */
+export async function insertMark(
+  tx: Tx,
+  run: Marked,
+  { offeredAt, inTurnAt, endedAt, outcome }: InboxMark,
+): Promise<boolean> {
   const { runId, sessionKey, sessionId } = run;
-  await tx
+  const done = await tx
     .insertInto("inbox_marks")
     .values({
       run_id: runId,
       session_key: sessionKey,
       session_id: sessionId,
-      offered_at: null,
-      in_turn_at: null,
-      ended_at: endedAt,
-      outcome: null,
+      offered_at: offeredAt ?? null,
+      in_turn_at: inTurnAt ?? null,
+      ended_at: endedAt ?? null,
+      outcome: outcome ?? null,
     })
-    .execute();
+    .onConflict((conflict) => conflict.column("run_id").doNothing())
+    .executeTakeFirst();
+  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
 /** The columns of a mark. */
@@ -46,40 +52,22 @@ export async function marksOf(db: Db, runIds: readonly string[]): Promise<Map<st
   return new Map(rows.map((row) => [row.run_id, toMark(row)]));
 }
 
-/** Marks messages as offered. Returns those that had not been offered before. */
-export async function offerMarks(tx: Tx, runIds: readonly string[], at: number): Promise<string[]> {
+/**
+ * Marks messages as offered or, which implies it, as acknowledged by their program. Returns those that had
+ * not been before.
+ */
+export async function advanceMarks(
+  tx: Tx,
+  runIds: readonly string[],
+  state: "offered" | "in_turn",
+  at: number,
+): Promise<string[]> {
   if (runIds.length === 0) return [];
   const rows = await tx
     .updateTable("inbox_marks")
-    .set({ offered_at: at })
+    .set({ offered_at: sql<number>`coalesce(offered_at, ${at})`, [`${state}_at`]: at })
     .where("run_id", "in", runIds)
-    .where("offered_at", "is", null)
-    .returning("run_id")
-    .execute();
-  return rows.map((row) => row.run_id);
-}
-
-/** Marks a message as accepted by its peer. Returns false if it was before. */
-export async function offerToPeer(tx: Tx, run: Marked, at: number): Promise<boolean> {
-  const done = await tx
-    .insertInto("inbox_marks")
-    .values({
-      ...{ run_id: run.runId, session_key: run.sessionKey, session_id: run.sessionId },
-      ...{ offered_at: at, in_turn_at: null, ended_at: null, outcome: null },
-    })
-    .onConflict((conflict) => conflict.column("run_id").doNothing())
-    .executeTakeFirst();
-  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
-}
-
-/** Marks messages as acknowledged by their program. Returns those that had not been acknowledged before. */
-export async function acknowledgeMarks(tx: Tx, runIds: readonly string[], at: number): Promise<string[]> {
-  if (runIds.length === 0) return [];
-  const rows = await tx
-    .updateTable("inbox_marks")
-    .set({ in_turn_at: at, offered_at: sql<number>`coalesce(offered_at, ${at})` })
-    .where("run_id", "in", runIds)
-    .where("in_turn_at", "is", null)
+    .where(`${state}_at`, "is", null)
     .returning("run_id")
     .execute();
   return rows.map((row) => row.run_id);
@@ -88,33 +76,20 @@ export async function acknowledgeMarks(tx: Tx, runIds: readonly string[], at: nu
 /**
  * Ends a message. An answer also counts as acknowledgement. Returns false if the message had already ended.
  */
-export async function endMark(tx: Tx, run: Marked, outcome: InboxOutcome, at: number): Promise<boolean> {
-  const { runId, sessionKey, sessionId } = run;
-  const read = outcome === "expired" ? null : at;
+export async function endMark(tx: Tx, runId: string, outcome: InboxOutcome, at: number): Promise<boolean> {
+  const readAt = outcome === "expired" ? null : at;
   const done = await tx
-    .insertInto("inbox_marks")
-    .values({
-      run_id: runId,
-      session_key: sessionKey,
-      session_id: sessionId,
-      offered_at: read,
-      in_turn_at: read,
+    .updateTable("inbox_marks")
+    .set({
+      offered_at: sql<number | null>`coalesce(offered_at, ${readAt})`,
+      in_turn_at: sql<number | null>`coalesce(in_turn_at, ${readAt})`,
       ended_at: at,
       outcome,
     })
-    .onConflict((conflict) =>
-      conflict
-        .column("run_id")
-        .doUpdateSet((eb) => ({
-          offered_at: eb.fn.coalesce("inbox_marks.offered_at", "excluded.offered_at"),
-          in_turn_at: eb.fn.coalesce("inbox_marks.in_turn_at", "excluded.in_turn_at"),
-          ended_at: at,
-          outcome,
-        }))
-        .where("inbox_marks.ended_at", "is", null),
-    )
+    .where("run_id", "=", runId)
+    .where("ended_at", "is", null)
     .executeTakeFirst();
-  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
+  return done.numUpdatedRows > 0n;
 }
 
 /** Returns the messages in an inbox that still wait for an answer, oldest first. */

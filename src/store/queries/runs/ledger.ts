@@ -45,7 +45,7 @@ const ADD = prepared((tx, row: Insertable<LedgerTable>) => tx.insertInto("ledger
 
 /** Connections of PostgreSQL add to different parts, so runs of an agent that end do not wait in line. */
 const ADD_TO_DAY = prepared((tx, row: Record<"agent" | "day" | "tokens" | "cost", string | number>) => {
-  const part = kindOf(tx) === "sqlite" ? sql`0` : sql`pg_backend_pid() % 16`;
+  const part = kindOf(tx) === "sqlite" ? sql`0` : sql`pg_backend_pid() % 64`;
   return sql`insert into agent_days (agent_id, day, part, tokens, cost)
     values (${row.agent}, ${row.day}, ${part}, ${row.tokens}, ${row.cost})
     on conflict (agent_id, day, part) do update

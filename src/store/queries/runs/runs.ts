@@ -271,11 +271,6 @@ const END = prepared((tx, { runId, ...columns }: { runId: string } & ReturnType<
   tx.updateTable("runs").set(columns).where("run_id", "=", runId).where("state", "in", ACTIVE),
 );
 
-/** Ends an unfinished run. Returns false, and changes nothing, if it had already ended. */
-export async function endRun(tx: Tx, runId: string, facts: RunEndFacts): Promise<boolean> {
-  return ((await END(tx, { runId, ...endColumns(facts) })).numAffectedRows ?? 0n) > 0n;
-}
-
 const END_HELD = prepared((tx, values: Fence & ReturnType<typeof endColumns>) => {
   const { runId, owner, attempt, ...columns } = values;
   return tx
@@ -288,16 +283,13 @@ const END_HELD = prepared((tx, values: Fence & ReturnType<typeof endColumns>) =>
 });
 
 /**
- * Ends a run for its owner. Returns false, and changes nothing, if the owner does not hold the run in this
- * attempt.
+ * Ends an unfinished run. Returns false, and changes nothing, if it had ended, or if the owner of the fence
+ * does not hold it in this attempt.
  */
-export async function endHeldRun(
-  tx: Tx,
-  { runId, owner, attempt }: Fence,
-  facts: RunEndFacts,
-): Promise<boolean> {
-  const { numAffectedRows = 0n } = await END_HELD(tx, { runId, owner, attempt, ...endColumns(facts) });
-  return numAffectedRows > 0n;
+export async function endRun(tx: Tx, runId: string, facts: RunEndFacts, fence?: Fence): Promise<boolean> {
+  const columns = endColumns(facts);
+  const done = fence === undefined ? END(tx, { runId, ...columns }) : END_HELD(tx, { ...fence, ...columns });
+  return ((await done).numAffectedRows ?? 0n) > 0n;
 }
 
 /** Returns the ids of the given runs that have ended. */

@@ -1,9 +1,12 @@
 // Reads the inbox of a session that an outside program serves: the messages that wait for the program. An
 // inbox mark records whether a message was read, answered or expired. Pages are in order of arrival.
 
+import { optional } from "../../../core/optional.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { Message } from "../../../core/shapes/message.ts";
+import type { InboxMark } from "../../../core/shapes/run.ts";
 import type { Db } from "../../sql.ts";
+import { marksOf } from "../runs/inbox-marks.ts";
 import { readMessage } from "../transcripts/stored-entry.ts";
 
 /** A message of an inbox. */
@@ -11,6 +14,8 @@ export interface InboxEntry {
   readonly message: Message;
   /** Run that delivered the message. */
   readonly runId: string;
+  /** Absent for a message that an older version of Parley accepted. */
+  readonly mark?: InboxMark;
 }
 
 export interface InboxPage {
@@ -22,59 +27,49 @@ export interface InboxPage {
   readonly newer: boolean;
 }
 
-type Row = Parameters<typeof readMessage>[0] & { readonly run_id: string | null };
-
-const entryOf = (row: Row): InboxEntry => ({ message: readMessage(row), runId: row.run_id ?? "" });
-
-/** Range of a page. Without `after` and `before`, the newest messages. */
-interface InboxRange {
-  /** Only messages that follow the message with the id `after`. */
-  readonly after?: string;
-  /** Only messages that precede the message with the id `before`. */
-  readonly before?: string;
-}
-
-/** Reads the newest `limit` messages, the last ones before `before`, or the first ones after `after`. */
+/**
+ * Reads `limit` messages: the first ones after the message with the id `after`, the last ones before the
+ * message `before`, or the newest.
+ */
 export async function readInbox(
   db: Db,
-  wanted: { readonly sessionId: string; readonly limit: number } & InboxRange,
+  wanted: {
+    readonly sessionId: string;
+    readonly limit: number;
+    readonly after?: string;
+    readonly before?: string;
+  },
 ): Promise<Result<InboxPage>> {
   const { sessionId, limit, after, before } = wanted;
   const written = db.selectFrom("messages").where("session_id", "=", sessionId).where("role", "=", "user");
-  const page = written.select(["id", "run_id", "role", "entry_json", "created_at"]).limit(limit + 1);
   const at = after ?? before;
-  if (at === undefined) {
-    const rows = await page.orderBy("seq", "desc").execute();
-    const entries = rows.slice(0, limit).map(entryOf).reverse();
-    return ok({ entries, older: rows.length > limit, newer: false });
-  }
-  const row = await db
-    .selectFrom("messages")
-    .select(["seq", "session_id"])
-    .where("id", "=", at)
-    .executeTakeFirst();
-  if (row?.session_id !== sessionId) {
+  const start =
+    at === undefined ? undefined : await written.select("seq").where("id", "=", at).executeTakeFirst();
+  if (at !== undefined && start === undefined) {
     return fail("message_not_found", `No message ${JSON.stringify(at)} in this inbox.`, {
       hint: "Use nextAfter or nextBefore of an earlier answer, or omit both to get the newest messages.",
     });
   }
-  const forward = after !== undefined;
-  const rows = await page
-    .where("seq", forward ? ">" : "<", row.seq)
-    .orderBy("seq", forward ? "asc" : "desc")
-    .execute();
-  const beyond = await written
-    .select("id")
-    .where("seq", forward ? "<=" : ">=", row.seq)
-    .limit(1)
-    .executeTakeFirst();
-  const entries = rows.slice(0, limit).map(entryOf);
-  const ahead = rows.length > limit;
-  const behind = beyond !== undefined;
+  const isForward = after !== undefined;
+  const page = written.select(["id", "run_id", "role", "entry_json", "created_at"]).limit(limit + 1);
+  const inOrder = page.orderBy("seq", isForward ? "asc" : "desc");
+  const further = start === undefined ? inOrder : inOrder.where("seq", isForward ? ">" : "<", start.seq);
+  const rows = await further.execute();
+  const marks = await marksOf(
+    db,
+    rows.map(({ run_id }) => run_id ?? ""),
+  );
+  const entries = rows.slice(0, limit).map((row): InboxEntry => {
+    const runId = row.run_id ?? "";
+    return { message: readMessage(row), runId, ...optional({ mark: marks.get(runId) }) };
+  });
+  const hasMore = rows.length > limit;
+  // The message at which the page starts is itself before or after the page.
+  const isInside = start !== undefined;
   return ok(
-    forward
-      ? { entries, older: behind, newer: ahead }
-      : { entries: entries.reverse(), older: ahead, newer: behind },
+    isForward
+      ? { entries, older: isInside, newer: hasMore }
+      : { entries: entries.reverse(), older: hasMore, newer: isInside },
   );
 }
 

@@ -3,12 +3,12 @@
 // waited.
 
 import { setImmediate } from "node:timers/promises";
-import { OutboxWorker } from "../src/channels/outbound.ts";
 import { createBus } from "../src/engine/bus.ts";
 import { createCommit } from "../src/engine/unit.ts";
 import { insertDelivery } from "../src/store/queries/channels/deliveries.ts";
 import { openSqlite } from "../src/store/sqlite/sqlite.ts";
 import { realWorld } from "../src/world.ts";
+import { openOutbox } from "../tests/kit/engine/outbox.ts";
 import { inFolder } from "./in-folder.ts";
 
 const LIMIT_MS = 20_000;
@@ -38,7 +38,7 @@ async function measure(dir: string, chats: number): Promise<void> {
     }
   });
   const channels = new Map([["pigeon", channel]]);
-  const worker = new OutboxWorker({ db: store.db, commit, channels, world, owner: "bench", of: "texts" });
+  const worker = openOutbox({ db: store.db, commit, channels, world, owner: "bench", of: "texts" });
   let [waitedMs, lastAt] = [0, performance.now()];
   const other = setInterval(() => {
     waitedMs = Math.max(waitedMs, performance.now() - lastAt);

@@ -83,7 +83,6 @@ export async function instantEngine(parts: {
     successors: createSuccessors({
       settings,
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      outbound: { deliveryQueued: () => {} },
     }),
     executor: createExecutor({
       settings,

@@ -14,9 +14,10 @@ import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { doctorOf } from "./app/doctor.ts";
 import { engineSettings } from "./app/engine-settings.ts";
-import { type Outboxes, openOutboxes, recorderOf } from "./app/news.ts";
+import { openOutboxes, recorderOf } from "./app/news.ts";
+import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
-import { forgetChains, forgetRecords, recorderOfRuns } from "./app/records.ts";
+import { recorderOfRuns } from "./app/records.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
 import { replaysOf } from "./app/replays.ts";
 import { logRuns } from "./app/run-log.ts";
@@ -25,7 +26,6 @@ import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { openWatching, type Watching } from "./app/watching.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
-import { forgetSent } from "./channels/webhook.ts";
 import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
@@ -41,7 +41,6 @@ import { splitRef } from "./core/text/model-ref.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
-import type { OutboxListener } from "./flows/delivery/outbox.ts";
 import { lostAttachments } from "./flows/job/archive.ts";
 import { removeAttachments } from "./flows/job/attachments.ts";
 import { ensureMainSessions } from "./flows/session/lifecycle.ts";
@@ -168,7 +167,6 @@ interface Helpers {
 
 interface Working {
   readonly engine: Engine;
-  readonly outbox: OutboxListener;
   readonly nodes: NodeHub | undefined;
   readonly deadlines: Follower;
   readonly emptyCaches: App["emptyCaches"];
@@ -193,12 +191,10 @@ function buildEngine(
 ): Working {
   const { settings, world } = options;
   const { channels } = ways;
-  const told = { deliveryQueued: () => outboxes.news.deliveryQueued() };
-  const record = recorderOf(settings, told, metrics);
-  const outbound = { deliveryQueued: () => outboxes.texts.deliveryQueued() };
+  const record = recorderOf(settings, metrics);
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
-  const flows = createSuccessors({ settings, outbound, transcriptPath });
-  const successors = withReplies(flows, { settings, outbound });
+  const flows = createSuccessors({ settings, transcriptPath });
+  const successors = withReplies(flows, { settings });
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
   const nodes = settings.nodes.enabled ? new NodeHub(asked) : undefined;
   const contexts = new Contexts(store.db);
@@ -211,7 +207,6 @@ function buildEngine(
     port: openModelPort(asPart(world, "agent"), metrics.modelCalled, options.offlineThinkMs),
     answered: metrics.toolAnswered,
     traces,
-    outbound,
     threads: threadsOf(channels, asPart(world, "channels")),
     sandboxFor,
     outside,
@@ -222,7 +217,7 @@ function buildEngine(
     ...{ acp: acp.open, remote: openRemote, peers: peersOf() },
     engine: () => engine,
   });
-  const handlers = deadlineHandlers({ ...asked, world: asPart(world, "flows"), jsonlCopies, outbound });
+  const handlers = deadlineHandlers({ ...asked, world: asPart(world, "flows"), jsonlCopies });
   const engine: Engine = new Engine({
     store,
     world: asPart(world, "engine"),
@@ -235,18 +230,12 @@ function buildEngine(
     committed: metrics.committed,
   });
   traces?.follow(engine.bus, store.db);
-  const outboxes: Outboxes = openOutboxes({
-    engine,
-    settings,
-    world: asPart(world, "channels"),
-    channels,
-    token,
-  });
+  openOutboxes({ engine, settings, world: asPart(world, "channels"), channels, token });
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   nodes?.start();
   const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
-  return { engine, outbox: outboxes.all, nodes, deadlines, emptyCaches: () => contexts.clear() };
+  return { engine, nodes, deadlines, emptyCaches: () => contexts.clear() };
 }
 
 /** Returns the gateway's token. Also teaches the redactor the token and the secrets of the settings (I14). */
@@ -351,12 +340,10 @@ async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: Wo
 
 /** Starts the clock watch. */
 async function watchClock(
-  of: { engine: Engine; outbox: OutboxListener; settings: Settings; world: World },
+  of: { engine: Engine; settings: Settings; world: World },
   undo: (() => Promise<void>)[],
 ): Promise<void> {
-  const { engine, outbox, settings, world } = of;
-  const lookAgain = (): void => outbox.deliveryQueued();
-  const watch = new ClockWatch({ engine, world, settings, lookAgain });
+  const watch = new ClockWatch(of);
   undo.push(() => watch.stop());
   await watch.start();
 }
@@ -377,12 +364,6 @@ function followersOf(
   undo.push(titles.close);
   const slots = async (): Promise<void> => engine.lookAtSlots();
   return [ways.apply, ...next, slots, titles.apply, () => ensureMainSessions({ engine, settings })];
-}
-
-/** Deletes old rows periodically. Returns the functions that stop this. */
-function forgetting(settings: Settings, { commit }: Engine, world: World): (() => Promise<void>)[] {
-  const parts = { settings, world: asPart(world, "store"), commit };
-  return [forgetRecords(parts), forgetChains(parts), forgetSent(commit, asPart(world, "channels"))];
 }
 
 /** Follows the configuration file, if there is one. Returns a function that reads it at once. */
@@ -467,23 +448,23 @@ async function openParts(
   const guidance = guidanceOf(options, store);
   const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance };
   const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
-  const { engine, outbox, nodes, deadlines, emptyCaches } = working;
+  const { engine, nodes, deadlines, emptyCaches } = working;
   undo.push(() => engine.stop(0));
   await followRuns({ engine, store, world, jsonlCopies, settings });
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
   undo.push(ways.close);
-  await ways.open({ engine, outbound: outbox, checkModel, guidance });
+  await ways.open({ engine, checkModel, guidance });
   const following = { settings, world, engine, watching, ways };
   const followers = followersOf(following, undo, [deadlines, servers.apply]);
   for (const apply of followers) await apply();
-  await watchClock({ engine, outbox, settings, world }, undo);
-  undo.push(...forgetting(settings, engine, world), acp.close);
+  await watchClock({ engine, settings, world }, undo);
+  await planOldRows(engine);
+  undo.push(acp.close);
   undo.push(async () => nodes?.close());
   const gateway = await startGateway({
     settings,
     world: asPart(world, "gateway"),
     engine,
-    outbound: outbox,
     channels: ways.channels,
     channelStatuses: () => ways.statuses(),
     version,

@@ -49,7 +49,6 @@ import type { AcpHost } from "./execute/acp.ts";
 import type { PeerTurn } from "./execute/peer.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
-import type { OutboxListener } from "./flows/delivery/outbox.ts";
 import { settleInstructions } from "./flows/instructions.ts";
 import { childContext } from "./flows/job/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
@@ -135,7 +134,6 @@ export interface ExecuteParts {
   /** Records the inputs of runs, if `store.recordDays` is not 0. Absent: they are not recorded. */
   readonly recorder?: Recorder;
   /** Notified of text that a tool sends. Absent if this process delivers nothing. */
-  readonly outbound?: OutboxListener;
   /** Opens the way to agents elsewhere, at their first run. If absent, such runs are refused. */
   readonly remote?: () => Promise<RemoteTurn>;
   /** Opens the way to peers, at the first message to one. If absent, such runs are refused. */
@@ -333,16 +331,16 @@ async function executeOutside(
     if (parts.remote === undefined) return cannot;
     const turn = await parts.remote();
     await expectOutside(parts, handle, `agent elsewhere ${agent.id}`);
-    const own = { settings, store, world, engine: parts.engine(), outbound: parts.outbound };
+    const own = { settings, store, world, engine: parts.engine() };
     return factsOf(await turn(own, { ...found, runtime }), { ref: agent.model });
   }
   if (parts.acp === undefined) return cannot;
   const { acpTurn } = await import("./execute/acp.ts");
   const run = { ...found, runtime, trace };
-  const { outbound = { deliveryQueued: () => {} }, guidance } = parts;
+  const { guidance } = parts;
   const engine = parts.engine();
   const host = await parts.acp();
-  const turn = () => acpTurn(host, { settings, world, engine, outbound }, run);
+  const turn = () => acpTurn(host, { settings, world, engine }, run);
   const caller = { db: store.db, session, run: handle.run, viewer: sessionViewer(chain, settings) };
   const from = guidance && (await outsideCaller(caller));
   if (guidance === undefined || from === undefined) return factsOf(await turn(), { ref: agent.model });
@@ -401,8 +399,8 @@ function confirmedPort(port: ModelPort, { confirm, elsewhere }: LaneHandle, pace
 
 /** Returns the dependencies of tools that are the same in every run. */
 function toolPartsOf(parts: ExecuteParts) {
-  const { settings, store, outside, answered, outbound, threads, jobs, guidance } = parts;
-  const shared = { settings, answered, outbound, threads, jobs, guidance };
+  const { settings, store, outside, answered, threads, jobs, guidance } = parts;
+  const shared = { settings, answered, threads, jobs, guidance };
   return { ...shared, db: store.db, engine: parts.engine(), toolNames: toolNames(outside) };
 }
 
@@ -542,8 +540,7 @@ async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: La
   const turn = await parts.peers();
   await expectOutside(parts, handle, `peer ${peerInKey(sessionKey)?.peer}`);
   const entries = await contexts.read(sessionId);
-  const { world, outbound } = parts;
-  const own = { settings: settingsNow(parts.settings), engine: parts.engine(), world, outbound };
+  const own = { settings: settingsNow(parts.settings), engine: parts.engine(), world: parts.world };
   return turn(own, { handle, session, entries });
 }
 

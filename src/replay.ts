@@ -91,8 +91,6 @@ const withoutLimits = (settings: Settings): Settings => ({
   })),
 });
 
-const outbound = { deliveryQueued() {} };
-
 class Replay {
   readonly #script: Script;
   readonly #clock: ReplayClock;
@@ -140,7 +138,7 @@ class Replay {
     const version = this.#script.record.program;
     const recorder = this.#vary && recorderOfRuns({ version, world: this.#world });
     const executor = createExecutor({
-      ...{ settings, store: this.#store, world: this.#world, port: player.port, outbound },
+      ...{ settings, store: this.#store, world: this.#world, port: player.port },
       ...optional({ recorder }),
       // Tools of agents with a sandbox never run here (variation.ts).
       sandboxFor: async () => ok(undefined),
@@ -148,7 +146,7 @@ class Replay {
       engine: () => this.#engine,
     });
     const flows = createSuccessors({
-      ...{ settings, outbound },
+      settings,
       transcriptPath: (sessionId) => this.#store.transcriptPath(sessionId),
     });
     const limits = engineSettings(settings);
@@ -160,7 +158,7 @@ class Replay {
     return new Engine({
       store: this.#store,
       world: this.#world,
-      successors: withReplies(flows, { settings, outbound }),
+      successors: withReplies(flows, { settings }),
       settings: own,
       isHeldBack: (run) => this.#isHeldBack(run),
       refusalOf: (run) => player.refusalOf(run),

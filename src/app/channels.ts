@@ -11,7 +11,6 @@ import type { LiveChannels, OpenChannel } from "../channels/live.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import type { World } from "../world.ts";
 import type { Follower } from "./reload.ts";
 
@@ -25,7 +24,6 @@ interface ChannelWorld {
 /** The parts of the gateway that channels need. */
 interface Rest {
   readonly engine: Engine;
-  readonly outbound: OutboxListener;
   readonly checkModel: CommandParts["checkModel"];
   readonly guidance: CommandParts["guidance"];
 }
@@ -56,19 +54,18 @@ interface Loaded {
   readonly inbound: Inbound;
   readonly accounts: Accounts;
   readonly live: LiveChannels;
-  readonly ends: readonly (() => Promise<void> | void)[];
+  endTyping(): void;
 }
 
 /** Loads the code of the channels, and builds what they share. */
 async function load({ settings, world }: ChannelWorld, rest: Rest, channels: ChannelMap): Promise<Loaded> {
-  const [{ hostOf, openInbound }, { openChannel }, { Accounts }, { LiveChannels }, typing, forget] =
+  const [{ hostOf, openInbound }, { openChannel }, { Accounts }, { LiveChannels }, typing] =
     await Promise.all([
       import("../channels/inbound.ts"),
       import("../channels/registry.ts"),
       import("../channels/accounts.ts"),
       import("../channels/live.ts"),
       import("../channels/typing.ts"),
-      import("../channels/inbound/forget.ts"),
     ]);
   const { engine } = rest;
   const { commit, processId: owner, leaseUntil, bus, store } = engine;
@@ -76,15 +73,11 @@ async function load({ settings, world }: ChannelWorld, rest: Rest, channels: Cha
   const inbound = openInbound(parts);
   const accounts = new Accounts({ commit, world, owner, leaseUntil });
   const open: OpenChannel = (id, own) => openChannel(id, own, hostOf(id, parts, inbound));
-  const ends = [
-    forget.forgetInbound(commit, world),
-    typing.followTyping({ bus, db: store.db, world, channels }),
-  ];
   return {
     inbound,
     accounts,
     live: new LiveChannels({ channels, accounts, open, log: world.log }),
-    ends,
+    endTyping: typing.followTyping({ bus, db: store.db, world, channels }),
   };
 }
 
@@ -106,7 +99,7 @@ export function channelParts(given: ChannelWorld): ChannelParts {
   const close = async (): Promise<void> => {
     listens = false;
     await loaded?.live.close();
-    for (const end of loaded?.ends ?? []) await end();
+    loaded?.endTyping();
   };
   return {
     channels,

@@ -23,8 +23,6 @@ interface ClockParts {
   readonly engine: Engine;
   readonly world: World;
   readonly settings: Pick<Settings, "cron">;
-  /** Makes the outbox read the dates of its deliveries again. */
-  lookAgain(): void;
 }
 
 export class ClockWatch {
@@ -93,12 +91,11 @@ export class ClockWatch {
   }
 
   async #replan(now: number, before: number): Promise<void> {
-    const { engine, world, settings, lookAgain } = this.#parts;
+    const { engine, world, settings } = this.#parts;
     world.log.warn({ backMs: before - now }, "the clock was set back; recomputing stored dates");
     const kinds = { calendar: CRON_DEADLINE, short: INBOUND_DEADLINE };
     await engine.commit((unit) => planAfterStep(unit.tx, { now, before }, kinds));
     if (settings.cron.enabled) await replanJobs(engine);
     engine.lookAtDates();
-    lookAgain();
   }
 }

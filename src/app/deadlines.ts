@@ -11,7 +11,6 @@ import {
   INBOUND_DEADLINE,
   INBOUND_FILES_DEADLINE,
 } from "../flows/delivery/inbound-files.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { createChildCleanup } from "../flows/job/archive.ts";
 import { removeAttachments } from "../flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../flows/job/end.ts";
@@ -22,6 +21,7 @@ import { REVOKED_DEADLINE } from "../gateway/session-tokens.ts";
 import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
 import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
+import { createOldRowsCleanup, OLD_ROWS_DEADLINE } from "./old-rows.ts";
 
 /** Returns nothing while no channel receives messages. */
 type BurstDue = () => DeadlineHandler | undefined;
@@ -30,14 +30,13 @@ interface DeadlineParts {
   readonly settings: Settings;
   readonly world: World;
   readonly jsonlCopies: JsonlCopies;
-  readonly outbound: OutboxListener;
   /** Returns the engine. A function, because the engine is created later and needs these handlers. */
   engine(): Engine;
 }
 
 /** Returns the handlers, by the kind of their deadline. */
 export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHandler> {
-  const { settings, world, jsonlCopies, outbound, engine } = parts;
+  const { settings, world, jsonlCopies, engine } = parts;
   const remove = (workspace: string, dir: string): void => {
     removeAttachments(workspace, dir).then(
       (removed) => {
@@ -48,15 +47,13 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
   };
   const cleanup = createChildCleanup({
     settings,
-    outbound,
-    acceptor: engine,
     dropTranscript: (sessionId) => void jsonlCopies.remove(sessionId),
     removeAttachments: remove,
   });
   return new Map([
     [CHILD_DEADLINE, cleanup],
     [INBOUND_FILES_DEADLINE, createFilesCleanup(settings, remove)],
-    [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor: engine })],
+    [BINDING_DEADLINE, createBindingEnd({ settings })],
     [TEMPORARY_DEADLINE, archiveTemporary],
     [INBOX_DEADLINE, createInboxExpiry({ settings, engine })],
     [FOLLOW_UP_DEADLINE, (unit, key) => engine().followUp(unit, key)],
@@ -66,11 +63,11 @@ export function deadlineHandlers(parts: DeadlineParts): Map<string, DeadlineHand
       createDeletionResume(() => ({
         engine: engine(),
         settings,
-        outbound,
         dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
       })),
     ],
     [SCRUB_DEADLINE, createScrub(() => engine().store)],
+    [OLD_ROWS_DEADLINE, createOldRowsCleanup(settings)],
   ]);
 }
 

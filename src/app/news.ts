@@ -10,7 +10,6 @@ import { accountOf } from "../core/shapes/settings/channels.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Recorder } from "../engine/unit.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { createHookRecorder } from "../flows/delivery/outgoing-hooks.ts";
 import { bothRecorders, createPushRecorder } from "../flows/delivery/push.ts";
 import { hurryCleanup } from "../flows/job/archive.ts";
@@ -21,13 +20,9 @@ import type { Store } from "../store/sql.ts";
 import type { World } from "../world.ts";
 
 /** Returns the recorder of what programs are told: events of web hooks, and ends of A2A tasks. */
-export function recorderOf(
-  settings: Settings,
-  told: OutboxListener,
-  metrics: Pick<Metrics, "hookEventDropped">,
-): Recorder {
-  const hooks = createHookRecorder(settings, told, { dropped: metrics.hookEventDropped });
-  return bothRecorders(hooks, createPushRecorder(told));
+export function recorderOf(settings: Settings, metrics: Pick<Metrics, "hookEventDropped">): Recorder {
+  const hooks = createHookRecorder(settings, { dropped: metrics.hookEventDropped });
+  return bothRecorders(hooks, createPushRecorder());
 }
 
 /** Returns the channels to programs. `token`: the gateway's own. */
@@ -35,12 +30,6 @@ function newsChannels(settings: Settings, { db }: Store, world: World, token: st
   const mayRead = taskReaders({ settings, db, clock: world.clock, tokens: tokensOf(settings, token) });
   const channels = [createWebhooks(settings, world), createPushes({ settings, db, world, mayRead })];
   return new Map(channels.map((channel) => [channel.id, channel]));
-}
-
-export interface Outboxes {
-  readonly texts: OutboxListener;
-  readonly news: OutboxListener;
-  readonly all: OutboxListener;
 }
 
 /**
@@ -53,24 +42,19 @@ export function openOutboxes(parts: {
   world: World;
   channels: ReadonlyMap<string, Channel>;
   token: string;
-}): Outboxes {
+}): void {
   const { engine, settings, world, channels, token } = parts;
   const { commit, store, watchLease, processId: owner } = engine;
-  const common = { owner, ...optional({ watchLease }), db: store.db, commit, world };
+  const lookAtDates = (): void => engine.lookAtDates();
+  const common = { owner, ...optional({ watchLease }), db: store.db, commit, world, lookAtDates };
   const texts = new OutboxWorker({
     ...common,
     channels,
     of: "texts",
     isConfigured: (route) => accountOf(settings.channels, route) !== undefined,
-    settled: (unit, delivery) => hurryCleanup(engine, unit, delivery),
+    settled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
   const told = newsChannels(settings, store, world, token);
   const news = new OutboxWorker({ ...common, channels: told, of: "hooks" });
   for (const worker of [texts, news]) engine.attach(worker);
-  const all = {
-    deliveryQueued() {
-      for (const worker of [texts, news]) worker.deliveryQueued();
-    },
-  };
-  return { texts, news, all };
 }

@@ -17,7 +17,7 @@ import { splitText } from "../core/text/text-split.ts";
 import type { LeasedWorker } from "../engine/cluster/lease.ts";
 import { logRetry } from "../engine/run/until-stored.ts";
 import type { Commit, Unit } from "../engine/unit.ts";
-import { type OutboxListener, publishOutbox } from "../flows/delivery/outbox.ts";
+import { publishOutbox } from "../flows/delivery/outbox.ts";
 import { isInDoubt } from "../store/problems.ts";
 import {
   type AttemptOutcome,
@@ -26,15 +26,14 @@ import {
   type DeliveryClass,
   dueDeliveries,
   endAttempt,
-  type OutboxPlace,
-  outboxPlaces,
   recoverOpenAttempts,
 } from "../store/queries/channels/deliveries.ts";
 import { contentOfFile, getSentFile } from "../store/queries/channels/sent-files.ts";
+import type { StoredKind } from "../store/queries/deadlines.ts";
 import { settingsAgree } from "../store/queries/processes.ts";
 import { type Db, kindOf } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
-import { type Timer, type World, withFields } from "../world.ts";
+import { type World, withFields } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { HOOKS_AT_ONCE, HookPace } from "./hook-pace.ts";
 
@@ -90,6 +89,8 @@ interface OutboxParts {
   readonly watchLease?: () => () => boolean;
   /** Class of the deliveries that it delivers. */
   readonly of: DeliveryClass;
+  /** Looks for due deliveries: see `Deadlines`. */
+  lookAtDates(): void;
   /** Returns whether the settings have the channel and the account of a route. Default: never. */
   isConfigured?(route: Route): boolean;
   /** Called in the transaction that settles a delivery. */
@@ -103,19 +104,18 @@ function aboutOf({ id, sessionKey, runId, route }: Delivery): object {
   return { deliveryId: id, sessionKey, ...optional({ runId }), channel: route.channel };
 }
 
-export class OutboxWorker implements LeasedWorker, OutboxListener {
+export class OutboxWorker implements LeasedWorker {
+  readonly of: DeliveryClass;
   readonly #parts: OutboxParts;
   readonly #underWay = new Map<string, Promise<void>>();
   /** Records all attempts, but its pauses are used only for webhook events. */
   readonly #pace = new HookPace();
   #state: "new" | "open" | "stopped" = "new";
-  #looking: Promise<void> | undefined;
-  #lookAgain = false;
-  #timer: Timer | undefined;
   #recovering: Promise<void> | undefined;
 
   constructor(parts: OutboxParts) {
     this.#parts = parts;
+    this.of = parts.of;
   }
 
   /** Settles the attempts that a crash left open, and then starts delivering. */
@@ -129,7 +129,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
     await recovered;
     if (this.#state === "stopped") return;
     this.#state = "open";
-    this.deliveryQueued();
+    this.#parts.lookAtDates();
   }
 
   /**
@@ -141,7 +141,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
       .catch((error: unknown) => logRetry(this.#parts.world.log, error, "the outbox could not be swept"))
       .finally(() => {
         this.#recovering = undefined;
-        this.deliveryQueued();
+        this.#parts.lookAtDates();
       });
   }
 
@@ -163,81 +163,42 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
     }
   }
 
-  deliveryQueued(): void {
-    if (this.#state !== "open") return;
-    if (this.#looking !== undefined) {
-      this.#lookAgain = true;
-      return;
-    }
-    this.#looking = this.#look();
-  }
-
   /** Starts no new attempts, and waits for those in progress. */
   async stop(): Promise<void> {
     this.#state = "stopped";
-    this.#timer?.cancel();
     await this.#recovering;
-    await this.#looking;
     await Promise.all(this.#underWay.values());
   }
 
-  /** Starts the due deliveries, and sets a timer for the next one. */
-  async #look(): Promise<void> {
-    const { world } = this.#parts;
-    let nextAt = Number.POSITIVE_INFINITY;
-    try {
-      do {
-        this.#lookAgain = false;
-        nextAt = await this.#beginDue();
-      } while (this.#lookAgain && this.#state === "open");
-      this.#wakeAt(nextAt);
-    } catch (error) {
-      logRetry(world.log, error, "the outbox could not be read");
-      this.#wakeAt(world.clock.now() + RETRY_MIN_MS);
-    }
-    this.#looking = undefined;
-    if (this.#lookAgain) this.deliveryQueued();
-  }
-
   /**
-   * Starts the deliveries that are due. Returns the time of the next check. A place without room needs none:
-   * the end of an attempt starts a check.
+   * Starts the deliveries of a place that are due. Returns the time of the next look. A place without room
+   * needs none: the end of an attempt starts a look.
    */
-  async #beginDue(): Promise<number> {
-    const { db, world, of } = this.#parts;
+  async begin({ kind: place, firstAt, nextAt }: StoredKind, places: number): Promise<number> {
+    if (this.#state !== "open") return Number.POSITIVE_INFINITY;
+    const { db, world } = this.#parts;
     const now = world.clock.now();
-    const places = await outboxPlaces(db, of, now);
-    let nextAt = Number.POSITIVE_INFINITY;
-    for (const { place, firstAt, nextAt: laterAt } of places) {
-      const { rows, againAt } = this.#roomIn(place, places, now);
-      if (rows > 0 && firstAt <= now) {
-        // Attempts that begin now may not be stored yet.
-        const due = await dueDeliveries(db, { place, now, limit: rows + this.#pace.underWay(place) });
-        const free = due.filter(({ id }) => !this.#underWay.has(id));
-        for (const delivery of free.slice(0, rows)) this.#begin(place, delivery);
-      }
-      const wakeAt = rows > 0 ? laterAt : againAt;
-      if (wakeAt !== null && wakeAt > now) nextAt = Math.min(nextAt, wakeAt);
+    const { rows, againAt } = this.#roomIn(place, places, now);
+    if (rows > 0 && firstAt <= now) {
+      // Attempts that begin now may not be stored yet.
+      const due = await dueDeliveries(db, { place, now, limit: rows + this.#pace.underWay(place) });
+      const free = due.filter(({ id }) => !this.#underWay.has(id));
+      for (const delivery of free.slice(0, rows)) this.#begin(place, delivery);
     }
-    return nextAt;
+    const wakeAt = rows > 0 ? nextAt : againAt;
+    return wakeAt !== null && wakeAt > now ? wakeAt : Number.POSITIVE_INFINITY;
   }
 
   /** Returns how many deliveries may start now. If it is 0, `againAt` is the time to look again. */
-  #roomIn(place: string, places: readonly OutboxPlace[], now: number): { rows: number; againAt: number } {
+  #roomIn(place: string, places: number, now: number): { rows: number; againAt: number } {
     const pace = this.#pace;
-    if (this.#parts.of === "texts") return { rows: TEXTS_AT_ONCE - pace.underWay(place), againAt: 0 };
+    if (this.of === "texts") return { rows: TEXTS_AT_ONCE - pace.underWay(place), againAt: 0 };
     const elapsed = this.#parts.world.clock.monotonic();
     return {
-      rows: Math.min(HOOKS_AT_ONCE - this.#underWay.size, pace.room(place, elapsed, places.length)),
+      rows: Math.min(HOOKS_AT_ONCE - this.#underWay.size, pace.room(place, elapsed, places)),
       // Rounded up, because a time that equals `now` would set no timer.
       againAt: now + Math.ceil(pace.pausedUntil(place) - elapsed),
     };
-  }
-
-  #wakeAt(atMs: number): void {
-    this.#timer?.cancel();
-    if (atMs === Number.POSITIVE_INFINITY || this.#state !== "open") return;
-    this.#timer = this.#parts.world.clock.at(atMs, () => this.deliveryQueued());
   }
 
   #begin(place: string, delivery: Delivery): void {
@@ -246,7 +207,7 @@ export class OutboxWorker implements LeasedWorker, OutboxListener {
     const work = this.#attempt(place, delivery).finally(() => {
       this.#pace.ended(place);
       this.#underWay.delete(delivery.id);
-      this.deliveryQueued();
+      this.#parts.lookAtDates();
     });
     this.#underWay.set(delivery.id, work);
   }

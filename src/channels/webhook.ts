@@ -7,14 +7,10 @@ import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { optional } from "../core/optional.ts";
 import type { OutgoingHook, Settings } from "../core/shapes/settings/settings.ts";
-import type { Commit } from "../engine/unit.ts";
 import { WEBHOOK } from "../flows/delivery/outgoing-hooks.ts";
-import { forgetSentHooks } from "../store/queries/channels/hook-backlog.ts";
-import { forgetPushConfigs } from "../store/queries/runs/push-configs.ts";
 import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
-import { sweep } from "./sweep.ts";
 
 /** Name of the receiver in error messages. */
 const RECEIVER = "the receiver";
@@ -27,12 +23,6 @@ const TIMEOUT_MS = 10_000;
 const BODY_BYTES_MAX = 64 * 1024;
 /** Status codes that mean a temporary refusal. */
 const RETRIED = new Set([408, 409, 423, 425, 429]);
-
-/** Time for which the rows of delivered events are kept, so that operators can inspect them. */
-const KEPT_MS = 7 * 24 * 3_600_000;
-/** Time for which an address of an A2A client is kept, longer than any delivery is tried. */
-const CONFIGS_KEPT_MS = 30 * 24 * 3_600_000;
-const FORGET_EVERY_MS = 3_600_000;
 
 /** Returns the signing key: the base64 part after `whsec_`, or the secret itself. */
 function keyOf(secret: string): Buffer {
@@ -131,13 +121,4 @@ export function createWebhooks(settings: Pick<Settings, "outgoingHooks">, world:
       return { kind: "absent", error: `no outgoing hook ${JSON.stringify(message.route.to)} is configured` };
     },
   };
-}
-
-/** Deletes the rows of events periodically that were delivered long ago. The returned function stops it. */
-export function forgetSent(commit: Commit, world: World): () => Promise<void> {
-  const failed = "old deliveries to web hooks could not be deleted";
-  return sweep({ commit, world, everyMs: FORGET_EVERY_MS, failed }, async (unit) => {
-    await forgetPushConfigs(unit.tx, unit.now - CONFIGS_KEPT_MS);
-    return forgetSentHooks(unit.tx, unit.now - KEPT_MS);
-  });
 }

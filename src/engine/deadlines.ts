@@ -1,23 +1,21 @@
-// Calls the handler of a stored deadline when it falls due. The row is deleted or moved in the transaction of
-// its handler, so after a crash the handler is called again. One timer is set for the nearest row, and
-// updated when a transaction that sets a row commits.
+// Owns the loop of everything that is due at a time: one for each process. It finds the kinds of stored
+// deadlines that are due, with one query, and sets one timer for the next one. It looks again after each
+// transaction that sets a date, after each row, and in each check of a shared store.
+// A handler runs in the transaction that deletes or moves its row, so after a crash it is called again. A
+// worker notes its attempt in a transaction of its own and works after it, as deliveries do.
 // DD2: a row whose handler fails is postponed, and does not delay the rows behind it. A row that was deleted
 //      or moved stays so: its handler has succeeded, and only the answer to the commit was lost.
-// DD3: a process that finds only due rows which others handle pauses before it looks again.
+// DD3: a process takes only rows that no other process handles. If there are none, it pauses before it looks
+//      again.
 
-import {
-  type Deadline,
-  dueDeadlines,
-  nextDeadlineAt,
-  setDeadline,
-  settleDeadline,
-  takeDeadline,
-} from "../store/queries/deadlines.ts";
+import { type Deadline, settleDeadline, storedKinds, takeDeadline } from "../store/queries/deadlines.ts";
 import type { Db } from "../store/sql.ts";
 import type { Timer, World } from "../world.ts";
+import type { LeasedWorker } from "./cluster/lease.ts";
 import { logRetry, STORE_RETRY_MS } from "./run/until-stored.ts";
 import type { Commit, Unit } from "./unit.ts";
 
+/** Maximum number of rows of a kind that are handled before those of the next kind. */
 const AT_ONCE_MAX = 50;
 /** Delay before a failed handler is called again. */
 const FAILED_AGAIN_MS = 60_000;
@@ -36,99 +34,119 @@ interface DeadlineParts {
   readonly world: World;
   /** Handlers by kind; may change between two looks. Rows of other kinds are left alone. */
   readonly handlers: ReadonlyMap<string, DeadlineHandler>;
+  /** Workers that begin what is due for them; may change between two looks. */
+  readonly workers: readonly LeasedWorker[];
 }
 
 export class Deadlines {
   readonly #parts: DeadlineParts;
   #timer: Timer | undefined;
-  #state: "new" | "open" | "stopped" = "new";
-  #working: Promise<void> | undefined;
+  #retry: Timer | undefined;
+  #isOpen = false;
+  #looking: Promise<void> | undefined;
   #lookAgain = false;
+  #handling: Promise<void> | undefined;
 
   constructor(parts: DeadlineParts) {
     this.#parts = parts;
   }
 
   start(): void {
-    this.#state = "open";
+    this.#isOpen = true;
     this.look();
   }
 
   async stop(): Promise<void> {
-    this.#state = "stopped";
+    this.#isOpen = false;
     this.#timer?.cancel();
-    await this.#working;
+    this.#retry?.cancel();
+    await this.#looking;
+    await this.#handling;
   }
 
-  /** Sets or moves a deadline in a transaction, and sets the timer after the commit. */
-  async set(unit: Unit, deadline: Deadline): Promise<void> {
-    await setDeadline(unit.tx, deadline);
-    unit.after(() => this.look());
-  }
-
-  /** Handles due rows. Safe to call at any time. */
+  /** Begins what is due. Safe to call at any time. */
   look(): void {
-    if (this.#state !== "open") return;
-    if (this.#working !== undefined) {
-      this.#lookAgain = true;
-      return;
-    }
-    this.#working = this.#work().finally(() => {
-      this.#working = undefined;
-      if (this.#lookAgain) {
-        this.#lookAgain = false;
-        this.look();
-      }
+    if (!this.#isOpen) return;
+    this.#lookAgain = this.#looking !== undefined;
+    this.#looking ??= this.#begin().then((nextAt) => {
+      this.#looking = undefined;
+      this.#wakeAt(nextAt);
+      if (this.#lookAgain) this.look();
     });
   }
 
-  async #work(): Promise<void> {
-    const { db, world, handlers } = this.#parts;
+  /** Begins what is due. Returns the time of the next look. */
+  async #begin(): Promise<number> {
+    const { db, world, handlers, workers } = this.#parts;
+    let nextAt = Number.POSITIVE_INFINITY;
     try {
-      const due = await dueDeadlines(db, world.clock.now(), AT_ONCE_MAX, [...handlers.keys()]);
-      let handled = due.length === 0;
-      for (const deadline of due) {
-        const handler = handlers.get(deadline.kind);
-        if (handler === undefined) continue;
-        const isMine = await this.#fire(deadline, handler).catch(async (error: unknown) => {
-          await this.#postpone(deadline, error);
-          return true;
-        });
-        handled ||= isMine;
+      const now = world.clock.now();
+      const kinds = await storedKinds(db, now);
+      for (const worker of workers) {
+        const own = kinds.filter(({ kind }) => kind.startsWith(`${worker.of} `));
+        for (const kind of own) nextAt = Math.min(nextAt, await worker.begin(kind, own.length));
       }
-      const next = await nextDeadlineAt(db, [...handlers.keys()]);
-      const pauseEnd = handled ? 0 : world.clock.now() + TAKEN_AGAIN_MS;
-      this.#wakeAt(next === undefined ? undefined : Math.max(next, pauseEnd));
+      const handled = kinds.filter(({ kind }) => handlers.has(kind));
+      const due = handled.filter(({ firstAt }) => firstAt <= now).sort((a, b) => a.firstAt - b.firstAt);
+      if (due.length > 0) this.#handling ??= this.#handle(due.map(({ kind }) => kind));
+      return Math.min(nextAt, ...handled.map((kind) => kind.nextAt ?? nextAt));
     } catch (error) {
-      logRetry(world.log, error, "stored deadlines could not be handled");
-      this.#wakeAt(world.clock.now() + STORE_RETRY_MS);
+      logRetry(world.log, error, "stored deadlines could not be read");
+      return world.clock.now() + STORE_RETRY_MS;
+    }
+  }
+
+  /** Handles due rows of these kinds, one after the other, and then looks again. */
+  async #handle(kinds: readonly string[]): Promise<void> {
+    const { world } = this.#parts;
+    let pauseMs = TAKEN_AGAIN_MS;
+    try {
+      for (const kind of kinds) {
+        for (let rows = 0; rows < AT_ONCE_MAX && this.#isOpen && (await this.#fire(kind)); rows += 1)
+          pauseMs = 0;
+      }
+    } catch (error) {
+      logRetry(world.log, error, "a stored deadline could not be handled");
+      pauseMs = STORE_RETRY_MS;
+    }
+    this.#handling = undefined;
+    this.#retry?.cancel();
+    // A look for another reason, such as a new row, does not wait for the end of the pause.
+    if (pauseMs === 0) this.look();
+    else if (this.#isOpen) this.#retry = world.clock.after(pauseMs, () => this.look());
+  }
+
+  /** Handles a due row. Returns false if there is none that no other process handles. */
+  async #fire(kind: string): Promise<boolean> {
+    const { commit, world, handlers } = this.#parts;
+    let due = undefined as Deadline | undefined;
+    try {
+      return await commit(async (unit) => {
+        due = await takeDeadline(unit.tx, kind, world.clock.now());
+        const verdict = due && (await handlers.get(kind)?.(unit, due.key));
+        if (due === undefined || verdict === undefined) return false;
+        await settleDeadline(unit.tx, due, verdict === "done" ? undefined : Math.max(verdict, unit.now + 1));
+        return true;
+      });
+    } catch (error) {
+      if (due === undefined) throw error;
+      await this.#postpone(due, error);
+      return true;
     }
   }
 
   /** Postpones a row whose handler failed, so that the rows behind it are handled. */
-  async #postpone(deadline: Deadline, error: unknown): Promise<void> {
-    const { kind, key } = deadline;
+  async #postpone({ kind, key }: Deadline, error: unknown): Promise<void> {
     this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");
     await this.#parts.commit(async (unit) => {
-      if (!(await takeDeadline(unit.tx, deadline))) return;
-      await settleDeadline(unit.tx, deadline, unit.now + FAILED_AGAIN_MS);
+      const due = await takeDeadline(unit.tx, kind, unit.now + 1, key);
+      if (due !== undefined) await settleDeadline(unit.tx, due, unit.now + FAILED_AGAIN_MS);
     });
   }
 
-  /** Handles a due row. Returns false if another process handles it. */
-  async #fire(deadline: Deadline, handler: DeadlineHandler): Promise<boolean> {
-    return this.#parts.commit(async (unit) => {
-      if (!(await takeDeadline(unit.tx, deadline))) return false;
-      const verdict = await handler(unit, deadline.key);
-      const next = verdict === "done" ? undefined : Math.max(verdict, unit.now + 1);
-      await settleDeadline(unit.tx, deadline, next);
-      return true;
-    });
-  }
-
-  #wakeAt(atMs: number | undefined): void {
+  #wakeAt(atMs: number): void {
     this.#timer?.cancel();
-    if (atMs === undefined || this.#state !== "open") return;
+    if (atMs === Number.POSITIVE_INFINITY || !this.#isOpen) return;
     this.#timer = this.#parts.world.clock.at(atMs, () => this.look());
   }
 }

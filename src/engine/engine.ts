@@ -10,7 +10,6 @@ import { isEnded, type Run } from "../core/shapes/run.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
 import { holdForAbort } from "../store/locks.ts";
 import { claimBudgetNotice, getChain } from "../store/queries/chains/chains.ts";
-import type { Deadline } from "../store/queries/deadlines.ts";
 import { holdRun, notePlannedStop, requeueHeld } from "../store/queries/runs/claims.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/queries/runs/runs.ts";
 import type { SharedStore, Store } from "../store/sql.ts";
@@ -180,6 +179,7 @@ export class Engine {
     );
     this.commit = createCommit(store, world, this.bus, {
       ...parts,
+      lookAtDates: () => this.lookAtDates(),
       inDoubt: (sinceMs) => this.#reconciler.noteDoubt(sinceMs),
     });
     this.#world = world;
@@ -188,16 +188,16 @@ export class Engine {
       this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId);
     this.#watch = createEndWatch(store.db, world.clock, this.bus, isRunning);
     const handlers = parts.deadlineHandlers ?? new Map();
-    this.#deadlines = new Deadlines({ db: store.db, commit: this.commit, world, handlers });
+    const { commit, processId, bus } = this;
+    this.#deadlines = new Deadlines({ db: store.db, commit, world, handlers, workers: this.#workers });
     const finish = {
       successors: guardSuccessors(parts.successors),
       acceptor: this,
       watch: this.#watch,
-      look: (ended?: Run) => this.#look(ended),
+      look: () => this.#look(),
     };
     this.#finish = finish;
     this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
-    const { commit, processId, bus } = this;
     this.callerWaits = new CallerWaits({ ...finish, store, world, commit, processId });
     const own = { store, commit, world, bus, owner: processId, limits: parts.settings };
     const running = { ...own, ...finish, finish, ...optional({ lease: cluster?.lease }) };
@@ -231,9 +231,7 @@ export class Engine {
       });
   }
 
-  #look(ended?: Run): void {
-    // The end of an execution here is followed by another look, once its lane is free.
-    if (ended !== undefined && this.#executions.executes(ended)) return;
+  #look(): void {
     if (this.#state === "running") this.#scheduler.look();
   }
 
@@ -341,12 +339,7 @@ export class Engine {
     await this.#finish.successors.budgetUsedUp(this, unit, { sessionKey, ...chain }, budget.error);
   }
 
-  /** Sets or moves a stored deadline. Its handler is called when it is due. */
-  setDeadline(unit: Unit, deadline: Deadline): Promise<void> {
-    return this.#deadlines.set(unit, deadline);
-  }
-
-  /** Reads the deadlines again, because the clock was set or rows were changed by other means. */
+  /** Looks for rows that are due. Safe to call at any time. */
   lookAtDates(): void {
     this.#deadlines.look();
   }
@@ -436,13 +429,12 @@ export class Engine {
     await this.#atMost(PARK_MS, this.#scheduler.close());
     this.#reconciler.stop();
     this.callerWaits.stop();
-    await this.#deadlines.stop();
     for (const execution of this.#executions.all()) if (execution.waiting()) execution.stop("parked");
     const idle = this.#executions.idle();
     await this.#atMost(graceMs, idle);
     for (const execution of this.#executions.all()) execution.stop("parked");
     await this.#atMost(PARK_MS, idle);
-    await Promise.all(this.#workers.map((worker) => worker.stop()));
+    await Promise.all([...this.#workers, this.#deadlines].map((part) => part.stop()));
     await this.#dispatch?.stop();
   }
 

@@ -13,6 +13,7 @@ import type { Failure } from "../core/shapes/errors.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
 import { isInDoubt, StoreConflict, StoreProblem } from "../store/problems.ts";
+import { type Deadline, setDeadline } from "../store/queries/deadlines.ts";
 import type { Store, Tx } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
@@ -34,6 +35,10 @@ export interface Unit {
   newId(): string;
   /** Makes an ordered id, for rows of a large table that are never looked up by a prefix of the id. */
   newOrderedId(): string;
+  /** Sets or moves a stored deadline. Its handler is called when it is due. */
+  setDeadline(deadline: Deadline): Promise<void>;
+  /** Looks after the commit for rows that are due. A transaction that queues a delivery calls it. */
+  lookAtDates(): void;
   /** Publishes an event after the commit. */
   publish(event: LiveEvent): void;
   /** Calls `action` after the commit. */
@@ -124,7 +129,7 @@ interface Notes {
   readonly failed: ReadonlyMap<string, unknown>;
 }
 
-function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
+function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes, { lookAtDates = () => {} }: UnitWatch): Unit {
   let now: number | undefined;
   return {
     tx,
@@ -137,6 +142,11 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
     ended: new Set(),
     newId: () => world.ids.uuid(),
     newOrderedId: () => world.ids.orderedUuid(),
+    async setDeadline(deadline) {
+      await setDeadline(tx, deadline);
+      notes.after.push(lookAtDates);
+    },
+    lookAtDates: () => notes.after.push(lookAtDates),
     publish(event) {
       notes.events.push(event);
       notes.after.push(() => bus.publish(event));
@@ -151,6 +161,8 @@ function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes): Unit {
 export interface UnitWatch {
   /** Writes rows for the events of a transaction, in that transaction. Default: none. */
   readonly record?: Recorder | undefined;
+  /** Looks for rows that are due. Called after each commit that set a date. */
+  readonly lookAtDates?: (() => void) | undefined;
   /** Called after each commit with the duration of its transaction, including the wait for a connection. */
   readonly committed?: ((ms: number) => void) | undefined;
   /**
@@ -208,7 +220,7 @@ function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): 
     const begunAt = world.clock.now();
     try {
       value = await store.transaction(async (tx) => {
-        const unit = unitOf(tx, world, bus, notes);
+        const unit = unitOf(tx, world, bus, notes, watch);
         const outcome = await work(unit);
         if (isFailure(outcome)) throw new Undo(outcome);
         for (let action = notes.atEnd.shift(); action !== undefined; action = notes.atEnd.shift())

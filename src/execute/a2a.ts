@@ -13,7 +13,6 @@ import type { A2aRuntime, AgentSettings, Settings } from "../core/shapes/setting
 import type { Engine } from "../engine/engine.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { sendFile } from "../flows/delivery/sent-file.ts";
 import { getRemoteTask, putRemoteTask } from "../store/queries/remote-tasks.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
@@ -35,12 +34,11 @@ export interface RemoteParts {
   readonly settings: Settings;
   readonly store: Store;
   readonly engine: Engine;
-  readonly outbound: OutboxListener | undefined;
   readonly world: World;
 }
 
 /** The parts that keep the files of an answer. */
-export type KeepParts = Pick<RemoteParts, "settings" | "engine" | "outbound">;
+export type KeepParts = Pick<RemoteParts, "settings" | "engine">;
 
 /** Executes runs of agents elsewhere. */
 export type RemoteTurn = (parts: RemoteParts, run: RemoteRun) => Promise<TurnEnd>;
@@ -52,7 +50,7 @@ export async function keepFile(
   callId: string,
   file: { readonly name: string; readonly content: Uint8Array },
 ): Promise<ToolResult> {
-  const { settings, engine, outbound } = parts;
+  const { settings, engine } = parts;
   const { redactor } = engine;
   const { maxBytes } = settings.tools.sendFile;
   if (file.content.length > maxBytes)
@@ -64,7 +62,7 @@ export async function keepFile(
   const name = await redactor.whole(sentNameOf(file.name));
   await handle.confirm();
   const sent = await sendFile(
-    { settings, engine, outbound },
+    { settings, engine },
     {
       ...{ session, run: handle.run, wait: handle.wait, callId, name, caption: "" },
       ...{ mimeType: sentTypeOf(name, data), bytes: data.length, content: data.toString("base64") },

@@ -6,15 +6,12 @@ import type { PermissionDecision } from "../core/shapes/permission.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import { ASKS, untilDecided } from "../engine/run/until-decided.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { closePermission, openPermission, type PermissionRequest } from "../flows/permission.ts";
 import type { Log, World } from "../world.ts";
 
 export interface PermissionParts {
   readonly engine: Pick<Engine, "commit" | "store" | "bus" | "now">;
   readonly world: Pick<World, "clock">;
-  /** Notified of a note to a chat. */
-  readonly outbound: OutboxListener;
 }
 
 /** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
@@ -27,7 +24,7 @@ export async function askPermission(
   if (signal.aborted) return "deny";
   try {
     const opened = await engine.commit(async (unit) =>
-      (await wait.holds(unit)) ? openPermission(parts, unit, asked) : undefined,
+      (await wait.holds(unit)) ? openPermission(unit, asked) : undefined,
     );
     if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
     if (!opened?.ok) return "deny";

@@ -31,7 +31,7 @@ import {
 import { getRun } from "../store/queries/runs/runs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { placeOfRun } from "./conversation/party.ts";
-import { type OutboxListener, queueNote } from "./delivery/outbox.ts";
+import { queueNote } from "./delivery/outbox.ts";
 
 const OPEN_MAX = 200;
 /** Maximum number of open requests of one session, so that one agent cannot block others. */
@@ -117,11 +117,7 @@ function minutes(ms: number): string {
  * Writes a note to the chat that the work came from, if it came from a chat, even if other chats have written
  * to the same sessions since.
  */
-async function noteInChat(
-  ports: { readonly outbound: OutboxListener },
-  unit: Unit,
-  question: PermissionQuestion,
-): Promise<void> {
+async function noteInChat(unit: Unit, question: PermissionQuestion): Promise<void> {
   const asker = await getSession(unit.tx, question.sessionKey);
   const run = await getRun(unit.tx, question.runId);
   for (const { key } of asker === undefined ? [] : await spawnChainOf(unit.tx, asker)) {
@@ -132,7 +128,7 @@ async function noteInChat(
     const text = noteText(question, question.expiresAt - question.askedAt);
     const controls = { choices: choicesOf(question) };
     if (!isInHouse(route))
-      await queueNote(ports, unit, { sessionKey: key, route, text, about: "permission", controls });
+      await queueNote(unit, { sessionKey: key, route, text, about: "permission", controls });
     return;
   }
 }
@@ -159,7 +155,6 @@ function shorten(text: string): string {
 
 /** Stores a request. Fails if too many are open, or if its owner could not see all of it. */
 export async function openPermission(
-  ports: { readonly outbound: OutboxListener },
   unit: Unit,
   request: PermissionRequest,
 ): Promise<Result<PermissionQuestion>> {
@@ -179,7 +174,7 @@ export async function openPermission(
     askedAt,
     expiresAt: askedAt + askMs,
   });
-  await noteInChat(ports, unit, question);
+  await noteInChat(unit, question);
   unit.publish({ kind: "permission", id: question.id, sessionKey, change: "asked", question });
   return ok(question);
 }

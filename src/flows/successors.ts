@@ -34,8 +34,8 @@ export function createSuccessors(parts: JobParts): Successors {
         await conversationRunEnded({ ...parts, acceptor, unit, flow, run }, answered);
       if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);
       await directRunEnded(parts, unit, run);
-      await planArchiving(acceptor, unit, run);
-      await postponeCleanup(acceptor, unit, run, flow?.open === true && flow.kind === "spawn");
+      await planArchiving(unit, run);
+      await postponeCleanup(unit, run, flow?.open === true && flow.kind === "spawn");
     },
     async answerLost(acceptor, unit, run) {
       const flow = run.flow === undefined ? undefined : await getFlow(unit.tx, run.flow.flowId);
@@ -89,10 +89,10 @@ async function endQuestions(acceptor: Acceptor, unit: Unit, run: Run): Promise<v
 }
 
 /** Postpones archiving when a child works after its job, for example on a person's question. */
-async function postponeCleanup(acceptor: Acceptor, unit: Unit, run: Run, inJob: boolean): Promise<void> {
+async function postponeCleanup(unit: Unit, run: Run, inJob: boolean): Promise<void> {
   if (inJob || !isSubagentKey(run.sessionKey)) return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session?.spawn === undefined) return;
   const job = await getFlow(unit.tx, session.spawn.flowId);
-  if (job !== undefined && !job.open) await planChildCleanup(acceptor, unit, session);
+  if (job !== undefined && !job.open) await planChildCleanup(unit, session);
 }

@@ -9,7 +9,6 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Accepted } from "../engine/run/accept.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 
@@ -18,11 +17,6 @@ export interface BasicDeps {
   readonly settings: Settings;
   readonly world: World;
   readonly engine: Engine;
-}
-
-/** Dependencies of methods that also queue texts for delivery to people. */
-export interface SendingDeps extends BasicDeps {
-  readonly outbound: OutboxListener;
 }
 
 /** `Deps`: the dependencies of the method's group. */

@@ -37,7 +37,7 @@ import { isAlive } from "../store/queries/processes.ts";
 import { pause } from "../world/pause.ts";
 import { attentionMethods } from "./attention/attention.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
-import type { BasicDeps, CallContext, Method, SendingDeps } from "./call.ts";
+import type { BasicDeps, CallContext, Method } from "./call.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { agentSettingsMethods, type DescribeDeps } from "./methods/agents.ts";
 import { chainMethods } from "./methods/chains/chains.ts";
@@ -79,7 +79,7 @@ export type MethodDeps = DescribeDeps &
   NodeDeps &
   OperationDeps &
   ReplayDeps &
-  SendingDeps &
+  BasicDeps &
   ServerListDeps &
   SessionDeps &
   SystemDeps &

@@ -21,7 +21,7 @@ export const sessionTokenMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `
     async handle({ deps, remember }, { series }) {
       return deps.engine.commit(async (unit) => {
         const dueAt = unit.now + SESSION_TOKEN_MS;
-        await deps.engine.setDeadline(unit, { kind: REVOKED_DEADLINE, key: series, dueAt });
+        await unit.setDeadline({ kind: REVOKED_DEADLINE, key: series, dueAt });
         const answer = { ok: true, series, revokedAtMs: unit.now } as const;
         await remember(unit, answer);
         return ok(answer);

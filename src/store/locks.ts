@@ -5,7 +5,7 @@
 // waits, slots, budgets, limits. If a transaction cannot keep this order, the database may detect a deadlock;
 // the transaction is then retried (`StoreConflict`).
 
-import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
+import { type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from "kysely";
 import type { Run } from "../core/shapes/run.ts";
 import { prepared } from "./prepared.ts";
 import type { Tables } from "./schema/tables.ts";
@@ -147,8 +147,8 @@ const ADVISORY_LOCKS: Record<AdvisoryLock, number> = {
 };
 
 /** Returns the two numbers of an advisory lock, as arguments of a function of PostgreSQL. */
-function lockNumbers(name: AdvisoryLock, owner: string): RawBuilder<unknown> {
-  return sql`${sql.lit(ADVISORY_LOCKS[name])}, hashtext(current_schema() || ${owner}::text)`;
+function lockNumbers(name: AdvisoryLock, owner: string | RawBuilder<string>): RawBuilder<unknown> {
+  return sql`${sql.lit(ADVISORY_LOCKS[name])}, hashtext(current_schema() || (${owner})::text)`;
 }
 
 /**
@@ -160,11 +160,8 @@ export async function takeAdvisoryLock(tx: Tx, name: AdvisoryLock, owner = ""): 
   await sql`select pg_advisory_xact_lock(${lockNumbers(name, owner)})`.execute(tx);
 }
 
-/** Like `takeAdvisoryLock`, but returns false if another transaction holds the lock. */
-export async function tryAdvisoryLock(tx: Tx, name: AdvisoryLock, owner: string): Promise<boolean> {
-  if (kindOf(tx) === "sqlite") return true;
-  const query = sql<{
-    taken: boolean;
-  }>`select pg_try_advisory_xact_lock(${lockNumbers(name, owner)}) as taken`;
-  return (await query.execute(tx)).rows[0]?.taken === true;
+/** Returns a condition that takes an advisory lock. It is false if another transaction holds the lock. */
+export function freeLock(tx: Tx, name: AdvisoryLock, owner: RawBuilder<string>): RawBuilder<SqlBool> {
+  if (kindOf(tx) === "sqlite") return sql`true`;
+  return sql`pg_try_advisory_xact_lock(${lockNumbers(name, owner)})`;
 }

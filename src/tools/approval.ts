@@ -19,7 +19,6 @@ import { quoted } from "../core/text/cut.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { closePermission, openPermission } from "../flows/permission.ts";
 import { allowedFiles } from "../store/queries/permission-rules.ts";
 import { deletePermissionOfCall, permissionOfCall } from "../store/queries/permissions.ts";
@@ -32,7 +31,6 @@ export interface ApprovalContext
     Pick<WritingContext, "settings">,
     RunContext {
   readonly engine: Pick<Engine, "commit" | "now">;
-  readonly outbound?: OutboxListener | undefined;
 }
 
 /** The context of a call whose rights may change while the call waits. */
@@ -63,9 +61,9 @@ const LOST = fail("run_aborted", "the calling run has ended; the command was not
 
 /** Writes the request, in which the owner sees the whole command. */
 async function ask(ctx: ApprovalContext, unit: Unit, asked: Asked): Promise<Result<Question>> {
-  const { agent, settings, chain, outbound = { deliveryQueued: () => {} } } = ctx;
+  const { agent, settings, chain } = ctx;
   const { run, command, reason, files, callId } = asked;
-  const opened = await openPermission({ outbound }, unit, {
+  const opened = await openPermission(unit, {
     sessionKey: run.sessionKey,
     agentId: agent.id,
     runId: run.runId,

@@ -6,14 +6,10 @@ import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
 import { type PlaceText, type QueuedText, sendToPlace, sentToPlace } from "../flows/delivery/known-place.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "./tool.ts";
 
-export interface MessageContext extends CallerContext, WritingContext {
-  /** Notified of queued deliveries. Absent if this process delivers nothing. */
-  readonly outbound?: OutboxListener | undefined;
-}
+export interface MessageContext extends CallerContext, WritingContext {}
 
 const MESSAGE_MAX_BYTES = 256 * 1024;
 const ID_CHARS_MAX = 512;

@@ -7,16 +7,12 @@ import { optional } from "../core/optional.ts";
 import { CAPTION_CHARS_MAX, sentNameOf, sentTypeOf } from "../core/sent-file.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
-import type { OutboxListener } from "../flows/delivery/outbox.ts";
 import { type FileSent, fileSentBy, sendFile } from "../flows/delivery/sent-file.ts";
 import type { Containable } from "./containment.ts";
 import { takeFile } from "./files/files.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "./tool.ts";
 
-export interface SendFileContext extends CallerContext, WritingContext, Containable {
-  /** Notified of queued deliveries. Absent if this process delivers nothing. */
-  readonly outbound?: OutboxListener | undefined;
-}
+export interface SendFileContext extends CallerContext, WritingContext, Containable {}
 
 const ON_PAGE = "The file is on the page of this session. The session has no chat on a channel.";
 

@@ -94,7 +94,7 @@ async function hasRoom(unit: Unit, { session }: Call): Promise<Result<void>> {
 }
 
 /** Writes the job, unless its first date is too far away. */
-async function make(engine: Engine, unit: Unit, call: Call, asked: AgentJobRequest, schedule: Schedule) {
+async function make(unit: Unit, call: Call, asked: AgentJobRequest, schedule: Schedule) {
   const { session, run, callId } = call;
   const deliver = run.route === undefined || isInHouse(run.route) ? undefined : run.route;
   const { key, sessionId } = session;
@@ -123,7 +123,7 @@ async function make(engine: Engine, unit: Unit, call: Call, asked: AgentJobReque
       hint: "Choose an earlier date.",
     });
   }
-  await storeJob({ engine }, unit, made.value, true);
+  await storeJob(unit, made.value, true);
   return made;
 }
 
@@ -151,7 +151,7 @@ export function createAgentJobs({ engine, timeZone }: AgentJobParts) {
         const held = await holds(unit, call);
         if (!held.ok) return held;
         const room = await hasRoom(unit, call);
-        return room.ok ? make(engine(), unit, call, { ...asked, name: name.value }, schedule.value) : room;
+        return room.ok ? make(unit, call, { ...asked, name: name.value }, schedule.value) : room;
       });
     },
 

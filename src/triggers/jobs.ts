@@ -149,16 +149,11 @@ function withChoices(base: CronJob, choices: Choices): CronJob {
 }
 
 /** Writes a job and its deadline. */
-export async function storeJob(
-  ctx: Pick<JobContext, "engine">,
-  unit: Unit,
-  job: CronJob,
-  isNew: boolean,
-): Promise<void> {
+export async function storeJob(unit: Unit, job: CronJob, isNew: boolean): Promise<void> {
   await putJob(unit.tx, job);
   const { id, nextAt } = job;
   if (nextAt === undefined) await dropDeadline(unit.tx, CRON_DEADLINE, id);
-  else await ctx.engine.setDeadline(unit, { kind: CRON_DEADLINE, key: id, dueAt: nextAt });
+  else await unit.setDeadline({ kind: CRON_DEADLINE, key: id, dueAt: nextAt });
   const change = isNew ? "added" : "updated";
   unit.publish({ kind: "cron", jobId: id, sessionKey: jobKey(job), change });
 }
@@ -208,7 +203,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
     const owned = creatorAfter(ctx, by, job);
     const made = wanted.enabled === false ? ok(owned) : await enable(owned, unit.now);
     if (!made.ok) return made;
-    await storeJob(ctx, unit, made.value, true);
+    await storeJob(unit, made.value, true);
     await wanted.also?.(unit, made.value);
     return made;
   });
@@ -304,7 +299,7 @@ export async function updateJob(
     if (before === undefined) return jobNotFound(id);
     const after = await patched(creatorAfter(ctx, by, before), patch, schedule.value, unit.now);
     if (!after.ok) return after;
-    await storeJob(ctx, unit, after.value, false);
+    await storeJob(unit, after.value, false);
     await changeSession(unit, before, after.value);
     await patch.also?.(unit, after.value);
     return after;

@@ -30,7 +30,7 @@ export async function replanJobs(engine: Engine): Promise<void> {
       const first = await firstDate(unit.tx, job, now);
       if (first === undefined || first >= job.nextAt) return;
       await moveJob(unit.tx, id, first);
-      await engine.setDeadline(unit, { kind: CRON_DEADLINE, key: id, dueAt: first });
+      await unit.setDeadline({ kind: CRON_DEADLINE, key: id, dueAt: first });
     });
   }
 }

@@ -13,14 +13,13 @@ import type { Acceptor, Successors } from "../engine/run/finish.ts";
 import type { Unit } from "../engine/unit.ts";
 import { answerTexts } from "../flows/delivery/answer-texts.ts";
 import { lastPlace, leaveVerdict } from "../flows/delivery/destination.ts";
-import { type OutboxListener, queueDelivery } from "../flows/delivery/outbox.ts";
+import { queueDelivery } from "../flows/delivery/outbox.ts";
 import { insertDelivery } from "../store/queries/channels/deliveries.ts";
 import { deleteJob, getJob } from "../store/queries/cron-jobs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 
 interface ReplyParts {
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
 }
 
 /** A reply to deliver. */

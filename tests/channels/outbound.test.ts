@@ -1,7 +1,6 @@
 import type { KyselyPlugin } from "kysely";
 import { expect } from "vitest";
 import type { Channel, DeliveryOutcome } from "../../src/channels/channel.ts";
-import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { optional } from "../../src/core/optional.ts";
 import { createBus } from "../../src/engine/bus.ts";
 import { type Commit, createCommit } from "../../src/engine/unit.ts";
@@ -14,6 +13,7 @@ import { insertSentFile } from "../../src/store/queries/channels/sent-files.ts";
 import type { Db, Store } from "../../src/store/sql.ts";
 import { both, share, test } from "../kit/deep.ts";
 import { cleanup, openStore, openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
+import { type Outbox, openOutbox } from "../kit/engine/outbox.ts";
 import { until } from "../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 
@@ -29,13 +29,13 @@ interface Bench {
   states(): Promise<Record<string, string>>;
   /** Returns for each delivery whether an attempt is open. */
   open(): Promise<readonly object[]>;
-  worker: OutboxWorker;
+  worker: Outbox;
   /** Completes all work that is due. */
   settle(): Promise<void>;
   retry(id: string): Promise<void>;
 }
 
-async function queueFile(commit: Commit, worker: OutboxWorker, id: string, content?: string): Promise<void> {
+async function queueFile(commit: Commit, worker: Outbox, id: string, content?: string): Promise<void> {
   await commit(async (unit) => {
     const bytes = Buffer.from(content ?? "");
     const facts = {
@@ -53,7 +53,7 @@ async function queueFile(commit: Commit, worker: OutboxWorker, id: string, conte
       ...{ id, sessionKey: "agent:main:main", kind: "send", route: { channel: "pigeon", to: "roof" } },
       ...{ text: "file instead", state: "pending", createdAt: unit.now, fileId: id },
     });
-    unit.after(() => worker.deliveryQueued());
+    unit.after(() => worker.look());
   });
 }
 
@@ -106,7 +106,7 @@ async function open(
     },
   };
   const channels = new Map([["pigeon", channel]]);
-  const worker = new OutboxWorker({
+  const worker = openOutbox({
     ...(lease === undefined ? { db: store.db } : leased(store.db, lease)),
     ...{ commit, channels, world, owner: "this-process", of: "texts", isConfigured },
   });
@@ -128,7 +128,7 @@ async function open(
           state: "pending",
           createdAt: unit.now,
         });
-        unit.after(() => worker.deliveryQueued());
+        unit.after(() => worker.look());
       });
     },
     queueFile: (id, content) => queueFile(commit, worker, id, content),
@@ -144,7 +144,7 @@ async function open(
     },
     async retry(id) {
       await commit((unit) => requeueDelivery(unit.tx, id, unit.now));
-      worker.deliveryQueued();
+      worker.look();
     },
   };
   return bench;
@@ -287,11 +287,11 @@ test("OB1: in a cluster, a text for an absent account fails only when all gatewa
   const bench = await open(absent, undefined, undefined, () => false, store);
   const tryAgain = async (): Promise<string | undefined> => {
     const before = tries;
+    await bench.world.timerWithin(6 * 60_000);
+    await bench.world.advance(6 * 60_000);
     await until(async () => {
-      await bench.world.advance(6 * 60_000);
-      return (
-        tries > before && (await bench.open()).every((row) => "attempt_open" in row && row.attempt_open === 0)
-      );
+      const open = await bench.open();
+      return tries > before && open.every((row) => "attempt_open" in row && row.attempt_open === 0);
     });
     return (await bench.states()).one;
   };
@@ -444,7 +444,7 @@ test("a stop waits for a start that is under way", async () => {
     await answer.promise;
     return value;
   };
-  const worker = new OutboxWorker({
+  const worker = openOutbox({
     db: store.db,
     commit,
     channels: new Map(),
@@ -470,7 +470,7 @@ both.each(share(["sqlite"], ["postgres"]))(
     const world = fakeWorld();
     const store = await openStoreOn(on, temporaryFolder(), world);
     const commit = createCommit(store, world, createBus(world.log));
-    const worker = new OutboxWorker({
+    const worker = openOutbox({
       db: store.db,
       commit,
       channels: new Map(),

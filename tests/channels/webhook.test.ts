@@ -2,10 +2,10 @@
 
 import type { ServerResponse } from "node:http";
 import { expect } from "vitest";
+import { createOldRowsCleanup } from "../../src/app/old-rows.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { HookPace } from "../../src/channels/hook-pace.ts";
-import { OutboxWorker } from "../../src/channels/outbound.ts";
-import { createWebhooks, forgetSent } from "../../src/channels/webhook.ts";
+import { createWebhooks } from "../../src/channels/webhook.ts";
 import type { LiveEvent } from "../../src/core/shapes/event.ts";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import { HOOK_EVENTS, type OutgoingHook } from "../../src/core/shapes/settings/settings.ts";
@@ -22,9 +22,11 @@ import {
 import { countDropped } from "../../src/store/queries/channels/hook-backlog.ts";
 import { test } from "../kit/deep.ts";
 import { cleanup, openStore, temporaryFolder } from "../kit/engine/engine.ts";
+import { openOutbox } from "../kit/engine/outbox.ts";
 import { SECRET, startReceiver, type Told } from "../kit/hook-receiver.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
+import { settingsWith } from "../tools/app.ts";
 
 const KEY = "agent:main:main";
 
@@ -41,18 +43,17 @@ const hookTo = (url: string, more: Partial<OutgoingHook> = {}): OutgoingHook => 
 });
 
 /** Opens an outbox that calls these hooks. */
-async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof createHookRecorder>[2] = {}) {
+async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof createHookRecorder>[1] = {}) {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
-  const record = createHookRecorder(
-    { outgoingHooks: hooks },
-    { deliveryQueued: () => worker.deliveryQueued() },
-    more,
-  );
-  const commit = createCommit(store, world, createBus(world.log), { record });
+  const record = createHookRecorder({ outgoingHooks: hooks }, more);
+  const commit = createCommit(store, world, createBus(world.log), {
+    record,
+    lookAtDates: () => worker.look(),
+  });
   const webhooks = createWebhooks({ outgoingHooks: hooks }, world);
   const channels = new Map([[webhooks.id, webhooks]]);
-  const make = () => new OutboxWorker({ db: store.db, commit, channels, world, owner: "this", of: "hooks" });
+  const make = () => openOutbox({ db: store.db, commit, channels, world, owner: "this", of: "hooks" });
   let worker = make();
   cleanup(() => worker.stop());
   const rows = async () => (await listDeliveries(store.db, { limit: 200 })).rows;
@@ -70,7 +71,7 @@ async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof crea
     retry(id: string) {
       return commit(async (unit) => {
         await requeueDelivery(unit.tx, id, unit.now);
-        unit.after(() => worker.deliveryQueued());
+        unit.lookAtDates();
       });
     },
     tell: (...events: LiveEvent[]) =>
@@ -304,7 +305,7 @@ test("hooks report a delivered announcement and a failed text, but not deliverie
   };
   const { store, commit, world } = bench;
   const channels = new Map([["pigeon", pigeon]]);
-  const worker = new OutboxWorker({ db: store.db, commit, channels, world, owner: "this", of: "texts" });
+  const worker = openOutbox({ db: store.db, commit, channels, world, owner: "this", of: "texts" });
   await worker.start();
   cleanup(() => worker.stop());
   const row = {
@@ -318,7 +319,7 @@ test("hooks report a delivered announcement and a failed text, but not deliverie
     await insertDelivery(unit.tx, { ...row, id: "b", kind: "send", text: "fine" });
     await insertDelivery(unit.tx, { ...row, id: "c", kind: "send", text: "lost" });
   });
-  worker.deliveryQueued();
+  worker.look();
   await bench.until((states) => states.length === 5 && !states.includes("pending"));
   expect(receiver.told.map(({ type, body }) => [type, body.data])).toEqual([
     [
@@ -486,9 +487,7 @@ test("delivered events are deleted after a week, but failed events are kept", as
   status = 400;
   await bench.tell(created());
   await bench.until((states) => states.includes("failed refused"));
-  const stop = forgetSent(bench.commit, bench.world);
   await bench.world.advance(8 * 24 * 3_600_000);
-  await bench.until((states) => states.length === 1);
-  await stop();
+  await bench.commit((unit) => createOldRowsCleanup(settingsWith({}))(unit, "hooks"));
   expect(await bench.until(() => true)).toEqual(["failed refused"]);
 });

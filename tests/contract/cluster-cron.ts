@@ -23,9 +23,7 @@ async function fallsDue({ app }: ClusterProcess, id: string): Promise<void> {
 /** Makes all processes check for due jobs at the same moment. */
 function lookAround(...processes: ClusterProcess[]): void {
   for (const { app } of processes)
-    void app.engine.commit((unit) =>
-      app.engine.setDeadline(unit, { kind: "none", key: "x", dueAt: unit.now }),
-    );
+    void app.engine.commit((unit) => unit.setDeadline({ kind: "none", key: "x", dueAt: unit.now }));
 }
 
 export function cronContract(openGround: OpenGround): void {

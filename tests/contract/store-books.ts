@@ -5,6 +5,7 @@ import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import type { Route } from "../../src/core/shapes/session.ts";
 import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
 import { deliveryFigures } from "../../src/store/queries/channels/delivery-figures.ts";
+import * as deadlines from "../../src/store/queries/deadlines.ts";
 import {
   pruneAnswers,
   recallAnswer,
@@ -40,10 +41,10 @@ export function outboxContract(store: () => Store): void {
         ...over,
       }),
     );
-  /** Returns the places with pending texts. */
-  const places = (now = 1_000) => deliveries.outboxPlaces(store().db, "texts", now);
+  /** Returns the places with pending deliveries. */
+  const places = (now = 1_000) => deadlines.storedKinds(store().db, now);
   const due = async (now = 1_000) => {
-    const rows = (await places(now)).map(({ place }) =>
+    const rows = (await places(now)).map(({ kind: place }) =>
       deliveries.dueDeliveries(store().db, { place, now, limit: 10 }),
     );
     return (await Promise.all(rows)).flat().map(({ id }) => id);
@@ -124,7 +125,7 @@ export function outboxContract(store: () => Store): void {
     await end("a", { kind: "retry", error: "busy", nextAttemptAt: 2_000 });
     expect(await due()).toEqual(["c"]);
     expect(await due(2_000)).toEqual(["a", "c"]);
-    expect(await places()).toEqual([{ place: "texts webchat ", firstAt: 100, nextAt: 2_000 }]);
+    expect(await places()).toEqual([{ kind: "texts webchat ", firstAt: 100, nextAt: 2_000 }]);
     await begin("a");
     await end("a", { kind: "failed", code: "refused", error: "no" });
     expect(await due()).toEqual(["b", "c"]);
@@ -137,11 +138,12 @@ export function outboxContract(store: () => Store): void {
     const hook = { kind: "hook", route: { channel: "webhook", to: "news" } } as const;
     for (const id of ["c", "d"]) await add(id, hook);
     await add("e", { ...hook, sessionKey: "other" });
-    expect(await places()).toMatchObject([{ place: "texts telegram one" }, { place: "texts telegram two" }]);
     const two = { place: "texts telegram two", now: 1_000, limit: 10 };
     expect((await deliveries.dueDeliveries(store().db, two)).map(({ id }) => id)).toEqual(["b"]);
-    expect(await deliveries.outboxPlaces(store().db, "hooks", 50)).toEqual([
-      { place: "hooks webhook news", firstAt: 100, nextAt: 100 },
+    expect(await places(50)).toEqual([
+      { kind: "hooks webhook news", firstAt: 100, nextAt: 100 },
+      { kind: "texts telegram one", firstAt: 100, nextAt: 100 },
+      { kind: "texts telegram two", firstAt: 100, nextAt: 100 },
     ]);
     const news = { place: "hooks webhook news", now: 1_000, limit: 10 };
     expect((await deliveries.dueDeliveries(store().db, news)).map(({ id }) => id)).toEqual(["c", "e"]);

@@ -24,9 +24,7 @@ test("DD3: a process pauses before it looks again at a due deadline that another
   };
   const dir = temporaryFolder();
   const one = await open(slow);
-  await one.engine.commit((unit) =>
-    one.engine.setDeadline(unit, { kind: "test", key: "it", dueAt: unit.now }),
-  );
+  await one.engine.commit((unit) => unit.setDeadline({ kind: "test", key: "it", dueAt: unit.now }));
   await begun.promise;
   const handled: string[] = [];
   const other = await open(async (_, key) => {
@@ -60,7 +58,7 @@ test("a deadline's handler and a transaction that moves the deadline lock in the
   const { engine, store } = await openTestEngine({ world, execute, dir, on: "postgres", deadlineHandlers });
   await makeSessions(store, "a");
   const due = { kind: "test", key: "it" };
-  await engine.commit((unit) => engine.setDeadline(unit, { ...due, dueAt: unit.now }));
+  await engine.commit((unit) => unit.setDeadline({ ...due, dueAt: unit.now }));
   await until(() => tries === 1);
   const waiting = sql`select 1 from pg_locks w join pg_locks h on h.pid = w.pid
     join pg_class c on c.oid = h.relation
@@ -72,10 +70,67 @@ test("a deadline's handler and a transaction that moves the deadline lock in the
     await holdSessions(unit.tx, ["a"]);
     held.resolve();
     await until(async () => (await waiting.execute(store.db)).rows.length > 0);
-    await engine.setDeadline(unit, { ...due, dueAt: movedAt });
+    await unit.setDeadline({ ...due, dueAt: movedAt });
   });
-  await world.timerWithin(60_000);
+  await until(() => handled.length > 0);
+  // Waits for the end of the handler's transaction.
+  await engine.stop(0);
   expect({ handled, moves }).toEqual({ handled: ["it"], moves: 1 });
   const left = await store.db.selectFrom("deadlines").select("due_at").execute();
   expect(left).toEqual([{ due_at: movedAt }]);
+});
+
+test("a deadline that is set to the same millisecond while its handler runs is handled again", async () => {
+  const world = fakeWorld();
+  const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const handled: string[] = [];
+  const handler: DeadlineHandler = async (unit, key) => {
+    handled.push(key);
+    if (handled.length > 1) return "done";
+    await unit.setDeadline({ ...due, dueAt: unit.now });
+    begun.resolve();
+    await released.promise;
+    return "done";
+  };
+  const due = { kind: "test", key: "it" };
+  const execute = async () => ({ state: "ok" as const });
+  const deadlineHandlers = new Map([["test", handler]]);
+  const { engine, store } = await openTestEngine({
+    world,
+    execute,
+    dir: temporaryFolder(),
+    deadlineHandlers,
+  });
+  await engine.commit((unit) => unit.setDeadline({ ...due, dueAt: unit.now }));
+  await begun.promise;
+  released.resolve();
+  await until(async () => {
+    await world.advance(1);
+    return (await store.db.selectFrom("deadlines").selectAll().execute()).length === 0;
+  });
+  expect(handled).toEqual(["it", "it"]);
+});
+
+test("a deadline that is set again while its failing handler runs is not handled more often than each minute", async () => {
+  const world = fakeWorld();
+  let tries = 0;
+  const handler: DeadlineHandler = async () => {
+    tries += 1;
+    if (tries === 1) await again.promise;
+    throw new Error("planted");
+  };
+  const again = Promise.withResolvers<void>();
+  const due = { kind: "test", key: "it" };
+  const execute = async () => ({ state: "ok" as const });
+  const deadlineHandlers = new Map([["test", handler]]);
+  const dir = temporaryFolder();
+  const { engine, store } = await openTestEngine({ world, execute, dir, on: "postgres", deadlineHandlers });
+  await engine.commit((unit) => unit.setDeadline({ ...due, dueAt: unit.now }));
+  await until(() => tries === 1);
+  await engine.commit((unit) => unit.setDeadline({ ...due, dueAt: unit.now }));
+  again.resolve();
+  const dueAt = async () =>
+    (await store.db.selectFrom("deadlines").select("due_at").executeTakeFirst())?.due_at;
+  await until(async () => ((await dueAt()) ?? 0) > world.clock.now() + 1);
+  expect({ tries, dueAt: await dueAt() }).toEqual({ tries: 1, dueAt: world.clock.now() + 60_000 });
 });

@@ -63,7 +63,7 @@ test("AP1: a run that another process has deletes no request, and runs no comman
   const { run } = handle;
   const { engine } = app;
   await engine.commit((unit) =>
-    openPermission({ outbound: { deliveryQueued: () => {} } }, unit, {
+    openPermission(unit, {
       ...{ sessionKey: MAIN, agentId: "main", runId: run.runId, attempt: 1, title: "true", rawInput: {} },
       ...{ askMs: 60_000, about: { callId: "call", folder: "/", files: [] } },
     }),

@@ -303,8 +303,8 @@ test("DD2: a deadline whose handler fails is postponed, and later deadlines are 
     ]),
   });
   await engine.commit(async (unit) => {
-    await engine.setDeadline(unit, { kind: "test", key: "bad", dueAt: unit.now });
-    await engine.setDeadline(unit, { kind: "test", key: "good", dueAt: unit.now + 1 });
+    await unit.setDeadline({ kind: "test", key: "bad", dueAt: unit.now });
+    await unit.setDeadline({ kind: "test", key: "good", dueAt: unit.now + 1 });
   });
   for (let step = 0; step < 20; step += 1) await world.advance(10);
   expect(worked).toEqual(["good"]);
@@ -345,7 +345,7 @@ test.each([
         ],
       ]),
     });
-    await engine.commit((unit) => engine.setDeadline(unit, { kind: "test", key: "one", dueAt: unit.now }));
+    await engine.commit((unit) => unit.setDeadline({ kind: "test", key: "one", dueAt: unit.now }));
     for (let seconds = 0; seconds < 120; seconds += 1) await world.advance(1_000);
     expect({ calls, isLost }).toEqual({ calls: 1, isLost: true });
     const rows = await store.db.selectFrom("deadlines").selectAll().execute();

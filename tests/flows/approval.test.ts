@@ -82,7 +82,6 @@ async function live({ dir = temporaryFolder(), choices, dies }: How = {}): Promi
     successors: createSuccessors({
       settings,
       transcriptPath: () => undefined,
-      outbound: { deliveryQueued: () => {} },
     }),
     executor: createExecutor({
       settings: { ...settings, store: { ...settings.store, dir: join(dir, "store") } },

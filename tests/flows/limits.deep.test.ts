@@ -32,7 +32,7 @@ const permission: Add = async (app, at, then) => {
   return app.engine.commit(async (unit) => {
     const facts = { sessionKey: MAIN, agentId: "main", runId, attempt: 1 };
     const asked = { ...facts, title: `command ${at}`, rawInput: {}, askMs: 600_000 };
-    const question = await openPermission(app, unit, asked);
+    const question = await openPermission(unit, asked);
     await then(unit);
     return question.ok;
   });

@@ -75,7 +75,6 @@ export async function openTurnApp(options: TurnAppOptions): Promise<TurnApp> {
     successors: createSuccessors({
       settings,
       transcriptPath: () => undefined,
-      outbound: { deliveryQueued: () => {} },
     }),
     executor: { execute: (handle) => executor.execute(handed(handle)) },
   });

@@ -1,7 +1,7 @@
 // The record of a chain, on both stores: its contents, its size, and records that are refused.
 
 import { describe, expect } from "vitest";
-import { forgetRecords } from "../../src/app/records.ts";
+import { createOldRowsCleanup } from "../../src/app/old-rows.ts";
 import { readRecord, recordText } from "../../src/contract/chain-record.ts";
 import type { ChainRecord } from "../../src/core/shapes/record/chain.ts";
 import type { RunInputs } from "../../src/core/shapes/record/revision.ts";
@@ -11,7 +11,7 @@ import { both, share, test } from "../kit/deep.ts";
 import { cleanup, endOf, quietWorld } from "../kit/engine/engine.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
-import { fakeWorld, withTimers } from "../kit/world.ts";
+import { withTimers } from "../kit/world.ts";
 import { type House, type HouseOptions, openHouse, quiet } from "./kit.ts";
 
 const MAIN = "agent:main:main";
@@ -131,10 +131,7 @@ test("a sweep deletes the inputs of old runs, and nothing that a run within the 
   const world = { ...real, clock: { ...real.clock, now: () => real.clock.now() + laterMs } };
   const house = await houseOn("embedded", { world });
   const swept = async () => {
-    const timers = fakeWorld();
-    const stop = forgetRecords({ settings: house.settings, commit: house.engine.commit, world: timers });
-    await timers.advance(6 * hourMs);
-    await stop();
+    await house.engine.commit((unit) => createOldRowsCleanup(house.settings)(unit, "records"));
     return house.store.db.selectFrom("revisions").select("hash").execute();
   };
   await tell(house, "hello");

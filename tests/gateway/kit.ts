@@ -125,10 +125,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<
-    ExecuteParts,
-    "engine" | "outside" | "answered" | "nodes" | "outbound" | "guidance" | "today" | "jobs"
-  >,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "guidance" | "today" | "jobs">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -162,9 +159,8 @@ async function openWorkers(
       createSuccessors({
         settings,
         transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-        outbound: { deliveryQueued: () => outbox.deliveryQueued() },
       }),
-      { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
+      { settings },
     ),
     executor: executorOf(options, settings, store, world, {
       engine: () => engine,
@@ -174,7 +170,6 @@ async function openWorkers(
       today: CALENDAR.today,
       jobs: createAgentJobs({ engine: () => engine, timeZone: CALENDAR.timeZone }),
       answered: metrics.toolAnswered,
-      outbound: { deliveryQueued: () => outbox.deliveryQueued() },
     }),
     deadlineHandlers: new Map([
       [TEMPORARY_DEADLINE, archiveTemporary],
@@ -184,13 +179,14 @@ async function openWorkers(
     ]),
     committed: metrics.committed,
   });
-  const outbox: OutboxWorker = new OutboxWorker({
+  const outbox = new OutboxWorker({
     of: "texts",
     db: store.db,
     commit: engine.commit,
     channels,
     world,
     owner: engine.processId,
+    lookAtDates: () => engine.lookAtDates(),
   });
   for (const channel of [createWebchat(engine.bus, world.clock), ...(options.channels ?? [])]) {
     channels.set(channel.id, channel);
@@ -199,7 +195,7 @@ async function openWorkers(
   engine.attach(outbox);
   await engine.start();
   nodes?.start();
-  return { engine, outbox, channels, nodes };
+  return { engine, channels, nodes };
 }
 
 /** The configuration of the only model. */
@@ -245,13 +241,12 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
   const guidance = new GuidanceFiles({ now: () => world.clock.now(), home, db: store.db });
   const helpers = { metrics, outside, guidance };
-  const { engine, outbox, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
+  const { engine, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
   const backups = backupsOf(options, settings, world);
   const gateway = await startGateway({
     settings,
     world,
     engine,
-    outbound: outbox,
     channels,
     version: "0.0.0-test",
     token: TOKEN,

@@ -1,7 +1,7 @@
 // `store.retention`: the records of old chains are deleted in small steps, on both databases.
 
 import { expect, test } from "vitest";
-import { forgetChains } from "../../src/app/records.ts";
+import { createOldRowsCleanup } from "../../src/app/old-rows.ts";
 import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
 import { insertMark } from "../../src/store/queries/runs/inbox-marks.ts";
 import { usageBy } from "../../src/store/queries/runs/ledger.ts";
@@ -10,7 +10,6 @@ import type { Store } from "../../src/store/sql.ts";
 import { openStoreOn, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { untilQuiet } from "../kit/store/store-view.ts";
 import { doing, sending, spawning, talkingModel } from "../kit/talking-model.ts";
-import { fakeWorld } from "../kit/world.ts";
 import { agentSettings } from "../tools/app.ts";
 import { openHouse } from "./kit.ts";
 
@@ -31,7 +30,7 @@ async function open(kind: Store["kind"], retention?: number) {
   const { db } = house.store;
   const store = { ...house.settings.store, ...(retention === undefined ? {} : { retention }) };
   const client = await house.client();
-  const parts = { settings: { ...house.settings, store }, commit: house.engine.commit };
+  const forget = createOldRowsCleanup({ ...house.settings, store });
   return {
     house,
     client,
@@ -49,10 +48,7 @@ async function open(kind: Store["kind"], retention?: number) {
     /** Lets time pass, and as many steps. */
     prune: async (days: number, steps = 1): Promise<void> => {
       laterMs = days * DAY_MS;
-      const timers = fakeWorld();
-      const stop = forgetChains({ ...parts, world: { ...timers, log: real.log } });
-      for (let step = 0; step < steps; step += 1) await timers.advance(60_000);
-      await stop();
+      for (let step = 0; step < steps; step += 1) await house.engine.commit((unit) => forget(unit, "chains"));
     },
     counts: async () => {
       const rows = PRUNED.map(async (table) => (await db.selectFrom(table).selectAll().execute()).length);

@@ -262,7 +262,6 @@ export class GatewayProcess {
     }
     const successors = createSuccessors({
       settings,
-      outbound: { deliveryQueued: () => this.#outbox.deliveryQueued() },
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
     });
     this.engine = new Engine({
@@ -289,7 +288,8 @@ export class GatewayProcess {
       channels,
       world,
       owner: this.engine.processId,
-      settled: (unit, delivery) => hurryCleanup(this.engine, unit, delivery),
+      lookAtDates: () => this.engine.lookAtDates(),
+      settled: (unit, delivery) => hurryCleanup(unit, delivery),
       ...optional({ watchLease: this.engine.watchLease }),
     });
     this.engine.attach(this.#outbox);
@@ -305,7 +305,6 @@ export class GatewayProcess {
       settings: this.settings,
       world: this.world,
       engine: this.engine,
-      outbound: this.#outbox,
       sandboxFor: this.#sandboxFor(),
       dropTranscript: async (sessionId) => this.#jsonlCopies?.remove(sessionId),
     });
@@ -333,8 +332,6 @@ export class GatewayProcess {
   #cleanup() {
     return createChildCleanup({
       settings: this.settings,
-      outbound: { deliveryQueued: () => this.#outbox.deliveryQueued() },
-      acceptor: () => this.engine,
       dropTranscript: (sessionId) => void this.#jsonlCopies?.remove(sessionId),
       removeAttachments: (workspace, dir) => void removeAttachments(workspace, dir),
     });

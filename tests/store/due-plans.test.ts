@@ -16,7 +16,6 @@ import { silentLog, temporaryDir } from "./samples.ts";
 
 const ROWS = 100_000;
 const ROUTES = 2_000;
-const KINDS = ["child", "cron", "inbox"];
 /** Indexes that lead to many rows that are not due. */
 const TOO_WIDE = /deliveries_by_state|deliveries_in_route|PRIMARY KEY \(kind=\?\)/;
 
@@ -33,8 +32,7 @@ const fill = (numbers: string): string[] => [
 
 const PLACE = { place: "texts c1 ", now: ROWS, limit: 16 };
 const loops: Record<string, (tx: Tx) => Promise<unknown>> = {
-  "the places with pending texts": (tx) => deliveries.outboxPlaces(tx, "texts", ROWS / 2),
-  "the places with pending events": (tx) => deliveries.outboxPlaces(tx, "hooks", ROWS / 2),
+  "the kinds that are due": (tx) => deadlines.storedKinds(tx, ROWS / 2),
   "the due deliveries of a place": (tx) => deliveries.dueDeliveries(tx, PLACE),
   "the first delivery of a queue": (tx) => sql`select d.seq ${sql.raw(firstSql("'route1'"))}`.execute(tx),
   "the start of an attempt": (tx) => deliveries.beginAttempt(tx, { id: "d2", partsSent: 0 }, "p"),
@@ -45,8 +43,9 @@ const loops: Record<string, (tx: Tx) => Promise<unknown>> = {
       route: { channel: "c1", to: "p" },
     }),
   "the undelivered results of a job": (tx) => deliveries.hasPendingDelivery(tx, ["r5", "r7"]),
-  "the due deadlines": (tx) => deadlines.dueDeadlines(tx, ROWS, 50, KINDS),
-  "the next deadline": (tx) => deadlines.nextDeadlineAt(tx, KINDS),
+  "a deadline that is taken": (tx) => deadlines.takeDeadline(tx, "child", ROWS),
+  "a deadline that is taken by its key": (tx) => deadlines.takeDeadline(tx, "child", ROWS, "k4"),
+  "a deadline that is set": (tx) => deadlines.setDeadline(tx, { kind: "child", key: "k4", dueAt: 5 }),
   "a deadline that is hurried": (tx) => deadlines.hurryDeadline(tx, { kind: "child", key: "k4", dueAt: 5 }),
   "the files of a session": (tx) => deadlines.deadlineKeysWith(tx, "inbound_files", 41, "agent:main:main"),
 };

@@ -313,7 +313,6 @@ function openEngine(store: Store, world: World, settings: Settings, executor: Ex
     successors: createSuccessors({
       settings,
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      outbound: { deliveryQueued: () => {} },
     }),
     executor,
   });

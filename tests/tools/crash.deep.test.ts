@@ -106,7 +106,6 @@ async function live(dir: string, how: { dies: boolean; choices?: Choices }): Pro
     successors: createSuccessors({
       settings,
       transcriptPath: () => undefined,
-      outbound: { deliveryQueued: () => {} },
     }),
     executor: createExecutor({
       settings,

@@ -414,7 +414,6 @@ test("I4: a send that was accepted before a restart is not checked again if the 
   const facts = {
     engine: some.engine,
     settings: narrow,
-    outbound: { deliveryQueued() {} },
     dropTranscript: async () => {},
   };
   await deleteSession(facts, session);

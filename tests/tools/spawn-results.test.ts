@@ -220,7 +220,6 @@ async function openReal(settings: Settings): Promise<{ engine: Engine; asked: st
     successors: createSuccessors({
       settings,
       transcriptPath: () => undefined,
-      outbound: { deliveryQueued: () => {} },
     }),
     executor: createExecutor({ settings, store, world, port, sandboxFor, engine: () => engine }),
   });

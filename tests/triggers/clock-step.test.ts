@@ -39,12 +39,17 @@ async function open(says: () => DeliveryOutcome, of: DeliveryClass = "texts") {
   const app = { engine, store, settings: settingsWith({}) };
   const channel: Channel = { id: "pigeon", deduplicates: true, deliver: async () => says() };
   const parts = { db: store.db, commit: engine.commit, channels: new Map([["pigeon", channel]]), world };
-  const outbox = new OutboxWorker({ ...parts, owner: engine.processId, of });
+  const outbox = new OutboxWorker({
+    ...parts,
+    owner: engine.processId,
+    of,
+    lookAtDates: () => engine.lookAtDates(),
+  });
+  engine.attach(outbox);
   const watch = new ClockWatch({
     engine,
     world,
     settings: { cron: { enabled: true } },
-    lookAgain: () => outbox.deliveryQueued(),
   });
   cleanup(() => outbox.stop());
   cleanup(() => watch.stop());
@@ -60,7 +65,7 @@ async function open(says: () => DeliveryOutcome, of: DeliveryClass = "texts") {
         state: "pending",
       } as const;
       await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
-      unit.after(() => outbox.deliveryQueued());
+      unit.lookAtDates();
     });
   const states = async () => (await listDeliveries(store.db, { limit: 10 })).rows.map(({ state }) => state);
   const settle = async (ms: number): Promise<void> => {
@@ -83,7 +88,7 @@ test("damage: if the clock is set back, deliveries and bursts of messages are no
   await settle(5_000);
   await queue("one");
   const dueAt = engine.now() + 60_000;
-  await engine.commit((unit) => engine.setDeadline(unit, { kind: INBOUND_DEADLINE, key: "burst", dueAt }));
+  await engine.commit((unit) => unit.setDeadline({ kind: INBOUND_DEADLINE, key: "burst", dueAt }));
   await settle(0);
   expect(await states()).toEqual(["pending"]);
   answer = { kind: "sent" };

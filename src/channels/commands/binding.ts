@@ -58,13 +58,13 @@ export async function binding(here: ConversationContext): Promise<string> {
     return "Only the person who started this sub-agent, or an owner, can change that.";
   }
   if (action === "unbind") {
-    await unbind(parts, parts.engine, unit, { what: request.route, why: "asked", tell: false });
+    await unbind(parts, unit, { what: request.route, why: "asked", tell: false });
     const ended = excerpt(unit, endedText(bound.binding, bound.session), 300);
     return `${ended}. Messages here go to the agent again.`;
   }
   const number = hours === "off" ? 0 : Number(hours);
   const limits = action === "idle" ? { idleHours: number } : { maxAgeHours: number };
-  const set = await setBindingLimits(parts.engine, unit, request.route, limits);
+  const set = await setBindingLimits(unit, request.route, limits);
   if (!set.ok) return why(set);
   return `${limitWords(set.value)}.`;
 }

@@ -16,14 +16,12 @@ import { cut } from "../../core/text/cut.ts";
 import { markdownLine, safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
-import type { OutboxListener } from "../../flows/delivery/outbox.ts";
 import type { PromptFiles } from "../../flows/instructions.ts";
 
 /** Services that commands use. */
 export interface CommandParts {
   readonly engine: Engine;
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
   /** Reads and restores instruction files. Absent: none enters a prompt. */
   readonly guidance?: PromptFiles | undefined;
   /** Checks whether a model with this name can run. A failure lists the valid names. */

@@ -13,7 +13,6 @@ import { head } from "../../core/text/cut.ts";
 import { cleanName, isVisible } from "../../core/text/inbound-text.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { OutboxListener } from "../../flows/delivery/outbox.ts";
 import { askToPair, wasToldLately } from "../../flows/delivery/pairing.ts";
 import { getPeer } from "../../store/queries/channels/channel-peers.ts";
 import type { InboundId } from "../../store/queries/channels/inbound.ts";
@@ -31,7 +30,6 @@ const LOGGED_MAX = 1_000;
 export interface AdmissionParts {
   readonly engine: Engine;
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
   readonly world: World;
 }
 

@@ -40,7 +40,7 @@ import type { Unit } from "../../engine/unit.ts";
 import { acceptByMode } from "../../flows/conversation/direct.ts";
 import { boundSession } from "../../flows/delivery/bindings.ts";
 import { INBOUND_DEADLINE, keepInboundFiles } from "../../flows/delivery/inbound-files.ts";
-import { type OutboxListener, queueNote } from "../../flows/delivery/outbox.ts";
+import { queueNote } from "../../flows/delivery/outbox.ts";
 import {
   burstOf,
   type InboundRow,
@@ -88,7 +88,6 @@ interface SettledMessage {
 export interface BurstParts {
   readonly engine: Engine;
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
 }
 
 interface Waiting {
@@ -185,7 +184,7 @@ function refusalWords(code: string, error: string): string {
 
 /** Returns the session for messages of a chat: the session that it is bound to, or its own. */
 async function sessionFor(parts: BurstParts, unit: Unit, place: ChatContext): Promise<Session> {
-  const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
+  const bound = await boundSession(parts, unit, place.replyTo);
   return bound ?? openSessionOf(unit, parts.settings, place);
 }
 
@@ -207,7 +206,7 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
     return;
   }
   const text = refusalWords(accepted.code, accepted.error);
-  await queueNote(parts, unit, { sessionKey: session.key, route: place.replyTo, text, about: "trouble" });
+  await queueNote(unit, { sessionKey: session.key, route: place.replyTo, text, about: "trouble" });
 }
 
 /** Joins the waiting messages of this burst to runs. */
@@ -247,7 +246,6 @@ export async function keepMessage(
   admitted: AdmittedMessage,
   came: { readonly media: KeptMedia; readonly sessionKey: string },
 ): Promise<boolean> {
-  const { engine } = parts;
   const { account, message, place, burstKey } = admitted;
   const { media, sessionKey } = came;
   const { parts: [first = message, ...others] = [] } = message;
@@ -265,7 +263,7 @@ export async function keepMessage(
   if (!(await isNews(unit, admitted, seq, said))) return false;
   for (const part of others) await keepPart(unit, admitted, part);
   const { folder } = media;
-  if (folder !== undefined) await keepInboundFiles(engine, unit, folder, sessionKey);
+  if (folder !== undefined) await keepInboundFiles(unit, folder, sessionKey);
   const { debounceMs } = account.inbound;
   const { count, chars, firstAt = unit.now } = await burstOf(unit.tx, burstKey);
   if (debounceMs === 0 || count >= BURST_MAX || chars >= BURST_MAX_CHARS) {
@@ -273,7 +271,7 @@ export async function keepMessage(
     return true;
   }
   const dueAt = Math.min(unit.now + debounceMs, firstAt + PAUSES_MAX * debounceMs);
-  await engine.setDeadline(unit, { kind: INBOUND_DEADLINE, key: burstKey, dueAt });
+  await unit.setDeadline({ kind: INBOUND_DEADLINE, key: burstKey, dueAt });
   return true;
 }
 
@@ -315,7 +313,7 @@ async function isNews(
 
 /** Returns the session key for a command. Before the first message, that session might not exist yet. */
 async function keyFor(parts: CommandParts, unit: Unit, place: ChatContext): Promise<string> {
-  const bound = await boundSession(parts, parts.engine, unit, place.replyTo);
+  const bound = await boundSession(parts, unit, place.replyTo);
   return bound?.key ?? keyOfChat(parts.settings, place) ?? "";
 }
 
@@ -335,14 +333,13 @@ async function keepSettled(
  * Queues an answer to the chat. Returns false if it was dropped, because too many texts wait for this chat.
  */
 async function answer(
-  parts: CommandParts,
   unit: Unit,
   { place }: AdmittedMessage,
   { sessionKey, text, controls }: { sessionKey: string; text: string; controls?: Controls },
 ): Promise<boolean> {
   if (text.trim() === "") return true;
   const note = { sessionKey, route: place.replyTo, text, ...optional({ controls }) };
-  return queueNote(parts, unit, { ...note, about: "command" });
+  return queueNote(unit, { ...note, about: "command" });
 }
 
 /**
@@ -374,7 +371,7 @@ export async function keepCommand(
   }
   const controls = optional({ choices, answers: pressed?.message });
   const isPlain = Object.keys(controls).length === 0;
-  return answer(parts, unit, admitted, { sessionKey, text, ...(isPlain ? {} : { controls }) });
+  return answer(unit, admitted, { sessionKey, text, ...(isPlain ? {} : { controls }) });
 }
 
 /** Stores a message whose processing threw an error as refused, and answers the sender. It is not retried. */
@@ -386,7 +383,7 @@ export async function keepFailed(
 ): Promise<void> {
   if (!(await keepSettled(unit, admitted, "refused"))) return;
   const sessionKey = await keyFor(parts, unit, admitted.place);
-  await answer(parts, unit, admitted, { sessionKey, text });
+  await answer(unit, admitted, { sessionKey, text });
 }
 
 /** Returns whether the session's model accepts pictures. ACP agents do not. */

@@ -9,7 +9,6 @@ import { evictOldest } from "../../core/bounded.ts";
 import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { LongText } from "../../core/text/text-delta.ts";
-import { dropPayloads } from "../../store/queries/live-payloads.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
 import { hasOrphans, requeueHeld } from "../../store/queries/runs/claims.ts";
 import type { SharedStore, Store } from "../../store/sql.ts";
@@ -30,8 +29,6 @@ const CLOCK_MS = 1_000;
 const SWEEP_MS = 500;
 /** Interval of the sweeps of a process that has no work, has missed no hint and has heard from all others. */
 const IDLE_SWEEP_MS = 10_000;
-/** Number of sweeps between two deletions of old rows. */
-const TIDY_EVERY_SWEEPS = 120;
 /** After a gap in the hints, ends of runs are published again that came at most this long before it. */
 const TOLD_AGAIN_MS = 10 * LEASE_MS;
 /**
@@ -76,7 +73,6 @@ export class Dispatch {
   #sweeping: Promise<void> = Promise.resolve();
   #clockTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
-  #sweeps = 0;
   /** This process knows of every run that ended before this time. */
   #wholeUntil = 0;
   #startedAt = 0;
@@ -277,7 +273,6 @@ export class Dispatch {
       const since = Math.max(this.#startedAt, this.#wholeUntil - TOLD_AGAIN_MS);
       await this.#parts.reconcile(isMissing ? since : undefined);
       this.#wholeUntil = now;
-      if (this.#sweeps++ % TIDY_EVERY_SWEEPS === 0) await this.#tidy();
       if (!takenOver) this.#idleUntil = world.clock.monotonic() + IDLE_SWEEP_MS;
     } catch (error) {
       this.#gap ||= isMissing;
@@ -312,10 +307,5 @@ export class Dispatch {
       world.log.warn(fields, "took over a run of a dead process");
     }
     return true;
-  }
-
-  async #tidy(): Promise<void> {
-    const { store, world } = this.#parts;
-    await store.transaction((tx) => dropPayloads(tx, world.clock.now()));
   }
 }

@@ -11,6 +11,7 @@
 // to answer its claim.
 
 import type { ProcessFacts } from "../../core/shapes/process.ts";
+import type { StoredKind } from "../../store/queries/deadlines.ts";
 import { type Beat, beat, beats, joinProcesses, LEASE_MS, leave } from "../../store/queries/processes.ts";
 import type { SharedStore } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
@@ -54,6 +55,13 @@ export interface Authority {
 
 /** A worker that acts only under the lease of its process: see `Engine.attach`. */
 export interface LeasedWorker {
+  /** The first word of the kinds of the stored deadlines at which its work is due. */
+  readonly of: string;
+  /**
+   * Begins the work of a kind that is due, if it is started and not stopped, and waits for none of it.
+   * Returns the time of the next look. `kinds`: the number of its kinds for which work is stored.
+   */
+  begin(kind: StoredKind, kinds: number): Promise<number>;
   /** Called once this process has joined the others. */
   start(): Promise<void>;
   /**

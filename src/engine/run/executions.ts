@@ -160,10 +160,17 @@ export class Executions {
     timer?.cancel();
     await this.#end(execution, { ...facts, revision: execution.revision() });
     await this.#publishEnd(run);
+    if (this.#leave(execution)) scheduler.look();
+  }
+
+  /** Leaves the lane. Returns false if the execution had left it before. */
+  #leave(execution: Execution): boolean {
+    const { sessionKey } = execution.handle.run;
+    if (this.#byLane.get(sessionKey) !== execution) return false;
     execution.leave();
-    this.#byLane.delete(run.sessionKey);
+    this.#byLane.delete(sessionKey);
     this.#noteIdle();
-    scheduler.look();
+    return true;
   }
 
   /** Runs the executor. A run that was stopped before it began is not executed. */
@@ -191,8 +198,10 @@ export class Executions {
       await this.#parts.lease?.confirm(execution.handle.signal);
       try {
         await commit(async (unit) => {
-          if (execution.stopReason() === "parked") await this.#park(unit, execution);
-          else await endInUnit(unit, run, facts, finish, execution);
+          if (execution.stopReason() === "parked") return this.#park(unit, execution);
+          // Leaves the lane before the end is published, so that the look that follows finds the next run.
+          unit.after(() => this.#leave(execution));
+          await endInUnit(unit, run, facts, finish, execution);
         });
         return;
       } catch (error) {

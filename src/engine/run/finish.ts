@@ -25,7 +25,6 @@ import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/s
 import { splitRef } from "../../core/text/model-ref.ts";
 import { holdForEnd } from "../../store/locks.ts";
 import { addChainUsage, claimBudgetNotice } from "../../store/queries/chains/chains.ts";
-import type { Deadline } from "../../store/queries/deadlines.ts";
 import { holdRun, queuedIn, readyNext } from "../../store/queries/runs/claims.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
@@ -54,7 +53,6 @@ export interface Acceptor {
     request: { sessionKey: string; runId?: string; reason?: AbortReason; keepChildren?: boolean },
   ): Promise<{ runIds: readonly string[] }>;
   /** Sets or moves a stored deadline. Its handler is called when it is due. */
-  setDeadline(unit: Unit, deadline: Deadline): Promise<void>;
 }
 
 /**
@@ -114,8 +112,8 @@ export interface FinishParts {
   readonly successors: Successors;
   readonly acceptor: Acceptor;
   readonly watch: EndWatch;
-  /** Starts ready runs after the commit that ended this one: its lane or its slot may have come free. */
-  look(ended: Run): void;
+  /** Starts ready runs after the commit: a lane or a slot may have come free. */
+  look(): void;
 }
 
 /** Thrown into an execution whose lane was taken over, or whose row has ended. */
@@ -299,7 +297,7 @@ function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): v
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   unit.after(() => parts.watch.ended(run.runId, run));
-  unit.after(() => parts.look(run));
+  unit.after(() => parts.look());
 }
 
 /** Stores the inputs of a run that the store may not have yet. */

@@ -20,7 +20,7 @@ const AGAIN_MS = 60_000;
 type Answer = "answered" | "ended" | "lost";
 
 /** Stores that what follows from the end of a run is to be tried again, and why it failed. */
-async function postpone(acceptor: Acceptor, unit: Unit, run: Run, answer: Answer, error: unknown) {
+async function postpone(unit: Unit, run: Run, answer: Answer, error: unknown) {
   const { runId, chainId, sessionKey, hop } = run;
   const at = unit.now;
   const why = unit.redactor.mask(error instanceof Error ? error.message : String(error));
@@ -29,7 +29,7 @@ async function postpone(acceptor: Acceptor, unit: Unit, run: Run, answer: Answer
   await addRefusal(unit.tx, { ...about, tool: "run end", code: "run_failed", error: text });
   await noteChainRefused(unit.tx, chainId, at);
   const key = `${answer} ${runId}`;
-  await acceptor.setDeadline(unit, { kind: FOLLOW_UP_DEADLINE, key, dueAt: at + AGAIN_MS });
+  await unit.setDeadline({ kind: FOLLOW_UP_DEADLINE, key, dueAt: at + AGAIN_MS });
 }
 
 /** Returns successors whose failure does not undo the end of a run. */
@@ -40,14 +40,14 @@ export function guardSuccessors(successors: Successors): Successors {
         unit,
         `end of ${run.runId}`,
         () => successors.runEnded(acceptor, unit, run, answered),
-        (error) => postpone(acceptor, unit, run, answered ? "answered" : "ended", error),
+        (error) => postpone(unit, run, answered ? "answered" : "ended", error),
       ),
     answerLost: (acceptor, unit, run) =>
       failsApart(
         unit,
         `lost answer of ${run.runId}`,
         () => successors.answerLost(acceptor, unit, run),
-        (error) => postpone(acceptor, unit, run, "lost", error),
+        (error) => postpone(unit, run, "lost", error),
       ),
     // The jobs that could not be stopped continue, and people see them.
     cancelBelow: (acceptor, unit, aborted) =>

@@ -213,11 +213,7 @@ async function isToldByReader({ tx }: Unit, { input: { takenBy } }: Run): Promis
  * Delivers the answer of an ended run that came from a channel and is not part of a conversation between
  * sessions.
  */
-export async function directRunEnded(
-  parts: Pick<JobParts, "settings" | "outbound">,
-  unit: Unit,
-  run: Run,
-): Promise<void> {
+export async function directRunEnded(parts: Pick<JobParts, "settings">, unit: Unit, run: Run): Promise<void> {
   const { route, flow, kind, runId, state } = run;
   if (route === undefined || route.channel === WEBCHAT || flow !== undefined || kind !== "turn") return;
   const origin = run.input.provenance?.kind;

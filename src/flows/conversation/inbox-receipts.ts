@@ -25,16 +25,12 @@ export const INBOX_DEADLINE = "inbox";
 
 interface ExpiryParts {
   readonly settings: Settings;
-  readonly acceptor: Pick<Acceptor, "acceptIn" | "setDeadline">;
+  readonly acceptor: Pick<Acceptor, "acceptIn">;
 }
 
 /** Stores the time at which a message in an inbox expires. */
-export async function planExpiry(
-  acceptor: Pick<Acceptor, "setDeadline">,
-  unit: Unit,
-  { runId }: Run,
-): Promise<void> {
-  await acceptor.setDeadline(unit, { kind: INBOX_DEADLINE, key: runId, dueAt: unit.now + INBOX_EXPIRES_MS });
+export async function planExpiry(unit: Unit, { runId }: Run): Promise<void> {
+  await unit.setDeadline({ kind: INBOX_DEADLINE, key: runId, dueAt: unit.now + INBOX_EXPIRES_MS });
 }
 
 /**

@@ -6,7 +6,6 @@ import type { Code } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { peerInKey } from "../../core/shapes/session-key.ts";
-import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { getFlow } from "../../store/queries/chains/flows.ts";
 import type { Db } from "../../store/sql.ts";
@@ -36,7 +35,7 @@ export interface Recipient {
   /** Whether reply turns may follow the first answer. */
   readonly takesTurns: boolean;
   /** Called in the transaction that accepts the message, unless it is itself an answer. */
-  accepted(acceptor: Pick<Acceptor, "setDeadline">, unit: Unit, run: Run): Promise<void>;
+  accepted(unit: Unit, run: Run): Promise<void>;
   /** Called in the transaction in which the sender stops waiting for the answer. */
   gaveUp(unit: Unit, run: Run): Promise<void>;
   /** `hasOutcome`: the message's run has ended, in time if a sender waits. */

@@ -28,7 +28,7 @@ import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { type OutboxListener, queueDelivery } from "../delivery/outbox.ts";
+import { queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { endUnanswered, inboxLoss, isAwaited, lossText } from "./inbox-receipts.ts";
 import { notifySender } from "./notice.ts";
@@ -39,7 +39,6 @@ interface FlowContext {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
   readonly flow: Flow;
   readonly run: Run;
   /** Absent if the session was deleted in the meantime. */
@@ -224,7 +223,7 @@ export async function conversationRunEnded(ended: EndedRun, answered: boolean): 
  * Called if the client that waited for the first reply has disconnected. Writes the outcome, if there is one,
  * into the client's session.
  */
-export async function conversationAnswerLost(ended: Omit<EndedRun, "outbound">): Promise<void> {
+export async function conversationAnswerLost(ended: EndedRun): Promise<void> {
   const { unit, run, flow } = ended;
   // Once a message in an inbox is answered, its flow is no longer open.
   if (isInInbox(run) && flow.open) return endUnanswered(unit, run);

@@ -256,7 +256,7 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     await answerInInbox(unit, run, text, IS_ANSWER);
     await engine.endIn(unit, run, { state: "ok" });
   } else {
-    await recipientOf(run).accepted(engine, unit, run);
+    await recipientOf(run).accepted(unit, run);
     const opened = request.timeoutSeconds > 0 ? await openSendWait(engine, unit, request, run) : ok(run);
     if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
   }

@@ -11,7 +11,6 @@ import type { Route, Session } from "../../core/shapes/session.ts";
 import { accountOf, type ThreadBindingSettings } from "../../core/shapes/settings/channels.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
-import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { routeKeyOf } from "../../store/queries/channels/deliveries.ts";
 import {
@@ -27,7 +26,7 @@ import {
 import { getSession, holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { CHILD_DEADLINE } from "../job/end.ts";
-import { type OutboxListener, queueDelivery } from "./outbox.ts";
+import { queueDelivery } from "./outbox.ts";
 
 /** The kind of the stored deadline at which a binding may end. The deadline's key is the key of the route. */
 export const BINDING_DEADLINE = "binding";
@@ -43,10 +42,7 @@ const HOURS_MAX = 8_760;
 
 export interface BindingParts {
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
 }
-
-type Deadlines = Pick<Acceptor, "setDeadline">;
 
 /** Creates threads for sub-agents. The channels implement it. */
 export interface Threads {
@@ -73,10 +69,10 @@ function endDateOf(binding: ThreadBinding): { dueAt: number; why: "idle" | "age"
   return idleAt === undefined ? undefined : { dueAt: idleAt, why: "idle" };
 }
 
-async function planEnd(acceptor: Deadlines, unit: Unit, binding: ThreadBinding): Promise<void> {
+async function planEnd(unit: Unit, binding: ThreadBinding): Promise<void> {
   const end = endDateOf(binding);
   if (end === undefined) return;
-  await acceptor.setDeadline(unit, {
+  await unit.setDeadline({
     kind: BINDING_DEADLINE,
     key: routeKeyOf(binding.route),
     dueAt: end.dueAt,
@@ -90,7 +86,6 @@ function limitMs(hours: number): number {
 /** Binds a chat in the transaction that creates its session. */
 export async function bindPlace(
   parts: Pick<BindingParts, "settings">,
-  acceptor: Deadlines,
   unit: Unit,
   place: Pick<ThreadBinding, "route" | "kind" | "sessionKey">,
 ): Promise<Result<void>> {
@@ -98,7 +93,7 @@ export async function bindPlace(
   const limits = { idleMs: limitMs(idleHours), maxAgeMs: limitMs(maxAgeHours) };
   const binding = { ...place, ...limits, createdAt: unit.now, usedAt: unit.now };
   if (!(await insertBinding(unit.tx, binding))) return taken(unit.tx, place);
-  await planEnd(acceptor, unit, binding);
+  await planEnd(unit, binding);
   return ok(undefined);
 }
 
@@ -138,7 +133,6 @@ export function endedText({ kind, sessionKey }: ThreadBinding, session: Session 
 /** Ends a binding that this transaction has locked. `tell`: whether the people in the chat are notified. */
 async function end(
   parts: BindingParts,
-  acceptor: Deadlines,
   unit: Unit,
   ending: { binding: ThreadBinding; session: Session | undefined; why: EndOfBinding; tell: boolean },
 ): Promise<void> {
@@ -155,7 +149,7 @@ async function end(
   unit.publish({ kind: "session", sessionKey, change: "updated" });
   const goes = why !== "archived" && why !== "deleted" && session.spawn?.mode === "session";
   if (!goes || (await bindingsOfSession(unit.tx, sessionKey)).length > 0) return;
-  await acceptor.setDeadline(unit, { kind: CHILD_DEADLINE, key: sessionKey, dueAt: unit.now });
+  await unit.setDeadline({ kind: CHILD_DEADLINE, key: sessionKey, dueAt: unit.now });
 }
 
 /**
@@ -164,7 +158,6 @@ async function end(
  */
 export async function boundSession(
   parts: BindingParts,
-  acceptor: Deadlines,
   unit: Unit,
   route: Route,
 ): Promise<Session | undefined> {
@@ -177,7 +170,7 @@ export async function boundSession(
   const due = endDateOf(binding);
   const why = whyOver(parts, binding, session) ?? (due !== undefined && due.dueAt <= unit.now ? due.why : "");
   if (why !== "") {
-    await end(parts, acceptor, unit, { binding, session, why, tell: true });
+    await end(parts, unit, { binding, session, why, tell: true });
     return undefined;
   }
   await touchBinding(unit.tx, binding, unit.now);
@@ -196,9 +189,7 @@ function whyOver(
 }
 
 /** Handles the deadline of a binding, unless a message has postponed it. */
-export function createBindingEnd(
-  parts: BindingParts & { readonly acceptor: () => Deadlines },
-): DeadlineHandler {
+export function createBindingEnd(parts: BindingParts): DeadlineHandler {
   return async (unit, key) => {
     const found = await getBinding(unit.tx, key);
     if (found === undefined) return "done";
@@ -207,7 +198,7 @@ export function createBindingEnd(
     const due = binding === undefined ? undefined : endDateOf(binding);
     if (binding === undefined || due === undefined) return "done";
     if (due.dueAt > unit.now) return due.dueAt;
-    await end(parts, parts.acceptor(), unit, { binding, session, why: due.why, tell: true });
+    await end(parts, unit, { binding, session, why: due.why, tell: true });
     return "done";
   };
 }
@@ -218,7 +209,6 @@ export function createBindingEnd(
  */
 export async function unbind(
   parts: BindingParts,
-  acceptor: Deadlines,
   unit: Unit,
   asked: {
     what: Route | { readonly sessionKey: string };
@@ -237,7 +227,7 @@ export async function unbind(
     const session = await holdSession(unit.tx, one.sessionKey);
     const binding = await holdBinding(unit.tx, one.route);
     if (binding === undefined || binding.sessionKey !== one.sessionKey) continue;
-    await end(parts, acceptor, unit, { binding, session, why, tell });
+    await end(parts, unit, { binding, session, why, tell });
     ended.push(binding);
   }
   return ended;
@@ -245,7 +235,6 @@ export async function unbind(
 
 /** Changes the limits of one binding. An absent limit stays as it is; 0 means no limit. */
 export async function setBindingLimits(
-  acceptor: Deadlines,
   unit: Unit,
   route: Route,
   limits: { readonly idleHours?: number; readonly maxAgeHours?: number },
@@ -261,7 +250,7 @@ export async function setBindingLimits(
   });
   const found = await getBinding(unit.tx, route);
   // Lock the deadline before the binding, in the same order as the deadline's handler.
-  if (found !== undefined) await planEnd(acceptor, unit, limited(found));
+  if (found !== undefined) await planEnd(unit, limited(found));
   const before = await holdBinding(unit.tx, route);
   if (before === undefined) return fail("invalid_argument", "this chat is not bound to a session");
   const binding = limited(before);

@@ -6,7 +6,6 @@
 
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
-import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { deadlineKeysWith, hasDeadlineOf } from "../../store/queries/deadlines.ts";
 import type { Db } from "../../store/sql.ts";
@@ -28,8 +27,6 @@ const FOLDER_CHARS = PREFIX.length + 36;
  */
 const SESSION_AT = FOLDER_CHARS + 2;
 
-type Dates = Pick<Acceptor, "setDeadline">;
-
 /** Returns the name of the folder for the files of one message. */
 export function inboundFolder(uuid: string): string {
   return `${PREFIX}${uuid}`;
@@ -46,21 +43,16 @@ export function hasInboundFiles(db: Db, id: string): Promise<boolean> {
 }
 
 /** Stores that the folder belongs to this session, and when it is removed. */
-export async function keepInboundFiles(
-  dates: Dates,
-  unit: Unit,
-  id: string,
-  sessionKey: string,
-): Promise<void> {
+export async function keepInboundFiles(unit: Unit, id: string, sessionKey: string): Promise<void> {
   const key = `${id} ${sessionKey}`;
-  await dates.setDeadline(unit, { kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now + KEPT_MS });
+  await unit.setDeadline({ kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now + KEPT_MS });
 }
 
 /** Makes the files that people sent to a deleted session due for removal. */
-export async function dropInboundFiles(dates: Dates, unit: Unit, sessionKey: string): Promise<void> {
+export async function dropInboundFiles(unit: Unit, sessionKey: string): Promise<void> {
   const keys = await deadlineKeysWith(unit.tx, INBOUND_FILES_DEADLINE, SESSION_AT, sessionKey);
   for (const key of keys) {
-    await dates.setDeadline(unit, { kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now });
+    await unit.setDeadline({ kind: INBOUND_FILES_DEADLINE, key, dueAt: unit.now });
   }
 }
 

@@ -37,7 +37,7 @@ import {
   type NamedPlace,
   sessionsAt,
 } from "./destination.ts";
-import { type OutboxListener, placeHasRoom, publishOutbox } from "./outbox.ts";
+import { placeHasRoom, publishOutbox } from "./outbox.ts";
 
 /** The session or operator that wants to write. */
 interface Writer {
@@ -64,8 +64,6 @@ export type QueuedText = Pick<Delivery, "id" | "route">;
 
 interface PlaceParts extends AccessContext {
   readonly engine: Engine;
-  /** Absent if this process delivers nothing. */
-  readonly outbound?: OutboxListener | undefined;
 }
 
 /**
@@ -146,7 +144,7 @@ function deliveryIdOf(callId: string): string {
 
 /** Queues the text, unless this call has queued it before. */
 async function queue(
-  { settings, engine, outbound }: PlaceParts,
+  { settings, engine }: PlaceParts,
   unit: Unit,
   { callId, session, run, wait, text }: PlaceText,
   { route, reader }: KnownPlace,
@@ -172,7 +170,7 @@ async function queue(
     ...optional({ runId: run?.runId }),
   });
   publishOutbox(unit, { id, sessionKey: session.key }, "pending");
-  unit.after(() => outbound?.deliveryQueued());
+  unit.lookAtDates();
   if (reader !== undefined) {
     const input = { text, injected: true };
     await engine.acceptIn(unit, { sessionKey: reader.key, kind: "append", input, successor: true });

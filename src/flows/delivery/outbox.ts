@@ -21,11 +21,6 @@ import {
 import { isBacklogFull } from "../../store/queries/channels/hook-backlog.ts";
 import { leaveVerdict } from "./destination.ts";
 
-/** Notified after the commit that an outbox row waits. The channels implement it. */
-export interface OutboxListener {
-  deliveryQueued(): void;
-}
-
 export interface OutgoingText {
   readonly session: Session;
   readonly route: Route;
@@ -66,7 +61,7 @@ export function publishOutbox(
  * Writes the outbox row: pending, or skipped if the send policy forbids the text. Returns its id and state.
  */
 export async function queueDelivery(
-  ports: { settings: Settings; outbound: OutboxListener },
+  ports: { settings: Settings },
   unit: Unit,
   outgoing: OutgoingText,
 ): Promise<{ id: string; state: "pending" | "skipped" }> {
@@ -84,7 +79,7 @@ export async function queueDelivery(
     ...optional({ runId }),
     ...(verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error }),
   });
-  if (verdict.allowed) unit.after(() => ports.outbound.deliveryQueued());
+  if (verdict.allowed) unit.lookAtDates();
   const state = verdict.allowed ? "pending" : "skipped";
   publishOutbox(unit, { id, sessionKey: session.key }, state);
   return { id, state };
@@ -111,11 +106,7 @@ export function notePrefix(about: Note["about"]): string {
  * message that can't be accepted. No session is the sender, so no send policy applies. Returns false, and
  * writes nothing, if too many texts already wait for the same chat.
  */
-export async function queueNote(
-  ports: { outbound: OutboxListener },
-  unit: Unit,
-  note: Note,
-): Promise<boolean> {
+export async function queueNote(unit: Unit, note: Note): Promise<boolean> {
   const { sessionKey, route, text, about, controls } = note;
   if (!(await placeHasRoom(unit, route)).ok) return false;
   const id = `${notePrefix(about)}${unit.newId()}`;
@@ -129,7 +120,7 @@ export async function queueNote(
     createdAt: unit.now,
     ...optional({ controls }),
   });
-  unit.after(() => ports.outbound.deliveryQueued());
+  unit.lookAtDates();
   publishOutbox(unit, { id, sessionKey }, "pending");
   return true;
 }
@@ -138,7 +129,7 @@ export async function queueNote(
  * Sends an operator's text to a chat on a channel (RPC `send`), and appends it to the session's transcript.
  */
 export async function sendText(
-  ports: { settings: Settings; outbound: OutboxListener; engine: Engine },
+  ports: { settings: Settings; engine: Engine },
   request: {
     session: Session;
     route: Route;
@@ -173,7 +164,6 @@ interface SettleRequest {
 
 /** Retries or dismisses a failed delivery. Returns its new state. */
 export async function settleFailed(
-  ports: { outbound: OutboxListener },
   unit: Unit,
   { id, how, covers }: SettleRequest,
 ): Promise<Result<Delivery>> {
@@ -189,7 +179,7 @@ export async function settleFailed(
     const error = `only a failed delivery can be retried or dismissed; this one is ${state}`;
     return fail("delivery_state", error);
   }
-  if (how === "retry") unit.after(() => ports.outbound.deliveryQueued());
+  if (how === "retry") unit.lookAtDates();
   publishOutbox(unit, before, how === "retry" ? "pending" : "dismissed");
   return ok((await getDelivery(unit.tx, id)) ?? before);
 }

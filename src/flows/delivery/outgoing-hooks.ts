@@ -10,7 +10,6 @@ import { matchesAny } from "../../core/text/pattern.ts";
 import type { Recorder, Unit } from "../../engine/unit.ts";
 import { BACKLOG_FULL, insertDelivery } from "../../store/queries/channels/deliveries.ts";
 import { backlogRow, countWaiting, rewriteBacklogRow } from "../../store/queries/channels/hook-backlog.ts";
-import type { OutboxListener } from "./outbox.ts";
 
 /** The outbox channel that calls hooks. */
 export const WEBHOOK = "webhook";
@@ -108,7 +107,6 @@ function createRooms(pendingMax: number) {
  */
 export function createHookRecorder(
   settings: Pick<Settings, "outgoingHooks">,
-  outbound: OutboxListener,
   more: { pendingMax?: number; dropped?: (hook: string) => void } = {},
 ): Recorder {
   const { pendingMax = PENDING_MAX, dropped } = more;
@@ -133,6 +131,6 @@ export function createHookRecorder(
         unit.after(() => dropped?.(hook.name));
       }
     }
-    if (queued) unit.after(() => outbound.deliveryQueued());
+    if (queued) unit.lookAtDates();
   };
 }

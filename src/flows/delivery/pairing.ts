@@ -30,12 +30,11 @@ import {
   putPeer,
 } from "../../store/queries/channels/channel-peers.ts";
 import type { Db } from "../../store/sql.ts";
-import { type OutboxListener, queueNote } from "./outbox.ts";
+import { queueNote } from "./outbox.ts";
 
 export interface PairingParts {
   readonly engine: Engine;
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
 }
 
 /** Letters of a code, without `I`, `L`, `O`, `0` and `1`, because people read codes out and type them. */
@@ -107,7 +106,7 @@ async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boo
 
 /** Sends a stranger a code and the steps to be approved, unless that was done recently. */
 export async function askToPair(
-  parts: Pick<PairingParts, "settings" | "outbound">,
+  parts: Pick<PairingParts, "settings">,
   unit: Unit,
   stranger: Stranger,
 ): Promise<void> {
@@ -130,7 +129,7 @@ export async function askToPair(
     ...optional({ name }),
   });
   const sessionKey = filedUnder(parts.settings, stranger);
-  await queueNote(parts, unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
+  await queueNote(unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
 }
 
 function notFound(): Failure {
@@ -161,7 +160,7 @@ async function decide(
     within.publish({ kind: "session", sessionKey, change: "state" });
     if (state === "approved" && decided.route !== undefined) {
       const text = "You have been let in. Write to me whenever you like.";
-      await queueNote(parts, within, { sessionKey, route: decided.route, text, about: "pairing" });
+      await queueNote(within, { sessionKey, route: decided.route, text, about: "pairing" });
     }
     return ok(decided);
   };

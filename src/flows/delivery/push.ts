@@ -7,7 +7,6 @@ import { a2aContext } from "../../core/shapes/session-key.ts";
 import type { Recorder, Unit } from "../../engine/unit.ts";
 import { insertDelivery } from "../../store/queries/channels/deliveries.ts";
 import { type PushConfig, pushConfigsOf } from "../../store/queries/runs/push-configs.ts";
-import type { OutboxListener } from "./outbox.ts";
 
 /** The outbox channel that notifies A2A clients. */
 export const PUSH = "a2a";
@@ -54,13 +53,13 @@ export async function queuePush(unit: Unit, config: PushConfig, ended: EndedTask
 }
 
 /** Returns the function that queues the notifications of a transaction's ended runs. */
-export function createPushRecorder(outbound: OutboxListener): Recorder {
+export function createPushRecorder(): Recorder {
   return async (unit, events) => {
     for (const event of events) {
       if (event.kind !== "run_ended" || a2aContext(event.sessionKey) === undefined) continue;
       const configs = await pushConfigsOf(unit.tx, event.runId);
       for (const config of configs) await queuePush(unit, config, event);
-      if (configs.length > 0) unit.after(() => outbound.deliveryQueued());
+      if (configs.length > 0) unit.lookAtDates();
     }
   };
 }

@@ -23,13 +23,11 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { placeOfRun } from "../conversation/party.ts";
 import { lastPlace, leaveVerdict } from "./destination.ts";
-import { type OutboxListener, placeHasRoom, publishOutbox } from "./outbox.ts";
+import { placeHasRoom, publishOutbox } from "./outbox.ts";
 
 interface SendParts {
   readonly settings: Settings;
   readonly engine: Engine;
-  /** Absent if this process delivers nothing. */
-  readonly outbound?: OutboxListener | undefined;
 }
 
 interface FileToSend extends Pick<SentFile, "name" | "mimeType" | "caption" | "bytes"> {
@@ -81,7 +79,7 @@ async function chatOf(unit: Unit, session: Session, run: Run | undefined): Promi
 }
 
 async function queueFile(
-  { settings, outbound }: SendParts,
+  { settings }: SendParts,
   unit: Unit,
   { session, run, route }: { session: Session; run: Run | undefined; route: Route },
   file: SentFile,
@@ -102,7 +100,7 @@ async function queueFile(
     ...optional({ runId: run?.runId }),
   });
   publishOutbox(unit, { id, sessionKey: session.key }, "pending");
-  unit.after(() => outbound?.deliveryQueued());
+  unit.lookAtDates();
   return ok(sent);
 }
 

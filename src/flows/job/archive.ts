@@ -8,7 +8,6 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { findAgent, type Settings } from "../../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
-import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForDeletion } from "../../store/locks.ts";
 import { getFlow, openFlowsOf, openSpawnsOf } from "../../store/queries/chains/flows.ts";
@@ -37,8 +36,6 @@ const UNDELIVERED_MS = 3_600_000;
 const ACCEPTING_MS = 600_000;
 
 export interface ArchiveParts extends BindingParts {
-  /** A function, because the engine is created later. */
-  readonly acceptor: () => Pick<Acceptor, "setDeadline">;
   /** Removes the files of the job. Called after the commit. */
   removeAttachments(workspace: string, dir: string): void;
   dropTranscript(sessionId: string): void;
@@ -60,16 +57,12 @@ async function heldForMs(db: Db, child: Session): Promise<number> {
 }
 
 /** Makes the clean-up of a child due when a result of its job was delivered or has failed. */
-export async function hurryCleanup(
-  engine: { lookAtDates(): void },
-  unit: Unit,
-  { runId }: { readonly runId?: string },
-): Promise<void> {
+export async function hurryCleanup(unit: Unit, { runId }: { readonly runId?: string }): Promise<void> {
   const flowId = runId === undefined ? undefined : (await getRun(unit.tx, runId))?.flow?.flowId;
   const job = flowId === undefined ? undefined : await getFlow(unit.tx, flowId);
   if (job?.kind !== "spawn") return;
   await hurryDeadline(unit.tx, { kind: CHILD_DEADLINE, key: job.targetKey, dueAt: unit.now });
-  unit.after(() => engine.lookAtDates());
+  unit.lookAtDates();
 }
 
 function dropAttachments(parts: ArchiveParts, unit: Unit, child: Session): void {
@@ -101,13 +94,13 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
     if (heldMs > 0) return unit.now + heldMs;
     const { cleanup, retainAttachments, attachments } = child.spawn;
     const release = (why: "archived" | "deleted") =>
-      unbind(parts, parts.acceptor(), unit, { what: { sessionKey: key }, why, tell: true });
+      unbind(parts, unit, { what: { sessionKey: key }, why, tell: true });
     if (cleanup === "delete") {
       await release("deleted");
       dropAttachments(parts, unit, child);
       const sessionIds = await deleteSessionRows(unit.tx, key, { transcripts: true });
       for (const sessionId of sessionIds) unit.after(() => parts.dropTranscript(sessionId));
-      await requestScrub(parts.acceptor(), unit);
+      await requestScrub(unit);
       unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
       return "done";
     }
@@ -126,7 +119,7 @@ export function createChildCleanup(parts: ArchiveParts): DeadlineHandler {
  * called in the same transaction.
  */
 export async function archiveSession(
-  ctx: Pick<LifecycleContext, "engine" | "settings" | "outbound">,
+  ctx: Pick<LifecycleContext, "engine" | "settings">,
   { key, kind }: Session,
   also: (unit: Unit, archived: Session) => Promise<void>,
 ): Promise<Result<Session>> {
@@ -137,7 +130,7 @@ export async function archiveSession(
     if (session.archivedAt === undefined) {
       if ((await heldForMs(unit.tx, session)) > 0 || (await openFlowsOf(unit.tx, key)).length > 0)
         return fail("session_busy", `session ${key} has unfinished work`, { hint: "Stop it first." });
-      await unbind(ctx, ctx.engine, unit, { what: { sessionKey: key }, why: "archived", tell: true });
+      await unbind(ctx, unit, { what: { sessionKey: key }, why: "archived", tell: true });
       await archiveIn(unit, key);
     }
     const archived = { ...session, archivedAt: session.archivedAt ?? unit.now };

@@ -32,7 +32,7 @@ export async function cancelConversation(
 
 /** Ends an unfinished job and, without `keepChildren`, all jobs below it. Returns the runs that it ended. */
 export async function cancelJob(
-  acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
+  acceptor: Pick<Acceptor, "abortIn">,
   unit: Unit,
   job: Flow,
   how: { readonly reason?: AbortReason; readonly keepChildren?: true } = {},
@@ -43,14 +43,14 @@ export async function cancelJob(
   if (!(await endJob(unit.tx, job.flowId, { reason: "cancelled", outcome, at: unit.now }))) return [];
   const { runIds } = await acceptor.abortIn(unit, { sessionKey: job.targetKey, ...how });
   const child = await getSession(unit.tx, job.targetKey);
-  if (child !== undefined) await planChildCleanup(acceptor, unit, child);
+  if (child !== undefined) await planChildCleanup(unit, child);
   publishFlowEnd(unit, job, { runId: runIds[0] ?? job.flowId, reason: "cancelled" });
   return runIds;
 }
 
 /** Cancels the jobs that a session, or one of its runs, has started. */
 export async function cancelJobs(
-  acceptor: Pick<Acceptor, "abortIn" | "setDeadline">,
+  acceptor: Pick<Acceptor, "abortIn">,
   unit: Unit,
   requester: { sessionKey: string; runId?: string; reason?: AbortReason },
 ): Promise<readonly string[]> {

@@ -42,7 +42,7 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { lastToolResult, readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
 import { answerTexts } from "../delivery/answer-texts.ts";
-import { type OutboxListener, publishOutbox, queueDelivery } from "../delivery/outbox.ts";
+import { publishOutbox, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 
 /** The kind of the stored deadline at which a finished child is archived, deleted or cleaned up. */
@@ -50,7 +50,6 @@ export const CHILD_DEADLINE = "child";
 
 export interface JobParts {
   readonly settings: Settings;
-  readonly outbound: OutboxListener;
   /** Returns the path of the readable copy of a transcript; undefined in a cluster. */
   transcriptPath(sessionId: string): string | undefined;
 }
@@ -257,18 +256,14 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
  * Stores the date of a finished child's clean-up: now if the child or its attachments are to be removed, else
  * the archiving date, if there is one.
  */
-export async function planChildCleanup(
-  acceptor: Pick<Acceptor, "setDeadline">,
-  unit: Unit,
-  child: Session,
-): Promise<void> {
+export async function planChildCleanup(unit: Unit, child: Session): Promise<void> {
   const facts = child.spawn;
   if (facts === undefined) return;
   const tidies = facts.attachments !== undefined && facts.retainAttachments !== true;
   const atOnce = facts.cleanup === "delete" || tidies;
   if (!atOnce && facts.archiveAfterMinutes === 0) return;
   const dueAt = atOnce ? unit.now : unit.now + facts.archiveAfterMinutes * 60_000;
-  await acceptor.setDeadline(unit, { kind: CHILD_DEADLINE, key: child.key, dueAt });
+  await unit.setDeadline({ kind: CHILD_DEADLINE, key: child.key, dueAt });
 }
 
 interface Settlement {
@@ -320,7 +315,7 @@ async function settle(
     await announce(context, text, last);
   }
   publishFlowEnd(unit, flow, { runId });
-  await planChildCleanup(context.acceptor, unit, context.child);
+  await planChildCleanup(unit, context.child);
   await lookAbove(context, context.acceptor, unit, context.child);
 }
 

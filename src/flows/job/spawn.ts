@@ -175,7 +175,7 @@ async function enqueue(
   const ids = { flowId: unit.newOrderedId(), uuid: unit.newId() };
   const child = childOf(parts, unit, request, ids, made);
   await insertSession(unit.tx, child);
-  const bound = thread && (await bindPlace(parts, engine, unit, { ...thread, sessionKey: child.key }));
+  const bound = thread && (await bindPlace(parts, unit, { ...thread, sessionKey: child.key }));
   if (bound?.ok === false) return bound;
   unit.publish({ kind: "session", sessionKey: child.key, change: "created" });
   const chain = { chainId: requesterRun?.chainId ?? unit.newOrderedId(), hop: (requesterRun?.hop ?? 0) + 1 };

@@ -17,7 +17,6 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { checkLabel } from "../../core/text/label.ts";
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { openFlowsOf } from "../../store/queries/chains/flows.ts";
 import { activeRuns, getRun, listRuns } from "../../store/queries/runs/runs.ts";
@@ -225,13 +224,9 @@ export async function continuedSession(
 }
 
 /** Sets the archiving date when a run in a temporary session ends. */
-export async function planArchiving(
-  acceptor: Pick<Acceptor, "setDeadline">,
-  unit: Unit,
-  { sessionKey }: Run,
-): Promise<void> {
+export async function planArchiving(unit: Unit, { sessionKey }: Run): Promise<void> {
   if (!isTemporaryKey(sessionKey)) return;
-  await acceptor.setDeadline(unit, { kind: TEMPORARY_DEADLINE, key: sessionKey, dueAt: unit.now });
+  await unit.setDeadline({ kind: TEMPORARY_DEADLINE, key: sessionKey, dueAt: unit.now });
 }
 
 /** Handles the archiving date of a temporary session. */

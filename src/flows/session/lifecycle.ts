@@ -46,7 +46,6 @@ import {
 import { expireInbox } from "../conversation/inbox-receipts.ts";
 import { unbind } from "../delivery/bindings.ts";
 import { dropInboundFiles } from "../delivery/inbound-files.ts";
-import type { OutboxListener } from "../delivery/outbox.ts";
 import { removeAttachments } from "../job/attachments.ts";
 import { cancelConversation, cancelJob } from "../job/cancel.ts";
 import { requestScrub } from "./scrub.ts";
@@ -57,7 +56,6 @@ export interface LifecycleContext {
   /** Checks that a model with this name exists. The failure lists the valid models. */
   checkModel(name: string): Result<string>;
   /** Notifies the people in a chat that its session was deleted. */
-  readonly outbound: OutboxListener;
   /** Removes the readable copy of a deleted transcript, if the store keeps one. */
   dropTranscript(sessionId: string): Promise<void>;
 }
@@ -361,7 +359,7 @@ interface DeleteRequest {
   readonly also?: Also<string>;
 }
 
-type DeletionContext = Pick<LifecycleContext, "engine" | "settings" | "outbound" | "dropTranscript">;
+type DeletionContext = Pick<LifecycleContext, "engine" | "settings" | "dropTranscript">;
 
 /** Ends the work of a session that is being deleted, and of these sessions below it, topmost first. */
 async function endWork(
@@ -380,7 +378,7 @@ async function endWork(
     const job = await jobOfChild(unit.tx, sessionKey);
     if (job !== undefined) await cancelJob(ctx.engine, unit, job, { reason, keepChildren: true });
     await ctx.engine.abortIn(unit, { sessionKey, reason, keepChildren: true });
-    await unbind(ctx, ctx.engine, unit, { what: { sessionKey }, why: "requester", tell: true });
+    await unbind(ctx, unit, { what: { sessionKey }, why: "requester", tell: true });
   }
   // Ends the session's own job, and a notice that the end of the work below may have queued.
   await ctx.engine.abortIn(unit, { sessionKey: key, reason, keepChildren: !isLast });
@@ -413,20 +411,16 @@ export async function deleteSession(
       await endWork(ctx, unit, session, { below, isLast });
       if (!isLast) {
         const dueAt = unit.now + DELETION_RESUME_MS;
-        await ctx.engine.setDeadline(unit, {
-          kind: DELETION_DEADLINE,
-          key: resumeKey(key, transcripts),
-          dueAt,
-        });
+        await unit.setDeadline({ kind: DELETION_DEADLINE, key: resumeKey(key, transcripts), dueAt });
         return ok(undefined);
       }
-      await dropInboundFiles(ctx.engine, unit, key);
-      await unbind(ctx, ctx.engine, unit, { what: { sessionKey: key }, why: "deleted", tell: true });
+      await dropInboundFiles(unit, key);
+      await unbind(ctx, unit, { what: { sessionKey: key }, why: "deleted", tell: true });
       for (const either of [true, false]) {
         await dropDeadline(unit.tx, DELETION_DEADLINE, resumeKey(key, either));
       }
       const sessionIds = await deleteSessionRows(unit.tx, key, { transcripts });
-      await requestScrub(ctx.engine, unit);
+      await requestScrub(unit);
       unit.publish({ kind: "session", sessionKey: key, change: "deleted" });
       await request.also?.(unit, key);
       return ok(sessionIds);

@@ -5,7 +5,6 @@
 // SC2: a pass ends, however much is written meanwhile; another pass then cleans the rest.
 
 import type { DeadlineHandler } from "../../engine/deadlines.ts";
-import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { hasDeadline, setDeadline } from "../../store/queries/deadlines.ts";
 import { type Begun, SLICES_MAX, scrubSlice } from "../../store/queries/transcripts/scrub.ts";
@@ -21,9 +20,9 @@ const SLICE_PAUSE_MS = 20;
 const REST_MS = 600_000;
 
 /** Asks for a pass, in the transaction of the deletion. */
-export async function requestScrub(acceptor: Pick<Acceptor, "setDeadline">, unit: Unit): Promise<void> {
+export async function requestScrub(unit: Unit): Promise<void> {
   if (kindOf(unit.tx) !== "sqlite") return;
-  await acceptor.setDeadline(unit, { kind: SCRUB_DEADLINE, key: REQUEST, dueAt: unit.now });
+  await unit.setDeadline({ kind: SCRUB_DEADLINE, key: REQUEST, dueAt: unit.now });
 }
 
 /** Handles the deadlines of scrubbing. `store` is a function, because the engine is created later. */

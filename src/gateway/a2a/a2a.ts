@@ -16,7 +16,7 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 import type { AgentSettings, TokenScope } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { thrown } from "../answer.ts";
-import type { SendingDeps } from "../call.ts";
+import type { BasicDeps } from "../call.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
 import { type Door, type Env, nothingHere, readBody, refuse, statusOf } from "../http/request.ts";
 import { RunFeed, streamRun } from "../http/run-stream.ts";
@@ -55,7 +55,7 @@ const OF_PEERS: readonly string[] = [
 ];
 
 interface DoorParts {
-  readonly deps: SendingDeps & { readonly version: string };
+  readonly deps: BasicDeps & { readonly version: string };
   readonly dispatcher: Dispatcher;
 }
 

@@ -30,7 +30,7 @@ import {
 } from "../../store/queries/runs/push-configs.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import type { Db } from "../../store/sql.ts";
-import type { SendingDeps } from "../call.ts";
+import type { BasicDeps } from "../call.ts";
 
 /** Maximum number of addresses of one task. */
 const CONFIGS_MAX = 8;
@@ -106,7 +106,7 @@ export interface PushOperations {
 }
 
 /** Returns the operations by their names. */
-export function pushOperations({ engine, settings, outbound }: SendingDeps): PushOperations {
+export function pushOperations({ engine, settings }: BasicDeps): PushOperations {
   const db = (): Db => engine.store.db;
   return {
     async CreateTaskPushNotificationConfig(params, ownRun) {
@@ -124,7 +124,7 @@ export function pushOperations({ engine, settings, outbound }: SendingDeps): Pus
         if (run === undefined || !isEnded(run.state)) return one;
         const { sessionKey, state, endedAt = unit.now } = run;
         await queuePush(unit, one, { runId, sessionKey, state, endedAt });
-        unit.after(() => outbound.deliveryQueued());
+        unit.lookAtDates();
         return one;
       });
       return jsonOf(stored);

@@ -14,7 +14,7 @@ import { throughDoubt } from "../../engine/run/until-stored.ts";
 import { describeTools, type ToolContext, toolNames } from "../../tools/catalog.ts";
 import { type ToolResult, toolResult } from "../../tools/tool.ts";
 import { thrown } from "../answer.ts";
-import type { SendingDeps } from "../call.ts";
+import type { BasicDeps } from "../call.ts";
 import type { ToolDeps } from "../methods/tools.ts";
 import { callInRun, runOfPass } from "../pass.ts";
 import type { McpClient } from "./client.ts";
@@ -28,7 +28,7 @@ export interface ToolCall {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-export interface McpDeps extends SendingDeps, Pick<ToolDeps, "metrics" | "passes"> {
+export interface McpDeps extends BasicDeps, Pick<ToolDeps, "metrics" | "passes"> {
   readonly version: string;
 }
 
@@ -81,7 +81,6 @@ function contextOf(deps: McpDeps, client: McpClient, signal: AbortSignal): ToolC
     signal,
     confirmsAnswers: true,
     answered: deps.metrics.toolAnswered,
-    outbound: deps.outbound,
   };
 }
 

@@ -24,7 +24,7 @@ import { type Opening, openingOf, openSession } from "../../flows/session/open.t
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { acceptWake } from "../../triggers/hooks.ts";
 import { keyOwnerOf } from "../auth.ts";
-import { type CallContext, type Methods, onlyFresh, type SendingDeps } from "../call.ts";
+import { type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { errorsFor } from "../error-line.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
@@ -221,7 +221,7 @@ async function wait(ctx: CallContext, params: ParamsOf<"agent.wait">): Promise<R
 }
 
 async function send(
-  ctx: CallContext<SendingDeps>,
+  ctx: CallContext<BasicDeps>,
   params: ParamsOf<"send">,
 ): Promise<Result<PayloadOf<"send">>> {
   const { message } = params;
@@ -246,7 +246,7 @@ async function send(
   return sent.ok ? ok(answer(sent.value.id)) : sent;
 }
 
-export const agentMethods: Methods<"agent" | "agent.wait" | "send" | "wake", SendingDeps> = {
+export const agentMethods: Methods<"agent" | "agent.wait" | "send" | "wake", BasicDeps> = {
   wake: { handle: wake },
   agent: { handle: start, follow: followRun },
   "agent.wait": { handle: wait },

@@ -32,10 +32,10 @@ import { channelPrefix, routeKeyOf } from "../../store/queries/channels/deliveri
 import { type DeliveryFigures, deliveryFigures } from "../../store/queries/channels/delivery-figures.ts";
 import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
 import type { OutsideServerStatus, OutsideTools } from "../../tools/tool.ts";
-import type { BasicDeps, CallContext, Methods, SendingDeps } from "../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import { needEverySession } from "./operations.ts";
 
-export interface ChannelDeps extends SendingDeps {
+export interface ChannelDeps extends BasicDeps {
   /** Channels by id. */
   readonly channels: ReadonlyMap<string, Channel>;
   /** Returns the status of the channel accounts in this process. Absent if there are none. */
@@ -214,7 +214,7 @@ async function unbindSession(
   const { engine } = ctx.deps;
   return engine.commit(async (unit): Promise<Result<PayloadOf<"bindings.unbind">>> => {
     const asked = { what: { sessionKey: key }, why: "asked", tell: true } as const;
-    const ended = await unbind(ctx.deps, engine, unit, asked);
+    const ended = await unbind(ctx.deps, unit, asked);
     const answer = { ok: true, sessionKey: key, ended: ended.length } as const;
     await ctx.remember(unit, answer);
     return ok(answer);

@@ -12,7 +12,7 @@ import { badCursor, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { settleFailed } from "../../flows/delivery/outbox.ts";
 import { type Delivery, listDeliveries } from "../../store/queries/channels/deliveries.ts";
-import type { CallContext, Methods, SendingDeps } from "../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 
 type SettledDelivery = PayloadOf<"deliveries.retry">;
 
@@ -88,14 +88,14 @@ async function list(
 
 /** Retries or dismisses a failed delivery that the caller may see. */
 async function settle(
-  ctx: CallContext<SendingDeps>,
+  ctx: CallContext<BasicDeps>,
   id: string,
   how: "retry" | "dismiss",
 ): Promise<Result<SettledDelivery>> {
   const { engine, settings, world } = ctx.deps;
   const covers = createGate(settings, ctx.caller, "deliveries");
   return engine.commit(async (unit): Promise<Result<SettledDelivery>> => {
-    const settled = await settleFailed(ctx.deps, unit, { id, how, covers });
+    const settled = await settleFailed(unit, { id, how, covers });
     if (!settled.ok) return settled;
     const delivery = row(settled.value, { redactor: world.redactor, covers });
     const answer = { ok: true, delivery } as const;
@@ -104,7 +104,7 @@ async function settle(
   });
 }
 
-export const deliveryMethods: Methods<keyof typeof DELIVERY_METHODS, SendingDeps> = {
+export const deliveryMethods: Methods<keyof typeof DELIVERY_METHODS, BasicDeps> = {
   "deliveries.list": { handle: list },
   "deliveries.retry": { handle: (ctx, { id }) => settle(ctx, id, "retry") },
   "deliveries.dismiss": { handle: (ctx, { id }) => settle(ctx, id, "dismiss") },

@@ -18,12 +18,12 @@ import type { SkillContext } from "../../tools/guidance/skill.ts";
 import { type NodeSource, nodesIn } from "../../tools/nodes.ts";
 import type { Passes } from "../../tools/passes.ts";
 import type { CallerContext, OutsideTools, ToolResult } from "../../tools/tool.ts";
-import type { CallContext, Methods, SendingDeps } from "../call.ts";
+import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
 import type { ChannelDeps } from "./channels.ts";
 
-export interface ToolDeps extends SendingDeps, Pick<ChannelDeps, "channels"> {
+export interface ToolDeps extends BasicDeps, Pick<ChannelDeps, "channels"> {
   /**
    * Returns the sandbox of a session's tools: undefined if they run without one, a failure if no backend
    * works.
@@ -99,7 +99,6 @@ async function invoke(
     signal: ctx.signal,
     begins: () => ctx.reserve(toolFailure(OUTCOME_UNKNOWN)),
     answered: ctx.deps.metrics.toolAnswered,
-    outbound: ctx.deps.outbound,
     threads: threadsOf(ctx.deps.channels, ctx.deps.world),
   };
   const { callId } = ctx;

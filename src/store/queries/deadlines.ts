@@ -1,8 +1,11 @@
 // Owns the table of deadlines. Deadlines are stored as rows, so they survive a restart.
 
-import { sql } from "kysely";
-import { tryAdvisoryLock } from "../locks.ts";
+import { type RawBuilder, sql } from "kysely";
+import { freeLock } from "../locks.ts";
 import type { Db, Tx } from "../sql.ts";
+
+/** Maximum number of due deadlines among which one that is free is chosen. */
+const TRIED_MAX = 50;
 
 export interface Deadline {
   readonly kind: string;
@@ -11,14 +14,18 @@ export interface Deadline {
   readonly dueAt: number;
 }
 
+/** Returns a date that differs from the one of the row, so that a running handler does not delete the row. */
+function moved(dueAt: number): RawBuilder<number> {
+  const at = sql`cast(${Math.round(dueAt)} as bigint)`;
+  return sql`case when deadlines.due_at = ${at} then ${at} + 1 else ${at} end`;
+}
+
 /** Sets or moves a deadline. */
-export async function setDeadline(tx: Tx, deadline: Deadline): Promise<void> {
+export async function setDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promise<void> {
   await tx
     .insertInto("deadlines")
-    .values({ kind: deadline.kind, key: deadline.key, due_at: Math.round(deadline.dueAt) })
-    .onConflict((conflict) =>
-      conflict.columns(["kind", "key"]).doUpdateSet({ due_at: Math.round(deadline.dueAt) }),
-    )
+    .values({ kind, key, due_at: Math.round(dueAt) })
+    .onConflict((conflict) => conflict.columns(["kind", "key"]).doUpdateSet({ due_at: moved(dueAt) }))
     .execute();
 }
 
@@ -26,7 +33,7 @@ export async function setDeadline(tx: Tx, deadline: Deadline): Promise<void> {
 export async function hurryDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promise<void> {
   await tx
     .updateTable("deadlines")
-    .set({ due_at: Math.round(dueAt) })
+    .set({ due_at: moved(dueAt) })
     .where("kind", "=", kind)
     .where("key", "=", key)
     .execute();
@@ -36,50 +43,49 @@ export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<v
   await tx.deleteFrom("deadlines").where("kind", "=", kind).where("key", "=", key).execute();
 }
 
-/**
- * Reads the first deadlines of each of these kinds. Each kind is read by itself, in the order of its index,
- * so that neither other kinds nor later deadlines cost anything.
- */
-async function firstOfEach(
-  db: Db,
-  kinds: readonly string[],
-  limit: number,
-  dueBy = Number.MAX_SAFE_INTEGER,
-): Promise<Deadline[]> {
-  if (kinds.length === 0) return [];
-  const each = kinds.map(
-    (kind) => sql`select * from (select kind, key, due_at as "dueAt" from deadlines
-      where kind = ${kind} and due_at <= ${dueBy} order by due_at limit ${sql.lit(limit)}) as first`,
-  );
-  const { rows } = await sql<Deadline>`${sql.join(each, sql` union all `)}`.execute(db);
-  return rows.sort((a, b) => a.dueAt - b.dueAt).slice(0, limit);
+/** A kind of which deadlines are stored. */
+export interface StoredKind {
+  readonly kind: string;
+  /** Time of its first deadline. */
+  readonly firstAt: number;
+  /** Time of its first deadline after now. */
+  readonly nextAt: number | null;
 }
 
-/** Returns due deadlines of these kinds, oldest first. */
-export function dueDeadlines(
-  db: Db,
-  now: number,
-  limit: number,
-  kinds: readonly string[],
-): Promise<Deadline[]> {
-  return firstOfEach(db, kinds, limit, now);
+/** Returns the kinds of which deadlines are stored. Its cost does not depend on the number of deadlines. */
+export async function storedKinds(db: Db, now: number): Promise<StoredKind[]> {
+  const first = (more: RawBuilder<unknown>) =>
+    sql`(select t.due_at from deadlines t where t.kind = stored.kind ${more} order by t.due_at limit 1)`;
+  const { rows } = await sql<StoredKind>`with recursive stored (kind) as (
+      select min(kind) from deadlines
+      union all
+      select (select min(t.kind) from deadlines t where t.kind > stored.kind) from stored
+      where stored.kind is not null
+    ) select kind, ${first(sql``)} as "firstAt", ${first(sql`and t.due_at > ${now}`)} as "nextAt"
+    from stored where kind is not null`.execute(db);
+  return rows;
 }
 
 /**
- * Lets only this transaction handle a due deadline. Returns false if the deadline was deleted or moved, or if
- * another transaction handles it. The row itself is not locked, because a handler locks sessions, and
+ * Returns the first due deadline that no other transaction handles, and lets only this transaction handle it.
+ * `key`: looks only at this deadline. The row itself is not locked, because a handler locks sessions, and
  * transactions that hold a session set its deadlines.
  */
-export async function takeDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promise<boolean> {
-  if (!(await tryAdvisoryLock(tx, "deadlines", `${kind} ${key}`))) return false;
-  const row = await tx
-    .selectFrom("deadlines")
-    .select("key")
-    .where("kind", "=", kind)
-    .where("key", "=", key)
-    .where("due_at", "=", dueAt)
-    .executeTakeFirst();
-  return row !== undefined;
+export async function takeDeadline(
+  tx: Tx,
+  kind: string,
+  now: number,
+  key?: string,
+): Promise<Deadline | undefined> {
+  const due = (one: string | undefined) => sql<Deadline>`select kind, key, due_at as "dueAt" from deadlines
+    where kind = ${kind} and due_at <= ${now}
+      ${one === undefined ? sql`order by due_at limit ${sql.lit(TRIED_MAX)}` : sql`and key = ${one}`}`;
+  const isFree = freeLock(tx, "deadlines", sql`kind || ' ' || key`);
+  const free = await sql<Deadline>`select * from (${due(key)}) as due where ${isFree} limit 1`.execute(tx);
+  const [first] = free.rows;
+  if (first === undefined) return undefined;
+  // Again, because the transaction that had the lock may have settled the row since the query began.
+  return (await due(first.key).execute(tx)).rows[0] ?? takeDeadline(tx, kind, now, key);
 }
 
 /** Deletes a handled deadline, or moves it to `next`, unless it was moved in the meantime. */
@@ -87,11 +93,6 @@ export async function settleDeadline(tx: Tx, { kind, key, dueAt }: Deadline, nex
   const which = sql`kind = ${kind} and key = ${key} and due_at = ${dueAt}`;
   if (next === undefined) await sql`delete from deadlines where ${which}`.execute(tx);
   else await sql`update deadlines set due_at = ${Math.round(next)} where ${which}`.execute(tx);
-}
-
-/** Returns the time of the next deadline of these kinds. */
-export async function nextDeadlineAt(db: Db, kinds: readonly string[]): Promise<number | undefined> {
-  return (await firstOfEach(db, kinds, 1))[0]?.dueAt;
 }
 
 /** Returns whether the deadline of the given kind and key exists. */

@@ -353,7 +353,7 @@ test("CO1: if its transaction is rolled back, a command has no effect", async ()
   const runId = await stage.says("telegram:7", "work");
   await running(stage, runId);
   const before = await stage.session(MAIN);
-  const parts = { ...stage, outbound: { deliveryQueued: () => {} }, checkModel: (name: string) => ok(name) };
+  const parts = { ...stage, checkModel: (name: string) => ok(name) };
   for (const line of ["/new", "/stop", "/model x", "/think high"]) {
     await expect(
       stage.engine.commit(async (unit) => {

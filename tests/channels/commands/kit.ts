@@ -56,7 +56,6 @@ export async function open(
   const parts = {
     engine: app.engine,
     settings,
-    outbound: { deliveryQueued: () => {} },
     checkModel: (name: string) =>
       name === "offline/rehearsal"
         ? ok(name)

@@ -14,7 +14,6 @@ import { settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";
 const PLACE: Route = { channel: "telegram", to: "-100", threadId: "5" };
-const OUTBOUND = { deliveryQueued: () => {} };
 const HOUR_MS = 3_600_000;
 
 interface Stage extends SpawnApp {
@@ -33,7 +32,7 @@ async function open(): Promise<Stage> {
       return "done";
     },
   });
-  const parts = { engine: app.engine, settings, outbound: OUTBOUND, checkModel: (name: string) => ok(name) };
+  const parts = { engine: app.engine, settings, checkModel: (name: string) => ok(name) };
   return {
     ...app,
     async give(line, { id = "7", isOwner = false, ...more } = {}) {
@@ -57,7 +56,7 @@ test("/pair approve admits the person with the code; only an owner may use it, a
   const who = { channel: "telegram", accountId: "default", peerId: "42", name: "Eve [x](y)" };
   const route = { channel: "telegram", to: "42", accountId: "default" };
   const settings = settingsWith();
-  await app.engine.commit((unit) => askToPair({ settings, outbound: OUTBOUND }, unit, { ...who, route }));
+  await app.engine.commit((unit) => askToPair({ settings }, unit, { ...who, route }));
   const asked = await codeOf(app);
   expect(await app.give(`/pair approve ${asked}`)).toBe("/pair is for owners only.");
   expect(await app.give("/pair approve", { isOwner: true })).toContain("takes `approve <code>`");
@@ -80,7 +79,7 @@ async function bound(app: Stage): Promise<string> {
   const sessionKey = child?.key ?? "";
   const settings = settingsWith();
   const place = { route: PLACE, kind: "created", sessionKey } as const;
-  await app.engine.commit((unit) => bindPlace({ settings }, app.engine, unit, place));
+  await app.engine.commit((unit) => bindPlace({ settings }, unit, place));
   return sessionKey;
 }
 

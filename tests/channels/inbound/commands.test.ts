@@ -49,11 +49,11 @@ describe("commands", () => {
   test("IN4: a command that throws is reported once, and the next command runs", async () => {
     const world = fakeWorld({ clock: "real" });
     const { app, chat } = await open({ world });
-    const { engine, settings, outbound } = app;
+    const { engine, settings } = app;
     const checkModel = () => {
       throw new Error("a mistake");
     };
-    const { receive } = openInbound({ engine, settings, outbound, world, checkModel });
+    const { receive } = openInbound({ engine, settings, world, checkModel });
     const broken = said("/model some/model");
     await receive(broken);
     await receive(broken);

@@ -65,11 +65,10 @@ describe("a message", () => {
 
   test("I2: two processes with one store process a message once", async () => {
     const { app, receive } = await open();
-    const { engine, settings, outbound } = app;
+    const { engine, settings } = app;
     const other = openInbound({
       engine,
       settings,
-      outbound,
       world: quietWorld(),
       checkModel: (name) => ok(name),
     });
@@ -284,7 +283,7 @@ describe("a chat that is bound to a session", () => {
     await makeSessions(app.store, CHILD);
     const { replyTo: route } = message("");
     const bound = await app.engine.commit((unit) =>
-      bindPlace(app, app.engine, unit, { route, kind: "created", sessionKey: CHILD }),
+      bindPlace(app, unit, { route, kind: "created", sessionKey: CHILD }),
     );
     expect(bound.ok).toBe(true);
     await receive(message("go on"));
@@ -308,9 +307,7 @@ describe("a chat that is bound to a session", () => {
     const { app, receive } = await open({ world }, slow());
     await makeSessions(app.store, CHILD);
     const { replyTo: route } = message("");
-    await app.engine.commit((unit) =>
-      bindPlace(app, app.engine, unit, { route, kind: "created", sessionKey: CHILD }),
-    );
+    await app.engine.commit((unit) => bindPlace(app, unit, { route, kind: "created", sessionKey: CHILD }));
     await receive(message("still there?"));
     await app.store.transaction((tx) => updateSession(tx, CHILD, { archivedAt: 5 }));
     await workOff(app, world, 1_000);

@@ -89,7 +89,7 @@ describe("a bound chat", () => {
     await spawned(app, "count the beans");
     const [thread = ROOM] = await places(app);
     const limit = (limits: object, route = thread) =>
-      app.engine.commit((unit) => setBindingLimits(app.engine, unit, route, limits));
+      app.engine.commit((unit) => setBindingLimits(unit, route, limits));
     expect(await limit({ idleHours: -1 })).toMatchObject({ ok: false, code: "invalid_argument" });
     expect(await limit({ maxAgeHours: Number.NaN })).toMatchObject({ ok: false });
     expect(await limit({ idleHours: 1 }, ROOM)).toMatchObject({ ok: false, error: /not bound/ });
@@ -107,7 +107,7 @@ describe("a bound chat", () => {
     await spawned(app, "count the beans");
     const [thread = ROOM] = await places(app);
     const end = (tell: boolean) =>
-      app.engine.commit((unit) => unbind(parts, app.engine, unit, { what: thread, why: "asked", tell }));
+      app.engine.commit((unit) => unbind(parts, unit, { what: thread, why: "asked", tell }));
     expect(await end(false)).toHaveLength(1);
     expect(await end(true)).toEqual([]);
     await app.quiet();
@@ -135,7 +135,7 @@ describe("the session of a bound chat", () => {
     const { key } = await childOf(app);
     expect((await app.session(key))?.archivedAt).toBeUndefined();
     await app.engine.commit((unit) =>
-      unbind(parts, app.engine, unit, { what: { sessionKey: key }, why: "asked", tell: true }),
+      unbind(parts, unit, { what: { sessionKey: key }, why: "asked", tell: true }),
     );
     await expect.poll(async () => (await app.session(key))?.archivedAt).toBeDefined();
     // Later texts of this session are not sent to the chat.
@@ -159,7 +159,7 @@ describe("the session of a bound chat", () => {
     await spawned(app, "count the beans");
     const { key } = await childOf(app);
     await app.engine.commit((unit) =>
-      unbind(parts, app.engine, unit, { what: { sessionKey: key }, why: "asked", tell: false }),
+      unbind(parts, unit, { what: { sessionKey: key }, why: "asked", tell: false }),
     );
     await app.quiet();
     expect((await app.session(key))?.archivedAt).toBeUndefined();
@@ -184,7 +184,7 @@ describe("the session of a bound chat", () => {
       },
     });
     await app.store.transaction((tx) => insertSession(tx, sessionRow(chat)));
-    const facts = { engine: app.engine, settings: own, outbound: { deliveryQueued() {} } };
+    const facts = { engine: app.engine, settings: own };
     for (const from of [MAIN, chat]) {
       const run = await app.tell(from, "go", undefined, ROOM);
       await endOf(app.engine, run.runId);

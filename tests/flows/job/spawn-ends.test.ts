@@ -89,7 +89,6 @@ function facts(app: SpawnApp, own: Settings) {
   return {
     engine: app.engine,
     settings: own,
-    outbound: { deliveryQueued() {} },
     dropTranscript: async () => {},
   };
 }

@@ -180,7 +180,6 @@ async function doSomething(story: Story, app: SpawnApp): Promise<void> {
   const facts = {
     engine: app.engine,
     settings,
-    outbound: { deliveryQueued() {} },
     dropTranscript: async () => {},
   };
   const what = roll.below(20);

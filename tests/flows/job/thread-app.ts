@@ -70,7 +70,7 @@ export async function openThreads(
     openThread: maker.openThread,
     ...options,
   });
-  return { app, own, ...maker, parts: { settings: own, outbound: { deliveryQueued() {} } } };
+  return { app, own, ...maker, parts: { settings: own } };
 }
 
 /** Sends a message to main, and returns the result of the spawn that it makes. */
@@ -114,9 +114,9 @@ export async function threadRows(app: SpawnApp): Promise<{ text: string; state: 
 
 /** Sends a message of a person in a chat. */
 export async function writes(app: SpawnApp, own: Settings, route: Route, text: string): Promise<string> {
-  const parts = { settings: own, outbound: { deliveryQueued() {} } };
+  const parts = { settings: own };
   return app.engine.commit(async (unit) => {
-    const bound = await boundSession(parts, app.engine, unit, route);
+    const bound = await boundSession(parts, unit, route);
     const sessionKey = bound?.key ?? MAIN;
     const request = { sessionKey, input: { text }, route };
     const accepted = await acceptByMode(app.engine, unit, request, "followup");

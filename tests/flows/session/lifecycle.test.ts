@@ -50,7 +50,6 @@ async function open(choices: Parameters<typeof openApp>[0] = {}): Promise<Stage>
     settings: app.settings,
     checkModel: (name) =>
       name === "local/qwen3" ? ok(name) : fail("invalid_model", `no model ${name}; valid: local/qwen3`),
-    outbound: { deliveryQueued: () => {} },
     dropTranscript: async (sessionId) => {
       dropped.push(sessionId);
     },

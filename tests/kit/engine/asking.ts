@@ -28,9 +28,8 @@ export async function askIn(
 ): Promise<PermissionDecision> {
   const { runId, attempt } = run;
   const agentId = agentIdInKey(sessionKey) ?? "main";
-  const outbound = { deliveryQueued: () => {} };
   const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
   const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer };
-  const decided = await askPermission({ engine, world, outbound }, asked, { wait, signal, log });
+  const decided = await askPermission({ engine, world }, asked, { wait, signal, log });
   return decided;
 }

@@ -23,7 +23,6 @@ import {
   INBOUND_DEADLINE,
   INBOUND_FILES_DEADLINE,
 } from "../../../src/flows/delivery/inbound-files.ts";
-import type { OutboxListener } from "../../../src/flows/delivery/outbox.ts";
 import { removeAttachments } from "../../../src/flows/job/attachments.ts";
 import { ensureMainSessions } from "../../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../../src/flows/successors.ts";
@@ -69,7 +68,6 @@ export interface FlowApp {
   /** Receives messages from people on the channel `chat`. */
   readonly inbound: Inbound;
   /** Called when a delivery is added to the outbox. */
-  readonly outbound: OutboxListener;
   tell(sessionKey: string, text: string, more?: { runId?: string; timeoutMs?: number }): Promise<Run>;
   /** Gives each session a chat in which people read the session's texts. */
   route(...keys: string[]): Promise<void>;
@@ -216,7 +214,7 @@ function buildParts(parts: {
   world: World;
   settings: Settings;
   sent: OutgoingMessage[];
-}): { engine: Engine; outbox: OutboxWorker; inbound: Inbound } {
+}): { engine: Engine; inbound: Inbound } {
   const { options, store, world, settings, sent } = parts;
   const channels = new Map<string, Channel>();
   channels.set("webchat", {
@@ -237,9 +235,8 @@ function buildParts(parts: {
       createSuccessors({
         settings,
         transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-        outbound: { deliveryQueued: () => outbox.deliveryQueued() },
       }),
-      { settings, outbound: { deliveryQueued: () => outbox.deliveryQueued() } },
+      { settings },
     ),
     deadlineHandlers: new Map([
       [INBOUND_DEADLINE, (unit: Unit, key: string) => inbound.burstDue(unit, key)],
@@ -255,18 +252,19 @@ function buildParts(parts: {
       execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),
     },
   });
-  const outbox: OutboxWorker = new OutboxWorker({
+  const outbox = new OutboxWorker({
     of: "texts",
     db: store.db,
     commit: engine.commit,
     channels,
     world,
     owner: engine.processId,
+    lookAtDates: () => engine.lookAtDates(),
     ...optional({ watchLease: engine.watchLease }),
   });
   engine.attach(outbox);
-  const inbound = openInbound({ engine, settings, outbound: outbox, world, checkModel: (name) => ok(name) });
-  return { engine, outbox, inbound };
+  const inbound = openInbound({ engine, settings, world, checkModel: (name) => ok(name) });
+  return { engine, inbound };
 }
 
 export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
@@ -278,7 +276,7 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
   const store = crashing.store;
   const sent: OutgoingMessage[] = [];
   const events: LiveEvent[] = [];
-  const { engine, outbox, inbound } = buildParts({ options, store, world, settings, sent });
+  const { engine, inbound } = buildParts({ options, store, world, settings, sent });
   engine.bus.subscribe((event) => events.push(event));
   if (options.showsText !== false) engine.bus.showText();
   await ensureMainSessions({ engine, settings });
@@ -301,7 +299,6 @@ export async function openFlowApp(options: FlowAppOptions): Promise<FlowApp> {
     sent,
     events,
     inbound,
-    outbound: outbox,
     session: sessionOf,
     async tell(sessionKey, text, more = {}) {
       const accepted = await engine.accept({ sessionKey, input: { text }, ...more });

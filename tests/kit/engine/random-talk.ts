@@ -115,7 +115,6 @@ export async function doSomething({ dice: roll, accepted }: Talk, app: FlowApp):
   const facts = {
     engine: app.engine,
     settings: app.settings,
-    outbound: { deliveryQueued() {} },
     dropTranscript: async () => {},
   };
   const what = roll.below(20);

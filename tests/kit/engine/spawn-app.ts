@@ -18,7 +18,6 @@ import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../../src/engine/run/finish.ts";
 import { LostLane } from "../../../src/engine/run/finish.ts";
 import { BINDING_DEADLINE, createBindingEnd, type Threads } from "../../../src/flows/delivery/bindings.ts";
-import type { OutboxListener } from "../../../src/flows/delivery/outbox.ts";
 import { createChildCleanup, hurryCleanup } from "../../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../../src/flows/job/attachments.ts";
 import { CHILD_DEADLINE } from "../../../src/flows/job/end.ts";
@@ -172,11 +171,9 @@ async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
   }
 }
 
-function handlersOf(settings: Settings, outbound: OutboxListener, acceptor: () => Engine) {
+function handlersOf(settings: Settings, acceptor: () => Engine) {
   const cleanup = createChildCleanup({
     settings,
-    outbound,
-    acceptor,
     dropTranscript: () => {},
     removeAttachments: (workspace, dir) => void removeAttachments(workspace, dir),
   });
@@ -188,18 +185,16 @@ function handlersOf(settings: Settings, outbound: OutboxListener, acceptor: () =
       createDeletionResume(() => ({
         engine: acceptor(),
         settings,
-        outbound,
         dropTranscript: async () => {},
       })),
     ],
-    [BINDING_DEADLINE, createBindingEnd({ settings, outbound, acceptor })],
+    [BINDING_DEADLINE, createBindingEnd({ settings })],
   ]);
 }
 
 async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingMessage[]) {
   const { settings, play } = options;
   const world = options.world ?? quietWorld();
-  const outbound = { deliveryQueued: () => outbox.deliveryQueued() };
   const channelOf = (id: string, openThread?: OpenThread): Channel => ({
     id,
     deduplicates: true,
@@ -219,22 +214,22 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     store,
     world,
     settings: engineSettings(settings),
-    deadlineHandlers: handlersOf(settings, outbound, () => engine),
+    deadlineHandlers: handlersOf(settings, () => engine),
     successors: createSuccessors({
       settings,
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      outbound,
     }),
     executor: { execute: (handle) => playTurn({ engine, settings, play, threads }, handle) },
   });
-  const outbox: OutboxWorker = new OutboxWorker({
+  const outbox = new OutboxWorker({
     of: "texts",
     db: store.db,
     commit: engine.commit,
     channels,
     world,
     owner: engine.processId,
-    settled: (unit, delivery) => hurryCleanup(engine, unit, delivery),
+    lookAtDates: () => engine.lookAtDates(),
+    settled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
   await ensureMainSessions({ engine, settings });
   engine.attach(outbox);

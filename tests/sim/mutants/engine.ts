@@ -143,14 +143,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "date-never-dropped",
     breaks: "I4: a stored date is acted on again and again",
     file: "src/engine/deadlines.ts",
-    from: "      await settleDeadline(unit.tx, deadline, next);\n",
-    to: `      if (verdict !== "done") await settleDeadline(unit.tx, deadline, next);\n`,
+    from: "        await settleDeadline(unit.tx, due, verdict",
+    to: `        if (verdict !== "done") await settleDeadline(unit.tx, due, verdict`,
   },
   {
     name: "date-not-looked-at",
     breaks: "I2: a new date is not seen before the next start",
-    file: "src/engine/deadlines.ts",
-    from: "    unit.after(() => this.look());\n",
+    file: "src/engine/unit.ts",
+    from: "      notes.after.push(lookAtDates);\n",
     to: "",
   },
   {

@@ -77,7 +77,7 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "inbox-without-a-date",
     breaks: "I2: a message in an inbox never expires",
     file: "src/flows/conversation/send.ts",
-    from: "    await recipientOf(run).accepted(engine, unit, run);\n",
+    from: "    await recipientOf(run).accepted(unit, run);\n",
     to: "",
   },
   {
@@ -119,7 +119,7 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "outbox-not-woken",
     breaks: "I2: nobody is told that a delivery waits",
     file: "src/flows/delivery/outbox.ts",
-    from: "  if (verdict.allowed) unit.after(() => ports.outbound.deliveryQueued());\n",
+    from: "  if (verdict.allowed) unit.lookAtDates();\n",
     to: "",
   },
   {
@@ -171,7 +171,7 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "no-date-for-the-clean-up",
     breaks: "I2: a finished child is never archived or deleted",
     file: "src/flows/job/end.ts",
-    from: "  await acceptor.setDeadline(unit, { kind: CHILD_DEADLINE, key: child.key, dueAt });\n",
+    from: "  await unit.setDeadline({ kind: CHILD_DEADLINE, key: child.key, dueAt });\n",
     to: "",
   },
   {

@@ -27,7 +27,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "cycle-check-left-out": 1,
   "cycle-check-one-step-deep": 322,
   "date-never-dropped": 2,
-  "date-not-looked-at": 2,
+  "date-not-looked-at": 5,
   "deleted-transcript-kept": 2,
   "denied-text-delivered": 72,
   "end-without-fence": 39,

@@ -10,7 +10,7 @@ import { createFanout } from "../../../src/gateway/socket/fanout.ts";
 import { createCalendar } from "../../../src/world/calendar.ts";
 import { OWNER_TOKEN } from "../plan.ts";
 
-type Given = "settings" | "world" | "engine" | "outbound" | "sandboxFor" | "dropTranscript";
+type Given = "settings" | "world" | "engine" | "sandboxFor" | "dropTranscript";
 
 /** The metrics of the machine, which a story does not have. */
 const NO_MACHINE = {

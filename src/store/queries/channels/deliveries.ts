@@ -176,33 +176,6 @@ export async function deliveryStates(
   );
 }
 
-/** An account of a channel, or a program, that has pending rows. */
-export interface OutboxPlace {
-  /** Kind of the timers of its queues. */
-  readonly place: string;
-  /** Time of its first timer. */
-  readonly firstAt: number;
-  /** Time of its first timer after now. */
-  readonly nextAt: number | null;
-}
-
-/** Returns the places of a class that have pending rows. */
-export async function outboxPlaces(db: Db, of: DeliveryClass, now: number): Promise<OutboxPlace[]> {
-  const [from, to] = [`${of} `, `${of}!`];
-  const first = (more: RawBuilder<unknown>) =>
-    sql`(select t.due_at from deadlines t where t.kind = place.kind ${more} order by t.due_at limit 1)`;
-  const next = (after: RawBuilder<unknown>) =>
-    sql`(select t.kind from deadlines t where t.kind > ${after} and t.kind < ${to} order by t.kind limit 1)`;
-  const { rows } = await sql<OutboxPlace>`with recursive place (kind) as (
-      select ${next(sql`${from}`)}
-      union all
-      select ${next(sql`place.kind`)} from place where place.kind is not null
-    ) select place.kind as place, ${first(sql``)} as "firstAt",
-      ${first(sql`and t.due_at > ${now}`)} as "nextAt"
-    from place where place.kind is not null`.execute(db);
-  return rows;
-}
-
 /**
  * Returns due rows of a place in their order, those that have waited longest since they were due. Each is the
  * first pending row of its queue and has no open attempt.

@@ -104,7 +104,7 @@ async function waitedAsRun(
     await holdSessions(unit.tx, [requester.key]);
     if (!(await wait.holds(unit))) return;
     const keys = ended.answered.map((row) => row.targetSessionKey);
-    await writeDownWakes(unit, requester, keys);
+    await writeDownWakes(unit, requester, (_, childKey) => keys.includes(childKey));
   });
   return waited(parts, until, ended);
 }

@@ -340,7 +340,7 @@ async function executeOutside(
   const { guidance } = parts;
   const engine = parts.engine();
   const host = await parts.acp();
-  const turn = () => acpTurn(host, { settings, world, engine }, run);
+  const turn = () => acpTurn(host, { settings, engine }, run);
   const caller = { db: store.db, session, run: handle.run, viewer: sessionViewer(chain, settings) };
   const from = guidance && (await outsideCaller(caller));
   if (guidance === undefined || from === undefined) return factsOf(await turn(), { ref: agent.model });

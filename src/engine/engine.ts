@@ -5,6 +5,7 @@
 
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { PermissionAnswered, PermissionQuestion } from "../core/shapes/permission.ts";
 import type { ProcessFacts } from "../core/shapes/process.ts";
 import { isEnded, type Run } from "../core/shapes/run.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
@@ -21,8 +22,8 @@ import { HintTransport } from "./cluster/hint-transport.ts";
 import { Lease, type LeasedWorker } from "./cluster/lease.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { CallerWaits } from "./lanes/caller-waits.ts";
+import { createEndWatch, type EndWatch } from "./lanes/end-watch.ts";
 import { Scheduler, type SlotSettings } from "./lanes/scheduler.ts";
-import { createEndWatch, type EndWatch } from "./lanes/waits.ts";
 import {
   type Accepted,
   type AcceptLimits,
@@ -41,6 +42,7 @@ import {
 } from "./run/finish.ts";
 import { createFollowUp, guardSuccessors } from "./run/follow-up.ts";
 import { Reconciler } from "./run/reconcile.ts";
+import { untilDecided } from "./run/until-decided.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
 /** Time that parked runs have to release their lanes when the process stops. */
@@ -184,9 +186,7 @@ export class Engine {
     });
     this.#world = world;
     this.#settings = parts.settings;
-    const isRunning = (runId: string): boolean =>
-      this.#executions.all().some(({ fence }) => fence.runId === runId) && !this.bus.hasEnded(runId);
-    this.#watch = createEndWatch(store.db, world.clock, this.bus, isRunning);
+    this.#watch = createEndWatch(store.db, world.clock, this.bus);
     const handlers = parts.deadlineHandlers ?? new Map();
     const { commit, processId, bus } = this;
     this.#deadlines = new Deadlines({ db: store.db, commit, world, handlers, workers: this.#workers });
@@ -353,8 +353,19 @@ export class Engine {
    * Returns the run when it has ended, or its state at the deadline (ms since 1970). Returns undefined for an
    * unknown run.
    */
-  waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
-    return this.#watch.until(runId, deadlineAt, signal);
+  async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
+    let run: Run | undefined;
+    const hasEnded = async (ended?: Run): Promise<boolean> => {
+      run = ended ?? (await getRun(this.store.db, runId));
+      return run === undefined || isEnded(run.state);
+    };
+    await this.#watch.until([runId], hasEnded, deadlineAt, signal);
+    return run;
+  }
+
+  /** Returns the decision about a permission request (`untilDecided`). */
+  untilDecided(question: PermissionQuestion, signal: AbortSignal): Promise<PermissionAnswered | undefined> {
+    return untilDecided({ store: this.store, commit: this.commit, watch: this.#watch }, question, signal);
   }
 
   /**

@@ -5,13 +5,12 @@
 import type { PermissionDecision } from "../core/shapes/permission.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
-import { ASKS, untilDecided } from "../engine/run/until-decided.ts";
+import { ASKS } from "../engine/run/until-decided.ts";
 import { closePermission, openPermission, type PermissionRequest } from "../flows/permission.ts";
-import type { Log, World } from "../world.ts";
+import type { Log } from "../world.ts";
 
 export interface PermissionParts {
-  readonly engine: Pick<Engine, "commit" | "store" | "bus" | "now">;
-  readonly world: Pick<World, "clock">;
+  readonly engine: Pick<Engine, "commit" | "untilDecided">;
 }
 
 /** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
@@ -20,7 +19,7 @@ export async function askPermission(
   asked: PermissionRequest,
   { wait, signal, log }: { wait: RunWait; signal: AbortSignal; log: Log },
 ): Promise<PermissionDecision> {
-  const { engine, world } = parts;
+  const { engine } = parts;
   if (signal.aborted) return "deny";
   try {
     const opened = await engine.commit(async (unit) =>
@@ -31,10 +30,7 @@ export async function askPermission(
     const question = opened.value;
     const { id, title: what } = question;
     log.warn({ permissionId: id, what }, ASKS);
-    const { store, bus } = engine;
-    const commit: Engine["commit"] = (work) => engine.commit(work);
-    const waits = { store, bus, commit, clock: world.clock, now: () => engine.now() };
-    const decided = await untilDecided(waits, question, signal);
+    const decided = await engine.untilDecided(question, signal);
     // This write is not awaited, so that a stopped run ends without waiting for the store.
     const closed = engine.commit((unit) => closePermission(unit, question));
     closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));

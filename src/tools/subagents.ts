@@ -60,7 +60,7 @@ type WaitResult = Extract<Answer, { readonly results: unknown }>;
 
 function waitingCall(ctx: SendContext, { any = false }: Args, callId: string) {
   const until = any ? ("any" as const) : ("all" as const);
-  return { requester: ctx.session, callId, until, wait: ctx.wait };
+  return { requester: ctx.session, callId, until, signal: ctx.signal, wait: ctx.wait };
 }
 
 /** Returns the jobs that the call names, or all jobs that have not returned a result yet. */
@@ -99,7 +99,6 @@ async function waitForChildren(ctx: SendContext, args: Args, callId: string): Pr
     ...waitingCall(ctx, args, callId),
     jobs: jobs.value,
     timeoutSeconds: args.timeoutSeconds,
-    signal: ctx.signal,
     confirmsAnswers: ctx.confirmsAnswers,
   });
   return waited.ok ? ok(waitResult(ctx, waited.value)) : waited;

@@ -28,7 +28,6 @@ import {
 } from "../gateway/nodes/kit.ts";
 import { configFileWith } from "../kit/config-file.ts";
 import { askIn } from "../kit/engine/asking.ts";
-import { quietWorld } from "../kit/engine/engine.ts";
 import { misfits } from "../kit/event-check.ts";
 import { peopleChannel, telegramAccount } from "../kit/platforms/people-channel.ts";
 import { until } from "../kit/until.ts";
@@ -253,8 +252,7 @@ async function openScene() {
     configFile: configFileWith(undefined).configFile,
     play: (handle) => {
       const { run } = handle;
-      if (run.input.text === "ask")
-        return askIn({ engine: house.engine, world: quietWorld() }, handle, RIGHT);
+      if (run.input.text === "ask") return askIn({ engine: house.engine }, handle, RIGHT);
       if (run.input.text === "fail") throw new Error("failed as asked");
       return `echo ${run.input.text}`;
     },

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { publishFlowEnd } from "../../src/flows/flow-events.ts";
 import { endJob, getFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
-import { jobWaitsOfCall } from "../../src/store/queries/runs/job-waits.ts";
+import { isAnswered, waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
 import { endOf } from "../kit/engine/engine.ts";
 import type { Actor, Play } from "../kit/engine/flow-app.ts";
@@ -40,20 +40,22 @@ async function giveJobs({ handle }: Actor, { app }: ClusterProcess): Promise<voi
 async function waitFor(actor: Actor, { app }: ClusterProcess, wanted: "all" | "any"): Promise<string> {
   const { wait } = actor.handle;
   const callId = callOf(actor);
-  const jobs = [CHILD, OTHER].map((key) => ({ flowId: jobOf(key), targetSessionKey: key }));
-  if ((await jobWaitsOfCall(app.store.db, callId)).length === 0) {
+  const targets = [CHILD, OTHER].map((sessionKey) => ({ id: jobOf(sessionKey), sessionKey }));
+  if ((await waitsOfCall(app.store.db, callId)).length === 0) {
     const opened = await app.engine.commit((unit) =>
-      wait.openJobs(unit, { callId, jobs, deadlineAt: unit.now + 60_000 }),
+      wait.open(unit, { callId, kind: "job", targets, deadlineAt: unit.now + 60_000 }),
     );
     if (!opened.ok) return opened.code;
   }
-  const { answered, unanswered } = await actor.handle.duringCall(() => wait.settleJobs(callId, wanted));
-  const keys = (rows: typeof answered): string =>
-    rows
+  const waits = await waitsOfCall(app.store.db, callId);
+  const ended = await actor.handle.duringCall(() => wait.settle(waits, wanted));
+  const keys = (areAnswered: boolean): string =>
+    ended
+      .filter((row) => isAnswered(row) === areAnswered)
       .map((row) => row.targetSessionKey)
       .sort()
       .join();
-  return `${keys(answered)} | ${keys(unanswered)}`;
+  return `${keys(true)} | ${keys(false)}`;
 }
 
 async function finish({ app }: ClusterProcess, key: string): Promise<void> {

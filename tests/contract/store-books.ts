@@ -15,20 +15,15 @@ import {
 } from "../../src/store/queries/idempotency.ts";
 import { joinProcesses } from "../../src/store/queries/processes.ts";
 import { hasOrphans } from "../../src/store/queries/runs/claims.ts";
-import {
-  giveUpCallerJobWaits,
-  insertJobWait,
-  jobWaitsOfCall,
-} from "../../src/store/queries/runs/job-waits.ts";
 import { addUsageRow, usageOf } from "../../src/store/queries/runs/ledger.ts";
 import {
   answerWaits,
   confirmAnswer,
   countOpenWaits,
-  getWait,
   giveUpCallerWaits,
   insertWait,
   loseAnswer,
+  waitsOfCall,
 } from "../../src/store/queries/runs/waits.ts";
 import type { Store } from "../../src/store/sql.ts";
 
@@ -248,7 +243,8 @@ export function outboxContract(store: () => Store): void {
   });
 
   test("an open wait without an owner, as an older version writes it, counts as ended", async () => {
-    const wait = { waiterRunId: "", waiterSessionKey: "", targetRunId: "r", targetSessionKey: "s" };
+    const ends = { waiterRunId: "", waiterSessionKey: "", targetId: "r", targetSessionKey: "s" };
+    const wait = { ...ends, kind: "run" } as const;
     await store().transaction(async (tx) => {
       await joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now());
       await insertWait(tx, { callId: "old", ...wait, state: "open", deadlineAt: Date.now() + 60_000 });
@@ -257,7 +253,7 @@ export function outboxContract(store: () => Store): void {
     expect(await countOpenWaits(store().db)).toBe(1);
     await store().transaction((tx) => giveUpCallerWaits(tx, "the dead"));
     expect(await countOpenWaits(store().db)).toBe(0);
-    expect(await getWait(store().db, "old")).toMatchObject({ state: "ended" });
+    expect(await waitsOfCall(store().db, "old")).toMatchObject([{ state: "ended" }]);
   });
 
   test("an outcome that a dead process had not sent to its client is taken over once", async () => {
@@ -272,7 +268,7 @@ export function outboxContract(store: () => Store): void {
       store().transaction((tx) =>
         insertWait(
           tx,
-          { ...wait, callId, waiterSessionKey, targetRunId: `run of ${callId}`, deadlineAt },
+          { ...wait, callId, waiterSessionKey, kind: "run", targetId: `run of ${callId}`, deadlineAt },
           owner,
         ),
       );
@@ -292,22 +288,29 @@ export function outboxContract(store: () => Store): void {
     expect(await giveUp()).toEqual(["run of lost"]);
     expect(await giveUp()).toEqual([]);
     expect(await hasOrphans(store().db)).toBe(false);
-    const states = async (callId: string) => (await getWait(store().db, callId))?.state;
+    const states = async (callId: string) => (await waitsOfCall(store().db, callId))[0]?.state;
     expect(await states("written")).toBe("answered");
     expect(await states("no client")).toBe("answered");
     expect(await states("its own")).toBe("ready");
     const lose = (callId: string) => store().transaction((tx) => loseAnswer(tx, callId));
-    expect(await lose("its own")).toBe("run of its own");
-    expect(await lose("its own")).toBeUndefined();
-    expect(await lose("written")).toBeUndefined();
+    expect(await lose("its own")).toEqual(["run of its own"]);
+    expect(await lose("its own")).toEqual([]);
+    expect(await lose("written")).toEqual([]);
   });
 
   test("the wait of a dead process's client for a job is found and ended; other such waits stay open", async () => {
     const wait = { waiterRunId: "", waiterSessionKey: "client", targetSessionKey: "s" } as const;
     const add = (callId: string, owner: string) =>
       store().transaction((tx) => {
-        const row = { ...wait, callId, flowId: "f", state: "open", deadlineAt: Date.now() + 60_000 } as const;
-        return insertJobWait(tx, row, owner);
+        const row = {
+          ...wait,
+          callId,
+          kind: "job",
+          targetId: "f",
+          state: "open",
+          deadlineAt: Date.now() + 60_000,
+        } as const;
+        return insertWait(tx, row, owner);
       });
     await store().transaction((tx) =>
       joinProcesses(tx, { processId: "alive", host: "", version: "" }, Date.now()),
@@ -316,10 +319,10 @@ export function outboxContract(store: () => Store): void {
     expect(await hasOrphans(store().db)).toBe(false);
     await add("left", "dead");
     expect(await hasOrphans(store().db)).toBe(true);
-    await store().transaction((tx) => giveUpCallerJobWaits(tx, "the dead"));
+    await store().transaction((tx) => giveUpCallerWaits(tx, "the dead"));
     expect(await hasOrphans(store().db)).toBe(false);
     const states = async (callId: string) =>
-      (await jobWaitsOfCall(store().db, callId)).map(({ state }) => state);
+      (await waitsOfCall(store().db, callId)).map(({ state }) => state);
     expect([await states("left"), await states("its own")]).toEqual([["ended"], ["open"]]);
   });
 

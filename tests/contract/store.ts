@@ -5,10 +5,11 @@ import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
-import { endedFlowsAmong, endFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
+import { endFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
 import { claimRun, readyHeads, readyNext, requeueHeld } from "../../src/store/queries/runs/claims.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import { releaseSlot, SUBAGENT_SLOTS, takeSlot } from "../../src/store/queries/runs/slots.ts";
+import { settledAmong } from "../../src/store/queries/runs/waits.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
@@ -363,7 +364,7 @@ function sessionContract(store: () => Store): void {
       await endFlow(tx, "f-over", "done", 5);
     });
     const ids = Array.from({ length: 70_000 }, (_, n) => `none-${n}`);
-    expect(await endedFlowsAmong(store().db, ["f-open", ...ids, "f-over"])).toEqual(["f-over"]);
+    expect(await settledAmong(store().db, ["f-open", ...ids, "f-over"])).toEqual(["f-over"]);
   });
 
   test("the state and the queue of each session are returned", async () => {

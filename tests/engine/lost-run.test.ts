@@ -7,7 +7,7 @@ import { readMemory } from "../../src/store/queries/agent-memory.ts";
 import { openPermissions } from "../../src/store/queries/permissions.ts";
 import { callTool } from "../../src/tools/catalog.ts";
 import { askIn } from "../kit/engine/asking.ts";
-import { cleanup, quietWorld } from "../kit/engine/engine.ts";
+import { cleanup } from "../kit/engine/engine.ts";
 import { takeRun } from "../kit/store/take-run.ts";
 import { type App, openApp } from "../tools/app.ts";
 
@@ -79,7 +79,7 @@ test("PD1: a run that another process has asks nobody, and its request is denied
   const { app, handle, take } = await running();
   await take();
   const asked = { title: "deploy", askMs: 60_000 };
-  expect(await askIn({ engine: app.engine, world: quietWorld() }, handle, asked)).toBe("deny");
+  expect(await askIn({ engine: app.engine }, handle, asked)).toBe("deny");
   const { db } = app.engine.store;
   expect(await db.selectFrom("permissions").select("id").execute()).toEqual([]);
 });

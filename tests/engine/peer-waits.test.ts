@@ -45,7 +45,7 @@ async function open() {
           unit,
           { runId: `run-${runs}`, sessionKey: message.from },
           {
-            ...{ callId: `call-${runs}`, targetRunId: runId, targetSessionKey: sessionKey },
+            ...{ callId: `call-${runs}`, kind: "run", targets: [{ id: runId, sessionKey }] },
             deadlineAt: unit.now + 30_000,
           },
         );

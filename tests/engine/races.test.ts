@@ -7,7 +7,7 @@ import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
 import { holdRun } from "../../src/store/queries/runs/claims.ts";
-import { getWait } from "../../src/store/queries/runs/waits.ts";
+import { isAnswered, waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import {
@@ -60,10 +60,10 @@ function ask({ engine }: Opened, handle: LaneHandle, to: string, waitMs = 60_000
       const accepted = await engine.acceptIn(unit, { sessionKey: to, input: { text: "?" }, callId });
       if (!accepted.ok) return accepted;
       const { runId } = accepted.value.run;
-      const wanted = { callId, targetRunId: runId, targetSessionKey: to, deadlineAt: unit.now + waitMs };
-      return handle.wait.open(unit, wanted);
+      const targets = [{ id: runId, sessionKey: to }];
+      return handle.wait.open(unit, { callId, kind: "run", targets, deadlineAt: unit.now + waitMs });
     });
-    return handle.wait.settle(callId);
+    return handle.wait.settle(await waitsOfCall(engine.store.db, callId), "all");
   });
 }
 
@@ -155,7 +155,7 @@ test("if the awaited run ends after the deadline, but before its caller stops wa
         await finish.promise;
         return ok("late");
       }
-      answered = (await ask(opened, handle, "b", 50)).answered;
+      answered = (await ask(opened, handle, "b", 50)).some(isAnswered);
       return ok("");
     },
   });
@@ -169,7 +169,7 @@ test("if the awaited run ends after the deadline, but before its caller stops wa
   await world.advance(60);
   await letGo();
   while (answered === undefined) await world.advance(0);
-  expect((await getWait(opened.store.db, `${run}:b`))?.state).toBe("ended");
+  expect((await waitsOfCall(opened.store.db, `${run}:b`))[0]?.state).toBe("ended");
   expect(answered, "the outcome comes as a notice, so not from the wait").toBe(false);
 });
 

@@ -2,7 +2,7 @@
 // once, and every caller has one answer. A failure prints its seed: `storyOf(SEED)` repeats the run.
 
 import { expect, test } from "vitest";
-import { getWait } from "../../src/store/queries/runs/waits.ts";
+import { waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { dice } from "../kit/dice.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { type FlowApp, openFlowApp } from "../kit/engine/flow-app.ts";
@@ -128,7 +128,7 @@ async function checkStory(story: Story, app: FlowApp): Promise<void> {
     expect(begun, `I3: turns of ${key}`).toEqual(begun.toSorted((x, y) => x - y));
   }
   for (const [callId, result] of story.results) {
-    const state = (await getWait(db, callId))?.state;
+    const state = (await waitsOfCall(db, callId))[0]?.state;
     const told = result.status === "ok" || String(result.code).startsWith("run_");
     if (told && result.runId !== undefined) expect(state, `${callId} was told`).toBe("answered");
     if (result.status === "timeout") expect(state, `${callId} timed out`).toBe("ended");

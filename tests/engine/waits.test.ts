@@ -8,7 +8,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import type { Accepted } from "../../src/engine/run/accept.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
-import { getWait } from "../../src/store/queries/runs/waits.ts";
+import { isAnswered, waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { activityOf } from "../../src/store/queries/sessions/sessions.ts";
 import { endOf, makeSessions, openTestEngine, runRow } from "../kit/engine/engine.ts";
 
@@ -34,15 +34,17 @@ async function sendAndWait(
       const deadlineAt = unit.now + (args.waitMs ?? 10_000);
       const opened = await handle.wait.open(unit, {
         callId,
-        targetRunId: accepted.value.run.runId,
-        targetSessionKey: args.to,
+        kind: "run",
+        targets: [{ id: accepted.value.run.runId, sessionKey: args.to }],
         deadlineAt,
       });
       return opened.ok ? accepted : opened;
     });
     if (!sent.ok) return `${sent.code}: ${sent.error}`;
-    const end = await handle.wait.settle(callId);
-    return end.answered ? `${end.run.state} ${end.run.reply ?? ""}` : "timeout";
+    const waits = await waitsOfCall(engine.store.db, callId);
+    const [answered] = (await handle.wait.settle(waits, "all")).filter(isAnswered);
+    const run = await engine.waitForRun(answered?.targetId ?? "", 0);
+    return run === undefined ? "timeout" : `${run.state} ${run.reply ?? ""}`;
   });
 }
 
@@ -217,10 +219,10 @@ test("a wait that times out before the awaited run ends does not affect that run
   });
   const run = await tell(engine, "a");
   expect((await endOf(engine, run.runId)).reply).toBe("timeout");
-  const wait = await getWait(store.db, `${run.runId}:b`);
+  const [wait] = await waitsOfCall(store.db, `${run.runId}:b`);
   expect(wait?.state).toBe("ended");
   release.resolve();
-  expect((await endOf(engine, wait?.targetRunId ?? "")).reply).toBe("late");
+  expect((await endOf(engine, wait?.targetId ?? "")).reply).toBe("late");
 });
 
 test("aborting a waiting run ends its wait, but not the run that it waited for", async () => {
@@ -237,7 +239,7 @@ test("aborting a waiting run ends its wait, but not the run that it waited for",
   const run = await tell(engine, "a");
   const peer = await started.promise;
   expect(await engine.abort({ sessionKey: "a", runId: run.runId })).toMatchObject({ aborted: true });
-  expect((await getWait(store.db, `${run.runId}:b`))?.state).toBe("ended");
+  expect((await waitsOfCall(store.db, `${run.runId}:b`))[0]?.state).toBe("ended");
   // Session a no longer waits, so b may wait for a.
   release.resolve();
   expect((await endOf(engine, peer)).state).toBe("ok");
@@ -257,12 +259,12 @@ test("a run that is resumed after a crash waits for the same run again, with its
   const first = await open(scripts);
   const run = await tell(first.engine, "a");
   await started.promise;
-  const before = await getWait(first.store.db, `${run.runId}:b`);
+  const [before] = await waitsOfCall(first.store.db, `${run.runId}:b`);
   await first.store.close();
   answer = true;
   const second = await open(scripts, {}, first.dir);
   expect((await endOf(second.engine, run.runId)).reply).toBe("ok after the crash");
-  expect(await getWait(second.store.db, `${run.runId}:b`)).toEqual({ ...before, state: "answered" });
+  expect(await waitsOfCall(second.store.db, `${run.runId}:b`)).toEqual([{ ...before, state: "answered" }]);
   const rows = await second.store.db
     .selectFrom("runs")
     .select("run_id")

@@ -53,7 +53,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
       await insertRun(tx, sampleRun({ ...waiting, sessionKey: WRITER, state: "waiting", acceptedAt: 5 }));
       const ends = { callId: "call", deadlineAt: Number.MAX_SAFE_INTEGER, state: "open" } as const;
       const waiter = { waiterRunId: "waiter", waiterSessionKey: WRITER };
-      await insertWait(tx, { ...ends, ...waiter, targetRunId: "unknown", targetSessionKey: MAIN });
+      await insertWait(tx, { ...ends, ...waiter, kind: "run", targetId: "unknown", targetSessionKey: MAIN });
     });
     const client = await house.client();
     await until(async () => (await client.request("runs.list", {})).runs[0]?.tokens === 5);
@@ -98,7 +98,13 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(accepted.ok).toBe(true);
     await house.store.transaction((tx) =>
       insertWait(tx, {
-        ...{ callId: "other", deadlineAt: Number.MAX_SAFE_INTEGER, state: "open", targetRunId: "unknown" },
+        ...{
+          callId: "other",
+          deadlineAt: Number.MAX_SAFE_INTEGER,
+          state: "open",
+          kind: "run",
+          targetId: "unknown",
+        },
         ...{ waiterRunId: accepted.ok ? accepted.value.run.runId : "", waiterSessionKey: RESEARCH },
         targetSessionKey: MAIN,
       }),

@@ -163,7 +163,7 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
       play: async (handle) => {
         if (handle.run.input.text !== "asks for both") return play(handle);
         const ask = (sessionKey: string) =>
-          askIn({ engine: house.engine, world: quietWorld() }, handle, { title: "rm -rf build", sessionKey });
+          askIn({ engine: house.engine }, handle, { title: "rm -rf build", sessionKey });
         return (await Promise.all([MAIN, RESEARCH].map(ask))).join();
       },
     });

@@ -20,7 +20,6 @@ import * as attention from "../../src/store/queries/runs/attention.ts";
 import { callMessagesOf } from "../../src/store/queries/runs/calls.ts";
 import * as claims from "../../src/store/queries/runs/claims.ts";
 import { countUnoffered, hasUnread, openQuestions } from "../../src/store/queries/runs/inbox-marks.ts";
-import * as jobWaits from "../../src/store/queries/runs/job-waits.ts";
 import { addUsageRow, budgetStops, usageBy, usageOf } from "../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../src/store/queries/runs/run-facts.ts";
 import * as runs from "../../src/store/queries/runs/runs.ts";
@@ -281,16 +280,13 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   getChain: (tx) => chains.getChain(tx, "chain-1"),
   runsOfFlow: (tx) => runs.runsOfFlow(tx, "f"),
   isHeld: (tx) => claims.isHeld(tx, FENCE),
-  getWait: (tx) => waits.getWait(tx, "c"),
   openEdges: (tx) => waits.openEdges(tx, [KEY, "child"], 5),
-  openJobEdges: (tx) => jobWaits.openJobEdges(tx, [KEY], 5),
-  jobWaitsOfCall: (tx) => jobWaits.jobWaitsOfCall(tx, "c"),
-  jobsAnsweredTo: (tx) => jobWaits.jobsAnsweredTo(tx, "run-1"),
-  countOpenJobWaits: (tx) => jobWaits.countOpenJobWaits(tx),
+  waitsOfCall: (tx) => waits.waitsOfCall(tx, "c"),
+  jobWaitsOfRuns: (tx) => waits.jobWaitsOfRuns(tx, ["run-1"]),
   openSpawnEdges: (tx) => flows.openSpawnEdges(tx, [KEY]),
   spawnsOfRun: (tx) => flows.spawnsOfRun(tx, "run-1"),
   jobOfChild: (tx) => flows.jobOfChild(tx, KEY),
-  endedFlowsAmong: (tx) => flows.endedFlowsAmong(tx, ["f5", "f7"]),
+  settledAmong: (tx) => waits.settledAmong(tx, ["f5", "r7", "p"]),
   countDeliveries: (tx) => deliveries.countDeliveries(tx),
   countOpenWaits: (tx) => waits.countOpenWaits(tx),
   getFlow: (tx) => flows.getFlow(tx, "f"),
@@ -360,12 +356,11 @@ const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   "a whole chain": (tx) => readChain(tx, "chain-1", { stepsMax: 5, bytesMax: 1_000 }),
   claimBudgetNotice: (tx) => chains.claimBudgetNotice(tx, "chain-1"),
   answerWaits: (tx) => waits.answerWaits(tx, "run-1", 5),
-  giveUpWait: (tx) => waits.giveUpWait(tx, "c"),
+  giveUpWaits: (tx) => waits.giveUpWaits(tx, "c"),
   confirmAnswer: (tx) => waits.confirmAnswer(tx, "c"),
   loseAnswer: (tx) => waits.loseAnswer(tx, "c"),
   giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "run-1"),
   giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx),
-  giveUpCallerJobWaits: (tx) => jobWaits.giveUpCallerJobWaits(tx),
   endFlow: (tx) => flows.endFlow(tx, "f", "reason", 5),
   noteReply: (tx) => flows.noteReply(tx, "f", "reply", true),
 };

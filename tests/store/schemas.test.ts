@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/schema/postgres-schema.ts";
 import { SCHEMA_VERSION } from "../../src/store/schema/sqlite-schema.ts";
 import type { Db } from "../../src/store/sql.ts";
@@ -173,6 +174,14 @@ const EARLIER = [
         0, 1, ${state === "queued" ? "null" : 2}, 0, ${key === "mended" ? "'round1'" : "null"})`,
     ),
   ]),
+  ...["busy 1", "failed 1"].flatMap((run) =>
+    ["open", "answered"].map(
+      (
+        state,
+      ) => `insert into job_waits (call_id, flow_id, waiter_run_id, waiter_session_key, target_session_key,
+        state, deadline_at) values ('call of ${run}', 'f ${state}', '${run}', 'k', 'child', '${state}', 5)`,
+    ),
+  ),
   ...["failed 0", "mended 1"].flatMap((run) =>
     [7, 8].map(
       (at) => `insert into messages (id, session_id, session_key, run_id, role, entry_json, created_at)
@@ -206,6 +215,16 @@ async function expectFilled({ db }: { readonly db: Db }): Promise<void> {
   });
   const heard = db.selectFrom("runs").select(["run_id", "heard_at"]).where("heard_at", "is not", null);
   expect(await heard.execute()).toEqual([{ run_id: "mended 1", heard_at: 7 }]);
+  expect((await waitsOfCall(db, "call of failed 1")).map(({ state }) => state)).toEqual([
+    "answered",
+    "ended",
+  ]);
+  const wait = { callId: "call of busy 1", kind: "job", waiterRunId: "busy 1", waiterSessionKey: "k" };
+  expect(await waitsOfCall(db, wait.callId)).toEqual(
+    ["answered", "open"].map((state) => ({
+      ...{ ...wait, targetId: `f ${state}`, targetSessionKey: "child", state, deadlineAt: 5 },
+    })),
+  );
   expect(await db.selectFrom("deadlines").selectAll().orderBy("due_at").execute()).toEqual([
     { kind: "texts c a", key: "route", due_at: 1 },
     { kind: "hooks c x", key: "route one", due_at: 3 },
@@ -213,7 +232,7 @@ async function expectFilled({ db }: { readonly db: Db }): Promise<void> {
   ]);
 }
 
-test("after migration, failed turns, first answers and due deliveries are found: embedded", async () => {
+test("after migration, failed turns, first answers, waits for jobs and due deliveries are found: embedded", async () => {
   const dir = temporaryFolder();
   await inEmbedded(dir, async () => {});
   const file = new DatabaseSync(join(dir, STORE_FILE));
@@ -222,7 +241,7 @@ test("after migration, failed turns, first answers and due deliveries are found:
   await inEmbedded(dir, expectFilled);
 });
 
-test("after migration, failed turns, first answers and due deliveries are found: PostgreSQL", async () => {
+test("after migration, failed turns, first answers, waits for jobs and due deliveries are found: PostgreSQL", async () => {
   const url = await freshUrl();
   const migrations = POSTGRES_MIGRATIONS.slice(0, -SINCE);
   const before = await openPostgres({ url, world: quietWorld(), migrations });

@@ -301,7 +301,7 @@ test("I9: a refused wait does not name sessions of its cycle that the caller may
   const one = await other({ tools: { agentToAgent: { enabled: true, allow: ["main", "research"] } } });
   const client = await one.add("agent:main:mcp:editor", { external: true });
   const writer = "agent:writer:main";
-  const wait = { targetRunId: "x", state: "open", deadlineAt: one.engine.now() + 60_000 } as const;
+  const wait = { kind: "run", targetId: "x", state: "open", deadlineAt: one.engine.now() + 60_000 } as const;
   await one.engine.store.transaction(async (tx) => {
     const edge = (waiterSessionKey: string, targetSessionKey: string) =>
       insertWait(tx, {

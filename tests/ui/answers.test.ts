@@ -16,7 +16,6 @@ import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { deep, quick } from "../kit/deep.ts";
 import { askIn } from "../kit/engine/asking.ts";
-import { quietWorld } from "../kit/engine/engine.ts";
 import { agentSettings } from "../tools/app.ts";
 import { openLine } from "./line.ts";
 
@@ -247,7 +246,7 @@ quick(describeInBrowser)("permissions", () => {
   test("a permission request appears live, and only a token with the scope can answer it", async () => {
     const house: House = await open({
       play: (handle) =>
-        askIn({ engine: house.engine, world: quietWorld() }, handle, {
+        askIn({ engine: house.engine }, handle, {
           title: `rm ${HOSTILE}`,
           kind: "execute",
           rawInput: HOSTILE.repeat(10),
@@ -273,7 +272,7 @@ quick(describeInBrowser)("permissions", () => {
   ])("%s adds a rule to the allowed commands, and Forget deletes it", async (button, scope, where) => {
     const house: House = await open({
       play: (handle) =>
-        askIn({ engine: house.engine, world: quietWorld() }, handle, {
+        askIn({ engine: house.engine }, handle, {
           title: "$ make",
           about: { callId: undefined, folder: "/project", files: [] },
         }),
@@ -337,7 +336,7 @@ deep(describeInBrowser)("these tabs", () => {
   ])("axe-core finds no problem, and nothing scrolls sideways: %s", async (_name, options) => {
     const asked = { title: "Write a file", kind: "edit", rawInput: { path: "a" } };
     const house: House = await open({
-      play: (handle) => askIn({ engine: house.engine, world: quietWorld() }, handle, asked),
+      play: (handle) => askIn({ engine: house.engine }, handle, asked),
     });
     await settledOutbox(house);
     await house.engine.accept({ sessionKey: MAIN, input: { text: "write" } });

@@ -103,7 +103,13 @@ describeInBrowser("unfinished runs", () => {
       const waiter = { runId: "waiter", sessionKey: "agent:writer:main", agentId: "writer", chainId: "c-1" };
       await insertRun(tx, sampleRun({ ...waiter, owner: "elsewhere", state: "waiting", acceptedAt: 5 }));
       await insertWait(tx, {
-        ...{ callId: "call", deadlineAt: Number.MAX_SAFE_INTEGER, state: "open", targetRunId: "unknown" },
+        ...{
+          callId: "call",
+          deadlineAt: Number.MAX_SAFE_INTEGER,
+          state: "open",
+          kind: "run",
+          targetId: "unknown",
+        },
         ...{
           waiterRunId: "waiter",
           waiterSessionKey: waiter.sessionKey,

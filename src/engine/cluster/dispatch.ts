@@ -15,7 +15,7 @@ import type { SharedStore, Store } from "../../store/sql.ts";
 import { idsOf, type Timer, type World } from "../../world.ts";
 import type { SharedBus } from "../bus.ts";
 import type { CallerWaits } from "../lanes/caller-waits.ts";
-import type { EndWatch } from "../lanes/waits.ts";
+import type { EndWatch } from "../lanes/end-watch.ts";
 import type { Executions } from "../run/executions.ts";
 import { type Commit, NotReady } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
@@ -284,7 +284,7 @@ export class Dispatch {
   /** Returns whether the last sweep found nothing, and nothing has happened since. */
   #isIdle(): boolean {
     const { world, lease, executions, watch } = this.#parts;
-    const isBusy = executions.all().length > 0 || watch.watched().length > 0;
+    const isBusy = executions.all().length > 0 || !watch.isIdle();
     if (isBusy || this.#gap || lease.silent().length > 0) this.#idleUntil = Number.NEGATIVE_INFINITY;
     return world.clock.monotonic() < this.#idleUntil;
   }

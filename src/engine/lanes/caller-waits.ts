@@ -5,28 +5,22 @@
 //      start, or another process, ends the wait, and the notice follows.
 // CW2: a wait that fails counts as lost, and never as answered.
 
-import { ok, type Result } from "../../core/shapes/errors.ts";
+import type { Result } from "../../core/shapes/errors.ts";
 import { isEnded } from "../../core/shapes/run.ts";
 import { StoreProblem } from "../../store/problems.ts";
-import { giveUpCallerJobWaits, giveUpJobWaits, jobWaitsOfCall } from "../../store/queries/runs/job-waits.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../../store/queries/runs/waits.ts";
+import { confirmAnswer, giveUpCallerWaits, loseAnswer, type Wait } from "../../store/queries/runs/waits.ts";
 import type { World } from "../../world.ts";
 import type { Acceptor, Successors } from "../run/finish.ts";
-import { CLIENT_TRIES_MAX, logRetry, throughDoubt, untilStored } from "../run/until-stored.ts";
+import { CLIENT_TRIES_MAX, logRetry, untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
 import {
-  answeredBefore,
   type GaveUp,
-  type JobsWaitEnd,
-  type JobsWaitRequest,
-  openJobsWait,
   openWait,
   type SettleParts,
-  settleJobsWait,
   settleWait,
-  type WaitEnd,
   type WaitRequest,
+  type Wanted,
 } from "./waits.ts";
 
 interface CallerWaitParts extends SettleParts {
@@ -35,13 +29,6 @@ interface CallerWaitParts extends SettleParts {
   readonly processId: string;
   readonly acceptor: Acceptor;
   readonly successors: Pick<Successors, "answerLost">;
-}
-
-/** A call that waits for jobs. */
-interface JobsCall {
-  readonly callId: string;
-  readonly until: "all" | "any";
-  readonly signal: AbortSignal;
 }
 
 export class CallerWaits {
@@ -53,52 +40,15 @@ export class CallerWaits {
   }
 
   /**
-   * Records the wait of a caller. `clientKey`: the session of a client that calls `confirm` or `lose` for
+   * Records the wait of a caller. `sessionKey`: the session of a client that calls `confirm` or `lose` for
    * each of its calls; if that session is external, the wait adds an edge to the wait graph.
    */
-  open(unit: Unit, request: WaitRequest, clientKey = ""): Promise<Result<unknown>> {
-    return openWait(unit, this.#waiter(clientKey), request);
+  open(unit: Unit, request: WaitRequest, sessionKey = ""): Promise<Result<readonly Wait[]>> {
+    return openWait(unit, { runId: "", sessionKey, processId: this.#parts.processId }, request);
   }
 
-  /**
-   * Records the wait of a caller for jobs. `clientKey` is that of `open`. If the answer to the first commit
-   * was lost, a repeated one finds the wait.
-   */
-  async openJobs(unit: Unit, request: JobsWaitRequest, clientKey = ""): Promise<Result<void>> {
-    const known = await jobWaitsOfCall(unit.tx, request.callId);
-    return known.length > 0 ? ok(undefined) : openJobsWait(unit, this.#waiter(clientKey), request);
-  }
-
-  /**
-   * Waits for jobs after `open` has recorded the wait. The results also go to the session, so none can be
-   * lost. If this fails, ends the wait, which `open` may have recorded.
-   */
-  async duringJobs(
-    { callId, until, signal }: JobsCall,
-    open: () => Promise<Result<void>>,
-  ): Promise<Result<JobsWaitEnd>> {
-    const { world } = this.#parts;
-    try {
-      const opened = await throughDoubt(world, signal, open);
-      if (!opened.ok) return opened;
-      const settle = () => settleJobsWait(this.#parts, callId, until, signal);
-      return ok(await untilStored(world, signal, settle, CLIENT_TRIES_MAX));
-    } catch (error) {
-      await this.#record((unit) => giveUpJobWaits(unit.tx, callId));
-      throw error;
-    }
-  }
-
-  async settle(callId: string, signal: AbortSignal, gaveUp?: GaveUp): Promise<WaitEnd> {
-    try {
-      return await settleWait(this.#parts, callId, signal, gaveUp);
-    } catch (error) {
-      // The wait can also fail because the gateway stops. If the awaited run had ended by then, return its
-      // answer.
-      const end = await answeredBefore(this.#parts.store, callId);
-      if (end !== undefined) return end;
-      throw error;
-    }
+  settle(waits: readonly Wait[], wanted: Wanted, signal: AbortSignal, gaveUp?: GaveUp) {
+    return settleWait(this.#parts, waits, wanted, signal, gaveUp);
   }
 
   /**
@@ -128,29 +78,23 @@ export class CallerWaits {
    */
   lose(callId: string): Promise<void> {
     return this.#record(async (unit) => {
-      const runId = await loseAnswer(unit.tx, callId);
-      if (runId !== undefined) await this.#lost(unit, [runId]);
+      await this.#lost(unit, await loseAnswer(unit.tx, callId));
     });
   }
 
   /** Ends the waits of callers whose process is dead. Without `of`: of all processes but this one. */
   async giveUp(unit: Unit, of?: "the dead"): Promise<void> {
     await this.#lost(unit, await giveUpCallerWaits(unit.tx, of));
-    await giveUpCallerJobWaits(unit.tx, of);
   }
 
   stop(): void {
     this.#stop.abort();
   }
 
-  #waiter(sessionKey: string) {
-    return { runId: "", sessionKey, processId: this.#parts.processId };
-  }
-
-  /** Tells the sessions of the callers about those runs that have ended. */
-  async #lost(unit: Unit, runIds: readonly string[]): Promise<void> {
+  /** Tells the sessions of the callers about those targets that are runs and have ended. */
+  async #lost(unit: Unit, targetIds: readonly string[]): Promise<void> {
     const { successors, acceptor } = this.#parts;
-    for (const runId of runIds) {
+    for (const runId of targetIds) {
       const run = await getRun(unit.tx, runId);
       if (run !== undefined && isEnded(run.state)) await successors.answerLost(acceptor, unit, run);
     }

@@ -37,7 +37,7 @@ import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { together } from "../../store/transaction.ts";
 import type { Bus } from "../bus.ts";
-import type { EndWatch } from "../lanes/waits.ts";
+import type { EndWatch } from "../lanes/end-watch.ts";
 import type { Unit } from "../unit.ts";
 import type { Accepted, AcceptRequest } from "./accept.ts";
 import { publishReceipt } from "./receipts.ts";

@@ -1,12 +1,11 @@
 // Corrects memory by the rows: after a commit without an answer, after lost hints, and in each sweep of a
 // shared store.
 
-import { endedFlowsAmong } from "../../store/queries/chains/flows.ts";
-import { endedAmong, endedSince } from "../../store/queries/runs/runs.ts";
+import { endedSince } from "../../store/queries/runs/runs.ts";
 import type { Store } from "../../store/sql.ts";
 import type { Timer, World } from "../../world.ts";
 import type { SharedBus } from "../bus.ts";
-import type { EndWatch } from "../lanes/waits.ts";
+import type { EndWatch } from "../lanes/end-watch.ts";
 import type { Executions } from "./executions.ts";
 import { publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
@@ -68,9 +67,7 @@ export class Reconciler {
     const isSettled = await executions.compare();
     const ended = Number.isFinite(sinceMs) ? await endedSince(store.db, sinceMs, ENDS_MAX) : [];
     for (const run of ended) publishEnd(run, this.#parts, publish);
-    const watched = watch.watched();
-    for (const find of [endedAmong, endedFlowsAmong])
-      for (const id of await find(store.db, watched)) watch.ended(id);
+    await watch.look();
     lookAround();
     return isSettled;
   }

@@ -15,7 +15,7 @@ import type { Unit } from "../../engine/unit.ts";
 import { endFlow, getFlow, holdFlow, noteReply } from "../../store/queries/chains/flows.ts";
 import { advanceMarks, dropNoticeMarks, endMark, openMarks } from "../../store/queries/runs/inbox-marks.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { answerWaits, getWait } from "../../store/queries/runs/waits.ts";
+import { answerWaits, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlowEnd } from "../flow-events.ts";
 import { notifySender } from "./notice.ts";
@@ -52,7 +52,7 @@ export async function noteReading(
 
 /** Returns whether the sender of this message waits for an answer at `now`. */
 export async function isAwaited(db: Db, { callId }: Run, now: number): Promise<boolean> {
-  const wait = callId === undefined ? undefined : await getWait(db, callId);
+  const [wait] = callId === undefined ? [] : await waitsOfCall(db, callId);
   return wait?.state === "open" && wait.deadlineAt >= now;
 }
 

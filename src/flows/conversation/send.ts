@@ -28,7 +28,7 @@ import { type Flow, getFlow, hasSentInChain, insertFlow } from "../../store/quer
 import { openQuestions } from "../../store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
-import { getWait } from "../../store/queries/runs/waits.ts";
+import { isAnswered, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { publishFlow } from "../flow-events.ts";
@@ -161,8 +161,8 @@ async function openSendWait(
   const { requester, target, timeoutSeconds, confirmsAnswers } = request;
   const wait: WaitRequest = {
     callId: request.callId,
-    targetRunId: runId,
-    targetSessionKey: target.key,
+    kind: "run",
+    targets: [{ id: runId, sessionKey: target.key }],
     deadlineAt: acceptedAt + Math.round(timeoutSeconds * 1000),
   };
   return request.wait === undefined
@@ -301,12 +301,19 @@ async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOu
 function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
   const { callerWaits, store } = parts.engine;
   const { callId, signal, wait } = request;
-  const { gaveUp } = recipientOf(sent.run);
+  const { runId } = sent.run;
   const work = async (): Promise<SendOutcome> => {
-    if ((await getWait(store.db, callId)) === undefined) return acceptedOutcome(store.db, sent);
-    const settled = wait?.settle(callId, gaveUp) ?? callerWaits.settle(callId, signal, gaveUp);
-    const { run, answered } = await settled;
-    return outcomeOf(parts, request, { ...sent, run }, answered);
+    const waits = await waitsOfCall(store.db, callId);
+    if (waits.length === 0) return acceptedOutcome(store.db, sent);
+    let run: Run | undefined;
+    const gaveUp = async (unit: Unit): Promise<void> => {
+      run = await getRun(unit.tx, runId);
+      if (run !== undefined) await recipientOf(run).gaveUp(unit, run);
+    };
+    const settled = wait?.settle(waits, "all", gaveUp) ?? callerWaits.settle(waits, "all", signal, gaveUp);
+    const hasOutcome = (await settled).some(isAnswered);
+    run ??= (await getRun(store.db, runId)) ?? sent.run;
+    return outcomeOf(parts, request, { ...sent, run }, hasOutcome);
   };
   return wait === undefined ? callerWaits.during(callId, signal, work) : work();
 }
@@ -336,7 +343,7 @@ export async function sentSoFar(
   const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
   if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
   const sent = { run, target: await getSession(db, run.sessionKey) };
-  const wait = await getWait(db, callId);
+  const [wait] = await waitsOfCall(db, callId);
   if (isInInbox(run) && wait === undefined) return { run, outcome: await acceptedOutcome(db, sent) };
   const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
   if (!hasAnswer && wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };

@@ -3,11 +3,12 @@
 // CN1: a message that another session has accepted is still processed; only its successors are cancelled.
 
 import { optional } from "../../core/optional.ts";
+import { isEnded } from "../../core/shapes/run.ts";
 import type { AbortReason, Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort } from "../../store/locks.ts";
 import { endFlow, endJob, type Flow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
-import { activeRunsOfFlow } from "../../store/queries/runs/runs.ts";
+import { runsOfFlow } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { publishFlowEnd } from "../flow-events.ts";
 import { planChildCleanup } from "./end.ts";
@@ -20,14 +21,15 @@ export async function cancelConversation(
   reason: AbortReason,
 ): Promise<void> {
   if (!(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
-  const active = await activeRunsOfFlow(unit.tx, flow.flowId);
-  for (const run of active) {
+  const runs = await runsOfFlow(unit.tx, flow.flowId);
+  for (const run of runs) {
     if (run.state !== "queued" || run.flow?.step === "round1") continue;
     await acceptor.abortIn(unit, { sessionKey: run.sessionKey, runId: run.runId, reason });
   }
-  const [next] = active;
-  const runId = next?.runId ?? flow.requesterRunId ?? "";
-  publishFlowEnd(unit, flow, { runId, turn: next?.flow?.turn, reason });
+  // The sender of a message in an inbox watches the run that put it there.
+  const last = runs.find((run) => !isEnded(run.state)) ?? runs.at(-1);
+  const runId = last?.runId ?? flow.requesterRunId ?? "";
+  publishFlowEnd(unit, flow, { runId, turn: last?.flow?.turn, reason });
 }
 
 /** Ends an unfinished job and, without `keepChildren`, all jobs below it. Returns the runs that it ended. */

@@ -9,11 +9,12 @@ import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { JobsWaitEnd, JobsWaitRequest, RunWait } from "../../engine/lanes/waits.ts";
+import type { RunWait, WaitRequest, Wanted } from "../../engine/lanes/waits.ts";
+import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { type Flow, getFlow, spawnsOfRun } from "../../store/queries/chains/flows.ts";
-import { type JobWait, jobsAnsweredTo, jobWaitsOfCall } from "../../store/queries/runs/job-waits.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
+import { isAnswered, jobWaitsOfRuns, type Wait, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { statusOf, writeDownWakes } from "./end.ts";
 
@@ -21,7 +22,7 @@ export interface JobWaitRequest {
   readonly requester: Session;
   readonly callId: string;
   readonly jobs: readonly Flow[];
-  readonly until: "all" | "any";
+  readonly until: Wanted;
   /** How long to wait, counted from the call. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
@@ -31,7 +32,7 @@ export interface JobWaitRequest {
   readonly confirmsAnswers?: boolean | undefined;
 }
 
-type WaitingCall = Pick<JobWaitRequest, "requester" | "callId" | "until" | "wait">;
+type WaitingCall = Pick<JobWaitRequest, "requester" | "callId" | "until" | "signal" | "wait">;
 
 interface WaitParts {
   readonly engine: Engine;
@@ -59,8 +60,9 @@ export interface JobsWaited {
 export async function unreturnedJobs({ engine }: WaitParts, run: Run | undefined): Promise<Flow[]> {
   if (run === undefined) return [];
   const { db } = engine.store;
-  const returned = await jobsAnsweredTo(db, run.runId);
-  return (await spawnsOfRun(db, run.runId)).filter((job) => !job.open && !returned.includes(job.flowId));
+  const waits = (await jobWaitsOfRuns(db, [run.runId])).filter(isAnswered);
+  const returned = new Set(waits.map(({ targetId }) => targetId));
+  return (await spawnsOfRun(db, run.runId)).filter((job) => !job.open && !returned.has(job.flowId));
 }
 
 /**
@@ -73,37 +75,38 @@ async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> 
   return { status: statusOf(run), result: run?.reply ?? "" };
 }
 
-async function awaitedJob({ engine }: WaitParts, { targetKey: childKey }: Flow): Promise<AwaitedJob> {
-  return { childKey, ...optional({ label: (await getSession(engine.store.db, childKey))?.label }) };
-}
-
-async function waited(parts: WaitParts, until: "all" | "any", ended: JobsWaitEnd): Promise<JobsWaited> {
+async function waited(parts: WaitParts, until: Wanted, waits: readonly Wait[]): Promise<JobsWaited> {
   const { db } = parts.engine.store;
-  const jobsOf = async (waits: readonly JobWait[]): Promise<Flow[]> =>
-    (await Promise.all(waits.map(({ flowId }) => getFlow(db, flowId)))).filter((job) => job !== undefined);
   const finished: FinishedJob[] = [];
-  for (const job of await jobsOf(ended.answered)) {
-    finished.push({ ...(await awaitedJob(parts, job)), outcome: await outcomeOf(parts, job) });
-  }
   const unfinished: AwaitedJob[] = [];
-  for (const job of await jobsOf(ended.unanswered)) unfinished.push(await awaitedJob(parts, job));
+  for (const wait of waits) {
+    const job = await getFlow(db, wait.targetId);
+    if (job === undefined) continue;
+    const { targetKey: childKey } = job;
+    const awaited = { childKey, ...optional({ label: (await getSession(db, childKey))?.label }) };
+    if (isAnswered(wait)) finished.push({ ...awaited, outcome: await outcomeOf(parts, job) });
+    else unfinished.push(awaited);
+  }
   const isOver = unfinished.length === 0 || (until === "any" && finished.length > 0);
   return { kind: isOver ? "over" : "timeout", finished, unfinished };
 }
 
 /**
- * Returns the result of a run's wait. Queued messages that would report the same outcomes become plain
+ * Waits for the recorded jobs. Of a run, queued messages that would report the same outcomes become plain
  * transcript entries.
  */
-async function waitedAsRun(
+async function settled(
   parts: WaitParts,
-  { requester, until, wait }: WaitingCall & { wait: RunWait },
-  ended: JobsWaitEnd,
+  { requester, until, wait, signal }: WaitingCall,
+  waits: readonly Wait[],
 ): Promise<JobsWaited> {
-  await parts.engine.commit(async (unit) => {
+  const { engine } = parts;
+  if (wait === undefined) return waited(parts, until, await engine.callerWaits.settle(waits, until, signal));
+  const ended = await wait.settle(waits, until);
+  await engine.commit(async (unit) => {
     await holdSessions(unit.tx, [requester.key]);
     if (!(await wait.holds(unit))) return;
-    const keys = ended.answered.map((row) => row.targetSessionKey);
+    const keys = ended.filter(isAnswered).map((row) => row.targetSessionKey);
     await writeDownWakes(unit, requester, (_, childKey) => keys.includes(childKey));
   });
   return waited(parts, until, ended);
@@ -111,37 +114,35 @@ async function waitedAsRun(
 
 /** Continues a wait that was recorded before a crash, or returns undefined if no wait was recorded. */
 export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise<JobsWaited | undefined> {
-  const { wait } = call;
-  if (wait === undefined) return undefined;
-  const rows = await jobWaitsOfCall(parts.engine.store.db, call.callId);
-  if (rows.length === 0) return undefined;
-  return waitedAsRun(parts, { ...call, wait }, await wait.settleJobs(call.callId, call.until));
+  const waits = call.wait && (await waitsOfCall(parts.engine.store.db, call.callId));
+  return waits?.[0] && settled(parts, call, waits);
 }
 
 /** Waits for jobs of the requester's own sub-agents. */
 export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Promise<Result<JobsWaited>> {
   const { engine } = parts;
-  const { jobs, requester, timeoutSeconds, until, signal, wait } = request;
+  const { jobs, requester, timeoutSeconds, signal, wait } = request;
   // Only a run continues its wait after a crash. Any other caller may repeat the id of its call.
   const callId = wait === undefined ? `caller:${engine.newId()}` : request.callId;
-  const asked: JobsWaitRequest = {
+  const asked: WaitRequest = {
     callId,
-    jobs: jobs.map((job) => ({ flowId: job.flowId, targetSessionKey: job.targetKey })),
+    kind: "job",
+    targets: jobs.map((job) => ({ id: job.flowId, sessionKey: job.targetKey })),
     deadlineAt: engine.now() + Math.round(timeoutSeconds * 1000),
   };
   const clientKey = request.confirmsAnswers === true ? requester.key : "";
-  const open = () =>
-    engine.commit(async (unit): Promise<Result<void>> => {
+  const open = (unit: Unit): Promise<Result<readonly Wait[]>> =>
+    wait === undefined ? engine.callerWaits.open(unit, asked, clientKey) : wait.open(unit, asked);
+  const work = async (): Promise<Result<JobsWaited>> => {
+    const opened = await engine.commit(async (unit) => {
       await holdSessions(unit.tx, [requester.key]);
-      if (wait === undefined) return engine.callerWaits.openJobs(unit, asked, clientKey);
       // A run that has ended needs no wait: it will read no answer (I1).
-      return (await wait.holds(unit)) ? wait.openJobs(unit, asked) : ok(undefined);
+      if (wait !== undefined && !(await wait.holds(unit))) return ok([]);
+      // If the answer to the first commit was lost, a repeated one finds the wait.
+      const known = await waitsOfCall(unit.tx, callId);
+      return known.length > 0 ? ok(known) : open(unit);
     });
-  if (wait === undefined) {
-    const ended = await engine.callerWaits.duringJobs({ callId, until, signal }, open);
-    return ended.ok ? ok(await waited(parts, until, ended.value)) : ended;
-  }
-  const opened = await open();
-  if (!opened.ok) return opened;
-  return ok(await waitedAsRun(parts, { ...request, wait }, await wait.settleJobs(callId, until)));
+    return opened.ok ? ok(await settled(parts, request, opened.value)) : opened;
+  };
+  return wait === undefined ? engine.callerWaits.during(callId, signal, work) : work();
 }

@@ -22,7 +22,6 @@ import { TITLE_MAX_CHARS } from "../../core/text/title.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
-import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import { holdSession } from "../../store/queries/sessions/sessions.ts";
@@ -158,11 +157,11 @@ function markerOf(fork: Session, origin: Session, unit: Unit): UserMessage {
 
 async function leftBehindBy({ tx, now }: Unit, key: string, sees: ForkRequest["sees"]): Promise<LeftBehind> {
   const jobs = await openSpawnsOf(tx, { sessionKey: key });
-  const edges = [...(await openEdges(tx, [key], now)), ...(await openJobEdges(tx, [key], now))];
+  const edges = await openEdges(tx, [key], now);
   return {
     runs: (await activeRuns(tx, key)).length,
     jobs: jobs.filter(({ targetKey }) => sees(targetKey)).length,
-    waits: edges.filter(({ to }) => sees(to)).length,
+    waits: edges.filter(({ targetSessionKey }) => sees(targetSessionKey)).length,
   };
 }
 

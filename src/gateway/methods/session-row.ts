@@ -11,7 +11,6 @@ import { channelOf } from "../../core/shapes/session-key.ts";
 import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import { type ListedSession, visibleChildren } from "../../flows/session/list.ts";
-import { openJobEdges } from "../../store/queries/runs/job-waits.ts";
 import { type EndedRun, endsOf } from "../../store/queries/runs/run-facts.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
@@ -109,11 +108,11 @@ async function waitsOf(
   const found = new Map<string, string[]>(waiting.map((key) => [key, []]));
   if (waiting.length === 0) return found;
   const now = ctx.deps.world.clock.now();
-  const edges = [
-    ...(await openEdges(ctx.access.db, waiting, now)),
-    ...(await openJobEdges(ctx.access.db, waiting, now)),
-  ];
-  for (const { from, to } of edges) {
+  for (const { waiterSessionKey: from, targetSessionKey: to } of await openEdges(
+    ctx.access.db,
+    waiting,
+    now,
+  )) {
     const known = found.get(from);
     if (sees(to) && known?.includes(to) === false) known.push(to);
   }

@@ -13,7 +13,6 @@ import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import { countDeliveries } from "../../store/queries/channels/deliveries.ts";
 import { countDropped } from "../../store/queries/channels/hook-backlog.ts";
 import { listProcesses } from "../../store/queries/processes.ts";
-import { countOpenJobWaits } from "../../store/queries/runs/job-waits.ts";
 import { laneFigures } from "../../store/queries/runs/runs.ts";
 import { countOpenWaits } from "../../store/queries/runs/waits.ts";
 import type { Caller } from "../auth.ts";
@@ -76,17 +75,12 @@ async function workOf(deps: BasicDeps) {
   return { lanes, deliveries: { ...deliveries, ...(dropped === 0 ? {} : { dropped }) } };
 }
 
-async function openWaitsOf({ engine: { store } }: BasicDeps): Promise<number> {
-  const [runs, jobs] = await Promise.all([countOpenWaits(store.db), countOpenJobWaits(store.db)]);
-  return runs + jobs;
-}
-
 /** Reads the inputs of the metrics. If the store does not answer, its part is left out. */
 export async function readGauges(deps: BasicDeps, connections: number): Promise<GaugeReadings> {
   try {
     const [{ lanes: load, deliveries }, openWaits, lanes] = await Promise.all([
       workOf(deps),
-      openWaitsOf(deps),
+      countOpenWaits(deps.engine.store.db),
       laneFigures(deps.engine.store.db),
     ]);
     return { store: { load, deliveries, openWaits, lanes }, connections };

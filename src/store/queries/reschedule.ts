@@ -57,12 +57,10 @@ export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds
     .where("state", "=", "pending")
     .where("next_attempt_at", ">", at)
     .execute();
-  for (const table of ["waits", "job_waits"] as const) {
-    await tx
-      .updateTable(table)
-      .set((eb) => ({ deadline_at: eb("deadline_at", "-", back) }))
-      .where("state", "=", "open")
-      .where("deadline_at", ">", at + back)
-      .execute();
-  }
+  await tx
+    .updateTable("waits")
+    .set((eb) => ({ deadline_at: eb("deadline_at", "-", back) }))
+    .where("state", "=", "open")
+    .where("deadline_at", ">", at + back)
+    .execute();
 }

@@ -24,7 +24,7 @@ import {
 } from "./node-schema.ts";
 import { OUTBOX_TIMERS_ON_POSTGRES } from "./outbox-schema.ts";
 import { PERMISSIONS_ON_POSTGRES } from "./permission-schema.ts";
-import { slotRows } from "./run-schema.ts";
+import { jobWaitRows, slotRows } from "./run-schema.ts";
 import {
   accessTokens,
   agentDays,
@@ -547,4 +547,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   OUTBOX_TIMERS_ON_POSTGRES,
   slotRows(T, "bigint"),
   agentDays(T, "bigint", "double precision"),
+  jobWaitRows(T),
 ];

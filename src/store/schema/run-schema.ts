@@ -1,4 +1,4 @@
-// The scheduler's columns of the run table, and its slots, for both databases.
+// The scheduler's columns of the run table, its slots, and the waits, for both databases.
 
 /** The oldest queued run of each lane that no run holds is ready. */
 const HEADS = `
@@ -22,3 +22,20 @@ update runs set queue = case when kind = 'append' then '-'
 create table slots (n ${integer} primary key, run_id ${text} unique);
 create index runs_ready on runs (queue, ready_at, run_id) where ready_at is not null;
 ${HEADS}`;
+
+/**
+ * Lets the wait table hold the waits for jobs, which had a table of their own. Its rows stay, because a
+ * process of an earlier version may still use them. The end of a run did not end its waits for jobs.
+ */
+export const jobWaitRows = (text: string): string => `
+alter table waits add column kind ${text} not null default 'run';
+alter table waits add column of_call ${text};
+insert into waits (call_id, of_call, kind, waiter_run_id, waiter_session_key, target_run_id,
+    target_session_key, state, deadline_at, owner)
+  select call_id || ' ' || flow_id, call_id, 'job', waiter_run_id, waiter_session_key, flow_id,
+    target_session_key, case when state = 'open' and exists (select 1 from runs r
+      where r.run_id = waiter_run_id and r.ended_at is not null) then 'ended' else state end,
+    deadline_at, owner from job_waits;
+create index waits_of_call on waits (of_call) where of_call is not null;
+create index waits_for_jobs on waits (waiter_run_id) where kind = 'job';
+`;

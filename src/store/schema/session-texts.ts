@@ -27,7 +27,7 @@ export type TextsOf =
 
 const NO_REQUEST = { request_text: "", round1_reply: null, latest_reply: null };
 
-export const SESSION_TEXTS: Readonly<Record<keyof Tables, TextsOf>> = {
+export const SESSION_TEXTS: Readonly<Record<keyof Tables | "job_waits", TextsOf>> = {
   sessions: { removed: "key" },
   session_ids: { removed: "session_key" },
   messages: { removed: "session_id" },
@@ -86,9 +86,10 @@ export const SESSION_TEXTS: Readonly<Record<keyof Tables, TextsOf>> = {
   waits: {
     kept: [
       ...["call_id", "waiter_run_id", "waiter_session_key", "target_run_id", "target_session_key", "state"],
-      "owner",
+      ...["owner", "of_call", "kind"],
     ],
   },
+  // Processes of an earlier version use this table while they are replaced.
   job_waits: {
     kept: [
       ...["call_id", "flow_id", "waiter_run_id", "waiter_session_key", "target_session_key", "state"],

@@ -8,7 +8,7 @@ import { CRON, CRON_CREATORS, CRON_MAKERS, jobConversations } from "./cron-schem
 import { DEVICE_TOKENS, NODE_CREATORS, NODES, nodeAskers } from "./node-schema.ts";
 import { OUTBOX_TIMERS } from "./outbox-schema.ts";
 import { PERMISSIONS } from "./permission-schema.ts";
-import { slotRows } from "./run-schema.ts";
+import { jobWaitRows, slotRows } from "./run-schema.ts";
 import {
   accessTokens,
   agentDays,
@@ -511,6 +511,7 @@ const MIGRATIONS: readonly string[] = [
   OUTBOX_TIMERS,
   slotRows("text", "integer"),
   agentDays("text", "integer", "real", " strict, without rowid"),
+  jobWaitRows("text"),
 ];
 
 /** Schema version that this program writes. */

@@ -153,34 +153,22 @@ export interface RunTable {
 }
 
 /**
- * Waits of runs, and of other callers, for the end of a run. While `state` is `open`, the row is an edge of
- * the wait graph.
+ * Waits of runs, and of other callers, for the end of a run or a job. While `state` is `open`, the row is an
+ * edge of the wait graph.
  */
 export interface WaitTable {
-  /** Id of the tool call that waits. */
+  /** Id of the tool call that waits. For a job, the id of the job's flow follows it. */
   call_id: string;
+  /** Id of the tool call, if it waits for jobs: it has one row per job. */
+  of_call: Generated<string | null>;
+  /** `run | job`. */
+  kind: Generated<string>;
   waiter_run_id: string;
   waiter_session_key: string;
+  /** Id of the run, or of the job's flow. */
   target_run_id: string;
   target_session_key: string;
   /** `open | ready | answered | ended | lost`, as in queries/runs/waits.ts. */
-  state: string;
-  deadline_at: number;
-  /** Process of a waiting caller that is not a run. */
-  owner: Generated<string | null>;
-}
-
-/** Waits of runs for jobs of sub-agents. A call that waits for several jobs has one row per job. */
-export interface JobWaitTable {
-  /** Id of the tool call that waits. */
-  call_id: string;
-  /** Id of the job's flow. */
-  flow_id: string;
-  waiter_run_id: string;
-  waiter_session_key: string;
-  /** Key of the sub-agent's session. */
-  target_session_key: string;
-  /** `open | answered | ended`, as in queries/runs/job-waits.ts. */
   state: string;
   deadline_at: number;
   /** Process of a waiting caller that is not a run. */
@@ -467,7 +455,6 @@ export interface Tables {
   runs: RunTable;
   slots: SlotTable;
   waits: WaitTable;
-  job_waits: JobWaitTable;
   inbox_marks: InboxMarkTable;
   flows: FlowTable;
   chains: ChainTable;

@@ -35,7 +35,6 @@ const PLANS: Readonly<Record<CopiedTable, Plan>> = {
   messages: { order: ["seq"], long: ["entry_json"], made: ["seq"] },
   runs: { order: ["run_id"], long: ["input_json", "reply", "error"] },
   waits: { order: ["call_id"] },
-  job_waits: { order: ["call_id", "flow_id"] },
   inbox_marks: { order: ["run_id"] },
   flows: { order: ["flow_id"], long: ["request_text", "round1_reply", "latest_reply", "outcome_json"] },
   chains: { order: ["chain_id"] },

@@ -6,7 +6,6 @@ import { telegramText } from "../../../src/channels/telegram/send.ts";
 import { listRules } from "../../../src/store/queries/permission-rules.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { askIn } from "../../kit/engine/asking.ts";
-import { quietWorld } from "../../kit/engine/engine.ts";
 import type { SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { until } from "../../kit/until.ts";
 import { GROUP, MAIN, open, type Stage } from "./kit.ts";
@@ -24,7 +23,7 @@ async function openAsking(): Promise<Stage> {
   const play: SpawnPlay = async ({ handle, input, session, tool }) => {
     const isJob = session.key.includes("subagent") && input.includes("clean up");
     if (isJob || input === "clean up here")
-      return askIn({ engine: stage.engine, world: quietWorld() }, handle, {
+      return askIn({ engine: stage.engine }, handle, {
         title: "rm -rf *build*",
         about: { callId: undefined, folder: "/project", files: [] },
         rawInput: { command: "rm -rf build; folder: /tmp", why: "[see](x) _this_", "in: b": 1 },

@@ -423,7 +423,7 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
     }
     const isWaiting = (app: SpawnApp) => until(async () => (await jobWaits(app)).includes("open"));
     const jobWaits = async ({ store }: SpawnApp) =>
-      (await store.db.selectFrom("job_waits").select("state").execute()).map(({ state }) => state);
+      (await store.db.selectFrom("waits").select("state").execute()).map(({ state }) => state);
 
     test("a sub-agent can't wait for the client while the client waits for its job", async () => {
       const begun = Promise.withResolvers<void>();

@@ -24,7 +24,7 @@ interface Asked {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
   /** The table to which each execution adds a row. */
-  readonly table: "runs" | "sessions" | "cron_jobs" | "flows" | "job_waits";
+  readonly table: "runs" | "sessions" | "cron_jobs" | "flows" | "waits";
 }
 
 const CRON = { schedule: { kind: "every", everyMs: 3_600_000 }, message: "look" };
@@ -158,7 +158,7 @@ const CALLS: Readonly<Record<string, ClientCall>> = {
   sessions_fork: { params: forkable, table: "sessions", result: { status: "ok", at: expect.any(String) } },
   subagents: {
     params: busyChild,
-    table: "job_waits",
+    table: "waits",
     result: { status: "timeout", unfinished: [expect.anything()] },
   },
 };

@@ -171,7 +171,12 @@ test("the answer includes temporary refusals: an open conversation, and a wait t
   // A send first checks for an open conversation.
   expect(answerTo(await explain(house, RESEARCH, MAIN), "send").code).toBe("open_flow");
   goOn.resolve();
-  const wait = { targetRunId: "x", state: "open", deadlineAt: house.engine.now() + 60_000 } as const;
+  const wait = {
+    kind: "run",
+    targetId: "x",
+    state: "open",
+    deadlineAt: house.engine.now() + 60_000,
+  } as const;
   await house.store.transaction(async (tx) => {
     const edge = (callId: string, waiterSessionKey: string, targetSessionKey: string) =>
       insertWait(tx, { ...wait, callId, waiterRunId: callId, waiterSessionKey, targetSessionKey });

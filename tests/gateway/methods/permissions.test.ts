@@ -4,7 +4,10 @@ import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
 import { optional } from "../../../src/core/optional.ts";
 import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
+import type { EndWatch } from "../../../src/engine/lanes/end-watch.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
+import { untilDecided } from "../../../src/engine/run/until-decided.ts";
 import { insertPermission } from "../../../src/store/queries/permissions.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { askIn } from "../../kit/engine/asking.ts";
@@ -27,7 +30,7 @@ async function openAsking(options: HouseOptions = {}): Promise<House> {
     const asked = { title, ...(title === "too late" ? { askMs: 40 } : {}), ...optional({ about }) };
     // A run of an earlier process may resume before `openHouse` returns.
     const { engine } = await house;
-    const decision = await askIn({ engine, world }, handle, asked);
+    const decision = await askIn({ engine }, handle, asked);
     handle.signal.throwIfAborted();
     return decision;
   };
@@ -101,18 +104,18 @@ test("PD2: an answer that is stored while its request expires counts, even if an
     world,
     play: async (handle) => {
       const { engine } = house;
-      let commits = 0;
+      const commit: Engine["commit"] = async (work) => {
+        await answerInTime();
+        return engine.commit(work);
+      };
+      // The time of the request is over after the first look.
+      const watch: Pick<EndWatch, "until"> = { until: async (_, look) => void (await look()) };
       const late = {
-        store: engine.store,
-        bus: engine.bus,
-        now: () => engine.now() + 10_000,
-        commit: async (work: Parameters<typeof engine.commit>[0]) => {
-          commits += 1;
-          if (commits === 2) await answerInTime();
-          return engine.commit(work);
-        },
-      } as unknown as typeof engine;
-      return askIn({ engine: late, world }, handle, { title: "deploy", askMs: 5_000 });
+        commit: engine.commit,
+        untilDecided: (question: PermissionQuestion, signal: AbortSignal) =>
+          untilDecided({ store: engine.store, commit, watch }, question, signal),
+      } as Engine;
+      return askIn({ engine: late }, handle, { title: "deploy", askMs: 5_000 });
     },
   });
   const client = await house.client();
@@ -167,7 +170,7 @@ test("one session has at most 20 open requests and all together 200; more are de
     world,
     play: async (handle) => {
       const ask = (sessionKey: string) =>
-        askIn({ engine: house.engine, world }, handle, { title: "one of many", sessionKey });
+        askIn({ engine: house.engine }, handle, { title: "one of many", sessionKey });
       const mine = Array.from({ length: 22 }, () => ask(MAIN));
       const others = Array.from({ length: 200 }, (_, n) => ask(`agent:main:chat:${Math.floor(n / 10)}`));
       return (await Promise.all([...mine, ...others])).join();

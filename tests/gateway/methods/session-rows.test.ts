@@ -88,7 +88,8 @@ test("I9: a token sees only children, keys and waits that it covers; a child of 
         callId,
         waiterRunId: "w",
         waiterSessionKey: B,
-        targetRunId: `t${callId}`,
+        kind: "run",
+        targetId: `t${callId}`,
         targetSessionKey,
         state: "open",
         deadlineAt: 9e15,
@@ -111,7 +112,8 @@ test("waitingOn is present only in the row of a session that waits now", async (
   const house = await openTree();
   await house.store.transaction(async (tx) => {
     await insertRun(tx, sampleRun({ runId: "w", sessionKey: B, state: "waiting" }));
-    const wait = { waiterRunId: "w", waiterSessionKey: B, targetRunId: "t", targetSessionKey: A };
+    const ends = { waiterRunId: "w", waiterSessionKey: B, targetId: "t", targetSessionKey: A };
+    const wait = { ...ends, kind: "run" } as const;
     await insertWait(tx, { ...wait, callId: "1", state: "answered", deadlineAt: 9e15 });
     await insertWait(tx, { ...wait, callId: "2", state: "open", deadlineAt: 1 });
   });

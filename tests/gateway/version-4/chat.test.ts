@@ -144,7 +144,7 @@ test("I9: permission requests are listed, announced and answered in the form of 
   const play = async (handle: LaneHandle) => {
     const { engine } = await house;
     const { text: title } = handle.run.input;
-    return askIn({ engine, world }, handle, { title });
+    return askIn({ engine }, handle, { title });
   };
   const token = "a-token-for-another-session";
   const narrow = { token, role: "operator", scopes: ["operator.read"], sessions: [RESEARCH] } as const;

@@ -173,7 +173,7 @@ test("a client that has the scope of approvals answers permission requests, and 
   const house: Promise<House> = openHouse({
     world,
     play: async (handle) =>
-      askIn({ engine: (await house).engine, world }, handle, { title: "rm", rawInput: { folder: "/x" } }),
+      askIn({ engine: (await house).engine }, handle, { title: "rm", rawInput: { folder: "/x" } }),
   });
   const { engine } = await house;
   const scopes = ["operator.read", "operator.write", "operator.approvals"];

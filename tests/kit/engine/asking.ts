@@ -6,7 +6,6 @@ import type { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
 import { askPermission } from "../../../src/execute/permission.ts";
 import type { PermissionRequest } from "../../../src/flows/permission.ts";
-import type { World } from "../../../src/world.ts";
 
 interface Asked {
   readonly title: string;
@@ -22,7 +21,7 @@ interface Asked {
 
 /** Asks for permission in a run, and resolves with the owner's decision. */
 export async function askIn(
-  { engine, world }: { engine: Engine; world: World },
+  { engine }: { engine: Engine },
   { run, wait, signal, log }: LaneHandle,
   { title, kind, rawInput, about, sessionKey = run.sessionKey, askMs = 600_000 }: Asked,
 ): Promise<PermissionDecision> {
@@ -30,6 +29,6 @@ export async function askIn(
   const agentId = agentIdInKey(sessionKey) ?? "main";
   const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
   const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer };
-  const decided = await askPermission({ engine, world }, asked, { wait, signal, log });
+  const decided = await askPermission({ engine }, asked, { wait, signal, log });
   return decided;
 }

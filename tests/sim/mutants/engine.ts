@@ -94,8 +94,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "cycle-check-left-out",
     breaks: "I7: a wait is never refused",
     file: "src/engine/lanes/waits.ts",
-    from: "waiter.sessionKey, target);\n    if (!free.ok) return free;\n",
-    to: "waiter.sessionKey, target);\n",
+    from: "elsewhere);\n      if (!free.ok) return free;\n",
+    to: "elsewhere);\n",
   },
   {
     name: "wait-kept-when-its-run-ends",

@@ -14,7 +14,6 @@ import * as deadlines from "../../../src/store/queries/deadlines.ts";
 import * as attention from "../../../src/store/queries/runs/attention.ts";
 import * as claims from "../../../src/store/queries/runs/claims.ts";
 import { countUnoffered, hasUnread, openQuestions } from "../../../src/store/queries/runs/inbox-marks.ts";
-import * as jobWaits from "../../../src/store/queries/runs/job-waits.ts";
 import { usageOf } from "../../../src/store/queries/runs/ledger.ts";
 import { endsOf } from "../../../src/store/queries/runs/run-facts.ts";
 import * as runs from "../../../src/store/queries/runs/runs.ts";
@@ -286,24 +285,20 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   takeSlot: (tx) => takeSlot(tx, "a run without a slot", 1_000),
   releaseSlot: (tx) => releaseSlot(tx, "r1"),
   endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
-  endedAmong: (tx) => runs.endedAmong(tx, ["r5", "r7"]),
   holdForEnd: (tx) =>
     holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flow: { flowId: "f5", step: "round1", turn: 1 } }),
   holdForAbort: (tx) => holdForAbort(tx, "agent:a1:chat:201"),
   openEdges: (tx) => waits.openEdges(tx, ["agent:a1:chat:1000", BUSY], 5),
-  openJobEdges: (tx) => jobWaits.openJobEdges(tx, [BUSY], 5),
-  jobWaitsOfCall: (tx) => jobWaits.jobWaitsOfCall(tx, "c"),
-  jobsAnsweredTo: (tx) => jobWaits.jobsAnsweredTo(tx, "r1000"),
-  countOpenJobWaits: (tx) => jobWaits.countOpenJobWaits(tx),
+  waitsOfCall: (tx) => waits.waitsOfCall(tx, "c"),
+  jobWaitsOfRuns: (tx) => waits.jobWaitsOfRuns(tx, ["r1000"]),
   openSpawnEdges: (tx) => flows.openSpawnEdges(tx, [BUSY]),
   spawnsOfRun: (tx) => flows.spawnsOfRun(tx, "r1000"),
   jobOfChild: (tx) => flows.jobOfChild(tx, BUSY),
-  endedFlowsAmong: (tx) => flows.endedFlowsAmong(tx, ["f5", "f7"]),
+  settledAmong: (tx) => waits.settledAmong(tx, ["f5", "r7", "p"]),
   countDeliveries: (tx) => deliveries.countDeliveries(tx),
   countOpenWaits: (tx) => waits.countOpenWaits(tx),
   answerWaits: (tx) => waits.answerWaits(tx, "r1001", 5),
   giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx, "the dead"),
-  giveUpCallerJobWaits: (tx) => jobWaits.giveUpCallerJobWaits(tx, "the dead"),
   confirmAnswer: (tx) => waits.confirmAnswer(tx, "c5"),
   loseAnswer: (tx) => waits.loseAnswer(tx, "c5"),
   giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "r1000"),

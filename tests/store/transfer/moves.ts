@@ -79,6 +79,8 @@ export async function smallStore(): Promise<string> {
 
 /** Statements that undo each schema migration, the newest first. */
 const UNDONE = [
+  `drop index waits_of_call; drop index waits_for_jobs;
+  alter table waits drop column of_call; alter table waits drop column kind;`,
   "drop table agent_days; drop index runs_begun;",
   `drop index runs_ready; drop table slots;
   alter table runs drop column queue; alter table runs drop column ready_at;

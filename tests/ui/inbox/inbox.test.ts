@@ -8,7 +8,7 @@ import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { test } from "../../kit/deep.ts";
 import { askIn } from "../../kit/engine/asking.ts";
-import { quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { group, MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
 
@@ -25,7 +25,7 @@ async function openDesk(play: Play) {
     play: (handle) => {
       const title = handle.run.input.text;
       if (!title.startsWith("Please ")) return play(handle);
-      return askIn({ engine: house.engine, world: quietWorld() }, handle, {
+      return askIn({ engine: house.engine }, handle, {
         title,
         rawInput: { path: "/etc" },
       });

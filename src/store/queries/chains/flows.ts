@@ -4,12 +4,11 @@
 
 import { type Selectable, sql } from "kysely";
 import type { JobOutcome } from "../../../core/rules/announcement.ts";
-import { idParts } from "../../id-parts.ts";
 import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import type { FlowTable } from "../../schema/tables.ts";
-import { type Db, isAmong, type Tx } from "../../sql.ts";
-import { answerJobWaits } from "../runs/job-waits.ts";
+import type { Db, Tx } from "../../sql.ts";
+import { answerWaits } from "../runs/waits.ts";
 
 export interface Flow {
   readonly flowId: string;
@@ -119,7 +118,7 @@ export async function endFlow(tx: Tx, flowId: string, reason: string, at: number
   return done.numUpdatedRows > 0n;
 }
 
-/** Ends an open job, stores its outcome, and answers the runs that wait for the job. */
+/** Ends an open job, stores its outcome, and answers those who wait for the job. */
 export async function endJob(
   tx: Tx,
   flowId: string,
@@ -128,23 +127,8 @@ export async function endJob(
   if (!(await endFlow(tx, flowId, end.reason, end.at))) return false;
   const outcome_json = JSON.stringify(end.outcome);
   await tx.updateTable("flows").set({ outcome_json }).where("flow_id", "=", flowId).execute();
-  await answerJobWaits(tx, flowId, end.at);
+  await answerWaits(tx, flowId, end.at);
   return true;
-}
-
-/** Returns the ids of those of the given flows that have ended. */
-export async function endedFlowsAmong(db: Db, flowIds: readonly string[]): Promise<string[]> {
-  const ended: string[] = [];
-  for (const some of idParts(flowIds)) {
-    const rows = await db
-      .selectFrom("flows")
-      .select("flow_id")
-      .where(isAmong(db, "flow_id", some))
-      .where("state", "=", "ended")
-      .execute();
-    ended.push(...rows.map((row) => row.flow_id));
-  }
-  return ended;
 }
 
 /** Returns the links from these sessions to their sub-agents with unfinished jobs. */

@@ -46,14 +46,9 @@ async function pruneChains(tx: Tx, before: number): Promise<void> {
 
 /** Deletes settled waits whose deadline has long passed. */
 async function pruneWaits(tx: Tx, before: number): Promise<void> {
-  for (const [table, key] of [
-    ["waits", sql`call_id`],
-    ["job_waits", sql`call_id, flow_id`],
-  ] as const) {
-    await sql`delete from ${sql.table(table)} where (${key}) in (
-      select ${key} from ${sql.table(table)} where deadline_at < ${before} and state not in ('open', 'ready')
-      limit ${sql.lit(ROWS_MAX)})`.execute(tx);
-  }
+  await sql`delete from waits where call_id in (
+    select call_id from waits where deadline_at < ${before} and state not in ('open', 'ready')
+    limit ${sql.lit(ROWS_MAX)})`.execute(tx);
 }
 
 /** Deletes settled deliveries. A failed one stays until an operator has dismissed it. */

@@ -17,10 +17,9 @@ import type { Session } from "../../../core/shapes/session.ts";
 import { idParts } from "../../id-parts.ts";
 import type { Db } from "../../sql.ts";
 import { deliveriesOfRuns } from "../channels/deliveries.ts";
-import { jobWaitsOfRuns } from "../runs/job-waits.ts";
 import { revisionsOf } from "../runs/revisions.ts";
 import { toRun } from "../runs/runs.ts";
-import { waitsOfCalls } from "../runs/waits.ts";
+import { jobWaitsOfRuns, type Wait, waitsOfCalls } from "../runs/waits.ts";
 import { ancestorsOf, getSession } from "../sessions/sessions.ts";
 import { contextBefore } from "../transcripts/context-before.ts";
 import { ENTRY_COLUMNS, readEntry } from "../transcripts/stored-entry.ts";
@@ -126,8 +125,8 @@ async function revisionsOfRuns(db: Db, runs: readonly Run[]): Promise<RecordedRe
   return [...inputs, ...parts, ...tools];
 }
 
-function waitOf({ callId, flowId, waiterRunId, state, deadlineAt }: RecordedWait): RecordedWait {
-  return { callId, ...optional({ flowId }), waiterRunId, state, deadlineAt };
+function waitOf({ callId, kind, targetId, waiterRunId, state, deadlineAt }: Wait): RecordedWait {
+  return { callId, ...(kind === "job" ? { flowId: targetId } : {}), waiterRunId, state, deadlineAt };
 }
 
 /** Returns the texts for people that these runs produced, in the order of the store. */
@@ -184,7 +183,7 @@ export async function readChainRecord(
     sessions,
     entries: entries.map(({ seq: _, sessionId: __, ...entry }) => entry),
     flows,
-    waits: [...waits.map(waitOf), ...(await jobWaitsOfRuns(db, runIds)).map(waitOf)],
+    waits: [...waits, ...(await jobWaitsOfRuns(db, runIds))].map(waitOf),
     refusals,
     deliveries: await deliveriesOf(db, runIds),
     revisions: await revisionsOfRuns(db, runs),

@@ -202,9 +202,6 @@ export async function awaitedSessions(
   const ids = sql.join(runIds);
   const { rows } = await sql<{ waiter: string; target: string }>`
     select waiter_run_id as waiter, target_session_key as target from waits
-      where waiter_run_id in (${ids}) and state = 'open'
-    union all
-    select waiter_run_id, target_session_key from job_waits
       where waiter_run_id in (${ids}) and state = 'open'`.execute(db);
   const awaited = new Map<string, string[]>();
   for (const { waiter, target } of rows) {

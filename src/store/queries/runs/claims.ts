@@ -329,14 +329,8 @@ export async function hasOrphans(db: Db): Promise<boolean> {
     .where("waiter_run_id", "=", sql.lit(""))
     .where("state", "in", [sql.lit("open"), sql.lit("ready")])
     .where(sql`coalesce(owner, '')`, "not in", living);
-  const jobWait = db
-    .selectFrom("job_waits")
-    .select("call_id")
-    .where("waiter_run_id", "=", sql.lit(""))
-    .where("state", "=", sql.lit("open"))
-    .where("owner", "not in", living);
   const row = await db
-    .selectNoFrom(({ exists, or }) => or([exists(run), exists(wait), exists(jobWait)]).as("found"))
+    .selectNoFrom(({ exists, or }) => or([exists(run), exists(wait)]).as("found"))
     .executeTakeFirst();
   return Boolean(row?.found);
 }

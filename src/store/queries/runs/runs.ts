@@ -18,7 +18,6 @@ import type {
   RunKind,
   RunState,
 } from "../../../core/shapes/run.ts";
-import { idParts } from "../../id-parts.ts";
 import { prepared } from "../../prepared.ts";
 import type { RunTable } from "../../schema/tables.ts";
 import { type Db, kindOf, present, type Tx } from "../../sql.ts";
@@ -290,25 +289,6 @@ export async function endRun(tx: Tx, runId: string, facts: RunEndFacts, fence?: 
   const columns = endColumns(facts);
   const done = fence === undefined ? END(tx, { runId, ...columns }) : END_HELD(tx, { ...fence, ...columns });
   return ((await done).numAffectedRows ?? 0n) > 0n;
-}
-
-/** Returns the ids of the given runs that have ended. */
-export async function endedAmong(db: Db, runIds: readonly string[]): Promise<string[]> {
-  const ended: string[] = [];
-  for (const asked of idParts(runIds)) {
-    // The number of ids is rounded up to a power of two, so that only a few different statements are
-    // prepared.
-    const size = 2 ** Math.ceil(Math.log2(asked.length));
-    const last = asked.at(-1) ?? "";
-    const rows = await db
-      .selectFrom("runs")
-      .select("run_id")
-      .where("run_id", "in", [...asked, ...Array<string>(size - asked.length).fill(last)])
-      .where("ended_at", "is not", null)
-      .execute();
-    ended.push(...rows.map((row) => row.run_id));
-  }
-  return ended;
 }
 
 /** Returns runs that ended at or after this time, oldest first. */

@@ -1,24 +1,29 @@
-// Owns the wait table: the waits of runs for other runs, with deadlines and outcomes.
+// Owns the wait table: the waits of runs and other callers for runs and jobs, with deadlines and outcomes.
 // WS1: open rows are the edges of the wait graph (I7). They and their deadlines survive a crash.
-// The transaction that ends the target run sets `answered`. `ended` means that the waiting run stopped
-// waiting first. Exactly one of the two happens, so an outcome is reported only once.
-// A client does not survive a crash as a run does. When the target ends, a client's wait becomes `ready`. It
-// becomes `answered` only after the outcome was written to the client's connection. Otherwise it becomes
-// `lost`, and the client's session is notified.
+// The transaction that ends the target sets `answered`. `ended` means that the waiter stopped waiting first.
+// Exactly one of the two happens, so an outcome is reported only once.
+// A client does not survive a crash as a run does. When the run that it waits for ends, its wait becomes
+// `ready`. It becomes `answered` only after the outcome was written to the client's connection. Otherwise it
+// becomes `lost`, and the client's session is notified. The results of jobs go to that session anyway.
 
-import { type Selectable, sql } from "kysely";
+import { type ExpressionBuilder, type Selectable, sql } from "kysely";
+import { idParts } from "../../id-parts.ts";
 import { prepared } from "../../prepared.ts";
-import type { WaitTable } from "../../schema/tables.ts";
-import type { Db, Tx } from "../../sql.ts";
+import type { Tables, WaitTable } from "../../schema/tables.ts";
+import { type Db, isAmong, type Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 
 /** A literal instead of a parameter, so that queries can use a partial index (see runs.ts). */
 const OPEN = sql.lit("open");
 const READY = sql.lit("ready");
 const LOST = sql.lit("lost");
+const RUN = sql.lit("run");
+const JOB = sql.lit("job");
 
+/** One target of a tool call that waits. */
 export interface Wait {
   readonly callId: string;
+  readonly kind: "run" | "job";
   /**
    * `""` for a caller that is not a run. The wait of such a caller is an edge only if the caller is the
    * client of an external session.
@@ -29,18 +34,23 @@ export interface Wait {
    * any other caller.
    */
   readonly waiterSessionKey: string;
-  readonly targetRunId: string;
+  /** Id of the run, or of the job's flow. */
+  readonly targetId: string;
   readonly targetSessionKey: string;
   readonly state: "open" | "ready" | "answered" | "ended" | "lost";
   readonly deadlineAt: number;
 }
 
+/** Returns whether the target ended in time. */
+export const isAnswered = ({ state }: Wait): boolean => state === "answered" || state === "ready";
+
 function toWait(row: Selectable<WaitTable>): Wait {
   return {
-    callId: row.call_id,
+    callId: row.of_call ?? row.call_id,
+    kind: row.kind as Wait["kind"],
     waiterRunId: row.waiter_run_id,
     waiterSessionKey: row.waiter_session_key,
-    targetRunId: row.target_run_id,
+    targetId: row.target_run_id,
     targetSessionKey: row.target_session_key,
     state: row.state as Wait["state"],
     deadlineAt: row.deadline_at,
@@ -52,10 +62,13 @@ export async function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<vo
   await tx
     .insertInto("waits")
     .values({
-      call_id: wait.callId,
+      ...(wait.kind === "run"
+        ? { call_id: wait.callId }
+        : { call_id: `${wait.callId} ${wait.targetId}`, of_call: wait.callId }),
+      kind: wait.kind,
       waiter_run_id: wait.waiterRunId,
       waiter_session_key: wait.waiterSessionKey,
-      target_run_id: wait.targetRunId,
+      target_run_id: wait.targetId,
       target_session_key: wait.targetSessionKey,
       state: wait.state,
       deadline_at: wait.deadlineAt,
@@ -64,46 +77,59 @@ export async function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<vo
     .execute();
 }
 
-const WAIT = prepared((db, { callId }: { readonly callId: string }) =>
-  db.selectFrom("waits").selectAll().where("call_id", "=", callId),
+const isOfCall = (eb: ExpressionBuilder<Tables, "waits">, callId: string) =>
+  eb.or([eb("call_id", "=", callId), eb("of_call", "=", callId)]);
+
+const OF_CALL = prepared((db, { callId }: { readonly callId: string }) =>
+  db
+    .selectFrom("waits")
+    .selectAll()
+    .where((eb) => isOfCall(eb, callId))
+    .orderBy("call_id"),
 );
 
-export async function getWait(db: Db, callId: string): Promise<Wait | undefined> {
-  const [row] = (await WAIT(db, { callId })).rows;
-  return row && toWait(row);
+/** Returns the wait of a tool call, one row per target. Empty if the call does not wait. */
+export async function waitsOfCall(db: Db, callId: string): Promise<Wait[]> {
+  return (await OF_CALL(db, { callId })).rows.map(toWait);
 }
 
-/** Returns the waits of these tool calls. Calls without a wait are missing. */
+/** Returns the waits of these tool calls for runs. Calls without a wait are missing. */
 export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<Wait[]> {
   if (callIds.length === 0) return [];
   const rows = await db.selectFrom("waits").selectAll().where("call_id", "in", callIds).execute();
   return rows.map(toWait);
 }
 
-/** The client of an external session is blocked while it waits, as a waiting run blocks its lane. */
-export const clientIsHeldUp = (table: "waits" | "job_waits") => sql<boolean>`(waiter_run_id = '' and exists (
-  select 1 from sessions where external = 1 and sessions.key = ${sql.ref(`${table}.waiter_session_key`)}))`;
+/** Returns the waits of these runs for jobs, in a stable order. */
+export async function jobWaitsOfRuns(db: Db, runIds: readonly string[]): Promise<Wait[]> {
+  const waits: Wait[] = [];
+  for (const some of idParts(runIds)) {
+    const query = db.selectFrom("waits").selectAll().where("kind", "=", JOB);
+    const rows = await query.where("waiter_run_id", "in", some).orderBy("call_id").execute();
+    waits.push(...rows.map(toWait));
+  }
+  return waits;
+}
 
-const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or ${clientIsHeldUp("waits")})`;
+/** The client of an external session is blocked while it waits, as a waiting run blocks its lane. */
+const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
+  select 1 from sessions where external = 1 and sessions.key = waits.waiter_session_key))`;
 
 /**
- * Returns the edges of the wait graph that begin at `sessionKeys`: links to the sessions for which their runs
- * or external clients wait at `now`. A wait whose deadline has passed blocks nobody.
+ * Returns the edges of the wait graph that begin at `sessionKeys`: the waits of their runs and external
+ * clients at `now`. A wait whose deadline has passed blocks nobody.
  */
-export async function openEdges(
-  db: Db,
-  sessionKeys: readonly string[],
-  now: number,
-): Promise<{ from: string; to: string }[]> {
+export async function openEdges(db: Db, sessionKeys: readonly string[], now: number): Promise<Wait[]> {
+  if (sessionKeys.length === 0) return [];
   const rows = await db
     .selectFrom("waits")
-    .select(["waiter_session_key", "target_session_key"])
+    .selectAll()
     .where("state", "=", OPEN)
     .where("waiter_session_key", "in", sessionKeys)
     .where(WAITER_IS_HELD_UP)
     .where("deadline_at", ">", now)
     .execute();
-  return rows.map((row) => ({ from: row.waiter_session_key, to: row.target_session_key }));
+  return rows.map(toWait);
 }
 
 /** Returns until when a run or an external client waits for this run. Undefined: none of them does. */
@@ -134,7 +160,7 @@ export async function awaitedPeers(db: Db, chainId: string, now: number): Promis
   return rows.map((row) => row.target_session_key);
 }
 
-const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; endedAt: number }) =>
+const ANSWERED = prepared((tx, { targetId, endedAt }: { targetId: string; endedAt: number }) =>
   tx
     .updateTable("waits")
     .set((eb) => ({
@@ -142,34 +168,57 @@ const ANSWERED = prepared((tx, { targetRunId, endedAt }: { targetRunId: string; 
         .case()
         .when("deadline_at", "<", endedAt)
         .then(sql.lit("ended"))
-        .when(eb.and([eb("waiter_run_id", "=", ""), eb("waiter_session_key", "!=", "")]))
+        .when(
+          eb.and([
+            eb("kind", "=", RUN),
+            eb("waiter_run_id", "=", sql.lit("")),
+            eb("waiter_session_key", "!=", sql.lit("")),
+          ]),
+        )
         .then(READY)
         .else(sql.lit("answered"))
         .end(),
     }))
-    .where("target_run_id", "=", targetRunId)
+    .where("target_run_id", "=", targetId)
     .where("state", "=", OPEN)
     .returning("state"),
 );
 
 /**
- * Marks the open waits for an ended run as answered, or as ended if their deadline had passed. Returns true
- * if a waiter gets the outcome.
+ * Marks the open waits for an ended run or job as answered, or as ended if their deadline had passed. Returns
+ * true if a waiter gets the outcome.
  */
-export async function answerWaits(tx: Tx, targetRunId: string, endedAt: number): Promise<boolean> {
-  const { rows } = await ANSWERED(tx, { targetRunId, endedAt });
+export async function answerWaits(tx: Tx, targetId: string, endedAt: number): Promise<boolean> {
+  const { rows } = await ANSWERED(tx, { targetId, endedAt });
   return rows.some((row) => row.state !== "ended");
 }
 
+/** Returns the ids of those of the given runs, jobs and permission requests that have ended. */
+export async function settledAmong(db: Db, ids: readonly string[]): Promise<string[]> {
+  const settled: string[] = [];
+  for (const some of idParts(ids)) {
+    const runs = db.selectFrom("runs").select("run_id as id").where("ended_at", "is not", null);
+    const flows = db.selectFrom("flows").select("flow_id as id").where("state", "=", sql.lit("ended"));
+    const permissions = db.selectFrom("permissions").select("id").where("decision", "is not", null);
+    const rows = await runs
+      .where(isAmong(db, "run_id", some))
+      .unionAll(flows.where(isAmong(db, "flow_id", some)))
+      .unionAll(permissions.where(isAmong(db, "id", some)))
+      .execute();
+    settled.push(...rows.map((row) => row.id));
+  }
+  return settled;
+}
+
 /**
- * Ends a wait because the waiter stopped waiting. Returns false if the target had already ended; its outcome
- * then counts.
+ * Ends the open waits of a tool call because the waiter stopped waiting. Returns false if all targets had
+ * already ended; their outcomes then count.
  */
-export async function giveUpWait(tx: Tx, callId: string): Promise<boolean> {
+export async function giveUpWaits(tx: Tx, callId: string): Promise<boolean> {
   const done = await tx
     .updateTable("waits")
     .set({ state: "ended" })
-    .where("call_id", "=", callId)
+    .where((eb) => isOfCall(eb, callId))
     .where("state", "=", OPEN)
     .executeTakeFirst();
   return done.numUpdatedRows > 0n;
@@ -213,13 +262,14 @@ const targetsOf = (rows: readonly Pick<Selectable<WaitTable>, "target_run_id">[]
   rows.map((row) => row.target_run_id);
 
 /**
- * Ends the wait of a disconnected client, whether answered or not. Returns the run that it waited for, or
- * undefined if the wait was over.
+ * Ends the wait of a disconnected client, whether answered or not. Returns the runs and jobs that it waited
+ * for. Empty if the wait was over.
  */
-export async function loseAnswer(tx: Tx, callId: string): Promise<string | undefined> {
-  const lose = async () => targetsOf(await endCallerWaits(tx).where("call_id", "=", callId).execute())[0];
-  const runId = await lose();
-  if (runId !== undefined) return runId;
+export async function loseAnswer(tx: Tx, callId: string): Promise<string[]> {
+  const query = endCallerWaits(tx).where((eb) => isOfCall(eb, callId));
+  const lose = async () => targetsOf(await query.execute());
+  const targets = await lose();
+  if (targets.length > 0) return targets;
   await untilInserted(tx, callId);
   return lose();
 }
@@ -245,7 +295,7 @@ async function untilInserted(tx: Tx, callId: string): Promise<void> {
 
 /**
  * Ends waits of callers that are not runs. With `of`, only those whose process is dead or unknown; otherwise
- * all, because no other process exists. Returns the runs that the callers waited for.
+ * all, because no other process exists. Returns the runs and jobs that the callers waited for.
  */
 export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string[]> {
   const query = endCallerWaits(tx).where("waiter_run_id", "=", sql.lit(""));
@@ -254,16 +304,13 @@ export async function giveUpCallerWaits(tx: Tx, of?: "the dead"): Promise<string
   return targetsOf(await isDead.execute());
 }
 
-/**
- * Counts the open waits of runs and of other callers. Starts from the few runs that can wait, because most
- * rows are settled.
- */
+/** Counts the tool calls that wait. Starts from the few runs that can wait, because most rows are settled. */
 export async function countOpenWaits(db: Db): Promise<number> {
   const waiters = sql<string>`(select '' union all
     select run_id from runs where state in ('running', 'waiting'))`;
   const row = await db
     .selectFrom("waits")
-    .select((eb) => eb.fn.countAll<number>().as("n"))
+    .select(sql<number>`count(distinct coalesce(of_call, call_id))`.as("n"))
     .where("state", "=", sql.lit("open"))
     .where("waiter_run_id", "in", waiters)
     .executeTakeFirstOrThrow();

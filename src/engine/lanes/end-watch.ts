@@ -1,0 +1,87 @@
+// Wakes waiters in this process when what they wait for may have ended. The rows are the truth; events only
+// say when to read them.
+
+import type { Run } from "../../core/shapes/run.ts";
+import { settledAmong } from "../../store/queries/runs/waits.ts";
+import type { Db } from "../../store/sql.ts";
+import type { Clock } from "../../world.ts";
+import type { Bus } from "../bus.ts";
+
+/** Tells waiters in this process to read their rows again. */
+export interface EndWatch {
+  /**
+   * Calls `isOver` at once, when one of these runs, jobs or permission requests may have ended, and when the
+   * deadline has passed or the signal has fired. Resolves when it returns true, or after the last of these
+   * calls. `isOver` gets the run that has ended, if it is known.
+   */
+  until(
+    ids: readonly string[],
+    isOver: (ended?: Run) => Promise<boolean>,
+    deadlineAt: number,
+    signal?: AbortSignal,
+  ): Promise<void>;
+  /** Notifies the waiters that something has ended. Without `run`, they read its row. */
+  ended(id: string, run?: Run): void;
+  /** Notifies waiters of all ends in the store, because an event may have been lost. */
+  look(): Promise<void>;
+  isIdle(): boolean;
+}
+
+type Wake = (run?: Run) => void;
+
+export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
+  const watchers = new Map<string, Set<Wake>>();
+  const ended = (id: string, run?: Run): void => {
+    for (const wake of watchers.get(id) ?? []) wake(run);
+  };
+  bus.subscribe((event) => {
+    if (event.kind === "permission") ended(event.id);
+    if (event.kind !== "flow" || event.step !== "ended") return;
+    for (const id of [event.flowId, event.runId]) ended(id);
+  });
+  const add = (id: string, wake: Wake): void => {
+    watchers.set(id, (watchers.get(id) ?? new Set()).add(wake));
+  };
+  const remove = (id: string, wake: Wake): void => {
+    const set = watchers.get(id);
+    set?.delete(wake);
+    if (set?.size === 0) watchers.delete(id);
+  };
+  return {
+    async until(ids, isOver, deadlineAt, signal) {
+      let news = Promise.withResolvers<void>();
+      let known: Run | undefined;
+      let isLast = false;
+      const wake: Wake = (run) => {
+        known = run ?? known;
+        news.resolve();
+      };
+      const giveUp = (): void => {
+        isLast = true;
+        wake();
+      };
+      for (const id of ids) add(id, wake);
+      const timer = clock.at(deadlineAt, giveUp);
+      signal?.addEventListener("abort", giveUp, { once: true });
+      if (signal?.aborted === true) giveUp();
+      try {
+        // Each round reads the rows after the promise is made, so that an end in between is not missed.
+        for (;;) {
+          const isDone = isLast;
+          if ((await isOver(known)) || isDone) return;
+          await news.promise;
+          news = Promise.withResolvers();
+        }
+      } finally {
+        timer.cancel();
+        signal?.removeEventListener("abort", giveUp);
+        for (const id of ids) remove(id, wake);
+      }
+    },
+    ended,
+    async look() {
+      for (const id of await settledAmong(db, [...watchers.keys()])) ended(id);
+    },
+    isIdle: () => watchers.size === 0,
+  };
+}

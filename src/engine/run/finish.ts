@@ -50,7 +50,7 @@ export interface Acceptor {
   acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>>;
   abortIn(
     unit: Unit,
-    request: { sessionKey: string; runId?: string; reason?: AbortReason },
+    request: { sessionKey: string; runId?: string; reason?: AbortReason; keepChildren?: boolean },
   ): Promise<{ runIds: readonly string[] }>;
   /** Sets or moves a stored deadline. Its handler is called when it is due. */
 }

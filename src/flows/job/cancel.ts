@@ -32,21 +32,18 @@ export async function cancelConversation(
   publishFlowEnd(unit, flow, { runId, turn: last?.flow?.turn, reason });
 }
 
-/** Ends an unfinished job and all jobs below it. Returns the runs that were ended. */
+/** Ends an unfinished job and, without `keepChildren`, all jobs below it. Returns the runs that it ended. */
 export async function cancelJob(
   acceptor: Pick<Acceptor, "abortIn">,
   unit: Unit,
   job: Flow,
-  reason?: AbortReason,
+  how: { readonly reason?: AbortReason; readonly keepChildren?: true } = {},
 ): Promise<readonly string[]> {
   await holdForAbort(unit.tx, job.targetKey);
   // The job is closed first, so that the end of its runs announces nothing.
   const outcome = { status: "aborted", result: "", notes: "it was cancelled" } as const;
   if (!(await endJob(unit.tx, job.flowId, { reason: "cancelled", outcome, at: unit.now }))) return [];
-  const { runIds } = await acceptor.abortIn(unit, {
-    sessionKey: job.targetKey,
-    ...optional({ reason }),
-  });
+  const { runIds } = await acceptor.abortIn(unit, { sessionKey: job.targetKey, ...how });
   const child = await getSession(unit.tx, job.targetKey);
   if (child !== undefined) await planChildCleanup(unit, child);
   publishFlowEnd(unit, job, { runId: runIds[0] ?? job.flowId, reason: "cancelled" });
@@ -61,7 +58,7 @@ export async function cancelJobs(
 ): Promise<readonly string[]> {
   const ended: string[] = [];
   for (const job of await openSpawnsOf(unit.tx, requester)) {
-    ended.push(...(await cancelJob(acceptor, unit, job, requester.reason)));
+    ended.push(...(await cancelJob(acceptor, unit, job, optional({ reason: requester.reason }))));
   }
   return ended;
 }

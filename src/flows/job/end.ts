@@ -19,6 +19,7 @@ import {
 import { isOverBudget } from "../../core/rules/budget.ts";
 import { jobDelivery } from "../../core/rules/result-delivery.ts";
 import { isSilent, skipsAnnouncement, subagentAnnounceContext } from "../../core/rules/turn-rules.ts";
+import type { Code } from "../../core/shapes/errors.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
@@ -91,100 +92,110 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
   return accepted.ok;
 }
 
-interface Kept {
+/** How far a result gets: it starts a turn, it is only in the transcript, or why it is in neither. */
+type Reach = "turn" | "transcript" | `requester_${"deleted" | "archived" | "reset" | "refused"}`;
+
+/** A result for a requester, and the run that the text for its people belongs to. */
+interface ResultText {
   readonly runId: string;
   readonly requesterKey: string;
-  readonly route?: Route | undefined;
+  readonly route: Route | undefined;
   readonly text: string;
-  readonly code: string;
 }
 
 /**
- * Keeps the result as a failed delivery that operators see and can retry. It belongs to the requester,
- * because the child may be deleted after its job.
+ * Posts a result that starts no turn. Without a chat, a result that is not in the transcript either is kept
+ * as a failed delivery, which operators see and can retry. It belongs to the requester, because the child may
+ * be deleted after its job.
  */
-async function keepForOperators(unit: Unit, kept: Kept): Promise<void> {
-  const { runId, requesterKey: sessionKey, text, code } = kept;
-  const deliveryId = unit.newId();
-  const route = kept.route ?? { channel: "internal", to: sessionKey };
-  const facts = {
-    sessionKey,
-    runId,
-    code,
-    error: `the requester ${sessionKey} can't be notified (${code})`,
-  };
-  const row = { id: deliveryId, ...facts, kind: "announce", route, text, state: "failed" } as const;
-  await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
-  const { channel, to } = route;
-  const told = { kind: "delivery", deliveryId, ...facts, what: "announce", state: "failed" } as const;
-  unit.publish({ ...told, channel, to, atMs: unit.now });
-  publishOutbox(unit, { id: deliveryId, sessionKey }, "failed");
+async function post(
+  parts: JobParts,
+  unit: Unit,
+  requester: Session | undefined,
+  { requesterKey: sessionKey, route, text, runId }: ResultText,
+  reach: Exclude<Reach, "turn"> | Code,
+): Promise<void> {
+  if (requester !== undefined && route !== undefined) {
+    const posted = { session: requester, route, text, kind: "announce", runId } as const;
+    await queueDelivery(parts, unit, { ...posted, isAnswer: true });
+    return;
+  }
+  if (reach === "transcript") return;
+  const error = `the requester ${sessionKey} can't be notified (${reach})`;
+  const facts = { sessionKey, runId, code: reach, error, state: "failed" } as const;
+  const place = route ?? { channel: "internal", to: sessionKey };
+  const id = unit.newId();
+  await insertDelivery(unit.tx, { id, ...facts, kind: "announce", route: place, text, createdAt: unit.now });
+  const { channel, to } = place;
+  const event = { kind: "delivery", deliveryId: id, ...facts, what: "announce" } as const;
+  unit.publish({ ...event, channel, to, atMs: unit.now });
+  publishOutbox(unit, { id, sessionKey }, "failed");
 }
 
-/** Puts the result into the requester's lane. Returns false if it was refused. */
+/** Returns what the turn that reads a result inherits. A requester that is a sub-agent continues its job. */
+async function turnFor({ unit, child }: JobContext, requester: Session): Promise<Partial<AcceptRequest>> {
+  const job = await openJobOf(unit, requester);
+  const route = optional({ route: child.spawn?.route });
+  if (job === undefined) return route;
+  const { timeoutMs = 0 } = (requester.spawn && (await getRun(unit.tx, requester.spawn.runId))) ?? {};
+  return { ...route, flow: { flowId: job.flowId, step: "task", turn: 1 }, timeoutMs };
+}
+
+/** Returns whether a later turn of the same conversation and job may read the result of this turn. */
+function sharesTurn({ runId, chainId, route, flow }: Run, later: Run): boolean {
+  if (runId === later.runId || route !== undefined) return false;
+  return chainId === later.chainId && flow?.flowId === later.flow?.flowId;
+}
+
+/**
+ * Puts a result into the requester's lane. Its place there writes it into the transcript, between two runs,
+ * also if the turn that reads it is refused or stopped.
+ */
 async function hand(
   context: JobContext,
-  requester: Session,
+  requester: Session | undefined,
   text: string,
   last: Run | undefined,
-  more: Pick<AcceptRequest, "kind" | "flow" | "timeoutMs" | "route">,
-): Promise<boolean> {
+): Promise<Reach> {
   const { acceptor, unit, flow, child } = context;
+  if (requester === undefined) return "requester_deleted";
+  if (requester.archivedAt !== undefined) return "requester_archived";
+  if (requester.sessionId !== flow.requesterSessionId) return "requester_reset";
   const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
-  const accepted = await acceptor.acceptIn(unit, {
-    sessionKey: requester.key,
-    input: { text, provenance: provenanceFrom(child, chain, "sessions_spawn") },
-    chain,
-    successor: true,
-    ...more,
-  });
-  return accepted.ok;
-}
-
-/**
- * Sends the result to the requester's agent as a message. If the requester is a sub-agent, its own job
- * continues.
- */
-async function wake(
-  context: JobContext,
-  requester: Session,
-  text: string,
-  last: Run | undefined,
-): Promise<boolean> {
-  const { unit, child } = context;
-  const job = requester.spawn;
-  const ownJob = job === undefined ? undefined : await getFlow(unit.tx, job.flowId);
-  const firstRun = job === undefined ? undefined : await getRun(unit.tx, job.runId);
-  return hand(context, requester, text, last, {
-    ...(ownJob?.open === true
-      ? { flow: { flowId: ownJob.flowId, step: "task", turn: 1 }, timeoutMs: firstRun?.timeoutMs ?? 0 }
-      : {}),
-    ...(child.spawn?.route === undefined ? {} : { route: child.spawn.route }),
-  });
-}
-
-/**
- * Announces in the child's own thread. A successful result was already posted there as the reply of its run
- * (`postReply`), so only a failure is posted now. The requester gets the result as an entry of its
- * transcript, or as the input of a new turn.
- */
-async function announceToThread(
-  context: JobContext,
-  thread: Route,
-  text: string,
-  last: Run | undefined,
-): Promise<void> {
-  const { unit, flow, child } = context;
-  if (last?.state === "error" || last?.state === "timeout") {
-    const { runId } = last;
-    await queueDelivery(context, unit, { session: child, route: thread, text, kind: "announce", runId });
+  const input = { text, provenance: provenanceFrom(child, chain, "sessions_spawn") };
+  const result = { sessionKey: requester.key, input, chain, successor: true };
+  if (jobDelivery(requester, child.spawn) !== "post") {
+    const turn = await turnFor(context, requester);
+    const accepted = await acceptor.acceptIn(unit, { ...result, ...turn });
+    if (accepted.ok) {
+      const { run } = accepted.value;
+      // Earlier results that wait for a turn share this one. For a chat, each turn writes an answer.
+      if (run.route === undefined) await writeDownWakes(unit, requester, (other) => sharesTurn(other, run));
+      return "turn";
+    }
   }
+  const appended = await acceptor.acceptIn(unit, { ...result, kind: "append" });
+  return appended.ok ? "transcript" : "requester_refused";
+}
+
+/**
+ * Announces a result to its requester, and to people if the requester's agent will not do so. In the child's
+ * own thread only a failure is posted, because a success was already posted there as the reply of its run.
+ */
+async function announce(context: JobContext, text: string, last: Run | undefined): Promise<void> {
+  const { unit, flow, child } = context;
+  const { thread, route, runId = flow.flowId } = child.spawn ?? {};
   const requester = await getSession(unit.tx, flow.requesterKey);
-  const isThere = requester?.archivedAt === undefined && requester?.sessionId === flow.requesterSessionId;
-  if (requester === undefined || !isThere) return;
-  const way = jobDelivery(requester, child.spawn);
-  if (way !== "post" && (await wake(context, requester, text, last))) return;
-  await hand(context, requester, text, last, { kind: "append" });
+  const reach = await hand(context, requester, text, last);
+  if (thread !== undefined) {
+    if (last?.state !== "error" && last?.state !== "timeout") return;
+    const posted = { session: child, route: thread, text, runId: last.runId } as const;
+    await queueDelivery(context, unit, { ...posted, kind: "announce" });
+  } else if (reach !== "turn") {
+    const { requesterKey } = flow;
+    const result = { runId: last?.runId ?? runId, requesterKey, route, text };
+    await post(context, unit, requester, result, reach);
+  }
 }
 
 /** Posts a job's reply in the job's own thread, if it has one, in the transaction that ends the run. */
@@ -195,83 +206,50 @@ async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session):
     await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
 }
 
-/** Announces to the requester in the way agreed at the spawn, or else in a way that is still possible. */
-async function announceResult(context: JobContext, text: string, last: Run | undefined): Promise<void> {
-  const { unit, flow, child } = context;
-  if (child.spawn?.thread !== undefined) return announceToThread(context, child.spawn.thread, text, last);
-  const route = child.spawn?.route;
-  const requester = await getSession(unit.tx, flow.requesterKey);
-  const runId = last?.runId ?? child.spawn?.runId ?? flow.flowId;
-  const keep = (code: string): Promise<void> => {
-    const { requesterKey } = flow;
-    return keepForOperators(unit, { runId, requesterKey, route, text, code });
-  };
-  if (requester === undefined) return keep("requester_deleted");
-  const post = async (): Promise<void> => {
-    if (route !== undefined) {
-      const posted = { session: requester, route, text, kind: "announce", runId } as const;
-      await queueDelivery(context, unit, { ...posted, isAnswer: true });
-    }
-  };
-  if (requester.archivedAt !== undefined || requester.sessionId !== flow.requesterSessionId) {
-    const code = requester.archivedAt === undefined ? "requester_reset" : "requester_archived";
-    return route === undefined ? keep(code) : post();
-  }
-  const way = jobDelivery(requester, child.spawn);
-  if (way !== "post" && (await wake(context, requester, text, last))) return;
-  await post();
-  const appended = await hand(context, requester, text, last, { kind: "append" });
-  if (!appended && route === undefined) await keep("requester_refused");
-}
-
-/** Returns whether a run tells a session's agent the result of one of its sub-agents. */
-function isWake(run: Run, session: Session): boolean {
+/** Returns the sub-agent whose result a turn tells a session's agent. */
+function findResultChild(run: Run, session: Session): string | undefined {
   const { provenance } = run.input;
-  if (run.kind !== "turn" || provenance?.kind !== "inter_session") return false;
+  if (run.kind !== "turn" || provenance?.kind !== "inter_session") return undefined;
   const { sourceTool, sourceSessionKey } = provenance;
   // The message of a spawn comes from the child's requester. It starts the child's job and is no result.
-  return sourceTool === "sessions_spawn" && ![session.spawnedBy, session.key].includes(sourceSessionKey);
+  const isResult = ![session.spawnedBy, session.key].includes(sourceSessionKey);
+  return sourceTool === "sessions_spawn" && isResult ? sourceSessionKey : undefined;
 }
 
 /**
- * Called when a wait has returned the results of these sub-agents. The queued runs that would tell the
- * requester's agent the same results become plain transcript entries.
+ * Lets queued turns that would tell the requester's agent results only append them to the transcript, because
+ * a wait has returned these results, or another turn reads them.
  */
 export async function writeDownWakes(
   unit: Unit,
   requester: Session,
-  childKeys: readonly string[],
+  isRead: (run: Run, childKey: string) => boolean,
 ): Promise<void> {
   for (const run of await activeRuns(unit.tx, requester.key)) {
-    const { provenance } = run.input;
-    if (run.state !== "queued" || !isWake(run, requester) || provenance?.kind !== "inter_session") continue;
-    if (childKeys.includes(provenance.sourceSessionKey)) await makeAppend(unit.tx, run.runId);
+    const childKey = run.startedAt === undefined ? findResultChild(run, requester) : undefined;
+    if (childKey !== undefined && isRead(run, childKey)) await makeAppend(unit.tx, run.runId);
   }
 }
 
 /**
- * If a run that should tell the requester's agent a result did not start, or ended at a budget, announces the
- * result in another way. A run that ended at a budget has written the result to the transcript. After a stop
- * the result is appended, so that the agent's next turn knows it.
+ * Announces a result in another way if its turn did not start or ended at a budget. A run that has started
+ * has written the result to the transcript. After a stop the result is appended, so that the agent's next
+ * turn knows it.
  */
 export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
-  if (!isOverBudget(run) && run.startedAt !== undefined) return;
+  const isWritten = run.startedAt !== undefined;
+  if (isWritten && !isOverBudget(run)) return;
   const session = await getSession(unit.tx, run.sessionKey);
-  if (session === undefined || !isWake(run, session)) return;
-  const { runId, route, sessionKey, code = "run_failed", chainId, hop } = run;
-  const { text, provenance } = run.input;
-  if (route !== undefined) {
-    const told = { session, route, text, kind: "announce", runId } as const;
-    await queueDelivery(parts, unit, { ...told, isAnswer: true });
-  }
-  if (run.startedAt !== undefined) return;
-  if (code === "run_aborted") {
-    const input = { text, ...optional({ provenance }) };
-    const chain = { chainId, hop };
-    await acceptor.acceptIn(unit, { sessionKey, kind: "append", input, chain, successor: true });
-  } else if (route === undefined) {
-    await keepForOperators(unit, { runId, requesterKey: sessionKey, text, code });
-  }
+  if (session === undefined || findResultChild(run, session) === undefined) return;
+  const { runId, route, sessionKey, input, code = "run_failed", chainId, hop } = run;
+  const { text, provenance } = input;
+  const isStopped = !isWritten && code === "run_aborted";
+  const result = { runId, requesterKey: sessionKey, route, text };
+  await post(parts, unit, session, result, isWritten || isStopped ? "transcript" : code);
+  if (!isStopped) return;
+  const appended = { text, ...optional({ provenance }) };
+  const chain = { chainId, hop };
+  await acceptor.acceptIn(unit, { sessionKey, kind: "append", input: appended, chain, successor: true });
 }
 
 /**
@@ -334,7 +312,7 @@ async function settle(
   if (!isQuiet) {
     const text = composeAnnouncement(facts);
     publishFlow(unit, { flowId, runId, step: "announce", from, to, turn: 1, turnsMax, text });
-    await announceResult(context, text, last);
+    await announce(context, text, last);
   }
   publishFlowEnd(unit, flow, { runId });
   await planChildCleanup(unit, context.child);

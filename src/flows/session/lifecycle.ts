@@ -31,7 +31,7 @@ import type { DeadlineHandler } from "../../engine/deadlines.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdForAbort, holdForDeletion } from "../../store/locks.ts";
-import { openFlowsOf, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { jobOfChild, openFlowsOf } from "../../store/queries/chains/flows.ts";
 import { dropDeadline } from "../../store/queries/deadlines.ts";
 import {
   busyDescendantsOf,
@@ -361,7 +361,7 @@ interface DeleteRequest {
 
 type DeletionContext = Pick<LifecycleContext, "engine" | "settings" | "dropTranscript">;
 
-/** Ends the work of a session that is being deleted, and of sessions below it; all of it with `isLast`. */
+/** Ends the work of a session that is being deleted, and of these sessions below it, topmost first. */
 async function endWork(
   ctx: DeletionContext,
   unit: Unit,
@@ -372,16 +372,16 @@ async function endWork(
   await endFlows(ctx, unit, key, reason);
   if (external) await expireInbox({ ...ctx, acceptor: ctx.engine }, unit, key, reason);
   // Starts with the topmost session, so that no job below announces to a session that is being deleted.
-  await ctx.engine.abortIn(unit, { sessionKey: key, reason, keepChildren: !isLast });
-  const jobs = isLast ? [] : await openSpawnsOf(unit.tx, { sessionKey: key, limit: DELETION_SLICE });
-  for (const job of jobs) await cancelJob(ctx.engine, unit, job, reason);
-  for (const sessionKey of jobs.length > 0 ? [] : below) {
+  await ctx.engine.abortIn(unit, { sessionKey: key, reason, keepChildren: true });
+  for (const sessionKey of below) {
     await endFlows(ctx, unit, sessionKey, reason);
-    await ctx.engine.abortIn(unit, { sessionKey, reason });
+    const job = await jobOfChild(unit.tx, sessionKey);
+    if (job !== undefined) await cancelJob(ctx.engine, unit, job, { reason, keepChildren: true });
+    await ctx.engine.abortIn(unit, { sessionKey, reason, keepChildren: true });
     await unbind(ctx, unit, { what: { sessionKey }, why: "requester", tell: true });
   }
-  // Cancels again, because the end of the sub-agents may have queued a notice in this session.
-  await ctx.engine.abortIn(unit, { sessionKey: key, reason });
+  // Ends the session's own job, and a notice that the end of the work below may have queued.
+  await ctx.engine.abortIn(unit, { sessionKey: key, reason, keepChildren: !isLast });
 }
 
 /**

@@ -10,7 +10,7 @@ import { lostAttachments } from "../../../src/flows/job/archive.ts";
 import { attachmentOwner, writeAttachments } from "../../../src/flows/job/attachments.ts";
 import { DELETION_DEADLINE, deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import type { Store } from "../../../src/store/sql.ts";
+import type { Store, Tx } from "../../../src/store/sql.ts";
 import { Crash, endOf, openStore, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/engine/spawn-app.ts";
 import { whole } from "../../kit/live-text.ts";
@@ -177,7 +177,7 @@ describe("a deletion with much work below", () => {
   const JOBS = 150;
   const own = settings({ maxChildren: 1_000, maxConcurrent: 2 });
   const play: SpawnPlay = async (turn) => {
-    if (turn.session.spawnedBy !== undefined) return endless(turn);
+    if (turn.input !== "go" && turn.input !== "many") return endless(turn);
     for (let n = 0; n < JOBS; n += 1) await turn.tool("sessions_spawn", { task: `job ${n}` }, `call ${n}`);
     return "spawned";
   };
@@ -204,6 +204,31 @@ describe("a deletion with much work below", () => {
     expect((await deleteSession(facts(app, own), chat)).ok).toBe(true);
     expect(app.commits() - before).toBeGreaterThanOrEqual(2);
     await checkGone(app);
+  });
+
+  test("no transaction ends more than a hundred jobs, also if a sub-agent gave them", async () => {
+    const disk = await openStore(temporaryFolder());
+    const open = (tx: Tx) => tx.selectFrom("flows").select("flow_id").where("state", "=", "open").execute();
+    let most = 0;
+    const transaction: Store["transaction"] = (work) =>
+      disk.transaction(async (tx) => {
+        const before = (await open(tx)).length;
+        const done = await work(tx);
+        most = Math.max(most, before - (await open(tx)).length);
+        return done;
+      });
+    const nested: SpawnPlay = async (turn) =>
+      turn.session.spawnDepth === 0
+        ? JSON.stringify(await turn.tool("sessions_spawn", { task: "many" }))
+        : play(turn);
+    const app = await openSpawnApp({ settings: own, play: nested, disk: { ...disk, transaction } });
+    const chat = await makeBusy(app);
+    const child = await only(app, CHAT);
+    await untilRuns(app, child.key, "ok");
+    expect((await deleteSession(facts(app, own), chat)).ok).toBe(true);
+    await checkGone(app);
+    expect(most).toBeGreaterThan(1);
+    expect(most).toBeLessThanOrEqual(100);
   });
 
   test("if the process dies between two of these transactions, the next one finishes the deletion", async () => {

@@ -164,8 +164,8 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "job-told-twice",
     breaks: "I4: a result is posted, and the requester is woken with it, too",
     file: "src/flows/job/end.ts",
-    from: 'if (way !== "post" && (await wake(context, requester, text, last))) return;\n  await post',
-    to: 'if (way !== "post") await wake(context, requester, text, last);\n  await post',
+    from: '} else if (reach !== "turn") {',
+    to: "} else {",
   },
   {
     name: "no-date-for-the-clean-up",

@@ -44,7 +44,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "history-not-masked": 8,
   "hop-of-a-send-not-counted": 4,
   "hop-of-a-spawn-not-counted": 2,
-  "inbox-without-a-date": 30,
+  "inbox-without-a-date": 22,
   "input-written-again": 1,
   "internal-traffic-moves-the-route": 48,
   "interrupted-call-run-again": 20,

@@ -242,10 +242,10 @@ export async function openFlowsOf(db: Db, sessionKey: string): Promise<Flow[]> {
   return rows.map(toFlow);
 }
 
-/** Returns unfinished sub-agent jobs that a session, or one of its runs, started. Default: no limit. */
+/** Returns unfinished sub-agent jobs that a session, or one of its runs, started. */
 export async function openSpawnsOf(
   db: Db,
-  requester: { sessionKey: string; runId?: string; limit?: number },
+  requester: { sessionKey: string; runId?: string },
 ): Promise<Flow[]> {
   let query = db
     .selectFrom("flows")
@@ -255,6 +255,5 @@ export async function openSpawnsOf(
     .where("state", "=", "open")
     .orderBy("created_at");
   if (requester.runId !== undefined) query = query.where("requester_run_id", "=", requester.runId);
-  if (requester.limit !== undefined) query = query.limit(requester.limit);
   return (await query.execute()).map(toFlow);
 }

@@ -3,7 +3,9 @@
 import { expect, test } from "vitest";
 import { publishFlowEnd } from "../../src/flows/flow-events.ts";
 import { endJob, getFlow, insertFlow } from "../../src/store/queries/chains/flows.ts";
+import { decidePermission, openPermissions } from "../../src/store/queries/permissions.ts";
 import { isAnswered, waitsOfCall } from "../../src/store/queries/runs/waits.ts";
+import { askIn } from "../kit/engine/asking.ts";
 import { type ClusterProcess, type OpenGround, openCluster } from "../kit/engine/cluster.ts";
 import { endOf } from "../kit/engine/engine.ts";
 import type { Actor, Play } from "../kit/engine/flow-app.ts";
@@ -98,6 +100,22 @@ export function jobsContract(openGround: OpenGround): void {
       expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: BOTH, attempt: 1 });
     },
   );
+
+  test("a decision about a permission reaches the run that waits for it, even if its hint is lost", async () => {
+    const plays: Record<string, Play> = {
+      [MAIN]: ({ handle }) => askIn({ engine: a.app.engine }, handle, { title: "deploy" }),
+    };
+    const cluster = await openCluster(openGround);
+    const a = await join(cluster, plays);
+    const run = await a.app.tell(MAIN, "go");
+    const { app } = await join(cluster, plays);
+    const { id } = await until(async () => (await openPermissions(app.store.db, app.engine.now()))[0]);
+    cluster.ground.cutWire(true);
+    await app.engine.commit(async (unit) => {
+      await decidePermission(unit.tx, id, { decision: "allow", scope: "once", by: "owner", atMs: unit.now });
+    });
+    expect(await endOf(a.app.engine, run.runId, 20_000)).toMatchObject({ reply: "allow" });
+  });
 
   test("a wait for any of several jobs ends with the first of them", async () => {
     const { processes, plays } = stage("any");

@@ -352,13 +352,18 @@ export class Engine {
    * unknown run.
    */
   async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
+    const { db } = this.store;
+    const willEnd = (): boolean =>
+      !this.bus.hasEnded(runId) && this.#executions.all().some(({ fence }) => fence.runId === runId);
     let run: Run | undefined;
     const hasEnded = async (ended?: Run): Promise<boolean> => {
-      run = ended ?? (await getRun(this.store.db, runId));
+      // The end of a run that executes here is never missed, so its row need not be read.
+      if (ended === undefined && willEnd()) return false;
+      run = ended ?? (await getRun(db, runId));
       return run === undefined || isEnded(run.state);
     };
     await this.#watch.until([runId], hasEnded, deadlineAt, signal);
-    return run;
+    return run !== undefined && isEnded(run.state) ? run : getRun(db, runId);
   }
 
   /**

@@ -310,7 +310,7 @@ export class Engine {
   /** Accepts a run in the caller's transaction. A failure undoes the transaction. */
   async acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
     const accepted = await acceptIn(unit, request, this.#settings);
-    if (accepted.ok && accepted.value.fresh && this.#state === "running") {
+    if (accepted.ok && accepted.value.fresh && this.#state !== "new") {
       const { run, queuedBehind } = accepted.value;
       if (queuedBehind === 0) unit.atEnd(() => this.#scheduler.claimWith(unit, run));
     }
@@ -434,8 +434,9 @@ export class Engine {
     if (this.#state === "stopping") return;
     this.#state = "stopping";
     this.#executions.close();
+    const closed = this.#scheduler.close();
     await this.notePlannedStop();
-    await this.#atMost(PARK_MS, this.#scheduler.close());
+    await this.#atMost(PARK_MS, closed);
     this.#reconciler.stop();
     this.callerWaits.stop();
     for (const execution of this.#executions.all()) if (execution.waiting()) execution.stop("parked");

@@ -92,3 +92,17 @@ test("a large hint whose row cannot be read counts as a gap, and the hints after
   expect(heard).toEqual([{ kind: "wake", sessionKey: "agent:main:main" }]);
   expect(gaps()).toBe(1);
 });
+
+test("news for all is sent, also if the only reader of a text behind it has left meanwhile", async () => {
+  const { world, wire, notified } = await openTransport();
+  const event = { kind: "text", runId: "r", sessionKey: "s", part: "1.0", offset: 0, text: "x" } as const;
+  wire.send({ kind: "ready" });
+  await world.advance(1);
+  wire.addFollower("other");
+  await world.advance(2_999);
+  wire.send({ kind: "ready" });
+  wire.send({ kind: "event", event });
+  await world.advance(100);
+  expect(notified.flat()).toEqual(['[{"kind":"ready"}]', '[{"kind":"ready"}]']);
+  await wire.stop();
+});

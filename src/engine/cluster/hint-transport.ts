@@ -187,6 +187,7 @@ export class HintTransport {
     };
     for (const hint of hints) {
       const to = this.#addressesFor(hint);
+      if (to.length === 0) continue;
       const item = await this.#encode(hint);
       const size = Buffer.byteLength(item) + 1;
       if (bytes + size > TRANSPORT_MESSAGE_MAX_BYTES || to.join() !== addresses.join()) close();

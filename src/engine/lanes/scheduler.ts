@@ -38,6 +38,9 @@ import { type EndFacts, endInUnit, type FinishParts } from "../run/finish.ts";
 import { logRetry, STORE_RETRY_MS } from "../run/until-stored.ts";
 import type { Commit, Unit } from "../unit.ts";
 
+/** Delay before another look if another transaction has locked the lane of a ready run. */
+const LOCKED_AGAIN_MS = 50;
+
 export interface SlotSettings {
   /** Maximum number of runs that execute at the same time in the whole deployment. */
   readonly maxConcurrent: number;
@@ -118,8 +121,8 @@ export class Scheduler {
   /** Starts a run in the transaction that accepted it as the only run of its lane, if a slot is free. */
   async claimWith(unit: Unit, run: Run): Promise<void> {
     const { lease, executions } = this.#parts;
-    if (this.#closed || unit.ended.has(run.runId)) return;
-    const isBehind = this.#wanted !== undefined && run.kind === "turn";
+    if (unit.ended.has(run.runId)) return;
+    const isBehind = this.#closed || (this.#wanted !== undefined && run.kind === "turn");
     const mayClaim = lease?.isFresh() !== false && !executions.has(run.sessionKey) && !isBehind;
     if (mayClaim && (await this.#start(unit, run)) === "done") return;
     unit.after(() => {
@@ -207,7 +210,11 @@ export class Scheduler {
         head = due.length < 2 ? due[0] : nextHead(due, await this.#useOf(unit.tx));
         if (head === undefined) return "done";
         const [lane] = await holdFreeSessions(unit.tx, [head.sessionKey]);
-        if (lane === undefined) return "not now";
+        if (lane === undefined) {
+          // The transaction that has it may be the only one that would have looked afterwards.
+          unit.after(() => world.clock.after(LOCKED_AGAIN_MS, () => this.look()));
+          return "not now";
+        }
         const run = await getRun(unit.tx, head.runId);
         if (run?.state === "queued") return this.#start(unit, run);
         return run?.state === "waiting" ? this.#resumeHeld(unit, run, head.queue) : "done";

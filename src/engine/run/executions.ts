@@ -104,13 +104,18 @@ export class Executions {
   async compare(): Promise<boolean> {
     const { store, owner } = this.#parts;
     const before = this.all();
+    // A run that begins to wait meanwhile is `running` in the rows that are read.
+    const waiting = new Set(before.filter((execution) => execution.waiting()));
     const rows = await heldBy(store.db, owner);
     const mine = new Set(rows.map((row) => `${row.runId} ${row.attempt}`));
     for (const execution of before) {
       const { runId, attempt } = execution.fence;
       if (!mine.has(`${runId} ${attempt}`)) execution.stop("ended");
     }
-    for (const row of rows) if (row.isRunning) this.resume(row);
+    for (const row of rows) {
+      const execution = this.#byLane.get(row.sessionKey);
+      if (row.isRunning && execution !== undefined && waiting.has(execution)) this.resume(row);
+    }
     const isClaimed = ({ runId }: HeldLane): boolean => this.#claimed.has(runId);
     await this.#takeBack(rows.filter((row) => !this.executes(row) && !isClaimed(row)));
     return !rows.some(isClaimed);

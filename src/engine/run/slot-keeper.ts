@@ -38,12 +38,12 @@ export interface SlotKeeper {
 function createSlot(held: HeldLane, queue: string, parts: KeeperParts, signal: AbortSignal) {
   const { commit, world, scheduler } = parts;
   let isHeld = true;
-  let granted = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => granted.resolve(), { once: true });
+  /** The request for the slot, until it is granted. Nothing else may end it. */
+  let asked: PromiseWithResolvers<void> | undefined;
+  signal.addEventListener("abort", () => asked?.resolve(), { once: true });
   return {
     isHeld: () => isHeld,
     async giveBack(): Promise<void> {
-      granted = Promise.withResolvers();
       await untilStored(world, signal, () =>
         commit(async (unit) => {
           // If the lane was lost, the next write reports it.
@@ -57,12 +57,16 @@ function createSlot(held: HeldLane, queue: string, parts: KeeperParts, signal: A
       );
     },
     async takeAgain(): Promise<void> {
+      asked = Promise.withResolvers();
+      const { promise } = asked;
       await untilStored(world, signal, () => commit((unit) => scheduler.resume(unit, held, queue)));
-      if (!signal.aborted) await granted.promise;
+      if (!signal.aborted) await promise;
     },
     resumed(): void {
+      if (asked === undefined) return;
       isHeld = true;
-      granted.resolve();
+      asked.resolve();
+      asked = undefined;
     },
   };
 }

@@ -84,13 +84,14 @@ const OF_CALL = prepared((db, { callId }: { readonly callId: string }) =>
   db
     .selectFrom("waits")
     .selectAll()
-    .where((eb) => isOfCall(eb, callId))
-    .orderBy("call_id"),
+    .where((eb) => isOfCall(eb, callId)),
 );
 
 /** Returns the wait of a tool call, one row per target. Empty if the call does not wait. */
 export async function waitsOfCall(db: Db, callId: string): Promise<Wait[]> {
-  return (await OF_CALL(db, { callId })).rows.map(toWait);
+  // Sorted here: for a sorted query PostgreSQL may read the whole primary key.
+  const { rows } = await OF_CALL(db, { callId });
+  return rows.toSorted((a, b) => (a.call_id < b.call_id ? -1 : 1)).map(toWait);
 }
 
 /** Returns the waits of these tool calls for runs. Calls without a wait are missing. */

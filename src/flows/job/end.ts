@@ -141,12 +141,6 @@ async function turnFor({ unit, child }: JobContext, requester: Session): Promise
   return { ...route, flow: { flowId: job.flowId, step: "task", turn: 1 }, timeoutMs };
 }
 
-/** Returns whether a later turn of the same conversation and job may read the result of this turn. */
-function sharesTurn({ runId, chainId, route, flow }: Run, later: Run): boolean {
-  if (runId === later.runId || route !== undefined) return false;
-  return chainId === later.chainId && flow?.flowId === later.flow?.flowId;
-}
-
 /**
  * Puts a result into the requester's lane. Its place there writes it into the transcript, between two runs,
  * also if the turn that reads it is refused or stopped.
@@ -166,13 +160,7 @@ async function hand(
   const result = { sessionKey: requester.key, input, chain, successor: true };
   if (jobDelivery(requester, child.spawn) !== "post") {
     const turn = await turnFor(context, requester);
-    const accepted = await acceptor.acceptIn(unit, { ...result, ...turn });
-    if (accepted.ok) {
-      const { run } = accepted.value;
-      // Earlier results that wait for a turn share this one. For a chat, each turn writes an answer.
-      if (run.route === undefined) await writeDownWakes(unit, requester, (other) => sharesTurn(other, run));
-      return "turn";
-    }
+    if ((await acceptor.acceptIn(unit, { ...result, ...turn })).ok) return "turn";
   }
   const appended = await acceptor.acceptIn(unit, { ...result, kind: "append" });
   return appended.ok ? "transcript" : "requester_refused";
@@ -218,16 +206,16 @@ function findResultChild(run: Run, session: Session): string | undefined {
 
 /**
  * Lets queued turns that would tell the requester's agent results only append them to the transcript, because
- * a wait has returned these results, or another turn reads them.
+ * a wait has returned these results.
  */
 export async function writeDownWakes(
   unit: Unit,
   requester: Session,
-  isRead: (run: Run, childKey: string) => boolean,
+  childKeys: readonly string[],
 ): Promise<void> {
   for (const run of await activeRuns(unit.tx, requester.key)) {
     const childKey = run.startedAt === undefined ? findResultChild(run, requester) : undefined;
-    if (childKey !== undefined && isRead(run, childKey)) await makeAppend(unit.tx, run.runId);
+    if (childKey !== undefined && childKeys.includes(childKey)) await makeAppend(unit.tx, run.runId);
   }
 }
 

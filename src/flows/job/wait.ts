@@ -107,7 +107,7 @@ async function settled(
     await holdSessions(unit.tx, [requester.key]);
     if (!(await wait.holds(unit))) return;
     const keys = ended.filter(isAnswered).map((row) => row.targetSessionKey);
-    await writeDownWakes(unit, requester, (_, childKey) => keys.includes(childKey));
+    await writeDownWakes(unit, requester, keys);
   });
   return waited(parts, until, ended);
 }

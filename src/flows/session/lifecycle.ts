@@ -380,7 +380,9 @@ async function endWork(
     await ctx.engine.abortIn(unit, { sessionKey, reason, keepChildren: true });
     await unbind(ctx, unit, { what: { sessionKey }, why: "requester", tell: true });
   }
-  // Ends the session's own job, and a notice that the end of the work below may have queued.
+  // The end of work may have queued a notice for a session whose work had ended before.
+  for (const sessionKey of below) await ctx.engine.abortIn(unit, { sessionKey, reason, keepChildren: true });
+  // Ends the session's own job, too.
   await ctx.engine.abortIn(unit, { sessionKey: key, reason, keepChildren: !isLast });
 }
 

@@ -7,7 +7,7 @@ import { SEND_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { TOOLS, type ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
-import { sourceOf } from "../../core/rules/receipt.ts";
+import { isInInbox, sourceOf } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { displayKey, KEY_CHARS_MAX, peerInKey } from "../../core/shapes/session-key.ts";
@@ -141,12 +141,12 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
       };
     case "pending": {
       const { waitedSeconds, queuedBehind, followUp, run } = outcome;
-      const isInInbox = run.kind === "append";
-      const state = isInInbox || runState === "queued" ? "queued" : "running";
+      const isThere = isInInbox(run);
+      const state = isThere || runState === "queued" ? "queued" : "running";
       // A call that a crash interrupted is answered later, when the run may have ended.
       const [now, when] =
         run.endedAt === undefined ? [`continues (${state})`, " later"] : ["has ended since", ""];
-      const [place, then] = isInInbox
+      const [place, then] = isThere
         ? [
             `the message is in the inbox of "${sessionKey}", and there is no answer yet`,
             "an answer that comes later is a new message to your session",

@@ -5,8 +5,7 @@ import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { toolsFor } from "../../../src/tools/catalog.ts";
 import { endOf, temporaryFolder } from "../../kit/engine/engine.ts";
-import { openSpawnApp, type SpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
-import { until } from "../../kit/until.ts";
+import { openSpawnApp, type SpawnPlay } from "../../kit/engine/spawn-app.ts";
 import { MAIN_CHAIN, settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";
@@ -72,41 +71,6 @@ test("a job keeps its announce mode if the setting changes before a restart", as
   const second = await openSpawnApp({ settings: settings("post"), play: spawns({}), dir });
   const [child] = await second.children(MAIN);
   expect((await getSession(second.store.db, child?.key ?? ""))?.spawn?.announce).toBe("wake");
-});
-
-test.each([
-  ["share it", "without a chat", false, 200, ["turn", "append", "turn"]],
-  ["have their own", "for a chat, which gets an answer to each", true, 200, ["turn", "turn", "turn"]],
-  ["keep the first", "if the chain allows no second", false, 6, ["turn", "turn", "append"]],
-] as const)("results that wait for a turn %s %s", async (_how, _when, hasChat, maxChainRuns, kinds) => {
-  const played: string[][] = [];
-  const play: SpawnPlay = async (turn) => {
-    if (turn.session.key !== MAIN) return turn.step === "announce" ? `${turn.session.label} done` : "did it";
-    if (turn.handle.run.input.provenance !== undefined) {
-      played.push(await app.texts(MAIN));
-      return "woken";
-    }
-    for (const label of ["one", "two"])
-      await turn.tool("sessions_spawn", { task: "work", label }, `spawn ${label}`);
-    await until(async () => (await app.runs(MAIN)).length === 3);
-    return "went";
-  };
-  const base = settings("wake");
-  const agentToAgent = { ...base.session.agentToAgent, maxChainRuns };
-  const app: SpawnApp = await openSpawnApp({
-    settings: { ...base, session: { ...base.session, agentToAgent } },
-    play,
-  });
-  if (hasChat) await app.route(MAIN);
-  const route = hasChat ? { channel: "webchat", to: MAIN } : undefined;
-  await app.tell(MAIN, "go", undefined, route);
-  await app.quiet();
-  expect((await app.runs(MAIN)).map((one) => `${one.kind} ${one.state}`)).toEqual(
-    kinds.map((kind) => `${kind} ok`),
-  );
-  const results = (await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"));
-  expect(results).toHaveLength(2);
-  expect(played.at(-1)).toEqual(expect.arrayContaining(results.slice(0, kinds.lastIndexOf("turn"))));
 });
 
 test("an invalid announce mode is refused with the list of valid ones, and no child is created", async () => {

@@ -173,6 +173,34 @@ test("CN1: if a session is deleted, the jobs below it are cancelled without an a
   );
 });
 
+test("if a session is deleted, a sub-agent below it starts no turn for a question that its own sub-agent cannot answer", async () => {
+  const { tools } = settingsWith();
+  const own = settings({}, { tools: { ...tools, subagents: { allow: ["sessions_*"], deny: [] } } });
+  const asks: SpawnPlay = async (turn) => {
+    const { session, input } = turn;
+    if (session.spawnedBy === undefined)
+      return JSON.stringify(await turn.tool("sessions_spawn", { task: "outer" }));
+    if (input === "inner") return endless(turn);
+    if (input !== "outer") return "a turn after the deletion";
+    const { childSessionKey: sessionKey } = await turn.tool("sessions_spawn", { task: "inner" });
+    await turn.tool("sessions_send", { sessionKey, message: "ready?", timeoutSeconds: 0 }, "ask");
+    return "waits";
+  };
+  const app = await openSpawnApp({ settings: own, play: asks });
+  await app.store.transaction((tx) => insertSession(tx, sessionRow(CHAT)));
+  await spawned(app, CHAT, "go");
+  const child = await only(app, CHAT);
+  await untilRuns(app, child.key, "ok");
+  await untilRuns(app, (await only(app, child.key)).key, "running");
+  await deleteSession(facts(app, own), (await app.session(CHAT)) as Session);
+  await app.quiet();
+  const [task, ...later] = await app.runs(child.key);
+  expect(task).toMatchObject({ state: "ok", reply: "waits" });
+  expect(later.map(({ state, startedAt }) => ({ state, startedAt }))).toEqual([
+    { state: "aborted", startedAt: undefined },
+  ]);
+});
+
 describe("a deletion with much work below", () => {
   const JOBS = 150;
   const own = settings({ maxChildren: 1_000, maxConcurrent: 2 });

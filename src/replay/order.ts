@@ -23,8 +23,9 @@ function isSuccessor(next: Run, { runId, sessionKey, endedAt, flow }: Run): bool
   if (next.runId === runId || next.acceptedAt !== endedAt) return false;
   const { provenance } = next.input;
   const isResult = provenance?.kind === "inter_session" && provenance.sourceSessionKey === sessionKey;
+  const isNotice = provenance?.kind === "notice" && provenance.runId === runId;
   const isOfFlow = flow !== undefined && flow.flowId === next.flow?.flowId;
-  return isResult || isOfFlow || next.parentRunId === runId;
+  return isResult || isNotice || isOfFlow || next.parentRunId === runId;
 }
 
 /** Returns the runs with times in the order of their lanes. A run ends when its successor is accepted. */

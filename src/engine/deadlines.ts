@@ -83,8 +83,8 @@ export class Deadlines {
       const now = world.clock.now();
       const kinds = await storedKinds(db, now);
       for (const worker of workers) {
-        const own = kinds.filter(({ kind }) => kind.startsWith(`${worker.of} `));
-        for (const kind of own) nextAt = Math.min(nextAt, await worker.begin(kind, own.length));
+        const stored = kinds.filter(({ kind }) => kind.startsWith(`${worker.of} `));
+        for (const kind of stored) nextAt = Math.min(nextAt, await worker.begin(kind, stored.length));
       }
       const handled = kinds.filter(({ kind }) => handlers.has(kind));
       const due = handled.filter(({ firstAt }) => firstAt <= now).sort((a, b) => a.firstAt - b.firstAt);

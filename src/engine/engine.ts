@@ -197,8 +197,8 @@ export class Engine {
     this.#finish = finish;
     this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
     this.callerWaits = new CallerWaits({ ...finish, store, world, commit, processId });
-    const own = { store, commit, world, bus, owner: processId, limits: parts.settings };
-    const running = { ...own, ...finish, finish, ...optional({ lease: cluster?.lease }) };
+    const common = { store, commit, world, bus, owner: processId, limits: parts.settings };
+    const running = { ...common, ...finish, finish, ...optional({ lease: cluster?.lease }) };
     this.#executions = new Executions({
       ...running,
       executor: parts.executor,

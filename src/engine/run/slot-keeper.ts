@@ -39,8 +39,8 @@ function createSlot(held: HeldLane, queue: string, parts: KeeperParts, signal: A
   const { commit, world, scheduler } = parts;
   let isHeld = true;
   /** The request for the slot, until it is granted. Nothing else may end it. */
-  let asked: PromiseWithResolvers<void> | undefined;
-  signal.addEventListener("abort", () => asked?.resolve(), { once: true });
+  let request: PromiseWithResolvers<void> | undefined;
+  signal.addEventListener("abort", () => request?.resolve(), { once: true });
   return {
     isHeld: () => isHeld,
     async giveBack(): Promise<void> {
@@ -57,16 +57,16 @@ function createSlot(held: HeldLane, queue: string, parts: KeeperParts, signal: A
       );
     },
     async takeAgain(): Promise<void> {
-      asked = Promise.withResolvers();
-      const { promise } = asked;
+      request = Promise.withResolvers();
+      const { promise } = request;
       await untilStored(world, signal, () => commit((unit) => scheduler.resume(unit, held, queue)));
       if (!signal.aborted) await promise;
     },
     resumed(): void {
-      if (asked === undefined) return;
+      if (request === undefined) return;
       isHeld = true;
-      asked.resolve();
-      asked = undefined;
+      request.resolve();
+      request = undefined;
     },
   };
 }

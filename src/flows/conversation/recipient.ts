@@ -78,7 +78,7 @@ const INBOX: Recipient = {
 };
 
 /** Returns the recipient of a message by its run. */
-export function recipientOf({ kind, sessionKey }: Pick<Run, "kind" | "sessionKey">): Recipient {
+export function chooseRecipient({ kind, sessionKey }: Pick<Run, "kind" | "sessionKey">): Recipient {
   if (kind === "append") return INBOX;
   return peerInKey(sessionKey) === undefined ? LANE : PEER;
 }

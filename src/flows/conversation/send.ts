@@ -35,7 +35,7 @@ import { publishFlow } from "../flow-events.ts";
 import { noteSaidByExternal } from "../session/external.ts";
 import { answerInInbox } from "./inbox-receipts.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
-import { type FollowUp, recipientOf, type SentRun } from "./recipient.ts";
+import { chooseRecipient, type FollowUp, type SentRun } from "./recipient.ts";
 
 export interface SendRequest {
   readonly requester: Session;
@@ -174,7 +174,7 @@ async function openSendWait(
 function converses(requester: Session, target: Run): boolean {
   const { kind, key, external, spawnedBy } = requester;
   const isAttended = kind !== "cron" && kind !== "hook" && !isTemporaryKey(key);
-  const isOther = key !== target.sessionKey && recipientOf(target).takesTurns;
+  const isOther = key !== target.sessionKey && chooseRecipient(target).takesTurns;
   return isAttended && isOther && !external && spawnedBy === undefined;
 }
 
@@ -256,7 +256,7 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     await answerInInbox(unit, run, text, IS_ANSWER);
     await engine.endIn(unit, run, { state: "ok" });
   } else {
-    await recipientOf(run).accepted(unit, run);
+    await chooseRecipient(run).accepted(unit, run);
     const opened = request.timeoutSeconds > 0 ? await openSendWait(engine, unit, request, run) : ok(run);
     if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
   }
@@ -264,14 +264,14 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
 }
 
 /** Returns the outcome of a message whose sender waited; with `hasOutcome`, until its run had ended. */
-async function outcomeOf(
+async function readOutcome(
   { engine: { store, redactor }, settings }: SendParts,
   { viewer, timeoutSeconds: waitedSeconds }: Pick<WaitingCall, "viewer" | "timeoutSeconds">,
   sent: SentRun,
   hasOutcome: boolean,
 ): Promise<SendOutcome> {
   const { run, target } = sent;
-  const recipient = recipientOf(run);
+  const recipient = chooseRecipient(run);
   const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "queued";
   if (hasOutcome && run.state !== "ok") {
     const why = run.error ?? "the run failed without saying why";
@@ -292,7 +292,7 @@ async function outcomeOf(
 async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOutcome> {
   const flow = run.flow && (await getFlow(db, run.flow.flowId));
   if (flow?.endReason === IS_ANSWER) return { kind: "answered_waiter", run, receipt: "answered" };
-  const followUp = recipientOf(run).followUp(target);
+  const followUp = chooseRecipient(run).followUp(target);
   // The state at acceptance, so that a repeated call gets the same answer.
   return { kind: "accepted", run, followUp, receipt: "queued" };
 }
@@ -308,12 +308,12 @@ function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<
     let run: Run | undefined;
     const gaveUp = async (unit: Unit): Promise<void> => {
       run = await getRun(unit.tx, runId);
-      if (run !== undefined) await recipientOf(run).gaveUp(unit, run);
+      if (run !== undefined) await chooseRecipient(run).gaveUp(unit, run);
     };
     const settled = wait?.settle(waits, "all", gaveUp) ?? callerWaits.settle(waits, "all", signal, gaveUp);
     const hasOutcome = (await settled).some(isAnswered);
     run ??= (await getRun(store.db, runId)) ?? sent.run;
-    return outcomeOf(parts, request, { ...sent, run }, hasOutcome);
+    return readOutcome(parts, request, { ...sent, run }, hasOutcome);
   };
   return wait === undefined ? callerWaits.during(callId, signal, work) : work();
 }
@@ -350,7 +350,7 @@ export async function sentSoFar(
   const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());
   const givenUp = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
-  const outcome = await outcomeOf(parts, { viewer, timeoutSeconds }, sent, hasAnswer);
+  const outcome = await readOutcome(parts, { viewer, timeoutSeconds }, sent, hasAnswer);
   return { run, outcome, givenUp, isAnswered: hasAnswer && wait?.state === "answered" };
 }
 

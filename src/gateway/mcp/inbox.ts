@@ -46,7 +46,7 @@ export function waitsForNews(args: Readonly<Record<string, unknown>>): boolean {
  * Converts messages to the client's form. Does not name a sender that the client may not see, nor give a
  * reply address to which the client may not send (I9).
  */
-async function rowsOf(
+async function makeRows(
   { settings, engine, world }: BasicDeps,
   { viewer }: McpClient,
   entries: readonly InboxEntry[],
@@ -250,7 +250,7 @@ async function pageOf(
   const { after } = wanted;
   const forward = after !== undefined;
   const { entries } = page.value;
-  const rows = await rowsOf(deps, client, entries);
+  const rows = await makeRows(deps, client, entries);
   const messages = within(rows, settings.tools.history.maxBytes, !forward);
   const shown = new Set(messages.map(({ id }) => id));
   const fresh = entries.filter(({ message, mark }) => shown.has(message.id) && mark?.offeredAt === undefined);

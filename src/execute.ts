@@ -21,7 +21,7 @@ import {
 } from "./core/rules/prompt/prompt.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-policy.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
-import { type Entry, isCompaction, type Message, toolCallsOf } from "./core/shapes/message.ts";
+import { type Entry, isCompaction, type Message, toolCallsOf, type Usage } from "./core/shapes/message.ts";
 import type { ModelRetry } from "./core/shapes/model-retry.ts";
 import { type AnswerFormat, CUT_SHORT, type Run } from "./core/shapes/run.ts";
 import type { Session } from "./core/shapes/session.ts";
@@ -99,6 +99,8 @@ export interface TurnHooks {
   ): Offer;
   /** Answers a tool call. `really` runs the tool, with the arguments of the call or with others. */
   call(run: Run, request: ToolCallRequest, really: ReallyCall): Promise<ToolOutcome>;
+  /** Returns the usage of a run that failed. Undefined: that of its answers in the replay. */
+  spent(run: Run): Usage | undefined;
 }
 
 export interface ExecuteParts {
@@ -528,7 +530,8 @@ async function executeTurn(
     maySayNothing: run.flow?.step === "reply" || run.flow?.step === "announce",
     world,
   });
-  return factsOf(end, answering);
+  const spent = end.kind === "error" ? parts.hooks?.spent(run) : undefined;
+  return factsOf(spent === undefined ? end : { ...end, usage: spent }, answering);
 }
 
 /** Takes the message of a run to a peer. */

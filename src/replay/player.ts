@@ -180,6 +180,11 @@ export class Player implements TurnHooks {
     return { state: "error", error: this.ids.toReplay(error), ...optional({ code }) };
   }
 
+  /** Answers that a failed run discarded are not in the record: their usage is only in its sum. */
+  spent(run: Run): Usage | undefined {
+    return this.live === undefined ? this.match(run)?.run.usage : undefined;
+  }
+
   /** Returns when a run times out: if it did so in the record, at that time, a little after its limit. */
   limitAt(run: Run): number | undefined {
     const recorded = this.match(run)?.run;

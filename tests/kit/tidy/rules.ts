@@ -337,6 +337,7 @@ const isEntry = (path: string): boolean =>
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path === "tests/words.ts" ||
+  path === "tests/size.ts" ||
   path.startsWith("bin/") ||
   path.endsWith(".test.ts");
 

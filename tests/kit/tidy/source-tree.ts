@@ -9,6 +9,7 @@ import {
   isCallExpression,
   isExportDeclaration,
   isExportSpecifier,
+  isFunctionLikeDeclaration,
   isIdentifier,
   isImportDeclaration,
   isImportSpecifier,
@@ -19,6 +20,7 @@ import {
   isNamedImports,
   isNewExpression,
   isNoSubstitutionTemplateLiteral,
+  isPrivateIdentifier,
   isPropertyAccessExpression,
   isShorthandPropertyAssignment,
   isStringLiteral,
@@ -47,6 +49,16 @@ export interface ExportFact {
   readonly usedHere: boolean;
 }
 
+/** A function or method with a name. */
+export interface FunctionFact {
+  readonly name: string;
+  readonly line: number;
+  readonly lines: number;
+  /** How often the file says its name, besides the declaration. */
+  readonly uses: number;
+  readonly isExported: boolean;
+}
+
 /** A name or chain of names in an expression: `Date.now`, `setTimeout`, `new Date()`. */
 export interface ReferenceFact {
   readonly text: string;
@@ -58,6 +70,7 @@ export interface SourceFact {
   readonly text: string;
   readonly imports: readonly ImportFact[];
   readonly exports: readonly ExportFact[];
+  readonly functions: readonly FunctionFact[];
   readonly references: readonly ReferenceFact[];
 }
 
@@ -95,6 +108,7 @@ export function readTree(files: ReadonlyMap<string, string>): SourceFact[] {
 class Reader {
   readonly imports: ImportFact[] = [];
   readonly references: ReferenceFact[] = [];
+  readonly functions: Omit<FunctionFact, "uses" | "isExported">[] = [];
   readonly exported: { name: string; line: number; isType: boolean }[] = [];
   readonly spoken = new Map<string, number>();
   readonly #path: string;
@@ -113,9 +127,16 @@ class Reader {
 
   visit(node: Node, parent: Node | undefined): void {
     const line = this.lineOf(node.getStart(this.#source));
-    if (isIdentifier(node)) this.spoken.set(node.text, (this.spoken.get(node.text) ?? 0) + 1);
+    if (isIdentifier(node) || isPrivateIdentifier(node))
+      this.spoken.set(node.text, (this.spoken.get(node.text) ?? 0) + 1);
     this.#noteModules(node, line);
     this.#noteExport(node, line);
+    if (isFunctionLikeDeclaration(node)) {
+      const named = (node as { name?: Node }).name ?? (parent as { name?: Node } | undefined)?.name;
+      if (named !== undefined && (isIdentifier(named) || isPrivateIdentifier(named))) {
+        this.functions.push({ name: named.text, line, lines: this.lineOf(node.end) - line + 1 });
+      }
+    }
     this.#noteReference(node, parent, line);
     node.forEachChild((child: Node) => {
       this.visit(child, node);
@@ -234,6 +255,11 @@ function factsOf(
     ...one,
     usedHere: (reader.spoken.get(one.name) ?? 0) > 1,
   }));
+  const functions = reader.functions.map((one) => ({
+    ...one,
+    uses: (reader.spoken.get(one.name) ?? 1) - 1,
+    isExported: exports.some(({ name }) => name === one.name),
+  }));
   const { imports, references } = reader;
-  return { path, text, imports, exports, references };
+  return { path, text, imports, exports, functions, references };
 }

@@ -36,7 +36,7 @@ test("every configuration in the documentation is valid", () => {
  * Returns the paths of the folders in the tree of ARCHITECTURE.md. The indentation gives the parent folder.
  */
 function foldersOfTree(): string[] {
-  const tree = blocks("docs/ARCHITECTURE.md", "").find((block) => block.includes("\nsrc/")) ?? "";
+  const tree = blocks("docs/internals/ARCHITECTURE.md", "").find((block) => block.includes("\nsrc/")) ?? "";
   const above: string[] = [];
   return tree.split("\n").flatMap((line) => {
     const [, indent = "", names = ""] = /^( *)((?:[\w-]+\/(?: {2}|$| ))+)/.exec(`${line} `) ?? [];
@@ -84,7 +84,7 @@ test("links between documents lead to an existing file and an existing heading",
 });
 
 test("every invariant is explained once, with existing files and tests", () => {
-  const page = read("docs/INVARIANTS.md");
+  const page = read("docs/internals/INVARIANTS.md");
   const sections = page.split(/^## /m).slice(1);
   expect(sections.map((section) => section.split(" ", 1)[0])).toEqual(
     Array.from({ length: 14 }, (_, at) => `I${at + 1}`),

@@ -1,11 +1,11 @@
-// Writes a measurement as a file, as markdown, and into docs/internals/BENCHMARKS.md. The text between `<!-- figures
-// A,B -->` and `<!-- /figures -->` in the document is the table of the parts A and B; all other text stays
-// unchanged, also the tables of parts that were not measured. A file without a valid measurement is an error
-// that names the reason.
+// Writes a measurement as a file, as markdown, and into docs/internals/BENCHMARKS.md. The text between
+// `<!-- figures A,B -->` and `<!-- /figures -->` in the document has the figures of the parts A and B; all other
+// text stays unchanged, also the figures of parts that were not measured. A file without a valid measurement is
+// an error that names the reason.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { cellsOf, HEAD, machine, meets, percentile, type Row, shown } from "./measure.ts";
+import { machine, meets, percentile, type Row, shown } from "./measure.ts";
 
 /** A row, and the part that measured it. */
 export type PartRow = Row & { readonly part: string };
@@ -105,13 +105,19 @@ function growthTable(rows: readonly Row[], plot: string): string {
   return tableOf([what, ...sizes.map(sizeName), "p99 at the last", "target", "met"], lines);
 }
 
-/** Formats the rows as markdown tables: first the rows without `growth`, then one table for each plot. */
+/** Formats a row as an item of a list: its median, its p95 and its target. */
+function itemOf({ name, size, unit, samples, target }: Row, isMet: boolean | undefined): string {
+  const high = samples.length === 1 ? "" : `, p95 ${shown(percentile(samples, 0.95))}`;
+  const aim = target === undefined ? "" : ` (target ${target}${isMet === false ? ": **missed**" : ""})`;
+  return `- ${name}, ${size}: ${shown(percentile(samples, 0.5))} ${unit}${high}${aim}`;
+}
+
+/** Formats the rows as markdown: first a list of the rows without `growth`, then a table for each plot. */
 export function markdown(rows: readonly Row[]): string {
-  const plain = rows.filter(({ growth }) => growth === undefined);
-  const lines = plain.map((row) => cellsOf(row).map((cell) => (cell === "NO" ? "**no**" : cell)));
+  const items = rows.filter(({ growth }) => growth === undefined).map((row) => itemOf(row, meets(row)));
   const plots = rows.flatMap(({ growth }) => (growth === undefined ? [] : [growth.plot ?? growth.line]));
   return [
-    ...(plain.length === 0 ? [] : [tableOf(HEAD, lines)]),
+    ...(items.length === 0 ? [] : [items.join("\n")]),
     ...[...new Set(plots)].map((plot) => growthTable(rows, plot)),
   ].join("\n\n");
 }

@@ -123,7 +123,7 @@ test("RP1: the tables are inserted into the document, and the rest of the docume
   ];
   const measured = { machine: "2 x CPU", date: "2026-11-20T01:02:03Z", commit: "abc", rows };
   const { text, homeless } = filled(document, measured);
-  expect(text).toContain("| mine\\|yours | empty | 5 |");
+  expect(text).toContain("- mine|yours, empty: 3.00 ms, p95 100\n");
   expect(text).toContain("words\n<!-- machine -->\n2 x CPU; 2026-11-20 of abc;");
   expect(text).not.toContain("old");
   expect(homeless).toEqual(["c"]);
@@ -137,8 +137,11 @@ test("RP1: docs/internals/BENCHMARKS.md has a place for every table", () => {
   expect(readFileSync(path, "utf8")).toMatch(/<!-- figures [\w, -]+ -->\n[\s\S]*?<!-- \/figures -->/);
 });
 
-test("the markdown table marks a missed target", () => {
-  expect(markdown([row({ target: "< 3" })])).toMatch(/\| < 3 \| \*\*no\*\* \|$/);
+test("the markdown list has the target of a figure, and marks a missed one", () => {
+  expect(markdown([row({ target: "< 3" }), row({ target: "< 9", samples: [8] })]).split("\n")).toEqual([
+    "- a run, empty: 3.00 ms, p95 100 (target < 3: **missed**)",
+    "- a run, empty: 8.00 ms (target < 9)",
+  ]);
 });
 
 test.each([

@@ -36,7 +36,7 @@ function linesOf(page: string): Line[] {
     if (doors !== undefined)
       lines.push({ attacker: `${attacker} ${note}`.toLowerCase(), doors: doors.split(", "), proofs: [] });
     const [, file = "", title] = PROOF.exec(text) ?? [];
-    if (title !== undefined) lines.at(-1)?.proofs.push({ file, title });
+    if (title !== undefined) lines.at(-1)?.proofs.push({ file, title: title.replace(/ …$/, "") });
   }
   return lines;
 }
@@ -47,12 +47,12 @@ function linesOf(page: string): Line[] {
  */
 const TABLE = "\\.(?:each|skipIf|runIf)(?:<[^(]*>)?\\((?:[^()]|\\([^()]*\\))*\\)";
 
-/** Returns true if the file contains a test with this title, and the test is not skipped. */
+/** Returns true if the file contains a test whose title begins so, and the test is not skipped. */
 function exists({ file, title }: Proof): boolean {
   if (file === "" || !existsSync(ROOT + file)) return false;
   const escaped = title.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const begun = `(?:test|both)(?:\\.deep)?(${TABLE})?\\(`;
-  return new RegExp(`^\\s*${begun}\\s*["'\`]${escaped}["'\`]`, "m").test(read(file));
+  return new RegExp(`^\\s*${begun}\\s*["'\`]${escaped}(?![\\w-])`, "m").test(read(file));
 }
 
 test("each defence in docs/internals/THREATS.md is proved by an existing test", () => {

@@ -1,4 +1,4 @@
-// Tries each capability with the servers of each dialect, and writes into docs/MODELS.md the settings of each
+// Tries each capability with the servers of each dialect, and writes into docs/reference/PROVIDERS.md the settings of each
 // provider, and what does not work at once with it. Exit code 1: something does not work.
 //
 //   npm run models                    all providers
@@ -13,7 +13,7 @@ import { cleanUp } from "../tests/kit/engine/engine.ts";
 import { typed } from "../tests/kit/typed.ts";
 import { writeTable } from "./table.ts";
 
-const PAGE = fileURLToPath(new URL("../docs/MODELS.md", import.meta.url));
+const PAGE = fileURLToPath(new URL("../docs/reference/PROVIDERS.md", import.meta.url));
 
 /** `learned`: works after a refusal from which the gateway learned. `-`: the server does not have it. */
 type Cell = "yes" | "learned" | "no" | "-";

@@ -132,8 +132,8 @@ test("RP1: the tables are inserted into the document, and the rest of the docume
   expect(withNewer(measured, newer).rows.map(({ name }) => name)).toEqual(["anew", "a run"]);
 });
 
-test("RP1: docs/internals/BENCHMARKS.md has a place for every table", () => {
-  const path = fileURLToPath(new URL("../../docs/internals/BENCHMARKS.md", import.meta.url));
+test("RP1: docs/reference/FIGURES.md has a place for every table", () => {
+  const path = fileURLToPath(new URL("../../docs/reference/FIGURES.md", import.meta.url));
   expect(readFileSync(path, "utf8")).toMatch(/<!-- figures [\w, -]+ -->\n[\s\S]*?<!-- \/figures -->/);
 });
 

@@ -1,4 +1,4 @@
-// The table of docs/MODELS.md has a row for each dialect of the tests, in the same order, and its list names
+// The table of docs/reference/PROVIDERS.md has a row for each dialect of the tests, in the same order, and its list names
 // what a provider lacks.
 
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { readDocument } from "./pages.ts";
 
 /** Returns the cells of the table between two markers, without the line below the head. */
 function rowsOf(mark: string): string[][] {
-  const page = readDocument("docs/MODELS.md");
+  const page = readDocument("docs/reference/PROVIDERS.md");
   const table = page.split(`<!-- ${mark} -->`)[1]?.split(`<!-- /${mark} -->`)[0] ?? "";
   const lines = table.split("\n").filter((line) => line.startsWith("|") && !line.startsWith("|---"));
   return lines.map((line) =>
@@ -29,7 +29,8 @@ test("the table of providers shows the settings of each dialect", () => {
 });
 
 test("the list of exceptions has what each provider lacks, and no unknown provider", () => {
-  const part = readDocument("docs/MODELS.md").split("<!-- capabilities -->")[1]?.split("<!--")[0] ?? "";
+  const part =
+    readDocument("docs/reference/PROVIDERS.md").split("<!-- capabilities -->")[1]?.split("<!--")[0] ?? "";
   const exceptions = new Map(
     [...part.matchAll(/^- ([^:]+): (.+)$/gm)].map(([, name = "", text = ""]) => [name, text.split("; ")]),
   );

@@ -1,5 +1,5 @@
-// Tries each capability with the servers of each dialect, and writes into docs/reference/PROVIDERS.md the settings of each
-// provider, and what does not work at once with it. Exit code 1: something does not work.
+// Tries each capability with the servers of each dialect, and writes into docs/reference/PROVIDERS.md the
+// settings of each provider, and what does not work at once with it. Exit code 1: something does not work.
 //
 //   npm run models                    all providers
 //   npm run models -- --only mistral  prints the errors of one provider, and keeps the list

@@ -1,7 +1,7 @@
 // Writes a measurement as a file, as markdown, and into docs/reference/FIGURES.md. The text between
-// `<!-- figures A,B -->` and `<!-- /figures -->` in the document has the figures of the parts A and B; all other
-// text stays unchanged, also the figures of parts that were not measured. A file without a valid measurement is
-// an error that names the reason.
+// `<!-- figures A,B -->` and `<!-- /figures -->` in the document has the figures of the parts A and B; all
+// other text stays unchanged, also the figures of parts that were not measured. A file without a valid
+// measurement is an error that names the reason.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";

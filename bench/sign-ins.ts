@@ -2,7 +2,8 @@
 // `npm run conformance:oauth`. Installs them from npm (a gigabyte, some minutes) into a temporary folder, or
 // into `--dir FOLDER`, which is reused the next time. Each program is added and logged in by its own
 // commands, the consent is given in a headless browser, and its model then calls `sessions_list`. Only
-// loopback and npm are needed. Writes the table of docs/reference/TRIED.md. Exit code 1: a program is not signed in.
+// loopback and npm are needed. Writes a table of docs/reference/TRIED.md. Exit code 1: a program is not
+// signed in.
 
 import { execFile } from "node:child_process";
 import {

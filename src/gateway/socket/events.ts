@@ -25,7 +25,7 @@ import { type Hide, LONG_CHARS, type Redactor } from "../../core/text/redact/red
 import { approvalShown, decisionShown } from "../version-4/chat-forms.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
 import type { LiveThinking } from "./live-thinking.ts";
-import { type EventMarks, TEXT_HERE } from "./outlet.ts";
+import type { EventMarks } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** An event of the protocol, and its session. */
@@ -46,8 +46,7 @@ export type OutEvent = EventOf & {
    * one.
    */
   readonly unless?: string;
-  /** `json`: the text that `encodeEvent` inserts. */
-  readonly marks?: EventMarks & { readonly json?: string };
+  readonly marks?: EventMarks;
 };
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
@@ -225,7 +224,7 @@ export class Translator {
     const quiet = this.#isQuiet(event);
     const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
     this.#thinking.end(runId);
-    const json = this.#texts.end(quiet ? { ...event, text: "" } : event);
+    const text = this.#texts.end(quiet ? { ...event, text: "" } : event);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
@@ -237,9 +236,9 @@ export class Translator {
       usage: event.usage,
       stopReason: STOP_REASONS[state],
       // An empty reply is a final event without a message.
-      ...(json === undefined ? {} : { message: said(TEXT_HERE, endedAt) }),
+      ...(text === undefined ? {} : { message: said(text, endedAt) }),
     };
-    const chat = appended || quiet ? [] : this.#chat(event, body, { ...marks, ...optional({ json }) });
+    const chat = appended || quiet ? [] : this.#chat(event, body, marks);
     this.#runs.end(runId);
     return [...lifecycle, ...chat];
   }

@@ -5,10 +5,8 @@ import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { isSecretName } from "../core/text/redact/shapes.ts";
 import type { Path } from "../core/text/value-path.ts";
-import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
+import { DISCLOSURE, namesRuled, type Rules } from "./disclosure.ts";
 import type { Env, Tree } from "./source.ts";
-
-type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
 
 const SET = "(set)";
 const NONE = "(none)";
@@ -21,7 +19,7 @@ function publicAddress(address: string): string {
 }
 
 /** Returns the visible form of a value, or undefined if nothing may be shown. */
-function shown(rule: AnyRule, value: unknown): unknown {
+function shown(rule: Rules, value: unknown): unknown {
   switch (rule) {
     case "show":
       return value;
@@ -43,14 +41,14 @@ function shown(rule: AnyRule, value: unknown): unknown {
   }
 }
 
-function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): unknown {
+function shownTree(rule: { readonly [key: string]: Rules }, value: unknown): unknown {
   const { each } = rule;
   if (Array.isArray(value)) return each === undefined ? SET : value.map((one) => shown(each, one));
   if (!isObject(value)) return SET;
   const told: Tree = {};
   for (const [key, its] of Object.entries(each === undefined ? rule : value)) {
     const inner = value[key];
-    const how = each ?? (its as AnyRule);
+    const how = each ?? (its as Rules);
     if (inner === undefined && how !== "optional secret") continue;
     if (how === "program" && Array.isArray(inner)) {
       told[key] = inner[0];
@@ -62,20 +60,12 @@ function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): u
 
 /** Returns the settings as `config.check` shows them. For a secret, shows only whether it is set. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
-  const { gateway, tools, ...rest } = shown(DISCLOSURE as AnyRule, settings) as Record<string, Tree>;
+  const { gateway, tools, ...rest } = shown(DISCLOSURE, settings) as Record<string, Tree>;
   const token = settings.gateway.token === undefined ? "(generated at first start)" : SET;
   const mcp = tools?.mcp as { servers: { reach: Tree }[] };
   // Shows an MCP server as in the file, which has different keys for a program and an address.
   const servers = mcp.servers.map(({ reach: { kind: _, ...reach }, ...server }) => ({ ...server, ...reach }));
   return { ...rest, gateway: { ...gateway, token }, tools: { ...tools, mcp: { ...mcp, servers } } };
-}
-
-/** Returns the names of all settings whose rule is in `wanted`. */
-function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): string[] {
-  if (typeof rule === "string") return [];
-  return Object.entries(rule).flatMap(([name, its]) =>
-    wanted.includes(its) ? [name] : namesRuled(wanted, its),
-  );
 }
 
 /** Names of settings that are secrets. The configuration file uses the same names. */
@@ -142,7 +132,7 @@ export function hasSecretWord(value: string, before: string): boolean {
 const texts = (value: unknown): string[] =>
   Object.values(value ?? {}).filter((one): one is string => typeof one === "string");
 
-function secretsUnder(rule: AnyRule, value: unknown): string[] {
+function secretsUnder(rule: Rules, value: unknown): string[] {
   if (value === undefined || value === null || rule === "show") return [];
   switch (rule) {
     case "secret":
@@ -166,7 +156,7 @@ function secretsUnder(rule: AnyRule, value: unknown): string[] {
 
 /** Returns all secrets of these settings, to be redacted in the log. */
 export function secretsOf(settings: Settings): string[] {
-  return secretsUnder(DISCLOSURE as AnyRule, settings);
+  return secretsUnder(DISCLOSURE, settings);
 }
 
 /** Variables in which a shell keeps names of folders. They look like passwords by name. */

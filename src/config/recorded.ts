@@ -3,9 +3,7 @@
 
 import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
-import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
-
-type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
+import { DISCLOSURE, type Rules } from "./disclosure.ts";
 
 /** Returns an address without user, password and query. */
 function place(address: string): string {
@@ -15,7 +13,7 @@ function place(address: string): string {
 }
 
 /** Returns what stays of a value, or undefined if nothing does. */
-function kept(rule: AnyRule, value: unknown): unknown {
+function kept(rule: Rules, value: unknown): unknown {
   if (value === undefined || value === null || rule === "show") return value;
   switch (rule) {
     case "secret":
@@ -37,7 +35,7 @@ function kept(rule: AnyRule, value: unknown): unknown {
   }
 }
 
-function keptTree(rule: { readonly [key: string]: AnyRule }, value: unknown): unknown {
+function keptTree(rule: { readonly [key: string]: Rules }, value: unknown): unknown {
   const { each } = rule;
   if (Array.isArray(value)) return each === undefined ? [] : value.map((one) => kept(each, one));
   if (!isObject(value)) return undefined;
@@ -48,5 +46,5 @@ function keptTree(rule: { readonly [key: string]: AnyRule }, value: unknown): un
 
 /** Returns the settings without secrets. A required secret is an empty text, an optional one is absent. */
 export function withoutSecrets(settings: Settings): Settings {
-  return kept(DISCLOSURE as AnyRule, settings) as Settings;
+  return kept(DISCLOSURE, settings) as Settings;
 }

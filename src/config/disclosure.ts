@@ -35,7 +35,7 @@ const SERVER = at("tools.mcp.servers.each");
 const MAPPING = at("hooks.mappings.each");
 const CHANNELS = Object.values(at("channels")) as Tree[];
 
-/** The rules of all settings: those of the file, and the settings that the file does not have in this form. */
+/** The rules of all settings: those of the file, and of the settings that have another form than there. */
 export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
   gateway: { ...at("gateway"), ...at("gateway.auth") },
   a2a: at("a2a"),

@@ -73,14 +73,14 @@ function hasType(schema: Schema, value: unknown): boolean {
 
 /** Returns the limits that a value of the right type exceeds. `got` describes the value. */
 function limitProblems(schema: Schema, value: unknown, got: () => string): string[] {
-  const { minimum, maximum, exclusiveMinimum, minLength = 0, maxLength, minItems, maxItems } = schema;
+  const { minimum, maximum, exclusiveMinimum, minLength, maxLength, minItems, maxItems } = schema;
   const { checks = [], few } = schema[FACTS] ?? {};
   const length = Array.isArray(value) || typeof value === "string" ? value.length : (value as number);
   const [least, most] = [minimum ?? minItems, maximum ?? maxLength ?? maxItems];
   const found: string[] = [];
   if (isObject(value)) return found;
   if (kindOf(schema) === "integer" && !Number.isInteger(value)) return [`must be a whole number, ${got()}`];
-  if (length < minLength)
+  if (minLength !== undefined && length < minLength)
     found.push(minLength === 1 ? "must not be empty" : `must have at least ${minLength} characters`);
   if (least !== undefined && length < least) found.push(few ?? `must be at least ${least}, ${got()}`);
   if (exclusiveMinimum !== undefined && length <= exclusiveMinimum)
@@ -105,7 +105,8 @@ class Reader {
     const value = typeof given === "string" ? valueMeant(schema, given, isFromEnv) : given;
     const { nullMeans } = schema[FACTS] ?? {};
     if (value === null && nullMeans !== undefined) return nullMeans.value;
-    const got = () => `got ${showValue(value, isFromEnv || isSecretPath(path))}`;
+    const got = () =>
+      `got ${showValue(typeof value === "string" ? given : value, isFromEnv || isSecretPath(path))}`;
     if (!hasType(schema, value)) {
       // An invalid word is not quoted: it may be a secret under the wrong key.
       const isWord = schema.enum !== undefined && typeof value === "string";

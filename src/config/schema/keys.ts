@@ -1,5 +1,6 @@
 // Lists every setting of the configuration file with its type, unit, default and meaning.
 
+import type { PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { configSchema } from "./schema.ts";
 import type { Schema } from "./setting.ts";
@@ -63,17 +64,8 @@ const written =
   (value: number): string =>
     unit === "bytes" ? bytes(value) : String(value);
 
-/** The texts that describe a setting to people. Text in backticks is code. */
-export interface KeyWords {
-  /** Names joined by dots. `[]` stands for the items of a list, `<name>` for a name of your own. */
-  readonly path: string;
-  readonly type: string;
-  readonly unit?: string;
-  /** The default. Absent if the setting has none. */
-  readonly fallback?: string;
-  readonly required: boolean;
-  readonly meaning: string;
-}
+/** The texts that describe a setting to people. */
+export type KeyWords = PayloadOf<"config.schema">["settings"][number];
 
 /** Returns the texts that describe a setting. */
 export function keyWords(key: Key): KeyWords {

@@ -15,7 +15,7 @@ import type { Static, TUnsafe } from "typebox";
  */
 export type Rule = "show" | "secret" | "optional secret" | "place" | "origin" | "program" | "count" | "names";
 
-/** What JSON Schema cannot express about a setting. */
+/** Key of the facts that JSON Schema cannot express. */
 export const FACTS = Symbol("facts");
 
 interface Facts {

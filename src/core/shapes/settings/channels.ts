@@ -17,14 +17,12 @@ export type ChannelId = (typeof CHANNEL_IDS)[number];
  * has approved.
  */
 export const DM_POLICIES = ["pairing", "allowlist", "open", "disabled"] as const;
-export type DmPolicy = (typeof DM_POLICIES)[number];
 
 /**
  * Policies for groups: which groups get answers. `allowlist` accepts groups in `groups` and senders in
  * `groupAllowFrom`.
  */
 export const GROUP_POLICIES = ["allowlist", "open", "disabled"] as const;
-export type GroupPolicy = (typeof GROUP_POLICIES)[number];
 
 /**
  * Modes for a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run reads
@@ -39,7 +37,6 @@ export type QueueMode = (typeof QUEUE_MODES)[number];
  * `last`: only the last one.
  */
 export const STEP_MODES = ["all", "last"] as const;
-export type StepMode = (typeof STEP_MODES)[number];
 
 type AccountInFile<C extends ChannelId> = Values<(typeof accountKeys)[C]>;
 type Own<C extends ChannelId> = Omit<

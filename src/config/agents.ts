@@ -199,27 +199,22 @@ function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
   ];
 }
 
-function fallbackNames(names: readonly string[], path: Path): (readonly [string, Path])[] {
-  return names.map((name, at) => [name, [...path, "fallbackModels", at]] as const);
-}
-
 /** Reports every configured model that does not exist. */
 export function checkAgentModels(
   file: ConfigFile,
   providers: readonly ProviderSettings[],
   problems: Problem[],
 ): void {
-  const named: (readonly [string | null | undefined, Path])[] = [
-    [file.agents.defaults.model, ["agents", "defaults", "model"]],
-    [file.agents.defaults.subagents.model, ["agents", "defaults", "subagents", "model"]],
-    ...fallbackNames(file.agents.defaults.fallbackModels, ["agents", "defaults"]),
-    ...file.agents.list.flatMap(({ fallbackModels = [] }, index) =>
-      fallbackNames(fallbackModels, ["agents", "list", index]),
-    ),
-    ...file.agents.list.flatMap(({ model, subagents }, index) => [
-      [model, ["agents", "list", index, "model"]] as const,
-      [subagents?.model, ["agents", "list", index, "subagents", "model"]] as const,
-    ]),
+  const places: [Pick<AgentInFile, "model" | "fallbackModels" | "subagents">, Path][] = [
+    [file.agents.defaults, ["agents", "defaults"]],
+    ...file.agents.list.map((agent, index): [AgentInFile, Path] => [agent, ["agents", "list", index]]),
   ];
-  for (const [model, path] of named) if (model) checkModel(model, path, providers, problems);
+  for (const [{ model, fallbackModels = [], subagents }, path] of places) {
+    const named: [string | undefined, Path][] = [
+      [model, [...path, "model"]],
+      [subagents?.model, [...path, "subagents", "model"]],
+      ...fallbackModels.map((name, at): [string, Path] => [name, [...path, "fallbackModels", at]]),
+    ];
+    for (const [name, at] of named) if (name) checkModel(name, at, providers, problems);
+  }
 }

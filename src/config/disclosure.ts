@@ -2,6 +2,7 @@
 // DC1: this is an allow list: a setting without a rule is never shown.
 // DC2: secrets are redacted in every line of the log, in any form (I14).
 
+import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { configSchema } from "./schema/schema.ts";
 import { FACTS, type Rule, type Schema } from "./schema/setting.ts";
@@ -82,6 +83,21 @@ export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
   logging: at("logging"),
   traces: at("telemetry.traces"),
 };
+
+/** Returns the parts of a value for which `leaf` returns something else than undefined. */
+export function applyRules(
+  rules: Rules,
+  value: unknown,
+  leaf: (rule: Rule, value: unknown) => unknown,
+): unknown {
+  if (typeof rules === "string") return leaf(rules, value);
+  const { each } = rules;
+  if (Array.isArray(value)) return each && value.map((one) => applyRules(each, one, leaf));
+  if (!isObject(value)) return undefined;
+  const names = Object.keys(each === undefined ? rules : value);
+  const fields = names.map((name) => [name, applyRules(each ?? rules[name] ?? {}, value[name], leaf)]);
+  return Object.fromEntries(fields.filter(([, field]) => field !== undefined));
+}
 
 /** Returns the names of the settings in the file whose rule is in `wanted`. */
 export function namesRuled(wanted: readonly Rule[], rules: Rules = FILE): string[] {

@@ -100,27 +100,17 @@ function checkMapping(one: MappingInFile, { agents, channels }: Around, tell: Te
     tell("match", 'events are valid only with preset "github"');
 }
 
-function deliveryOf(one: MappingInFile): Pick<HookMapping, "deliver"> {
-  const { deliver, channel = WEBCHAT, to = "main", accountId, threadId } = one;
-  if (!deliver) return {};
-  const account = optional({ accountId });
-  const thread = optional({ threadId });
-  return { deliver: { channel, to, ...account, ...thread } };
-}
-
 function mappingOf(one: MappingInFile, tell: Tell): HookMapping {
-  const { id, match, name, agentId, sessionKey, model, thinking, timeoutSeconds } = one;
+  const { match, preset, secret, signatureHeader, deliveryHeader, message, ...rest } = one;
+  const { deliver, channel = WEBCHAT, to = "main", accountId, threadId, ...own } = rest;
   return {
-    id,
-    path: match.path ?? id,
+    ...own,
+    path: match.path ?? one.id,
     proof: proofOf(one, tell),
     events: match.events,
     message: messageOf(one, tell),
-    ...optional({ name }),
-    ...(agentId === undefined ? {} : { agentId: agentId.toLowerCase() }),
-    ...optional({ sessionKey }),
-    ...deliveryOf(one),
-    ...optional({ model, thinking, timeoutSeconds }),
+    ...(own.agentId && { agentId: own.agentId.toLowerCase() }),
+    ...(deliver && { deliver: { channel, to, ...optional({ accountId, threadId }) } }),
   };
 }
 

@@ -13,7 +13,7 @@ import { type Path, showPath } from "../core/text/value-path.ts";
 import { secretsOf } from "./describe.ts";
 import { configSchema } from "./schema/schema.ts";
 import { FACTS, type Schema } from "./schema/setting.ts";
-import { parseText, type Tree } from "./source.ts";
+import { parseText, type Tree, valueAt } from "./source.ts";
 
 /** Returns the paths in the file of the settings that parts read only at the start. */
 function pathsAtStart({ properties = {} }: Schema, above = ""): string[] {
@@ -77,15 +77,12 @@ function treeWith(tree: Tree, path: string, value: unknown): Tree {
   return { ...tree, [section]: isLeft ? inside : undefined };
 }
 
-function valueIn(tree: Tree, path: string): unknown {
-  return path.split(".").reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), tree);
-}
-
 /** Returns the revision of the file `applied`. The settings that apply only at a start come from `first`. */
 function revisionOf(applied: Loaded, first: Loaded, hide: (tree: Tree) => unknown): string {
   const [newest, started] = [treeOf(applied), treeOf(first)];
-  const kept = AT_START.filter((path) => valueIn(started, path) !== valueIn(newest, path));
-  const running = kept.reduce((tree, path) => treeWith(tree, path, valueIn(started, path)), newest);
+  const at = (tree: Tree, path: string): unknown => valueAt(tree, path.split("."));
+  const kept = AT_START.filter((path) => at(started, path) !== at(newest, path));
+  const running = kept.reduce((tree, path) => treeWith(tree, path, at(started, path)), newest);
   const shared = OWN_ADDRESS.reduce((tree, path) => treeWith(tree, path, undefined), running);
   return createHash("sha256")
     .update(canonicalJson(hide(shared)))

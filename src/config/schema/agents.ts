@@ -3,8 +3,6 @@
 import {
   ANSWER_LIMITS,
   APPROVAL_MODES,
-  PERMISSION_POLICIES,
-  SANDBOX_BACKENDS,
   SANDBOX_GIT,
   SANDBOX_MODES,
   THINKING_LEVELS,
@@ -58,7 +56,7 @@ const runtime = object(
     ),
     cwd: path("Working folder. Default: the agent's workspace."),
     permissions: choice(
-      PERMISSION_POLICIES,
+      ["deny", "allow", "ask"],
       "Answer to the program's permission requests; ask: an operator decides. With ask and deny, a known " +
         "program is put into the mode in which it asks.",
       { default: "deny" },
@@ -103,7 +101,9 @@ const sandbox = {
     { default: "spawned" },
   ),
   network: flag("Whether sandboxed commands have network access.", { default: false }),
-  backend: choice(SANDBOX_BACKENDS, "auto: bubblewrap if it works, else docker.", { default: "auto" }),
+  backend: choice(["auto", "bubblewrap", "docker"], "auto: bubblewrap if it works, else docker.", {
+    default: "auto",
+  }),
   memoryMb: integer("Maximum memory of one call, for all its processes together.", [64, 1024 ** 2], {
     default: 1_024,
   }),

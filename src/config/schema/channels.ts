@@ -1,6 +1,6 @@
 // Defines the schema of channels and their accounts in the configuration file.
 
-import { DM_POLICIES, GROUP_POLICIES, QUEUE_MODES, STEP_MODES } from "../../core/shapes/settings/channels.ts";
+import { DM_POLICIES } from "../../core/shapes/settings/channels.ts";
 import {
   address,
   choice,
@@ -35,7 +35,7 @@ const bursts = {
     default: 1_000,
   }),
   queue: choice(
-    QUEUE_MODES,
+    ["followup", "steer", "interrupt"],
     "Handling of a message during a run. followup: it is the next run. steer: the run reads it between " +
       "two steps. interrupt: it cancels the run. steer and interrupt need a run of the same chat.",
     { default: "followup" },
@@ -73,7 +73,7 @@ const common = {
   ),
   allowFrom: texts("Senders allowed without approval, also under pairing; `*`: everybody.", { default: [] }),
   groupPolicy: choice(
-    GROUP_POLICIES,
+    ["allowlist", "open", "disabled"],
     "allowlist (default): groups in `groups`, and senders in groupAllowFrom anywhere. open: every group " +
       "that the account is in. disabled: none.",
     { default: "allowlist" },
@@ -85,7 +85,7 @@ const common = {
   ),
   groups: map(text(), group, "By group id; `*` applies to groups without an entry.", { default: {} }),
   steps: choice(
-    STEP_MODES,
+    ["all", "last"],
     "Texts of a run that its chat gets when the run ends, each once. all: also those between tool " +
       "calls. last: only the last one. Default: all in direct chats, last in groups.",
   ),

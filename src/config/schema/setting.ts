@@ -18,19 +18,21 @@ export type Rule = "show" | "secret" | "optional secret" | "place" | "origin" | 
 /** Key of the facts that JSON Schema cannot express. */
 export const FACTS = Symbol("facts");
 
+/** A condition of a text, with the rest of the sentence that begins with the path. */
+type Check = readonly [holds: (value: string) => boolean, problem: string];
+
 interface Facts {
-  readonly shown?: Rule;
+  readonly shown?: Rule | undefined;
   /** True if running parts keep the value until the next start. */
-  readonly restart?: boolean;
-  /** Conditions of a text, each with the rest of the sentence that begins with the path. */
-  readonly checks?: readonly (readonly [holds: (value: string) => boolean, problem: string])[];
+  readonly restart?: boolean | undefined;
+  readonly checks?: readonly Check[] | undefined;
   /** The problem of a list with too few items. */
-  readonly few?: string;
+  readonly few?: string | undefined;
   /** Value that `null` stands for. `undefined`: the setting counts as not set. */
-  readonly nullMeans?: { readonly value: unknown };
+  readonly nullMeans?: { readonly value: unknown } | undefined;
   /** True if white space around a text does not count. */
-  readonly trims?: boolean;
-  readonly required?: true;
+  readonly trims?: boolean | undefined;
+  readonly required?: true | undefined;
 }
 
 /** A part of the schema, as plain data. */
@@ -78,16 +80,16 @@ interface Use extends Facts {
 }
 type Always<U> = U extends { readonly default: unknown } | { readonly required: true } ? true : false;
 
-function setting<T, U extends Use>(
+function setting<T, A extends boolean>(
   json: Schema,
   description: string,
-  { default: byDefault, ...facts }: U,
-): Setting<T, Always<U>> {
+  { default: byDefault, ...facts }: Use,
+): Setting<T, A> {
   const first = {
     ...(byDefault !== undefined && { default: byDefault }),
     ...(description && { description }),
   };
-  return { ...first, ...json, [FACTS]: facts } as unknown as Setting<T, Always<U>>;
+  return { ...first, ...json, [FACTS]: facts } as unknown as Setting<T, A>;
 }
 
 interface TextUse extends Use {
@@ -110,11 +112,8 @@ export function text<const U extends TextUse>(
     ...(maxLength !== undefined && { maxLength }),
     ...(pattern && { pattern: pattern[0].source }),
   };
-  const matches = pattern && ([(value: string) => pattern[0].test(value), pattern[1]] as const);
-  return setting(json, description, {
-    ...use,
-    checks: matches ? [matches, ...checks] : checks,
-  } as unknown as U);
+  const matches: Check | undefined = pattern && [(value) => pattern[0].test(value), pattern[1]];
+  return setting(json, description, { ...use, checks: matches ? [matches, ...checks] : checks });
 }
 
 /** A secret that must not be empty. */
@@ -131,14 +130,12 @@ export function optionalText<const U extends Use>(
   use: U = {} as U,
 ): Setting<string, Always<U>> {
   const facts = { shown: "optional secret", nullMeans: { value: "" }, ...use } as const;
-  return setting({ type: ["string", "null"] }, description, facts as unknown as U);
+  return setting({ type: ["string", "null"] }, description, facts);
 }
 
-const HTTP: NonNullable<Facts["checks"]> = [
-  [
-    (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
-    "must be an http or https address",
-  ],
+const HTTP: Check = [
+  (value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
+  "must be an http or https address",
 ];
 const namesUser = (address: string): boolean => /^\w+:\/\/[^/?#]*@/.test(address);
 
@@ -148,9 +145,9 @@ export function address<const U extends Use>(
   { instead, ...use }: U & { readonly instead?: string } = {} as U,
 ): Setting<string, Always<U>> {
   const problem = `must not contain user and password${instead === undefined ? "" : `: use ${instead}`}`;
-  const checks = [...HTTP, [(value: string) => !namesUser(value), problem] as const];
+  const checks: Check[] = [HTTP, [(value) => !namesUser(value), problem]];
   const json = { type: "string", format: "uri" };
-  return setting(json, description, { shown: "place", ...use, trims: true, checks } as unknown as U);
+  return setting(json, description, { shown: "place", ...use, trims: true, checks });
 }
 
 /** The path of a file or folder. */
@@ -158,10 +155,8 @@ export function path<const U extends TextUse>(
   description: string,
   use: U = {} as U,
 ): Setting<string, Always<U>> {
-  const checks = [
-    [(value: string) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user"] as const,
-  ];
-  return text(description, { ...use, checks } as U);
+  const check: Check = [(value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user"];
+  return text(description, { ...use, checks: [check] } as U);
 }
 
 /** True or false. */
@@ -206,7 +201,7 @@ export function list<T, const U extends Use>(
   { minItems, maxItems, ...use }: U & Pick<Schema, "minItems" | "maxItems"> = {} as U,
 ): Setting<readonly T[], Always<U>> {
   const limits = { ...(minItems !== undefined && { minItems }), ...(maxItems !== undefined && { maxItems }) };
-  return setting({ type: "array", items, ...limits }, description, use as unknown as U);
+  return setting({ type: "array", items, ...limits }, description, use);
 }
 
 /** An object with names of the user's choice. `keys`: the schema of a name. */
@@ -233,7 +228,7 @@ export function object<F extends Fields, const U extends Use>(
     ...(required.length > 0 && { required }),
     additionalProperties: false,
   };
-  return setting(json, description, use) as Setting<Values<F>, Always<U>> & { readonly properties: F };
+  return { ...setting<Values<F>, Always<U>>(json, description, use), properties };
 }
 
 /** An object with these settings, which need not be in the file. */

@@ -1,7 +1,7 @@
 // Defines the schema of tools and of MCP servers in the configuration file.
 
-import { SENT_FILE_BYTES, SENT_FILE_MAX_BYTES } from "../../core/sent-file.ts";
-import { APPROVAL_MODES, SEARCH_PROVIDERS, VISIBILITY_MODES } from "../../core/shapes/settings/settings.ts";
+import { SENT_FILE_MAX_BYTES } from "../../core/sent-file.ts";
+import { APPROVAL_MODES, VISIBILITY_MODES } from "../../core/shapes/settings/settings.ts";
 import { toolFilter } from "./agents.ts";
 import {
   address,
@@ -136,11 +136,11 @@ export const tools = section({
   }),
   send_file: section({
     maxBytes: integer("Maximum bytes of a file that send_file sends.", [1, SENT_FILE_MAX_BYTES], {
-      default: SENT_FILE_BYTES,
+      default: 5 * 1024 ** 2,
     }),
   }),
   search: object({
-    provider: choice(SEARCH_PROVIDERS, "Service that answers the tool search.", { required: true }),
+    provider: choice(["brave", "searxng"], "Service that answers the tool search.", { required: true }),
     apiKey: optionalText("Required for brave. For searxng: a bearer token, if it needs one."),
     url: address("Required for searxng; may be private.", { instead: "apiKey" }),
   }),

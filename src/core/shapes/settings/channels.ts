@@ -18,25 +18,7 @@ export type ChannelId = (typeof CHANNEL_IDS)[number];
  */
 export const DM_POLICIES = ["pairing", "allowlist", "open", "disabled"] as const;
 
-/**
- * Policies for groups: which groups get answers. `allowlist` accepts groups in `groups` and senders in
- * `groupAllowFrom`.
- */
-export const GROUP_POLICIES = ["allowlist", "open", "disabled"] as const;
-
-/**
- * Modes for a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run reads
- * it between two steps. `interrupt`: it cancels the run. `steer` and `interrupt` apply only if the run
- * answers the same chat.
- */
-export const QUEUE_MODES = ["followup", "steer", "interrupt"] as const;
-export type QueueMode = (typeof QUEUE_MODES)[number];
-
-/**
- * Texts of a run that its chat gets. `all`: also those between tool calls, each as a message of its own.
- * `last`: only the last one.
- */
-export const STEP_MODES = ["all", "last"] as const;
+export type QueueMode = ConfigFile["inbound"]["queue"];
 
 type AccountInFile<C extends ChannelId> = Values<(typeof accountKeys)[C]>;
 type Own<C extends ChannelId> = Omit<

@@ -18,10 +18,7 @@ export const PROVIDER_APIS = [
 /** The commands of `exec` that an owner approves before they run. */
 export const APPROVAL_MODES = ["always", "risky", "never"] as const;
 export const SANDBOX_MODES = ["off", "non-main", "all"] as const;
-export const SANDBOX_BACKENDS = ["auto", "bubblewrap", "docker"] as const;
 export const SANDBOX_GIT = ["read", "write"] as const;
-export const SEARCH_PROVIDERS = ["brave", "searxng"] as const;
-export const PERMISSION_POLICIES = ["deny", "allow", "ask"] as const;
 /**
  * Reactions if a message waits for a joined window of a coding agent, and the window cannot be woken.
  * `notify`: the owner is notified. `resume`: the conversation is continued without a window; if that fails,
@@ -60,7 +57,6 @@ export type ThinkingLevel = (typeof THINKING_LEVELS)[number];
 export type ProviderApi = (typeof PROVIDER_APIS)[number];
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
 export type SandboxMode = (typeof SANDBOX_MODES)[number];
-export type SearchProvider = (typeof SEARCH_PROVIDERS)[number];
 export type Wake = (typeof WAKES)[number];
 export type HookEventType = (typeof HOOK_EVENTS)[number];
 
@@ -82,6 +78,7 @@ export interface AgentTools extends ToolFilter {
   readonly exec?: { readonly approval?: ApprovalMode | undefined } | undefined;
 }
 export type SearchSettings = NonNullable<ConfigFile["tools"]["search"]>;
+export type SearchProvider = SearchSettings["provider"];
 export type AttachmentSettings = ConfigFile["tools"]["sessions_spawn"]["attachments"];
 export type NodeSettings = ConfigFile["nodes"];
 export type A2aSettings = ConfigFile["a2a"];

@@ -17,10 +17,11 @@ import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMedia, OutgoingMessage } from "../channel.ts";
+import type { Read } from "../frame.ts";
 import { channelOf, type PlatformAccount } from "../platform.ts";
 import { Pump } from "../pump.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
-import { type Read, readEnvelope } from "./envelope.ts";
+import { readEnvelope } from "./envelope.ts";
 import { eventsOf, type StreamEvent } from "./events.ts";
 import { dataUriOf, outcomeOf, recipientOf, styled, TEXT_MAX_CHARS } from "./send.ts";
 

@@ -2,7 +2,15 @@
 // no effect. In the embedded store, transactions run one after the other. In a cluster they run concurrently,
 // so a transaction first locks the rows that its decision depends on (`locks.ts`).
 
-import { type Kysely, type RawBuilder, type SqlBool, sql, type Transaction } from "kysely";
+import {
+  type Compilable,
+  type Kysely,
+  type RawBuilder,
+  type SelectQueryBuilder,
+  type SqlBool,
+  sql,
+  type Transaction,
+} from "kysely";
 import type { Tables } from "./schema/tables.ts";
 
 /** A database that can be read. */
@@ -111,6 +119,20 @@ export function isInList(db: Db, column: string, list: ReturnType<typeof listOf>
  */
 export function isAmong(db: Db, column: string, texts: readonly string[]): RawBuilder<SqlBool> {
   return isInList(db, column, listOf(db, texts));
+}
+
+/** Returns the number of rows of a query. */
+export async function countRows<DB, T extends keyof DB, O>(
+  query: SelectQueryBuilder<DB, T, O>,
+): Promise<number> {
+  const count = query.clearSelect().select((eb) => eb.fn.countAll().as("n"));
+  const { n } = (await count.executeTakeFirstOrThrow()) as { readonly n: string | number | bigint };
+  return Number(n);
+}
+
+/** Runs a statement. Returns whether it inserted, changed or deleted any row. */
+export async function changesRows(tx: Tx, statement: Compilable): Promise<boolean> {
+  return ((await tx.executeQuery(statement)).numAffectedRows ?? 0n) > 0n;
 }
 
 /** Returns an object with this one field, or an empty object if the value is null. */

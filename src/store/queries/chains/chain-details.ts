@@ -9,7 +9,7 @@ import { type Delivery, deliveriesOfRuns } from "../channels/deliveries.ts";
 import { receiptsOf } from "../runs/receipts.ts";
 import { toRun } from "../runs/runs.ts";
 import { type Wait, waitsOfCalls } from "../runs/waits.ts";
-import { CHAIN_HEAD, type ChainHead, toChainHead } from "./chain-lists.ts";
+import { type ChainHead, HEADS } from "./chain-lists.ts";
 import { type FlowOutline, flowsOfChain } from "./flows.ts";
 import { type Refusal, refusalsOf } from "./refusals.ts";
 
@@ -131,7 +131,7 @@ export async function readChain(
 ): Promise<WholeChain> {
   const { stepsMax } = most;
   const [head, { runs, truncated }, flows, refusals] = await Promise.all([
-    db.selectFrom("chains").select(CHAIN_HEAD).where("chain_id", "=", chainId).executeTakeFirst(),
+    HEADS.find(db, { chainId }),
     runsOf(db, chainId, most),
     flowsOfChain(db, chainId, stepsMax),
     refusalsOf(db, chainId, stepsMax),
@@ -151,7 +151,7 @@ export async function readChain(
     sessionsOf(db, [...keys]),
   ]);
   return {
-    ...(head === undefined ? {} : { head: toChainHead(head) }),
+    ...optional({ head }),
     runs,
     flows: new Map(flows.map((flow) => [flow.flowId, flow])),
     waits: new Map(waits.map((wait) => [wait.callId, wait])),

@@ -4,27 +4,25 @@
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
 import type { RunInput } from "../../../core/shapes/run.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Tables } from "../../schema/tables.ts";
 import type { Db } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { type Condition, patternCondition } from "../sessions/session-scope.ts";
 
-/** Main figures of a chain for a list. */
-export interface ChainHead {
-  readonly chainId: string;
-  readonly rootSessionKey?: string;
-  readonly lastAt: number;
-  readonly runs: number;
-  readonly tokens: number;
-  /** USD. */
-  readonly cost: number;
-}
+/** Main figures of a chain for a list. `cost` is in USD. */
+export type ChainHead = Pick<
+  RecordOf<"chains">,
+  "chainId" | "rootSessionKey" | "lastAt" | "runs" | "tokens" | "cost"
+>;
+
+export const HEADS = recordsOf<ChainHead>()("chains", {
+  key: ["chain_id"],
+  columns: ["root_session_key", "last_at", "runs", "tokens", "cost"],
+});
 
 /** Position of a chain in the list. */
-export interface ChainPlace {
-  readonly lastAt: number;
-  readonly chainId: string;
-}
+export type ChainPlace = Pick<ChainHead, "lastAt" | "chainId">;
 
 interface ChainFilter {
   /** Only chains that were active at this time or later, in ms since 1970. */
@@ -37,28 +35,6 @@ interface ChainFilter {
   readonly patterns?: readonly string[];
   readonly before?: ChainPlace;
   readonly limit: number;
-}
-
-export const CHAIN_HEAD = ["chain_id", "root_session_key", "last_at", "runs", "tokens", "cost"] as const;
-
-interface HeadRow {
-  readonly chain_id: string;
-  readonly root_session_key: string | null;
-  readonly last_at: number;
-  readonly runs: number;
-  readonly tokens: number;
-  readonly cost: number;
-}
-
-export function toChainHead(row: HeadRow): ChainHead {
-  return {
-    chainId: row.chain_id,
-    ...(row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key }),
-    lastAt: row.last_at,
-    runs: row.runs,
-    tokens: row.tokens,
-    cost: row.cost,
-  };
 }
 
 function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
@@ -99,19 +75,14 @@ export async function rootsOfChains(db: Db, chainIds: readonly string[]): Promis
 /** Lists recently active chains, newest first. */
 export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead[]> {
   const { since, crossed, sessionKey, patterns, before, limit } = filter;
-  let query = db
-    .selectFrom("chains")
-    .select(CHAIN_HEAD)
-    .where("crossed", "=", crossed)
-    .where("last_at", ">=", since);
+  let query = HEADS.rows(db).where("crossed", "=", crossed).where("last_at", ">=", since);
   if (before !== undefined) {
     const place = sql<boolean>`(last_at, chain_id) < (${before.lastAt}, ${before.chainId})`;
     query = query.where(place);
   }
   if (sessionKey !== undefined) query = query.where((eb) => hasParty(eb, sessionKey));
   if (patterns !== undefined) query = query.where(hasCovered(db, patterns));
-  const rows = await query.orderBy("last_at", "desc").orderBy("chain_id", "desc").limit(limit).execute();
-  return rows.map(toChainHead);
+  return HEADS.all(query.orderBy("last_at", "desc").orderBy("chain_id", "desc").limit(limit));
 }
 
 /**
@@ -132,15 +103,11 @@ export async function chainsAtWork(
     .execute();
   const ids = busy.map((row) => row.chain_id);
   if (ids.length === 0) return [];
-  const rows = await db
-    .selectFrom("chains")
-    .select([...CHAIN_HEAD, "crossed"])
-    .where("chain_id", "in", ids)
-    .execute();
+  const rows = await HEADS.rows(db).select("crossed").where("chain_id", "in", ids).execute();
   const silent = rows.filter(
     (row) => row.last_at < of.until && of.kinds.some((kind) => kind === row.crossed),
   );
-  return silent.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
+  return silent.map(HEADS.read).sort((a, b) => b.lastAt - a.lastAt);
 }
 
 /** Activity of one session in one chain. */

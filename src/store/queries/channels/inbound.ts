@@ -2,10 +2,9 @@
 // message version is one row. If a platform sends it again, even after a restart, the insert finds the row.
 // Messages that are to be joined into a run are locked, so that only one process joins them.
 
-import { type Selectable, sql } from "kysely";
+import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import { held } from "../../locks.ts";
-import type { InboundTable } from "../../schema/channel-tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 
 /** Identifies one version of a message. */
@@ -24,9 +23,13 @@ export interface InboundId {
  */
 export type InboundState = "pending" | "done" | "refused" | "ignored";
 
+const COLUMNS = ["seq", "state", "edit", "body_json as body", "received_at as receivedAt"] as const;
+
 export interface InboundRow {
   readonly seq: number;
-  readonly state: InboundState;
+  /** An `InboundState`. */
+  readonly state: string;
+  readonly edit: string;
   /**
    * JSON. When the message is no longer pending, it contains only the text that later edits are compared
    * with.
@@ -45,20 +48,11 @@ interface NewInbound extends InboundId {
 const PRUNED_MAX = 5_000;
 const PENDING = sql.lit("pending");
 
-function toInbound(row: Selectable<InboundTable>): InboundRow {
-  const { seq, state, body_json: body, received_at: receivedAt } = row;
-  return { seq, state: state as InboundState, body, receivedAt };
-}
-
-function versionsOf(db: Db, id: Omit<InboundId, "edit">) {
-  return db
+const versionsOf = (db: Db, { channel, accountId, chatId, messageId }: Omit<InboundId, "edit">) =>
+  db
     .selectFrom("inbound")
-    .selectAll()
-    .where("channel", "=", id.channel)
-    .where("account_id", "=", id.accountId)
-    .where("chat_id", "=", id.chatId)
-    .where("message_id", "=", id.messageId);
-}
+    .select(COLUMNS)
+    .where((eb) => eb.and({ channel, account_id: accountId, chat_id: chatId, message_id: messageId }));
 
 /**
  * Stores a waiting message and returns its position. Returns undefined, and stores nothing, if the message is
@@ -93,9 +87,8 @@ export async function isKnown(db: Db, id: InboundId): Promise<boolean> {
 }
 
 /** Returns the other versions of a message in order of arrival. Locks them until the transaction ends. */
-export async function otherVersions(tx: Tx, id: InboundId): Promise<(InboundRow & { edit: string })[]> {
-  const rows = await held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
-  return rows.map((row) => ({ ...toInbound(row), edit: row.edit }));
+export function otherVersions(tx: Tx, id: InboundId): Promise<InboundRow[]> {
+  return held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
 }
 
 /** Messages that wait under the same key. */
@@ -127,14 +120,9 @@ export async function burstOf(tx: Tx, burstKey: string): Promise<Burst> {
 }
 
 /** Returns the waiting messages of a key in order. Locks them until the transaction ends. */
-export async function pendingOf(tx: Tx, burstKey: string): Promise<InboundRow[]> {
-  const query = tx
-    .selectFrom("inbound")
-    .selectAll()
-    .where("state", "=", PENDING)
-    .where("burst_key", "=", burstKey)
-    .orderBy("seq");
-  return (await held(tx, query).execute()).map(toInbound);
+export function pendingOf(tx: Tx, burstKey: string): Promise<InboundRow[]> {
+  const waiting = tx.selectFrom("inbound").select(COLUMNS).where("state", "=", PENDING);
+  return held(tx, waiting.where("burst_key", "=", burstKey).orderBy("seq")).execute();
 }
 
 /** Replaces the text of a waiting message. */

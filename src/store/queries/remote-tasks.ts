@@ -13,14 +13,17 @@ type StoredTask = RecordOf<"remote_tasks", { readonly isAsking: boolean }>;
  */
 export type RemoteTask = Omit<StoredTask, "sessionId" | "updatedAt">;
 
-const TASKS = recordsOf<StoredTask>()("remote_tasks", {
-  key: ["session_id"],
-  columns: ["remote", "context_id", "run_id", "task_id", "known_up_to", "updated_at"],
-  flags: ["is_asking"],
-});
+const TASKS = recordsOf<StoredTask, RemoteTask>()(
+  "remote_tasks",
+  {
+    key: ["session_id"],
+    columns: ["remote", "context_id", "run_id", "task_id", "known_up_to", "updated_at"],
+    flags: ["is_asking"],
+  },
+  ({ sessionId: _, updatedAt: __, ...task }) => task,
+);
 
-export const getRemoteTask = (db: Db, sessionId: string): Promise<RemoteTask | undefined> =>
-  TASKS.find(db, { sessionId });
+export const getRemoteTask = (db: Db, sessionId: string) => TASKS.find(db, { sessionId });
 
 export const putRemoteTask = (tx: Tx, sessionId: string, task: RemoteTask, updatedAt: number) =>
   TASKS.put(tx, { ...task, sessionId, updatedAt });

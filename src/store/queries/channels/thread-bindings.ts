@@ -19,10 +19,14 @@ export type ThreadBinding = RecordOf<
   "route_key"
 >;
 
-const BINDINGS = recordsOf<ThreadBinding & { readonly routeKey: string }>()("thread_bindings", {
-  key: ["route_key"],
-  columns: ["route_json", "session_key", "kind", "created_at", "used_at", "idle_ms", "max_age_ms"],
-});
+const BINDINGS = recordsOf<ThreadBinding & { readonly routeKey: string }, ThreadBinding>()(
+  "thread_bindings",
+  {
+    key: ["route_key"],
+    columns: ["route_json", "session_key", "kind", "created_at", "used_at", "idle_ms", "max_age_ms"],
+  },
+  ({ routeKey: _, ...binding }) => binding,
+);
 
 /** Stores a binding. Returns false if the thread is already bound; that binding does not change. */
 export const insertBinding = (tx: Tx, binding: ThreadBinding) =>

@@ -35,7 +35,10 @@ export interface Fence {
 
 const UNREADABLE: RunInput = { text: "(The stored text of this message can't be read.)", unreadable: true };
 
-/** A damaged value is marked instead of failing, because it would block all rows that are read with it. */
+/**
+ * Marks a damaged value. Its run is then marked (`RunInput.unreadable`) instead of failing, because it would
+ * block all rows that are read with it.
+ */
 const DAMAGED = "damaged";
 
 const parseObject = (json: string) => objectOf(ownJson(json)) ?? DAMAGED;
@@ -46,7 +49,13 @@ type Stored = Omit<Run, "input" | "route" | "usage"> & {
   readonly usage?: Usage | typeof DAMAGED;
 };
 
-const RUNS = recordsOf<Stored, Run>()(
+export const FLOW_COLUMNS = {
+  flow_id: "flow.flowId",
+  flow_step: "flow.step",
+  flow_turn: "flow.turn",
+} as const;
+
+export const RUNS = recordsOf<Stored, Run>()(
   "runs",
   {
     key: ["run_id"],
@@ -79,7 +88,7 @@ const RUNS = recordsOf<Stored, Run>()(
       "model",
       "revision",
     ],
-    names: { flow_id: "flow.flowId", flow_step: "flow.step", flow_turn: "flow.turn" },
+    names: FLOW_COLUMNS,
     parse: parseObject,
   },
   ({ input, route, usage, ...run }) => ({
@@ -89,9 +98,6 @@ const RUNS = recordsOf<Stored, Run>()(
     ...(route === undefined || route === DAMAGED ? {} : { route }),
   }),
 );
-
-/** Converts a row into a run. If the row is damaged, the run is marked (`RunInput.unreadable`). */
-export const toRun = RUNS.read;
 
 /** Returns the columns of a queued run. */
 function queuedColumns({ usage: _, ...run }: Run, readyAt: number | null) {
@@ -121,6 +127,9 @@ const ofFlow = (db: Db, flowId: string) => RUNS.rows(db).where("flow_id", "=", f
 /** Returns unfinished runs of a flow, in any session. */
 export const activeRunsOfFlow = (db: Db, flowId: string) =>
   RUNS.all(ofFlow(db, flowId).where("state", "in", ACTIVE));
+
+/** Orders the runs of a chain. */
+export const byAcceptance = (a: Run, b: Run): number => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq;
 
 const LANE_COUNT = prepared((db, { sessionKey }: { sessionKey: string }) =>
   db

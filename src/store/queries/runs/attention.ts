@@ -2,11 +2,11 @@
 // reads the last turns of at most `SCANNED_MAX` sessions, newest first, so its cost does not grow with the
 // number of runs. Archived, reset and deleted sessions are skipped.
 
-import { type RawBuilder, type SqlBool, sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
 import type { ActiveRunState, EndedRunState, FlowStep, RunInput } from "../../../core/shapes/run.ts";
 import { type Db, kindOf, present, type Tx } from "../../sql.ts";
-import { scopeConditions } from "../sessions/session-scope.ts";
+import { inScope } from "../sessions/session-scope.ts";
 import { ACTIVE } from "./runs.ts";
 
 const SCANNED_MAX = 2_000;
@@ -56,11 +56,6 @@ export interface ActiveTurn extends TurnOf {
 interface Wanted {
   readonly scope: Scope;
   readonly limit: number;
-}
-
-function inScope(db: Db, scope: Scope): RawBuilder<unknown> {
-  const conditions = [sql<SqlBool>`s.archived = 0`, ...scopeConditions(db, scope)];
-  return sql.join(conditions, sql` and `);
 }
 
 /** Returns an expression for the last characters of a text column. */
@@ -139,7 +134,7 @@ export async function lastTurns(
       r.dismissed_at, (select count(*) from remote_tasks t
         where t.session_id = r.session_id and t.run_id = r.run_id and t.is_asking = 1) as asks
     from (select s.key, s.session_id, s.failed_run, s.label, s.display_name from sessions s
-      where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, scope)}
+      where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, { scope })}
       order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) s
     cross join runs r
     where ${turn} and r.session_id = s.session_id and r.state in ${states} and r.ended_at >= ${sinceMs}
@@ -182,7 +177,7 @@ export async function activeTurns(
     select ${TURN}, ${SINCE[state]} as since, r.accepted_at, s.model
     from runs r cross join sessions s
     where r.state = ${sql.lit(state)} and r.kind = 'turn' and s.key = r.session_key
-      and ${inScope(db, scope)} ${state === "queued" && !everyQueued ? head : sql``}
+      and ${inScope(db, { scope })} ${state === "queued" && !everyQueued ? head : sql``}
     order by r.accepted_at desc, r.lane_seq desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
   return rows.map((row) => ({
     ...turnOf(row),

@@ -69,9 +69,11 @@ function configOf(connecting: Connecting): ClientConfig {
   const settings = {
     search_path: address.schema,
     plan_cache_mode: "auto",
-    // A plan that was made while a table was small must not scan the whole table once it is large. Every
-    // frequent query has an index.
+    // A plan that was made while a table was small must not read the whole table once it is large. Every
+    // frequent query has an index, and a join looks each row up in it.
     enable_seqscan: "off",
+    enable_hashjoin: "off",
+    enable_mergejoin: "off",
     // A plan that still contains a sequential scan has a high estimated cost, so the server would JIT-compile
     // it.
     jit: "off",

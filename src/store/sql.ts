@@ -135,7 +135,10 @@ export async function changesRows(tx: Tx, statement: Compilable): Promise<boolea
   return ((await tx.executeQuery(statement)).numAffectedRows ?? 0n) > 0n;
 }
 
-/** Returns an object with this one field, or an empty object if the value is null. */
-export function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
-  return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
+/** A row with the fields of a record, in which null stands for an absent field. */
+export type Nulls<T> = { [K in keyof T]-?: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] };
+
+/** Returns the row without the fields that are null. */
+export function withoutNulls<T extends object>(row: Nulls<T>): T {
+  return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as T;
 }

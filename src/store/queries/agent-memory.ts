@@ -1,9 +1,10 @@
 // Owns the table of agents' memories: one text for each agent. A change by a run with outside content waits
 // for an owner (instruction-contents.ts), and the text before it counts meanwhile.
 
+import { optional } from "../../core/optional.ts";
 import { prepared } from "../prepared.ts";
 import { recordsOf } from "../records.ts";
-import { type Db, present, type Tx } from "../sql.ts";
+import type { Db, Tx } from "../sql.ts";
 
 export interface AgentMemory {
   /** The text with all changes. */
@@ -36,7 +37,9 @@ const READ = prepared((db, { agentId, rowId }: { agentId: string; rowId: string 
 
 export async function readMemory(db: Db, agentId: string): Promise<AgentMemory> {
   const [row] = (await READ(db, { agentId, rowId: memoryRowId(agentId) })).rows;
-  return row === undefined ? NONE : { ...MEMORIES.read(row), ...present("confirmed", row.confirmed) };
+  return row === undefined
+    ? NONE
+    : { ...MEMORIES.read(row), ...optional({ confirmed: row.confirmed ?? undefined }) };
 }
 
 /** Reads a memory, and locks its row until the transaction ends. Adds the row if it is missing. */

@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import type { RunState } from "../../core/shapes/run.ts";
 import { type CronJob, TURNS_KEPT } from "../../core/shapes/schedule.ts";
 import { type RecordOf, recordsOf } from "../records.ts";
-import { countRows, type Db, present, type Tx } from "../sql.ts";
+import { countRows, type Db, type Tx, withoutNulls } from "../sql.ts";
 import { ACTIVE } from "./runs/runs.ts";
 
 /** Cause of a turn: its schedule, a catch-up for a missed time, or a manual start. */
@@ -133,14 +133,13 @@ function turns(db: Db) {
 type TurnRow = Awaited<ReturnType<ReturnType<typeof turns>["execute"]>>[number];
 
 function toTurn({ state, startedAt, endedAt, runCode, runError, usage, ...row }: TurnRow): Turn {
-  const spent = usage === null ? null : (JSON.parse(usage) as { totalTokens: number });
+  const spent = usage === null ? null : (JSON.parse(usage) as { readonly totalTokens: number });
   return {
     ...TURNS.read({ ...row, code: row.code ?? runCode, error: row.error ?? runError }),
-    seq: row.seq,
-    ...present("state", state as RunState | null),
-    ...present("startedAt", startedAt),
-    ...present("endedAt", endedAt),
-    ...present("totalTokens", spent?.totalTokens ?? null),
+    ...withoutNulls<Pick<Turn, "seq" | "state" | "startedAt" | "endedAt" | "totalTokens">>({
+      ...{ seq: row.seq, state: state as RunState | null, startedAt, endedAt },
+      totalTokens: spent?.totalTokens ?? null,
+    }),
   };
 }
 

@@ -3,7 +3,7 @@
 // deleted and created again, earlier tokens stay invalid.
 
 import { type RecordOf, recordsOf } from "../records.ts";
-import type { Db, Tx } from "../sql.ts";
+import { changesRows, type Db, type Tx } from "../sql.ts";
 
 /** Maximum number of devices per gateway token. The device that was used least recently is deleted first. */
 const DEVICES_OF_TOKEN_MAX = 200;
@@ -62,16 +62,12 @@ export function listDeviceTokens(db: Db, nowMs: number): Promise<DeviceTokenRow[
   return DEVICES.all(rows.orderBy("device_id").orderBy("role"));
 }
 
-/** Deletes a device's rows for one role, or for all roles. Returns the number of deleted rows. */
+/** Deletes a device's rows for one role, or for all roles. Returns whether there were any. */
 export async function deleteDeviceTokens(
   tx: Tx,
   deviceId: string,
   role?: DeviceTokenRow["role"],
-): Promise<number> {
-  const query = tx.deleteFrom("device_tokens").where("device_id", "=", deviceId);
-  const { numDeletedRows } = await (role === undefined
-    ? query
-    : query.where("role", "=", role)
-  ).executeTakeFirst();
-  return Number(numDeletedRows);
+): Promise<boolean> {
+  const devices = tx.deleteFrom("device_tokens").where("device_id", "=", deviceId);
+  return changesRows(tx, role === undefined ? devices : devices.where("role", "=", role));
 }

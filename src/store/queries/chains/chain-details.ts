@@ -4,7 +4,7 @@
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import type { Receipt, Run } from "../../../core/shapes/run.ts";
-import { type Db, present } from "../../sql.ts";
+import { type Db, withoutNulls } from "../../sql.ts";
 import { type Delivery, deliveriesOfRuns } from "../channels/deliveries.ts";
 import { receiptsOf } from "../runs/receipts.ts";
 import { byAcceptance, RUNS } from "../runs/runs.ts";
@@ -63,7 +63,7 @@ async function runsOf(
   let bytes = 0;
   const ids: string[] = [];
   for (const { run_id, bytes: size } of sizes.slice(0, most.stepsMax)) {
-    bytes += Number(size);
+    bytes += size;
     if (ids.length > 0 && bytes > most.bytesMax) break;
     ids.push(run_id);
   }
@@ -108,7 +108,7 @@ async function sessionsOf(db: Db, keys: readonly string[]): Promise<Map<string, 
     .select(["key", "session_id as sessionId", "kind", LABEL.as("label")])
     .where("key", "in", keys)
     .execute();
-  return new Map(rows.map(({ label, ...row }) => [row.key, { ...row, ...present("label", label) }]));
+  return new Map(rows.map((row) => [row.key, withoutNulls<ChainSession>(row)]));
 }
 
 /** Reads one chain and all its rows. */

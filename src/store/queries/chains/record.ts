@@ -60,7 +60,7 @@ async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | 
     const size = sql<number>`coalesce(sum(length(entry_json)), 0)`.as("size");
     const { size: more } = await query.clearSelect().select(size).executeTakeFirstOrThrow();
     // Entries between the runs' own ones can be counted twice here, so they are counted again below.
-    if (bytes + Number(more) > 2 * RECORD_BYTES_MAX) return false;
+    if (bytes + more > 2 * RECORD_BYTES_MAX) return false;
     for (const row of await query.execute()) {
       if (found.has(row.seq)) continue;
       bytes += row.entry_json.length;

@@ -5,17 +5,11 @@
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import { held } from "../../locks.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Db, Tx } from "../../sql.ts";
 
-/** Identifies one version of a message. */
-export interface InboundId {
-  readonly channel: string;
-  readonly accountId: string;
-  readonly chatId: string;
-  readonly messageId: string;
-  /** Version of an edited message; empty for the original. */
-  readonly edit: string;
-}
+/** Identifies one version of a message. `edit` is empty for the original. */
+export type InboundId = Pick<RecordOf<"inbound">, "channel" | "accountId" | "chatId" | "messageId" | "edit">;
 
 /**
  * `pending` until the message is part of a run. `refused`: too many messages were waiting. `ignored`: the
@@ -38,11 +32,17 @@ export interface InboundRow {
   readonly receivedAt: number;
 }
 
-interface NewInbound extends InboundId {
-  readonly burstKey: string;
-  readonly body: string;
-  readonly receivedAt: number;
-}
+type NewInbound = InboundId &
+  Pick<RecordOf<"inbound">, "burstKey" | "receivedAt"> & { readonly body: string };
+
+const KEY = ["channel", "account_id", "chat_id", "message_id", "edit"] as const;
+const INBOUND = recordsOf<InboundId & Pick<RecordOf<"inbound">, "burstKey" | "receivedAt" | "state">>()(
+  "inbound",
+  {
+    key: KEY,
+    columns: ["burst_key", "received_at", "state"],
+  },
+);
 
 /** Maximum number of rows that one cleanup deletes. */
 const PRUNED_MAX = 5_000;
@@ -61,21 +61,8 @@ const versionsOf = (db: Db, { channel, accountId, chatId, messageId }: Omit<Inbo
 export async function insertInbound(tx: Tx, message: NewInbound): Promise<number | undefined> {
   const row = await tx
     .insertInto("inbound")
-    .values({
-      channel: message.channel,
-      account_id: message.accountId,
-      chat_id: message.chatId,
-      message_id: message.messageId,
-      edit: message.edit,
-      state: "pending",
-      burst_key: message.burstKey,
-      body_json: message.body,
-      run_id: null,
-      received_at: message.receivedAt,
-    })
-    .onConflict((conflict) =>
-      conflict.columns(["channel", "account_id", "chat_id", "message_id", "edit"]).doNothing(),
-    )
+    .values({ ...INBOUND.write({ ...message, state: "pending" }), body_json: message.body })
+    .onConflict((conflict) => conflict.columns(KEY).doNothing())
     .returning("seq")
     .executeTakeFirst();
   return row?.seq;
@@ -104,19 +91,14 @@ export async function burstOf(tx: Tx, burstKey: string): Promise<Burst> {
   const row = await tx
     .selectFrom("inbound")
     .select((eb) => [
-      eb.fn.countAll<number>().as("n"),
-      eb.fn.min("received_at").as("first_at"),
+      eb.fn.countAll<number>().as("count"),
+      eb.fn.min<number | null>("received_at").as("firstAt"),
       sql<number>`coalesce(sum(length(body_json)), 0)`.as("chars"),
     ])
     .where("state", "=", PENDING)
     .where("burst_key", "=", burstKey)
     .executeTakeFirstOrThrow();
-  const firstAt = row.first_at as number | null;
-  return {
-    count: Number(row.n),
-    chars: Number(row.chars),
-    firstAt: firstAt === null ? undefined : Number(firstAt),
-  };
+  return { ...row, firstAt: row.firstAt ?? undefined };
 }
 
 /** Returns the waiting messages of a key in order. Locks them until the transaction ends. */

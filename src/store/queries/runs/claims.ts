@@ -158,7 +158,7 @@ export async function resumeRun(tx: Tx, runId: string): Promise<boolean> {
 /** Counts the runs that execute, by queue. */
 export async function countRunning(db: Db): Promise<ReadonlyMap<string, number>> {
   const { rows } = await RUNNING(db, {});
-  return new Map(rows.map((row) => [row.queue, Number(row.n)]));
+  return new Map(rows.map((row) => [row.queue, row.n]));
 }
 
 const RUNNING = prepared((db) =>

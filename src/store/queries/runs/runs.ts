@@ -143,7 +143,7 @@ const LANE_COUNT = prepared((db, { sessionKey }: { sessionKey: string }) =>
 /** Counts the unfinished runs of a lane, and those that have not started. */
 export async function countLane(db: Db, sessionKey: string): Promise<{ active: number; queued: number }> {
   const { rows } = await LANE_COUNT(db, { sessionKey });
-  const count = (of: readonly { n: number }[]): number => of.reduce((sum, row) => sum + Number(row.n), 0);
+  const count = (of: readonly { n: number }[]): number => of.reduce((sum, row) => sum + row.n, 0);
   return { active: count(rows), queued: count(rows.filter((row) => row.state === "queued")) };
 }
 
@@ -159,7 +159,7 @@ export async function countByState(db: Db): Promise<Record<"queued" | "running" 
     .groupBy("state")
     .execute();
   const counts = { queued: 0, running: 0, waiting: 0 };
-  for (const row of rows) counts[row.state as keyof typeof counts] = Number(row.n);
+  for (const row of rows) counts[row.state as keyof typeof counts] = row.n;
   return counts;
 }
 
@@ -176,7 +176,7 @@ export async function laneFigures(db: Db): Promise<{ readonly busy: number; read
     )
     .select((eb) => [eb.fn.countAll<number>().as("busy"), eb.fn.max<number | null>("n").as("longest")])
     .executeTakeFirstOrThrow();
-  return { busy: Number(busy), longest: Number(longest ?? 0) };
+  return { busy, longest: longest ?? 0 };
 }
 
 const HEARD = prepared((tx, { runId, at }: { runId: string; at: number }) =>

@@ -122,7 +122,7 @@ export async function awaitedUntil(db: Db, targetRunId: string): Promise<number 
     .where("state", "=", OPEN)
     .where(WAITER_IS_HELD_UP)
     .executeTakeFirst();
-  return row?.until == null ? undefined : Number(row.until);
+  return row?.until ?? undefined;
 }
 
 /** Returns the sessions of peers for which runs wait in this chain at `now`. */
@@ -288,5 +288,5 @@ export async function countOpenWaits(db: Db): Promise<number> {
     .where("state", "=", sql.lit("open"))
     .where("waiter_run_id", "in", waiters)
     .executeTakeFirstOrThrow();
-  return Number(row.n);
+  return row.n;
 }

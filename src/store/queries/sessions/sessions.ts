@@ -327,7 +327,7 @@ export async function activityOf(db: Db, keys: readonly string[]): Promise<Map<s
     const holds = before.state === "running" || before.state === "waiting";
     found.set(row.session_key, {
       state: queued && holds ? before.state : (row.state as SessionState),
-      queuedRuns: queued ? Number(row.n) : before.queuedRuns,
+      queuedRuns: queued ? row.n : before.queuedRuns,
     });
   }
   return found;

@@ -21,8 +21,8 @@ import { revisionsOf } from "../runs/revisions.ts";
 import { byAcceptance, RUNS } from "../runs/runs.ts";
 import { jobWaitsOfRuns, type Wait, waitsOfCalls } from "../runs/waits.ts";
 import { ancestorsOf, getSession } from "../sessions/sessions.ts";
-import { contextBefore } from "../transcripts/context-before.ts";
 import { ENTRY_COLUMNS, readEntry } from "../transcripts/stored-entry.ts";
+import { contextBefore } from "../transcripts/transcripts.ts";
 import { flowsOfChain } from "./flows.ts";
 import { refusalsOf } from "./refusals.ts";
 

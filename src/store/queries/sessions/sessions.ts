@@ -6,6 +6,7 @@
 
 import { type RawBuilder, sql } from "kysely";
 import { forkOrigins } from "../../../core/fork-key.ts";
+import type { Route } from "../../../core/shapes/route.ts";
 import type { Session, SessionState } from "../../../core/shapes/session.ts";
 import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
@@ -343,4 +344,25 @@ export function nameUnnamed(
     .where((eb) => eb.and({ key, session_id: sessionId, label: null, display_name: null }))
     .where("archived_at", "is", null);
   return changesRows(tx, unnamed.set({ display_name: name }));
+}
+
+/** Maximum number of sessions of one chat. */
+const OF_CHAT_MAX = 50;
+
+/**
+ * Returns the sessions with one of these keys, and those that last used this chat, from any account and in
+ * any thread. The most recently used come first; archived ones are left out.
+ */
+export function sessionsOfChat(
+  db: Db,
+  { channel, to }: Pick<Route, "channel" | "to">,
+  keys: readonly string[],
+): Promise<Session[]> {
+  const sessions = SESSIONS.rows(db).where((eb) => {
+    const ofChat = eb.and({ last_channel: channel, last_to: to });
+    return keys.length === 0 ? ofChat : eb.or([eb("key", "in", keys), ofChat]);
+  });
+  return SESSIONS.all(
+    sessions.where("archived_at", "is", null).orderBy("updated_at", "desc").limit(OF_CHAT_MAX),
+  );
 }

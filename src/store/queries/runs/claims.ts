@@ -290,11 +290,8 @@ async function countDeaths(tx: Tx, ids: readonly string[], at: number): Promise<
 /** Returns whether a dead process still holds a run, or the wait of a caller. */
 export async function hasOrphans(db: Db): Promise<boolean> {
   const living = livingProcesses();
-  const run = db
-    .selectFrom("runs")
-    .select("run_id")
-    .where("state", "in", HOLDING)
-    .where("owner", "not in", living);
+  const holding = db.selectFrom("runs").select("run_id").where("state", "in", HOLDING);
+  const run = holding.where("owner", "not in", living);
   const wait = db
     .selectFrom("waits")
     .select("call_id")

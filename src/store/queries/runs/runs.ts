@@ -99,8 +99,8 @@ export const RUNS = recordsOf<Stored, Run>()(
   }),
 );
 
-/** Returns the columns of a queued run. */
-function queuedColumns({ usage: _, ...run }: Run, readyAt: number | null) {
+/** Returns the columns of a queued run, which has neither usage nor an owner. */
+function queuedColumns({ usage: _, owner: __, ...run }: Run, readyAt: number | null) {
   return { ...RUNS.write(run), queue: nameQueue(run), ready_at: readyAt };
 }
 

@@ -82,12 +82,8 @@ export async function insertSession(tx: Tx, session: Session): Promise<void> {
     .values({ ...SESSIONS.write(session), orphaned: spawnedBy === undefined ? 0 : isGone(spawnedBy) })
     .execute();
   // Children of an earlier session with this key now have a spawner again.
-  await tx
-    .updateTable("sessions")
-    .set({ orphaned: 0 })
-    .where("spawned_by", "=", key)
-    .where("orphaned", "=", 1)
-    .execute();
+  const orphans = tx.updateTable("sessions").where((eb) => eb.and({ spawned_by: key, orphaned: 1 }));
+  await orphans.set({ orphaned: 0 }).execute();
   await rememberSessionId(tx, session.sessionId, session.key, session.createdAt);
 }
 
@@ -143,11 +139,9 @@ interface SessionUsage {
 }
 
 /** Values of `SessionUsage` for a statement. Null leaves a column unchanged. */
-type UsageValues = Omit<SessionUsage, "aborted" | "failedRun" | "systemSent" | "contextUsed"> & {
-  readonly [K in "sessionKey" | "sessionId"]: string;
-} & { readonly aborted: number; readonly failedRun: string | null } & {
-  readonly [K in "systemSent" | "contextUsed"]: number | null;
-};
+type UsageValues = Record<"at" | "aborted" | "input" | "output" | "total" | "cost", number> &
+  Record<"sessionKey" | "sessionId", string> &
+  Record<"systemSent" | "contextUsed", number | null> & { readonly failedRun: string | null };
 
 const USAGE = prepared((tx, usage: UsageValues) =>
   tx

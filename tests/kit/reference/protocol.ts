@@ -96,7 +96,15 @@ function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
   const events = (spec.events ?? []).map((event) => link(`event ${event}`, code(event))).join(", ");
   return page(
     `### ${name}`,
-    prose(`${spec.summary} ${IDEMPOTENCY_WORDS[idempotencyOf(name)]}`.trim()),
+    prose(
+      [
+        spec.summary,
+        spec.everySession === true ? "Requires a token that covers every session." : "",
+        IDEMPOTENCY_WORDS[idempotencyOf(name)],
+      ]
+        .filter((sentence) => sentence !== "")
+        .join(" "),
+    ),
     prose(
       [
         `*Scope:* ${code(spec.scope)}${spec.outlivesToken ? ", but not with an access token" : ""}.`,

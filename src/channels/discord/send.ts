@@ -42,19 +42,9 @@ function nonceOf({ deliveryId, part }: OutgoingMessage): string {
 }
 
 function outcomeOf({ kind, message: error, afterMs }: DiscordProblem): DeliveryOutcome {
-  switch (kind) {
-    case "limit":
-      return { kind: "retry", error, ...optional({ afterMs }) };
-    // In both cases the text was not sent. A retry succeeds once the token is corrected, or Discord is
-    // available again.
-    case "token":
-    case "away":
-      return { kind: "retry", error };
-    case "refused":
-      return { kind: "refused", error };
-    case "unknown":
-      return { kind: "unknown", error };
-  }
+  if (kind === "refused" || kind === "unknown") return { kind, error };
+  // The text was not sent. A retry succeeds once the token is corrected, or Discord is available again.
+  return { kind: "retry", error, ...optional({ afterMs }) };
 }
 
 function asProblem(error: unknown): DiscordProblem {

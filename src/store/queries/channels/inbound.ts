@@ -7,6 +7,7 @@ import { optional } from "../../../core/optional.ts";
 import { held } from "../../locks.ts";
 import type { InboundTable } from "../../schema/channel-tables.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 
 /** Identifies one version of a message. */
 export interface InboundId {
@@ -41,8 +42,6 @@ interface NewInbound extends InboundId {
   readonly receivedAt: number;
 }
 
-/** Maximum number of rows that one cleanup deletes. */
-const PRUNED_MAX = 5_000;
 const PENDING = sql.lit("pending");
 
 function toInbound(row: Selectable<InboundTable>): InboundRow {
@@ -160,18 +159,8 @@ export async function settleInbound(
     .execute();
 }
 
-/** Deletes a limited number of settled messages that arrived before this time. */
-export async function pruneInbound(tx: Tx, beforeMs: number): Promise<void> {
-  await tx
-    .deleteFrom("inbound")
-    .where("seq", "in", (eb) =>
-      eb
-        .selectFrom("inbound")
-        .select("seq")
-        .where("received_at", "<", beforeMs)
-        .where("state", "<>", PENDING)
-        .orderBy("received_at")
-        .limit(PRUNED_MAX),
-    )
-    .execute();
+/** Deletes settled messages that arrived before this time: see `deletePiece`. */
+export function pruneInbound(tx: Tx, beforeMs: number): Promise<boolean> {
+  const which = sql`received_at < ${beforeMs} and state <> ${PENDING} order by received_at`;
+  return deletePiece(tx, "inbound", ["seq"], which);
 }

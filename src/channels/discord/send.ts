@@ -15,6 +15,7 @@ import type { Route } from "../../core/shapes/route.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome, OpenedThread, OutgoingMessage } from "../channel.ts";
+import type { PlatformAccount } from "../platform.ts";
 import type { Places } from "./channel-cache.ts";
 import { idOf } from "./ids.ts";
 import { DiscordProblem, UNKNOWN_CHANNEL } from "./problem.ts";
@@ -31,11 +32,7 @@ const PUBLIC_THREAD = 11;
 const NEWS_THREAD = 10;
 const NO_DIRECT_THREADS = "Discord has no threads in direct messages";
 
-export interface Sender {
-  deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
-  typing(route: Route): Promise<void>;
-  openThread(at: Route, title: string): Promise<Result<OpenedThread>>;
-}
+type Sender = Pick<PlatformAccount, "deliver" | "typing" | "openThread">;
 
 function nonceOf({ deliveryId, part }: OutgoingMessage): string {
   return createHash("sha256").update(`${deliveryId}:${part}`).digest("base64url").slice(0, NONCE_CHARS);

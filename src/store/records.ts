@@ -1,6 +1,6 @@
-// Relates records to the rows of their tables: one declaration serves both directions. The column `session_key`
-// has the field `sessionKey`. The column `route_json` has the field `route`, as JSON. A flag is a boolean that is
-// stored as 0 or 1. Null means that the record has no such field.
+// Relates records to the rows of their tables: one declaration serves both directions. The column
+// `session_key` has the field `sessionKey`. The column `route_json` has the field `route`, as JSON. A flag
+// is a boolean that is stored as 0 or 1. Null means that the record has no such field.
 
 import type {
   ExpressionBuilder,
@@ -32,8 +32,8 @@ type OrNull<N extends keyof Tables, C extends Column<N>> = C extends unknown
   : never;
 
 /**
- * The record of a row, without the columns `Omitted`. `Typed` has the fields whose types the table does not tell:
- * JSON, flags, and texts of which only some are allowed.
+ * The record of a row, without the columns `Omitted`. `Typed` has the fields whose types the table does not
+ * tell: JSON, flags, and texts of which only some are allowed.
  */
 export type RecordOf<N extends keyof Tables, Typed = unknown, Omitted extends Column<N> = never> = Typed & {
   readonly [C in Exclude<Plain<N, Typed>, Omitted | OrNull<N, Column<N>>> as FieldName<C>]: Row<N>[C];
@@ -51,8 +51,8 @@ interface Declaration<C extends string> {
   readonly columns?: readonly C[];
   readonly flags?: readonly C[];
   /**
-   * Columns with fields of other names. `place.owner` is the part `owner` of the object `place`, which is absent
-   * if the columns of all its parts are null.
+   * Columns with fields of other names. `place.owner` is the part `owner` of the object `place`, which is
+   * absent if the columns of all its parts are null.
    */
   readonly names?: { readonly [K in C]?: string };
   /** Columns that the database fills. They are only read. */
@@ -254,8 +254,8 @@ class Records<S extends object, T, N extends keyof Tables, C extends keyof Row<N
 }
 
 /**
- * Returns the records of a table. `refine` makes a record of its stored fields, where these differ from those of
- * the record.
+ * Returns the records of a table. `refine` makes a record of its stored fields, where these differ from
+ * those of the record.
  */
 export function recordsOf<S extends object, T = S>() {
   return <N extends keyof Tables, const D extends Declaration<Column<N>>>(

@@ -14,6 +14,7 @@ import { type RecordOf, recordsOf } from "../../records.ts";
 import type { DeliveryTable } from "../../schema/channel-tables.ts";
 import { firstSql } from "../../schema/outbox-schema.ts";
 import { changesRows, countRows, type Db, isAmong, type Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 import { livingProcesses } from "../processes.ts";
 
 /** Time after which a delivery is given up. A retry by a person starts it again. */
@@ -385,12 +386,7 @@ export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Pro
 }
 
 /** Deletes rows whose ids begin with `prefix` and that were settled before this time. */
-export async function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
-  await tx
-    .deleteFrom("deliveries")
-    .where("id", ">=", prefix)
-    .where("id", "<", `${prefix}~`)
-    .where("state", "<>", sql.lit("pending"))
-    .where("settled_at", "<", beforeMs)
-    .execute();
+export function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<boolean> {
+  const which = sql`id >= ${prefix} and id < ${`${prefix}~`} and state <> 'pending' and settled_at < ${beforeMs}`;
+  return deletePiece(tx, "deliveries", ["seq"], which);
 }

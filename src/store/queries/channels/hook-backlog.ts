@@ -5,10 +5,8 @@ import { sql } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
 import { held } from "../../locks.ts";
 import { countRows, type Db, type Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 import { BACKLOG_FULL, routeKeyOf } from "./deliveries.ts";
-
-/** Maximum number of rows that one cleanup deletes. */
-const FORGOTTEN_MAX = 5_000;
 
 const waitingIn = (db: Db, route: Route) =>
   db
@@ -67,19 +65,8 @@ export async function rewriteBacklogRow(
   await tx.updateTable("deliveries").set(row).where("id", "=", id).where("state", "=", "failed").execute();
 }
 
-/** Deletes events that were delivered before the given time. */
-export async function forgetSentHooks(tx: Tx, before: number): Promise<void> {
-  await tx
-    .deleteFrom("deliveries")
-    .where("seq", "in", (eb) =>
-      eb
-        .selectFrom("deliveries")
-        .select("seq")
-        .where("state", "=", "sent")
-        .where("kind", "=", "hook")
-        .where("settled_at", "<", before)
-        .orderBy("seq")
-        .limit(FORGOTTEN_MAX),
-    )
-    .execute();
+/** Deletes events that were delivered before the given time: see `deletePiece`. */
+export function forgetSentHooks(tx: Tx, before: number): Promise<boolean> {
+  const which = sql`state = 'sent' and kind = 'hook' and settled_at < ${before} order by seq`;
+  return deletePiece(tx, "deliveries", ["seq"], which);
 }

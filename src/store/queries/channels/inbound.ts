@@ -7,6 +7,7 @@ import { optional } from "../../../core/optional.ts";
 import { held } from "../../locks.ts";
 import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 
 /** Identifies one version of a message. `edit` is empty for the original. */
 export type InboundId = Pick<RecordOf<"inbound">, "channel" | "accountId" | "chatId" | "messageId" | "edit">;
@@ -44,8 +45,6 @@ const INBOUND = recordsOf<InboundId & Pick<RecordOf<"inbound">, "burstKey" | "re
   },
 );
 
-/** Maximum number of rows that one cleanup deletes. */
-const PRUNED_MAX = 5_000;
 const PENDING = sql.lit("pending");
 
 const versionsOf = (db: Db, { channel, accountId, chatId, messageId }: Omit<InboundId, "edit">) =>
@@ -130,18 +129,8 @@ export async function settleInbound(
     .execute();
 }
 
-/** Deletes a limited number of settled messages that arrived before this time. */
-export async function pruneInbound(tx: Tx, beforeMs: number): Promise<void> {
-  await tx
-    .deleteFrom("inbound")
-    .where("seq", "in", (eb) =>
-      eb
-        .selectFrom("inbound")
-        .select("seq")
-        .where("received_at", "<", beforeMs)
-        .where("state", "<>", PENDING)
-        .orderBy("received_at")
-        .limit(PRUNED_MAX),
-    )
-    .execute();
+/** Deletes settled messages that arrived before this time: see `deletePiece`. */
+export function pruneInbound(tx: Tx, beforeMs: number): Promise<boolean> {
+  const which = sql`received_at < ${beforeMs} and state <> ${PENDING} order by received_at`;
+  return deletePiece(tx, "inbound", ["seq"], which);
 }

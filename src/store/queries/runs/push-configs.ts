@@ -1,7 +1,9 @@
 // Owns the table of addresses that A2A clients want to have notified when a task ends.
 
+import { sql } from "kysely";
 import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 
 /** An empty `token`, or `scheme` of the `Authorization` header: there is none. */
 export type PushConfig = RecordOf<"push_configs">;
@@ -23,19 +25,8 @@ export const getPushConfig = (db: Db, runId: string, id: string) => CONFIGS.find
 export const deletePushConfig = (tx: Tx, runId: string, id: string) => CONFIGS.remove(tx, { runId, id });
 
 /** Deletes the addresses that were stored before this time, unless their run has not ended. */
-export async function forgetPushConfigs(tx: Tx, before: number): Promise<void> {
-  await tx
-    .deleteFrom("push_configs")
-    .where("created_at", "<", before)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom("runs")
-            .select("run_id")
-            .whereRef("runs.run_id", "=", "push_configs.run_id")
-            .where("ended_at", "is", null),
-        ),
-      ),
-    )
-    .execute();
+export function forgetPushConfigs(tx: Tx, before: number): Promise<boolean> {
+  const which = sql`created_at < ${before} and not exists (
+    select 1 from runs where runs.run_id = push_configs.run_id and ended_at is null)`;
+  return deletePiece(tx, "push_configs", ["run_id", "id"], which);
 }

@@ -1,9 +1,11 @@
 // Owns the revision table: the inputs that runs share, each stored once under its hash.
 
+import { sql } from "kysely";
 import { SESSION_INSTRUCTIONS } from "../../../core/rules/prompt/prompt.ts";
 import type { Revision, RunInputs } from "../../../core/shapes/record/revision.ts";
 import { idParts } from "../../id-parts.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 
 /** Stores revisions. One that is stored already is only marked as used. */
 export async function keepRevisions(tx: Tx, revisions: readonly Revision[], at: number): Promise<void> {
@@ -26,8 +28,8 @@ export async function revisionsOf(db: Db, hashes: readonly string[]): Promise<Re
 }
 
 /** Deletes the revisions that no run has used since this time. */
-export async function forgetRevisions(tx: Tx, before: number): Promise<void> {
-  await tx.deleteFrom("revisions").where("used_at", "<", before).execute();
+export function forgetRevisions(tx: Tx, before: number): Promise<boolean> {
+  return deletePiece(tx, "revisions", ["hash"], sql`used_at < ${before}`);
 }
 
 /** Deletes the instructions for a session, which are a part of the prompts of its runs. */

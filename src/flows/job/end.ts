@@ -6,7 +6,6 @@
 //      are not part of the job.
 // The result is the child's own text. If the child was stopped, it is the text written so far.
 
-import { errorToldTo } from "../../access/shown-error.ts";
 import { optional } from "../../core/optional.ts";
 import {
   type AnnouncedStatus,
@@ -273,15 +272,12 @@ async function settle(
   context: JobContext,
   { words, error, isQuiet = false, stopped }: Settlement = {},
 ): Promise<void> {
-  const { unit, settings, flow, child } = context;
+  const { unit, flow, child } = context;
   const { runs, last, result } = await outcomeOf(context);
   const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
   const runId = last?.runId ?? flowId;
   const waited = stopped === true && last?.state === "ok";
-  const cause = error ?? last?.error;
-  const reader = (await getSession(unit.tx, to)) ?? child;
-  const shown = cause && (await errorToldTo({ db: unit.tx, settings }, { reader, from }, cause));
-  const notes = waited ? "it was stopped while sub-agents of its own were at work" : shown;
+  const notes = waited ? "it was stopped while sub-agents of its own were at work" : (error ?? last?.error);
   const own: AnnouncementFacts = {
     status: waited ? "aborted" : statusOf(last),
     result,

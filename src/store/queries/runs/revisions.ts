@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { SESSION_INSTRUCTIONS } from "../../../core/rules/prompt/prompt.ts";
-import type { Revision, RevisionKind, RunInputs } from "../../../core/shapes/record/revision.ts";
+import type { Revision, RunInputs } from "../../../core/shapes/record/revision.ts";
 import { idParts } from "../../id-parts.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { deletePiece } from "../delete-piece.ts";
@@ -10,12 +10,9 @@ import { deletePiece } from "../delete-piece.ts";
 /** Stores revisions. One that is stored already is only marked as used. */
 export async function keepRevisions(tx: Tx, revisions: readonly Revision[], at: number): Promise<void> {
   if (revisions.length === 0) return;
-  const rows = revisions.map(({ hash, kind, body }) => {
-    return { hash, kind, body_json: body, created_at: at, used_at: at };
-  });
   await tx
     .insertInto("revisions")
-    .values(rows)
+    .values(revisions.map(({ body, ...row }) => ({ ...row, body_json: body, created_at: at, used_at: at })))
     .onConflict((conflict) => conflict.column("hash").doUpdateSet({ used_at: at }))
     .execute();
 }
@@ -24,14 +21,8 @@ export async function keepRevisions(tx: Tx, revisions: readonly Revision[], at: 
 export async function revisionsOf(db: Db, hashes: readonly string[]): Promise<Revision[]> {
   const found: Revision[] = [];
   for (const some of idParts(hashes)) {
-    const rows = await db
-      .selectFrom("revisions")
-      .select(["hash", "kind", "body_json"])
-      .where("hash", "in", some)
-      .execute();
-    found.push(
-      ...rows.map(({ hash, kind, body_json: body }) => ({ hash, kind: kind as RevisionKind, body })),
-    );
+    const rows = db.selectFrom("revisions").select(["hash", "kind", "body_json as body"]);
+    found.push(...((await rows.where("hash", "in", some).execute()) as Revision[]));
   }
   return found;
 }

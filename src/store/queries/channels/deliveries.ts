@@ -387,6 +387,7 @@ export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Pro
 
 /** Deletes rows whose ids begin with `prefix` and that were settled before this time. */
 export function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<boolean> {
-  const which = sql`id >= ${prefix} and id < ${`${prefix}~`} and state <> 'pending' and settled_at < ${beforeMs}`;
+  const isNamed = sql`id >= ${prefix} and id < ${`${prefix}~`}`;
+  const which = sql`${isNamed} and state <> 'pending' and settled_at < ${beforeMs}`;
   return deletePiece(tx, "deliveries", ["seq"], which);
 }

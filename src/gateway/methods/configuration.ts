@@ -3,38 +3,20 @@
 
 import { createHmac } from "node:crypto";
 import { reachChanges } from "../../access/reach.ts";
+import type { EditorParts, openConfigFile } from "../../config/editing/editing.ts";
 import type {
   CONFIG_METHODS,
   ConfigChange,
   ConfigCheck,
   ConfigSaved,
-  ConfigText,
 } from "../../contract/methods/configuration.ts";
-import type { PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { tokenId } from "../../triggers/creator.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 
-/** The parts of the gateway that the editor of the configuration needs. */
-interface EditorParts {
-  readonly seal: (text: string) => string;
-  readonly mask: (text: string) => string;
-  readonly reachOf: (next: Settings) => readonly string[];
-}
-
-/** The configuration file of this process. */
-interface ConfigFile {
-  read(parts: EditorParts): Result<ConfigText>;
-  check(text: string, parts: EditorParts): Result<ConfigCheck>;
-  save(
-    edit: string | readonly ConfigChange[],
-    wish: { readonly revision: string; readonly dryRun: boolean },
-    parts: EditorParts,
-  ): Result<ConfigSaved>;
-  settings(): PayloadOf<"config.schema">["settings"];
-}
+type ConfigFile = ReturnType<typeof openConfigFile>;
 
 export interface ConfigDeps extends BasicDeps {
   /** The gateway's own token. */

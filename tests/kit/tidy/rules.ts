@@ -42,7 +42,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The layers that may use a package. Each library belongs to few layers. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
-  zod: ["config"],
   json5: ["config"],
   pino: ["world"],
   "@earendil-works/pi-ai": ["agent"],

@@ -38,7 +38,7 @@ export const deviceMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `device
     async handle(ctx, { deviceId: wanted, role }) {
       const deviceId = wanted.trim().toLowerCase();
       return ctx.deps.engine.commit(async (unit) => {
-        if ((await deleteDeviceTokens(unit.tx, deviceId, role)) === 0) {
+        if (!(await deleteDeviceTokens(unit.tx, deviceId, role))) {
           const whose = `the device ${quoted(wanted, 80)}`;
           const what = role === undefined ? "no device token" : `no device token of role ${role}`;
           return fail("invalid_argument", `${whose} has ${what}`, {

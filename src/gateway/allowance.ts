@@ -13,32 +13,28 @@ interface Bounds {
   readonly usersMax: number;
 }
 
-export interface Allowance {
-  /** Milliseconds until this user may act again; 0 if it may act now. */
-  waitMs(user: string): number;
-  take(user: string): void;
-  /** Returns one use that this user took. */
-  giveBack(user: string): void;
-}
+export type Allowance = ReturnType<typeof createAllowance>;
 
-export function createAllowance(clock: Clock, { max, everyMs, usersMax }: Bounds): Allowance {
+export function createAllowance(clock: Clock, { max, everyMs, usersMax }: Bounds) {
   /**
    * Time on the monotonic clock at which each user's allowance is full again. The wall clock can be set back,
    * and a wait must not become longer then.
    */
   const wholeAt = new Map<string, number>();
   return {
-    waitMs(user) {
+    /** Milliseconds until this user may act again; 0 if it may act now. */
+    waitMs(user: string): number {
       const usedMs = (wholeAt.get(user) ?? 0) - clock.monotonic();
       return Math.max(0, Math.ceil(usedMs - (max - 1) * everyMs));
     },
-    take(user) {
+    take(user: string): void {
       const at = Math.max(clock.monotonic(), wholeAt.get(user) ?? 0) + everyMs;
       wholeAt.delete(user);
       wholeAt.set(user, at);
       evictOldest(wholeAt, usersMax);
     },
-    giveBack(user) {
+    /** Returns one use that this user took. */
+    giveBack(user: string): void {
       const at = wholeAt.get(user);
       if (at !== undefined) wholeAt.set(user, at - everyMs);
     },

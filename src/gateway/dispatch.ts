@@ -266,7 +266,10 @@ function createOnce(
   return async (keyed, work) => {
     const stored = ownedKey(keyed);
     const busy = underWay.get(stored);
-    if (busy !== undefined) return isSame(busy.call, keyed) ? busy.answer : CONFLICT;
+    if (busy !== undefined) {
+      const isSame = busy.call.method === keyed.method && busy.call.paramsHash === keyed.paramsHash;
+      return isSame ? busy.answer : CONFLICT;
+    }
     const recall = async (otherwise: Work): Promise<Result<unknown>> => {
       return (await settledAnswer(deps, keyed, signal)) ?? otherwise();
     };
@@ -447,10 +450,6 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
     stopped: stop.signal,
     close: () => stop.abort(),
   };
-}
-
-function isSame(a: KeyedCall, b: KeyedCall): boolean {
-  return a.method === b.method && a.paramsHash === b.paramsHash;
 }
 
 function callIdOf({ key, owner, method, paramsHash }: KeyedCall): string {

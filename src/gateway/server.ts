@@ -172,7 +172,8 @@ class GatewayServer implements Gateway {
       presence: (caller) => this.#presence.ofCaller(caller, seesEverything(caller)),
       ignoredParams: createIgnoredParams(world),
       endDevice: (deviceId, role) => this.#endDevice(deviceId, role),
-      tellReplay: (...told) => this.#tellReplay(...told),
+      tellReplay: (caller, progress) =>
+        this.#fanout.broadcast(encodeEvent("replay", progress), (one) => one === caller),
       accessTokens: { configured, authority, end: (id) => this.#accessUsers.end(id) },
       ...(this.#demo === undefined ? {} : { demo: this.#demo }),
     };
@@ -226,10 +227,6 @@ class GatewayServer implements Gateway {
     this.#http.on("error", (error) => this.#deps.world.log.error({ err: error }, "the HTTP server failed"));
     this.#scheduleTick();
     this.#history.start();
-  }
-
-  #tellReplay(caller: Caller, progress: EventPayloads["replay"]): void {
-    this.#fanout.broadcast(encodeEvent("replay", progress), (one) => one === caller);
   }
 
   announce(shutdown: EventPayloads["shutdown"]): void {

@@ -48,31 +48,25 @@ export class Shares {
   }
 }
 
-/** The resources of one gateway, by the address of the connection or by the id of the token. */
-export interface GatewayShares {
-  /** TCP connections, by address. */
-  readonly sockets: Shares;
-  /** WebSockets, by address. */
-  readonly links: Shares;
-  /** Connected WebSockets, by token. */
-  readonly clients: Shares;
-  /** Unanswered requests, by token. */
-  readonly calls: Shares;
-  /** Bytes of bodies and frames that are incomplete or unanswered, by token. */
-  readonly bytes: Shares;
-}
+export type GatewayShares = ReturnType<typeof createShares>;
 
 /** Maximum number of concurrent WebSockets. */
 export const CONNECTIONS_MAX = 2_000;
 /** Maximum number of TCP connections of every kind; further ones are closed. */
 export const SOCKETS_MAX = 4_000;
 
-export function createShares(): GatewayShares {
+/** The resources of one gateway, by the address of the connection or by the id of the token. */
+export function createShares() {
   return {
+    /** TCP connections, by address. */
     sockets: new Shares({ ofOne: 3_600, all: SOCKETS_MAX }),
+    /** WebSockets, by address. */
     links: new Shares({ ofOne: 1_800, all: CONNECTIONS_MAX }),
+    /** Connected WebSockets, by token. */
     clients: new Shares({ ofOne: 1_500, all: CONNECTIONS_MAX }),
+    /** Unanswered requests, by token. */
     calls: new Shares({ ofOne: 2_048, all: 8_192 }),
+    /** Bytes of bodies and frames that are incomplete or unanswered, by token. */
     bytes: new Shares({ ofOne: 48 * MIB, all: 128 * MIB }),
   };
 }

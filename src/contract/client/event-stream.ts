@@ -47,20 +47,15 @@ function isKnown(name: string): name is EventName {
   return (EVENT_NAMES as readonly string[]).includes(name);
 }
 
-/** Returns the run that a text event belongs to. A later text of that run includes this one. */
-function textOf(event: GatewayEvent): string | undefined {
-  return event.event === "chat" ? event.payload.runId : undefined;
-}
-
 /** Leaves out texts that a later text replaces (ES2). */
 function withoutReplaced(queue: readonly Waiting[]): Waiting[] {
   const later = new Set<string>();
   return queue
     .toReversed()
     .filter(({ event }) => {
-      const runId = textOf(event);
-      if (runId === undefined) return true;
-      const isReplaced = later.has(runId) && event.event === "chat" && event.payload.state === "delta";
+      if (event.event !== "chat") return true;
+      const { runId, state } = event.payload;
+      const isReplaced = later.has(runId) && state === "delta";
       later.add(runId);
       return !isReplaced;
     })

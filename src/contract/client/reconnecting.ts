@@ -45,10 +45,6 @@ function gaveUp(signal: AbortSignal, method: string): GatewayError {
   return aborted(signal, `waiting for "${method}" was aborted; the gateway may still execute it`);
 }
 
-function isStopping(frame: ResponseFrame): boolean {
-  return !frame.ok && frame.error?.details?.code === "shutting_down";
-}
-
 /** Creates a promise whose rejection does not have to be handled. */
 function quiet<T>() {
   let resolve: (value: T) => void = () => {};
@@ -263,8 +259,9 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     }
     const pending = this.#pending.get(frame.id);
     if (pending === undefined) return;
-    // The gateway is stopping, so the request is sent again after the reconnect.
-    if (this.#reconnect && isStopping(frame) && this.#mayRepeat(pending)) return;
+    // If the gateway is stopping, the request is sent again after the reconnect.
+    const isStopping = !frame.ok && frame.error?.details?.code === "shutting_down";
+    if (this.#reconnect && isStopping && this.#mayRepeat(pending)) return;
     if (pending.answer(frame)) this.#pending.delete(frame.id);
   }
 

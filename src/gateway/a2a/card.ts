@@ -12,16 +12,13 @@ import { canPush } from "./push.ts";
 
 /** Path of the public key with which cards are signed. */
 export const KEYS_PATH = "/a2a/jwks.json";
-/** Returns an agent's address for A2A clients. */
-function addressOf(origin: string, agentId: string): string {
-  return `${origin}/a2a/${encodeURIComponent(agentId)}`;
-}
 
 function unsigned(agent: AgentSettings, settings: Settings, origin: string, version: string): AgentCard {
   const { a2a } = settings;
   const name = agent.name ?? agent.id;
   const description = a2a.descriptions[agent.id] ?? `The agent ${name} of a Parley gateway.`;
-  const place = { url: addressOf(origin, agent.id), tenant: "", protocolVersion: "1.0" };
+  const url = `${origin}/a2a/${encodeURIComponent(agent.id)}`;
+  const place = { url, tenant: "", protocolVersion: "1.0" };
   const bearer = { description: "A token of the gateway.", scheme: "Bearer", bearerFormat: "" };
   const skill = { id: agent.id, name, description, tags: ["agent"], examples: [] };
   return {
@@ -48,23 +45,20 @@ function unsigned(agent: AgentSettings, settings: Settings, origin: string, vers
   };
 }
 
-/** The cards of a gateway's agents. */
-export interface Cards {
-  /** Returns the signed card of an agent, as JSON. `origin`: the gateway's address for this client. */
-  card(agent: AgentSettings, origin: string): Promise<unknown>;
-  /** Returns the public key as a JSON Web Key Set. */
-  keys(): Promise<object>;
-}
+export type Cards = ReturnType<typeof createCards>;
 
-export function createCards(deps: BasicDeps, version: string): Cards {
+/** Creates the cards of a gateway's agents. */
+export function createCards(deps: BasicDeps, version: string) {
   const key = once(() => signingKey(deps.engine.store, deps.engine.now()));
   return {
-    async card(agent, origin) {
+    /** Returns the signed card of an agent, as JSON. `origin`: the gateway's address for this client. */
+    async card(agent: AgentSettings, origin: string): Promise<unknown> {
       const { privateKey, publicKey } = await key();
       const header = { alg: ALGORITHM, typ: "JOSE", kid: publicKey.kid, jku: `${origin}${KEYS_PATH}` };
       const sign = generateAgentCardSignature(privateKey, header);
       return AgentCard.toJSON(await sign(unsigned(agent, deps.settings, origin, version)));
     },
+    /** Returns the public key as a JSON Web Key Set. */
     keys: async () => ({ keys: [(await key()).publicKey] }),
   };
 }

@@ -131,17 +131,14 @@ async function historyOf(run: Run, { db, redactor, owner }: TaskParts, max?: num
   return messages;
 }
 
-function tokensOf({ usage: { input, output, cacheRead, cacheWrite } }: Run): object {
-  return { input, output, cacheRead, cacheWrite };
-}
-
 export async function taskOf(run: Run, parts: TaskParts, scope: TaskScope): Promise<Task> {
+  const { input, output, cacheRead, cacheWrite } = run.usage;
   return {
     id: run.runId,
     contextId: contextOf(run, parts.owner),
     status: taskStatus(run, parts),
     artifacts: scope.artifacts ? await artifactsOf(run, parts) : [],
     history: await historyOf(run, parts, scope.history),
-    metadata: isEnded(run.state) ? { [USAGE_FIELD]: tokensOf(run) } : undefined,
+    metadata: isEnded(run.state) ? { [USAGE_FIELD]: { input, output, cacheRead, cacheWrite } } : undefined,
   };
 }

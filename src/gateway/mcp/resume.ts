@@ -30,10 +30,6 @@ export function mayResume({ headers }: Request): boolean {
   return (headers.get("mcp-protocol-version") ?? "") >= SINCE;
 }
 
-function eventId({ callId, requestId }: ResumableCall): string {
-  return Buffer.from(JSON.stringify([callId, requestId])).toString("base64url");
-}
-
 /** Returns the call that an event id names, or undefined if it names none. */
 export function callOfEvent(id: string | null): ResumableCall | undefined {
   if (id === null || id.length > EVENT_ID_CHARS_MAX) return undefined;
@@ -49,7 +45,8 @@ export function callOfEvent(id: string | null): ResumableCall | undefined {
 export function primed(response: Response, call: ResumableCall): Response {
   const { body, status, headers } = response;
   if (body === null || headers.get("content-type")?.startsWith("text/event-stream") !== true) return response;
-  const first = new TextEncoder().encode(`id: ${eventId(call)}\nretry: ${RETRY_MS}\ndata: \n\n`);
+  const id = Buffer.from(JSON.stringify([call.callId, call.requestId])).toString("base64url");
+  const first = new TextEncoder().encode(`id: ${id}\nretry: ${RETRY_MS}\ndata: \n\n`);
   const stream = new TransformStream<Uint8Array, Uint8Array>({ start: (to) => to.enqueue(first) });
   return new Response(body.pipeThrough(stream), { status, headers });
 }

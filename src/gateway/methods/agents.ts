@@ -88,11 +88,6 @@ async function toolsOf({ deps }: Context, agent: AgentSettings, key: string) {
   };
 }
 
-async function namesOf(ctx: Context, agent: AgentSettings, key: string) {
-  const { tools, withheld } = await toolsOf(ctx, agent, key);
-  return { tools, withheld };
-}
-
 /** Returns the prompt of an agent's main session, as its next run would get it. */
 async function prompt(ctx: Context, agent: AgentSettings): Promise<AgentPrompt> {
   const { settings, today, engine, world } = ctx.deps;
@@ -140,6 +135,7 @@ async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetail
   const { settings } = ctx.deps;
   const mainKey = mainKeyOf(id, keyRulesOf(settings));
   const seesMain = createGate(settings, ctx.caller, "read")(mainKey);
+  const found = seesMain ? await toolsOf(ctx, agent, mainKey) : undefined;
   const { mode, backend, network } = sandbox;
   return {
     id,
@@ -150,7 +146,7 @@ async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetail
     maxModelCalls,
     sandbox: { mode, backend, network },
     spawns: subagents.allowAgents.filter((other) => other === "*" || coversAgent(ctx.caller, other)),
-    ...(seesMain ? await namesOf(ctx, agent, mainKey) : {}),
+    ...optional({ tools: found?.tools, withheld: found?.withheld }),
     runtime: agent.runtime?.type ?? "built-in",
     ...optional({ name, subagentModel: subagents.model, sources: ctx.deps.agentSources?.[id] }),
   };

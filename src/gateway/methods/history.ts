@@ -208,10 +208,6 @@ function unopened(ctx: CallContext, params: Params, refused: Failure): Result<Pa
     : ok({ sessionKey: free.key, messages: [], thinkingLevel: agent.thinking });
 }
 
-function instructionsOf({ deps }: CallContext, { instructions }: Session): string | undefined {
-  return instructions === undefined ? undefined : deps.world.redactor.mask(instructions);
-}
-
 async function history(ctx: CallContext, params: Params): Promise<Result<PayloadOf<"chat.history">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: params.sessionKey });
   if (!found.ok) return unopened(ctx, params, found);
@@ -223,12 +219,13 @@ async function history(ctx: CallContext, params: Params): Promise<Result<Payload
   const sees = createGate(ctx.deps.settings, ctx.caller, "list");
   const page = { ...read.value, messages: read.value.messages.map((one) => shownMessage(one, sees)) };
   const { messages, nextBefore, nextAfter } = page;
+  const instructions = session.instructions && ctx.deps.world.redactor.mask(session.instructions);
   return ok({
     sessionKey: session.key,
     sessionId: session.sessionId,
     messages,
     thinkingLevel: thinkingOf(ctx.deps.settings, session),
-    ...optional({ nextBefore, nextAfter, instructions: instructionsOf(ctx, session) }),
+    ...optional({ nextBefore, nextAfter, instructions }),
     ...(params.includeRuns === true ? await readRuns(ctx, session, page, params.after) : {}),
   });
 }

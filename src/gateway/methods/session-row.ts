@@ -30,10 +30,6 @@ function wireKind(session: Session): "direct" | "group" | "global" {
   return session.kind === "group" ? "group" : "direct";
 }
 
-function routeFields({ lastRoute: route }: Session): Partial<SessionRow> {
-  return { ...lastPlace(route), ...optional({ deliveryContext: route }) };
-}
-
 /** Returns a session's row; the parent session is named only if the reader may see it. */
 export function sessionRow(
   { settings, world }: RowParts,
@@ -65,7 +61,8 @@ export function sessionRow(
     systemSent: session.systemSent,
     abortedLastRun: session.abortedLastRun,
     ...optional({ sendPolicy: session.sendPolicy }),
-    ...routeFields(session),
+    ...lastPlace(session.lastRoute),
+    ...optional({ deliveryContext: session.lastRoute }),
     ...(spawnedBy !== undefined && sees(spawnedBy) ? { spawnedBy } : {}),
   };
 }

@@ -20,17 +20,14 @@ const TYPES: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
 };
 
-function typeOf(status: number): string {
-  return TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
-}
-
 /** `retry`: whether the same request may succeed later without running anything twice. */
 export function openAiError(failure: Failure, redactor: Redactor): { body: OpenAiError; retry: boolean } {
   const { message, retryable } = wireError(failure, redactor);
+  const status = CODES[failure.code].http;
   const param = failure.details?.param;
   const error = {
     message,
-    type: typeOf(CODES[failure.code].http),
+    type: TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error"),
     param: typeof param === "string" ? param : null,
     code: failure.code === "agent_not_found" ? "model_not_found" : failure.code,
   };

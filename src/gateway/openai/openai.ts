@@ -60,11 +60,6 @@ function agentIds({ settings }: BasicDeps, caller: Caller): string[] {
   return agentsFor(settings, caller).map((agent) => agent.id);
 }
 
-/** Encodes a key for a header. */
-function headerText(text: string): string {
-  return text.replace(/[^!-~]+/gu, encodeURIComponent);
-}
-
 function notFound(c: Context<Env>): Response {
   return refuse(
     c,
@@ -259,7 +254,7 @@ class OpenAiDoor {
     if (!taken.ok) return refuse(c, taken);
     const { asked, followed } = taken.value;
     c.header("x-request-id", followed.runId);
-    c.header(SESSION_HEADER, headerText(followed.sessionKey));
+    c.header(SESSION_HEADER, followed.sessionKey.replace(/[^!-~]+/gu, encodeURIComponent));
     return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
   }
 

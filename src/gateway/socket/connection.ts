@@ -208,12 +208,16 @@ export class Connection {
     this.#deadline = clock.after(CONNECT_TIMEOUT_MS, () => {
       // Check only after pending input was read: if this process was slow, the request may have arrived in
       // time.
-      this.#deadline = clock.after(0, () => this.#isTooLate());
+      this.#deadline = clock.after(0, () =>
+        this.close(CLOSE.policy, `no connect request within ${CONNECT_TIMEOUT_MS / 1000} s`),
+      );
     });
     this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));
     peer.socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     peer.socket.on("error", (error) => parts.world.log.debug({ err: error }, "socket error"));
-    peer.socket.on("close", () => this.#onClose());
+    peer.socket.on("close", () => {
+      if (this.#state !== "closed") this.#release();
+    });
     const challenge = { nonce: this.#nonce, ts: clock.now() };
     this.#send({ type: "event", event: "connect.challenge", payload: challenge });
   }
@@ -232,14 +236,6 @@ export class Connection {
   /** Ends the connection without a reason. */
   cut(): void {
     this.#peer.socket.terminate();
-  }
-
-  #isTooLate(): void {
-    this.close(CLOSE.policy, `no connect request within ${CONNECT_TIMEOUT_MS / 1000} s`);
-  }
-
-  #onClose(): void {
-    if (this.#state !== "closed") this.#release();
   }
 
   #release(): void {

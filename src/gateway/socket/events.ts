@@ -166,8 +166,11 @@ export class Translator {
         return [permissionEvent(event)];
       case "receipt":
         return receiptEvents(event);
-      case "outbox":
-        return [deliveriesEvent(event)];
+      case "outbox": {
+        const { deliveryId: id, sessionKey, state } = event;
+        const about = { sessionKey, access: "deliveries", marks: { replaces: `delivery:${id}` } } as const;
+        return [{ event: "deliveries", payload: { id, sessionKey, state }, ...about }];
+      }
       case "session":
         return [sessionEvent(event)];
       case "cron": {
@@ -333,12 +336,6 @@ function permissionEvent(event: Of<"permission">): OutEvent {
     return { ...told, event: "exec.approval.requested", payload: approvalShown(event.question) };
   const decision = event.answer && decisionShown(event.answer);
   return { ...told, event: "exec.approval.resolved", payload: { id, ...optional({ decision }) } };
-}
-
-function deliveriesEvent({ deliveryId: id, sessionKey, state }: Of<"outbox">): OutEvent {
-  const payload = { id, sessionKey, state };
-  const marks = { replaces: `delivery:${id}` };
-  return { event: "deliveries", sessionKey, payload, access: "deliveries", marks };
 }
 
 /**

@@ -14,19 +14,7 @@ const ENTRIES_MAX = 100;
 /** Maximum characters of a client's description of itself that other clients see. */
 const SHOWN_MAX_CHARS = 128;
 
-export interface Presence {
-  /** Returns the number of changes so far. */
-  version(): number;
-  count(): number;
-  add(member: Member): void;
-  remove(member: Member): void;
-  /** Returns the entries that this connected caller may see. */
-  ofCaller(caller: Caller, seesAll: boolean): PresenceEntry[];
-  /** Returns the entries that `member` may see. */
-  seenBy(member: Member, seesAll: boolean): PresenceEntry[];
-  all(): PresenceEntry[];
-  close(): void;
-}
+export type Presence = ReturnType<typeof createPresence>;
 
 function entryOf({ connId, params: { client } }: Member, ts: number, redactor: Redactor): PresenceEntry {
   // The text is cut, so that no client can fill the lists of other clients.
@@ -43,10 +31,7 @@ function entryOf({ connId, params: { client } }: Member, ts: number, redactor: R
   };
 }
 
-export function createPresence(
-  { clock, redactor }: Pick<World, "clock" | "redactor">,
-  changed: () => void,
-): Presence {
+export function createPresence({ clock, redactor }: Pick<World, "clock" | "redactor">, changed: () => void) {
   const members = new Map<Member, PresenceEntry>();
   let version = 0;
   let toldAt = Number.NEGATIVE_INFINITY;
@@ -62,21 +47,24 @@ export function createPresence(
   };
   const newest = (): PresenceEntry[] => [...members.values()].reverse().slice(0, ENTRIES_MAX);
   return {
+    /** Returns the number of changes so far. */
     version: () => version,
     count: () => members.size,
-    add(member) {
+    add(member: Member): void {
       members.set(member, entryOf(member, clock.now(), redactor));
       note();
     },
-    remove(member) {
+    remove(member: Member): void {
       if (members.delete(member)) note();
     },
-    seenBy(member, seesAll) {
+    /** Returns the entries that `member` may see. */
+    seenBy(member: Member, seesAll: boolean): PresenceEntry[] {
       // The member's own entry is added here, because it is not registered yet while it connects.
       const others = seesAll ? newest().filter(({ connId }) => connId !== member.connId) : [];
       return [entryOf(member, clock.now(), redactor), ...others];
     },
-    ofCaller: (caller, seesAll) =>
+    /** Returns the entries that this connected caller may see. */
+    ofCaller: (caller: Caller, seesAll: boolean) =>
       seesAll ? newest() : [...members].flatMap(([one, entry]) => (one.caller === caller ? [entry] : [])),
     all: newest,
     close: () => timer?.cancel(),

@@ -12,19 +12,17 @@ const MIB = 1024 * 1024;
 const BYTES = { ofOne: 48 * MIB, all: 64 * MIB };
 const RETRY_MS = 1_000;
 
-export interface UnprovenRoom {
-  /** Reads a body up to a limit, for `use`. Fails if the body is too large or there is no room. */
-  read<T>(
-    c: Context<Env>,
-    maxBytes: number,
-    use: (body: Uint8Array) => Promise<Result<T>>,
-  ): Promise<Result<T>>;
-}
+export type UnprovenRoom = ReturnType<typeof createUnprovenRoom>;
 
-export function createUnprovenRoom(): UnprovenRoom {
+export function createUnprovenRoom() {
   const shares = new Shares(BYTES);
   return {
-    async read(c, maxBytes, use) {
+    /** Reads a body up to a limit, for `use`. Fails if the body is too large or there is no room. */
+    async read<T>(
+      c: Context<Env>,
+      maxBytes: number,
+      use: (body: Uint8Array) => Promise<Result<T>>,
+    ): Promise<Result<T>> {
       const from = remoteOf(c);
       let held = 0;
       const take = (bytes: number): Result<void> => {

@@ -58,10 +58,6 @@ const BYTES_MAX = 16 * 1024 * 1024;
 
 type Sees = (sessionKey: string) => boolean;
 
-function cursorOf({ lastAt, chainId }: ChainPlace): string {
-  return `${lastAt}.${chainId}`;
-}
-
 function decodeCursor(cursor: string | undefined): Result<ChainPlace | undefined> {
   if (cursor === undefined) return ok(undefined);
   const [, at, chainId] = /^(\d{1,15})\.(.{1,200})$/s.exec(cursor) ?? [];
@@ -263,7 +259,7 @@ async function list(
     const rows = await rowsOf(ctx, quiet, sees);
     chains.push(...rows.filter(({ sessions }) => key === undefined || sessions.includes(key.value)));
   }
-  const nextCursor = more && before !== undefined ? { nextCursor: cursorOf(before) } : {};
+  const nextCursor = more && before !== undefined ? { nextCursor: `${before.lastAt}.${before.chainId}` } : {};
   const names = await namesOf(ctx, chains);
   return ok({ ts, count: chains.length, chains, names, ...nextCursor });
 }

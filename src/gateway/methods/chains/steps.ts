@@ -52,11 +52,6 @@ export function shortExcerpt(redactor: Redactor, text: string): string {
   return excerpt(redactor, text, OPENING_CHARS_MAX);
 }
 
-/** Returns the other party of a conversation. */
-function otherOf(flow: FlowOutline, sessionKey: string): string {
-  return flow.requesterKey === sessionKey ? flow.targetKey : flow.requesterKey;
-}
-
 /** Returns the kind and the parties of a run's step. */
 function natureOf(run: Run, flow: FlowOutline | undefined): Pick<Draft, "kind" | "from" | "to" | "source"> {
   const { sessionKey, input } = run;
@@ -65,7 +60,10 @@ function natureOf(run: Run, flow: FlowOutline | undefined): Pick<Draft, "kind" |
   if (step === "announce") return { kind: "announce", from: sessionKey };
   if (flow?.kind === "send" && step === "round1")
     return { kind: "send", from: flow.requesterKey, to: sessionKey };
-  if (flow?.kind === "send") return { kind: "reply", from: otherOf(flow, sessionKey), to: sessionKey };
+  if (flow?.kind === "send") {
+    const from = flow.requesterKey === sessionKey ? flow.targetKey : flow.requesterKey;
+    return { kind: "reply", from, to: sessionKey };
+  }
   const isTask = step === "task" && run.callId !== undefined;
   if (flow?.kind === "spawn" && isTask) return { kind: "spawn", from: flow.requesterKey, to: sessionKey };
   if (provenance?.kind === "inter_session") {

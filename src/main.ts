@@ -14,13 +14,10 @@ import type {
   DatabaseReport,
   GatewayOptions,
   Machine,
-  McpReport,
-  ModelReport,
-  RemoteReport,
   RunningGateway,
   SandboxReport,
-  StoreReport,
   StoreTools,
+  Trial,
 } from "./cli/parts.ts";
 import { runCli } from "./cli/run.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
@@ -41,6 +38,8 @@ import {
 import { Redactor } from "./core/text/redact/redact.ts";
 import { harmlessJson } from "./core/text/safe-text.ts";
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
+import type { StoreInspection } from "./store/inspect.ts";
+import type { ServerReport } from "./tools/mcp/servers.ts";
 import { useProxies } from "./world/proxy.ts";
 import { logging, realWorld, type World } from "./world.ts";
 
@@ -176,12 +175,12 @@ export async function openDemo(world: World): Promise<Result<DemoPlace>> {
   }
 }
 
-async function inspectStore(dir: string): Promise<StoreReport> {
+async function inspectStore(dir: string): Promise<StoreInspection> {
   const { inspectStoreDir } = await import("./store/inspect.ts");
   return inspectStoreDir(dir);
 }
 
-async function checkStore(settings: Settings["store"]): Promise<StoreReport> {
+async function checkStore(settings: Settings["store"]): Promise<StoreInspection> {
   const { checkStoreDir } = await import("./store/inspect.ts");
   return checkStoreDir(settings);
 }
@@ -244,7 +243,7 @@ async function inspectSandbox(
 export async function inspectMcp(
   settings: Settings,
   parts: { world: World; env: CliParts["env"] },
-): Promise<McpReport[]> {
+): Promise<ServerReport[]> {
   const { openOutsideServers } = await import("./tools/mcp/servers.ts");
   const { world, env: environment } = parts;
   const outside = openOutsideServers({ settings, world, version: versionOf(), environment });
@@ -256,7 +255,7 @@ export async function inspectMcp(
 }
 
 /** Reads and checks the card of an agent elsewhere. */
-export async function inspectRemote(runtime: A2aRuntime, world: World): Promise<RemoteReport> {
+export async function inspectRemote(runtime: A2aRuntime, world: World): Promise<Trial> {
   return (await import("./agent/a2a/remote.ts")).inspectRemote(runtime, world);
 }
 
@@ -268,7 +267,7 @@ export async function inspectModel(
   world: World,
   providers: readonly ProviderSettings[],
   ref: string,
-): Promise<ModelReport> {
+): Promise<Trial> {
   const { tryModel } = await import("./agent/model/try-model.ts");
   return tryModel(world, providers, ref, MODEL_TRIAL_MS);
 }

@@ -1,13 +1,13 @@
 // Gets records of chains from the gateway and from files, and saves them.
 
 import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { readRecord } from "../contract/chain-record.ts";
-import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ChainRecord } from "../core/shapes/record/chain.ts";
 import { pause } from "../world/pause.ts";
 import type { Cli } from "./cli.ts";
+import { readText, writeText } from "./files.ts";
 import type { Link, Reply } from "./gateway-link.ts";
 
 /** Maximum number of pages. It ends the loop if a gateway never returns a last page. */
@@ -65,19 +65,10 @@ export async function fetchedRecord(cli: Cli, link: Link, chainId: string): Prom
   return text.ok ? readRecord(text.value) : text;
 }
 
-function problem(error: unknown, file: string, what: string): Failure {
-  return fail("file_problem", `${file} could not be ${what}: ${(error as Error).message}`);
-}
-
-const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
-
 /** Reads a record. `file` is relative to the folder. */
 export async function readRecordFile(folder: string, file: string): Promise<Result<ChainRecord>> {
-  try {
-    return readRecord(await readFile(resolve(folder, file), "utf8"));
-  } catch (error) {
-    return problem(error, file, "read");
-  }
+  const text = await readText(folder, file);
+  return text.ok ? readRecord(text.value) : text;
 }
 
 /** Returns the record in a file, or undefined if the name is probably the id of a chain. */
@@ -87,12 +78,5 @@ export async function recordInFile(cli: Cli, name: string): Promise<Result<Chain
 }
 
 /** Writes a record to a new file. */
-export async function saveRecord(cli: Cli, file: string, text: string): Promise<Result<void>> {
-  try {
-    return ok(await writeFile(resolve(cli.parts.folder, file), text, { flag: "wx", mode: 0o600 }));
-  } catch (error) {
-    if (codeOf(error) === "EEXIST")
-      return fail("file_problem", `${file} exists already. Name a new file, or remove that one first.`);
-    return problem(error, file, "written");
-  }
-}
+export const saveRecord = (cli: Cli, file: string, text: string): Promise<Result<void>> =>
+  writeText(cli.parts.folder, file, text, "exists already. Name a new file, or remove that one first.");

@@ -6,8 +6,9 @@
 import { styleText } from "node:util";
 import type { LoadOptions } from "../config.ts";
 import { optional } from "../core/optional.ts";
-import { safeJson, safeText } from "../core/text/safe-text.ts";
+import { safeJson, safeLine, safeText } from "../core/text/safe-text.ts";
 import { inCommands } from "./command-words.ts";
+import { age, type Columns, columnsOf, table } from "./layout.ts";
 import type { CliParts } from "./parts.ts";
 
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, stopped: 4, timeout: 5 } as const;
@@ -41,6 +42,14 @@ export interface Cli {
   readonly options: GlobalOptions;
   /** Prints a line of the answer; with --json, prints nothing. The caller must have escaped the text. */
   line(text?: string): void;
+  /** Prints a line of the answer, and escapes it. */
+  say(text: string): void;
+  /** Prints a table with a line for each row. Without rows, prints the text `empty`, if there is one. */
+  table<R>(rows: readonly R[], columns: Columns<R>, empty?: string): void;
+  /** Prints the line about something that was tested, with a mark for whether it works. */
+  verdict(works: boolean, text: string): void;
+  /** Formats the time since `atMs`: `3 min ago`. Default of `nowMs`: now, by this machine's clock. */
+  ago(atMs: number, nowMs?: number): string;
   /** Prints part of a line of the answer; with --json, prints nothing. */
   write(text: string): void;
   /** With --json, prints the answer as JSON; otherwise prints nothing. */
@@ -49,19 +58,37 @@ export interface Cli {
   note(text: string): void;
   style(style: Style, text: string): string;
   /**
-   * Prints a failure and returns the exit code. Default of `exit`: 3 if the gateway is unreachable or was
-   * lost, otherwise 1.
+   * Prints a failure and returns the exit code. Default of `exit`: 2 for the code `usage`, 3 if the gateway
+   * is unreachable or was lost, otherwise 1.
    */
   fail(trouble: Trouble, exit?: number): number;
+  /** Reports wrong usage, and returns its exit code. */
+  misuse(error: string, hint?: string): number;
 }
 
-/** Returns a signal that is aborted when this process is interrupted or terminated. `release` ends this. */
-export function stopOnSignals(parts: Pick<CliParts, "onSignal">): {
-  readonly signal: AbortSignal;
-  release(): void;
-} {
+const exitOf = (trouble: Trouble): number =>
+  trouble.code === "usage" ? EXIT.usage : isGone(trouble) ? EXIT.unreachable : EXIT.failed;
+
+/** Exit code of a process that a second Ctrl-C ended. */
+const INTERRUPTED = 130;
+
+/**
+ * Returns a signal that is aborted when this process is interrupted or terminated. `release` ends this. With
+ * `first`, which is called at the first interrupt, a second one ends the process at once.
+ */
+export function stopOnSignals(
+  parts: Pick<CliParts, "onSignal" | "exitNow">,
+  first?: () => void,
+): { readonly signal: AbortSignal; release(): void } {
   const stop = new AbortController();
-  const releases = (["SIGINT", "SIGTERM"] as const).map((name) => parts.onSignal(name, () => stop.abort()));
+  let interrupts = 0;
+  const interrupt = (): void => {
+    interrupts += 1;
+    if (first !== undefined && interrupts > 1) parts.exitNow(INTERRUPTED);
+    else first?.();
+    stop.abort();
+  };
+  const releases = [parts.onSignal("SIGINT", interrupt), parts.onSignal("SIGTERM", () => stop.abort())];
   return {
     signal: stop.signal,
     release() {
@@ -77,6 +104,15 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
     parts,
     options,
     line: (text = "") => cli.write(`${text}\n`),
+    say: (text) => cli.line(safeLine(text)),
+    table(rows, columns, empty) {
+      if (rows.length === 0 && empty !== undefined) cli.line(empty);
+      else if (rows.length > 0)
+        for (const line of table(Object.keys(columns), columnsOf(rows, columns))) cli.line(line);
+    },
+    verdict: (works, text) =>
+      cli.line(`${works ? cli.style("green", "✓") : cli.style("red", "✗")} ${safeLine(text)}`),
+    ago: (atMs, nowMs = parts.world.clock.now()) => `${age(atMs, nowMs)} ago`,
     write(text) {
       if (!options.json) stdout.write(text);
     },
@@ -85,7 +121,7 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
     },
     note: (text) => void stderr.write(`${text}\n`),
     style: (style, text) => (colours ? styleText(style, text, { validateStream: false }) : text),
-    fail(trouble, exit = isGone(trouble) ? EXIT.unreachable : EXIT.failed) {
+    fail(trouble, exit = exitOf(trouble)) {
       const { code, error, hint, details } = inCommands(trouble);
       const more = { ...optional({ hint, details }) };
       cli.document({ ok: false, error: { code, message: error, ...more } });
@@ -95,6 +131,7 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
       }
       return exit;
     },
+    misuse: (error, hint) => cli.fail({ code: "usage", error, ...optional({ hint }) }),
   };
   return cli;
 }

@@ -2,7 +2,6 @@
 // A script contains all the data it needs: completing a word starts no program and needs no gateway.
 
 import type { Command } from "commander";
-import type { Shell } from "./shells.ts";
 
 /** A command and the words that may follow it. */
 interface CommandNode {
@@ -235,7 +234,7 @@ ${lines.join("\n")}
 }
 
 /** Returns the script for a shell. */
-export function completionScript(program: Command, shell: Shell): string {
+export function completionScript(program: Command, shell: string): string {
   const parts = { nodes: commandNodes(program), global: optionsOf(program) };
   if (shell === "bash") return bashScript(parts);
   return shell === "zsh" ? zshScript(parts) : fishScript(parts);

@@ -4,18 +4,22 @@
 import { type ConnectOptions, connect, type GatewayClient, GatewayError } from "../contract/client/node.ts";
 import type { RequestParams } from "../contract/client/types.ts";
 import type { MethodName, PayloadOf } from "../contract/methods.ts";
+import { optional } from "../core/optional.ts";
 import { type Address, findAddress } from "./address.ts";
 import type { Cli, Trouble } from "./cli.ts";
 
 /** An answer or a failure. */
 export type Reply<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & Trouble);
 
+/** Params of which some may be undefined. */
+export type Loose<P> = { readonly [K in keyof P]: P[K] | undefined };
+
 export interface Link {
   readonly client: GatewayClient;
   /** `ws://host:port` */
   readonly url: string;
-  /** Calls a method. Returns a failure as a value. */
-  request<M extends MethodName>(method: M, params: RequestParams<M>): Promise<Reply<PayloadOf<M>>>;
+  /** Calls a method, without the params that are undefined. Returns a failure as a value. */
+  request<M extends MethodName>(method: M, params: Loose<RequestParams<M>>): Promise<Reply<PayloadOf<M>>>;
   /** Calls a method whose name the user typed. Returns the answer, or a failure as a value. */
   call<T = unknown>(method: string, params: object): Promise<Reply<T>>;
 }
@@ -55,7 +59,7 @@ export async function openLink(
     const link: Link = {
       client,
       url: address.url,
-      request: (method, params) => replied(client.request(method, ...([params] as never))),
+      request: (method, params) => replied(client.request(method, ...([optional(params)] as never))),
       call: (method, params) => replied(client.call(method, params)),
     };
     return { ok: true, value: link };

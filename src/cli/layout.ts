@@ -27,6 +27,13 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
+/** The columns of a table by their names. Each returns the cell of a row, undefined for an empty one. */
+export type Columns<R> = Readonly<Record<string, (row: R, at: number) => string | number | undefined>>;
+
+/** Returns the cells of the rows. */
+export const columnsOf = <R>(rows: readonly R[], columns: Columns<R>): string[][] =>
+  rows.map((row, at) => Object.values(columns).map((cell) => String(cell(row, at) ?? "")));
+
 /** Aligns the columns below their names. Leaves out empty columns. */
 export function table(names: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const cells = rows.map((row) => row.map((cell) => cut(safeLine(cell), CELL_CHARS_MAX)));

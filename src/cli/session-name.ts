@@ -7,20 +7,21 @@
 // SN3: if several sessions match equally well, none is chosen: the failure lists them. Nor is one chosen if
 //      more sessions contain the name than are read, unless it is a label.
 
+import type { RequestParams } from "../contract/client/types.ts";
 import type { ListedRow } from "../contract/methods/sessions.ts";
 import type { PayloadOf } from "../contract/methods.ts";
-import { optional } from "../core/optional.ts";
 import { fail, ok } from "../core/shapes/errors.ts";
 import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
 import { safeLine } from "../core/text/safe-text.ts";
 import type { Cli } from "./cli.ts";
-import { type Link, type Reply, withLink } from "./gateway-link.ts";
+import type { Link, Loose, Reply } from "./gateway-link.ts";
 
 /** Codes with which the gateway says that a text is not the key or id of a session that the caller sees. */
 const NO_KEY: readonly string[] = ["session_not_found", "invalid_session_key", "not_visible"];
-/** Maximum number of pages, and of rows per page, that are searched for a name. */
+/** Maximum number of pages, of rows per page and of all rows that are searched for a name. */
 const PAGES_MAX = 10;
 const PAGE_ROWS = 200;
+const SEARCHED_MAX = PAGES_MAX * PAGE_ROWS;
 const CANDIDATES_SHOWN = 10;
 
 export interface NameOptions {
@@ -58,21 +59,42 @@ export function bestMatches<T extends Named>(
   return ranked.filter(({ rank }) => rank === best && Number.isFinite(rank)).map(({ row }) => row);
 }
 
-/** Searches the sessions for a name. Resolves with undefined if none matches. */
-async function searched(link: Link, name: string, options: NameOptions): Promise<Reply<string | undefined>> {
-  const rows: Named[] = [];
-  let cursor: string | undefined;
-  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
-    const page: Reply<PayloadOf<"sessions.list">> = await link.request("sessions.list", {
-      ...{ search: name, limit: PAGE_ROWS, includeArchived: true },
-      ...optional({ cursor }),
+type Wanted = Omit<Loose<RequestParams<"sessions.list">>, "limit" | "cursor">;
+type SessionsPage = PayloadOf<"sessions.list">;
+
+/**
+ * Reads pages of the list of sessions until the list ends, `rows` rows or `pages` pages are read. A page can
+ * have fewer rows than requested, which are `perPage`.
+ */
+export async function readSessions(
+  link: Link,
+  wanted: Wanted,
+  most: { readonly rows: number; readonly pages: number; readonly perPage?: number },
+): Promise<Reply<SessionsPage>> {
+  let whole: SessionsPage | undefined;
+  for (let pages = 0; pages < most.pages; pages += 1) {
+    const left = most.rows - (whole?.sessions.length ?? 0);
+    if (left <= 0) break;
+    const limit = Math.min(left, most.perPage ?? left);
+    const page: Reply<SessionsPage> = await link.request("sessions.list", {
+      ...wanted,
+      limit,
+      cursor: whole?.nextCursor,
     });
     if (!page.ok) return page;
-    rows.push(...page.value.sessions);
-    cursor = page.value.nextCursor;
-    if (cursor === undefined) break;
+    whole = { ...page.value, sessions: [...(whole?.sessions ?? []), ...page.value.sessions] };
+    if (whole.nextCursor === undefined) break;
   }
-  const isWhole = cursor === undefined;
+  return ok(whole as SessionsPage);
+}
+
+/** Searches the sessions for a name. Resolves with undefined if none matches. */
+async function searched(link: Link, name: string, options: NameOptions): Promise<Reply<string | undefined>> {
+  const most = { rows: SEARCHED_MAX, pages: PAGES_MAX, perPage: PAGE_ROWS };
+  const found = await readSessions(link, { search: name, includeArchived: true }, most);
+  if (!found.ok) return found;
+  const { sessions: rows, nextCursor } = found.value;
+  const isWhole = nextCursor === undefined;
   if (!isWhole) {
     const labelled = await link.request("sessions.resolve", { label: name });
     if (labelled.ok) return ok(labelled.value.key);
@@ -174,15 +196,41 @@ export async function openNamed(
   return ok(opened.value.key);
 }
 
-/** Connects to the gateway, finds the named session and runs `work` with its key. */
-export function withSession(
-  cli: Cli,
+/** The argument that names a session. */
+export const SESSION = {
+  "<session>": "Key, label or name of the session, or a beginning that no other session has",
+};
+
+export const namedSession = (link: Link, { session }: { readonly session: string }) =>
+  findSession(link, session);
+
+/** Maximum number of conversations in the list. It is also the highest number by which one can be chosen. */
+const NUMBERED_MAX = 1000;
+
+/** Reads the earlier conversations of a session, the newest first. */
+export const readEarlier = (link: Link, key: string) =>
+  link.request("sessions.earlier", { key, limit: NUMBERED_MAX });
+
+/**
+ * Returns the session and the session id of a conversation. `which`: its number in the list, its session id,
+ * or undefined for the current conversation, for which no id is returned.
+ */
+export async function findConversation(
+  link: Link,
   name: string,
-  work: (link: Link, key: string) => Promise<number>,
-  options: NameOptions = {},
-): Promise<number> {
-  return withLink(cli, async (link) => {
-    const found = await findSession(link, name, options);
-    return found.ok ? work(link, found.value) : cli.fail(found);
-  });
+  which: string | undefined,
+): Promise<Reply<{ readonly sessionKey: string; readonly sessionId?: string }>> {
+  const found = await findSession(link, name);
+  if (!found.ok) return found;
+  const sessionKey = found.value;
+  if (which === undefined) return ok({ sessionKey });
+  if (!/^\d{1,4}$/.test(which)) return ok({ sessionKey, sessionId: which });
+  const earlier = await readEarlier(link, sessionKey);
+  if (!earlier.ok) return earlier;
+  const { conversations } = earlier.value;
+  const chosen = conversations[Number(which) - 1];
+  if (chosen !== undefined) return ok({ sessionKey, sessionId: chosen.sessionId });
+  const error = `There is no earlier conversation ${which}; this session has ${conversations.length}.`;
+  const hint = `List them: npx parley-gateway sessions earlier ${safeLine(sessionKey)}`;
+  return fail("session_not_found", error, { hint });
 }

@@ -26,23 +26,6 @@ const PROGRAM = "acp";
 const MODEL = "model";
 const THINKING = "thinking";
 
-function modelOption(current: string, models: readonly string[]): SessionConfigOption {
-  const known = models.includes(current) ? models : [current, ...models];
-  const options = known.map((value) => ({ value, name: value }));
-  return { type: "select", id: MODEL, name: "Model", category: "model", currentValue: current, options };
-}
-
-function thinkingOption(currentValue: string): SessionConfigOption {
-  const options = THINKING_LEVELS.map((value) => ({ value, name: value }));
-  const about = { type: "select", id: THINKING, name: "Thinking", category: "thought_level" } as const;
-  return { ...about, currentValue, options };
-}
-
-function modesOf(currentModeId: string): SessionModeState {
-  const availableModes = THINKING_LEVELS.map((id) => ({ id, name: `Thinking: ${id}` }));
-  return { currentModeId, availableModes };
-}
-
 /** Reads the options of a session from the gateway. */
 export async function readChoices(link: Link, key: string): Promise<Reply<Choices>> {
   const listed = await link.request("sessions.list", { keys: [key], includeArchived: true });
@@ -53,13 +36,19 @@ export async function readChoices(link: Link, key: string): Promise<Reply<Choice
   if (!page.ok) return page;
   const known = await link.request("models.list", {});
   if (!known.ok) return known;
+  const named = (value: string) => ({ value, name: value });
+  const current = `${row.modelProvider}/${row.model}`;
   const models = known.value.models.map(({ provider, id }) => `${provider}/${id}`);
   const { thinkingLevel } = page.value;
+  const select = (id: string, name: string, category: string, value: string, all: readonly string[]) =>
+    ({ type: "select", id, name, category, currentValue: value, options: all.map(named) }) as const;
+  const all = models.includes(current) ? models : [current, ...models];
   const configOptions = [
-    modelOption(`${row.modelProvider}/${row.model}`, models),
-    thinkingOption(thinkingLevel),
+    select(MODEL, "Model", "model", current, all),
+    select(THINKING, "Thinking", "thought_level", thinkingLevel, THINKING_LEVELS),
   ];
-  return ok({ configOptions, modes: modesOf(thinkingLevel) });
+  const availableModes = THINKING_LEVELS.map((id) => ({ id, name: `Thinking: ${id}` }));
+  return ok({ configOptions, modes: { currentModeId: thinkingLevel, availableModes } });
 }
 
 /** Converts an editor's request to change an option into a change of the session's settings. */

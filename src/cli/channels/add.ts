@@ -17,15 +17,15 @@ import { showPath } from "../../core/text/value-path.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import { configToEdit } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
+import { openPrompter, type Prompter } from "../prompter.ts";
 import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
-import { openPrompter, type Prompter } from "./prompter.ts";
 
 export interface AddOptions {
   /** Values from the command line, each as `key=value`. */
   readonly set?: readonly string[];
   readonly account?: string;
-  /** False: do not test the account at the platform. */
-  readonly test?: boolean;
+  /** Whether the account is not tested at the platform. */
+  readonly noTest?: boolean;
 }
 
 interface Wanted {
@@ -170,11 +170,6 @@ export function withAccount(
   return ok({ path, text: changed.value, settings: read.settings, accountId: account ?? "default" });
 }
 
-async function write({ path, text }: ConfigDraft): Promise<void> {
-  await ensureFolder(dirname(path));
-  replaceFile(path, text);
-}
-
 /** Tests the account at the platform. Returns the result as text for people. */
 export async function testAccount(cli: Cli, draft: ConfigDraft, channel: ChannelId): Promise<Result<string>> {
   const accounts = draft.settings.channels.filter(
@@ -198,7 +193,7 @@ async function add(cli: Cli, named: string | undefined, options: AddOptions, pro
   if (!draft.ok) return draft;
   const isLater = Object.values(wanted.value.values).some((value) => FROM_ENVIRONMENT.test(value));
   const isConfigured = draft.value.settings.channels.some(({ channel: one }) => one === channel.value);
-  if (options.test !== false && isConfigured) {
+  if (options.noTest !== true && isConfigured) {
     const found = await testAccount(cli, draft.value, channel.value);
     if (found.ok) cli.note(safeLine(`${GUIDES[channel.value].title}: ${found.value}`));
     else {
@@ -209,14 +204,18 @@ async function add(cli: Cli, named: string | undefined, options: AddOptions, pro
   } else if (isLater && !isConfigured) {
     cli.note("The account was not tested, because an environment variable that it uses is not set here.");
   }
-  await write(draft.value);
+  await ensureFolder(dirname(draft.value.path));
+  replaceFile(draft.value.path, draft.value.text);
   const { accountId } = draft.value;
   return ok({ channel: channel.value, account: accountId, path: path.value, isLater });
 }
 
-export async function addChannel(cli: Cli, [named]: readonly string[], options: AddOptions): Promise<number> {
+export async function addChannel(
+  cli: Cli,
+  options: AddOptions & { readonly channel?: string },
+): Promise<number> {
   const prompter = cli.parts.isTTY && !cli.options.json ? await openPrompter(cli.parts) : undefined;
-  const done = await add(cli, named, options, prompter);
+  const done = await add(cli, options.channel, options, prompter);
   if (!done.ok) {
     const isUsage = done.code === "invalid_argument" || done.code === "channel_unknown";
     return cli.fail(done, isUsage ? EXIT.usage : EXIT.failed);
@@ -226,9 +225,8 @@ export async function addChannel(cli: Cli, [named]: readonly string[], options: 
     ? "Restart the gateway, unless it was started with the environment variable."
     : "Start the gateway. If it is running, it listens now.";
   const steps = [start, ...GUIDES[channel].afterwards];
-  cli.line(safeLine(`Added ${channel}:${account} to ${path}.`));
-  for (const [at, step] of steps.entries())
-    cli.line(safeLine(`${at + 1}. ${step.replace("{account}", account)}`));
+  cli.say(`Added ${channel}:${account} to ${path}.`);
+  for (const [at, step] of steps.entries()) cli.say(`${at + 1}. ${step.replace("{account}", account)}`);
   cli.document({ ok: true, channel, account, path });
   return EXIT.done;
 }

@@ -5,7 +5,10 @@
 
 import type { ParamsOf } from "../../contract/methods.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
+import type { Cli } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
+import { wholeText } from "../layout.ts";
 import type { Typed } from "./screen.ts";
 
 /** Maximum number of ancestors that are read to find out whether a session belongs to another one. */
@@ -91,4 +94,20 @@ export class Approvals {
     }
     return false;
   }
+}
+
+/**
+ * For a command that waits for a run: prints a note on standard error for each open permission request of a
+ * session and its sub-agents. Returns the function that ends this.
+ */
+export function noteApprovals(cli: Cli, link: Link, sessionKey: string): () => void {
+  const approvals = new Approvals(link, sessionKey);
+  const read = async (): Promise<void> => {
+    const question = await approvals.read(0);
+    if (question === undefined) return;
+    cli.note(`Agent ${safeLine(question.agentId)} asks for permission: ${wholeText(question.title, "  ")}`);
+    const { id } = question;
+    cli.note(safeLine(`Answer with: npx parley-gateway permissions allow ${id}   (or: deny ${id})`));
+  };
+  return link.client.on("attention", () => void read());
 }

@@ -7,7 +7,7 @@ import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
 import type { ListedRow } from "../../contract/methods/sessions.ts";
 import { optional } from "../../core/optional.ts";
 import { COMMANDS, parseCommand } from "../../core/rules/command.ts";
-import type { Message, Provenance } from "../../core/shapes/message.ts";
+import type { Message } from "../../core/shapes/message.ts";
 import { retryWords } from "../../core/shapes/model-retry.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -59,11 +59,6 @@ export const CHAT_COMMANDS: readonly CommandHint[] = [
 
 function isCommand(text: string): boolean {
   return parseCommand(text, { isOurs: () => false }) !== undefined;
-}
-
-/** Returns whether a message is a turn of a conversation with another session. */
-function isTurn(provenance: Provenance | undefined): boolean {
-  return provenance?.kind === "inter_session" && provenance.sourceTool === "sessions_send";
 }
 
 export interface ConversationEnd {
@@ -426,7 +421,8 @@ class Conversation {
     const last = messages.at(-1);
     if (last === undefined) return;
     this.#showUnsettled();
-    const waits = last.role === "user" && isTurn(last.provenance);
+    const from = last.role === "user" ? last.provenance : undefined;
+    const waits = from?.kind === "inter_session" && from.sourceTool === "sessions_send";
     this.#unsettled = waits ? last : undefined;
     this.#screen.show(this.#view.settle(waits ? messages.slice(0, -1) : messages));
   }

@@ -53,7 +53,7 @@ async function serve(cli: Cli, link: Link, options: AcpOptions): Promise<number>
   }
 }
 
-export async function runAcp(given: Cli, _args: readonly string[], options: AcpOptions): Promise<number> {
+export async function runAcp(given: Cli, options: AcpOptions): Promise<number> {
   // --json is ignored, because standard output carries only the protocol.
   const cli = createCli(given.parts, { ...given.options, json: false });
   const { world } = cli.parts;

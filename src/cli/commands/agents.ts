@@ -1,36 +1,15 @@
-// Implements `parley agents`: lists the configured agents, adds and removes them, shows what the model of one
-// is told, and its memory.
+// Adds agents to the configuration file, and removes them from it.
 
-import { readFile } from "node:fs/promises";
 import { MAIN_AGENT } from "../../config/agents.ts";
 import { parseText, valueAt } from "../../config/source.ts";
-import type { AgentPrompt } from "../../contract/methods/agents.ts";
 import { optional } from "../../core/optional.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { safeLine, safeText } from "../../core/text/safe-text.ts";
+import { fail } from "../../core/shapes/errors.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
 import { showPath } from "../../core/text/value-path.ts";
-import { openPrompter } from "../channels/prompter.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { withLink } from "../gateway-link.ts";
-import { count, table } from "../layout.ts";
+import { refusal } from "../prompter.ts";
 import { type ConfigDesk, withConfigFile } from "./config/file.ts";
 import { saveChange } from "./config/values.ts";
-
-export async function listAgents(cli: Cli): Promise<number> {
-  return withLink(cli, async (link) => {
-    const answer = await link.request("agents.list", {});
-    if (!answer.ok) return cli.fail(answer);
-    const rows = answer.value.agents.map((agent) => [
-      agent.id,
-      agent.model,
-      agent.default ? "default" : "",
-      agent.name ?? "",
-    ]);
-    for (const line of table(["AGENT", "MODEL", "", "NAME"], rows)) cli.line(line);
-    cli.document(answer.value);
-    return EXIT.done;
-  });
-}
 
 interface AgentList {
   readonly desk: ConfigDesk;
@@ -62,16 +41,13 @@ const findAgent = (agents: readonly unknown[], id: string): unknown =>
 const pathOf = (id: string): string => showPath(["agents", "list", id]);
 
 interface NewAgent {
+  readonly id: string;
   readonly name?: string;
   readonly model?: string;
   readonly workspace?: string;
 }
 
-export async function addAgent(
-  cli: Cli,
-  [id = ""]: readonly string[],
-  { name, model, workspace }: NewAgent,
-): Promise<number> {
+export async function addAgent(cli: Cli, { id, name, model, workspace }: NewAgent): Promise<number> {
   return withAgentList(cli, async ({ desk, revision, agents }) => {
     if (findAgent(agents, id) !== undefined) {
       const hint = `Change it: npx parley-gateway config set ${pathOf(id)}.model MODEL`;
@@ -82,19 +58,9 @@ export async function addAgent(
   });
 }
 
-/** Asks whether to remove an agent. Fails if nobody can be asked. */
-async function mayRemove(cli: Cli, id: string): Promise<Result<boolean>> {
-  if (!cli.parts.isTTY || cli.options.json)
-    return fail("invalid_argument", "Removing an agent needs --yes where no terminal can ask.");
-  const prompter = await openPrompter(cli.parts);
-  const answer = await prompter.confirm(safeLine(`Remove the agent ${id}? Its sessions and files are kept.`));
-  return answer.ok || answer.code === "cancelled" ? ok(answer.ok && answer.value) : answer;
-}
-
 export async function removeAgent(
   cli: Cli,
-  [id = ""]: readonly string[],
-  { yes = false }: { readonly yes?: boolean },
+  { agent: id, yes = false }: { readonly agent: string; readonly yes?: boolean },
 ): Promise<number> {
   return withAgentList(cli, async ({ desk, revision, agents }) => {
     const agent = findAgent(agents, id);
@@ -106,9 +72,11 @@ export async function removeAgent(
       const hint = "Add another one first: npx parley-gateway agents add ID";
       return cli.fail(fail("invalid_argument", `${id} is the only agent, and a gateway needs one`, { hint }));
     }
-    const agreed = yes ? ok(true) : await mayRemove(cli, id);
-    if (!agreed.ok) return cli.fail(agreed, EXIT.usage);
-    if (!agreed.value) return cli.fail({ code: "cancelled", error: "Nothing was removed." });
+    const question = `Remove the agent ${id}? Its sessions and files are kept.`;
+    const refused = yes
+      ? undefined
+      : await refusal(cli, question, "Removing an agent", "Nothing was removed.");
+    if (refused !== undefined) return refused;
     const change = { path: pathOf(id), unset: true } as const;
     const code = await saveChange(cli, desk, change, { revision, dryRun: false });
     if (code !== EXIT.done) return code;
@@ -116,59 +84,5 @@ export async function removeAgent(
     const files = typeof folder === "string" ? folder : "its workspace";
     cli.note(safeLine(`Its sessions stay in the store, and its files in ${files}. Its scheduled jobs fail.`));
     return code;
-  });
-}
-
-/** Returns the sizes of all parts as a table, with their sum. */
-function sizes({ parts, tools }: AgentPrompt): string[] {
-  const rows = [
-    ...parts.map(({ title, file, bytes, tokens }) => ({ title, file, bytes, tokens })),
-    { title: `Descriptions of ${count(tools.count, "tool")}`, file: undefined, ...tools },
-  ];
-  const sum = (of: "bytes" | "tokens") => rows.reduce((total, row) => total + row[of], 0);
-  const all = [...rows, { title: "Together", file: undefined, bytes: sum("bytes"), tokens: sum("tokens") }];
-  return table(
-    ["PART", "BYTES", "TOKENS", "FILE"],
-    all.map(({ title, file = "", bytes, tokens }) => [title, String(bytes), `about ${tokens}`, file]),
-  );
-}
-
-export async function showAgent(cli: Cli, [agentId = ""]: readonly string[]): Promise<number> {
-  return withLink(cli, async (link) => {
-    const answer = await link.request("agents.prompt", { agentId });
-    if (!answer.ok) return cli.fail(answer);
-    const { parts, skipped } = answer.value;
-    for (const line of sizes(answer.value)) cli.line(line);
-    for (const { path, why } of skipped) cli.line(safeText(`Not used: ${path}: ${why}`));
-    for (const { title, file, text } of parts) {
-      cli.line("");
-      cli.line(safeText(`--- ${title}${file === undefined ? "" : ` (${file})`} ---`));
-      cli.line(safeText(text));
-    }
-    cli.document(answer.value);
-    return EXIT.done;
-  });
-}
-
-export async function agentMemory(
-  cli: Cli,
-  [agentId = ""]: readonly string[],
-  { from }: { readonly from?: string },
-): Promise<number> {
-  const text = from === undefined ? undefined : await readFile(from, "utf8").catch(() => undefined);
-  if (from !== undefined && text === undefined) {
-    return cli.fail(fail("file_problem", `${from} could not be read`));
-  }
-  return withLink(cli, async (link) => {
-    const known = await link.request("agents.memory.get", { agentId });
-    if (!known.ok) return cli.fail(known);
-    const { revision } = known.value;
-    const answer =
-      text === undefined ? known : await link.request("agents.memory.set", { agentId, text, revision });
-    if (!answer.ok) return cli.fail(answer);
-    const { value } = answer;
-    cli.line(value.text === "" ? `Agent ${value.agentId} has no memory yet.` : safeText(value.text));
-    cli.document(value);
-    return EXIT.done;
   });
 }

@@ -6,7 +6,6 @@ import { CHAT_COMMANDS, runConversation } from "../chat/conversation.ts";
 import { LineScreen } from "../chat/line-screen.ts";
 import type { Screen } from "../chat/screen.ts";
 import { sessionChoices } from "../chat/sessions.ts";
-import type { Picture } from "../chat/view.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { openNamed } from "../session-name.ts";
@@ -27,21 +26,10 @@ async function chooseSession(cli: Cli, link: Link, options: ChatOptions): Promis
   return created.ok ? ok(created.value.key) : created;
 }
 
-/** Returns whether the terminal can draw, and the user did not forbid it. */
-function canDraw({ parts, options }: Cli, plain: boolean): boolean {
-  const { TERM = "dumb" } = parts.env;
-  return parts.isTTY && !options.json && !plain && !["", "dumb"].includes(TERM);
-}
-
-async function pictureOf(link: Link, picture: Picture): Promise<string | undefined> {
-  const { sessionKey, messageId, index, bytes } = picture;
-  if (bytes > PICTURE_MAX_BYTES) return undefined;
-  const read = await link.request("chat.image", { sessionKey, messageId, index });
-  return read.ok ? read.value.content : undefined;
-}
-
-export async function runChat(cli: Cli, _args: readonly string[], options: ChatOptions): Promise<number> {
-  const draws = canDraw(cli, options.plain === true);
+export async function runChat(cli: Cli, options: ChatOptions): Promise<number> {
+  const { isTTY, env } = cli.parts;
+  const isSimple = ["", "dumb"].includes(env.TERM ?? "dumb");
+  const draws = isTTY && !isSimple && !cli.options.json && options.plain !== true;
   const loading = draws ? import("../chat/full-screen.ts") : undefined;
   const talk = async (link: Link): Promise<number> => {
     const session = await chooseSession(cli, link, options);
@@ -57,7 +45,11 @@ export async function runChat(cli: Cli, _args: readonly string[], options: ChatO
               const found = await sessionChoices(link, part, cli.parts.world.clock.now());
               return found.ok ? found.value : [];
             },
-            picture: (picture) => pictureOf(link, picture),
+            async picture({ sessionKey, messageId, index, bytes }) {
+              if (bytes > PICTURE_MAX_BYTES) return undefined;
+              const read = await link.request("chat.image", { sessionKey, messageId, index });
+              return read.ok ? read.value.content : undefined;
+            },
           });
     const first = { key, fresh: options.new === true };
     const end = await runConversation(cli, link, screen, first).finally(() => screen.close());

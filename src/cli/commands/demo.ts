@@ -1,12 +1,13 @@
 // Implements `parley demo`: plays the steps one after another and reports whether each passed its check.
 
+import { once } from "node:events";
+import { ok } from "../../core/shapes/errors.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
-import { AGENTS, OPEN_TOOLS } from "../demo/gateways.ts";
-import { type DemoConnection, DemoSetup } from "../demo/setup.ts";
+import { type Cli, EXIT, stopOnSignals } from "../cli.ts";
+import { AGENTS, DemoGateways, OPEN_TOOLS } from "../demo/gateways.ts";
 import { DemoFailure, Stage } from "../demo/stage.ts";
 import { STEPS, type Step } from "../demo/steps.ts";
-import type { Reply } from "../gateway-link.ts";
+import { type Link, openLink, type Reply } from "../gateway-link.ts";
 
 /**
  * Time limits of a step. They differ, because the offline model answers at once and a real model takes
@@ -14,20 +15,16 @@ import type { Reply } from "../gateway-link.ts";
  */
 const PATIENCE_MS = { offline: 10_000, real: 120_000 };
 
+const STOP_GRACE_MS = 2_000;
+
 interface Outcome {
   readonly title: string;
   readonly ok: boolean;
   readonly text: string;
 }
 
-interface Performance {
-  readonly cli: Cli;
-  readonly setup: DemoSetup;
-  readonly stage: Stage;
-  readonly patienceMs: number;
-}
-
-async function playOne({ cli, setup, stage, patienceMs }: Performance, step: Step): Promise<Outcome> {
+/** Plays one step, and checks it. `isLeft` tells whether the demo was stopped. */
+async function playOne(cli: Cli, stage: Stage, step: Step, patienceMs: number, isLeft: () => boolean) {
   const { title } = step;
   cli.line();
   cli.line(cli.style("bold", `${STEPS.indexOf(step) + 1}  ${title}`));
@@ -37,50 +34,57 @@ async function playOne({ cli, setup, stage, patienceMs }: Performance, step: Ste
     return { title, ok: true, text };
   } catch (error) {
     if (!(error instanceof DemoFailure)) throw error;
-    if (!setup.left) cli.line(`    ${cli.style("red", "✗")} ${safeLine(error.message)}`);
+    if (!isLeft()) cli.line(`    ${cli.style("red", "✗")} ${safeLine(error.message)}`);
     return { title, ok: false, text: error.message };
   }
 }
 
-async function play(cli: Cli, setup: DemoSetup): Promise<Reply<Outcome[]>> {
-  const open = await setup.open("open", OPEN_TOOLS);
-  if (!open.ok) return open;
-  const byDefault = await setup.open("default", {});
-  if (!byDefault.ok) return byDefault;
-  const gateways: Record<Step["where"], DemoConnection> = { open: open.value, default: byDefault.value };
-  const [model = ""] = open.value.gateway.settings.agents.map((agent) => agent.model);
+/** Starts a gateway with the given `tools` settings for each kind of step, and plays the steps there. */
+async function play(cli: Cli, gateways: DemoGateways, links: Link[]): Promise<Reply<Outcome[]>> {
+  const stages = new Map<Step["where"], Stage>();
+  let model = "";
+  for (const [where, tools] of [["open", OPEN_TOOLS] as const, ["default", {}] as const]) {
+    const opened = await gateways.open(where, { tools });
+    if (!opened.ok) return opened;
+    const { url, token, settings } = opened.value;
+    const linked = await openLink({ url, token }, { reconnect: false, world: cli.parts.world });
+    if (!linked.ok) return linked;
+    links.push(linked.value);
+    stages.set(where, new Stage(cli, linked.value));
+    model ||= settings.agents[0]?.model ?? "";
+  }
   const offline = model.startsWith("offline/");
   const modelText = offline ? "the offline model (no key, no network)" : model;
   cli.line(`Three agents (${AGENTS.join(", ")}) on ${modelText}, in a temporary directory.`);
-  const stages = { open: new Stage(cli, gateways.open.link), default: new Stage(cli, gateways.default.link) };
   const patienceMs = offline ? PATIENCE_MS.offline : PATIENCE_MS.real;
   const outcomes: Outcome[] = [];
   for (const step of STEPS) {
-    if (setup.left) break;
-    outcomes.push(await playOne({ cli, setup, stage: stages[step.where], patienceMs }, step));
+    if (gateways.left) break;
+    const stage = stages.get(step.where) as Stage;
+    outcomes.push(await playOne(cli, stage, step, patienceMs, () => gateways.left));
   }
-  return { ok: true, value: outcomes };
+  return ok(outcomes);
 }
 
 export async function runDemo(cli: Cli): Promise<number> {
   const { clock } = cli.parts.world;
   const startedAt = clock.monotonic();
-  const setup = await DemoSetup.make(cli);
-  const interrupted = Promise.withResolvers<Reply<Outcome[]>>();
-  const offs = (["SIGINT", "SIGTERM"] as const).map((name) =>
-    cli.parts.onSignal(name, () =>
-      interrupted.resolve({ ok: false, code: "interrupted", error: "The demo was stopped." }),
-    ),
+  const gateways = await DemoGateways.make(cli.parts);
+  const links: Link[] = [];
+  const stop = stopOnSignals(cli.parts);
+  const interrupted = once(stop.signal, "abort").then(
+    (): Reply<Outcome[]> => ({ ok: false, code: "interrupted", error: "The demo was stopped." }),
   );
   let played: Reply<Outcome[]>;
   try {
-    const playing = play(cli, setup);
+    const playing = play(cli, gateways, links);
     // When the demo is stopped, its current step fails: ignore that failure.
     playing.catch(() => {});
-    played = await Promise.race([playing, interrupted.promise]);
+    played = await Promise.race([playing, interrupted]);
   } finally {
-    for (const off of offs) off();
-    await setup.leave();
+    stop.release();
+    for (const link of links) link.client.close();
+    await gateways.leave(STOP_GRACE_MS);
   }
   if (!played.ok) return cli.fail(played, EXIT.failed);
   const outcomes = played.value;

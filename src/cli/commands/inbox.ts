@@ -154,7 +154,7 @@ async function waitForNews(
   }
 }
 
-export async function tellInbox(cli: Cli, _args: readonly string[], options: InboxOptions): Promise<number> {
+export async function tellInbox(cli: Cli, options: InboxOptions): Promise<number> {
   const { parts } = cli;
   const stop = stopOnSignals(parts);
   try {
@@ -196,7 +196,6 @@ export async function tellInbox(cli: Cli, _args: readonly string[], options: Inb
 /** Wakes a window when messages arrive for it, until the window is closed (see `wakeWhenIdle`). */
 export async function wakeWindow(
   cli: Cli,
-  _args: readonly string[],
   { joined, window }: { readonly joined: string; readonly window: number },
 ): Promise<number> {
   const { parts } = cli;

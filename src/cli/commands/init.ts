@@ -11,14 +11,15 @@ import { safeLine } from "../../core/text/safe-text.ts";
 import { configToEdit } from "../address.ts";
 import { answersFor, chooseChannel, readPairs, testAccount, withAccount } from "../channels/add.ts";
 import { GUIDES } from "../channels/guides.ts";
-import { openPrompter, type Prompter } from "../channels/prompter.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { type Choice, chooseModel, findOffers, type ModelOptions, readyIds } from "../init/choose-model.ts";
 import { fileText, modelRef, writeFile } from "../init/file.ts";
+import { openPrompter, type Prompter } from "../prompter.ts";
 import { installService, serviceObjection } from "./gateway/service.ts";
 
 interface InitOptions extends ModelOptions {
   readonly service?: boolean;
+  readonly noService?: boolean;
   readonly channel?: string;
   /** Values of the channel, each as `key=value`. */
   readonly set?: readonly string[];
@@ -56,10 +57,14 @@ function missingFlags(ready: readonly string[], { path }: Around, options: InitO
   ];
 }
 
-async function wantsService({ cli, prompter }: Around, { service }: InitOptions): Promise<Result<boolean>> {
+async function wantsService(
+  { cli, prompter }: Around,
+  { service, noService }: InitOptions,
+): Promise<Result<boolean>> {
   const objection = serviceObjection(cli);
   if (service === true && objection !== undefined) return objection;
-  if (service !== undefined || prompter === undefined || objection !== undefined) return ok(service === true);
+  if (service === true) return ok(true);
+  if (noService === true || prompter === undefined || objection !== undefined) return ok(false);
   return prompter.confirm("Run the gateway as a service, which starts with this machine?");
 }
 
@@ -94,7 +99,7 @@ async function addAccount(
     const wanted = await answersFor(channel, values, prompter);
     if (!wanted.ok) return wanted;
     const draft = withAccount(cli, { path, text }, wanted.value, undefined);
-    if (!draft.ok || options.test === false) return draft.ok ? ok(draft.value.text) : draft;
+    if (!draft.ok || options.noTest === true) return draft.ok ? ok(draft.value.text) : draft;
     const found = await testAccount(cli, draft.value, channel);
     if (found.ok) {
       cli.note(safeLine(`${GUIDES[channel].title}: ${found.value}`));
@@ -155,12 +160,12 @@ const variablesIn = (text: string): string[] => [
 async function apply({ cli, path }: Around, done: Plan): Promise<number> {
   const { choice, channel, service, text } = done;
   const copy = await writeFile(path, text);
-  cli.line(safeLine(`Wrote ${path}.`));
-  if (copy !== undefined) cli.line(safeLine(`The file from before is ${copy}.`));
+  cli.say(`Wrote ${path}.`);
+  if (copy !== undefined) cli.say(`The file from before is ${copy}.`);
   if (service) {
     // The document of this command is the only one.
     const quiet: Cli = { ...cli, document: () => {} };
-    const code = await installService(quiet, [], { start: true, keys: variablesIn(text) });
+    const code = await installService(quiet, { keys: variablesIn(text) });
     if (code !== EXIT.done) return code;
   }
   const steps = [
@@ -169,8 +174,7 @@ async function apply({ cli, path }: Around, done: Plan): Promise<number> {
       : "Start the gateway: npx parley-gateway gateway. It prints a link to its page.",
     ...(channel === undefined ? [] : GUIDES[channel].afterwards),
   ];
-  for (const [at, step] of steps.entries())
-    cli.line(safeLine(`${at + 1}. ${step.replace("{account}", "default")}`));
+  for (const [at, step] of steps.entries()) cli.say(`${at + 1}. ${step.replace("{account}", "default")}`);
   const { model, tested } = choice;
   cli.document({
     ok: true,
@@ -183,7 +187,7 @@ async function apply({ cli, path }: Around, done: Plan): Promise<number> {
   return EXIT.done;
 }
 
-export async function runInit(cli: Cli, _args: readonly string[], options: InitOptions): Promise<number> {
+export async function runInit(cli: Cli, options: InitOptions): Promise<number> {
   const { isTTY } = cli.parts;
   const path = await configToEdit(cli);
   if (!path.ok) return cli.fail(path);

@@ -6,10 +6,9 @@ import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Wake } from "../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { openPrompter } from "../channels/prompter.ts";
 import { type Cli, EXIT } from "../cli.ts";
-import { type Change, diffOf, makeChange, planChanges, planUndo, undoChange } from "../join/change.ts";
-import { type Commands, PROGRAM, type ProgramId } from "../join/programs.ts";
+import { diffOf, makeChange, planChanges, planUndo, undoChange } from "../join/change.ts";
+import { PROGRAM, type ProgramId } from "../join/programs.ts";
 import {
   dropRecord,
   handleFor,
@@ -20,9 +19,11 @@ import {
   writeRecord,
 } from "../join/record.ts";
 import { makeTokens, revokeTokens } from "../join/tokens.ts";
+import { openPrompter } from "../prompter.ts";
 import { inNpxCache } from "../service/npx-cache.ts";
 
 interface JoinOptions {
+  readonly program: string;
   readonly session?: string;
   readonly wake?: Wake;
   readonly notify?: string;
@@ -30,14 +31,6 @@ interface JoinOptions {
 }
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,61}$/;
-
-function commandsFor(cli: Cli, program: ProgramId, handle: string): Commands {
-  const start = startWords(cli);
-  return {
-    mcp: [...start, "mcp", "--joined", handle],
-    hook: [...start, "inbox", "--hook", program, "--joined", handle],
-  };
-}
 
 /** Asks for the user's consent to a change of files. */
 async function agreed(cli: Cli, yes: boolean | undefined, question: string): Promise<Result<boolean>> {
@@ -52,10 +45,6 @@ async function agreed(cli: Cli, yes: boolean | undefined, question: string): Pro
 
 function recordFor({ home, folder }: Cli["parts"], program: ProgramId): JoinRecord | undefined {
   return listRecords(home).find((record) => record.program === program && record.folder === folder);
-}
-
-function showChanges(cli: Cli, changes: readonly Change[]): void {
-  for (const change of changes) for (const line of diffOf(change)) cli.line(safeLine(line));
 }
 
 function handleOf(cli: Cli, program: ProgramId, named: string | undefined): Result<string> {
@@ -85,7 +74,7 @@ async function joinAgain(cli: Cli, known: JoinRecord, options: JoinOptions): Pro
   const tokens = await makeTokens(cli, known.handle, known.series);
   if (!tokens.ok) return cli.fail(tokens);
   writeRecord(cli.parts, { ...known, ...tokens.value, ...wishesOf(options) });
-  cli.line(safeLine(`${text}. Its configuration needs no change.`));
+  cli.say(`${text}. Its configuration needs no change.`);
   cli.document({ ok: true, handle: known.handle, changed: [] });
   return EXIT.done;
 }
@@ -93,12 +82,8 @@ async function joinAgain(cli: Cli, known: JoinRecord, options: JoinOptions): Pro
 const wishesOf = ({ wake, notify }: JoinOptions): Pick<JoinRecord, "wake" | "notify"> =>
   optional({ wake, notify });
 
-export async function joinProgram(
-  cli: Cli,
-  [word]: readonly string[],
-  options: JoinOptions,
-): Promise<number> {
-  const id = word as ProgramId;
+export async function joinProgram(cli: Cli, options: JoinOptions): Promise<number> {
+  const id = options.program as ProgramId;
   const program = PROGRAM[id];
   const known = recordFor(cli.parts, id);
   if (known !== undefined) return joinAgain(cli, known, options);
@@ -109,9 +94,14 @@ export async function joinProgram(
   const tokens = await makeTokens(cli, handle.value);
   if (!tokens.ok) return cli.fail(tokens);
   const { folder } = cli.parts;
-  const changes = planChanges(program.edits(folder, commandsFor(cli, id, handle.value)));
+  const start = startWords(cli);
+  const commands = {
+    mcp: [...start, "mcp", "--joined", handle.value],
+    hook: [...start, "inbox", "--hook", id, "--joined", handle.value],
+  };
+  const changes = planChanges(program.edits(folder, commands));
   if (!changes.ok) return cli.fail(changes);
-  showChanges(cli, changes.value);
+  for (const change of changes.value) for (const line of diffOf(change)) cli.say(line);
   const consent = await agreed(cli, options.yes, "Make these changes?");
   if (!consent.ok) return cli.fail(consent);
   if (!consent.value) return cli.fail({ code: "cancelled", error: "Nothing was changed." });
@@ -125,21 +115,15 @@ export async function joinProgram(
     ...wishesOf(options),
   });
   for (const change of changes.value) makeChange(change);
-  cli.line(safeLine(`${program.name} has joined as ${handle.value}. Undo: npx parley-gateway leave ${id}`));
+  cli.say(`${program.name} has joined as ${handle.value}. Undo: npx parley-gateway leave ${id}`);
   for (const note of program.notes) cli.line(note);
   cli.document({ ok: true, handle: handle.value, changed: changes.value.map(({ edit }) => edit.file) });
   return EXIT.done;
 }
 
-function notRevoked({ series }: JoinRecord, reason: string): string {
-  const command = `npx parley-gateway call session.token.revoke '${JSON.stringify({ series })}'`;
-  return `The tokens of its windows were not revoked: ${reason}. Start the gateway, and run: ${command}`;
-}
-
 export async function leaveProgram(
   cli: Cli,
-  [word]: readonly string[],
-  { yes }: Pick<JoinOptions, "yes">,
+  { program: word, yes }: Pick<JoinOptions, "program" | "yes">,
 ): Promise<number> {
   const id = word as ProgramId;
   const program = PROGRAM[id];
@@ -161,7 +145,7 @@ export async function leaveProgram(
       undo.text === undefined
         ? [`remove ${change.edit.file}`]
         : diffOf({ ...change, before, after: undo.text });
-    for (const line of lines) cli.line(safeLine(line));
+    for (const line of lines) cli.say(line);
   }
   const consent = await agreed(cli, yes, "Undo these changes?");
   if (!consent.ok) return cli.fail(consent);
@@ -170,9 +154,14 @@ export async function leaveProgram(
   const kept = await revokeTokens(cli, record);
   dropRecord(cli.parts.home, record.handle);
   const problems = undone.flatMap(({ undo }) => undo.problems);
-  if (kept !== undefined) cli.note(safeLine(notRevoked(record, kept)));
+  if (kept !== undefined) {
+    const { series } = record;
+    const command = `npx parley-gateway call session.token.revoke '${JSON.stringify({ series })}'`;
+    const todo = `Start the gateway, and run: ${command}`;
+    cli.note(safeLine(`The tokens of its windows were not revoked: ${kept}. ${todo}`));
+  }
   for (const problem of problems) cli.note(safeLine(problem));
-  cli.line(safeLine(`${program.name} has left ${record.handle}.`));
+  cli.say(`${program.name} has left ${record.handle}.`);
   cli.document({ ok: true, handle: record.handle, problems, revoked: kept === undefined });
   return problems.length === 0 ? EXIT.done : EXIT.failed;
 }

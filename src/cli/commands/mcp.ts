@@ -2,9 +2,10 @@
 // Standard output carries only protocol messages. A failed start is reported on standard error.
 
 import { join } from "node:path";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { socketUrl } from "../address.ts";
-import { type Cli, EXIT, stopOnSignals } from "../cli.ts";
+import { type Cli, EXIT, stopOnSignals, type Trouble } from "../cli.ts";
 import { openLink, type Reply } from "../gateway-link.ts";
 import { PROGRAM } from "../join/programs.ts";
 import { joinedFolder, readRecord, WINDOWS_MAX } from "../join/record.ts";
@@ -58,18 +59,6 @@ async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<
   return ok({ token: tokenOf(number), close: () => closeWindow(folder, number) });
 }
 
-/**
- * Returns the query that names the session. The name is not in a header, because keys may contain characters
- * that are invalid there.
- */
-function queryOf({ handle, agent }: McpOptions, session: string | undefined): string {
-  const query = new URLSearchParams();
-  if (session !== undefined) query.set("session", session);
-  if (handle !== undefined) query.set("handle", handle);
-  if (agent !== undefined) query.set("agent", agent);
-  return query.size === 0 ? "" : `?${query}`;
-}
-
 /** Returns the key of the session that the user named, or undefined if the user named none. */
 async function sessionNamed(
   cli: Cli,
@@ -90,34 +79,34 @@ async function sessionNamed(
   }
 }
 
-export async function runMcp(cli: Cli, _args: readonly string[], options: McpOptions): Promise<number> {
+export async function runMcp(cli: Cli, options: McpOptions): Promise<number> {
   const { parts } = cli;
+  const refuse = ({ error, hint = "" }: Trouble, exit: number = EXIT.failed): number => {
+    cli.note(`${error} ${hint}`.trim());
+    return exit;
+  };
   const stop = stopOnSignals(parts);
   const over = new AbortController();
   const joined =
     options.joined === undefined ? undefined : await openJoined(cli, options.joined, over.signal);
-  if (joined?.ok === false) {
-    cli.note([joined.error, joined.hint ?? ""].join(" ").trim());
-    return EXIT.failed;
-  }
+  if (joined?.ok === false) return refuse(joined);
   const upstream = new UpstreamFinder(cli, joined?.value.token);
   try {
     const found = await upstream.open();
     if (!found.ok) {
-      cli.note([found.error, found.hint ?? ""].join(" ").trim());
       const isAway = cli.options.url !== undefined && found.code === "store_unavailable";
-      return isAway ? EXIT.unreachable : EXIT.failed;
+      return refuse(found, isAway ? EXIT.unreachable : EXIT.failed);
     }
     const session = await sessionNamed(cli, options.session, found.value);
-    if (!session.ok) {
-      cli.note([session.error, session.hint ?? ""].join(" ").trim());
-      return EXIT.failed;
-    }
+    if (!session.ok) return refuse(session);
+    // The session is not named in a header, because keys may contain characters that are invalid there.
+    const { handle, agent } = options;
+    const query = new URLSearchParams(optional({ session: session.value, handle, agent }));
     const bridge = new Bridge({
       world: parts.world,
       input: parts.stdin,
       output: parts.stdout,
-      query: queryOf(options, session.value),
+      query: query.size === 0 ? "" : `?${query}`,
       upstream: found.value,
       again: () => upstream.again(),
       note: (text) => cli.note(text),

@@ -6,11 +6,11 @@ import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { labelOf } from "../../core/text/label.ts";
 import { growingText, safeText } from "../../core/text/safe-text.ts";
-import { noteApprovals } from "../approval-notice.ts";
+import { noteApprovals } from "../chat/approvals.ts";
 import { type Cli, EXIT, isGone } from "../cli.ts";
+import { readStdin } from "../files.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { openNamed } from "../session-name.ts";
-import { readStdin } from "../stdin.ts";
 import { connectionLost } from "./send.ts";
 
 interface RunOptions {
@@ -171,10 +171,9 @@ async function ask(cli: Cli, link: Link, question: string, options: RunOptions):
 
 export async function runQuestion(
   cli: Cli,
-  [given = ""]: readonly string[],
-  options: RunOptions,
+  options: RunOptions & { readonly question: string },
 ): Promise<number> {
-  const question = await questionOf(cli, given);
+  const question = await questionOf(cli, options.question);
   if (!question.ok) return cli.fail(question, EXIT.usage);
   return withLink(cli, (link) => ask(cli, link, question.value, options));
 }

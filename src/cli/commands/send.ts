@@ -3,13 +3,14 @@
 
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
-import { safeLine, safeText } from "../../core/text/safe-text.ts";
-import { noteApprovals } from "../approval-notice.ts";
+import { safeText } from "../../core/text/safe-text.ts";
+import { noteApprovals } from "../chat/approvals.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
 import { findSession, openNamed } from "../session-name.ts";
 
 interface SendOptions {
+  readonly message: string;
   readonly session?: string;
   /** Whether the session is opened although a similar name exists. */
   readonly new?: boolean;
@@ -94,24 +95,23 @@ function printReply(cli: Cli, runId: string, reply: string): number {
  */
 function misuse(cli: Cli, options: SendOptions): number | undefined {
   const { session, channel, to, account, thread, wait } = options;
-  const wrong = (error: string): number => cli.fail({ code: "usage", error }, EXIT.usage);
   if (channel === undefined) {
     if (to !== undefined || account !== undefined || thread !== undefined)
-      return wrong("--to, --account and --thread need --channel");
+      return cli.misuse("--to, --account and --thread need --channel");
     return session === undefined
-      ? wrong("no recipient: give --session <session>, or --channel and --to")
+      ? cli.misuse("no recipient: give --session <session>, or --channel and --to")
       : undefined;
   }
-  if (to === undefined) return wrong("--channel needs --to <chat>");
-  if (options.new === true) return wrong("--new cannot be used with --channel");
+  if (to === undefined) return cli.misuse("--channel needs --to <chat>");
+  if (options.new === true) return cli.misuse("--new cannot be used with --channel");
   return wait === undefined
     ? undefined
-    : wrong("--wait cannot be used with --channel: a channel has no reply");
+    : cli.misuse("--wait cannot be used with --channel: a channel has no reply");
 }
 
 /** Sends a text to a chat of a channel. No agent is involved. */
-async function sendToChannel(cli: Cli, message: string, options: SendOptions): Promise<number> {
-  const { session, channel, to = "", account: accountId, thread: threadId } = options;
+async function sendToChannel(cli: Cli, options: SendOptions): Promise<number> {
+  const { message, session, channel, to = "", account: accountId, thread: threadId } = options;
   return withLink(cli, async (link) => {
     const named = session === undefined ? ok(undefined) : await findSession(link, session);
     if (!named.ok) return cli.fail(named);
@@ -120,19 +120,17 @@ async function sendToChannel(cli: Cli, message: string, options: SendOptions): P
     const sent = await link.request("send", { ...place, message });
     if (!sent.ok) return cli.fail(sent);
     const { messageId } = sent.value;
-    cli.line(
-      safeLine(`Queued for ${channel} ${to} as delivery ${messageId}; see npx parley-gateway deliveries.`),
-    );
+    cli.say(`Queued for ${channel} ${to} as delivery ${messageId}; see npx parley-gateway deliveries.`);
     cli.document({ ok: true, ...sent.value });
     return EXIT.done;
   });
 }
 
-export async function runSend(cli: Cli, args: readonly string[], options: SendOptions): Promise<number> {
-  const [message = ""] = args;
+export async function runSend(cli: Cli, options: SendOptions): Promise<number> {
+  const { message } = options;
   const misused = misuse(cli, options);
   if (misused !== undefined) return misused;
-  if (options.channel !== undefined) return sendToChannel(cli, message, options);
+  if (options.channel !== undefined) return sendToChannel(cli, options);
   const { session = "", wait = 0 } = options;
   return withLink(cli, async (link) => {
     const runId = cli.parts.world.ids.orderedUuid();
@@ -152,7 +150,7 @@ export async function runSend(cli: Cli, args: readonly string[], options: SendOp
       const { reply } = sent.value;
       if (reply !== undefined) return printReply(cli, runId, reply);
       if (wait > 0) return await waitForReply(cli, link, wait, { session, runId, text });
-      cli.line(safeLine(`Accepted as run ${runId}.`));
+      cli.say(`Accepted as run ${runId}.`);
       cli.document({ ok: true, runId, status: "accepted" });
       return EXIT.done;
     } finally {

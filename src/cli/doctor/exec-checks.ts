@@ -13,7 +13,7 @@ import {
   type Settings,
 } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
-import type { Finding } from "./finding.ts";
+import { type Finding, good, risk } from "./finding.ts";
 
 const namesOf = (agents: readonly AgentSettings[]): string => agents.map(({ id }) => id).join(", ");
 
@@ -28,30 +28,22 @@ export function checkExec(settings: Settings): Finding[] {
     ];
     return decideTool("exec", filters).allowed;
   });
-  const name = "exec";
   if (able.length === 0) {
     if (programs.length > 0) return programs;
-    return [{ name, level: "ok", text: "no agent may run commands" }];
+    return [good("exec", "no agent may run commands")];
   }
   const free = able.filter(({ sandbox }) => sandbox.mode !== "all");
   if (free.length === 0) {
     const text = `commands of ${namesOf(able)} run in a sandbox`;
-    return [{ name, level: "ok", text }, ...approvals(settings, able), ...programs];
+    return [good("exec", text), ...approvals(settings, able), ...programs];
   }
   const mainOnly = free.every(containsSubagents);
   const whose = `commands of ${namesOf(free)}${mainOnly ? " in main sessions" : ""}`;
-  return [
-    {
-      name,
-      level: "warning",
-      text: `${whose} run outside a sandbox: they can do everything that your user can`,
-      mend:
-        'Set agents.defaults.sandbox.mode: "all", or forbid exec with tools.deny: ["exec"]; ' +
-        "for one agent, set agents.list[].sandbox.mode or agents.list[].tools.deny.",
-    },
-    ...approvals(settings, able),
-    ...programs,
-  ];
+  const text = `${whose} run outside a sandbox: they can do everything that your user can`;
+  const mend =
+    'Set agents.defaults.sandbox.mode: "all", or forbid exec with tools.deny: ["exec"]; ' +
+    "for one agent, set agents.list[].sandbox.mode or agents.list[].tools.deny.";
+  return [risk("exec", text, mend), ...approvals(settings, able), ...programs];
 }
 
 /** Says of an agent that is a program over ACP whether it asks before it acts. Nothing contains it. */
@@ -66,7 +58,7 @@ function checkProgram(agent: AgentSettings): Finding[] {
   if (runtime.permissions === "allow") {
     const text = `${about}, and everything that it asks for is allowed (${at}.permissions: "allow")`;
     const mend = `Set ${at}.permissions: "ask", so that an owner answers.`;
-    return [{ name: "approval", level: "warning", text, mend }];
+    return [risk("approval", text, mend)];
   }
   if (known === undefined || own.length > 0) {
     const text = `${about}, and Parley does not know what it does without asking`;
@@ -74,16 +66,15 @@ function checkProgram(agent: AgentSettings): Finding[] {
       own.length > 0
         ? `Remove ${own.join(" and ")} from ${at}.env, so that Parley makes it ask.`
         : `Make it ask in its own settings, or start it in a container by ${at}.command.`;
-    return [{ name: "approval", level: "warning", text, mend }];
+    return [risk("approval", text, mend)];
   }
   const how = known.mode === undefined ? names.join(", ") : `mode "${known.mode}"`;
   const then = runtime.permissions === "ask" ? "an owner approves" : "Parley denies";
   const what = `${then} what may do more than read (${how}), unless its own settings`;
-  if (known.obeysFolder !== true)
-    return [{ name: "approval", level: "ok", text: `${about}; ${what} allow it` }];
+  if (known.obeysFolder !== true) return [good("approval", `${about}; ${what} allow it`)];
   const text = `${about}; ${what} or those in its folder allow it`;
   const mend = "Let only its owner write to its folder, or start it in a container.";
-  return [{ name: "approval", level: "warning", text, mend }];
+  return [risk("approval", text, mend)];
 }
 
 const APPROVED: Readonly<Record<ApprovalMode, string>> = {
@@ -96,11 +87,9 @@ const APPROVED: Readonly<Record<ApprovalMode, string>> = {
 function approvals(settings: Settings, able: readonly AgentSettings[]): Finding[] {
   const modeOf = (agent: AgentSettings): ApprovalMode =>
     approvalOfAgent(settings, agent, agent.sandbox.mode === "all").mode;
-  return [...Map.groupBy(able, modeOf)].map(([mode, agents]) => ({
-    name: "approval",
-    level: "ok",
-    text: `${namesOf(agents)}: ${APPROVED[mode]} (tools.exec.approval: "${mode}")`,
-  }));
+  return [...Map.groupBy(able, modeOf)].map(([mode, agents]) =>
+    good("approval", `${namesOf(agents)}: ${APPROVED[mode]} (tools.exec.approval: "${mode}")`),
+  );
 }
 
 interface SandboxUse {

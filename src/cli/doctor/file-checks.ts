@@ -8,7 +8,7 @@ import { TOKEN_FILE } from "../../contract/protocol.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Cli } from "../cli.ts";
 import { size } from "../layout.ts";
-import type { Finding } from "./finding.ts";
+import { bad, type Finding, good, risk } from "./finding.ts";
 
 const OTHERS_WRITE = 0o022;
 const FREE_WARN_BYTES = 1024 ** 3;
@@ -22,7 +22,7 @@ async function checkPrivate(file: string): Promise<Finding[]> {
   if (found === undefined || !othersReach(found.mode)) return [];
   const wanted = found.isDirectory() ? "700" : "600";
   const text = `${file} has mode ${octalMode(found.mode)}: other users of this machine can read it`;
-  return [{ name: "permissions", level: "warning", text, mend: `chmod ${wanted} ${file}` }];
+  return [risk("permissions", text, `chmod ${wanted} ${file}`)];
 }
 
 /**
@@ -37,7 +37,7 @@ async function checkUnchangeable(file: string): Promise<Finding[]> {
     if (found === undefined || process.platform === "win32" || sticky) continue;
     if ((found.mode & OTHERS_WRITE) === 0) continue;
     const text = `${path} has mode ${octalMode(found.mode)}: other users can change what the gateway does`;
-    findings.push({ name: "permissions", level: "problem", text, mend: `chmod go-w ${path}` });
+    findings.push(bad("permissions", text, `chmod go-w ${path}`));
   }
   return findings;
 }
@@ -49,20 +49,19 @@ async function existingFolder(path: string): Promise<string> {
 }
 
 async function checkFreeSpace(dir: string): Promise<Finding[]> {
-  const name = "disk";
   const folder = await existingFolder(dir);
   const found = await statfs(folder).catch(() => undefined);
   if (found === undefined)
-    return [{ name, level: "warning", text: `cannot determine the free space in ${folder}` }];
+    return [{ name: "disk", level: "warning", text: `cannot determine the free space in ${folder}` }];
   const bytes = found.bavail * found.bsize;
   const text = `${size(bytes)} free in ${folder}`;
   if (found.files > 0 && found.ffree === 0) {
     const mend = "Remove files there: the disk has free space, but no free inodes.";
-    return [{ name, level: "problem", text: `no more files can be created in ${folder}`, mend }];
+    return [bad("disk", `no more files can be created in ${folder}`, mend)];
   }
-  if (bytes >= FREE_WARN_BYTES) return [{ name, level: "ok", text }];
+  if (bytes >= FREE_WARN_BYTES) return [good("disk", text)];
   const mend = "Free some space, or move store.dir. A full disk makes the gateway refuse new messages.";
-  return [{ name, level: bytes < FREE_NEEDED_BYTES ? "problem" : "warning", text, mend }];
+  return [(bytes < FREE_NEEDED_BYTES ? bad : risk)("disk", text, mend)];
 }
 
 /**
@@ -78,7 +77,7 @@ async function checkClock(cli: Cli, dir: string): Promise<Finding[]> {
   const seconds = Math.round(aheadMs / 1000);
   const text = `the store was last changed ${seconds} s in the future: this machine's clock is behind`;
   const mend = "Set this machine's clock: until it catches up, scheduled jobs and deadlines are late.";
-  return [{ name: "clock", level: "warning", text, mend }];
+  return [risk("clock", text, mend)];
 }
 
 /** Checks the configuration file, the store's directory and the files with keys. */

@@ -7,7 +7,7 @@ import { defaultAgent, type Settings } from "../../core/shapes/settings/settings
 import type { Cli } from "../cli.ts";
 import { type Link, openLink } from "../gateway-link.ts";
 import { count } from "../layout.ts";
-import type { Finding } from "./finding.ts";
+import { bad, type Finding, good, risk } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Number of recent messages of a main session that are read to find its different senders. */
@@ -33,54 +33,36 @@ function listenError(host: string, port: number): Promise<string | undefined> {
 
 async function checkPort({ settings, storeHeld }: Target): Promise<Finding> {
   const { host, port } = settings.gateway;
-  const name = "gateway";
   const why = port === 0 ? undefined : await listenError(host, port);
   if (why === "EADDRINUSE") {
     const mend = "Stop that program, or choose another port with --port or gateway.port.";
-    return {
-      name,
-      level: "problem",
-      text: `not running, and another program uses ${host}:${port}`,
-      mend,
-    };
+    return bad("gateway", `not running, and another program uses ${host}:${port}`, mend);
   }
   if (why !== undefined) {
     const mend = "Choose another gateway.host or gateway.port.";
-    return { name, level: "problem", text: `cannot listen on ${host}:${port} (${why})`, mend };
+    return bad("gateway", `cannot listen on ${host}:${port} (${why})`, mend);
   }
   if (storeHeld) {
     const text = "a gateway uses the store, but it does not listen: it is starting or stopping";
-    return { name, level: "warning", text, mend: "Run this command again." };
+    return risk("gateway", text, "Run this command again.");
   }
-  return {
-    name,
-    level: "warning",
-    text: `not running; ${host}:${port} is free`,
-    mend: "Start it: npx parley-gateway gateway",
-  };
+  return risk("gateway", `not running; ${host}:${port} is free`, "Start it: npx parley-gateway gateway");
 }
 
 async function checkHealth(link: Link, url: string): Promise<Finding[]> {
-  const name = "gateway";
   const health = await link.request("health", {});
-  if (!health.ok) return [{ name, level: "problem", text: health.error }];
+  if (!health.ok) return [bad("gateway", health.error)];
   const { ok, version, store, lanes, deliveries } = health.value;
   const busy =
     lanes === undefined
       ? ""
       : `; runs: ${lanes.running} running, ${lanes.waiting} waiting, ${lanes.queued} queued`;
   const text = `Parley ${version} at ${url}${busy}`;
-  const first: Finding = ok
-    ? { name, level: "ok", text }
-    : {
-        name,
-        level: "problem",
-        text: `${text}; ${store.reason ?? "it is stopping"}`,
-      };
+  const first = ok ? good("gateway", text) : bad("gateway", `${text}; ${store.reason ?? "it is stopping"}`);
   if (deliveries === undefined || deliveries.failed === 0) return [first];
   const failed = `${count(deliveries.failed, "delivery", "deliveries")} in the outbox failed`;
   const mend = "List them: npx parley-gateway deliveries list --state failed. Then retry or dismiss each.";
-  return [first, { name: "deliveries", level: "warning", text: failed, mend }];
+  return [first, risk("deliveries", failed, mend)];
 }
 
 type Status = PayloadOf<"status">;
@@ -91,7 +73,7 @@ function checkIgnoredParams({ ignoredParams = [] }: Status): Finding[] {
   const shown = ignoredParams.slice(0, IGNORED_SHOWN_MAX).map(({ method, param }) => `${method} ${param}`);
   const more = ignoredParams.length > shown.length ? ` and ${ignoredParams.length - shown.length} more` : "";
   const text = `params of clients that have no effect here: ${shown.join(", ")}${more}`;
-  return [{ name: "clients", level: "ok", text }];
+  return [good("clients", text)];
 }
 
 /** Warns if the gateway does not use all settings of the configuration file. */
@@ -101,7 +83,7 @@ function checkConfigAge({ config }: Status): Finding[] {
     ? `some settings of the file apply only after a restart: ${config.restart.join(", ")}`
     : "the gateway runs on an older configuration, because the file is now invalid";
   const mend = config.ok ? "Restart the gateway." : "Find the error: npx parley-gateway config check";
-  return [{ name: "configuration", level: "warning", text, mend }];
+  return [risk("configuration", text, mend)];
 }
 
 /** Returns the names of the people who wrote to a main session in direct chats. */
@@ -130,7 +112,7 @@ async function checkSharing(link: Link, settings: Settings): Promise<Finding[]> 
     const mend =
       'Give each person a separate session with session.dmScope: "per-peer", ' +
       "and name your own accounts in commands.owners.";
-    findings.push({ name: "privacy", level: "warning", text, mend });
+    findings.push(risk("privacy", text, mend));
   }
   return findings;
 }
@@ -142,7 +124,7 @@ export async function checkGateway(cli: Cli, target: Target): Promise<Finding[]>
   const opened = await openLink({ url, token }, options);
   if (!opened.ok) {
     const mend = "Correct --url and --token, or name the gateway's configuration with --config.";
-    return [{ name: "gateway", level: "problem", text: opened.error, mend }];
+    return [bad("gateway", opened.error, mend)];
   }
   const link = opened.value;
   try {

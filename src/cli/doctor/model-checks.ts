@@ -8,7 +8,7 @@ import { OFFLINE_MODEL, type Settings } from "../../core/shapes/settings/setting
 import { Redactor } from "../../core/text/redact/redact.ts";
 import type { Cli } from "../cli.ts";
 import { count } from "../layout.ts";
-import type { Finding } from "./finding.ts";
+import { bad, type Finding, good, risk } from "./finding.ts";
 
 const name = "models";
 /** Maximum number of models to call, to limit the cost. Further models are only listed. */
@@ -29,9 +29,9 @@ function modelSummary(settings: Settings): Finding {
   const agents = used.length === 0 ? "all agents are external programs" : `agents use ${used.join(", ")}`;
   const text = `${providers.length === 0 ? "no provider" : known}; ${agents}`;
   const offline = used.length > 0 && used.every((model) => model === OFFLINE_MODEL);
-  if (!offline) return { name, level: "ok", text };
+  if (!offline) return good(name, text);
   const mend = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or configure models.providers.";
-  return { name, level: "warning", text: `${text}: only the offline model answers`, mend };
+  return risk(name, `${text}: only the offline model answers`, mend);
 }
 
 /** Returns the models to call: each model that an agent uses, and the first model of each other provider. */
@@ -50,7 +50,7 @@ export async function checkModels(cli: Cli, settings: Settings, offline: boolean
   if (inspectModel === undefined || wanted.length === 0) return [summary];
   if (offline) {
     const text = `${wanted.map(({ ref }) => ref).join(", ")}: not called (--offline)`;
-    return [summary, { name, level: "ok", text }];
+    return [summary, good(name, text)];
   }
   const called = wanted.slice(0, CALLS_MAX);
   const trials = await Promise.all(called.map(({ ref }) => inspectModel(settings.providers, ref)));
@@ -58,16 +58,12 @@ export async function checkModels(cli: Cli, settings: Settings, offline: boolean
   const findings = trials.map(({ usable, text }, at): Finding => {
     const { ref = "", used = false } = called[at] ?? {};
     const words = redactor.mask(text.startsWith(ref) ? text : `${ref}: ${text}`);
-    if (usable) return { name, level: "ok", text: words };
+    if (usable) return good(name, words);
     const where = `models.providers.${ref.split("/")[0]}`;
     const mend = `Check the key, address and model in ${where}, or skip this check with --offline.`;
-    return { name, level: used ? "problem" : "warning", text: words, mend };
+    return (used ? bad : risk)(name, words, mend);
   });
   const rest = wanted.slice(CALLS_MAX).map(({ ref }) => ref);
-  const more: Finding = {
-    name,
-    level: "ok",
-    text: `not called, because there are more than ${CALLS_MAX}: ${rest.join(", ")}`,
-  };
-  return [summary, ...findings, ...(rest.length === 0 ? [] : [more])];
+  const left = `not called, because there are more than ${CALLS_MAX}: ${rest.join(", ")}`;
+  return [summary, ...findings, ...(rest.length === 0 ? [] : [good(name, left)])];
 }

@@ -1,6 +1,5 @@
 // Reads the file of an evaluation: cases, expectations, and variants to compare.
 
-import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -9,6 +8,7 @@ import { NO_VARIATION, type Variation } from "../../core/shapes/record/variation
 import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
 import { readRecordFile } from "../chain-record.ts";
 import { changeIn, otherThan } from "../commands/sessions/changed.ts";
+import { readText } from "../files.ts";
 
 const KINDS = {
   contains: "string",
@@ -140,13 +140,9 @@ async function each<T>(
  * these settings.
  */
 export async function readEvaluation(path: string, settings: Settings): Promise<Result<Evaluation>> {
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (error) {
-    return fail("file_problem", `${path} could not be read: ${(error as Error).message}`);
-  }
-  const value = jsonOf(text);
+  const text = await readText("", path);
+  if (!text.ok) return text;
+  const value = jsonOf(text.value);
   if (!isObject(value)) return wrong("the file has no JSON object");
   const unknown = otherThan(value, FIELDS);
   if (unknown !== undefined) return wrong(`"${unknown}" is unknown; there is: ${FIELDS.join(", ")}`);

@@ -11,8 +11,8 @@ import { Redactor } from "../../core/text/redact/redact.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { showPath } from "../../core/text/value-path.ts";
 import { FROM_ENVIRONMENT } from "../channels/guides.ts";
-import type { Prompter } from "../channels/prompter.ts";
 import type { Cli } from "../cli.ts";
+import type { Prompter } from "../prompter.ts";
 import { type ChosenModel, fileText, modelRef } from "./file.ts";
 import { localServers, type ModelServer, modelsAt } from "./local-models.ts";
 
@@ -31,7 +31,7 @@ export interface ModelOptions {
   readonly baseUrl?: string;
   readonly model?: string;
   readonly keyEnv?: string;
-  readonly test?: boolean;
+  readonly noTest?: boolean;
   readonly yes?: boolean;
 }
 
@@ -259,7 +259,7 @@ export async function chooseModel(
     if (chosen.value.id === OFFLINE) return ok({ model: undefined });
     const model = await complete(chosen.value, given, around, isRefused);
     if (!model.ok) return model;
-    const tried = options.test === false ? undefined : await tryModel(around, model.value);
+    const tried = options.noTest === true ? undefined : await tryModel(around, model.value);
     if (tried === undefined) return ok({ model: model.value });
     if (tried.ok) {
       cli.note(safeLine(tried.value));

@@ -3,12 +3,11 @@
 import { loadSettings } from "../../../config.ts";
 import { storeName } from "../../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../../cli.ts";
+import { type Cli, EXIT, loadOptionsOf } from "../../cli.ts";
 
 export async function checkConfig(cli: Cli): Promise<number> {
-  const { parts, options } = cli;
-  const named = options.config === undefined ? {} : { configPath: options.config };
-  const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
+  const { parts } = cli;
+  const loaded = loadSettings(loadOptionsOf(cli));
   if (!loaded.ok) return cli.fail(loaded);
   const { settings, path, exists } = loaded.value;
   const missing = await parts.missingFor?.(settings);
@@ -16,8 +15,9 @@ export async function checkConfig(cli: Cli): Promise<number> {
   const { host, port } = settings.gateway;
   const { visibility, agentToAgent } = settings.tools;
   const agents = settings.agents.map(({ id, model }) => ({ id, model }));
-  const between = agentToAgent.enabled
-    ? `agents can reach each other (${allowed(agentToAgent.allow)})`
+  const { enabled, allow } = agentToAgent;
+  const between = enabled
+    ? `agents can reach each other (${allow.length === 0 ? "all agents" : allow.join(", ")})`
     : "agents cannot reach each other";
   const lines = [
     `${path}: ${exists ? "no problem found" : "this file does not exist, so every setting has its default"}.`,
@@ -26,7 +26,7 @@ export async function checkConfig(cli: Cli): Promise<number> {
     `store    ${storeName(settings.store)}`,
     `tools    visibility "${visibility}", ${between}`,
   ];
-  for (const line of lines) cli.line(safeLine(line));
+  for (const line of lines) cli.say(line);
   for (const warning of warnings) cli.note(`warning: ${safeLine(warning)}`);
   cli.document({
     ok: true,
@@ -41,8 +41,4 @@ export async function checkConfig(cli: Cli): Promise<number> {
     agentToAgent,
   });
   return EXIT.done;
-}
-
-function allowed(patterns: readonly string[]): string {
-  return patterns.length === 0 ? "all agents" : patterns.join(", ");
 }

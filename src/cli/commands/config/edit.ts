@@ -109,7 +109,7 @@ async function edit(cli: Cli, desk: ConfigDesk, draft: Draft, options: EditOptio
   return (await finish(cli, desk, draft, text, options)) ?? edit(cli, desk, draft, options);
 }
 
-export async function editConfig(cli: Cli, _args: readonly string[], options: EditOptions): Promise<number> {
+export async function editConfig(cli: Cli, options: EditOptions): Promise<number> {
   if (options.yes !== true && (!cli.parts.isTTY || cli.options.json)) {
     const error = "There is no terminal to ask before saving. Give --yes.";
     return cli.fail({ code: "invalid_argument", error }, EXIT.usage);

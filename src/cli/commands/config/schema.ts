@@ -4,7 +4,6 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { configJsonSchema } from "../../../config/schema/schema.ts";
-import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 
 /** Returns whether the file may be written: it does not exist, or it contains a schema of Parley. */
@@ -17,11 +16,7 @@ async function mayWrite(file: string, title: unknown): Promise<boolean> {
   }
 }
 
-export async function printSchema(
-  cli: Cli,
-  _args: readonly string[],
-  options: { readonly write?: string },
-): Promise<number> {
+export async function printSchema(cli: Cli, options: { readonly write?: string }): Promise<number> {
   const schema = configJsonSchema;
   const { write: file } = options;
   if (file === undefined) {
@@ -39,9 +34,7 @@ export async function printSchema(
     const text = `${file} could not be written: ${(error as Error).message}`;
     return cli.fail({ code: "invalid_request", error: text });
   }
-  cli.line(
-    safeLine(`Wrote ${file}. To use it, add this first line to the configuration: $schema: "${file}",`),
-  );
+  cli.say(`Wrote ${file}. To use it, add this first line to the configuration: $schema: "${file}",`);
   cli.document({ ok: true, file });
   return EXIT.done;
 }

@@ -10,7 +10,7 @@ import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { safeLine, safeText } from "../../../core/text/safe-text.ts";
 import { type Path, parsePath } from "../../../core/text/value-path.ts";
 import { type Cli, EXIT, type Trouble } from "../../cli.ts";
-import { readStdin } from "../../stdin.ts";
+import { readStdin } from "../../files.ts";
 import { type ConfigDesk, withConfigFile } from "./file.ts";
 
 /** Maximum length of a value on standard input. */
@@ -43,7 +43,7 @@ function helpOf(setting: Setting): string {
   return `${setting.path} (${more.filter((one) => one !== undefined).join(", ")}): ${meaning}`;
 }
 
-export async function getConfig(cli: Cli, [named]: readonly string[]): Promise<number> {
+export async function getConfig(cli: Cli, { path: named }: { readonly path?: string }): Promise<number> {
   return withConfigFile(cli, async (desk) => {
     const file = await desk.read();
     if (!file.ok) return cli.fail(file);
@@ -96,8 +96,8 @@ export function showEffect(cli: Cli, done: ConfigSaved, desk: ConfigDesk): void 
       ? `Takes effect after a restart: ${done.restart.join(", ")}.`
       : "";
   if (done.diff.length === 0 && done.errors.length === 0) cli.line("Nothing changes.");
-  else if (done.saved) cli.line(safeLine(`Saved ${done.path}. ${effect}`.trimEnd()));
-  else if (effect !== "") cli.line(safeLine(effect));
+  else if (done.saved) cli.say(`Saved ${done.path}. ${effect}`.trimEnd());
+  else if (effect !== "") cli.say(effect);
 }
 
 function show(cli: Cli, done: ConfigSaved, desk: ConfigDesk): number {
@@ -118,7 +118,7 @@ async function valueIn(
 ): Promise<Result<string | undefined>> {
   if (given !== "-") return ok(given);
   if (cli.parts.isTTY && !cli.options.json) {
-    const { openPrompter } = await import("../../channels/prompter.ts");
+    const { openPrompter } = await import("../../prompter.ts");
     return (await openPrompter(cli.parts)).ask(named, { secret: true, check: () => undefined });
   }
   const text = await readStdin(cli.parts, VALUE_MAX_CHARS);
@@ -128,15 +128,16 @@ async function valueIn(
   return value === "" ? fail("invalid_argument", "standard input has no value") : ok(value);
 }
 
-export interface SetOptions {
+interface SetOptions {
+  readonly path: string;
+  readonly value?: string;
   readonly dryRun?: boolean;
   readonly unset?: boolean;
 }
 
 export async function setConfig(
   cli: Cli,
-  [named = "", word]: readonly string[],
-  { dryRun = false, unset = false }: SetOptions,
+  { path: named, value: word, dryRun = false, unset = false }: SetOptions,
 ): Promise<number> {
   if (unset === (word !== undefined)) {
     const error = "Give either a value or --unset.";

@@ -25,7 +25,7 @@ interface DoctorOptions {
   readonly offline?: boolean;
 }
 
-export async function runDoctor(cli: Cli, _args: readonly string[], options: DoctorOptions): Promise<number> {
+export async function runDoctor(cli: Cli, options: DoctorOptions): Promise<number> {
   const named = cli.options.url === undefined ? undefined : socketUrl(cli.options.url);
   if (named !== undefined && !named.ok) return cli.fail(named, EXIT.usage);
   const machine = await checkMachine(cli, options.offline === true);

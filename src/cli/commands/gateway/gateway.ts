@@ -4,6 +4,7 @@
 // signal loses it.
 // GW2: the token is printed only to a terminal, as part of the page's link.
 
+import { once } from "node:events";
 import { join } from "node:path";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
 import { optional } from "../../../core/optional.ts";
@@ -11,38 +12,18 @@ import { storeName } from "../../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { releaseIdleMemory, thisMachine } from "../../../world/idle-memory.ts";
 import { pageLink } from "../../address.ts";
-import { type Cli, EXIT } from "../../cli.ts";
+import { type Cli, EXIT, stopOnSignals } from "../../cli.ts";
 import { count } from "../../layout.ts";
 import type { RunningGateway } from "../../parts.ts";
 
 /** Time for running work to finish. Work that takes longer is stored and continues at the next start. */
 const STOP_GRACE_MS = 3_000;
-const INTERRUPTED = 130;
 const KEYS = "ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY";
 const OFFLINE_PROVIDER = "offline/";
 
 interface StartOptions {
   readonly port?: number;
   readonly host?: string;
-}
-
-/** Resolves at the first signal that stops the process. After that, a second SIGINT exits at once. */
-function stopSignal(cli: Cli): { asked: Promise<void>; release: () => void } {
-  const { parts } = cli;
-  const { promise: asked, resolve } = Promise.withResolvers<void>();
-  let interrupts = 0;
-  const onTerm = parts.onSignal("SIGTERM", resolve);
-  const onInt = parts.onSignal("SIGINT", () => {
-    interrupts++;
-    if (interrupts > 1) return parts.exitNow(INTERRUPTED);
-    cli.note("Stopping within 10 s: running work finishes or is saved. Press Ctrl-C again to stop at once.");
-    resolve();
-  });
-  const release = (): void => {
-    onTerm();
-    onInt();
-  };
-  return { asked, release };
 }
 
 /**
@@ -77,18 +58,18 @@ export function startLines(cli: Cli, gateway: RunningGateway): string[] {
   ].map(safeLine);
 }
 
-export async function runGateway(cli: Cli, _args: readonly string[], options: StartOptions): Promise<number> {
+export async function runGateway(cli: Cli, options: StartOptions): Promise<number> {
   const { config } = cli.options;
-  const stop = stopSignal(cli);
-  const starting = new AbortController();
-  void stop.asked.then(() => starting.abort());
+  const stop = stopOnSignals(cli.parts, () =>
+    cli.note("Stopping within 10 s: running work finishes or is saved. Press Ctrl-C again to stop at once."),
+  );
   try {
     const opened = await cli.parts.openGateway({
-      stop: starting.signal,
+      stop: stop.signal,
       ...optional({ configPath: config, port: options.port, host: options.host }),
     });
     // A signal during the start cancels only the wait for the database.
-    if (!opened.ok) return starting.signal.aborted ? EXIT.done : cli.fail(opened);
+    if (!opened.ok) return stop.signal.aborted ? EXIT.done : cli.fail(opened);
     const gateway = opened.value;
     for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);
     for (const line of startLines(cli, gateway)) cli.line(line);
@@ -99,7 +80,7 @@ export async function runGateway(cli: Cli, _args: readonly string[], options: St
     const { reload } = gateway;
     const onHup = reload && !cli.parts.isTTY ? cli.parts.onSignal("SIGHUP", reload) : undefined;
     const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine(), gateway.emptyCaches);
-    await stop.asked;
+    if (!stop.signal.aborted) await once(stop.signal, "abort");
     leaveMemory();
     onHup?.();
     await gateway.close(STOP_GRACE_MS);

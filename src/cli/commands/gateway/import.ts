@@ -6,17 +6,17 @@ import { resolve } from "node:path";
 import { optional } from "../../../core/optional.ts";
 import { ok, type Result } from "../../../core/shapes/errors.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
-import { openPrompter } from "../../channels/prompter.ts";
-import { type Cli, EXIT } from "../../cli.ts";
+import type { TrustedSetting } from "../../../import/config/trust.ts";
+import type { ImportReport } from "../../../import/import.ts";
+import { type Cli, EXIT, stopOnSignals } from "../../cli.ts";
 import { count } from "../../layout.ts";
-import type { ImportedRight, ImportFacts } from "../../parts.ts";
+import { openPrompter } from "../../prompter.ts";
 
-const INTERRUPTED = 130;
 /** Number of sessions between two progress reports. */
 const PROGRESS_SESSIONS = 100;
 const LEFT_SHOWN = 30;
 
-function configLines({ config, dryRun }: ImportFacts): string[] {
+function configLines({ config, dryRun }: ImportReport): string[] {
   const { kind, path = "", notes, left } = config;
   const would = dryRun ? "would be " : "";
   const first = {
@@ -38,13 +38,13 @@ const quotedWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 /** Returns the arguments that accept these settings: groups, and names of those that no group accepts. */
-function acceptance(settings: ImportFacts["config"]["trusted"]): string {
+function acceptance(settings: ImportReport["config"]["trusted"]): string {
   const words = settings.map(({ name, group, byName }) => (byName === true ? name : group));
   return [...new Set(words)].map(quotedWord).join(" ");
 }
 
 /** Returns a line for each workspace. */
-function workspaceLines({ workspaces, dryRun }: ImportFacts): string[] {
+function workspaceLines({ workspaces, dryRun }: ImportReport): string[] {
   const would = dryRun ? "would be " : "";
   return workspaces.map(({ agentId, from, to, how, files, memory }) => {
     const done = {
@@ -60,10 +60,10 @@ function workspaceLines({ workspaces, dryRun }: ImportFacts): string[] {
 /**
  * Returns a line for each setting that the user has to accept: its effect, and the option that accepts it.
  */
-function trustLines({ config, from }: ImportFacts): string[] {
+function trustLines({ config, from }: ImportReport): string[] {
   const left = config.trusted.filter(({ accepted }) => !accepted);
   const taken = config.trusted.filter(({ accepted }) => accepted);
-  const list = (settings: ImportFacts["config"]["trusted"]): string[] =>
+  const list = (settings: ImportReport["config"]["trusted"]): string[] =>
     settings.map(({ name, text }) => `  - ${name}: ${text}`);
   return [
     ...(taken.length === 0 ? [] : ["Accepted:", ...list(taken)]),
@@ -77,7 +77,7 @@ function trustLines({ config, from }: ImportFacts): string[] {
   ];
 }
 
-function sessionLines({ sessions, entries, repairs, dryRun }: ImportFacts): string[] {
+function sessionLines({ sessions, entries, repairs, dryRun }: ImportReport): string[] {
   const { added, toppedUp, unchanged, leftAlone, leftAloneCount } = sessions;
   const would = dryRun ? "would be " : "";
   const { callsWithoutResult, resultsWithoutCall } = repairs;
@@ -96,7 +96,7 @@ function sessionLines({ sessions, entries, repairs, dryRun }: ImportFacts): stri
 }
 
 /** Returns a line for each kind of shared state that the source has. */
-function stateLines({ jobs, people, nodes, dryRun }: ImportFacts): string[] {
+function stateLines({ jobs, people, nodes, dryRun }: ImportReport): string[] {
   const would = dryRun ? "would be " : "";
   const kinds = [
     ["Scheduled jobs", jobs, ", paused: enable each with npx parley-gateway cron update ID --enable"],
@@ -110,7 +110,7 @@ function stateLines({ jobs, people, nodes, dryRun }: ImportFacts): string[] {
     });
 }
 
-function remarkLines({ remarks }: ImportFacts): string[] {
+function remarkLines({ remarks }: ImportReport): string[] {
   if (remarks.length === 0) return [];
   const lines = remarks.map(({ what, count: times, examples }) => {
     const more = times > examples.length && examples.length > 0 ? ", …" : "";
@@ -120,6 +120,7 @@ function remarkLines({ remarks }: ImportFacts): string[] {
 }
 
 interface ImportOptions {
+  readonly dir: string;
   readonly dryRun?: boolean;
   readonly accept?: readonly string[];
   readonly link?: boolean;
@@ -127,20 +128,13 @@ interface ImportOptions {
 
 export async function runImport(
   cli: Cli,
-  args: readonly string[],
-  { dryRun = false, accept = [], link = false }: ImportOptions,
+  { dir, dryRun = false, accept = [], link = false }: ImportOptions,
 ): Promise<number> {
   const { parts, options } = cli;
-  const [dir = ""] = args;
-  const stop = new AbortController();
-  const offs = (["SIGINT", "SIGTERM"] as const).map((name) =>
-    parts.onSignal(name, () => {
-      if (stop.signal.aborted) return parts.exitNow(INTERRUPTED);
-      cli.note("Stopping after this session. Run the same command again to continue.");
-      stop.abort();
-    }),
+  const stop = stopOnSignals(parts, () =>
+    cli.note("Stopping after this session. Run the same command again to continue."),
   );
-  const ask = async ({ name, group, text }: ImportedRight): Promise<Result<boolean | "link">> => {
+  const ask = async ({ name, group, text }: TrustedSetting): Promise<Result<boolean | "link">> => {
     const prompter = await openPrompter(parts);
     if (group !== "workspaces") return prompter.confirm(safeLine(`${name} ${text}. Import it?`));
     const way = await prompter.choose(safeLine(`${name} ${text}.`), [
@@ -166,16 +160,14 @@ export async function runImport(
     });
     if (!facts.ok) return cli.fail(facts);
     const { from, to, interrupted } = facts.value;
-    cli.line(
-      safeLine(dryRun ? `Dry run, nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`),
-    );
+    cli.say(dryRun ? `Dry run, nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`);
     for (const lines of [configLines, trustLines, workspaceLines, sessionLines, stateLines, remarkLines]) {
-      for (const line of lines(facts.value)) cli.line(safeLine(line));
+      for (const line of lines(facts.value)) cli.say(line);
     }
     if (interrupted) cli.line("The import was interrupted. Run the same command again to continue.");
     cli.document({ ok: !interrupted, ...facts.value });
     return interrupted ? EXIT.failed : EXIT.done;
   } finally {
-    for (const off of offs) off();
+    stop.release();
   }
 }

@@ -1,7 +1,6 @@
 // Implements `parley link`: prints the link that opens the page and signs in. The program at that address can
 // read the token from the link. So the link is not printed if another program answers there.
 
-import { safeLine } from "../../../core/text/safe-text.ts";
 import { findAddress, httpBase, pageLink, probe } from "../../address.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 
@@ -18,7 +17,7 @@ export async function printLink(cli: Cli): Promise<number> {
     });
   }
   const link = pageLink(base, token);
-  cli.line(safeLine(link));
+  cli.say(link);
   cli.document({ ok: true, link });
   return EXIT.done;
 }

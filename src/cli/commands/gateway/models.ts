@@ -12,10 +12,8 @@ import {
   type Settings,
 } from "../../../core/shapes/settings/settings.ts";
 import { Redactor } from "../../../core/text/redact/redact.ts";
-import { safeLine } from "../../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../../cli.ts";
+import { type Cli, EXIT, loadOptionsOf } from "../../cli.ts";
 import { modelsToCall } from "../../doctor/model-checks.ts";
-import { table } from "../../layout.ts";
 
 /** Maximum number of models to call, to limit the cost. */
 const CALLS_MAX = 12;
@@ -53,31 +51,22 @@ async function tested(cli: Cli, settings: Settings) {
   );
 }
 
-export async function listModels(
-  cli: Cli,
-  _args: readonly string[],
-  { test = false }: { readonly test?: boolean },
-): Promise<number> {
-  const { parts, options } = cli;
-  const configPath = options.config;
-  const loaded = loadSettings({ env: parts.env, home: parts.home, ...optional({ configPath }) });
+export async function listModels(cli: Cli, { test = false }: { readonly test?: boolean }): Promise<number> {
+  const loaded = loadSettings(loadOptionsOf(cli));
   if (!loaded.ok) return cli.fail(loaded);
   const { settings, path } = loaded.value;
   const models = rowsOf(cli, settings);
-  const cells = models.map(({ model, agents, key, baseUrl = "" }) => [
-    model,
-    agents.join(", "),
-    key,
-    baseUrl,
-  ]);
-  for (const line of table(["MODEL", "USED BY", "KEY", "ADDRESS"], cells)) cli.line(line);
+  cli.table(models, {
+    MODEL: ({ model }) => model,
+    "USED BY": ({ agents }) => agents.join(", "),
+    KEY: ({ key }) => key,
+    ADDRESS: ({ baseUrl }) => baseUrl,
+  });
   if (settings.providers.length === 0)
     cli.note("No key was found: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY.");
   const tests = test ? await tested(cli, settings) : [];
-  for (const { model, ok, text } of tests) {
-    const mark = ok ? cli.style("green", "✓") : cli.style("red", "✗");
-    cli.line(`${mark} ${safeLine(text.startsWith(model) ? text : `${model}: ${text}`)}`);
-  }
+  for (const { model, ok, text } of tests)
+    cli.verdict(ok, text.startsWith(model) ? text : `${model}: ${text}`);
   const ok = tests.every((one) => one.ok);
   cli.document({ ok, path, models, ...(test ? { tests } : {}) });
   return ok ? EXIT.done : EXIT.failed;

@@ -6,9 +6,10 @@
 //      printed.
 // SV4: keys are in a separate file that only its owner can read. Uninstalling keeps that file and all state.
 
-import { appendFile, chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { appendFile, chmod, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { othersReach } from "../../../config/file-mode.ts";
+import { replaceFile } from "../../../config/replace-file.ts";
 import { optional } from "../../../core/optional.ts";
 import type { HostProgramEnd } from "../../../core/rules/node-exec.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
@@ -39,7 +40,7 @@ const ENVIRONMENT_HEAD = "# Keys and tokens of the Parley service, one NAME=valu
 
 interface InstallOptions {
   readonly print?: boolean;
-  readonly start: boolean;
+  readonly noStart?: boolean;
   /** Environment variables to copy to the service's file for keys. */
   readonly keys?: readonly string[];
 }
@@ -206,17 +207,8 @@ async function copyKeys({ parts: { env } }: Cli, file: string, names: readonly s
   return names.filter((name) => isSame(name) || added.includes(name));
 }
 
-/** Writes the file atomically. */
-async function put(file: string, text: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true });
-  await writeFile(`${file}.new`, text, { mode: 0o644 });
-  await rename(`${file}.new`, file);
-}
-
 function printKeysHint(cli: Cli, file: string, keys: readonly string[], copied: readonly string[]): void {
-  cli.line(
-    safeLine(`Put model keys and tokens into ${file}: the service does not see variables of your shell.`),
-  );
+  cli.say(`Put model keys and tokens into ${file}: the service does not see variables of your shell.`);
   const isSet = (name: string): boolean => (cli.parts.env[name] ?? "") !== "";
   const here = [...new Set([...WANTED, ...keys])].filter((name) => isSet(name) && !copied.includes(name));
   if (here.length > 0) cli.note(`Set in this shell, but not so for the service: ${here.join(", ")}.`);
@@ -225,17 +217,19 @@ function printKeysHint(cli: Cli, file: string, keys: readonly string[], copied: 
 async function install(
   cli: Cli,
   wanted: { service: Service; parts: ServiceParts },
-  { start, keys = [] }: InstallOptions,
+  { noStart, keys = [] }: InstallOptions,
 ): Promise<number> {
   const { service, parts } = wanted;
+  const start = noStart !== true;
   const before = await ownFile(service.file);
   if (!before.ok) return cli.fail(before);
   if (start && !succeeded(await runOne(cli, service.probe)))
     return cli.fail({ code: "unavailable", error: service.unreachable });
   await keepKeys(cli, parts.environmentFile);
   const copied = await copyKeys(cli, parts.environmentFile, keys);
-  await put(service.file, service.text);
-  cli.line(safeLine(`Wrote ${service.file}`));
+  await mkdir(dirname(service.file), { recursive: true });
+  replaceFile(service.file, service.text, 0o644);
+  cli.say(`Wrote ${service.file}`);
   if (start) {
     const followed = await follow(cli, service.start);
     if (!followed.ok) return cli.fail(followed);
@@ -256,11 +250,7 @@ export function serviceObjection(cli: Cli): Failure | undefined {
   return wanted.ok ? objection(cli) : wanted;
 }
 
-export async function installService(
-  cli: Cli,
-  _args: readonly string[],
-  options: InstallOptions,
-): Promise<number> {
+export async function installService(cli: Cli, options: InstallOptions): Promise<number> {
   const wanted = serviceOf(cli);
   if (!wanted.ok) return cli.fail(wanted);
   if (options.print === true) {
@@ -287,7 +277,7 @@ export async function uninstallService(cli: Cli): Promise<number> {
   const before = await ownFile(file);
   if (!before.ok) return cli.fail(before);
   if (before.value === undefined) {
-    cli.line(safeLine(`No service to remove: ${file} does not exist.`));
+    cli.say(`No service to remove: ${file} does not exist.`);
     cli.document({ ok: true, removed: false, file });
     return EXIT.done;
   }
@@ -303,7 +293,7 @@ export async function uninstallService(cli: Cli): Promise<number> {
     await rm(file, { force: true });
     cli.note(`${service.manager} does not answer. If the service is running, stop it by hand.`);
   }
-  cli.line(safeLine(`Removed ${file}. Configuration, state and ${parts.environmentFile} were kept.`));
+  cli.say(`Removed ${file}. Configuration, state and ${parts.environmentFile} were kept.`);
   cli.document({ ok: true, removed: true, file });
   return EXIT.done;
 }
@@ -328,9 +318,7 @@ export async function serviceStatus(cli: Cli): Promise<number> {
   const current = before.value === service.text;
   const pidText = pid === undefined ? "" : `, process ${pid}`;
   cli.line(safeText(`${running ? "Running" : "Not running"}${pidText}: ${text}`));
-  cli.line(
-    safeLine(`${enabled ? "Starts automatically" : "Does not start automatically"}; ${manager}, ${file}`),
-  );
+  cli.say(`${enabled ? "Starts automatically" : "Does not start automatically"}; ${manager}, ${file}`);
   if (!current)
     cli.note(
       "The service file is outdated (Parley was moved or upgraded). " +

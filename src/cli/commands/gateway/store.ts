@@ -1,38 +1,25 @@
 // Implements `parley store`: shows, backs up, restores, migrates and recovers the store.
 // Each command prints the next step. Addresses are printed without user name and password.
 
-import { loadSettings } from "../../../config.ts";
 import { optional } from "../../../core/optional.ts";
 import { fail, type Result } from "../../../core/shapes/errors.ts";
+import type { ProcessRow } from "../../../core/shapes/process.ts";
 import { defaultAgent, type Settings, type StoreSettings } from "../../../core/shapes/settings/settings.ts";
-import { safeLine } from "../../../core/text/safe-text.ts";
-import { openPrompter } from "../../channels/prompter.ts";
-import { type Cli, EXIT } from "../../cli.ts";
+import type { StoreFacts } from "../../../store/show.ts";
+import type { GrantKind, Grants } from "../../../store/transfer/grants.ts";
+import type { Recovered } from "../../../store/transfer/recover.ts";
+import type { Tally } from "../../../store/transfer/tally.ts";
+import type { Moved } from "../../../store/transfer/transfer.ts";
+import { loadedSettings } from "../../address.ts";
+import { type Cli, EXIT, stopOnSignals } from "../../cli.ts";
 import { age, count, size, table } from "../../layout.ts";
-import type {
-  MoveWatch,
-  RestoreWatch,
-  StoreFacts,
-  StoreGrants,
-  StoreMove,
-  StoreProcess,
-  StoreRecovery,
-  StoreTally,
-} from "../../parts.ts";
+import type { MoveWatch, StoreTools } from "../../parts.ts";
+import { openPrompter } from "../../prompter.ts";
 
-const INTERRUPTED = 130;
 /** Number of rows between two progress reports. */
 const PROGRESS_ROWS = 10_000;
 
-/** Returns the settings. If the configuration is invalid, reports this and returns the exit code. */
-function settingsOf(cli: Cli): Settings | number {
-  const { parts, options } = cli;
-  const named = options.config === undefined ? {} : { configPath: options.config };
-  const loaded = loadSettings({ env: parts.env, home: parts.home, ...named });
-  return loaded.ok ? loaded.value.settings : cli.fail(loaded);
-}
-
-function tallyText(tally: StoreTally): string {
+function tallyText(tally: Tally): string {
   const { sessions, messages, runs } = tally;
   return `${count(sessions, "session")}, ${count(messages, "message")}, ${count(runs, "run")}`;
 }
@@ -41,7 +28,7 @@ function tallyText(tally: StoreTally): string {
  * Describes the unfinished work in a store, which a gateway would continue. Returns undefined if there is
  * none.
  */
-function unfinished({ unfinishedRuns, pendingDeliveries }: StoreTally): string | undefined {
+function unfinished({ unfinishedRuns, pendingDeliveries }: Tally): string | undefined {
   const parts = [
     ...(unfinishedRuns === 0 ? [] : [count(unfinishedRuns, "unfinished run")]),
     ...(pendingDeliveries === 0
@@ -51,7 +38,7 @@ function unfinished({ unfinishedRuns, pendingDeliveries }: StoreTally): string |
   return parts.length === 0 ? undefined : parts.join(" and ");
 }
 
-function processLines(processes: readonly StoreProcess[], nowMs: number): string[] {
+function processLines(processes: readonly ProcessRow[], nowMs: number): string[] {
   if (processes.length === 0) return ["No gateway uses this store."];
   const rows = processes.map(({ processId, host, version, configRevision, startedAt, beatAt, alive }) => [
     processId,
@@ -86,12 +73,12 @@ function factLines(facts: StoreFacts, nowMs: number): string[] {
 }
 
 export async function showStore(cli: Cli): Promise<number> {
-  const settings = settingsOf(cli);
-  if (typeof settings === "number") return settings;
-  const facts = await cli.parts.store.show(settings.store);
+  const settings = await loadedSettings(cli);
+  if (!settings.ok) return cli.fail(settings);
+  const facts = await cli.parts.store.show(settings.value.store);
   if (!facts.ok) return cli.fail(facts);
   const { holds, ...rest } = facts.value;
-  for (const line of factLines(facts.value, cli.parts.world.clock.now())) cli.line(safeLine(line));
+  for (const line of factLines(facts.value, cli.parts.world.clock.now())) cli.say(line);
   cli.document({
     ok: true,
     ...rest,
@@ -101,19 +88,23 @@ export async function showStore(cli: Cli): Promise<number> {
   return EXIT.done;
 }
 
+type Move<M extends Moved> = (settings: Settings, watch: MoveWatch) => Promise<Result<M>>;
+
 /**
- * Runs a store operation. The first signal cancels the operation and undoes its changes. A second SIGINT
- * exits at once.
+ * Runs a store operation and reports its result. The first signal cancels the operation and undoes its
+ * changes. `describe` returns the lines for people.
  */
-async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>): Promise<number> {
+async function make<M extends Moved>(
+  cli: Cli,
+  move: Move<M>,
+  describe: (moved: M, settings: StoreSettings) => readonly string[],
+): Promise<number> {
   const { parts } = cli;
-  const stop = new AbortController();
-  const offTerm = parts.onSignal("SIGTERM", () => stop.abort());
-  const offInt = parts.onSignal("SIGINT", () => {
-    if (stop.signal.aborted) return parts.exitNow(INTERRUPTED);
-    cli.note("Stopping and undoing all changes. Press Ctrl-C again to stop at once.");
-    stop.abort();
-  });
+  const settings = await loadedSettings(cli);
+  if (!settings.ok) return cli.fail(settings);
+  const stop = stopOnSignals(parts, () =>
+    cli.note("Stopping and undoing all changes. Press Ctrl-C again to stop at once."),
+  );
   let reported = 0;
   const copied = (rows: number): void => {
     if (!parts.isTTY || rows - reported < PROGRESS_ROWS) return;
@@ -121,31 +112,15 @@ async function stoppable(cli: Cli, move: (watch: MoveWatch) => Promise<number>):
     cli.note(`${rows} rows so far`);
   };
   try {
-    return await move({ signal: stop.signal, copied });
-  } finally {
-    offTerm();
-    offInt();
-  }
-}
-
-type Move<M extends StoreMove> = (settings: Settings, watch: MoveWatch) => Promise<Result<M>>;
-
-/** Runs a store operation and reports its result. `describe` returns the lines for people. */
-async function make<M extends StoreMove>(
-  cli: Cli,
-  move: Move<M>,
-  describe: (moved: M, settings: StoreSettings) => readonly string[],
-): Promise<number> {
-  const settings = settingsOf(cli);
-  if (typeof settings === "number") return settings;
-  return stoppable(cli, async (watch) => {
-    const moved = await move(settings, watch);
+    const moved = await move(settings.value, { signal: stop.signal, copied });
     if (!moved.ok) return cli.fail(moved, moved.code === "invalid_argument" ? EXIT.usage : EXIT.failed);
-    for (const line of describe(moved.value, settings.store)) cli.line(safeLine(line));
+    for (const line of describe(moved.value, settings.value.store)) cli.say(line);
     const { tally, ...rest } = moved.value;
     cli.document({ ok: true, ...rest, ...tally });
     return EXIT.done;
-  });
+  } finally {
+    stop.release();
+  }
 }
 
 /** Tells the user how to make the gateways use the migrated database. */
@@ -156,17 +131,13 @@ function nextSteps(to: string, { postgresUrl }: StoreSettings): string {
 }
 
 /** Returns a line for each object in the source database that is not part of a Parley store. */
-function leftOutLines({ leftOut = [] }: StoreMove): string[] {
+function leftOutLines({ leftOut = [] }: Moved): string[] {
   if (leftOut.length === 0) return [];
   return [`Left out, because Parley did not create it: ${leftOut.join(", ")}.`];
 }
 
-export async function migrateStore(
-  cli: Cli,
-  _args: readonly string[],
-  options: { readonly to: string },
-): Promise<number> {
-  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.migrate(store, options.to, watch);
+export async function migrateStore(cli: Cli, options: { readonly to: string }): Promise<number> {
+  const move: Move<Moved> = ({ store }, watch) => cli.parts.store.migrate(store, options.to, watch);
   return make(cli, move, (moved, settings) => {
     const { from, to, tally } = moved;
     const left = unfinished(tally);
@@ -180,17 +151,14 @@ export async function migrateStore(
   });
 }
 
-export async function backupStore(cli: Cli, args: readonly string[]): Promise<number> {
-  const [file = ""] = args;
-  const move: Move<StoreMove> = ({ store }, watch) => cli.parts.store.backup(store, file, watch);
+export async function backupStore(cli: Cli, { file }: { readonly file: string }): Promise<number> {
+  const move: Move<Moved> = ({ store }, watch) => cli.parts.store.backup(store, file, watch);
   return make(cli, move, ({ from, to, tally, bytes = 0 }) => [
     `Wrote ${tallyText(tally)} from ${from} to ${to} (${size(bytes)}, readable only by you).`,
     "The file holds all conversations. To restore it into an empty store: " +
       `npx parley-gateway store restore ${to}`,
   ]);
 }
-
-type GrantKind = StoreGrants["kind"];
 
 /** The kinds of rows in a backup that give rights. */
 const GRANTS: Readonly<Record<GrantKind, string>> = {
@@ -204,20 +172,20 @@ const GRANTS: Readonly<Record<GrantKind, string>> = {
   keys: "the gateway's own keys",
 };
 
-const grantLines = ({ kind, count: n, lines }: StoreGrants): string[] => [
+const grantLines = ({ kind, count: n, lines }: Grants): string[] => [
   `${kind}: ${GRANTS[kind]} (${n})`,
   ...lines.map((line) => `  ${line}`),
   ...(lines.length < n ? ["  …"] : []),
 ];
 
 /** Asks about each kind of rows that give rights. Where nobody can be asked, accepts none. */
-async function askAbout(cli: Cli, grants: readonly StoreGrants[]): Promise<readonly GrantKind[]> {
+async function askAbout(cli: Cli, grants: readonly Grants[]): Promise<readonly GrantKind[]> {
   if (!cli.parts.isTTY || cli.options.json) return [];
   const prompter = await openPrompter(cli.parts);
   const accepted: GrantKind[] = [];
   cli.line("This backup also holds what gives rights. Accept only what you know.");
   for (const grant of grants) {
-    for (const line of grantLines(grant)) cli.line(safeLine(line));
+    for (const line of grantLines(grant)) cli.say(line);
     const answer = await prompter.confirm(`Restore ${grant.kind}?`);
     if (answer.ok && answer.value) accepted.push(grant.kind);
   }
@@ -225,11 +193,7 @@ async function askAbout(cli: Cli, grants: readonly StoreGrants[]): Promise<reado
 }
 
 /** Tells which rows were left out, and how to restore them, too. */
-function withheldLines(
-  file: string,
-  withheld: readonly StoreGrants[],
-  { postgresUrl }: StoreSettings,
-): string[] {
+function withheldLines(file: string, withheld: readonly Grants[], { postgresUrl }: StoreSettings): string[] {
   if (withheld.length === 0) return [];
   const first = postgresUrl === undefined ? "move parley.sqlite away" : "drop the schema";
   const kinds = withheld.map(({ kind }) => kind).join(",");
@@ -242,10 +206,8 @@ function withheldLines(
 
 export async function restoreStore(
   cli: Cli,
-  args: readonly string[],
-  { accept }: { readonly accept?: string },
+  { file, accept }: { readonly file: string; readonly accept?: string },
 ): Promise<number> {
-  const [file = ""] = args;
   const all = Object.keys(GRANTS) as GrantKind[];
   const named = accept?.split(",").map((kind) => kind.trim()) ?? [];
   const unknown = named.filter((kind) => kind !== "all" && !all.some((one) => one === kind));
@@ -257,9 +219,9 @@ export async function restoreStore(
     );
   }
   const chosen = all.filter((kind) => named.includes(kind) || named.includes("all"));
-  const ask: RestoreWatch["accept"] = async (grants) =>
+  const ask: Parameters<StoreTools["restore"]>[2]["accept"] = async (grants) =>
     accept === undefined ? askAbout(cli, grants) : chosen;
-  const move: Move<StoreMove> = ({ store }, watch) =>
+  const move: Move<Moved> = ({ store }, watch) =>
     cli.parts.store.restore(store, file, { ...watch, accept: ask });
   return make(cli, move, (moved, settings) => {
     const { from, to, tally } = moved;
@@ -276,7 +238,7 @@ export async function restoreStore(
 }
 
 export async function recoverStore(cli: Cli): Promise<number> {
-  const move: Move<StoreRecovery> = (settings, watch) => {
+  const move: Move<Recovered> = (settings, watch) => {
     const { mainKey, scope } = settings.session;
     const keys = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
     return cli.parts.store.recover(settings.store, keys, watch);

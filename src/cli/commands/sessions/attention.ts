@@ -71,19 +71,18 @@ interface InboxOptions {
 }
 
 /** Prints the attention list, or runs as the hook of a joined program. */
-export async function showInbox(cli: Cli, args: readonly string[], options: InboxOptions): Promise<number> {
+export async function showInbox(cli: Cli, options: InboxOptions): Promise<number> {
   const { hook, joined, window, limit } = options;
   if (window !== undefined && joined !== undefined) {
     const { wakeWindow } = await import("../inbox.ts");
-    return wakeWindow(cli, args, { window, joined });
+    return wakeWindow(cli, { window, joined });
   }
   if (hook !== undefined && joined !== undefined) {
     const { tellInbox } = await import("../inbox.ts");
-    return tellInbox(cli, args, { hook, joined });
+    return tellInbox(cli, { hook, joined });
   }
   if (hook !== undefined || joined !== undefined || window !== undefined) {
-    const error = "--joined must be used with --hook or --window, and both require --joined";
-    return cli.fail({ code: "usage", error }, EXIT.usage);
+    return cli.misuse("--joined must be used with --hook or --window, and both require --joined");
   }
   return withLink(cli, async (link) => {
     const answer = await link.request("attention.list", { limit });

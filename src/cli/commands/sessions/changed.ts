@@ -7,8 +7,9 @@ import { isObject, jsonOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { NO_VARIATION, type Variation } from "../../../core/shapes/record/variation.ts";
+import type { WantedVariation } from "../../../replay.ts";
 import { type Cli, loadOptionsOf } from "../../cli.ts";
-import type { ReplayChanges } from "../../parts.ts";
+import { readText } from "../../files.ts";
 
 export interface ChangeOptions {
   readonly model?: string;
@@ -77,17 +78,16 @@ export async function changeIn(
 
 /** Reads the file of a change. */
 export async function readChange(cli: Cli, file: string): Promise<Result<Partial<Change>>> {
-  const path = resolve(cli.parts.folder, file);
-  try {
-    const parsed = jsonOf(await readFile(path, "utf8"));
-    return isObject(parsed) ? changeIn(parsed, dirname(path), file) : wrong(file, "it has no JSON object");
-  } catch (error) {
-    return fail("file_problem", `${file} could not be read: ${(error as Error).message}`);
-  }
+  const { folder } = cli.parts;
+  const text = await readText(folder, file);
+  if (!text.ok) return text;
+  const parsed = jsonOf(text.value);
+  const place = dirname(resolve(folder, file));
+  return isObject(parsed) ? changeIn(parsed, place, file) : wrong(file, "it has no JSON object");
 }
 
 /** Returns the changes that the options want, and the providers of the configuration. */
-export async function changesOf(cli: Cli, options: ChangeOptions): Promise<Result<ReplayChanges>> {
+export async function changesOf(cli: Cli, options: ChangeOptions): Promise<Result<WantedVariation>> {
   const models: Record<string, string> = options.model === undefined ? {} : { "*": options.model };
   for (const text of options.agent ?? []) {
     const [, id, model] = /^([^.=]+)\.model=(.+)$/.exec(text) ?? [];

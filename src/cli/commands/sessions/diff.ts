@@ -6,7 +6,7 @@ import { fromDifference } from "../../../core/text/difference.ts";
 import { fetchedRecord, recordInFile } from "../../chain-record.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Reply, withLink } from "../../gateway-link.ts";
-import { count, excerpt, table } from "../../layout.ts";
+import { count, excerpt } from "../../layout.ts";
 
 /** Characters of a step that are shown. */
 const TEXT_CHARS = 48;
@@ -18,32 +18,21 @@ const tokens = (value: number): string => (value === 0 ? "" : String(value));
 /** Shows two values as one if they are equal. */
 const both = (a = "", b = ""): string => (a === b ? a : `${a || "-"} / ${b || "-"}`);
 
-function rowOf({ session, step, a, b, same }: StepPair): string[] {
-  const [left, right] = same
-    ? [a?.text ?? "", "="]
-    : fromDifference(a?.text ?? "", b?.text ?? "", TEXT_CHARS);
-  const shown = (text: string, side: unknown): string =>
-    side === undefined ? "(nothing)" : excerpt(text, TEXT_CHARS);
-  const used = [
-    both(a && tokens(a.tokens), b && tokens(b.tokens)),
-    both(a && usd(a.cost), b && usd(b.cost)),
-    both(a && seconds(a.ms), b && seconds(b.ms)),
-  ];
-  return [same ? "" : "*", session, step, shown(left, a), shown(right, b), ...used];
-}
-
 /** Prints the totals of two chains, and the number of their differences. */
 export function showTotals(cli: Cli, found: Pick<ChainDiff, "a" | "b" | "differences">): void {
-  const total = (name: string, of: (totals: ChainTotals) => string) => [name, of(found.a), of(found.b)];
-  const totals = [
-    total("Chain", ({ chainId }) => chainId),
-    total("Runs", ({ runs }) => String(runs)),
-    total("Steps", ({ steps }) => String(steps)),
-    total("Tokens", (one) => String(one.tokens)),
-    total("Cost (USD)", ({ cost }) => cost.toFixed(4)),
-    total("Seconds", ({ ms }) => (ms / 1_000).toFixed(1)),
+  const rows: readonly (readonly [string, (totals: ChainTotals) => string | number])[] = [
+    ["Chain", ({ chainId }) => chainId],
+    ["Runs", ({ runs }) => runs],
+    ["Steps", ({ steps }) => steps],
+    ["Tokens", (one) => one.tokens],
+    ["Cost (USD)", ({ cost }) => cost.toFixed(4)],
+    ["Seconds", ({ ms }) => (ms / 1_000).toFixed(1)],
   ];
-  for (const line of table(["TOTAL", "A", "B"], totals)) cli.line(line);
+  cli.table(rows, {
+    TOTAL: ([name]) => name,
+    A: ([, of]) => of(found.a),
+    B: ([, of]) => of(found.b),
+  });
   cli.line();
   cli.line(found.differences === 0 ? "No difference" : count(found.differences, "difference"));
 }
@@ -51,15 +40,27 @@ export function showTotals(cli: Cli, found: Pick<ChainDiff, "a" | "b" | "differe
 function show(cli: Cli, a: ChainRecord, b: ChainRecord): number {
   const found = diffChains(a, b);
   cli.document({ ok: true, ...found });
-  const names = ["", "SESSION", "STEP", "A", "B", "TOKENS", "COST", "SECONDS"];
-  for (const line of table(names, found.steps.map(rowOf))) cli.line(line);
+  const texts = ({ a, b, same }: StepPair): readonly [string, string] =>
+    same ? [a?.text ?? "", "="] : fromDifference(a?.text ?? "", b?.text ?? "", TEXT_CHARS);
+  const shown = (text: string, side: unknown) =>
+    side === undefined ? "(nothing)" : excerpt(text, TEXT_CHARS);
+  cli.table(found.steps, {
+    "": ({ same }) => (same ? "" : "*"),
+    SESSION: ({ session }) => session,
+    STEP: ({ step }) => step,
+    A: (pair) => shown(texts(pair)[0], pair.a),
+    B: (pair) => shown(texts(pair)[1], pair.b),
+    TOKENS: ({ a, b }) => both(a && tokens(a.tokens), b && tokens(b.tokens)),
+    COST: ({ a, b }) => both(a && usd(a.cost), b && usd(b.cost)),
+    SECONDS: ({ a, b }) => both(a && seconds(a.ms), b && seconds(b.ms)),
+  });
   cli.line();
   showTotals(cli, found);
   return EXIT.done;
 }
 
 /** Compares two chains. Each is named by its id, or by the file of its record. */
-export async function diffRecords(cli: Cli, [a = "", b = ""]: readonly string[]): Promise<number> {
+export async function diffRecords(cli: Cli, { a, b }: Readonly<Record<"a" | "b", string>>): Promise<number> {
   const files = await Promise.all([a, b].map((name) => recordInFile(cli, name)));
   const showBoth = (left: Reply<ChainRecord>, right: Reply<ChainRecord>): number => {
     if (!left.ok) return cli.fail(left);

@@ -1,20 +1,17 @@
 // Implements `parley sessions export`: prints a whole conversation, with credentials redacted.
 
-import { writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import type { RequestParams } from "../../../contract/client/types.ts";
 import type { HistoryPage } from "../../../contract/methods/talk.ts";
 import { optional } from "../../../core/optional.ts";
-import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { textOf } from "../../../core/shapes/message.ts";
-import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
-import type { Link, Reply } from "../../gateway-link.ts";
+import { writeText } from "../../files.ts";
+import { type Link, type Reply, withLink } from "../../gateway-link.ts";
 import { count } from "../../layout.ts";
-import { withSession } from "../../session-name.ts";
-import { chooseConversation } from "./earlier.ts";
+import { findConversation } from "../../session-name.ts";
 
 interface ExportOptions {
+  readonly session: string;
   readonly earlier?: string;
   readonly output?: string;
   readonly format: "jsonl" | "markdown";
@@ -52,27 +49,11 @@ function markdownOf(message: Messages[number]): string[] {
   return [`## ${who}, ${new Date(message.timestamp).toISOString()}`, "", text, ""];
 }
 
-/** Writes a file that only the user can read. Never replaces a file. */
-async function writeNew(cli: Cli, file: string, lines: readonly string[]): Promise<Result<void>> {
-  try {
-    const path = resolve(cli.parts.folder, file);
-    return ok(await writeFile(path, lines.map((line) => `${line}\n`).join(""), { flag: "wx", mode: 0o600 }));
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST") return fail("file_problem", `${file} exists. Name a new file, or remove it.`);
-    return fail("file_problem", `${file} could not be written: ${message}`);
-  }
-}
-
-export async function exportSession(
-  cli: Cli,
-  args: readonly string[],
-  options: ExportOptions,
-): Promise<number> {
-  return withSession(cli, args[0] ?? "", async (link, sessionKey) => {
-    const chosen = await chooseConversation(link, sessionKey, options.earlier);
+export function exportSession(cli: Cli, options: ExportOptions): Promise<number> {
+  return withLink(cli, async (link) => {
+    const chosen = await findConversation(link, options.session, options.earlier);
     if (!chosen.ok) return cli.fail(chosen);
-    const read = await readAll(link, { sessionKey, ...chosen.value });
+    const read = await readAll(link, chosen.value);
     if (!read.ok) return cli.fail(read);
     const lines = read.value.flatMap((message) =>
       options.format === "jsonl" ? [JSON.stringify(message)] : markdownOf(message),
@@ -80,11 +61,17 @@ export async function exportSession(
     const { output } = options;
     if (output === undefined) for (const line of lines) cli.line(line);
     else {
-      const written = await writeNew(cli, output, lines);
+      const text = lines.map((line) => `${line}\n`).join("");
+      const written = await writeText(
+        cli.parts.folder,
+        output,
+        text,
+        "exists. Name a new file, or remove it.",
+      );
       if (!written.ok) return cli.fail(written);
-      cli.line(safeLine(`Wrote ${count(read.value.length, "message")} to ${output}.`));
+      cli.say(`Wrote ${count(read.value.length, "message")} to ${output}.`);
     }
-    cli.document({ sessionKey, ...chosen.value, ...optional({ output }), messages: read.value });
+    cli.document({ ...chosen.value, ...optional({ output }), messages: read.value });
     return EXIT.done;
   });
 }

@@ -8,15 +8,16 @@ import { fail, ok } from "../../../core/shapes/errors.ts";
 import type { ChainRecord } from "../../../core/shapes/record/chain.ts";
 import { fromDifference } from "../../../core/text/difference.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
+import type { Replayed } from "../../../replay.ts";
 import { fetchRecord, newestChains, readRecordFile, saveRecord } from "../../chain-record.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { withLink } from "../../gateway-link.ts";
 import { count } from "../../layout.ts";
-import type { ReplayReport } from "../../parts.ts";
 import { type ChangeOptions, changesOf, hasChanges } from "./changed.ts";
 import { showTotals } from "./diff.ts";
 
 interface ReplayOptions extends ChangeOptions {
+  readonly chain?: string;
   readonly file?: string;
   readonly save?: string;
   readonly repeat?: number;
@@ -47,8 +48,7 @@ async function vary(cli: Cli, record: ChainRecord, options: ReplayOptions): Prom
     if (times > 1) cli.line(`Replay ${at} of ${times}`);
     show(cli, replayed.value);
     const calls = Object.entries(missing).map(([tool, calls]) => `${tool} (${calls})`);
-    if (calls.length > 0)
-      cli.line(safeLine(`Calls that are not in the record, and were not run: ${calls.join(", ")}`));
+    if (calls.length > 0) cli.say(`Calls that are not in the record, and were not run: ${calls.join(", ")}`);
     cli.line(`Answers of models: ${answers}`);
     showTotals(cli, { a, b, differences });
     if (out === undefined) continue;
@@ -71,7 +71,7 @@ async function report(cli: Cli, record: ChainRecord, options: ReplayOptions): Pr
   return difference === undefined ? EXIT.done : EXIT.failed;
 }
 
-function show(cli: Cli, { runs, entries, difference }: ReplayReport): void {
+function show(cli: Cli, { runs, entries, difference }: Replayed): void {
   const size = `${count(runs, "run")}, ${count(entries, "entry", "entries")}`;
   if (difference === undefined) {
     cli.line(`No difference: ${size}`);
@@ -79,20 +79,15 @@ function show(cli: Cli, { runs, entries, difference }: ReplayReport): void {
   }
   const { runId, sessionKey, step } = difference;
   const [expected, got] = fromDifference(difference.expected, difference.got, SHOWN_CHARS);
-  cli.line(safeLine(`First difference (${size}): ${step} of run ${runId}, session ${sessionKey}`));
-  cli.line(safeLine(`  record  ${expected}`));
-  cli.line(safeLine(`  replay  ${got}`));
+  cli.say(`First difference (${size}): ${step} of run ${runId}, session ${sessionKey}`);
+  cli.say(`  record  ${expected}`);
+  cli.say(`  replay  ${got}`);
 }
 
-export async function replayChain(
-  cli: Cli,
-  args: readonly string[],
-  options: ReplayOptions,
-): Promise<number> {
-  const [named] = args;
-  const { file } = options;
+export async function replayChain(cli: Cli, options: ReplayOptions): Promise<number> {
+  const { chain: named, file } = options;
   if (named !== undefined && file !== undefined) {
-    return cli.fail({ code: "usage", error: "name a chain, or a record with --file, not both" }, EXIT.usage);
+    return cli.misuse("name a chain, or a record with --file, not both");
   }
   if (file !== undefined) {
     const record = await readRecordFile(cli.parts.folder, file);

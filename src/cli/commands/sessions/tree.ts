@@ -2,17 +2,13 @@
 // A session whose parent is not listed is shown at the top.
 
 import type { ListedRow } from "../../../contract/methods/sessions.ts";
-import type { PayloadOf } from "../../../contract/methods.ts";
-import { optional } from "../../../core/optional.ts";
-import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
-import { age, count, table } from "../../layout.ts";
-import { findSession } from "../../session-name.ts";
+import { count, table } from "../../layout.ts";
+import { findSession, readSessions } from "../../session-name.ts";
 
-const PAGE_SESSIONS = 1_000;
-/** Maximum number of pages that are read. Newer sessions come first. */
-const PAGES_MAX = 20;
+/** Limits of the list. Newer sessions come first. */
+const LISTED = { rows: 20_000, pages: 20, perPage: 1_000 };
 
 type Row = Pick<
   ListedRow,
@@ -24,28 +20,8 @@ interface Node extends Row {
 }
 
 interface TreeOptions {
+  readonly session?: string;
   readonly archived?: boolean;
-}
-
-async function readAll(
-  link: Link,
-  includeArchived: boolean,
-): Promise<Reply<{ rows: readonly Row[]; more: boolean }>> {
-  const rows: Row[] = [];
-  let cursor: string | undefined;
-  for (let pages = 0; pages < PAGES_MAX; pages++) {
-    const page: Reply<PayloadOf<"sessions.list">> = await link.request("sessions.list", {
-      limit: PAGE_SESSIONS,
-      includeGlobal: true,
-      ...(includeArchived ? { includeArchived } : {}),
-      ...optional({ cursor }),
-    });
-    if (!page.ok) return page;
-    rows.push(...page.value.sessions);
-    cursor = page.value.nextCursor;
-    if (cursor === undefined) break;
-  }
-  return { ok: true, value: { rows, more: cursor !== undefined } };
 }
 
 /** Compares siblings by age. The jobs of one answer start together, so their names decide. */
@@ -85,16 +61,16 @@ function findNode(nodes: readonly Node[], key: string): Node | undefined {
   return undefined;
 }
 
-function cellsOf(node: Node, nowMs: number, lead: string, rest: string): string[][] {
+function cellsOf(cli: Cli, node: Node, lead: string, rest: string): string[][] {
   const own = [
     `${lead}${node.key}`,
     node.archivedAt === undefined ? node.state : "archived",
-    `${age(node.updatedAt, nowMs)} ago`,
+    cli.ago(node.updatedAt),
     node.label ?? "",
   ];
   const below = node.children.flatMap((child, at) => {
     const last = at === node.children.length - 1;
-    return cellsOf(child, nowMs, `${rest}${last ? "└─ " : "├─ "}`, `${rest}${last ? "   " : "│  "}`);
+    return cellsOf(cli, child, `${rest}${last ? "└─ " : "├─ "}`, `${rest}${last ? "   " : "│  "}`);
   });
   return [own, ...below];
 }
@@ -110,18 +86,19 @@ async function chosen(link: Link, nodes: readonly Node[], name: string | undefin
   return { ok: false, code: "session_not_found", error, hint: "If it is archived, add --archived." };
 }
 
-export async function showTree(cli: Cli, args: readonly string[], options: TreeOptions): Promise<number> {
+export async function showTree(cli: Cli, options: TreeOptions): Promise<number> {
   return withLink(cli, async (link) => {
-    const read = await readAll(link, options.archived === true);
+    const wanted = { includeGlobal: true, includeArchived: options.archived };
+    const read = await readSessions(link, wanted, LISTED);
     if (!read.ok) return cli.fail(read);
-    const { rows, more } = read.value;
-    const nodes = await chosen(link, treeOf(rows), args[0]);
+    const { sessions, nextCursor } = read.value;
+    const nodes = await chosen(link, treeOf(sessions), options.session);
     if (!nodes.ok) return cli.fail(nodes);
-    const nowMs = cli.parts.world.clock.now();
-    const cells = nodes.value.flatMap((node) => cellsOf(node, nowMs, "", ""));
+    const cells = nodes.value.flatMap((node) => cellsOf(cli, node, "", ""));
     for (const line of table(["SESSION", "STATE", "UPDATED", "LABEL"], cells)) cli.line(line);
-    if (more) cli.note(safeLine(`Only the newest ${count(rows.length, "session")} are shown.`));
-    cli.document({ sessions: nodes.value, ...(more ? { more } : {}) });
+    const more = nextCursor === undefined ? {} : { more: true };
+    if (more.more) cli.note(`Only the newest ${count(sessions.length, "session")} are shown.`);
+    cli.document({ sessions: nodes.value, ...more });
     return EXIT.done;
   });
 }

@@ -1,9 +1,10 @@
 // Asks a person questions in the terminal. A cancelled question is returned as a failure.
 
 import type { Readable, Writable } from "node:stream";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { safeLine } from "../../core/text/safe-text.ts";
-import type { CliParts } from "../parts.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { safeLine } from "../core/text/safe-text.ts";
+import { type Cli, EXIT } from "./cli.ts";
+import type { CliParts } from "./parts.ts";
 
 interface AskOptions {
   readonly secret: boolean;
@@ -43,4 +44,24 @@ export async function openPrompter({ stdin, stdout }: Pick<CliParts, "stdin" | "
     },
     confirm: async (message) => answered(await clack.confirm({ message, initialValue: false, ...streams })),
   };
+}
+
+/**
+ * Asks before a change that cannot be undone. Returns the exit code if the user does not agree, or cannot be
+ * asked. `what`: name of the change. `nothing`: tells that nothing was changed.
+ */
+export async function refusal(
+  cli: Cli,
+  question: string,
+  what: string,
+  nothing: string,
+): Promise<number | undefined> {
+  if (!cli.parts.isTTY || cli.options.json) {
+    const error = `${what} needs --yes where no terminal can ask.`;
+    return cli.fail({ code: "invalid_argument", error }, EXIT.usage);
+  }
+  const answer = await (await openPrompter(cli.parts)).confirm(safeLine(question));
+  if (answer.ok && answer.value) return undefined;
+  if (answer.ok || answer.code === "cancelled") return cli.fail({ code: "cancelled", error: nothing });
+  return cli.fail(answer, EXIT.usage);
 }

@@ -1,0 +1,352 @@
+// Commands that are programs of their own. Their code is loaded when they run.
+
+import { LOG_LEVELS } from "../../core/shapes/settings/logging.ts";
+import { WAKES } from "../../core/shapes/settings/settings.ts";
+import { PROGRAMS } from "../join/programs.ts";
+import {
+  amount,
+  type Commands,
+  checked,
+  choice,
+  flag,
+  option,
+  program,
+  repeated,
+  required,
+  withDefault,
+} from "../row.ts";
+import { routeOptions } from "./channels.ts";
+
+const OPEN_SIMILAR = "open it if there is none, although a similar name exists";
+const PROGRAM = { "<program>": { text: "Coding agent", choices: PROGRAMS } };
+const YES = { yes: flag("Change the configuration without asking") };
+
+export const CHAT = program({
+  summary: "Chat with an agent in the terminal",
+  options: {
+    session: option("<session>", "Use this session (default: the main session of the default agent)"),
+    new: flag(`Start a new session; with --session, ${OPEN_SIMILAR}`),
+    plain: flag("Print line by line instead of drawing (default if there is no terminal)"),
+  },
+  load: async () => (await import("../commands/chat.ts")).runChat,
+});
+
+export const SEND = program({
+  summary: "Send a message to a session, or a text to a chat of a channel",
+  args: { "<message>": "" },
+  options: {
+    session: option(
+      "<session>",
+      "Send to this session (with --channel: only record the text in this session)",
+    ),
+    new: flag(`With --session, ${OPEN_SIMILAR}`),
+    ...routeOptions("Send the text to a chat of this channel, without a run"),
+    to: option("<chat>", "Send to this chat of --channel"),
+    wait: amount("<seconds>", "Wait at most this long for the reply and print it", 0),
+  },
+  load: async () => (await import("../commands/send.ts")).runSend,
+});
+
+export const RUN = program({
+  summary: "Ask an agent one question and print the answer",
+  args: { "<question>": "Question to the agent (-: read it from standard input)" },
+  options: {
+    session: option("<session>", "Ask in this session (default: a new one)", { conflicts: "agent" }),
+    new: flag(`With --session, ${OPEN_SIMILAR}`),
+    agent: option("<id>", "Ask this agent (default: the default agent)"),
+    timeout: amount("<seconds>", "Stop the run after this time (default: none)", 0.001),
+  },
+  load: async () => (await import("../commands/run.ts")).runQuestion,
+});
+
+export const REPLAY = program({
+  summary: "Run a chain again from its record, and name the first difference",
+  args: { "[chain]": "Id of the chain (default: the newest)" },
+  options: {
+    file: option("<record>", "Use the record in this file", { conflicts: "save" }),
+    save: option("<file>", "Also write the record to this new file"),
+    model: option("<model>", "Really call this model instead of the recorded ones"),
+    agent: repeated("<agent.model=model>", "Really call this model for one agent"),
+    from: option("<step>", "Really call models from this step on (number or message id)"),
+    change: option("<file>", "Change instructions, settings or the first message as this JSON file says"),
+    live: option("<tools>", "Really run these tools (names with commas)"),
+    repeat: amount("<n>", "Replay this many times", 1),
+    out: option("<file>", "Write the record of the replay to this new file"),
+  },
+  load: async () => (await import("../commands/sessions/replay.ts")).replayChain,
+});
+
+export const DIFF = program({
+  summary: "Compare two chains step by step",
+  args: { "<a>": "Id of a chain, or file of its record", "<b>": "The chain to compare it with" },
+  load: async () => (await import("../commands/sessions/diff.ts")).diffRecords,
+});
+
+export const EVAL: Commands = {
+  run: program({
+    summary: "Replay all cases with all variants, and check the expectations",
+    isDefault: true,
+    args: { "<file>": "File with cases and variants" },
+    options: {
+      change: repeated("<file>", "Add a variant with this change (see npx parley-gateway replay)"),
+      junit: option("<file>", "Also write the outcomes as JUnit XML"),
+      html: option("<file>", "Also write the outcomes as an HTML page"),
+    },
+    load: async () => (await import("../commands/sessions/eval.ts")).runEvaluation,
+  }),
+  add: program({
+    summary: "Add recorded chains to the cases",
+    args: { "[chain]": "Id of the chain (default: the newest)" },
+    options: {
+      to: withDefault(option("<file>", "File of the cases"), "eval.json"),
+      newest: withDefault(amount("<n>", "Add this many of the newest chains", 1), 1),
+    },
+    load: async () => (await import("../commands/sessions/eval.ts")).addCases,
+  }),
+};
+
+export const MCP = program({
+  summary: "Serve the session tools to an MCP client over standard input and output",
+  options: {
+    session: option("<session>", "Act as this session (default: an external session for this client)", {
+      conflicts: ["handle", "agent"],
+    }),
+    joined: option("<handle>", "Serve a new window of this joined program"),
+    handle: option("<name>", "Return to the external session with this name (default: the client's name)"),
+    agent: option("<id>", "Create the external session for this agent (default: the default agent)"),
+  },
+  load: async () => (await import("../commands/mcp.ts")).runMcp,
+});
+
+export const JOIN = program({
+  summary: "Make each window of a coding agent in this folder a session that messages can wake",
+  args: PROGRAM,
+  options: {
+    session: option("<name>", "Name of the session (default: from the program and the folder)"),
+    wake: choice(
+      "<how>",
+      "When a message arrives for an idle window, notify you, or also continue the window's conversation",
+      WAKES,
+    ),
+    notify: checked(
+      "<place>",
+      "Chat that gets a notice of waiting messages, like telegram:123",
+      "like telegram:123",
+      (text) => (/^[a-z]+:.+$/.test(text) ? text : undefined),
+    ),
+    ...YES,
+  },
+  load: async () => (await import("../commands/join.ts")).joinProgram,
+});
+
+export const LEAVE = program({
+  summary: 'Undo "npx parley-gateway join" in this folder',
+  args: PROGRAM,
+  options: YES,
+  load: async () => (await import("../commands/join.ts")).leaveProgram,
+});
+
+export const INBOX = program({
+  summary: "List sessions by state: needs you, running, waiting, failed, done",
+  options: {
+    limit: withDefault(amount("<n>", "Print at most this many items of each group", 1), 20),
+    hook: choice("<program>", "Run as the hook of this joined program: print new messages", PROGRAMS),
+    joined: option("<handle>", "Name under which the program of the hook or the window has joined"),
+    window: amount("<n>", "Wake this window of a joined program when a message waits", 1),
+  },
+  load: async () => (await import("../commands/sessions/attention.ts")).showInbox,
+});
+
+export const ACP = program({
+  summary: "Serve sessions to an editor over standard input and output (Agent Client Protocol)",
+  options: {
+    session: option("<session>", "Open this session instead of new ones", { conflicts: "agent" }),
+    agent: option("<id>", "Open sessions of this agent (default: the default agent)"),
+  },
+  load: async () => (await import("../commands/acp.ts")).runAcp,
+});
+
+export const GATEWAY = program({
+  summary: "Start the gateway in this terminal",
+  options: {
+    port: checked(
+      "<n>",
+      "Listen on this port instead of the configured one; 0: any free port",
+      "a number from 0 to 65535",
+      (text) => (/^\d+$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
+    ),
+    host: option("<address>", "Listen on this address instead of the configured one"),
+  },
+  load: async () => (await import("../commands/gateway/gateway.ts")).runGateway,
+});
+
+export const INIT = program({
+  summary: "Set up a model, a service and a channel, and write the configuration file",
+  options: {
+    provider: option("<name>", "Use this model provider, like anthropic, ollama, server or offline"),
+    baseUrl: option("<url>", "Use this address of the provider's API, up to its version"),
+    keyEnv: option("<name>", "Read the key from this environment variable"),
+    model: option("<id>", "Use this model (default: ask, or the provider's first)"),
+    noTest: flag("Do not test the model and the channel first"),
+    service: flag("Install the service"),
+    noService: flag("Do not install the service"),
+    channel: option("<channel>", "Set up this channel (none: no channel)"),
+    set: option("<key=value...>", "Give these values of the channel"),
+    yes: flag("Ask nothing: use what was found, and replace an existing file (a copy is kept)"),
+  },
+  load: async () => (await import("../commands/init.ts")).runInit,
+});
+
+export const STATUS = program({
+  summary: "Show what the gateway does and what needs you, on one screen",
+  load: async () => (await import("../commands/gateway/status.ts")).showStatus,
+});
+
+export const LOGS = program({
+  summary: "Show the newest lines of the gateway's log",
+  options: {
+    follow: flag("Keep printing new lines, also after a restart of the gateway", { short: "-f" }),
+    level: choice(
+      "<level>",
+      "Show only this level and higher ones",
+      LOG_LEVELS.filter((level) => level !== "silent"),
+    ),
+    part: option("<part...>", "Show only lines of these parts of the program, like engine or channels"),
+    run: option("<id>", "Show only lines about this run"),
+    limit: withDefault(amount("<n>", "Begin with at most this many lines", 1), 50),
+  },
+  load: async () => (await import("../commands/gateway/logs.ts")).showLogs,
+});
+
+export const MODELS = program({
+  summary: "List the configured models and the sources of their keys",
+  options: { test: flag("Also call the models that agents use (each call costs a few tokens)") },
+  load: async () => (await import("../commands/gateway/models.ts")).listModels,
+});
+
+export const LINK = program({
+  summary: "Print the link that opens the page and signs in",
+  load: async () => (await import("../commands/gateway/link.ts")).printLink,
+});
+
+const FILE = { "<file>": "" };
+
+export const STORE: Commands = {
+  show: program({
+    summary: "Show the location and contents of the store, and the gateways that use it",
+    isDefault: true,
+    load: async () => (await import("../commands/gateway/store.ts")).showStore,
+  }),
+  migrate: program({
+    summary: "Migrate the embedded store to an empty PostgreSQL database",
+    options: {
+      to: required(
+        "<url>",
+        "Copy to this database: postgresql://user:password@host:5432/database, optionally with ?schema=name",
+      ),
+    },
+    load: async () => (await import("../commands/gateway/store.ts")).migrateStore,
+  }),
+  backup: program({
+    summary: "Back up the store to a new file",
+    args: FILE,
+    load: async () => (await import("../commands/gateway/store.ts")).backupStore,
+  }),
+  restore: program({
+    summary: "Restore a backup into an empty store",
+    args: FILE,
+    options: {
+      accept: option(
+        "<kinds>",
+        "Also restore rights: all, or some of rules,nodes,peers,people,jobs,memory,tokens,keys " +
+          "(default: ask)",
+      ),
+    },
+    load: async () => (await import("../commands/gateway/store.ts")).restoreStore,
+  }),
+  recover: program({
+    summary: "Rebuild a damaged embedded store from its readable rows and its JSONL copies",
+    load: async () => (await import("../commands/gateway/store.ts")).recoverStore,
+  }),
+};
+
+export const SERVICE: Commands = {
+  install: program({
+    summary: "Install the service, so that it starts with the machine and restarts after a failure",
+    options: {
+      print: flag("Print the service's file and change nothing"),
+      noStart: flag("Write the service's file and print the commands that start the service"),
+    },
+    load: async () => (await import("../commands/gateway/service.ts")).installService,
+  }),
+  uninstall: program({
+    summary: "Stop the service and remove its file, but keep the state",
+    load: async () => (await import("../commands/gateway/service.ts")).uninstallService,
+  }),
+  status: program({
+    summary: "Show whether the service is installed and running",
+    isDefault: true,
+    load: async () => (await import("../commands/gateway/service.ts")).serviceStatus,
+  }),
+};
+
+export const IMPORT = program({
+  summary: "Import an OpenClaw or Clawdbot state directory, without changing it",
+  args: { "<dir>": "" },
+  options: {
+    dryRun: flag("Show what would be imported, and change nothing"),
+    accept: option(
+      "<name...>",
+      "Also import these settings or groups of them, which affect security (all: every group)",
+    ),
+    link: flag("Let agents use the accepted workspaces where they are, instead of copies"),
+  },
+  load: async () => (await import("../commands/gateway/import.ts")).runImport,
+});
+
+export const CONFIG: Commands = {
+  check: program({
+    summary: "Check the configuration file and summarize it",
+    load: async () => (await import("../commands/config/check.ts")).checkConfig,
+  }),
+  get: program({
+    summary: "Print a setting of the file, without secrets",
+    args: { "[path]": "Setting, like session.queueMax (default: the whole file)" },
+    load: async () => (await import("../commands/config/values.ts")).getConfig,
+  }),
+  set: program({
+    summary: "Change a setting of the file, and keep its comments",
+    args: {
+      "<path>": "Setting, like agents.list.main.model",
+      "[value]": "JSON, or text. - reads standard input",
+    },
+    options: {
+      dryRun: flag("Show the change and its problems, and change nothing"),
+      unset: flag("Remove the setting, so that it has its default"),
+    },
+    load: async () => (await import("../commands/config/values.ts")).setConfig,
+  }),
+  edit: program({
+    summary: "Edit the configuration file in $VISUAL, $EDITOR or vi",
+    options: { yes: flag("Save without asking") },
+    load: async () => (await import("../commands/config/edit.ts")).editConfig,
+  }),
+  schema: program({
+    summary: "Print the JSON Schema of the configuration file, for completion in an editor",
+    options: { write: option("<file>", "Write the schema to this file instead of standard output") },
+    load: async () => (await import("../commands/config/schema.ts")).printSchema,
+  }),
+};
+
+export const DOCTOR = program({
+  summary: "Find problems of this installation and explain how to fix them",
+  options: {
+    offline: flag("Do not contact models (each call costs a few tokens), channels or MCP servers"),
+  },
+  load: async () => (await import("../commands/gateway/doctor.ts")).runDoctor,
+});
+
+export const DEMO = program({
+  summary: "Play a demo with three agents in a temporary directory",
+  load: async () => (await import("../commands/demo.ts")).runDemo,
+});

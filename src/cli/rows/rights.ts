@@ -1,0 +1,396 @@
+// Access to the gateway and between sessions: devices, tokens, permissions, other gateways.
+// TC1: the text of a new token is the only line on standard output, so that a script can store it.
+
+import type { PeerEntry } from "../../contract/methods/peers.ts";
+import type { AccessTokenEntry } from "../../contract/methods/tokens.ts";
+import type { PayloadOf } from "../../contract/methods.ts";
+import { SCOPES } from "../../core/rules/scopes.ts";
+import { ok } from "../../core/shapes/errors.ts";
+import { EXPLAINED } from "../../core/shapes/explanation.ts";
+import { lastingWords, PERMISSION_SCOPES, type PermissionScope } from "../../core/shapes/permission.ts";
+import type { TokenScope } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
+import { safeLine } from "../../core/text/safe-text.ts";
+import { type Cli, EXIT } from "../cli.ts";
+import type { Link, Reply } from "../gateway-link.ts";
+import { wholeText } from "../layout.ts";
+import { onlyMatch } from "../only-match.ts";
+import { refusal } from "../prompter.ts";
+import { amount, asks, type Commands, choice, flag, linked, option, withDefault } from "../row.ts";
+import { findOrName } from "../session-name.ts";
+
+const DAY_MS = 86_400_000;
+const ACCESS_WIDTH = 8;
+const DEVICE_ID_CHARS = 12;
+const TOKEN_ID_CHARS = 8;
+/** A shorter beginning of an id could be a name. */
+const ID_START_CHARS_MIN = 4;
+
+const daysLeft = (untilMs: number, nowMs: number): string =>
+  `in ${Math.ceil((untilMs - nowMs) / DAY_MS)} days`;
+const wrong = (error: string, hint: string): Reply<never> => ({ ok: false, code: "usage", error, hint });
+
+export const DEVICES: Commands = {
+  list: asks({
+    summary: "List devices and their tokens",
+    isDefault: true,
+    ask: (link) => link.request("device.token.list", {}),
+    print: (cli, { ts, devices }) =>
+      cli.table(
+        devices,
+        {
+          ID: ({ deviceId }) => deviceId.slice(0, DEVICE_ID_CHARS),
+          NAME: ({ displayName }) => displayName,
+          PLATFORM: ({ platform }) => platform,
+          ROLE: ({ role }) => role,
+          CONNECTED: ({ lastUsedAtMs }) => cli.ago(lastUsedAtMs, ts),
+          EXPIRES: ({ expiresAtMs }) => daysLeft(expiresAtMs, ts),
+        },
+        "No device has a device token.",
+      ),
+  }),
+  revoke: asks({
+    summary: "Revoke the tokens of a device; it can then connect only with the gateway's token",
+    args: { "<id>": "Id of the device, or its beginning" },
+    async find(link, { id }) {
+      const list = await link.request("device.token.list", {});
+      if (!list.ok) return list;
+      const start = id.trim().toLowerCase();
+      const ids = list.value.devices.map((row) => row.deviceId).filter((one) => one.startsWith(start));
+      const [deviceId, ...others] = new Set(ids);
+      if (start !== "" && deviceId !== undefined && others.length === 0) return ok(deviceId);
+      const named = quoted(id, 80);
+      return wrong(
+        ids.length === 0
+          ? `no device with a token has the id ${named}`
+          : `several device ids begin with ${named}`,
+        "List the ids: npx parley-gateway devices list",
+      );
+    },
+    ask: (link, _, deviceId) => link.request("device.token.revoke", { deviceId }),
+    print: (cli, _, deviceId) =>
+      cli.say(`Revoked the tokens of device ${deviceId.slice(0, DEVICE_ID_CHARS)}.`),
+  }),
+};
+
+const highest = (scopes: readonly TokenScope[]): string =>
+  SCOPES.find((scope) => scopes.includes(scope)) ?? "none";
+
+const sessionWords = (sessions: readonly string[] | undefined): string =>
+  sessions === undefined ? "all" : sessions.length === 0 ? "none" : sessions.join(", ");
+
+const rightsWords = ({ scopes, sessions }: Pick<AccessTokenEntry, "scopes" | "sessions">): string =>
+  `${highest(scopes)}, sessions: ${sessionWords(sessions)}`;
+
+/** Finds an access token by its id, the beginning of its id, or its name. */
+async function findToken(link: Link, { token: word }: { readonly token: string }) {
+  const list = await link.request("tokens.list", {});
+  if (!list.ok) return list;
+  const { tokens } = list.value;
+  const wanted = word.trim();
+  const isStart = (id: string): boolean =>
+    wanted.length >= ID_START_CHARS_MIN && id.startsWith(wanted.toLowerCase());
+  const exact = tokens.filter(({ id }) => id === wanted);
+  const matches = exact.length > 0 ? exact : tokens.filter(({ id, name }) => isStart(id) || name === wanted);
+  const several = (ids: string) =>
+    `${matches.length} access tokens match ${quoted(word, 80)}. Give a whole id: ${ids}`;
+  return onlyMatch(word, matches, { kind: "access token", list: "tokens list", all: tokens, several });
+}
+
+const TOKEN = { "<token>": "Id, its beginning, or name of the token" };
+const SESSIONS = "<pattern...>";
+
+export const TOKENS: Commands = {
+  list: asks({
+    summary: "List access tokens and their rights",
+    isDefault: true,
+    ask: (link) => link.request("tokens.list", {}),
+    print(cli, { ts, tokens, configured }) {
+      cli.table(
+        tokens,
+        {
+          ID: ({ id }) => id.slice(0, TOKEN_ID_CHARS),
+          NAME: ({ name, current }) => (current ? `${name} (in use here)` : name),
+          RIGHTS: ({ createdFrom, scopes }) =>
+            createdFrom === undefined ? "refused: its creator's token was removed" : highest(scopes),
+          SESSIONS: ({ sessions }) => sessionWords(sessions),
+          USED: ({ lastUsedAtMs }) => (lastUsedAtMs === undefined ? "never" : cli.ago(lastUsedAtMs, ts)),
+          EXPIRES: ({ expiresAtMs }) => daysLeft(expiresAtMs, ts),
+        },
+        "No access tokens. Create one: npx parley-gateway tokens create",
+      );
+      if (configured.length > 0) cli.line();
+      cli.table(configured, {
+        SETTING: ({ setting, current }) => (current ? `${setting} (in use here)` : setting),
+        RIGHTS: ({ role, scopes }) => (role === "node" ? "node" : highest(scopes)),
+        SESSIONS: ({ role, sessions }) => (role === "node" ? "" : sessionWords(sessions)),
+      });
+    },
+  }),
+  create: linked({
+    summary: "Create an access token and print it; it cannot be printed again",
+    args: { "<name>": "Person or program that uses the token" },
+    options: {
+      scope: withDefault(
+        choice("<scope>", "Give this scope, which includes the smaller ones", SCOPES),
+        "operator.read",
+      ),
+      sessions: option(SESSIONS, 'Cover only these sessions, like "agent:research:*"'),
+      days: withDefault(amount("<n>", "Expire after this many days", 1), 90),
+    },
+    async work(cli, link, { name, scope, sessions, days }) {
+      const made = await link.request("tokens.create", { name, scopes: [scope], days, sessions });
+      if (!made.ok) return cli.fail(made);
+      const { entry, token } = made.value;
+      if (token === undefined) {
+        const error = `The token ${quoted(entry.name, 80)} was created, but its text was lost on the way.`;
+        const hint = `Revoke it, then create another: npx parley-gateway tokens revoke ${entry.id}`;
+        return cli.fail({ code: "CLOSED", error, hint });
+      }
+      cli.say(token);
+      const rights = `${rightsWords(entry)}; ${days} days`;
+      cli.note(safeLine(`This is the only time that the token is shown (${rights}).`));
+      cli.document(made.value);
+      return EXIT.done;
+    },
+  }),
+  narrow: asks({
+    summary: "Take rights from an access token; they cannot be given back",
+    args: TOKEN,
+    options: {
+      scope: choice("<scope>", "Keep only this scope", SCOPES),
+      sessions: option(SESSIONS, "Keep only these sessions"),
+    },
+    misuse: ({ scope, sessions }) =>
+      scope === undefined && sessions === undefined
+        ? "Give the rights that the token keeps: --scope, --sessions or both"
+        : undefined,
+    find: findToken,
+    ask: (link, { scope, sessions }, { id }) =>
+      link.request("tokens.narrow", { id, scopes: scope && [scope], sessions }),
+    print: (cli, { entry }) => cli.say(`Narrowed ${JSON.stringify(entry.name)} to ${rightsWords(entry)}.`),
+  }),
+  revoke: asks({
+    summary: "Revoke an access token, and close the connections that it opened",
+    args: TOKEN,
+    find: findToken,
+    ask: (link, _, { id }) => link.request("tokens.revoke", { id }),
+    print: (cli, _, { name }) => cli.say(`Revoked ${JSON.stringify(name)}. Its connections are closed.`),
+  }),
+};
+
+/** Answers a permission request. */
+async function answerRequest(
+  cli: Cli,
+  link: Link,
+  wanted: { id: string; decision: "allow" | "deny"; scope?: PermissionScope },
+): Promise<number> {
+  const answered = await link.request("permissions.answer", wanted);
+  if (!answered.ok) return cli.fail(answered);
+  const { ruleId } = answered.value;
+  const done = wanted.decision === "allow" ? "Allowed." : "Denied.";
+  const undo = `Allowed from now on. Undo with: npx parley-gateway permissions forget ${ruleId}`;
+  cli.line(ruleId === undefined ? done : undo);
+  cli.document(answered.value);
+  return EXIT.done;
+}
+
+/** Shows the command and asks whether to allow it for longer. Returns the exit code if it is not allowed. */
+async function refusedScope(
+  cli: Cli,
+  link: Link,
+  id: string,
+  scope: Exclude<PermissionScope, "once">,
+): Promise<number | undefined> {
+  const listed = await link.request("permissions.list", {});
+  if (!listed.ok) return cli.fail(listed, EXIT.usage);
+  const [question, ...more] = listed.value.permissions.filter((one) => one.id.startsWith(id));
+  // The gateway refuses such an id with the reason.
+  if (question === undefined || more.length > 0) return undefined;
+  cli.note(`${safeLine(lastingWords(question, scope))}\n  ${wholeText(question.title, "  ")}`);
+  return refusal(cli, "Allow it from now on?", `The scope ${scope}`, "Nothing was allowed.");
+}
+
+export const PERMISSIONS: Commands = {
+  list: asks({
+    summary: "List pending permission requests",
+    isDefault: true,
+    ask: (link) => link.request("permissions.list", {}),
+    print(cli, { permissions, instructions }) {
+      if (permissions.length + instructions.length === 0) cli.line(cli.style("dim", "(no pending requests)"));
+      for (const { id, sessionKey, title, detail, expiresAt } of permissions) {
+        const seconds = Math.max(0, Math.round((expiresAt - cli.parts.world.clock.now()) / 1000));
+        cli.line(`${safeLine(id)}  ${safeLine(sessionKey)}  ${wholeText(title, "  ")}  (${seconds} s left)`);
+        if (detail !== undefined) cli.line(`  ${wholeText(detail, "  ")}`);
+      }
+      for (const { id, path, kind, source, sessionKey, diff } of instructions) {
+        cli.say(`${id}  ${path}  (${kind} by ${sessionKey}, outside content: ${source})`);
+        for (const line of diff.split("\n")) cli.say(`  ${line}`);
+      }
+    },
+  }),
+  allow: linked({
+    summary: "Allow a request",
+    args: { "<id>": "" },
+    options: {
+      scope: withDefault(
+        choice("<scope>", "Allow once, in this session, or always for this agent", PERMISSION_SCOPES),
+        "once",
+      ),
+      yes: flag("Allow for longer than once without asking"),
+    },
+    async work(cli, link, { id, scope, yes }) {
+      const refused = scope === "once" || yes === true ? undefined : await refusedScope(cli, link, id, scope);
+      return refused ?? answerRequest(cli, link, { id, decision: "allow", scope });
+    },
+  }),
+  deny: linked({
+    summary: "Deny a request",
+    args: { "<id>": "" },
+    work: (cli, link, { id }) => answerRequest(cli, link, { id, decision: "deny" }),
+  }),
+  rules: asks({
+    summary: "List the commands that are allowed for longer",
+    ask: (link) => link.request("permissions.rules", {}),
+    print(cli, { rules }) {
+      if (rules.length === 0) cli.line(cli.style("dim", "(no commands)"));
+      for (const { id, agentId, sessionKey, scope, command, folder } of rules) {
+        const where = scope === "always" ? `agent ${agentId}` : sessionKey;
+        cli.line(
+          `${safeLine(id)}  ${safeLine(where)}  ${wholeText(command, "  ")}  (in ${safeLine(folder)})`,
+        );
+      }
+    },
+  }),
+  forget: asks({
+    summary: "Ask about an allowed command again",
+    args: { "<id>": "Id that npx parley-gateway permissions rules prints" },
+    ask: (link, { id }) => link.request("permissions.forget", { id }),
+    print: (cli) => cli.line("Forgotten. The next call of the command asks again."),
+  }),
+};
+
+const agentsText = (ids: readonly string[]): string => (ids.length === 0 ? "none" : ids.join(", "));
+
+function sayPeer(cli: Cli, { name, exposes, offers }: PeerEntry): void {
+  cli.say(`It may write to: ${agentsText(exposes)}. You may write to: ${agentsText(offers)}.`);
+  const [first] = offers;
+  if (first !== undefined) cli.say(`Address of an agent there: peer:${name}/agent:${first}:main`);
+}
+
+const PEER = { "<peer>": "Name of the peer" };
+const EXPOSE = option("<agent...>", "Let the peer write to these agents (default: none)");
+
+export const PEERS: Commands = {
+  list: asks({
+    summary: "List peers and their agents",
+    isDefault: true,
+    ask: (link) => link.request("peers.list", {}),
+    print(cli, { peers }) {
+      cli.table(
+        peers,
+        {
+          NAME: ({ name }) => name,
+          ADDRESS: ({ url }) => url ?? "-",
+          STATE: ({ state, problem }) => (problem === undefined ? state : "away"),
+          "IT SEES": ({ exposes }) => agentsText(exposes),
+          "YOU SEE": ({ offers }) => agentsText(offers),
+        },
+        "No peers. Pair with another gateway: npx parley-gateway peer invite NAME, there",
+      );
+      for (const { name, problem } of peers) if (problem !== undefined) cli.say(`${name}: ${problem}`);
+    },
+  }),
+  invite: asks({
+    summary: "Make a pairing code for another gateway",
+    args: { "<name>": "Name for the other gateway" },
+    options: {
+      expose: EXPOSE,
+      address: option("<url>", "Address of the other gateway, to write to its agents"),
+    },
+    ask: (link, { name, address: url, expose: agents }) => link.request("peers.add", { name, url, agents }),
+    print(cli, { code = "", peer }) {
+      cli.say(`Invited ${peer.name}. It may write to: ${agentsText(peer.exposes)}.`);
+      const command = `npx parley-gateway peer add URL --name NAME --code ${code}`;
+      cli.line(`At the other gateway, within ten minutes: ${command}`);
+    },
+  }),
+  add: asks({
+    summary: "Pair with a gateway that made a pairing code",
+    args: { "<url>": "Address of the other gateway" },
+    options: {
+      name: option("<name>", "Set the name of the other gateway here"),
+      code: option("<code>", "Use this pairing code"),
+      expose: EXPOSE,
+    },
+    misuse: ({ name, code }) =>
+      name !== undefined && code !== undefined
+        ? undefined
+        : {
+            error: "--name and --code are required",
+            hint: "The other gateway makes the code: npx parley-gateway peer invite NAME --expose AGENT",
+          },
+    ask: (link, { url, name, code, expose: agents }) =>
+      link.request("peers.add", { url, name, code, agents }),
+    print(cli, { peer }) {
+      cli.say(`Paired with ${peer.name}.`);
+      sayPeer(cli, peer);
+    },
+  }),
+  expose: asks({
+    summary: "Let a peer write to these agents, and to no others",
+    args: { ...PEER, "[agents...]": "Agents" },
+    options: { address: option("<url>", "Set the address of the peer") },
+    ask: (link, { peer: name, agents, address: url }) =>
+      link.request("peers.update", {
+        name,
+        agents: agents.length === 0 && url !== undefined ? undefined : agents,
+        url,
+      }),
+    print: (cli, { peer }) => sayPeer(cli, peer),
+  }),
+  remove: asks({
+    summary: "Remove a peer",
+    args: PEER,
+    ask: (link, { peer: name }) => link.request("peers.remove", { name }),
+    print: (cli, { name }) => cli.say(`Removed the peer ${name}.`),
+  }),
+};
+
+function explanationLines(cli: Cli, { viewer, target, answers }: PayloadOf<"access.explain">): void {
+  const gone = " (this session does not exist yet; the answers apply once it is created)";
+  cli.say(`${viewer.key} -> ${target.key}${target.exists ? "" : gone}`);
+  const before = new Map<string, string>();
+  for (const { access, allowed, rule, settings, checks } of answers) {
+    // The other checks that failed, and the settings that the access would need.
+    const more = [
+      ...checks
+        .filter((check) => !check.allowed)
+        .slice(1)
+        .map((check) => `also: ${check.rule}`),
+      ...settings.filter((setting) => !rule.includes(setting)).map((setting) => `would need ${setting}`),
+    ];
+    const whole = JSON.stringify([allowed, rule, more]);
+    const same = before.get(whole);
+    if (same === undefined) before.set(whole, access);
+    const verdict = allowed ? cli.style("green", "yes") : cli.style("red", "no ");
+    const text = same === undefined ? rule : `same as for ${same}`;
+    cli.line(`${safeLine(access).padEnd(ACCESS_WIDTH)}${verdict}  ${safeLine(text)}`);
+    if (same !== undefined) continue;
+    for (const line of more) cli.line(cli.style("dim", `${" ".repeat(ACCESS_WIDTH + 5)}${safeLine(line)}`));
+  }
+}
+
+export const MAY = asks({
+  summary: "Explain whether one session may access another, and name the rule that decides",
+  args: { "<viewer>": "Session that wants access", "<target>": "Session to access" },
+  options: { access: choice("<kind>", "Check only this kind of access", EXPLAINED) },
+  async find(link, input, cli) {
+    const viewer = await findOrName(cli, link, input.viewer, {});
+    if (!viewer.ok) return viewer;
+    const target = await findOrName(cli, link, input.target, {});
+    return target.ok ? ok({ viewer: viewer.value.key, target: target.value.key }) : target;
+  },
+  ask: (link, { access }, sessions) => link.request("access.explain", { ...sessions, access }),
+  print: explanationLines,
+});

@@ -1,4 +1,0 @@
-// The shells with a completion script.
-
-export const SHELLS = ["bash", "zsh", "fish"] as const;
-export type Shell = (typeof SHELLS)[number];

@@ -13,7 +13,7 @@ import {
   TURNS_KEPT,
 } from "../../core/shapes/schedule.ts";
 import { held } from "../locks.ts";
-import type { CronJobTable } from "../schema/cron-tables.ts";
+import type { CronJobTable } from "../schema/tables.ts";
 import { type Db, present, type Tx } from "../sql.ts";
 import { ACTIVE } from "./runs/runs.ts";
 

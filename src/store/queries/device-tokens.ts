@@ -4,7 +4,7 @@
 
 import type { Selectable } from "kysely";
 import { held } from "../locks.ts";
-import type { DeviceTokenTable } from "../schema/node-tables.ts";
+import type { DeviceTokenTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
 /** Maximum number of devices per gateway token. The device that was used least recently is deleted first. */

@@ -5,7 +5,7 @@
 
 import type { Selectable } from "kysely";
 import { prepared } from "../prepared.ts";
-import type { InstructionContentTable } from "../schema/instruction-tables.ts";
+import type { InstructionContentTable } from "../schema/tables.ts";
 import { type Db, present, type Tx } from "../sql.ts";
 
 interface RowFields {

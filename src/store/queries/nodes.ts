@@ -6,7 +6,7 @@ import { type Selectable, sql } from "kysely";
 import type { NodeConnection, NodeFacts, NodeRow, PairRequest } from "../../core/shapes/node.ts";
 import { held } from "../locks.ts";
 import { prepared } from "../prepared.ts";
-import type { NodeRequestTable, NodeTable } from "../schema/node-tables.ts";
+import type { NodeRequestTable, NodeTable } from "../schema/tables.ts";
 import { type Db, present, type Tx } from "../sql.ts";
 import { livingProcesses } from "./processes.ts";
 

@@ -3,7 +3,7 @@
 import type { Selectable } from "kysely";
 import type { Peer } from "../../core/peer.ts";
 import { held } from "../locks.ts";
-import type { PeerTable } from "../schema/peer-table.ts";
+import type { PeerTable } from "../schema/tables.ts";
 import { type Db, present, type Tx } from "../sql.ts";
 
 function toPeer(row: Selectable<PeerTable>): Peer {

@@ -13,7 +13,8 @@ import { ensureFolder } from "../../world/folders.ts";
 import type { Clock } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import { asStoreProblem, StoreProblem } from "../problems.ts";
-import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import { isConvertible } from "../schema/conversion.ts";
+import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Store } from "../sql.ts";
 import { refuseDamagedFile, sizeOf } from "./check.ts";
 import { committedRows, readingThrough, sqliteTransactions } from "./driver.ts";
@@ -26,6 +27,7 @@ import { MarkWriter, readMark } from "./mark.ts";
 import { PageCheck } from "./pages.ts";
 import { ReadWorkerConnection } from "./read-connection.ts";
 import type { ReadWorkerOptions } from "./read-worker.ts";
+import { APPLICATION_ID, bringUp } from "./schema.ts";
 import { distrust } from "./trust.ts";
 
 interface SqliteOptions {
@@ -69,7 +71,7 @@ const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
 const WRITTEN_KNOWN_MAX = 10_000;
 
 /**
- * Opens the store of one gateway. Creates or migrates it if necessary. Holds the lock of the directory until
+ * Opens the store of one gateway. Creates or converts it if necessary. Holds the lock of the directory until
  * `close`. Rejects with a `StoreProblem` if a person has to fix something.
  */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
@@ -95,9 +97,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     writer.exec(`pragma synchronous = normal; pragma secure_delete = on; pragma cache_size = -${CACHE_KIB}`);
     upgrade(writer, version, file);
     if (version > 0 && version !== SCHEMA_VERSION)
-      log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
+      log.info({ file, from: version, to: SCHEMA_VERSION }, "store converted");
     const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
-    // Set only now, because the migrations may sort more rows than fit into memory.
+    // Set only now, because a conversion may sort more rows than fit into memory.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     distrust(reader);
@@ -134,10 +136,10 @@ export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability"
   }
 }
 
-/** Migrates the file. The version in a damaged header may be wrong, so that a migration does not fit. */
+/** Creates or converts the schema. The version in a damaged header may be wrong, so that nothing fits. */
 function upgrade(writer: DatabaseSync, version: number, file: string): void {
   try {
-    migrate(writer, version);
+    bringUp(writer, version);
   } catch (error) {
     const isMisfit = error instanceof Error && /duplicate column|already exists|no such/.test(error.message);
     throw isMisfit ? new StoreProblem("corrupt", file, { detail: error.message }) : error;
@@ -266,6 +268,8 @@ function checkedVersion(database: DatabaseSync, file: string): number {
       detail: `it has schema version ${version}; this program supports versions up to ${SCHEMA_VERSION}`,
     });
   }
+  if (version > 0 && !isConvertible("sqlite", version))
+    throw new StoreProblem("unreleased", file, { detail: `schema version ${version}` });
   return version;
 }
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { KeyRules } from "../../core/shapes/session-key.ts";
-import { SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Tx } from "../sql.ts";
 import { copiesIn, sizeOf } from "../sqlite/check.ts";
 import { packFile } from "../sqlite/file.ts";

@@ -17,7 +17,7 @@ import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite, endBulkWrite } from "../p
 import { openPostgres } from "../postgres/postgres.ts";
 import { StoreConflict, StoreProblem } from "../problems.ts";
 import { countFresh } from "../queries/processes.ts";
-import { SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Db, Store, Tx } from "../sql.ts";
 import { copiesIn } from "../sqlite/check.ts";
 import {

@@ -125,9 +125,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "deleted-transcript-kept",
     breaks: "I14: what was said in a deleted session stays in the table",
-    file: "src/store/schema/session-texts.ts",
-    from: `messages: { removed: "session_id" },`,
-    to: `messages: { removed: "session_id", when: sql\`1 = 0\` },`,
+    file: "src/store/schema/session-tables.ts",
+    from: `where role = 'compaction'",
+      ],
+      removed: { of: "session_id" },`,
+    to: `where role = 'compaction'",
+      ],
+      removed: { of: "session_id", when: sql\`1 = 0\` },`,
   },
   {
     name: "copy-from-the-wrong-place",

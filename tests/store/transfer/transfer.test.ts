@@ -21,6 +21,7 @@ import { runSql } from "../../kit/store/postgres.ts";
 import { fillStore, foundIn, QUESTIONS, rowsOf } from "../full-store.ts";
 import { userMessage } from "../samples.ts";
 import {
+  AS_BEFORE,
   freshUrl,
   good,
   inEmbedded,
@@ -29,7 +30,6 @@ import {
   saySomething,
   schemaOf,
   smallStore,
-  undoMigrations,
 } from "./moves.ts";
 
 /** Rows of a backup that would give rights which nobody has seen. */
@@ -177,11 +177,11 @@ both.each(share(["embedded"], ["postgres"]))(
   },
 );
 
-test("a file of an older version is moved in the current format, and the file itself is not changed", async () => {
+test("a file of the version before is moved in the current format, and the file itself is not changed", async () => {
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
-  old.exec(`${undoMigrations({ to: 3 })} pragma journal_mode = delete`);
+  old.exec(`${AS_BEFORE} pragma journal_mode = delete`);
   old.close();
   const before = readFileSync(file);
   const url = await freshUrl();

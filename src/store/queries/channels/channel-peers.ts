@@ -5,7 +5,7 @@ import { type Selectable, sql } from "kysely";
 import type { PeerState } from "../../../core/rules/inbound-policy.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import { held } from "../../locks.ts";
-import type { ChannelPeerTable } from "../../schema/channel-tables.ts";
+import type { ChannelPeerTable } from "../../schema/tables.ts";
 import { type Db, present, type Tx } from "../../sql.ts";
 
 /** Identifies a person at an account of a channel. */

@@ -10,8 +10,8 @@ import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Controls } from "../../../core/rules/command.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import { heldIfFree } from "../../locks.ts";
-import type { DeliveryTable } from "../../schema/channel-tables.ts";
 import { firstSql } from "../../schema/outbox-schema.ts";
+import type { DeliveryTable } from "../../schema/tables.ts";
 import { type Db, isAmong, type Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 

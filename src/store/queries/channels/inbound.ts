@@ -5,7 +5,7 @@
 import { type Selectable, sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import { held } from "../../locks.ts";
-import type { InboundTable } from "../../schema/channel-tables.ts";
+import type { InboundTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 
 /** Identifies one version of a message. */

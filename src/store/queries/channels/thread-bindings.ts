@@ -5,7 +5,7 @@
 import { type Selectable, sql } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
 import { held } from "../../locks.ts";
-import type { ThreadBindingTable } from "../../schema/channel-tables.ts";
+import type { ThreadBindingTable } from "../../schema/tables.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { patternCondition } from "../sessions/session-scope.ts";
 import { routeKeyOf } from "./deliveries.ts";

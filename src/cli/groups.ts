@@ -497,7 +497,7 @@ export function addStore(parent: Command, on: (command: Command, load: Load) => 
   on(restore, async () => (await commands()).restoreStore);
   const recover = group
     .command("recover")
-    .description("Rebuild a damaged embedded store from its readable rows and its JSONL copies");
+    .description("Rebuild a damaged embedded store from its readable rows and its newest backup");
   on(recover, async () => (await commands()).recoverStore);
 }
 

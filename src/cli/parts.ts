@@ -6,7 +6,6 @@ import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Result } from "../core/shapes/errors.ts";
 import type { ChainRecord, FirstMessage } from "../core/shapes/record/chain.ts";
 import type { Variation } from "../core/shapes/record/variation.ts";
-import type { KeyRules } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type {
   A2aRuntime,
@@ -129,12 +128,10 @@ export interface StoreGrants {
 export interface StoreRecovery extends StoreMove {
   /** The folder to which the old files were moved. */
   readonly kept: string;
-  readonly sessionsFromCopies: number;
-  readonly messagesFromCopies: number;
   /** Tables with unreadable rows. */
   readonly incomplete: readonly string[];
-  /** Number of lines of JSONL copies that could not be read. */
-  readonly unreadLines: number;
+  /** The backup from which lost sessions and messages come. */
+  readonly backup?: string;
 }
 
 /** Lets the caller cancel a move and follow its progress. */
@@ -156,7 +153,7 @@ export interface StoreTools {
   migrate(settings: StoreSettings, url: string, watch: MoveWatch): Promise<Result<StoreMove>>;
   backup(settings: StoreSettings, file: string, watch: MoveWatch): Promise<Result<StoreMove>>;
   restore(settings: StoreSettings, file: string, watch: RestoreWatch): Promise<Result<StoreMove>>;
-  recover(settings: StoreSettings, keys: KeyRules, watch: MoveWatch): Promise<Result<StoreRecovery>>;
+  recover(settings: StoreSettings, watch: MoveWatch): Promise<Result<StoreRecovery>>;
 }
 
 /** Facts about a PostgreSQL store. Inspecting it changes nothing. */

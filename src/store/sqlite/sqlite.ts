@@ -22,7 +22,7 @@ import { CHECKPOINT_PAGES, StoreKeeper } from "./keeper.ts";
 import { lockStore } from "./lock.ts";
 import { holdsPage, LogView } from "./log.ts";
 import { afterSync, LogSync } from "./log-sync.ts";
-import { lostSinceCopies, lostSinceMark, roundOf } from "./loss.ts";
+import { lostSinceMark, roundOf } from "./loss.ts";
 import { MarkWriter, readMark } from "./mark.ts";
 import { PageCheck } from "./pages.ts";
 import { ReadWorkerConnection } from "./read-connection.ts";
@@ -85,7 +85,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   try {
     const isShort = refuseDamagedFile(dir, file);
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
-    look = lookBefore(options, { file, view, isShort });
+    look = lookBefore({ file, view, isShort });
     if (look.mark === "damaged")
       log.warn({ file }, "could not read the high-water mark; opening the store without it");
     writer = openWriter(file);
@@ -119,15 +119,15 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
 }
 
 /** Runs the checks of a starting gateway, and throws the same errors. Changes nothing. */
-export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability">): void {
-  const file = join(options.dir, STORE_FILE);
-  const unlock = lockStore(options.dir);
+export function compareAsStart(dir: string): void {
+  const file = join(dir, STORE_FILE);
+  const unlock = lockStore(dir);
   const view = new LogView(file);
   try {
-    const isShort = refuseDamagedFile(options.dir, file);
+    const isShort = refuseDamagedFile(dir, file);
     // A journal is left by an interrupted transaction. SQLite would undo it, and so change the file.
     if (sizeOf(file) === 0 || sizeOf(`${file}-journal`) > 0) return;
-    lookBefore(options, { file, view, isShort }).database.close();
+    lookBefore({ file, view, isShort }).database.close();
   } catch (error) {
     throw asStoreProblem(error, file);
   } finally {
@@ -164,10 +164,7 @@ interface Look {
 }
 
 /** Checks a store file before it is opened for writing. Throws if the file has lost data. */
-function lookBefore(
-  { dir, durability }: Pick<SqliteOptions, "dir" | "durability">,
-  { file, view, isShort }: { file: string; view: LogView; isShort: boolean },
-): Look {
+function lookBefore({ file, view, isShort }: { file: string; view: LogView; isShort: boolean }): Look {
   const mark = readMark(file);
   const known = mark === "damaged" ? undefined : mark;
   const hasPage = known?.log !== undefined && holdsPage(file, known.log);
@@ -177,11 +174,7 @@ function lookBefore(
   try {
     distrust(database);
     const version = checkedVersion(database, file);
-    const isPlanned = known?.state === "closed";
-    const mayBeAhead = isPlanned || (known?.durability ?? durability) === "normal";
-    const lost =
-      (known === undefined ? undefined : lostSinceMark(known, { file, database, view, version, hasPage })) ??
-      (mayBeAhead ? undefined : lostSinceCopies({ database, version }, dir));
+    const lost = lostSinceMark(known, { file, database, view, version, hasPage });
     if (lost !== undefined) throw new StoreProblem("behind", file, { detail: lost });
     if (isShort) refuseUnsound(database, file);
     return { database, version, mark };

@@ -135,9 +135,9 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "copy-from-the-wrong-place",
-    breaks: "MI1: the readable copy of a transcript loses the entry after which it was repaired",
-    file: "src/store/sqlite/jsonl-copy-file.ts",
-    from: "row.entry_json === line) return row.seq;",
-    to: "row.entry_json === line) return row.seq + 1;",
+    breaks: "MI1: the readable copy of a transcript loses the entry after which it continues",
+    file: "src/store/sqlite/jsonl-copies.ts",
+    from: "if (row !== undefined) return row.seq;",
+    to: "if (row !== undefined) return row.seq + 1;",
   },
 ];

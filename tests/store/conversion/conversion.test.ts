@@ -163,10 +163,11 @@ describe.each(KINDS)("a store of version 0.1 after its conversion: %s", (kind) =
       },
     });
     const client = await gateway.connect();
-    const { sessions } = await client.request("sessions.list", { limit: 50 });
-    const main = sessions.find((row) => row.key === "agent:main:main");
-    expect(sessions).toHaveLength(7);
-    expect(main).toMatchObject({ label: "orchard", state: "waiting" });
+    const list = async () => (await client.request("sessions.list", { limit: 50 })).sessions;
+    const main = async () => (await list()).find((row) => row.key === "agent:main:main");
+    expect(await list()).toHaveLength(7);
+    await until(async () => (await main())?.state === "waiting");
+    expect(await main()).toMatchObject({ label: "orchard", queuedRuns: 1 });
     const said = async (sessionKey: string) =>
       JSON.stringify((await client.request("chat.history", { sessionKey, limit: 100 })).messages);
     expect(await said("agent:main:main")).toContain("Result: the files are counted");

@@ -9,7 +9,6 @@ import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite } from "../../../src/store
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Store, Tx } from "../../../src/store/sql.ts";
-import { PROGRESS_FILE } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { copyRows } from "../../../src/store/transfer/copy.ts";
 import { backupStore, migrateStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
@@ -234,9 +233,7 @@ test("after a restore, the next start checks every JSONL copy", async () => {
   const file = join(temporaryFolder(), "backup.sqlite");
   good(await backupStore(jobOn(await smallStore()), file));
   const dir = temporaryFolder();
-  writeFileSync(join(dir, PROGRESS_FILE), "1000000\n");
   good(await restoreStore(jobOn(dir), file));
-  expect(existsSync(join(dir, PROGRESS_FILE))).toBe(false);
 });
 
 test("damage: a restore keeps the previous store's JSONL copies, because they may be newer than the backup", async () => {

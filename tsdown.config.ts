@@ -23,7 +23,7 @@ const COMMON = {
   report: false,
 } as const;
 
-const BUILT_IN = ["@hono/node-server", "commander", "hono", "json5", "kysely", "pino", "ws", "zod"];
+const BUILT_IN = ["@hono/node-server", "commander", "hono", "json5", "kysely", "pino", "ws"];
 
 const WORKERS = {
   "parts/backup-worker": "src/store/transfer/backup-worker.ts",

@@ -8,7 +8,6 @@ import { formatText } from "../src/channels/whatsapp/format.ts";
 import { composeAnnouncement } from "../src/core/rules/announcement.ts";
 import { asksPerson, firstLine, questionOf } from "../src/core/rules/attention/groups.ts";
 import { announceContext } from "../src/core/rules/turn-rules.ts";
-import { keysInError } from "../src/core/shapes/chain-step.ts";
 import { renderTemplate } from "../src/core/shapes/incoming-hook.ts";
 import { splitHidden } from "../src/core/text/hidden-text.ts";
 import { cleanName, foldText, partText } from "../src/core/text/inbound-text.ts";
@@ -58,7 +57,6 @@ const READERS: readonly (readonly [name: string, charsMax: number, read: (text: 
   ["Markdown for WhatsApp", 40_000, formatText],
   ["an announcement", MIB, (result) => composeAnnouncement({ status: "ok", result, stats })],
   ["a question", MIB, (text) => [asksPerson(text), questionOf(text), firstLine(text)]],
-  ["keys in an error", MIB, keysInError],
   [
     "the context of a conversation",
     MIB,

@@ -10,6 +10,7 @@ import { lists } from "./lists.ts";
 import type { Row } from "./measure.ts";
 import { runOverhead } from "./overhead.ts";
 import { promptCache } from "./prompt-cache.ts";
+import { queuedLanes } from "./queued-lanes.ts";
 import { replays } from "./replays.ts";
 import { runs } from "./runs.ts";
 import { searches } from "./searches.ts";
@@ -36,6 +37,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   streaming,
   clients: fanOut,
   cache: promptCache,
+  lanes: queuedLanes,
   recovery,
   memory,
   idle: () => idleMemory(),

@@ -52,7 +52,7 @@ import { NodeHub } from "./gateway/nodes/nodes.ts";
 import { type Gateway, type GatewayDeps, startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { fillFirstWords } from "./store/first-words.ts";
-import { StoreProblem } from "./store/problems.ts";
+import { StoreConflict, StoreProblem } from "./store/problems.ts";
 import { jobsOfOthers } from "./store/queries/cron-jobs.ts";
 import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
@@ -397,7 +397,7 @@ function publishAddress({ settings, configPath, world }: AppOptions, port: numbe
 function fillTitles(store: Store, world: World): () => Promise<void> {
   const stop = new AbortController();
   const work = fillFirstWords(store, { world, signal: stop.signal }).catch((error: unknown) =>
-    world.log.error({ err: error }, "could not read the first words of all sessions"),
+    world.log.warn({ err: error }, "could not read the first words of all sessions"),
   );
   return () => {
     stop.abort();
@@ -525,7 +525,8 @@ async function unwind(undo: (() => Promise<void>)[], world: World): Promise<void
 }
 
 function failureOf(error: unknown, settings: Settings): Result<App> {
-  if (error instanceof StoreProblem) return fail("store_unavailable", error.message);
+  if (error instanceof StoreProblem || error instanceof StoreConflict)
+    return fail("store_unavailable", error.message);
   const unheard = listenFailure(error, settings.gateway);
   if (unheard === undefined) throw error;
   return unheard;

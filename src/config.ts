@@ -9,43 +9,34 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve, sep } from "node:path";
-import { a2aOf } from "./config/a2a.ts";
 import { agentSourcesOf } from "./config/agent-sources.ts";
-import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
+import { a2aOf, agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
 import { isSecretPath } from "./config/describe.ts";
+import { loggingOf, postgresOf, tracesOf } from "./config/environment.ts";
 import { octalMode, othersReach } from "./config/file-mode.ts";
-import { outgoingHooksOf } from "./config/hooks.ts";
-import { incomingHooksOf } from "./config/incoming-hooks.ts";
-import { loggingOf } from "./config/logging.ts";
+import { incomingHooksOf, outgoingHooksOf } from "./config/hooks.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
-import { problemsOf, tell, withoutValues } from "./config/problems.ts";
+import { tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
-import { type ConfigFile, configSchema } from "./config/schema/schema.ts";
+import { readTree } from "./config/read.ts";
+import type { ConfigFile } from "./config/schema/schema.ts";
 import {
   type Env,
   type Problem,
   parseText,
   readEarlierSpellings,
-  type Substituted,
   substitute,
   type Tree,
-  valueAt,
   withoutReferences,
 } from "./config/source.ts";
-import { tracesOf } from "./config/telemetry.ts";
 import { isObject } from "./core/json.ts";
 import { optional } from "./core/optional.ts";
 import { type Failure, fail, ok, type Result } from "./core/shapes/errors.ts";
-import {
-  type Settings,
-  type StoreSettings,
-  THINKING_LEVELS,
-  thinkingNamed,
-} from "./core/shapes/settings/settings.ts";
+import type { SearchSettings, Settings, TokenSettings } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { matchesPattern } from "./core/text/pattern.ts";
-import { type Path, showPath } from "./core/text/value-path.ts";
+import type { Path } from "./core/text/value-path.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
 
@@ -133,7 +124,7 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
   const literals = parsed.value;
   const source = substitute(literals, env, problems);
   applyOverrides(source.tree, options.overrides ?? {});
-  const checked = checkShape(source, problems);
+  const checked = readTree(source, problems);
   const settings = checked && complete(checked, { env, home, folder: dirname(path) }, problems);
   const told = withoutValues(problems, source.values);
   if (settings === undefined || problems.length > 0) return ok({ problems: told, warnings, literals });
@@ -215,82 +206,6 @@ function applyOverrides(tree: Tree, { host, port, storeDir }: NonNullable<LoadOp
   put("store", "dir", storeDir);
 }
 
-/**
- * Tells Zod not to compile the schema. The schema is used only once, and compiling it would take half of the
- * loading time.
- */
-const ONCE = { jitless: true };
-
-/**
- * Checks the file against the schema. After a problem it continues without the invalid parts, so that later
- * checks can report their problems, too.
- */
-function checkShape({ tree, paths }: Substituted, problems: Problem[]): ConfigFile | undefined {
-  let result = configSchema.safeParse(tree, ONCE);
-  if (result.success) return result.data;
-  for (const issue of result.error.issues) {
-    if (issue.code === "invalid_type") readAsType(tree, issue.path as Path, issue.expected, paths);
-    if (issue.code === "invalid_value") readAsWord(tree, issue.path as Path, issue.values);
-  }
-  result = configSchema.safeParse(tree, ONCE);
-  if (result.success) return result.data;
-  const told = new Set(problems.map(({ path }) => showPath(path)));
-  for (const issue of result.error.issues) {
-    problems.push(...problemsOf(issue, tree, paths).filter(({ path }) => !told.has(showPath(path))));
-  }
-  const rest = structuredClone(tree);
-  for (const problem of problems) {
-    const parent = valueAt(rest, problem.path.slice(0, -1));
-    if (isObject(parent)) delete parent[String(problem.path.at(-1))];
-  }
-  return configSchema.safeParse(rest, ONCE).data;
-}
-
-/**
- * Changes a value to the spelling of the allowed word that it matches in upper or lower case. Thinking levels
- * also have other spellings.
- */
-function readAsWord(tree: Tree, path: Path, words: readonly unknown[]): void {
-  const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
-  const key = path.at(-1);
-  const given = key === undefined ? undefined : parent?.[key];
-  if (parent === undefined || key === undefined || typeof given !== "string") return;
-  const word = words.find((one) => String(one).toLowerCase() === given.trim().toLowerCase());
-  const level = THINKING_LEVELS.every((one) => words.includes(one)) ? thinkingNamed(given) : undefined;
-  const meant = word ?? level;
-  if (meant !== undefined) parent[key] = meant;
-}
-
-/** Converts a text that came from a variable to the expected type: `port: "${PORT}"` becomes a number. */
-function readAsType(tree: Tree, path: Path, wanted: string, fromEnv: ReadonlySet<string>): void {
-  const parent = valueAt(tree, path.slice(0, -1)) as Record<string | number, unknown> | undefined;
-  const key = path.at(-1);
-  if (parent === undefined || key === undefined || !fromEnv.has(showPath(path))) return;
-  const text = String(parent[key]).trim();
-  if ((wanted === "number" || wanted === "int") && text !== "" && Number.isFinite(Number(text))) {
-    parent[key] = Number(text);
-  } else if (wanted === "boolean" && (text === "true" || text === "false")) {
-    parent[key] = text === "true";
-  }
-}
-
-/** Returns the value from the file, else from the environment. `null` in the file means none. */
-function postgresOf(
-  store: ConfigFile["store"],
-  env: Env,
-  problems: Problem[],
-): Pick<StoreSettings, "postgresUrl"> {
-  const url = store.postgresUrl === undefined ? env.PARLEY_DATABASE_URL : store.postgresUrl;
-  if (url === undefined || url === null || url.trim() === "") return {};
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  const isDatabase = ["postgres:", "postgresql:"].includes(parsed?.protocol ?? "");
-  if (isDatabase && parsed?.host !== "" && (parsed?.pathname.length ?? 0) > 1) return { postgresUrl: url };
-  const from = store.postgresUrl === undefined ? " (PARLEY_DATABASE_URL)" : "";
-  const text = `must be like postgres://user:password@host:5432/database${from}`;
-  problems.push({ path: ["store", "postgresUrl"], text });
-  return {};
-}
-
 interface Around {
   readonly env: Env;
   readonly home: string;
@@ -301,122 +216,72 @@ interface Around {
 function complete(file: ConfigFile, around: Around, problems: Problem[]): Settings {
   const providersWrong = problems.some(({ path }) => path[0] === "models");
   const providers = providersOf(file.models.providers, around.env, providersWrong ? [] : problems);
-  const { tools, store } = file;
-  const postgres = postgresOf(store, around.env, problems);
+  const { allow, deny, sessions, sessions_spawn: sessionsSpawn, send_file: sendFile, ...tools } = file.tools;
+  const { postgresUrl: _, backupDir, ...store } = file.store;
+  const postgres = postgresOf(file.store, around.env, problems);
   const expanded = (path: string): string => expand(path, around.home, around.folder);
   const agents = agentsOf(file, firstModel(providers), expanded);
   checkAgents(file, problems);
   const agentIds = agents.map(({ id }) => id);
   checkMcp(tools.mcp, agentIds, problems);
   if (!providersWrong) checkAgentModels(file, providers, problems);
-  const token = file.gateway.auth.token || around.env.PARLEY_TOKEN || undefined;
-  if (token !== undefined && token.length < TOKEN_CHARS_MIN) {
-    problems.push({ path: ["gateway", "auth", "token"], text: SHORT_TOKEN });
-  }
-  const tokens = tokensOf(file, token, problems);
+  const { auth, ...gateway } = file.gateway;
+  const token = auth.token || around.env.PARLEY_TOKEN || undefined;
+  checkTokens(token, auth.tokens, problems);
   const channels = channelsOf(file, { agents, problems });
-  const { host, port, allowedOrigins, allowedHosts, maxBufferedBytes, tickIntervalMs } = file.gateway;
+  const { threadBindings: __, ...session } = file.session;
+  const { allowAgents, ...subagents } = file.agents.defaults.subagents;
+  const { agentToAgent, search } = tools;
   return {
-    gateway: {
-      host,
-      port,
-      ...optional({ token }),
-      tokens,
-      allowedOrigins,
-      allowedHosts,
-      maxBufferedBytes,
-      tickIntervalMs,
-    },
+    gateway: { ...gateway, ...optional({ token }), tokens: auth.tokens },
     store: {
+      ...store,
       dir: expanded(store.dir),
-      durability: store.durability,
-      recordDays: store.recordDays,
-      retention: store.retention ?? 0,
       ...postgres,
-      ...optional({ backupDir: store.backupDir && expanded(store.backupDir) }),
+      ...(backupDir && { backupDir: expanded(backupDir) }),
     },
     providers,
     agents,
     maxConcurrent: file.agents.defaults.maxConcurrent,
     titles: file.agents.defaults.titles,
-    subagents: subagentsOf(file),
-    session: sessionOf(file),
+    subagents,
+    session,
     tools: {
-      filter: { allow: tools.allow, deny: tools.deny },
-      visibility: tools.sessions.visibility,
-      agentToAgent: {
-        enabled: tools.agentToAgent.enabled,
-        allow: tools.agentToAgent.allow.map((pattern) => pattern.trim().toLowerCase()),
-      },
+      filter: { allow, deny },
+      visibility: sessions.visibility,
+      agentToAgent: { ...agentToAgent, allow: agentToAgent.allow.map(wordOf) },
       subagents: tools.subagents.tools,
       sandbox: tools.sandbox.tools,
-      ...{ sessionsSpawn: tools.sessions_spawn, sendFile: tools.send_file },
+      sessionsSpawn,
+      sendFile,
       history: tools.history,
       exec: { ...tools.exec, ...optional({ searchPath: around.env.PATH || undefined }) },
-      ...webOf(tools, problems),
+      fetch: { allowHosts: tools.fetch.allowHosts.map(wordOf) },
+      ...(search && { search: searchOf(search, problems) }),
       mcp: mcpOf(tools.mcp, expanded),
     },
     a2a: a2aOf(file.a2a, agentIds, problems),
     owners: file.commands.owners,
-    joined: { wake: file.joined.wake, ...optional({ notify: file.joined.notify }) },
+    joined: file.joined,
     channels,
     cron: file.cron,
     nodes: file.nodes,
-    hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens }, problems),
+    hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens: auth.tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
     logging: loggingOf(file.logging, around.env, problems),
     ...tracesOf(file.telemetry, around.env, problems),
   };
 }
 
-/** Returns the settings of `fetch` and `search`. Checks that the search provider has what it needs. */
-function webOf(tools: ConfigFile["tools"], problems: Problem[]): Pick<Settings["tools"], "fetch" | "search"> {
-  const web = { fetch: { allowHosts: tools.fetch.allowHosts.map((host) => host.trim().toLowerCase()) } };
-  const { search } = tools;
-  if (search === undefined) return web;
-  const { provider, url } = search;
-  const apiKey = search.apiKey || undefined;
-  if (provider === "brave" && apiKey === undefined)
+const wordOf = (text: string): string => text.trim().toLowerCase();
+
+/** Returns the settings of `search`. Checks that its provider has what it needs. */
+function searchOf({ provider, apiKey, url }: SearchSettings, problems: Problem[]): SearchSettings {
+  if (provider === "brave" && !apiKey)
     problems.push({ path: ["tools", "search", "apiKey"], text: "is missing; must be a key of Brave Search" });
   if (provider === "searxng" && url === undefined)
     problems.push({ path: ["tools", "search", "url"], text: "is missing; must be the address of SearXNG" });
-  return { ...web, search: { provider, ...optional({ apiKey, url }) } };
-}
-
-function sessionOf(file: ConfigFile): Settings["session"] {
-  const { scope, mainKey, dmScope, queueMax, sendPolicy } = file.session;
-  return {
-    scope,
-    mainKey,
-    dmScope,
-    queueMax,
-    sendPolicy: {
-      // Leaves out keys that are not set; they must not be present as undefined.
-      rules: sendPolicy.rules.map(({ match: { channel, chatType, keyPrefix }, action }) => ({
-        match: {
-          ...optional({ channel, chatType, keyPrefix }),
-        },
-        action,
-      })),
-      default: sendPolicy.default,
-    },
-    agentToAgent: limitsOf(file),
-  };
-}
-
-function subagentsOf(file: ConfigFile): Settings["subagents"] {
-  const { allowAgents: _, model, ...subagents } = file.agents.defaults.subagents;
-  return { ...subagents, ...(model ? { model } : {}) };
-}
-
-/** Returns the limits that are set, without keys for the others. */
-function limitsOf(file: ConfigFile): Settings["session"]["agentToAgent"] {
-  const { maxChainTokens, maxChainCost, ...limits } = file.session.agentToAgent;
-  return {
-    ...limits,
-    ...(maxChainTokens == null ? {} : { maxChainTokens }),
-    ...(maxChainCost == null ? {} : { maxChainCost }),
-  };
+  return { provider, ...optional({ apiKey: apiKey || undefined, url }) };
 }
 
 /** Minimum length of a token: a shorter one could be guessed. */
@@ -425,23 +290,21 @@ const SHORT_TOKEN =
   `has fewer than ${TOKEN_CHARS_MIN} characters and could be guessed; ` +
   "make one with: openssl rand -hex 24";
 
-function tokensOf(
-  file: ConfigFile,
-  main: string | undefined,
-  problems: Problem[],
-): Settings["gateway"]["tokens"] {
+/** Reports tokens that could be guessed, that are given twice, or that have no rights. */
+function checkTokens(main: string | undefined, tokens: readonly TokenSettings[], problems: Problem[]): void {
+  const auth: Path = ["gateway", "auth"];
+  if (main !== undefined && main.length < TOKEN_CHARS_MIN)
+    problems.push({ path: [...auth, "token"], text: SHORT_TOKEN });
   const seen = new Set(main === undefined ? [] : [main]);
-  return file.gateway.auth.tokens.map(({ token, role, scopes, sessions }, index) => {
-    const path: Path = ["gateway", "auth", "tokens", index];
-    if (token.length < TOKEN_CHARS_MIN) problems.push({ path: [...path, "token"], text: SHORT_TOKEN });
-    if (seen.has(token)) problems.push({ path: [...path, "token"], text: "is the same as another token" });
+  for (const [index, { token, role, scopes }] of tokens.entries()) {
+    const tell = (key: string, text: string) =>
+      problems.push({ path: [...auth, "tokens", index, key], text });
+    if (token.length < TOKEN_CHARS_MIN) tell("token", SHORT_TOKEN);
+    if (seen.has(token)) tell("token", "is the same as another token");
     seen.add(token);
-    if (role === "operator" && scopes.length === 0) {
-      const text = "must name at least one of operator.read, operator.write, operator.admin";
-      problems.push({ path: [...path, "scopes"], text });
-    }
-    return { token, role, scopes, ...optional({ sessions }) };
-  });
+    if (role === "operator" && scopes.length === 0)
+      tell("scopes", "must name at least one of operator.read, operator.write, operator.admin");
+  }
 }
 
 /**

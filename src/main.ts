@@ -319,10 +319,14 @@ function watchFaults(world: World): void {
       world.log.error({ err: error }, "the store refused work for which nobody waits");
       return;
     }
-    const how = origin === "unhandledRejection" ? { origin } : {};
-    world.log.error({ err: error, ...how }, "the process exits because of a bug");
-    process.exit(1);
+    exitForBug(world, error, origin);
   });
+}
+
+function exitForBug(world: World, error: unknown, origin?: string): never {
+  const how = origin === "unhandledRejection" ? { origin } : {};
+  world.log.error({ err: error, ...how }, "the process exits because of a bug");
+  process.exit(1);
 }
 
 /** Runs the command line. Resolves to the exit code. */
@@ -336,7 +340,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   const world = logging(base, { part: "cli" });
   watchFaults(world);
   const parts = partsOf({ env, home, hidden, world });
-  if (wanted.ok) return runCli(argv, parts);
+  if (wanted.ok) return runCli(argv, parts).catch((error: unknown) => exitForBug(world, error));
   return createCli(parts, { json: argv.includes("--json") }).fail(wanted, EXIT.usage);
 }
 

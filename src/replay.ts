@@ -27,7 +27,7 @@ import { isOrigin, Script, type ScriptedRun } from "./replay/script.ts";
 import { changedSettings, checkVariation, modelFor } from "./replay/variation.ts";
 import { getChain } from "./store/queries/chains/chains.ts";
 import { deliveriesOf, readChainRecord } from "./store/queries/chains/record.ts";
-import { toRun } from "./store/queries/runs/runs.ts";
+import { RUNS } from "./store/queries/runs/runs.ts";
 import { insertSession } from "./store/queries/sessions/sessions.ts";
 import { appendEntry } from "./store/queries/transcripts/append.ts";
 import { ENTRY_COLUMNS, readEntry } from "./store/queries/transcripts/stored-entry.ts";
@@ -289,9 +289,8 @@ class Replay {
 
   /** Returns the runs of the chain in the order of their acceptance, in which they match recorded ones. */
   async #runs(): Promise<Run[]> {
-    const chain = this.#store.db.selectFrom("runs").where("chain_id", "=", this.#script.record.chainId);
-    const rows = await chain.selectAll().execute();
-    return rows.map(toRun).sort(compareAcceptance);
+    const { chainId } = this.#script.record;
+    return (await RUNS.all(RUNS.rows(this.#store.db, { chainId }))).sort(compareAcceptance);
   }
 
   async #played(): Promise<PlayedRun[]> {

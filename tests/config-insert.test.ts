@@ -2,7 +2,7 @@
 
 import JSON5 from "json5";
 import { expect, test } from "vitest";
-import { insertAt } from "../src/config/insert.ts";
+import { insertAt } from "../src/config/editing/text.ts";
 
 const BOT = { botToken: "1:x", groups: { "-100": { requireMention: false } } };
 

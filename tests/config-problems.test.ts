@@ -119,6 +119,17 @@ test.each([
   for (const reason of reasons) expect(found).toContain(reason);
 });
 
+test("a value of the wrong type is one problem, whatever its length", () => {
+  const text = `{ gateway: { host: [] }, agents: { defaults: { model: [] } },
+    hooks: { outgoing: [{ url: "https://h/", events: "", secret: [] }] } }`;
+  expect(config().problems(text)).toEqual([
+    "gateway.host: must be a string, got a list",
+    "agents.defaults.model: must be a string, got a list",
+    'hooks.outgoing[0].events: must be a list, [ … ], got ""',
+    "hooks.outgoing[0].secret: must be a string, got a list",
+  ]);
+});
+
 test("a file that is nested 100,000 levels deep is refused with a reason", () => {
   const found = config()
     .problems(`{ gateway: ${"[".repeat(100_000)}${"]".repeat(100_000)} }`)

@@ -19,15 +19,18 @@ import { forgetRevisions } from "../store/queries/runs/revisions.ts";
 /** The kind of the stored deadlines at which old rows are deleted. The key says which. */
 export const OLD_ROWS_DEADLINE = "old-rows";
 
+/** Time until the next deletion if more rows are old than one deletes. */
+const MORE_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /** Rows that become old, by the key of their deadline. */
 interface OldRows {
-  /** Time between two deletions. It suits a busy deployment, although each deletes at most a few thousand. */
+  /** Time between two deletions. */
   readonly everyMs: number;
-  forget(unit: Unit, settings: Settings): Promise<void>;
+  /** Deletes a limited number. Returns whether there may be more. */
+  forget(unit: Unit, settings: Settings): Promise<boolean>;
 }
 
 const OLD_ROWS: Readonly<Record<string, OldRows>> = {
@@ -39,24 +42,23 @@ const OLD_ROWS: Readonly<Record<string, OldRows>> = {
   },
   chains: {
     everyMs: MINUTE_MS,
-    async forget({ tx, now }, { store: { retention = 0 } }) {
-      if (retention > 0) await pruneStep(tx, now - retention * DAY_MS);
-    },
+    forget: async ({ tx, now }, { store: { retention = 0 } }) =>
+      retention > 0 && pruneStep(tx, now - retention * DAY_MS),
   },
   /** Messages of channels, which are kept so that none is taken twice, and notices to strangers. */
   inbound: {
     everyMs: 10 * MINUTE_MS,
     async forget({ tx, now }) {
-      await pruneInbound(tx, now - 14 * DAY_MS);
-      await forgetSettled(tx, notePrefix("pairing"), now - DAY_MS);
+      const isLong = await forgetSettled(tx, notePrefix("pairing"), now - DAY_MS);
+      return (await pruneInbound(tx, now - 14 * DAY_MS)) || isLong;
     },
   },
   /** Delivered events, which operators can inspect for a week. No delivery is tried for a month. */
   hooks: {
     everyMs: HOUR_MS,
     async forget({ tx, now }) {
-      await forgetPushConfigs(tx, now - 30 * DAY_MS);
-      await forgetSentHooks(tx, now - 7 * DAY_MS);
+      const isLong = await forgetPushConfigs(tx, now - 30 * DAY_MS);
+      return (await forgetSentHooks(tx, now - 7 * DAY_MS)) || isLong;
     },
   },
   /** Live events that were too large for a message between processes. */
@@ -75,7 +77,7 @@ export function planOldRows(engine: Engine): Promise<void> {
 export function createOldRowsCleanup(settings: Settings): DeadlineHandler {
   return async (unit, key) => {
     const rows = OLD_ROWS[key];
-    await rows?.forget(unit, settings);
-    return rows === undefined ? "done" : unit.now + rows.everyMs;
+    if (rows === undefined) return "done";
+    return unit.now + ((await rows.forget(unit, settings)) ? MORE_MS : rows.everyMs);
   };
 }

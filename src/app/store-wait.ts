@@ -3,7 +3,7 @@
 
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { listenUnready } from "../gateway/http/unready.ts";
-import { StoreProblem } from "../store/problems.ts";
+import { StoreConflict, StoreProblem } from "../store/problems.ts";
 import type { Store } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
@@ -21,8 +21,9 @@ interface Wait {
   readonly stop: AbortSignal | undefined;
 }
 
-function isAway(error: unknown): error is StoreProblem {
-  return error instanceof StoreProblem && error.problem === "unreachable";
+/** Returns whether the start may succeed a moment later: nothing of it is in the store. */
+function isAway(error: unknown): error is StoreProblem | StoreConflict {
+  return error instanceof StoreConflict || (error instanceof StoreProblem && error.problem === "unreachable");
 }
 
 /** Answers on the gateway's address while the database is away, and logs the wait. */
@@ -41,13 +42,13 @@ class Waiting {
   }
 
   /** Waits before the next attempt. */
-  async pause(problem: StoreProblem, stop: AbortSignal): Promise<void> {
+  async pause(problem: StoreProblem | StoreConflict, stop: AbortSignal): Promise<void> {
     const { clock, log } = this.#world;
     this.#beganMs ??= clock.monotonic();
     const waitedMs = Math.round(clock.monotonic() - this.#beganMs);
     if (this.#close === undefined) {
       log.warn({ err: problem }, "the database cannot be reached; waiting for it");
-      const reason = `waiting for the store, which ${problem.what}`;
+      const reason = `waiting for the store, which ${problem instanceof StoreProblem ? problem.what : "is busy"}`;
       this.#close = await listenUnready(this.#settings.gateway, reason);
     } else if (waitedMs >= this.#lineAt) {
       log.warn({ waitedMs, err: problem }, "still waiting for the database");

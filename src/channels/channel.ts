@@ -174,8 +174,8 @@ export interface PlatformAnswer {
 
 export interface Channel {
   readonly id: string;
-  /** True if the platform shows a text only once, even if it is sent twice with the same delivery id. */
-  readonly deduplicates: boolean;
+  /** Set if the platform shows a text only once, even if it is sent twice with the same delivery id. */
+  readonly deduplicates?: boolean;
   /** Maximum number of characters in one part. Longer texts are sent in several parts. Absent: no limit. */
   readonly textMaxChars?: number;
   deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;

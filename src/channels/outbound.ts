@@ -330,7 +330,9 @@ export class OutboxWorker implements LeasedWorker {
       // It is not known whether the text was sent before the exception.
       this.#parts.world.log.error({ err: error, ...aboutOf(delivery) }, "a channel failed");
       const text = error instanceof Error ? error.message : String(error);
-      return channel.deduplicates ? { kind: "retry", error: text } : { kind: "unknown", error: text };
+      return channel.deduplicates === true
+        ? { kind: "retry", error: text }
+        : { kind: "unknown", error: text };
     }
   }
 

@@ -2,10 +2,10 @@
 // A channel that is not configured is not loaded, so it costs no start time and no memory. If the library of
 // a channel is not installed, the channel's status says this, and the other channels work.
 
-import { fail } from "../core/shapes/errors.ts";
 import type { ChannelAccount, ChannelId } from "../core/shapes/settings/channels.ts";
-import { type Account, accountName, ListenProblem } from "./accounts.ts";
+import { ListenProblem } from "./accounts.ts";
 import type { Channel, ChannelHost } from "./channel.ts";
+import { channelOf } from "./platform.ts";
 
 type AccountOf<C extends ChannelId> = Extract<ChannelAccount, { channel: C }>;
 
@@ -24,17 +24,12 @@ const OPENERS: Openers = {
 
 /** Creates the replacement for a channel that cannot be loaded. It rejects every text with the reason. */
 function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: string): Channel {
-  const account = ({ accountId }: ChannelAccount): Account => ({
-    name: accountName(id, accountId),
-    listen: () => Promise.reject(new ListenProblem(why, true)),
-  });
-  return {
+  const failed = () => Promise.reject(new ListenProblem(why, true));
+  const deliver: Channel["deliver"] = () => Promise.resolve({ kind: "retry", error: why });
+  return channelOf(
     id,
-    deduplicates: false,
-    deliver: () => Promise.resolve({ kind: "retry", error: why }),
-    accounts: accounts.map(account),
-    test: () => Promise.resolve(fail("channel_failed", why)),
-  };
+    accounts.map(({ accountId }) => ({ accountId, listen: failed, test: failed, deliver })),
+  );
 }
 
 /** Describes for an operator why a channel cannot be loaded. */

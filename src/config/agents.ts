@@ -4,6 +4,7 @@
 import { optional } from "../core/optional.ts";
 import {
   type A2aRuntime,
+  type A2aSettings,
   type AcpRuntime,
   type AgentBudget,
   type AgentSettings,
@@ -12,10 +13,13 @@ import {
   type SandboxSettings,
 } from "../core/shapes/settings/settings.ts";
 import { type Path, showPath } from "../core/text/value-path.ts";
+import { agentProblem } from "./problems.ts";
 import { checkModel } from "./providers.ts";
-import { agentProblem } from "./schema/fields.ts";
-import { type AgentInFile, type ConfigFile, WORKSPACE_DEFAULT } from "./schema/schema.ts";
+import { WORKSPACE_DEFAULT } from "./schema/agents.ts";
+import type { ConfigFile } from "./schema/schema.ts";
 import type { Problem } from "./source.ts";
+
+type AgentInFile = ConfigFile["agents"]["list"][number];
 
 /** The agent of a file whose list of agents is empty. */
 export const MAIN_AGENT = { id: "main", default: true } as const;
@@ -37,68 +41,44 @@ export function agentsOf(
   firstModel: string,
   expand: (path: string) => string,
 ): AgentSettings[] {
-  const { defaults } = file.agents;
+  const { model, workspace, maxConcurrent, titles, sandbox, subagents, budget, ...inherited } =
+    file.agents.defaults;
   const list = listOf(file);
   return list.map((agent, index) => {
+    const { runtime: inFile, budget: ownBudget, ...own } = agent;
     const id = agent.id.toLowerCase();
     const isDefault = index === defaultIndex(list);
-    const allowAgents = agent.subagents?.allowAgents ?? defaults.subagents.allowAgents;
-    const subagentModel = agent.subagents?.model;
-    const runtime = runtimeOf(agent, expand);
+    const runtime = runtimeOf(inFile, expand);
+    const allowAgents = agent.subagents?.allowAgents ?? subagents.allowAgents;
     return {
+      ...inherited,
+      ...own,
       id,
-      ...optional({ name: agent.name }),
       default: isDefault,
-      model: runtime === undefined ? agent.model || defaults.model || firstModel : `${runtime.type}/${id}`,
-      fallbackModels: agent.fallbackModels ?? defaults.fallbackModels,
-      thinking: agent.thinking ?? defaults.thinking,
-      workspace: expand(agent.workspace ?? (isDefault ? defaults.workspace : `${defaults.workspace}-${id}`)),
-      ...optional({ instructions: agent.instructions }),
-      instructionFiles: agent.instructionFiles ?? defaults.instructionFiles,
-      skills: agent.skills ?? defaults.skills,
-      memory: agent.memory ?? defaults.memory,
-      tools: agent.tools,
-      subagents: {
-        allowAgents: allowAgents.map((name) => name.toLowerCase()),
-        ...(subagentModel ? { model: subagentModel } : {}),
-      },
-      sandbox: sandboxOf(defaults.sandbox, agent.sandbox, isOurFolder(file, agent)),
+      model: runtime === undefined ? (agent.model ?? model ?? firstModel) : `${runtime.type}/${id}`,
+      workspace: expand(agent.workspace ?? (isDefault ? workspace : `${workspace}-${id}`)),
+      subagents: { ...agent.subagents, allowAgents: allowAgents.map((name) => name.toLowerCase()) },
+      sandbox: sandboxOf(sandbox, agent.sandbox, isOurFolder(file, agent)),
       ...optional({ runtime }),
-      maxModelCalls: agent.maxModelCalls ?? defaults.maxModelCalls,
-      maxAnswerBytes: agent.maxAnswerBytes ?? defaults.maxAnswerBytes,
-      maxAnswerToolCalls: agent.maxAnswerToolCalls ?? defaults.maxAnswerToolCalls,
-      maxToolResultBytes: agent.maxToolResultBytes ?? defaults.maxToolResultBytes,
-      ...budgetOf(defaults.budget, agent.budget),
+      ...budgetOf({ ...budget, ...ownBudget }),
     };
   });
 }
 
-/** Returns an agent's budget: for each key the agent's value, else the default. `null` means no limit. */
-function budgetOf(
-  defaults: ConfigFile["agents"]["defaults"]["budget"],
-  own: AgentInFile["budget"],
-): { budget?: AgentBudget } {
-  const dailyTokens = own?.dailyTokens === undefined ? defaults?.dailyTokens : own.dailyTokens;
-  const dailyCost = own?.dailyCost === undefined ? defaults?.dailyCost : own.dailyCost;
-  if (dailyTokens == null && dailyCost == null) return {};
-  return {
-    budget: {
-      ...(dailyTokens == null ? {} : { dailyTokens }),
-      ...(dailyCost == null ? {} : { dailyCost }),
-    },
-  };
+/** Returns the limits that are set. `null` means no limit. */
+function budgetOf(limits: NonNullable<AgentInFile["budget"]>): { budget?: AgentBudget } {
+  const set = Object.entries(limits).filter(([, limit]) => limit !== null);
+  return set.length === 0 ? {} : { budget: Object.fromEntries(set) };
 }
 
 function runtimeOf(
-  { runtime }: AgentInFile,
+  runtime: AgentInFile["runtime"],
   expand: (path: string) => string,
 ): AcpRuntime | A2aRuntime | undefined {
   if (runtime === undefined) return undefined;
   const { type, cwd, card = "", token, key, allowUnsigned, ...program } = runtime;
   if (type === "a2a") return { type, card, allowUnsigned, ...optional({ token: token || undefined, key }) };
-  return type === "acp"
-    ? { type, ...program, ...(cwd === undefined ? {} : { cwd: expand(cwd) }) }
-    : undefined;
+  return type === "acp" ? { type, ...program, ...(cwd && { cwd: expand(cwd) }) } : undefined;
 }
 
 /** Reports keys of an agent over A2A that are missing or contradict each other. */
@@ -156,20 +136,33 @@ function sandboxOf(
   own: AgentInFile["sandbox"],
   ownFolder: boolean,
 ): SandboxSettings {
+  const { image: _, ...sandbox } = { ...defaults, ...own };
   const image = own?.image || defaults.image;
-  const mode = own?.mode ?? defaults.mode;
+  // If the agent shares its folder with people or unsandboxed sessions, a sandboxed session must not change
+  // git's settings, because they can name programs that git runs for the others.
+  const git = sandbox.git ?? (sandbox.mode === "all" && ownFolder ? "write" : "read");
+  return { ...sandbox, git, ...(image && { image }) };
+}
+
+/** Returns the settings of the A2A door, with agent ids in lower case. Reports names that are no ids. */
+export function a2aOf(
+  { expose, notifyHosts, descriptions }: A2aSettings,
+  agentIds: readonly string[],
+  problems: Problem[],
+): A2aSettings {
+  const named: [string, Path][] = [
+    ...expose.map((name, index): [string, Path] => [name, ["a2a", "expose", index]]),
+    ...Object.keys(descriptions).map((name): [string, Path] => [name, ["a2a", "descriptions", name]]),
+  ];
+  for (const [name, path] of named) {
+    const text = agentProblem(name, agentIds);
+    if (text !== undefined) problems.push({ path, text });
+  }
+  const idOf = (name: string): string => name.trim().toLowerCase();
   return {
-    mode,
-    sessionToolsVisibility: own?.sessionToolsVisibility ?? defaults.sessionToolsVisibility,
-    network: own?.network ?? defaults.network,
-    backend: own?.backend ?? defaults.backend,
-    memoryMb: own?.memoryMb ?? defaults.memoryMb,
-    processesMax: own?.processesMax ?? defaults.processesMax,
-    diskMb: own?.diskMb ?? defaults.diskMb,
-    // If the agent shares its folder with people or unsandboxed sessions, a sandboxed session must not change
-    // git's settings, because they can name programs that git runs for the others.
-    git: own?.git ?? defaults.git ?? (mode === "all" && ownFolder ? "write" : "read"),
-    ...(image ? { image } : {}),
+    expose: [...new Set(expose.map(idOf))],
+    notifyHosts: notifyHosts.map(idOf),
+    descriptions: Object.fromEntries(Object.entries(descriptions).map(([name, text]) => [idOf(name), text])),
   };
 }
 
@@ -206,27 +199,22 @@ function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
   ];
 }
 
-function fallbackNames(names: readonly string[], path: Path): (readonly [string, Path])[] {
-  return names.map((name, at) => [name, [...path, "fallbackModels", at]] as const);
-}
-
 /** Reports every configured model that does not exist. */
 export function checkAgentModels(
   file: ConfigFile,
   providers: readonly ProviderSettings[],
   problems: Problem[],
 ): void {
-  const named: (readonly [string | null | undefined, Path])[] = [
-    [file.agents.defaults.model, ["agents", "defaults", "model"]],
-    [file.agents.defaults.subagents.model, ["agents", "defaults", "subagents", "model"]],
-    ...fallbackNames(file.agents.defaults.fallbackModels, ["agents", "defaults"]),
-    ...file.agents.list.flatMap(({ fallbackModels = [] }, index) =>
-      fallbackNames(fallbackModels, ["agents", "list", index]),
-    ),
-    ...file.agents.list.flatMap(({ model, subagents }, index) => [
-      [model, ["agents", "list", index, "model"]] as const,
-      [subagents?.model, ["agents", "list", index, "subagents", "model"]] as const,
-    ]),
+  const places: [Pick<AgentInFile, "model" | "fallbackModels" | "subagents">, Path][] = [
+    [file.agents.defaults, ["agents", "defaults"]],
+    ...file.agents.list.map((agent, index): [AgentInFile, Path] => [agent, ["agents", "list", index]]),
   ];
-  for (const [model, path] of named) if (model) checkModel(model, path, providers, problems);
+  for (const [{ model, fallbackModels = [], subagents }, path] of places) {
+    const named: [string | undefined, Path][] = [
+      [model, [...path, "model"]],
+      [subagents?.model, [...path, "subagents", "model"]],
+      ...fallbackModels.map((name, at): [string, Path] => [name, [...path, "fallbackModels", at]]),
+    ];
+    for (const [name, at] of named) if (name) checkModel(name, at, providers, problems);
+  }
 }

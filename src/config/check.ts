@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { configPathOf, type LoadOptions, loadSettings } from "../config.ts";
+import type { ConfigCheck } from "../contract/methods/configuration.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { describeSettings } from "./describe.ts";
 import { applicable } from "./reload.ts";
@@ -26,15 +27,7 @@ function changedParts(running: Settings, found: Settings): string[] {
 }
 
 /** A configuration, compared with the running settings. */
-export interface Compared {
-  readonly path: string;
-  readonly exists: boolean;
-  readonly ok: boolean;
-  readonly errors: readonly string[];
-  readonly warnings: readonly string[];
-  readonly differs: boolean;
-  readonly changed: readonly string[];
-  readonly restart: readonly string[];
+interface Compared extends Omit<ConfigCheck, "settings" | "reach"> {
   /** The settings that the next start would use. Absent if the file has problems. */
   readonly next?: Settings;
 }

@@ -5,10 +5,9 @@ import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { isSecretName } from "../core/text/redact/shapes.ts";
 import type { Path } from "../core/text/value-path.ts";
-import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
+import { applyRules, DISCLOSURE, namesRuled } from "./disclosure.ts";
+import type { Rule } from "./schema/setting.ts";
 import type { Env, Tree } from "./source.ts";
-
-type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
 
 const SET = "(set)";
 const NONE = "(none)";
@@ -21,61 +20,41 @@ function publicAddress(address: string): string {
 }
 
 /** Returns the visible form of a value, or undefined if nothing may be shown. */
-function shown(rule: AnyRule, value: unknown): unknown {
-  switch (rule) {
-    case "show":
-      return value;
-    case "secret":
-      return value === "" ? NONE : SET;
-    case "optional secret":
-      return value === undefined || value === "" ? NONE : SET;
-    case "place":
-      return publicAddress(String(value));
-    case "origin":
-      return parsed(String(value))?.origin ?? SET;
-    case "program":
-    case "count":
-      return Array.isArray(value) ? `(${value.length})` : SET;
-    case "names":
-      return isObject(value) ? Object.fromEntries(Object.keys(value).map((name) => [name, SET])) : SET;
-    default:
-      return shownTree(rule, value);
-  }
+function shown(rule: Rule, value: unknown): unknown {
+  if (rule === "optional secret") return value === undefined || value === "" ? NONE : SET;
+  if (value === undefined || rule === "show") return value;
+  if (rule === "secret") return value === "" ? NONE : SET;
+  if (rule === "place") return publicAddress(String(value));
+  if (rule === "origin") return parsed(String(value))?.origin ?? SET;
+  if (rule === "names")
+    return isObject(value) ? Object.fromEntries(Object.keys(value).map((name) => [name, SET])) : SET;
+  if (!Array.isArray(value)) return SET;
+  return rule === "count" ? `(${value.length})` : [value[0], `(${value.length - 1})`];
 }
 
-function shownTree(rule: { readonly [key: string]: AnyRule }, value: unknown): unknown {
-  const { each } = rule;
-  if (Array.isArray(value)) return each === undefined ? SET : value.map((one) => shown(each, one));
-  if (!isObject(value)) return SET;
-  const told: Tree = {};
-  for (const [key, its] of Object.entries(each === undefined ? rule : value)) {
-    const inner = value[key];
-    const how = each ?? (its as AnyRule);
-    if (inner === undefined && how !== "optional secret") continue;
-    if (how === "program" && Array.isArray(inner)) {
-      told[key] = inner[0];
-      told.args = `(${inner.length - 1})`;
-    } else told[key] = shown(how, inner);
-  }
-  return told;
+/** Shows a command as a program and the number of its arguments. */
+function withProgram(one: Tree): Tree {
+  return Array.isArray(one.command) ? { ...one, command: one.command[0], args: one.command[1] } : one;
 }
 
 /** Returns the settings as `config.check` shows them. For a secret, shows only whether it is set. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
-  const { gateway, tools, ...rest } = shown(DISCLOSURE as AnyRule, settings) as Record<string, Tree>;
-  const token = settings.gateway.token === undefined ? "(generated at first start)" : SET;
-  const mcp = tools?.mcp as { servers: { reach: Tree }[] };
+  const whole = applyRules(DISCLOSURE, settings, shown) as { [K in keyof Settings]: Tree & Tree[] };
+  const { gateway, tools, agents, channels } = whole;
+  const mcp = tools.mcp as { servers: { reach: Tree }[] };
   // Shows an MCP server as in the file, which has different keys for a program and an address.
   const servers = mcp.servers.map(({ reach: { kind: _, ...reach }, ...server }) => ({ ...server, ...reach }));
-  return { ...rest, gateway: { ...gateway, token }, tools: { ...tools, mcp: { ...mcp, servers } } };
-}
-
-/** Returns the names of all settings whose rule is in `wanted`. */
-function namesRuled(wanted: readonly AnyRule[], rule = DISCLOSURE as AnyRule): string[] {
-  if (typeof rule === "string") return [];
-  return Object.entries(rule).flatMap(([name, its]) =>
-    wanted.includes(its) ? [name] : namesRuled(wanted, its),
-  );
+  return {
+    ...whole,
+    gateway:
+      settings.gateway.token === undefined ? { ...gateway, token: "(generated at first start)" } : gateway,
+    agents: agents.map(({ runtime, ...agent }) => ({
+      ...agent,
+      ...(isObject(runtime) && { runtime: withProgram(runtime) }),
+    })),
+    channels: channels.map(withProgram),
+    tools: { ...tools, mcp: { ...mcp, servers } },
+  };
 }
 
 /** Names of settings that are secrets. The configuration file uses the same names. */
@@ -142,31 +121,19 @@ export function hasSecretWord(value: string, before: string): boolean {
 const texts = (value: unknown): string[] =>
   Object.values(value ?? {}).filter((one): one is string => typeof one === "string");
 
-function secretsUnder(rule: AnyRule, value: unknown): string[] {
-  if (value === undefined || value === null || rule === "show") return [];
-  switch (rule) {
-    case "secret":
-    case "optional secret":
-      return [String(value), ...inAddress(String(value))];
-    case "place":
-    case "origin":
-      return inAddress(String(value));
-    case "program":
-    case "count":
-      return inArguments(texts(value));
-    case "names":
-      return Object.entries(value).flatMap(([name, one]) => inValue(name, String(one)));
-    default:
-      return Object.entries(value).flatMap(([key, one]) => {
-        const its = rule.each ?? rule[key];
-        return its === undefined ? [] : secretsUnder(its, one);
-      });
-  }
+function secretsIn(rule: Rule, value: unknown): string[] {
+  if (value === undefined || rule === "show") return [];
+  if (rule === "secret" || rule === "optional secret") return [String(value), ...inAddress(String(value))];
+  if (rule === "place" || rule === "origin") return inAddress(String(value));
+  if (rule === "program" || rule === "count") return inArguments(texts(value));
+  return Object.entries(value ?? {}).flatMap(([name, one]) => inValue(name, String(one)));
 }
 
 /** Returns all secrets of these settings, to be redacted in the log. */
 export function secretsOf(settings: Settings): string[] {
-  return secretsUnder(DISCLOSURE as AnyRule, settings);
+  const found: string[] = [];
+  applyRules(DISCLOSURE, settings, (rule, value) => void found.push(...secretsIn(rule, value)));
+  return found;
 }
 
 /** Variables in which a shell keeps names of folders. They look like passwords by name. */

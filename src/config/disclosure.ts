@@ -1,296 +1,108 @@
-// Decides for each setting whether it may be shown, and whether it is a secret.
-// DC1: this is an allow list: a setting without a rule is never shown, and a new setting without a rule does
-// not compile.
+// Derives the rules for showing settings from the schema of the file, for the complete settings.
+// DC1: this is an allow list: a setting without a rule is never shown.
 // DC2: secrets are redacted in every line of the log, in any form (I14).
 
-import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
-import { LOG_PARTS } from "../core/shapes/settings/logging.ts";
+import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
+import { configSchema } from "./schema/schema.ts";
+import { FACTS, type Rule, type Schema } from "./schema/setting.ts";
 
-type Leaf = string | number | boolean | null | undefined;
-type Values = Readonly<Record<string, string>>;
+/** The rule of a value, or the rules of its fields. `each` is the rule of every field or item. */
+export type Rules = Rule | { readonly [key: string]: Rules };
+type Tree = { readonly [key: string]: Rules };
 
-/** How to show a text that is a secret, or may contain one. */
-export type TextRule =
-  /** A required secret: shows that it is set. */
-  | "secret"
-  /** An optional secret: shows whether it is set. */
-  | "optional secret"
-  /** Shows an address without user, password and query. */
-  | "place"
-  /** Shows only the origin of an address, because the rest may be a secret. */
-  | "origin";
+/** Returns the rules of a value of the file. */
+function rulesOf(schema: Schema): Rules {
+  const { properties, items, propertyNames, additionalProperties: named, [FACTS]: facts } = schema;
+  if (facts?.shown !== undefined) return facts.shown;
+  if (properties !== undefined)
+    return Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, rulesOf(inner)]));
+  const inner = items ?? named;
+  if (typeof inner !== "object") return "show";
+  if (items === undefined && inner.type === "string" && inner.enum === undefined) return "names";
+  const each = rulesOf(inner);
+  if (propertyNames?.enum !== undefined)
+    return Object.fromEntries(propertyNames.enum.map((name) => [String(name), each]));
+  return each === "show" ? "show" : { each };
+}
 
-/** How to show a list of words of which one may contain a secret. */
-export type ListRule =
-  /** Shows the first word of a command and the number of its arguments. */
-  | "program"
-  /** Shows only the number of entries. */
-  | "count";
+const FILE = rulesOf(configSchema);
 
-type KeyOf<T> = T extends unknown ? keyof T : never;
-type At<T, K> = T extends unknown ? (K extends keyof T ? T[K] : never) : never;
+/** Returns the rules at a path of the file. The items of a list are at `each`. */
+const at = (path: string): Tree =>
+  path.split(".").reduce((rules, name) => (rules as Tree)[name] ?? {}, FILE) as Tree;
 
-type ObjectRule<T> =
-  string extends KeyOf<T>
-    ? { readonly each: Rule<At<T, string>> } | ([T] extends [Values] ? "names" : never)
-    : { readonly [K in KeyOf<T>]-?: Rule<At<T, K>> };
+const SERVER = at("tools.mcp.servers.each");
+const MAPPING = at("hooks.mappings.each");
+const CHANNELS = Object.values(at("channels")) as Tree[];
 
-/**
- * The form of a rule for a value of type `T`. `names`: shows only the names of the fields, because the values
- * may be secrets.
- */
-export type Rule<T> = [T] extends [Leaf]
-  ? "show" | ([T] extends [string | undefined] ? TextRule : never)
-  : [T] extends [readonly Leaf[] | undefined]
-    ? "show" | ListRule
-    : [T] extends [readonly (infer E)[] | undefined]
-      ? { readonly each: Rule<E> }
-      : ObjectRule<NonNullable<T>>;
-
-const FILTER = { allow: "show", deny: "show" } as const;
-
-const ACCOUNT: Rule<ChannelAccount> = {
-  channel: "show",
-  accountId: "show",
-  agentId: "show",
-  dmPolicy: "show",
-  steps: "show",
-  allowFrom: "show",
-  groupPolicy: "show",
-  groupAllowFrom: "show",
-  requireMention: "show",
-  groups: { each: { enabled: "show", requireMention: "show", allowFrom: "show", agentId: "show" } },
-  inbound: { debounceMs: "show", queue: "show", mediaMaxBytes: "show" },
-  threadBindings: { enabled: "show", idleHours: "show", maxAgeHours: "show" },
-  botToken: "secret",
-  apiRoot: "place",
-  token: "secret",
-  restUrl: "place",
-  phoneNumberId: "show",
-  accessToken: "secret",
-  appSecret: "secret",
-  verifyToken: "secret",
-  graphUrl: "place",
-  number: "show",
-  url: "place",
-  command: "program",
-  names: "show",
-  attachmentFolders: "show",
-};
-
-const AGENT: Rule<Settings["agents"][number]> = {
-  id: "show",
-  name: "show",
-  default: "show",
-  model: "show",
-  thinking: "show",
-  workspace: "show",
-  instructions: "show",
-  tools: { ...FILTER, exec: { approval: "show" } },
-  subagents: { allowAgents: "show", model: "show" },
-  sandbox: {
-    mode: "show",
-    sessionToolsVisibility: "show",
-    network: "show",
-    git: "show",
-    backend: "show",
-    memoryMb: "show",
-    processesMax: "show",
-    diskMb: "show",
-    image: "show",
-  },
-  runtime: {
-    type: "show",
-    command: "program",
-    env: "names",
-    cwd: "show",
-    permissions: "show",
-    askSeconds: "show",
-    sessionTools: "show",
-    idleMinutes: "show",
-    card: "place",
-    token: "optional secret",
-    key: "show",
-    allowUnsigned: "show",
-  },
-  instructionFiles: "show",
-  skills: "show",
-  memory: "show",
-  fallbackModels: "show",
-  maxModelCalls: "show",
-  maxAnswerBytes: "show",
-  maxAnswerToolCalls: "show",
-  maxToolResultBytes: "show",
-  budget: { dailyTokens: "show", dailyCost: "show" },
-};
-
-const PROVIDER: Rule<Settings["providers"][number]> = {
-  id: "show",
-  api: "show",
-  baseUrl: "place",
-  apiKey: "optional secret",
-  headers: "names",
-  connectTimeoutSeconds: "show",
-  idleTimeoutSeconds: "show",
-  maxRetries: "show",
-  models: {
-    each: {
-      id: "show",
-      name: "show",
-      contextWindow: "show",
-      maxOutputTokens: "show",
-      reasoning: "show",
-      images: "show",
-      cost: { input: "show", output: "show", cacheRead: "show", cacheWrite: "show" },
-    },
-  },
-};
-
-const HOOKS: Rule<Settings["hooks"]> = {
-  enabled: "show",
-  token: "optional secret",
-  allowedSessionKeys: "show",
-  mappings: {
-    each: {
-      id: "show",
-      path: "show",
-      proof: { kind: "show", secret: "secret", signatureHeader: "show", deliveryHeader: "show" },
-      events: "show",
-      message: "show",
-      name: "show",
-      agentId: "show",
-      sessionKey: "show",
-      deliver: { channel: "show", to: "show", accountId: "show", threadId: "show" },
-      model: "show",
-      thinking: "show",
-      timeoutSeconds: "show",
-    },
-  },
-};
-
-const TOOLS: Rule<Settings["tools"]> = {
-  filter: FILTER,
-  visibility: "show",
-  agentToAgent: { enabled: "show", allow: "show" },
-  subagents: FILTER,
-  sandbox: FILTER,
-  sessionsSpawn: {
-    attachments: {
-      enabled: "show",
-      maxFiles: "show",
-      maxFileBytes: "show",
-      maxTotalBytes: "show",
-      retainOnSessionKeep: "show",
-    },
-  },
-  history: { maxTextChars: "show", maxBytes: "show" },
-  exec: {
-    timeoutSeconds: "show",
-    maxOutputBytes: "show",
-    searchPath: "show",
-    approval: "show",
-    askSeconds: "show",
-  },
-  fetch: { allowHosts: "show" },
-  sendFile: { maxBytes: "show" },
-  search: { provider: "show", apiKey: "optional secret", url: "place" },
-  mcp: {
-    servers: {
-      each: {
-        name: "show",
-        reach: {
-          kind: "show",
-          command: "show",
-          args: "count",
-          env: "names",
-          cwd: "show",
-          url: "place",
-          headers: "names",
-        },
-        agents: "show",
-        tools: "show",
-        allowSandboxed: "show",
-        timeoutSeconds: "show",
-        startTimeoutSeconds: "show",
-      },
-    },
-    waitSeconds: "show",
-    maxResultBytes: "show",
-  },
-};
-
-const LEVELS = Object.fromEntries(LOG_PARTS.map((part) => [part, "show"])) as Rule<
-  Settings["logging"]["parts"]
->;
-
-/** The rules of all settings. */
-export const DISCLOSURE: Rule<Settings> = {
-  gateway: {
-    host: "show",
-    port: "show",
-    token: "optional secret",
-    tokens: { each: { token: "secret", role: "show", scopes: "show", sessions: "show" } },
-    allowedOrigins: "show",
-    allowedHosts: "show",
-    maxBufferedBytes: "show",
-    tickIntervalMs: "show",
-  },
-  a2a: { expose: "show", notifyHosts: "show", descriptions: "names" },
-  store: {
-    dir: "show",
-    durability: "show",
-    postgresUrl: "secret",
-    backupDir: "show",
-    recordDays: "show",
-    retention: "show",
-  },
-  providers: { each: PROVIDER },
-  agents: { each: AGENT },
+/** The rules of all settings: those of the file, and of the settings that have another form than there. */
+export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
+  gateway: { ...at("gateway"), ...at("gateway.auth") },
+  a2a: at("a2a"),
+  store: at("store"),
+  providers: { each: { id: "show", ...at("models.providers.each") } },
+  agents: at("agents.list"),
   maxConcurrent: "show",
   titles: "show",
-  subagents: {
-    model: "show",
-    maxConcurrent: "show",
-    maxChildren: "show",
-    maxSpawnDepth: "show",
-    runTimeoutSeconds: "show",
-    archiveAfterMinutes: "show",
-    announce: "show",
-  },
-  session: {
-    scope: "show",
-    mainKey: "show",
-    dmScope: "show",
-    queueMax: "show",
-    sendPolicy: {
-      rules: { each: { match: { channel: "show", chatType: "show", keyPrefix: "show" }, action: "show" } },
-      default: "show",
-    },
-    agentToAgent: {
-      maxPingPongTurns: "show",
-      maxHops: "show",
-      maxChainRuns: "show",
-      maxChainTokens: "show",
-      maxChainCost: "show",
+  subagents: at("agents.defaults.subagents"),
+  session: at("session"),
+  tools: {
+    ...at("tools"),
+    filter: { allow: "show", deny: "show" },
+    visibility: "show",
+    subagents: at("tools.subagents.tools"),
+    sandbox: at("tools.sandbox.tools"),
+    sessionsSpawn: at("tools.sessions_spawn"),
+    exec: { ...at("tools.exec"), searchPath: "show" },
+    sendFile: at("tools.send_file"),
+    mcp: {
+      ...at("tools.mcp"),
+      servers: { each: { name: "show", ...SERVER, reach: { kind: "show", ...SERVER } } },
     },
   },
-  tools: TOOLS,
   owners: "show",
-  joined: { wake: "show", notify: "show" },
-  channels: { each: ACCOUNT },
-  cron: { enabled: "show" },
-  nodes: { enabled: "show", allowCommands: "show", allowedSessionKeys: "show", allowSandboxed: "show" },
-  hooks: HOOKS,
-  outgoingHooks: {
-    each: { name: "show", url: "origin", events: "show", secret: "secret", sessions: "show" },
+  joined: at("joined"),
+  channels: {
+    each: {
+      ...Object.assign({}, ...CHANNELS),
+      channel: "show",
+      accountId: "show",
+      inbound: { ...at("inbound"), mediaMaxBytes: "show" },
+    },
   },
-  logging: { level: "show", parts: LEVELS, format: "show" },
-  traces: {
-    endpoint: "origin",
-    headers: "names",
-    sampleRatio: "show",
-    content: "show",
-    serviceName: "show",
+  cron: at("cron"),
+  nodes: at("nodes"),
+  hooks: {
+    ...at("hooks"),
+    mappings: {
+      each: { ...MAPPING, ...(MAPPING.match as Tree), proof: { kind: "show", ...MAPPING }, deliver: MAPPING },
+    },
   },
+  outgoingHooks: at("hooks.outgoing"),
+  logging: at("logging"),
+  traces: at("telemetry.traces"),
 };
+
+/** Returns the parts of a value for which `leaf` returns something else than undefined. */
+export function applyRules(
+  rules: Rules,
+  value: unknown,
+  leaf: (rule: Rule, value: unknown) => unknown,
+): unknown {
+  if (typeof rules === "string") return leaf(rules, value);
+  const { each } = rules;
+  if (Array.isArray(value)) return each && value.map((one) => applyRules(each, one, leaf));
+  if (!isObject(value)) return undefined;
+  const names = Object.keys(each === undefined ? rules : value);
+  const fields = names.map((name) => [name, applyRules(each ?? rules[name] ?? {}, value[name], leaf)]);
+  return Object.fromEntries(fields.filter(([, field]) => field !== undefined));
+}
+
+/** Returns the names of the settings in the file whose rule is in `wanted`. */
+export function namesRuled(wanted: readonly Rule[], rules: Rules = FILE): string[] {
+  if (typeof rules === "string") return [];
+  return Object.entries(rules).flatMap(([name, its]) =>
+    typeof its === "string" && wanted.includes(its) ? [name] : namesRuled(wanted, its),
+  );
+}

@@ -2,7 +2,6 @@
 // environment. The built-in offline provider is always added. Some models are predefined, so that a key is
 // enough to start.
 
-import { optional } from "../core/optional.ts";
 import {
   type ModelSettings,
   modelNames,
@@ -14,15 +13,12 @@ import {
 } from "../core/shapes/settings/settings.ts";
 import { nearestNames } from "../core/text/nearest.ts";
 import { type Path, showPath } from "../core/text/value-path.ts";
-import type { ProviderInFile } from "./schema/schema.ts";
+import { type ConfigFile, modelKeys, patience } from "./schema/schema.ts";
+import { defaultsOf } from "./schema/setting.ts";
 import type { Env, Problem } from "./source.ts";
 
-const CONTEXT_WINDOW_DEFAULT = 128_000;
-const MAX_OUTPUT_DEFAULT = 8_192;
 const LISTED_MAX = 12;
-/** The default limits, equal to the defaults of the schema. */
-const PATIENCE = { connectTimeoutSeconds: 10, idleTimeoutSeconds: 90, maxRetries: 3 };
-const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+type ProviderInFile = ConfigFile["models"]["providers"][string];
 
 interface KnownProvider {
   readonly api: ProviderApi;
@@ -103,7 +99,7 @@ export const predefinedModels = (provider: string): readonly string[] =>
 function fromEnvironment(env: Env): ProviderSettings[] {
   return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {
     const apiKey = env[keyVariable];
-    return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, ...PATIENCE, models }] : [];
+    return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, ...defaultsOf(patience), models }] : [];
   });
 }
 
@@ -111,18 +107,8 @@ function completeModel(
   model: ProviderInFile["models"][number],
   like: ModelSettings | undefined,
 ): ModelSettings {
-  const contextWindow = model.contextWindow ?? like?.contextWindow ?? CONTEXT_WINDOW_DEFAULT;
-  const maxOutputTokens = model.maxOutputTokens ?? like?.maxOutputTokens ?? MAX_OUTPUT_DEFAULT;
-  const name = model.name ?? like?.name;
-  return {
-    id: model.id,
-    ...optional({ name }),
-    contextWindow,
-    maxOutputTokens: Math.min(maxOutputTokens, contextWindow),
-    reasoning: model.reasoning ?? like?.reasoning ?? false,
-    images: model.images ?? like?.images ?? false,
-    cost: model.cost ?? like?.cost ?? FREE,
-  };
+  const whole = { ...defaultsOf(modelKeys), ...like, ...model };
+  return { ...whole, maxOutputTokens: Math.min(whole.maxOutputTokens, whole.contextWindow) };
 }
 
 function completeProvider(
@@ -156,9 +142,8 @@ function completeProvider(
   }
   if (api === undefined || baseUrl === undefined) return undefined;
   const apiKey = file.apiKey || (like === undefined ? undefined : env[like.keyVariable]);
-  const { headers, connectTimeoutSeconds, idleTimeoutSeconds, maxRetries } = file;
-  const patience = { connectTimeoutSeconds, idleTimeoutSeconds, maxRetries };
-  return { id, api, baseUrl, ...(apiKey ? { apiKey } : {}), headers, ...patience, models };
+  const { apiKey: _, ...own } = file;
+  return { id, ...own, api, baseUrl, models, ...(apiKey && { apiKey }) };
 }
 
 /** Returns all configured providers. If the file has none, returns one for each key in the environment. */

@@ -1,11 +1,9 @@
 // Returns settings without their secrets, in the same shape, for the record of a run (I14). The rules of
 // disclosure.ts decide what stays.
 
-import { isObject } from "../core/json.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
-import { DISCLOSURE, type ListRule, type TextRule } from "./disclosure.ts";
-
-type AnyRule = "show" | TextRule | ListRule | "names" | { readonly [key: string]: AnyRule };
+import { applyRules, DISCLOSURE } from "./disclosure.ts";
+import type { Rule } from "./schema/setting.ts";
 
 /** Returns an address without user, password and query. */
 function place(address: string): string {
@@ -15,8 +13,8 @@ function place(address: string): string {
 }
 
 /** Returns what stays of a value, or undefined if nothing does. */
-function kept(rule: AnyRule, value: unknown): unknown {
-  if (value === undefined || value === null || rule === "show") return value;
+function kept(rule: Rule, value: unknown): unknown {
+  if (value === undefined || rule === "show") return value;
   switch (rule) {
     case "secret":
       return "";
@@ -32,21 +30,10 @@ function kept(rule: AnyRule, value: unknown): unknown {
       return [];
     case "names":
       return {};
-    default:
-      return keptTree(rule, value);
   }
-}
-
-function keptTree(rule: { readonly [key: string]: AnyRule }, value: unknown): unknown {
-  const { each } = rule;
-  if (Array.isArray(value)) return each === undefined ? [] : value.map((one) => kept(each, one));
-  if (!isObject(value)) return undefined;
-  const names = each === undefined ? Object.keys(rule) : Object.keys(value);
-  const fields = names.map((name) => [name, kept(each ?? rule[name] ?? "secret", value[name])] as const);
-  return Object.fromEntries(fields.filter(([, field]) => field !== undefined));
 }
 
 /** Returns the settings without secrets. A required secret is an empty text, an optional one is absent. */
 export function withoutSecrets(settings: Settings): Settings {
-  return kept(DISCLOSURE as AnyRule, settings) as Settings;
+  return applyRules(DISCLOSURE, settings, kept) as Settings;
 }

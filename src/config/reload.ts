@@ -11,19 +11,20 @@ import type { LiveSettings } from "../core/shapes/settings/live.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { type Path, showPath } from "../core/text/value-path.ts";
 import { secretsOf } from "./describe.ts";
-import { parseText, type Tree } from "./source.ts";
+import { configSchema } from "./schema/schema.ts";
+import { FACTS, type Schema } from "./schema/setting.ts";
+import { parseText, type Tree, valueAt } from "./source.ts";
 
-/** Settings that parts read only at the start, by their paths in `Settings`, with their paths in the file. */
-const AT_START: Readonly<Record<string, string>> = {
-  gateway: "gateway",
-  store: "store",
-  "session.scope": "session.scope",
-  "session.mainKey": "session.mainKey",
-  "session.dmScope": "session.dmScope",
-  "nodes.enabled": "nodes.enabled",
-  "logging.format": "logging.format",
-  traces: "telemetry.traces",
-};
+/** Returns the paths in the file of the settings that parts read only at the start. */
+function pathsAtStart({ properties = {} }: Schema, above = ""): string[] {
+  return Object.entries(properties).flatMap(([name, inner]) =>
+    inner[FACTS]?.restart === true ? [`${above}${name}`] : pathsAtStart(inner, `${above}${name}.`),
+  );
+}
+
+const AT_START = pathsAtStart(configSchema);
+/** Paths in `Settings` that differ from those in the file. */
+const IN_SETTINGS: Readonly<Record<string, string>> = { "telemetry.traces": "traces" };
 /** The address of one process. Processes that share a store differ in it. */
 const OWN_ADDRESS = ["gateway.host", "gateway.port"];
 const REVISION_CHARS = 12;
@@ -41,8 +42,8 @@ export interface Reloaded {
 export function applicable(next: Settings, running: Settings): { settings: Settings; restart: string[] } {
   const restart: string[] = [];
   const settings = { ...next } as unknown as Tree;
-  for (const [at, inFile] of Object.entries(AT_START)) {
-    const [section = "", name] = at.split(".");
+  for (const inFile of AT_START) {
+    const [section = "", name] = (IN_SETTINGS[inFile] ?? inFile).split(".");
     const of = (from: object): unknown => (from as Tree)[section];
     const inside = (from: object): unknown => (name === undefined ? of(from) : (of(from) as Tree)[name]);
     if (isDeepStrictEqual(inside(next), inside(running))) continue;
@@ -76,15 +77,12 @@ function treeWith(tree: Tree, path: string, value: unknown): Tree {
   return { ...tree, [section]: isLeft ? inside : undefined };
 }
 
-function valueIn(tree: Tree, path: string): unknown {
-  return path.split(".").reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), tree);
-}
-
 /** Returns the revision of the file `applied`. The settings that apply only at a start come from `first`. */
 function revisionOf(applied: Loaded, first: Loaded, hide: (tree: Tree) => unknown): string {
   const [newest, started] = [treeOf(applied), treeOf(first)];
-  const kept = Object.values(AT_START).filter((path) => valueIn(started, path) !== valueIn(newest, path));
-  const running = kept.reduce((tree, path) => treeWith(tree, path, valueIn(started, path)), newest);
+  const at = (tree: Tree, path: string): unknown => valueAt(tree, path.split("."));
+  const kept = AT_START.filter((path) => at(started, path) !== at(newest, path));
+  const running = kept.reduce((tree, path) => treeWith(tree, path, at(started, path)), newest);
   const shared = OWN_ADDRESS.reduce((tree, path) => treeWith(tree, path, undefined), running);
   return createHash("sha256")
     .update(canonicalJson(hide(shared)))

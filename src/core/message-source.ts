@@ -1,8 +1,7 @@
-// Hides the sessions that a message names, as its source or in the error of a failed answer, from readers of
-// its transcript who may not see those sessions (I9).
+// Hides the session that a message names as its source from readers of its transcript who may not see that
+// session (I9).
 
 import { NOT_VISIBLE } from "./rules/visibility.ts";
-import { visibleErrorText } from "./shapes/chain-step.ts";
 import type { Message, Provenance } from "./shapes/message.ts";
 
 /** Returns the session that a message came from or is about, or undefined if it names none. */
@@ -23,8 +22,6 @@ export function shownProvenance(provenance: Provenance, sees: (key: string) => b
 
 /** Returns a message as a reader of the session may see it. */
 export function shownMessage(message: Message, sees: (key: string) => boolean): Message {
-  if (message.role === "assistant" && message.errorMessage !== undefined)
-    return { ...message, errorMessage: visibleErrorText(message.errorMessage, sees) };
   if (message.role !== "user" || message.provenance === undefined) return message;
   return { ...message, provenance: shownProvenance(message.provenance, sees) };
 }

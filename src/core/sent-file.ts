@@ -4,12 +4,7 @@
 import { imageTypeOf } from "./shapes/picture.ts";
 import { cut } from "./text/cut.ts";
 
-/**
- * Default of the setting for the size of a file. Larger files are rare, and their insert delays other work by
- * more than 50 ms.
- */
-export const SENT_FILE_BYTES = 5 * 1024 * 1024;
-/** Highest value of that setting. No channel in `CHANNEL_MAX_BYTES` takes less. */
+/** Highest value of the setting for the size of a file. No channel in `CHANNEL_MAX_BYTES` takes less. */
 export const SENT_FILE_MAX_BYTES = 10 * 1024 * 1024;
 /** Maximum characters of a caption. Telegram allows 1,024. */
 export const CAPTION_CHARS_MAX = 900;

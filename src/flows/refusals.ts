@@ -8,7 +8,7 @@ import { resolveSession } from "../access/resolve.ts";
 import { trimmedOf } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
 import { NOT_VISIBLE, type Viewer } from "../core/rules/visibility.ts";
-import { type Code, type Failure, fail, type Result } from "../core/shapes/errors.ts";
+import { type Code, describeCycle, type Failure, type Result } from "../core/shapes/errors.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { canonicalKey } from "../core/shapes/session-key.ts";
@@ -56,12 +56,9 @@ export async function shownAnswer<T>(
   answer: Result<T>,
 ): Promise<Result<T>> {
   if (answer.ok || answer.code !== "wait_cycle" || !Array.isArray(answer.details?.cycle)) return answer;
-  const { code, error, hint, details } = answer;
   const cycle = answer.details.cycle.map(String);
   const sees = await visibleAmong(ctx, ctx.viewer, "list", cycle);
-  const shown = cycle.map((key) => (sees(key) ? key : NOT_VISIBLE));
-  const text = error.replace(cycle.join(" -> "), () => shown.join(" -> "));
-  return fail(code, text, { ...optional({ hint }), details: { ...details, cycle: shown } });
+  return { ...answer, ...describeCycle(cycle.map((key) => (sees(key) ? key : NOT_VISIBLE))) };
 }
 
 type Arguments = ToolCallRequest["arguments"];

@@ -51,7 +51,7 @@ import { deliveryMethods } from "./methods/deliveries.ts";
 import { type DemoDeps, demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
 import { type NodeDeps, nodeMethods } from "./methods/nodes.ts";
-import { type OperationDeps, operationMethods } from "./methods/operations.ts";
+import { needEverySession, type OperationDeps, operationMethods } from "./methods/operations.ts";
 import { accessMethods } from "./methods/rights/access.ts";
 import { type DeviceDeps, deviceMethods } from "./methods/rights/devices.ts";
 import { peerMethods } from "./methods/rights/peers.ts";
@@ -154,7 +154,7 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
     const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
     return fail("unknown_method", `unknown method ${JSON.stringify(method)}${meant}`);
   }
-  const { scope, part, outlivesToken } = methodOf(method);
+  const { scope, part, outlivesToken, everySession } = methodOf(method);
   if (scope === NODE) {
     if (caller.nodeId !== undefined) return ok(method);
     return fail("missing_scope", `"${method}" is for nodes: connections of paired devices with role "node"`);
@@ -169,7 +169,8 @@ function mayCall(caller: Caller, method: string): Result<MethodName> {
     });
   }
   const allowed = needScope(caller, method, scope, part);
-  return allowed.ok ? ok(method) : allowed;
+  const covered = everySession === true && allowed.ok ? needEverySession(caller, method) : allowed;
+  return covered.ok ? ok(method) : covered;
 }
 
 /** Refuses a caller whose token lacks a scope. `part`: a part of the scope that is enough. */

@@ -13,7 +13,7 @@ import type {
   Usage,
 } from "../core/shapes/message.ts";
 import { withoutHidden } from "../core/text/hidden-text.ts";
-import { countIn, lineIn, priceIn, textIn, timeIn } from "./fields.ts";
+import { countIn, lineIn, priceIn, pricesIn, textIn, timeIn } from "./fields.ts";
 
 type Undated<T> = Omit<T, "id" | "timestamp">;
 type OutBlock = AssistantMessage["content"][number];
@@ -120,10 +120,8 @@ function readMessage(message: Fields, origin: Provenance | undefined): SourceEnt
     case "compactionSummary":
       return notice(contentOf(message.summary));
     case "bashExecution": {
-      const [command, output] = [
-        textIn(message.command, 20_000) ?? "",
-        textIn(message.output, 100_000) ?? "",
-      ];
+      const command = textIn(message.command, 20_000) ?? "";
+      const output = textIn(message.output, 100_000) ?? "";
       return notice(contentOf(`A command was run: ${command}\n${output}`));
     }
     default:
@@ -139,11 +137,7 @@ function readUser(message: Fields, origin: Provenance | undefined): SourceEntry 
   if (content.length === 0) return { kind: "silent" };
   const from = isObject(message.provenance) ? sourceOf(message.provenance) : origin;
   const senderName = lineIn(message.senderName, 200);
-  return {
-    kind: "user",
-    content,
-    ...optional({ provenance: from, senderName }),
-  };
+  return { kind: "user", content, ...optional({ provenance: from, senderName }) };
 }
 
 /**
@@ -253,26 +247,17 @@ function readResult(message: Fields): SourceEntry {
 
 function usageOf(value: unknown): Usage {
   const usage = fieldsOf(value);
-  const cost = fieldsOf(usage.cost);
   const count = (name: string): number => countIn(usage[name]) ?? 0;
-  const [input, output, cacheRead, cacheWrite] = [
-    count("input"),
-    count("output"),
-    count("cacheRead"),
-    count("cacheWrite"),
-  ];
+  const counts = {
+    input: count("input"),
+    output: count("output"),
+    cacheRead: count("cacheRead"),
+    cacheWrite: count("cacheWrite"),
+  };
+  const sum = Object.values(counts).reduce((one, other) => one + other);
   return {
-    input,
-    output,
-    cacheRead,
-    cacheWrite,
-    totalTokens: countIn(usage.totalTokens) ?? input + output + cacheRead + cacheWrite,
-    cost: {
-      input: priceIn(cost.input),
-      output: priceIn(cost.output),
-      cacheRead: priceIn(cost.cacheRead),
-      cacheWrite: priceIn(cost.cacheWrite),
-      total: priceIn(cost.total),
-    },
+    ...counts,
+    totalTokens: countIn(usage.totalTokens) ?? sum,
+    cost: { ...pricesIn(usage.cost), total: priceIn(fieldsOf(usage.cost).total) },
   };
 }

@@ -1,6 +1,8 @@
 // Reads values that the source stores in several forms.
 
-import { numberOf, trimmedOf } from "../core/json.ts";
+import { fieldsOf, numberOf, trimmedOf } from "../core/json.ts";
+import { optional } from "../core/optional.ts";
+import type { Route } from "../core/shapes/route.ts";
 
 const TEXT_CHARS_MAX = 4_096;
 
@@ -28,6 +30,31 @@ export function countIn(value: unknown): number | undefined {
 /** Returns the value if it is a price, or 0 if it is negative or not a number. */
 export function priceIn(value: unknown): number {
   return Math.max(0, numberOf(value) ?? 0);
+}
+
+/** Returns the prices of a model, or the costs of a call. */
+export function pricesIn(value: unknown) {
+  const { input, output, cacheRead, cacheWrite } = fieldsOf(value);
+  return {
+    input: priceIn(input),
+    output: priceIn(output),
+    cacheRead: priceIn(cacheRead),
+    cacheWrite: priceIn(cacheWrite),
+  };
+}
+
+/** Returns the place of a chat on a channel, without the prefix that names the channel. */
+export function routeIn(
+  channel: string,
+  to: string,
+  accountId: string | undefined,
+  threadId?: string,
+): Route {
+  return {
+    channel,
+    to: to.toLowerCase().startsWith(`${channel}:`) ? to.slice(channel.length + 1) : to,
+    ...optional({ accountId: accountId === "default" ? undefined : accountId, threadId }),
+  };
 }
 
 /** Converts a number or a date text to ms since 1970. A later time than `now` becomes `now`. */

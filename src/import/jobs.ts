@@ -21,7 +21,7 @@ import {
   type Settings,
   thinkingNamed,
 } from "../core/shapes/settings/settings.ts";
-import { countIn, lineIn, textIn, timeIn } from "./fields.ts";
+import { countIn, lineIn, routeIn, textIn, timeIn } from "./fields.ts";
 import { derivedUuid } from "./ids.ts";
 import { agentIdOf } from "./keys.ts";
 import type { Remarks } from "./remarks.ts";
@@ -88,15 +88,8 @@ function placeOf(delivery: Fields, agentId: string, rules: KeyRules): Route | un
   const to = lineIn(target, 512);
   if (channel === LAST || to === undefined) return { channel: LAST, to: mainKeyOf(agentId, rules) };
   if (!isChannelId(channel)) return undefined;
-  const accountId = lineIn(account, 128);
-  const place = to.toLowerCase().startsWith(`${channel}:`) ? to.slice(channel.length + 1) : to;
-  const [, chat = place, threadId] = /^(.+):topic:(\d+)$/.exec(place) ?? [];
-  return {
-    channel,
-    to: chat,
-    ...optional({ threadId }),
-    ...(accountId === undefined || accountId === "default" ? {} : { accountId }),
-  };
+  const [, chat = to, threadId] = /^(.+):topic:(\d+)$/.exec(to) ?? [];
+  return routeIn(channel, chat, lineIn(account, 128), threadId);
 }
 
 /** Returns the text for the agent, or the reason why there is none. */

@@ -7,7 +7,7 @@ import { optional } from "../core/optional.ts";
 import type { Route } from "../core/shapes/route.ts";
 import { isChannelId } from "../core/shapes/session-key.ts";
 import { THINKING_LEVELS, thinkingNamed } from "../core/shapes/settings/settings.ts";
-import { countIn, lineIn, textIn, timeIn } from "./fields.ts";
+import { countIn, lineIn, routeIn, textIn, timeIn } from "./fields.ts";
 import { parseForeign } from "./json-lines.ts";
 import type { Remarks } from "./remarks.ts";
 import { readWhole, type SourceDir, UNREAD_WORDS } from "./source-dir.ts";
@@ -77,8 +77,8 @@ function chatIn(entry: Fields): Fields {
   return kind === "external" ? { deliveryContext, origin } : entry;
 }
 
-/** Returns the session's last route, without the prefix that names the channel. */
-function routeIn(entry: Fields): Route | undefined {
+/** Returns the session's last route. */
+function lastRouteIn(entry: Fields): Route | undefined {
   const context = fieldsOf(entry.deliveryContext);
   const channel = channelIn(context.channel) ?? channelIn(entry.lastChannel) ?? channelIn(entry.lastProvider);
   const to = lineIn(context.to, 512) ?? lineIn(entry.lastTo, 512);
@@ -87,13 +87,7 @@ function routeIn(entry: Fields): Route | undefined {
   const accountId = lineIn(context.accountId, 128) ?? lineIn(entry.lastAccountId, 128);
   const thread = context.threadId ?? entry.lastThreadId;
   const threadId = lineIn(typeof thread === "number" ? String(thread) : thread, 128);
-  const place = to.toLowerCase().startsWith(`${channel}:`) ? to.slice(channel.length + 1) : to;
-  return {
-    channel,
-    to: place,
-    ...(accountId === undefined || accountId === "default" ? {} : { accountId }),
-    ...optional({ threadId }),
-  };
+  return routeIn(channel, to, accountId, threadId);
 }
 
 function modelIn(entry: Fields): string | undefined {
@@ -138,7 +132,7 @@ function readEntry(
   const chat = chatIn(entry);
   const origin = fieldsOf(chat.origin);
   const policy = textIn(entry.sendPolicy, 10);
-  const route = routeIn(chat);
+  const route = lastRouteIn(chat);
   return {
     sourceKey,
     sessionId,

@@ -2,7 +2,15 @@
 // no effect. In the embedded store, transactions run one after the other. In a cluster they run concurrently,
 // so a transaction first locks the rows that its decision depends on (`locks.ts`).
 
-import { type Kysely, type RawBuilder, type SqlBool, sql, type Transaction } from "kysely";
+import {
+  type Compilable,
+  type Kysely,
+  type RawBuilder,
+  type SelectQueryBuilder,
+  type SqlBool,
+  sql,
+  type Transaction,
+} from "kysely";
 import type { StoreKind } from "./schema/definition.ts";
 import type { Tables } from "./schema/tables.ts";
 
@@ -106,7 +114,24 @@ export function isAmong(db: Db, column: string, texts: readonly string[]): RawBu
   return isInList(db, column, listOf(db, texts));
 }
 
-/** Returns an object with this one field, or an empty object if the value is null. */
-export function present<K extends string, V>(name: K, value: V | null): { [P in K]?: V } {
-  return value === null ? {} : ({ [name]: value } as { [P in K]?: V });
+/** Returns the number of rows of a query. */
+export async function countRows<DB, T extends keyof DB, O>(
+  query: SelectQueryBuilder<DB, T, O>,
+): Promise<number> {
+  const count = query.clearSelect().select((eb) => eb.fn.countAll().as("n"));
+  const { n } = (await count.executeTakeFirstOrThrow()) as { readonly n: string | number | bigint };
+  return Number(n);
+}
+
+/** Runs a statement. Returns whether it inserted, changed or deleted any row. */
+export async function changesRows(tx: Tx, statement: Compilable): Promise<boolean> {
+  return ((await tx.executeQuery(statement)).numAffectedRows ?? 0n) > 0n;
+}
+
+/** A row with the fields of a record, in which null stands for an absent field. */
+export type Nulls<T> = { [K in keyof T]-?: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] };
+
+/** Returns the row without the fields that are null. */
+export function withoutNulls<T extends object>(row: Nulls<T>): T {
+  return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as T;
 }

@@ -5,16 +5,15 @@
 // LN2: a parent never starts after its child, even if all have the same time.
 
 import type { Run } from "../core/shapes/run.ts";
-import { type PrecedingRun, precedingRuns } from "../store/queries/runs/preceding-runs.ts";
+import { type PrecedingRun, precedingRuns } from "../store/queries/runs/run-facts.ts";
 import type { Db } from "../store/sql.ts";
 import { callSpanId, runSpanId } from "./span.ts";
 
 /** Returns whether a run is an earlier step of the same flow. */
 function isEarlierStep(before: PrecedingRun, { flow }: Run): boolean {
-  if (flow === undefined || before.flowId !== flow.flowId) return false;
-  const turn = before.flowTurn ?? 1;
-  if (flow.step === "announce") return before.flowStep !== "announce" && turn <= flow.turn;
-  return turn < flow.turn;
+  if (flow === undefined || before.flow?.flowId !== flow.flowId) return false;
+  const { step, turn } = before.flow;
+  return flow.step === "announce" ? step !== "announce" && turn <= flow.turn : turn < flow.turn;
 }
 
 function sourceOf({ input: { provenance } }: Run): string | undefined {
@@ -32,7 +31,7 @@ function chosen(run: Run, ended: readonly PrecedingRun[]): PrecedingRun | undefi
   const steps = ended.filter((one) => isEarlierStep(one, run));
   // A successor is accepted in the transaction that ends its predecessor, so both times are equal.
   const same = steps.filter(({ endedAt }) => endedAt === run.acceptedAt);
-  const byTurn = (one: PrecedingRun, other: PrecedingRun) => (other.flowTurn ?? 1) - (one.flowTurn ?? 1);
+  const byTurn = (one: PrecedingRun, other: PrecedingRun) => (other.flow?.turn ?? 1) - (one.flow?.turn ?? 1);
   return same.toSorted(byTurn)[0] ?? steps.toSorted(byTurn)[0];
 }
 

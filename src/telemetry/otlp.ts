@@ -11,7 +11,7 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import { optional } from "../core/optional.ts";
-import type { TraceSettings } from "../core/shapes/settings/traces.ts";
+import type { TraceSettings } from "../core/shapes/settings/settings.ts";
 import { agentFor } from "../world/outgoing.ts";
 import type { Exporter } from "./queue.ts";
 import type { Span } from "./span.ts";

@@ -4,7 +4,7 @@
 // HK3: only `hook:` sessions are created here; any other session must already exist.
 // A hook's message never changes a session's route (I10) and has the provenance of a hook (I11).
 
-import { chosenAgent, keyRulesOf, operatorKey } from "../access/access.ts";
+import { chosenAgent, keyRulesOf } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
 import { sendVerdict } from "../core/rules/send-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
@@ -13,15 +13,15 @@ import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/shapes/incoming-hoo
 import { LAST, type Route, WEBCHAT } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
-import { agentIdInKey, canonicalKey, formatKey, kindOf, mainKeyOf } from "../core/shapes/session-key.ts";
-import { defaultAgent, type Settings } from "../core/shapes/settings/settings.ts";
+import { agentIdInKey, canonicalKey, formatKey, kindOf } from "../core/shapes/session-key.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { addressee, checkPlace, type NamedPlace } from "../flows/delivery/destination.ts";
 import { newSession } from "../flows/session/lifecycle.ts";
 import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";
 import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
-import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
+import { acceptTurn, covered, mainKey, noSession, type Outsider, replySession } from "./outsider.ts";
 
 export interface HookContext extends ChoiceRules {
   readonly engine: Engine;
@@ -112,11 +112,8 @@ async function replyRouteOf(
   if (channel !== WEBCHAT && channel !== LAST) {
     return channelPlace(ctx, caller, { channel, to: to ?? "", accountId, threadId });
   }
-  const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
-  const named = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
-  if (!named.ok) return named;
   // Hooks may always reach the main session, since they may wake it.
-  const key = covered(ctx, { ...outsider(caller), ownKey: main }, named.value);
+  const key = replySession(ctx, { ...outsider(caller), ownKey: mainKey(ctx.settings) }, to);
   if (!key.ok) return key;
   return ok(key.value === own && channel === WEBCHAT ? undefined : { channel, to: key.value });
 }
@@ -173,11 +170,6 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
   });
 }
 
-/** Returns whether a route leads to a session. */
-function namesSession(place: Route | undefined): place is Route {
-  return place !== undefined && (place.channel === WEBCHAT || place.channel === LAST);
-}
-
 /** Accepts a run for a web hook. */
 export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: HookTurn): Promise<Result<Run>> {
   const text = checkWords("message", turn.message, HOOK_MESSAGE_MAX_CHARS);
@@ -205,8 +197,8 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
     // A caller that names an unknown session gets an error. If the session of a mapping is missing, operators
     // get a failed delivery.
-    const isNamed = turn.source === undefined && namesSession(place);
-    if (isNamed && !(await getSession(unit.tx, place.to))) {
+    const isNamed = turn.source === undefined && [WEBCHAT, LAST].includes(place?.channel ?? "");
+    if (isNamed && place !== undefined && !(await getSession(unit.tx, place.to))) {
       return fail("session_not_found", `to: no session ${JSON.stringify(place.to)}`, {
         hint: "Name an existing session, or omit to for the main session.",
       });
@@ -226,13 +218,10 @@ export async function acceptWake(
   if (!text.ok) return text;
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
-  const key = note.sessionKey ?? mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
+  const key = note.sessionKey ?? mainKey(ctx.settings);
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
     const session = await getSession(unit.tx, key);
-    if (session === undefined)
-      return fail("session_not_found", `no session ${JSON.stringify(key)}`, {
-        hint: "Restart the gateway: it creates the main sessions.",
-      });
+    if (session === undefined) return noSession(key, "Restart the gateway: it creates the main sessions.");
     const verdict = sendVerdict(ctx.settings, session);
     if (!verdict.allowed) return fail("send_denied", verdict.error);
     const provenance = { kind: "hook", source: "wake" } as const;

@@ -4,6 +4,7 @@
 // JO3: removing or pausing a job removes only its dates: a run in progress continues, and the session stays.
 
 import { accessRulesOf, chosenAgent } from "../access/access.ts";
+import { optional } from "../core/optional.ts";
 import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import { isInHouse, LAST, type Route } from "../core/shapes/route.ts";
@@ -52,8 +53,8 @@ interface Choices extends RunChoices {
   readonly enabled?: boolean | undefined;
 }
 
-/** Writes additional rows in the transaction of the change. */
-type Also<T> = (unit: Unit, done: T) => Promise<void>;
+/** Writes additional rows in the transaction of the change, for example the answer under an idempotency key. */
+export type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 export interface NewJob extends Choices {
   readonly schedule: RequestedSchedule;
@@ -114,38 +115,20 @@ export function jobNotFound(id: string): Failure {
   });
 }
 
-/** Returns the new value, else the old one, or nothing if the value was removed. */
-function chosen<K extends string, V>(
-  name: K,
-  given: V | null | undefined,
-  before: V | undefined,
-): { [P in K]?: V } {
-  const value = given === undefined ? before : given;
-  return value == null ? {} : ({ [name]: value } as { [P in K]?: V });
-}
-
-/** Applies options to a job, without computing its next date. */
+/** Applies options to a job, without computing its next date. Null removes an option. */
 function withChoices(base: CronJob, choices: Choices): CronJob {
-  const { name, model, thinking, deliver, message, timeoutSeconds, missed, conversation } = choices;
-  return {
-    id: base.id,
-    agentId: base.agentId,
-    schedule: base.schedule,
-    createdAt: base.createdAt,
-    updatedAt: base.updatedAt,
-    enabled: base.enabled,
-    message: message ?? base.message,
-    missed: missed ?? base.missed,
-    conversation: conversation ?? base.conversation,
-    timeoutMs: timeoutSeconds === undefined ? base.timeoutMs : Math.round(timeoutSeconds * 1_000),
-    ...chosen("name", name?.trim() ?? name, base.name),
-    ...chosen("model", model, base.model),
-    ...chosen("thinking", thinking, base.thinking),
-    ...chosen("deliver", deliver, base.deliver),
-    ...chosen("createdBy", undefined, base.createdBy),
-    ...chosen("sessionKey", undefined, base.sessionKey),
-    ...chosen("callId", undefined, base.callId),
+  const { name = base.name, model = base.model, thinking = base.thinking, timeoutSeconds } = choices;
+  const { deliver = base.deliver, message = base.message, missed = base.missed } = choices;
+  const { conversation = base.conversation } = choices;
+  const { nextAt: _nextAt, outside: _outside, ...kept } = base;
+  const timeoutMs = timeoutSeconds === undefined ? base.timeoutMs : Math.round(timeoutSeconds * 1_000);
+  const named = {
+    name: name?.trim(),
+    model: model ?? undefined,
+    thinking: thinking ?? undefined,
+    deliver: deliver ?? undefined,
   };
+  return optional({ ...kept, message, missed, conversation, timeoutMs, ...named }) as CronJob;
 }
 
 /** Writes a job and its deadline. */
@@ -190,7 +173,7 @@ export async function addJob(ctx: JobContext, by: JobCaller, wanted: NewJob): Pr
   if (!open.ok) return open;
   return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
     const id = unit.newId();
-    const own = { agentId: agentId.value, ...chosen("sessionKey", undefined, session?.key) };
+    const own = { agentId: agentId.value, ...optional({ sessionKey: session?.key }) };
     const allowed = checkRights(ctx.settings, by.viewer, turnOfJob({ id, ...own }));
     if (!allowed.ok) return allowed;
     const room = await storeHasRoom(unit);
@@ -255,7 +238,7 @@ async function patched(
   const enabled = patch.enabled ?? (before.enabled || (over && schedule !== undefined));
   if (!enabled) return ok({ ...job, enabled: false });
   if (schedule !== undefined || !before.enabled) return enable(job, now);
-  return ok({ ...job, ...chosen("nextAt", undefined, before.nextAt) });
+  return ok({ ...job, ...optional({ nextAt: before.nextAt }) });
 }
 
 /** Refuses options that do not go with the session in which the job runs. */

@@ -41,6 +41,7 @@ import {
   renameNode,
 } from "../store/queries/nodes.ts";
 import { creatorOf } from "./creator.ts";
+import type { Also } from "./jobs.ts";
 
 export interface NodeContext {
   readonly engine: Engine;
@@ -55,9 +56,6 @@ export interface Device extends NodeFacts {
   /** Id of the token with which the device connects. */
   readonly askedBy: string;
 }
-
-/** Writes additional rows in the same transaction, for example the answer under an idempotency key. */
-type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 /** Letters and digits of a code, without those that look alike. */
 const CODE_LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";

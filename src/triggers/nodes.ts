@@ -4,14 +4,13 @@
 //      outsider.ts). A node that a token paired needs that token's current rights (CT1 of creator.ts).
 // NO2: a node's message never changes a session's route (I10) and has the provenance of a node (I11).
 
-import { keyRulesOf, operatorKey, operatorViewer } from "../access/access.ts";
+import { operatorKey, operatorViewer } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { type NodeRow, nodeContext, nodeKey } from "../core/shapes/node.ts";
 import { type Route, WEBCHAT } from "../core/shapes/route.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
-import { mainKeyOf } from "../core/shapes/session-key.ts";
 import { defaultAgent, findAgent } from "../core/shapes/settings/settings.ts";
 import type { Unit } from "../engine/unit.ts";
 import { newSession } from "../flows/session/lifecycle.ts";
@@ -20,7 +19,7 @@ import { getSession } from "../store/queries/sessions/sessions.ts";
 import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
 import { checkCreator } from "./creator.ts";
 import type { NodeContext } from "./node-pairing.ts";
-import { acceptTurn, covered, noSession, type Outsider } from "./outsider.ts";
+import { acceptTurn, covered, noSession, type Outsider, replySession } from "./outsider.ts";
 
 const MESSAGE_MAX_CHARS = 100_000;
 
@@ -56,10 +55,7 @@ function placeOfReply(
   key: string,
 ): Result<Route | undefined> {
   if (turn.deliver === undefined) return ok(undefined);
-  const { to } = turn.deliver;
-  const main = mainKeyOf(defaultAgent(ctx.settings).id, keyRulesOf(ctx.settings));
-  const named = to === undefined ? ok(main) : operatorKey(ctx.settings, to);
-  const place = named.ok ? covered(ctx, own, named.value) : named;
+  const place = replySession(ctx, own, turn.deliver.to);
   if (!place.ok) return place;
   return ok(place.value === key ? undefined : { channel: WEBCHAT, to: place.value });
 }

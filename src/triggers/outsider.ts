@@ -4,7 +4,7 @@
 //      uncovered session gets the same answer whether or not it exists (I9).
 // One transaction writes the run and its new session (I2), after the send policy allowed it.
 
-import { verdictOfKey } from "../access/access.ts";
+import { keyRulesOf, operatorKey, verdictOfKey } from "../access/access.ts";
 import { optional } from "../core/optional.ts";
 import { sendVerdict } from "../core/rules/send-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
@@ -12,17 +12,12 @@ import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/route.ts";
 import type { Run, RunInput } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
-import { isReservedKey } from "../core/shapes/session-key.ts";
-import type { Settings } from "../core/shapes/settings/settings.ts";
+import { isReservedKey, mainKeyOf } from "../core/shapes/session-key.ts";
+import { defaultAgent, type Settings } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
-import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { insertNew } from "../flows/session/lifecycle.ts";
-
-export interface OutsiderContext {
-  readonly engine: Engine;
-  readonly settings: Settings;
-}
+import type { NodeContext } from "./node-pairing.ts";
 
 /**
  * An outside caller, with the patterns of the sessions that it may use. Without patterns, it may use all
@@ -39,7 +34,7 @@ export interface Outsider {
 
 /** Returns the key if the caller may write to its session. */
 export function covered(
-  { settings }: Pick<OutsiderContext, "settings">,
+  { settings }: Pick<NodeContext, "settings">,
   { viewer, ownKey, name, hint }: Outsider,
   key: string,
 ): Result<string> {
@@ -49,6 +44,21 @@ export function covered(
   if (key === ownKey || (isMeant && allows())) return ok(key);
   const shown = quoted(key, 512);
   return fail("not_visible", `${name} may not write to the session ${shown}`, { hint });
+}
+
+/** Returns the session `to` to which a reply goes, by default the main session of the default agent. */
+export function replySession(
+  { settings }: Pick<NodeContext, "settings">,
+  outsider: Outsider,
+  to: string | undefined,
+): Result<string> {
+  const named = to === undefined ? ok(mainKey(settings)) : operatorKey(settings, to);
+  return named.ok ? covered({ settings }, outsider, named.value) : named;
+}
+
+/** Returns the key of the main session of the default agent. */
+export function mainKey(settings: Settings): string {
+  return mainKeyOf(defaultAgent(settings).id, keyRulesOf(settings));
 }
 
 /** Returns the failure for a session that does not exist and that the caller can't create. */
@@ -68,7 +78,7 @@ interface OutsideTurn {
 
 /** Accepts the run in the given transaction. */
 export async function acceptTurn(
-  { engine, settings }: OutsiderContext,
+  { engine, settings }: NodeContext,
   unit: Unit,
   { session, isNew, input, timeoutSeconds = 0, route }: OutsideTurn,
 ): Promise<Result<Run>> {

@@ -304,8 +304,8 @@ test("OB1: in a cluster, a text for an absent account fails only when all gatewa
 test("the places for texts are those of an account: one that never answers delays no other", async () => {
   const gate = Promise.withResolvers<DeliveryOutcome>();
   const bench = await open((id) => (id.startsWith("hangs") ? gate.promise : { kind: "sent" }));
-  for (let at = 0; at < 20; at += 1) await bench.queue(`hangs ${at}`, `chat ${at}`, "pigeon", "x", "silent");
-  await bench.queue("good", "roof", "pigeon", "x", "other");
+  for (let at = 0; at < 20; at += 1) await bench.queue(`hangs ${at}`, `chat ${at}`, "pigeon", "x", "first");
+  await bench.queue("good", "roof", "pigeon", "x", "second");
   await bench.settle();
   expect(bench.attempts.filter((id) => id.startsWith("hangs"))).toHaveLength(16);
   expect((await bench.states()).good).toBe("sent");

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { insertAt, removeAt } from "../../src/config/insert.ts";
+import { insertAt, removeAt } from "../../src/config/editing/text.ts";
 import { readSessionToken, sessionToken } from "../../src/contract/session-token.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";

@@ -11,11 +11,21 @@ import { freePort } from "../kit/loopback.ts";
 import { startProcess } from "../kit/process/gateway-process.ts";
 import { serverUrl, type TestSchema, takeSchema } from "../kit/store/postgres.ts";
 import { fakeWorld } from "../kit/world.ts";
-import { openTcpProxy, type TcpProxy } from "../store/postgres/tcp-proxy.ts";
+import { CUTS, type Cut, openTcpProxy, type TcpProxy } from "../store/postgres/tcp-proxy.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
 const SEED = process.env.PARLEY_SEED ?? String(Date.now());
-const CUTS = 16;
+/** Closes all connections at once. */
+const cutAll: Cut = (tap, isNow) => {
+  tap.fromClient = (piece) => {
+    if (!isNow()) return piece;
+    tap.hangUp();
+    return "hang up";
+  };
+};
+const WAYS = [cutAll, ...Object.values(CUTS)];
+/** Number of starts that lose the database, in each way in turn. */
+const STARTS = 3 * WAYS.length;
 
 let proxy: TcpProxy;
 let schema: TestSchema;
@@ -35,17 +45,15 @@ afterAll(async () => {
 });
 
 /**
- * Starts a gateway and stops it. During the start, all its connections are cut when it sends a piece of data
- * with this number. Returns the number of pieces that it sent until it had started.
+ * Starts a gateway and stops it. During the start, the piece of data with the number `cutAt` is cut in this
+ * way. Returns the number of pieces until it had started.
  */
-async function start(cutAt?: number): Promise<number> {
+async function start(cutAt?: number, cut = cutAll): Promise<number> {
   let pieces = 0;
-  proxy.fromClient = (piece) => {
+  cut(proxy, () => {
     pieces += 1;
-    if (pieces !== cutAt) return piece;
-    proxy.hangUp();
-    return "hang up";
-  };
+    return pieces === cutAt;
+  });
   const dir = temporaryFolder();
   const workspace = join(dir, "workspace");
   mkdirSync(workspace);
@@ -62,6 +70,7 @@ async function start(cutAt?: number): Promise<number> {
   const sent = pieces;
   // The gateway has started. A later loss would make /readyz report an error, and rightly so.
   proxy.fromClient = (piece) => piece;
+  proxy.fromServer = (piece) => piece;
   if (!opened.ok) throw new Error(opened.error);
   const { port, close } = opened.value;
   const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).json();
@@ -77,13 +86,13 @@ test("damage: a gateway whose database is lost at a step of its start waits, and
   // The first start creates the tables.
   await start();
   const pieces = await start();
-  expect(pieces).toBeGreaterThan(CUTS);
+  expect(pieces).toBeGreaterThan(STARTS);
   const luck = dice(SEED);
-  const share = pieces / CUTS;
-  for (let part = 0; part < CUTS; part += 1) {
+  const share = pieces / STARTS;
+  for (let part = 0; part < STARTS; part += 1) {
     const at = 1 + Math.floor(part * share) + luck.below(Math.ceil(share));
-    await start(at).catch((error: unknown) => {
-      throw new Error(`SEED=${SEED}, cut at piece ${at} of ${pieces}`, { cause: error });
+    await start(at, WAYS[part % WAYS.length]).catch((error: unknown) => {
+      throw new Error(`SEED=${SEED}, cut ${part} at piece ${at} of ${pieces}`, { cause: error });
     });
   }
 });

@@ -140,3 +140,23 @@ test("a step deletes at most 100 chains", async () => {
   }
   expect(left).toEqual([150, 50, 0]);
 });
+
+test("old rows are deleted in pieces: the next piece follows after a second, until none is left", async () => {
+  const { house } = await open("sqlite");
+  const forget = createOldRowsCleanup(house.settings);
+  await house.store.transaction(async (tx) => {
+    for (let n = 0; n < 6_000; n += 1)
+      await tx
+        .insertInto("revisions")
+        .values({ hash: `h${n}`, kind: "run", body_json: "{}", created_at: 1, used_at: 1 })
+        .execute();
+  });
+  const step = () =>
+    house.engine.commit(async (unit) => {
+      const next = await forget(unit, "records");
+      const left = await unit.tx.selectFrom("revisions").select("hash").where("used_at", "=", 1).execute();
+      return { left: left.length, afterMs: next === "done" ? next : next - unit.now };
+    });
+  expect(await step()).toEqual({ left: 1_000, afterMs: 1_000 });
+  expect(await step()).toEqual({ left: 0, afterMs: 6 * 3_600_000 });
+});

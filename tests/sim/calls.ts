@@ -78,7 +78,7 @@ function attached({ story, luck }: Caller): Record<string, unknown> {
   story.contents.push(content);
   const name = luck.of(["a.txt", "b.txt", "../c.txt"]);
   const second = luck.chance(0.3) ? [{ name: "A.TXT", content: "x" }] : [];
-  return { attachments: [{ name, content }, ...second], attachAs: { mountPath: "/in" } };
+  return { attachments: [{ name, content }, ...second] };
 }
 
 function spawn(caller: Caller): WantedCall {

@@ -44,6 +44,30 @@ export function boundedLines(onLeftOut: (head: string) => void): TransformStream
     onLeftOut(new TextDecoder().decode(Buffer.concat(line).subarray(0, HEAD_BYTES)));
     line = [];
   };
+  /** Reads a byte of a text. Returns the place in `chunk` from which bytes are still to be kept. */
+  const readText = (chunk: Uint8Array, at: number, from: number): number => {
+    const byte = chunk[at] as number;
+    if (escapeLeft > 0) {
+      const isFirstOfEscape = escapeLeft === ESCAPE_BEGINS;
+      escapeLeft = isFirstOfEscape ? (byte === LETTER_U ? ESCAPE_DIGITS : 0) : escapeLeft - 1;
+    } else if (byte === QUOTE) {
+      const next = isCut ? at : from;
+      if (isCut) keep(CUT);
+      isText = isCut = false;
+      return next;
+    } else {
+      if (byte === BACKSLASH) escapeLeft = ESCAPE_BEGINS;
+      if (!isCut && textBytes >= TEXT_MAX_BYTES && isFirst(byte)) {
+        keep(chunk.subarray(from, at));
+        isCut = true;
+      }
+    }
+    textBytes += 1;
+    return from;
+  };
+  const pass = (to: TransformStreamDefaultController<Uint8Array>): void => {
+    if (!isLeftOut) for (const piece of line) to.enqueue(piece);
+  };
   return new TransformStream({
     transform(chunk, to) {
       let from = 0;
@@ -51,36 +75,16 @@ export function boundedLines(onLeftOut: (head: string) => void): TransformStream
         const byte = chunk[at] as number;
         if (byte === NEWLINE) {
           if (!isCut) keep(chunk.subarray(from, at + 1));
-          if (!isLeftOut) for (const piece of line) to.enqueue(piece);
+          pass(to);
           line = [];
           [lineBytes, escapeLeft, marks, from] = [0, 0, 0, at + 1];
           isLeftOut = isText = isCut = false;
-        } else if (!isText) {
-          if (byte === QUOTE) [isText, textBytes] = [true, 0];
-          else if (isMark(byte)) marks += 1;
-        } else if (escapeLeft > 0) {
-          escapeLeft =
-            escapeLeft === ESCAPE_BEGINS ? (byte === LETTER_U ? ESCAPE_DIGITS : 0) : escapeLeft - 1;
-          textBytes += 1;
-        } else if (byte === QUOTE) {
-          if (isCut) {
-            keep(CUT);
-            from = at;
-          }
-          isText = isCut = false;
-        } else {
-          if (byte === BACKSLASH) escapeLeft = ESCAPE_BEGINS;
-          if (!isCut && textBytes >= TEXT_MAX_BYTES && isFirst(byte)) {
-            keep(chunk.subarray(from, at));
-            isCut = true;
-          }
-          textBytes += 1;
-        }
+        } else if (isText) from = readText(chunk, at, from);
+        else if (byte === QUOTE) [isText, textBytes] = [true, 0];
+        else if (isMark(byte)) marks += 1;
       }
       if (!isCut) keep(chunk.subarray(from));
     },
-    flush(to) {
-      if (!isLeftOut) for (const piece of line) to.enqueue(piece);
-    },
+    flush: pass,
   });
 }

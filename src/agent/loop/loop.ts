@@ -154,20 +154,7 @@ const LAST_RESORTS = ["long texts", "pictures"] as const;
 /** Runs the turn to its end, from the start or from the point where an earlier attempt stopped. */
 export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
   const progress = startOf(given);
-  const { budget } = given;
-  const mendable = mendablePort(given.port);
-  const own = budget === undefined ? mendable : budgetedPort(mendable, budget, () => spentBy(progress));
-  const discard = (usage: Usage): void => {
-    progress.unstored = addUsage(progress.unstored, usage);
-  };
-  const withFallback = (port: ModelPort): ModelPort =>
-    fallbackPort(port, given.fallbackModels ?? [], (model, before = ZERO_USAGE) => {
-      discard(before);
-      given.onFallback?.(model);
-    });
-  const hasText = (): boolean => given.maySayNothing === true || hasAnswered(progress.entries);
-  const whole = given.isReplay === true ? own : wholeAnswerPort(own, { discard, hasText });
-  const args: AskingArgs = { ...given, port: withFallback(own), answerPort: withFallback(whole) };
+  const args: AskingArgs = { ...given, ...askingPorts(given, progress) };
   const append = async (entry: Entry): Promise<Entry> => {
     const stored = await args.append(entry);
     progress.entries.push(stored);
@@ -191,20 +178,43 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
     if (said !== undefined) progress.entries.push(said);
     if (args.signal.aborted) return aborted(progress);
     const outcome = await callModel(args, progress, append);
-    if (args.signal.aborted || outcome.kind === "aborted") {
-      return aborted(progress, outcome.kind === "aborted" ? outcome.partial : undefined);
-    }
+    if (outcome.kind === "aborted") return aborted(progress, outcome.partial);
+    if (args.signal.aborted) return aborted(progress);
     const message = outcome.kind === "message" ? outcome.message : outcome.partial;
     if (message === undefined) {
       const { error, code } = outcome.kind === "failed" ? outcome : { error: "" };
       return failed(progress, error, code);
     }
-    const { unstored } = progress;
-    last = adopted(args.world, unstored === ZERO_USAGE ? message : { ...message, earlierUsage: unstored });
-    progress.unstored = ZERO_USAGE;
-    count(progress, last);
+    last = takeMessage(args.world, progress, message);
     await append(last);
   }
+}
+
+/** Makes the model's message an entry, which also carries the usage of answers that are not stored. */
+function takeMessage(world: World, progress: Progress, message: WrittenMessage): AssistantMessage {
+  const { unstored } = progress;
+  const taken = adopted(world, unstored === ZERO_USAGE ? message : { ...message, earlierUsage: unstored });
+  progress.unstored = ZERO_USAGE;
+  count(progress, taken);
+  return taken;
+}
+
+/** Wraps the port of the model for a turn: budget, mending, fallback and whole answers. */
+function askingPorts(given: TurnArgs, progress: Progress): Pick<AskingArgs, "port" | "answerPort"> {
+  const { budget } = given;
+  const mendable = mendablePort(given.port);
+  const own = budget === undefined ? mendable : budgetedPort(mendable, budget, () => spentBy(progress));
+  const discard = (usage: Usage): void => {
+    progress.unstored = addUsage(progress.unstored, usage);
+  };
+  const withFallback = (port: ModelPort): ModelPort =>
+    fallbackPort(port, given.fallbackModels ?? [], (model, before = ZERO_USAGE) => {
+      discard(before);
+      given.onFallback?.(model);
+    });
+  const hasText = (): boolean => given.maySayNothing === true || hasAnswered(progress.entries);
+  const whole = given.isReplay === true ? own : wholeAnswerPort(own, { discard, hasText });
+  return { port: withFallback(own), answerPort: withFallback(whole) };
 }
 
 /** Compacts the transcript and says so. An earlier attempt may have done one of the two, or both. */

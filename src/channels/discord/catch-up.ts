@@ -7,9 +7,9 @@ import { type Fields, objectsOf } from "../../core/json.ts";
 import type { World } from "../../world.ts";
 import { type Places, seen } from "./channel-cache.ts";
 import { idOf, idOfTime, isNewer } from "./ids.ts";
+import { patiently } from "./problem.ts";
 import type { Marks } from "./read-position.ts";
 import type { Rest } from "./rest.ts";
-import { patiently } from "./retry.ts";
 
 /** Maximum number of messages per request, set by Discord. */
 const PAGE = 100;

@@ -9,19 +9,18 @@ import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { type Ear, ListenProblem } from "../accounts.ts";
+import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import { type ChannelHost, TOO_SOON } from "../channel.ts";
+import { type Frame, Pump } from "../pump.ts";
 import { catchUp } from "./catch-up.ts";
 import type { Places } from "./channel-cache.ts";
 import { writeMenu } from "./commands.ts";
 import { type Ending, type GatewaySession, holdConnection } from "./connection.ts";
 import { idOf } from "./ids.ts";
-import { type DiscordAccountContext, readCommand, readMessage } from "./incoming.ts";
-import { Intake, type Piece } from "./intake.ts";
-import { DiscordProblem, TOKEN_WORDS } from "./problem.ts";
+import { DISCORD, type DiscordAccountContext, readCommand, readMessage } from "./incoming.ts";
+import { DiscordProblem, patiently, TOKEN_WORDS } from "./problem.ts";
 import { Marks } from "./read-position.ts";
 import type { Rest } from "./rest.ts";
-import { patiently } from "./retry.ts";
 
 /**
  * Bit flags of the events that Discord should send: guilds with their channels and threads, messages in
@@ -116,7 +115,6 @@ export async function listenToDiscord(line: DiscordClient, ear: Ear): Promise<vo
     const marks = await Marks.read(line.host, line.account.accountId);
     await new Listening(line, ear, marks, me.id).run();
   } catch (error) {
-    if (ear.signal.aborted) return;
     throw listenProblem(error);
   }
 }
@@ -124,23 +122,14 @@ export async function listenToDiscord(line: DiscordClient, ear: Ear): Promise<vo
 /** A button that appeared less than this time ago can't be pressed: another one may have been meant. */
 const PRESS_AFTER_MS = 1_000;
 
-/** A stored message, behind which the read position of its channel may move. */
-interface PassedMessage {
-  readonly channelId: string;
-  readonly messageId: string;
-}
-
 class Listening {
   readonly #line: DiscordClient;
   readonly #ear: Ear;
   readonly #marks: Marks;
   readonly #botId: string;
-  readonly #intake: Intake<PassedMessage>;
+  readonly #pump: Pump;
   readonly #reader: DiscordAccountContext;
-  /** Aborted when listening must stop: the caller asked for it, or an event could not be stored. */
-  readonly #stopper = new AbortController();
   #menu: Promise<void> | undefined;
-  #problem: unknown;
   /**
    * A new session. It is kept here, and not stored, until the messages that were missed before it are read.
    */
@@ -152,52 +141,30 @@ class Listening {
     this.#marks = marks;
     this.#botId = botId;
     const { account, places, host } = line;
-    const signal = this.#stopper.signal;
-    const { clock } = host.world;
-    this.#reader = { accountId: account.accountId, botId, restUrl: account.restUrl, places, signal, clock };
-    this.#intake = new Intake(
-      async (sequence, passed) => {
-        if (passed !== undefined) await marks.passed(passed.channelId, passed.messageId);
-        if (sequence !== undefined) await marks.settled(sequence);
-      },
-      (error) => {
-        // After listening was stopped, it is no problem if an event was aborted.
-        if (!this.#stopper.signal.aborted) this.#problem = error;
-        this.#stopper.abort();
-      },
-    );
+    const { accountId, restUrl } = account;
+    this.#pump = new Pump(host, accountName(DISCORD, accountId), ear.signal);
+    const { signal } = ear;
+    this.#reader = { accountId, botId, restUrl, places, signal, clock: host.world.clock };
   }
 
   async run(): Promise<void> {
-    const { signal } = this.#ear;
-    const stop = (): void => this.#stopper.abort();
-    signal.addEventListener("abort", stop, { once: true });
-    if (signal.aborted) stop();
     try {
       await this.#connections();
-    } finally {
-      signal.removeEventListener("abort", stop);
-      stop();
-      this.#intake.stop();
-      await this.#intake.idle();
+    } catch (error) {
+      this.#pump.fail(error);
+    }
+    await this.#pump.end().finally(async () => {
       await this.#menu;
       // If this fails, no harm is done: Discord sends the events again that are not recorded as settled.
       await this.#marks.write().catch((error: unknown) => {
         this.#line.host.world.log.warn({ err: error }, "the read position of Discord could not be stored");
       });
-    }
-    if (this.#problem !== undefined) throw this.#storingProblem(this.#problem);
-  }
-
-  #storingProblem(error: unknown): unknown {
-    if (error instanceof DiscordProblem) return error;
-    this.#line.host.world.log.warn({ err: error, channel: "discord" }, "a message could not be stored");
-    return new ListenProblem("a message could not be stored; Discord will resend it");
+    });
   }
 
   async #connections(): Promise<void> {
     const { clock } = this.#line.host.world;
-    const { signal } = this.#stopper;
+    const { signal } = this.#pump;
     let endings: number[] = [];
     while (!signal.aborted) {
       const url = await gatewayUrl(this.#line, signal);
@@ -206,7 +173,7 @@ class Listening {
       const ending = await this.#connect(url, session, () => {
         wasReady = true;
       });
-      await this.#intake.idle();
+      await this.#pump.idle();
       if (ending.kind === "stopped" || signal.aborted) return;
       const isLost = ending.kind === "closed" && SESSION_LOST.includes(ending.code);
       // Do not try again to resume a session that could not be resumed.
@@ -243,33 +210,29 @@ class Listening {
       settled: () => this.#marks.session?.sequence ?? 0,
       begun: (begun: GatewaySession | undefined) => {
         this.#beginning = begun;
-        if (begun === undefined) this.#intake.push({ work: () => this.#forget() });
+        if (begun === undefined) this.#pump.push({ take: () => this.#marks.begin(undefined) });
       },
       ready: (how: "anew" | "resumed") => {
         wasReady();
         this.#ear.ready();
-        this.#menu ??= writeMenu(this.#line.rest, host, this.#stopper.signal);
-        if (how === "anew") this.#intake.push({ work: () => this.#begin() });
+        this.#menu ??= writeMenu(this.#line.rest, host, this.#pump.signal);
+        if (how === "anew") this.#pump.push({ take: () => this.#begin() });
       },
       event: (type: string, data: Fields, sequence: number) => {
-        this.#intake.push({ sequence, ...this.#workOf(type, data) });
+        this.#pump.push(this.#frameOf(type, data, sequence));
       },
     };
-    return holdConnection(parts, this.#stopper.signal);
-  }
-
-  async #forget(): Promise<undefined> {
-    await this.#marks.begin(undefined);
+    return holdConnection(parts, this.#pump.signal);
   }
 
   /** Reads missed messages. Only then stores the session, so that it can be resumed. */
-  async #begin(): Promise<undefined> {
+  async #begin(): Promise<void> {
     const { rest, places, host, account } = this.#line;
-    const { signal } = this.#stopper;
+    const { signal } = this.#pump;
     const around = { world: host.world, rest, places, marks: this.#marks, signal };
     await catchUp(around, async (message) => {
-      const passed = await this.#take(message, false);
-      if (passed !== undefined) await this.#marks.passed(passed.channelId, passed.messageId);
+      const messageId = await this.#take(message, false);
+      await this.#passed(message, messageId);
     });
     const begun = this.#beginning;
     if (begun === undefined) return;
@@ -277,20 +240,34 @@ class Listening {
     await this.#marks.begin({ ...begun, sequence: 0, botId: this.#botId, restUrl });
   }
 
-  #workOf(type: string, data: Fields): Pick<Piece<PassedMessage>, "work" | "lane"> {
+  /** Moves the read position of a channel behind a stored message. */
+  async #passed(data: Fields, messageId: string | undefined): Promise<void> {
+    const channelId = idOf(data.channel_id);
+    if (channelId !== undefined && messageId !== undefined) await this.#marks.passed(channelId, messageId);
+  }
+
+  #frameOf(type: string, data: Fields, sequence: number): Frame {
     const { author, user, member } = data;
     const person = idOf((objectOf(author) ?? objectOf(user) ?? objectOf(objectOf(member)?.user))?.id);
     const lane = `${idOf(data.channel_id)} ${person}`;
+    let messageId: string | undefined;
+    const acknowledge = async (): Promise<void> => {
+      await this.#passed(data, messageId);
+      await this.#marks.settled(sequence);
+    };
     switch (type) {
       case "MESSAGE_CREATE":
-        return { lane, work: () => this.#take(data, false) };
+        return { lane, take: async () => (messageId = await this.#take(data, false)), acknowledge };
       case "MESSAGE_UPDATE":
-        return { lane, work: () => this.#take(data, true) };
+        return { lane, take: () => this.#take(data, true), acknowledge };
       case "INTERACTION_CREATE":
-        return { lane, work: () => this.#called(data) };
+        return { lane, take: () => this.#called(data), acknowledge };
+      // The library reports it after events that follow it, so it must not replace their acknowledgement.
+      case "READY":
+        return { take: async () => {}, acknowledge };
       default:
         this.#line.places.learn(type, data);
-        return {};
+        return { acknowledge };
     }
   }
 
@@ -298,9 +275,9 @@ class Listening {
   async #read<T>(read: () => Promise<T | undefined>): Promise<T | undefined> {
     const { world } = this.#line.host;
     try {
-      return await patiently(world, this.#stopper.signal, read);
+      return await patiently(world, this.#ear.signal, read);
     } catch (error) {
-      if (error instanceof DiscordProblem || this.#stopper.signal.aborted) throw error;
+      if (error instanceof DiscordProblem || this.#ear.signal.aborted) throw error;
       world.log.warn(
         { err: error, channel: "discord" },
         "an event from Discord could not be read; it is skipped",
@@ -309,19 +286,17 @@ class Listening {
     }
   }
 
-  async #take(data: Fields, isUpdate: boolean): Promise<PassedMessage | undefined> {
-    const { host } = this.#line;
+  /** Stores a message, and returns its id. */
+  async #take(data: Fields, isUpdate: boolean): Promise<string | undefined> {
     const message = await this.#read(() => readMessage(data, this.#reader, isUpdate));
-    if (message === undefined) return undefined;
-    await host.receive(message);
-    const channelId = idOf(data.channel_id);
-    return channelId === undefined || isUpdate ? undefined : { channelId, messageId: message.messageId };
+    if (message !== undefined) await this.#pump.store(message);
+    return message?.messageId;
   }
 
-  async #called(data: Fields): Promise<undefined> {
-    const { host, rest } = this.#line;
+  async #called(data: Fields): Promise<void> {
+    const { rest } = this.#line;
     const called = await this.#read(() => readCommand(data, this.#reader));
-    if (called === undefined) return undefined;
+    if (called === undefined) return;
     const { id, token, message, pressed } = called;
     let words = message === undefined ? "I can't answer here." : "Taken.";
     let isDone = message !== undefined && pressed !== undefined;
@@ -329,11 +304,11 @@ class Listening {
       words = why;
       isDone = false;
     };
-    if (message !== undefined && pressed === undefined) await host.receive(message);
+    if (message !== undefined && pressed === undefined) await this.#pump.store(message);
     else if (message !== undefined && pressed !== undefined) {
       // Both times are Discord's.
       if (message.sentAt - pressed.shownAt < PRESS_AFTER_MS) refuse(TOO_SOON);
-      else await host.receive({ ...message, pressed: { message: pressed.message, refuse } });
+      else await this.#pump.store({ ...message, pressed: { message: pressed.message, refuse } });
     }
     // This flag shows the answer only to the sender. Failures are ignored, because an old command can no
     // longer be answered.
@@ -345,6 +320,5 @@ class Listening {
           : api.interactions.reply(id, token, body, { signal }),
       )
       .catch(() => {});
-    return undefined;
   }
 }

@@ -8,6 +8,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Clock } from "../../world.ts";
 import type { InboundMedia } from "../channel.ts";
 import { exchange } from "../exchange.ts";
+import { mediaKind } from "../frame.ts";
 
 /** Maximum number of files in a message, set by Discord. */
 const FILES_MAX = 10;
@@ -20,12 +21,6 @@ const TIMEOUT_MS = 60_000;
 interface Source {
   readonly restUrl: string;
   readonly clock: Clock;
-}
-
-function kindOf(mimeType: string, isVoice: boolean): InboundMedia["kind"] {
-  if (isVoice && !/^(image|video)\//.test(mimeType)) return "voice";
-  const [kind] = mimeType.split("/");
-  return kind === "image" || kind === "audio" || kind === "video" ? kind : "file";
 }
 
 /** Returns the URL if a file may be read from it, otherwise undefined. */
@@ -62,7 +57,7 @@ export function mediaOf(message: Fields, source: Source): InboundMedia[] {
     const bytes = numberOf(file.size);
     const address = allowed(textOf(file.url) ?? "", source.restUrl);
     return {
-      kind: kindOf(mimeType ?? "", isVoice),
+      kind: mediaKind(mimeType, isVoice),
       ...optional({ name, mimeType }),
       ...(bytes === undefined || bytes < 0 ? {} : { bytes }),
       async load(maxBytes, signal) {

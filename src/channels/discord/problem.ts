@@ -5,6 +5,8 @@
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
+import type { World } from "../../world.ts";
+import { Patience } from "../pump.ts";
 
 /** Kind of failure of one request. */
 export type ProblemKind =
@@ -109,4 +111,21 @@ export function unanswered(error: unknown): DiscordProblem {
   const words = safeLine(head(code, 60));
   if (NOT_SENT.test(code)) return new DiscordProblem("away", `Discord can't be reached (${words})`);
   return new DiscordProblem("unknown", `the connection to Discord broke off (${words})`);
+}
+
+/** If Discord requests a longer pause, no further attempt is made. */
+const PATIENCE_PAUSE_MAX_MS = 60_000;
+
+/** Repeats a read-only request until Discord answers or refuses it, or the attempts are used up. */
+export async function patiently<T>({ clock }: World, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  const patience = new Patience(clock, signal);
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isPassing = error instanceof DiscordProblem && !["token", "refused"].includes(error.kind);
+      if (!isPassing || (error.afterMs ?? 0) > PATIENCE_PAUSE_MAX_MS) throw error;
+      await patience.endure(error, error.afterMs);
+    }
+  }
 }

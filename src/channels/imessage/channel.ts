@@ -7,15 +7,14 @@
 // If the program exits, the listener starts it again after growing pauses, and a delivery starts it at once.
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { IMessageAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { accountFor } from "../account-for.ts";
-import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
+import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, OutgoingMessage } from "../channel.ts";
 import { plainText, readMarkdown } from "../markdown.ts";
-import { receivePatiently } from "../retry-receive.ts";
+import { channelOf, type PlatformAccount } from "../platform.ts";
+import { Pump } from "../pump.ts";
 import { readAttachment } from "./files.ts";
 import { isGroupId, type Parent, readMessage } from "./message.ts";
 import type { Answer, Program } from "./program.ts";
@@ -28,8 +27,6 @@ const ASK_TIMEOUT_MS = 15_000;
 const UNWATCH_MS = 2_000;
 /** Time limit for sending. It is long, because the Messages app may have to start and connect first. */
 const SEND_TIMEOUT_MS = 120_000;
-/** Maximum size of the messages that were received and are not stored yet. */
-const BACKLOG_BYTES_MAX = 8 * 1024 * 1024;
 /** Number of recent messages in which the quoted message is searched. */
 const HISTORY = 100;
 const CURSOR = "rowid";
@@ -67,60 +64,6 @@ function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
   return new ListenProblem(wordsOf(answer));
 }
 
-interface ReceivedMessage {
-  readonly subscription: unknown;
-  readonly message: Fields;
-  readonly bytes: number;
-}
-
-/** A queue of messages that the program reported. */
-class Backlog {
-  readonly #waiting: ReceivedMessage[] = [];
-  #bytes = 0;
-  #wake: (() => void) | undefined;
-  #problem: ListenProblem | undefined;
-  #isOver = false;
-
-  add(told: ReceivedMessage): void {
-    if (this.#problem !== undefined || this.#isOver) return;
-    this.#bytes += told.bytes;
-    if (this.#bytes > BACKLOG_BYTES_MAX)
-      this.fail(new ListenProblem("messages arrive faster than they are stored"));
-    else this.#waiting.push(told);
-    this.#wake?.();
-  }
-
-  /**
-   * Ends the queue with a problem: `next` first returns the messages in the queue, and then throws the
-   * problem.
-   */
-  fail(problem: ListenProblem): void {
-    this.#problem ??= problem;
-    this.#wake?.();
-  }
-
-  end(): void {
-    this.#isOver = true;
-    this.#wake?.();
-  }
-
-  /** Waits for the next message. Returns undefined when the queue has ended. */
-  async next(): Promise<ReceivedMessage | undefined> {
-    while (!this.#isOver) {
-      const told = this.#waiting.shift();
-      if (told !== undefined) {
-        this.#bytes -= told.bytes;
-        return told;
-      }
-      if (this.#problem !== undefined) throw this.#problem;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    return undefined;
-  }
-}
-
 /** Listens to one account. */
 class Listener {
   readonly #place: IMessageAccountContext;
@@ -136,62 +79,51 @@ class Listener {
 
   async listen({ signal, ready }: Ear): Promise<void> {
     const { settings, host, runner } = this.#place;
-    const backlog = new Backlog();
-    const end = (): void => backlog.end();
-    signal.addEventListener("abort", end);
-    if (signal.aborted) end();
+    const pump = new Pump(host, accountName(ID, settings.accountId), signal);
     const program = await runner.program();
-    const unhear = program.listen((method, params, bytes) => this.#hear(backlog, { method, params, bytes }));
-    void program.ended.then((why) => backlog.fail(new ListenProblem(why)));
     let subscription: unknown;
-    try {
+    const unhear = program.listen((method, params, bytes) => {
+      if (method === "message") {
+        // A message of an earlier subscription is ignored.
+        const take = async () => {
+          if (params.subscription === subscription) await this.#take(fieldsOf(params.message), program, pump);
+        };
+        pump.push({ bytes, take });
+      }
+      if (method === "watch.overflow")
+        pump.fail(new ListenProblem("imsg dropped messages because they were not read fast enough"));
+      if (method === "error") {
+        const words = textOf(fieldsOf(params.error).message) ?? "reading messages is no longer possible";
+        pump.fail(problemOf({ kind: "error", code: 0, message: words, data: {} }));
+      }
+    });
+    void program.ended.then((why) => pump.fail(new ListenProblem(why)));
+    const subscribe = async (): Promise<void> => {
       const stored = await host.cursor(settings.accountId, CURSOR);
       this.#row ??= countOf(Number(stored));
       const since = this.#row === undefined || this.#row === 0 ? {} : { since_rowid: this.#row };
-      const answer = await program.request(
-        "watch.subscribe",
-        { attachments: true, ...since },
-        ASK_TIMEOUT_MS,
-      );
+      const wanted = { attachments: true, ...since };
+      const answer = await program.request("watch.subscribe", wanted, ASK_TIMEOUT_MS);
       if (answer.kind !== "result") throw problemOf(answer);
       subscription = fieldsOf(answer.value).subscription;
       ready();
-      await this.#work(backlog, program, subscription, signal);
+    };
+    try {
+      // A message that arrives before the answer waits for it.
+      pump.push({ take: subscribe });
+      await pump.end();
     } finally {
       unhear();
       // Stop watching for messages, because the program may continue to run for deliveries.
       if (subscription !== undefined)
         await program.request("watch.unsubscribe", { subscription }, UNWATCH_MS);
-      signal.removeEventListener("abort", end);
     }
   }
 
-  #hear(
-    backlog: Backlog,
-    { method, params, bytes }: { method: string; params: Fields; bytes: number },
-  ): void {
-    const { subscription } = params;
-    if (method === "message") backlog.add({ subscription, message: fieldsOf(params.message), bytes });
-    if (method === "watch.overflow")
-      backlog.fail(new ListenProblem("imsg dropped messages because they were not read fast enough"));
-    if (method === "error") {
-      const words = textOf(fieldsOf(params.error).message) ?? "reading messages is no longer possible";
-      backlog.fail(problemOf({ kind: "error", code: 0, message: words, data: {} }));
-    }
-  }
-
-  async #work(backlog: Backlog, program: Program, mine: unknown, signal: AbortSignal): Promise<void> {
-    for (let told = await backlog.next(); told !== undefined; told = await backlog.next()) {
-      // Ignore a message that belongs to an earlier subscription.
-      if (told.subscription !== mine) continue;
-      await this.#take(told.message, program, signal);
-    }
-  }
-
-  async #take(told: Fields, program: Program, signal: AbortSignal): Promise<void> {
+  async #take(fields: Fields, program: Program, pump: Pump): Promise<void> {
     const { settings, host } = this.#place;
     const { accountId, names, attachmentFolders } = settings;
-    const read = await readMessage(told, {
+    const read = await readMessage(fields, {
       channel: ID,
       accountId,
       names,
@@ -202,16 +134,15 @@ class Listener {
     const account = accountName(ID, accountId);
     if (read.kind === "unreadable") host.world.log.warn({ account }, `a message was skipped: ${read.why}`);
     // Newer versions of the program send the row number as `cursor`.
-    const row = countOf(told.cursor) ?? countOf(told.id);
+    const row = countOf(fields.cursor) ?? countOf(fields.id);
     if (read.kind !== "message") return;
     // If there is no stored position, set one before this message. Otherwise a restart would begin after the
     // message and skip it.
     if (this.#row === undefined && row !== undefined && row > 1) this.#row = row - 1;
-    await receivePatiently(host, account, read.message, signal);
+    await pump.store(read.message);
     if (row === undefined || row <= (this.#row ?? 0)) return;
     this.#row = row;
-    // If this fails, no harm is done: the message arrives again and is recognised.
-    await host.remember(accountId, CURSOR, String(row)).catch(() => undefined);
+    await pump.keep(() => host.remember(accountId, CURSOR, String(row)));
   }
 }
 
@@ -291,48 +222,30 @@ async function deliver(
   return outcomeOf(answer);
 }
 
-async function test({ runner }: IMessageAccountContext): Promise<Result<string>> {
-  try {
-    const program = await runner.program();
-    const chats = await program.request("chats.list", { limit: 1 }, ASK_TIMEOUT_MS);
-    if (chats.kind !== "result") throw problemOf(chats);
-    const status = await program.request("status", {}, ASK_TIMEOUT_MS);
-    const version = status.kind === "result" ? textOf(fieldsOf(status.value).version) : undefined;
-    return ok(
-      version === undefined
-        ? "iMessage through imsg"
-        : `iMessage through imsg ${head(safeLine(version), 40)}`,
-    );
-  } catch (error) {
-    return fail("channel_failed", error instanceof Error ? error.message : "the request to imsg failed");
-  }
+/** Returns the version of the program. Throws the reason if it does not work. */
+async function test({ runner }: IMessageAccountContext): Promise<string> {
+  const program = await runner.program();
+  const chats = await program.request("chats.list", { limit: 1 }, ASK_TIMEOUT_MS);
+  if (chats.kind !== "result") throw problemOf(chats);
+  const status = await program.request("status", {}, ASK_TIMEOUT_MS);
+  const version = status.kind === "result" ? (textOf(fieldsOf(status.value).version) ?? "") : "";
+  return `iMessage through imsg ${head(safeLine(version), 40)}`.trimEnd();
 }
 
 /** Opens the channel with at least one account. */
 export function openIMessage(accounts: readonly IMessageAccount[], host: ChannelHost): Channel {
-  const places = accounts.map((settings): IMessageAccountContext => {
+  const lines = accounts.map((settings): PlatformAccount => {
     const name = accountName(ID, settings.accountId);
-    return { settings, host, runner: createRunner(settings.command, name, host.world) };
+    const runner = createRunner(settings.command, name, host.world);
+    const place = { settings, host, runner };
+    const listener = new Listener(place);
+    return {
+      accountId: settings.accountId,
+      listen: (ear) => listener.listen(ear),
+      deliver: (message) => deliver(place, message),
+      test: () => test(place),
+      close: () => runner.close(),
+    };
   });
-  const placeFor = accountFor(ID, places, ({ settings }) => settings.accountId);
-  return {
-    id: ID,
-    deduplicates: false,
-    textMaxChars: TEXT_MAX_CHARS,
-    accounts: places.map((place): Account => {
-      const listener = new Listener(place);
-      return { name: accountName(ID, place.settings.accountId), listen: (ear) => listener.listen(ear) };
-    }),
-    async deliver(message) {
-      const place = placeFor(message.route.accountId);
-      return place.ok ? deliver(place.value, message) : { kind: "absent", error: place.error };
-    },
-    async test(accountId) {
-      const place = placeFor(accountId);
-      return place.ok ? test(place.value) : place;
-    },
-    async close() {
-      await Promise.all(places.map(({ runner }) => runner.close()));
-    },
-  };
+  return channelOf(ID, lines, TEXT_MAX_CHARS);
 }

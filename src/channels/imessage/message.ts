@@ -6,13 +6,10 @@
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { head } from "../../core/text/cut.ts";
-import type { InboundMedia, InboundMessage } from "../channel.ts";
+import type { InboundMedia } from "../channel.ts";
+import { idIn, mediaKind, nameIn, pollNote, quoteIn, type Read } from "../frame.ts";
 
-const ID_CHARS_MAX = 300;
-const NAME_CHARS_MAX = 200;
 const PATH_CHARS_MAX = 4_096;
-const QUOTE_CHARS_MAX = 8_000;
 const ATTACHMENTS_MAX = 32;
 const POLL_OPTIONS_MAX = 20;
 
@@ -36,35 +33,12 @@ export interface Reading {
   readonly now: number;
 }
 
-export type Read =
-  | { readonly kind: "message"; readonly message: InboundMessage }
-  | { readonly kind: "nothing" }
-  | { readonly kind: "unreadable"; readonly why: string };
-
-function idOf(value: unknown): string | undefined {
-  const id = textOf(value);
-  return id === undefined || id.length > ID_CHARS_MAX ? undefined : id;
-}
-
-function nameOf(value: unknown): string | undefined {
-  const name = textOf(value);
-  return name === undefined ? undefined : head(name, NAME_CHARS_MAX);
-}
-
 /**
  * Returns whether an id belongs to a group: it contains `;+;`. A person's id is like `+15550100` or
  * `ada@example.org`.
  */
 export function isGroupId(id: string): boolean {
   return id.includes(";+;");
-}
-
-function mediaKind(mimeType: string | undefined, uti: string | undefined): InboundMedia["kind"] {
-  const [type] = (mimeType ?? "").split("/");
-  if (type === "image" || type === "video") return type;
-  // Only voice messages have the format of Core Audio.
-  if (uti === "com.apple.coreaudio-format") return "voice";
-  return type === "audio" ? "audio" : "file";
 }
 
 function mediaOf(message: Fields, load: Reading["load"]): { media: InboundMedia[]; notes: string[] } {
@@ -74,32 +48,24 @@ function mediaOf(message: Fields, load: Reading["load"]): { media: InboundMedia[
       notes.push("[sticker]");
       return [];
     }
-    const name = nameOf(one.transfer_name);
+    const name = nameIn(one.transfer_name);
     const path = textOf(one.original_path) ?? textOf(one.path) ?? textOf(one.filename);
     if (one.missing === true || path === undefined || path.length > PATH_CHARS_MAX) {
       notes.push(`[a file that is not on the Mac${name === undefined ? "" : `: ${name}`}]`);
       return [];
     }
-    const mimeType = nameOf(one.mime_type);
+    const mimeType = nameIn(one.mime_type);
     const bytes = countOf(one.total_bytes) ?? countOf(one.byte_size);
     return [
       {
-        kind: mediaKind(mimeType, textOf(one.uti)),
+        // Only voice messages have the format of Core Audio.
+        kind: mediaKind(mimeType, one.uti === "com.apple.coreaudio-format"),
         ...optional({ name, mimeType, bytes }),
         load: load(path),
       },
     ];
   });
   return { media, notes };
-}
-
-function pollNote(message: Fields): string[] {
-  const { kind, question, options } = fieldsOf(message.poll);
-  if (kind !== "created") return [];
-  const words = objectsOf(options, POLL_OPTIONS_MAX).flatMap(({ text }) => nameOf(text) ?? []);
-  return [
-    `[poll: ${nameOf(question) ?? "without a question"}${words.length ? ` (${words.join(" | ")})` : ""}]`,
-  ];
 }
 
 /** Escapes the characters with a meaning in a pattern. With the flag `u`, no other one may be escaped. */
@@ -125,14 +91,14 @@ function withoutCall(text: string, names: readonly string[]): string {
 const PLACEHOLDER = /\uFFFC/g;
 
 async function quoteOf(message: Fields, { parentOf }: Reading): Promise<Parent | undefined> {
-  const guid = idOf(message.reply_to_guid) ?? idOf(message.thread_originator_guid);
+  const guid = idIn(message.reply_to_guid) ?? idIn(message.thread_originator_guid);
   if (guid === undefined) return undefined;
   const chatId = countOf(message.chat_id);
   const known = chatId === undefined ? undefined : await parentOf(guid, chatId);
   if (known !== undefined) return known;
   // imsg does not report whether the agent's account wrote the quoted message.
   const text = textOf(message.reply_to_text);
-  const sender = nameOf(message.reply_to_sender);
+  const sender = nameIn(message.reply_to_sender);
   return text === undefined ? undefined : { text, isOwn: false, ...optional({ sender }) };
 }
 
@@ -141,18 +107,21 @@ export async function readMessage(message: Fields, reading: Reading): Promise<Re
   const { channel, accountId, names, load, now } = reading;
   if (message.is_from_me === true || message.is_reaction === true) return { kind: "nothing" };
   const row = countOf(message.id);
-  const messageId = idOf(message.guid) ?? (row === undefined ? undefined : `row:${row}`);
+  const messageId = idIn(message.guid) ?? (row === undefined ? undefined : `row:${row}`);
   if (messageId === undefined) return { kind: "unreadable", why: "it has no id" };
-  const sender = idOf(message.sender);
+  const sender = idIn(message.sender);
   if (sender === undefined) return { kind: "unreadable", why: "it has no sender" };
-  const guid = idOf(message.chat_guid);
-  const identifier = idOf(message.chat_identifier);
+  const guid = idIn(message.chat_guid);
+  const identifier = idIn(message.chat_identifier);
   const isGroup = message.is_group === true || (guid !== undefined && isGroupId(guid));
   if (isGroup && guid === undefined) return { kind: "unreadable", why: "its group has no id" };
   const chatId = isGroup && guid !== undefined ? guid : sender;
   const { media, notes } = mediaOf(message, load);
   const said = (textOf(message.text) ?? "").replace(PLACEHOLDER, "").toWellFormed();
-  const text = [isGroup ? withoutCall(said, names) : said, ...notes, ...pollNote(message)]
+  const { kind, question, options } = fieldsOf(message.poll);
+  const words = objectsOf(options, POLL_OPTIONS_MAX).flatMap(({ text }) => nameIn(text) ?? []);
+  const polls = kind === "created" ? [pollNote(nameIn(question) ?? "without a question", words)] : [];
+  const text = [isGroup ? withoutCall(said, names) : said, ...notes, ...polls]
     .filter((part) => part !== "")
     .join("\n");
   if (text === "" && media.length === 0) return { kind: "nothing" };
@@ -168,17 +137,17 @@ export async function readMessage(message: Fields, reading: Reading): Promise<Re
       chat: {
         type: isGroup ? "group" : "direct",
         id: chatId,
-        ...(isGroup ? optional({ name: nameOf(message.chat_name) }) : {}),
+        ...(isGroup ? optional({ name: nameIn(message.chat_name) }) : {}),
         ...(isGroup && alsoKnownAs.length > 0 ? { alsoKnownAs } : {}),
       },
-      sender: { id: sender, ...optional({ name: nameOf(message.sender_name) }) },
+      sender: { id: sender, ...optional({ name: nameIn(message.sender_name) }) },
       text,
       mentioned: parent?.isOwn === true || (isGroup && isNamed(said, names)),
       ...(parent === undefined
         ? {}
         : {
             quoted: {
-              text: head(parent.text, QUOTE_CHARS_MAX),
+              text: quoteIn(parent.text),
               ...optional({ senderName: parent.sender }),
             },
           }),

@@ -11,23 +11,17 @@
 
 import { fieldsOf, jsonOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
 import type { SignalAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { accountFor } from "../account-for.ts";
-import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
-import type {
-  Channel,
-  ChannelHost,
-  DeliveryOutcome,
-  InboundMedia,
-  InboundMessage,
-  OutgoingMessage,
-} from "../channel.ts";
-import { receivePatiently } from "../retry-receive.ts";
+import { accountName, type Ear, ListenProblem } from "../accounts.ts";
+import type { Channel, ChannelHost, DeliveryOutcome, InboundMedia, OutgoingMessage } from "../channel.ts";
+import type { Read } from "../frame.ts";
+import { channelOf, type PlatformAccount } from "../platform.ts";
+import { Pump } from "../pump.ts";
 import { type Answer, type Daemon, daemonAt } from "./daemon.ts";
-import { type Read, readEnvelope } from "./envelope.ts";
+import { readEnvelope } from "./envelope.ts";
 import { eventsOf, type StreamEvent } from "./events.ts";
 import { dataUriOf, outcomeOf, recipientOf, styled, TEXT_MAX_CHARS } from "./send.ts";
 
@@ -113,20 +107,11 @@ function loadOf({ settings, daemon }: SignalAccountContext, id: string): Inbound
   };
 }
 
-/** A message to store. */
-interface Pending {
-  readonly message: InboundMessage;
-  /** Id of its event. */
-  readonly id?: string;
-  /** True if its event is kept in the store (SG5). */
-  readonly isKept?: boolean;
-}
-
 /** Listens to one account. */
 class Listener {
   readonly #place: SignalAccountContext;
-  /** A message that could not be stored. When listening starts again, this message is stored first. */
-  #pending: Pending | undefined;
+  /** An event whose message could not be stored. When listening starts again, it is read first. */
+  #unread: string | undefined;
 
   constructor(place: SignalAccountContext) {
     this.#place = place;
@@ -135,15 +120,13 @@ class Listener {
   async listen({ signal, ready }: Ear): Promise<void> {
     const { settings, daemon, host } = this.#place;
     const { number, accountId } = settings;
-    if (this.#pending !== undefined) await this.#store(this.#pending, signal);
+    const account = accountName(ID, accountId);
+    const pump = new Pump(host, account, signal);
     const own = await ownIds(this.#place, signal);
-    const kept = await host.cursor(accountId, KEPT);
-    if (kept) await this.#take({ data: kept, isKept: true }, own, signal);
+    const kept = this.#unread ?? (await host.cursor(accountId, KEPT));
+    if (kept) await this.#take({ data: kept }, own, pump, true);
     const last = await host.cursor(accountId, CURSOR);
-    const headers = {
-      accept: "text/event-stream",
-      ...optional({ "last-event-id": last }),
-    };
+    const headers = { accept: "text/event-stream", ...optional({ "last-event-id": last }) };
     const path = `/api/v1/events?account=${encodeURIComponent(number)}`;
     const opened = await daemon.open(path, headers, { headMs: HEAD_MS, signal });
     if (opened.kind === "failed")
@@ -154,15 +137,13 @@ class Listener {
       if (statusCode !== 200)
         throw new ListenProblem(`the server there is not a signal-cli daemon (HTTP ${statusCode})`);
       ready();
-      const { log } = host.world;
-      const tooLong = (): void =>
-        log.warn({ account: accountName(ID, accountId) }, "an event was skipped because it is too long");
-      for await (const event of eventsOf(opened.answer, host.world.clock, tooLong)) {
-        await this.#take(event, own, signal);
+      const { clock, log } = host.world;
+      const onTooLong = (): void => log.warn({ account }, "an event was skipped because it is too long");
+      for await (const event of eventsOf(opened.answer, clock, onTooLong)) {
+        await this.#take(event, own, pump);
         if (signal.aborted) return;
       }
     } catch (error) {
-      if (signal.aborted) return;
       throw error instanceof ListenProblem
         ? error
         : new ListenProblem("the connection to signal-cli was lost");
@@ -171,15 +152,13 @@ class Listener {
     }
   }
 
-  async #take(
-    { id, data, isKept: wasKept = false }: StreamEvent & Pick<Pending, "isKept">,
-    own: ReadonlySet<string>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Takes an event, and waits until it is stored. `wasKept`: it is not new. */
+  async #take(event: StreamEvent, own: ReadonlySet<string>, pump: Pump, wasKept = false): Promise<void> {
     const { settings, host } = this.#place;
     const { accountId, number } = settings;
-    const event = fieldsOf(jsonOf(data));
-    const account = textOf(event.account);
+    const { id, data } = event;
+    const fields = fieldsOf(jsonOf(data));
+    const account = textOf(fields.account);
     const isOther = account !== undefined && !own.has(account);
     // The daemon runs for a single account, and that is not the configured one.
     if (isOther && !wasKept) {
@@ -190,41 +169,25 @@ class Listener {
     // The number in the settings may have changed since the event was kept.
     const read: Read = isOther
       ? { kind: "nothing" }
-      : readEnvelope(event, { channel: ID, accountId, own, load });
+      : readEnvelope(fields, { channel: ID, accountId, own, load });
     if (read.kind === "unreadable") {
       host.world.log.warn({ account: accountName(ID, accountId) }, `a message was skipped: ${read.why}`);
     }
-    if (read.kind !== "message") {
-      if (wasKept) await this.#keep("");
-      return;
-    }
-    const { message } = read;
-    const isKept = wasKept || (id === undefined && message.media.length > 0 && (await this.#keep(data)));
-    await this.#store({ message, isKept, ...optional({ id }) }, signal);
-  }
-
-  /** Stores an event, or an empty text. Returns false if that fails: the message is then only in memory. */
-  async #keep(data: string): Promise<boolean> {
-    const { settings, host } = this.#place;
-    try {
-      await host.remember(settings.accountId, KEPT, data);
-      return true;
-    } catch (error) {
-      const account = accountName(ID, settings.accountId);
-      host.world.log.warn({ err: error, account }, "an event of Signal could not be stored");
-      return false;
-    }
-  }
-
-  /** Stores a message. If that fails, keeps the message until listening starts again, and throws. */
-  async #store(one: Pending, signal: AbortSignal): Promise<void> {
-    const { settings, host } = this.#place;
-    this.#pending = one;
-    await receivePatiently(host, accountName(ID, settings.accountId), one.message, signal);
-    this.#pending = undefined;
-    // If one of these fails, no harm is done: the message is read again and recognised.
-    if (one.isKept === true) await this.#keep("");
-    if (one.id !== undefined) await host.remember(settings.accountId, CURSOR, one.id).catch(() => undefined);
+    const message = read.kind === "message" ? read.message : undefined;
+    const isKept = wasKept || (id === undefined && message !== undefined && message.media.length > 0);
+    this.#unread = message && data;
+    pump.push({
+      take: async () => {
+        if (isKept && !wasKept) await pump.keep(() => host.remember(accountId, KEPT, data));
+        if (message !== undefined) await pump.store(message);
+      },
+      acknowledge: async () => {
+        if (isKept) await host.remember(accountId, KEPT, "");
+        if (message !== undefined && id !== undefined) await host.remember(accountId, CURSOR, id);
+        this.#unread = undefined;
+      },
+    });
+    await pump.drain();
   }
 }
 
@@ -250,55 +213,32 @@ async function deliver(
   );
 }
 
-async function test(place: SignalAccountContext): Promise<Result<string>> {
+/** Returns the account's number and the version of the daemon. Throws the reason if it does not work. */
+async function test(place: SignalAccountContext): Promise<string> {
   const { settings, daemon } = place;
-  try {
-    await ownIds(place);
-  } catch (error) {
-    return fail(
-      "channel_failed",
-      error instanceof Error ? error.message : "the request to signal-cli failed",
-    );
-  }
+  await ownIds(place);
   const answer = await daemon.call("version", {}, ASK_LIMITS);
-  const version = answer.kind === "result" ? textOf(fieldsOf(answer.value).version) : undefined;
-  return ok(
-    `${settings.number}, signal-cli ${version === undefined ? "" : head(safeLine(version), 40)}`.trimEnd(),
-  );
+  const version = answer.kind === "result" ? (textOf(fieldsOf(answer.value).version) ?? "") : "";
+  return `${settings.number}, signal-cli ${head(safeLine(version), 40)}`.trimEnd();
 }
 
 /** Opens the channel with at least one account. */
 export function openSignal(accounts: readonly SignalAccount[], host: ChannelHost): Channel {
-  const places = accounts.map(
-    (settings): SignalAccountContext => ({
-      settings,
-      host,
-      daemon: daemonAt(settings.url, host.world.clock),
-    }),
-  );
-  const placeFor = accountFor(ID, places, ({ settings }) => settings.accountId);
-  return {
-    id: ID,
-    deduplicates: false,
-    textMaxChars: TEXT_MAX_CHARS,
-    accounts: places.map((place): Account => {
-      const listener = new Listener(place);
-      return { name: accountName(ID, place.settings.accountId), listen: (ear) => listener.listen(ear) };
-    }),
-    async deliver(message) {
-      const place = placeFor(message.route.accountId);
-      return place.ok ? deliver(place.value, message) : { kind: "absent", error: place.error };
-    },
-    async typing(route) {
-      const place = placeFor(route.accountId);
-      const to = recipientOf(route.to);
-      if (!place.ok || to === undefined) return;
-      const { daemon, settings } = place.value;
-      await daemon.call("sendTyping", { account: settings.number, ...to }, ASK_LIMITS);
-    },
-    async test(accountId) {
-      const place = placeFor(accountId);
-      return place.ok ? test(place.value) : place;
-    },
-  };
+  const lines = accounts.map((settings): PlatformAccount => {
+    const daemon = daemonAt(settings.url, host.world.clock);
+    const place = { settings, host, daemon };
+    const listener = new Listener(place);
+    return {
+      accountId: settings.accountId,
+      listen: (ear) => listener.listen(ear),
+      deliver: (message) => deliver(place, message),
+      async typing(route) {
+        const to = recipientOf(route.to);
+        if (to === undefined) return;
+        await daemon.call("sendTyping", { account: settings.number, ...to }, ASK_LIMITS);
+      },
+      test: () => test(place),
+    };
+  });
+  return channelOf(ID, lines, TEXT_MAX_CHARS);
 }

@@ -6,12 +6,9 @@
 
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { head } from "../../core/text/cut.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
+import { idIn, mediaKind, nameIn, pollNote, quoteIn, type Read } from "../frame.ts";
 
-const ID_CHARS_MAX = 200;
-const NAME_CHARS_MAX = 200;
-const QUOTE_CHARS_MAX = 8_000;
 const MENTIONS_MAX = 500;
 const ATTACHMENTS_MAX = 32;
 const POLL_OPTIONS_MAX = 20;
@@ -32,27 +29,11 @@ export interface Reading {
   readonly load: LoadAttachment;
 }
 
-export type Read =
-  | { readonly kind: "message"; readonly message: InboundMessage }
-  /** The event needs no answer, for example a receipt or a typing indicator. */
-  | { readonly kind: "nothing" }
-  | { readonly kind: "unreadable"; readonly why: string };
-
 const NOTHING: Read = { kind: "nothing" };
-
-function idOf(value: unknown): string | undefined {
-  const id = textOf(value);
-  return id === undefined || id.length > ID_CHARS_MAX ? undefined : id;
-}
-
-function nameOf(value: unknown): string | undefined {
-  const name = textOf(value);
-  return name === undefined ? undefined : head(name, NAME_CHARS_MAX);
-}
 
 /** Returns the ids of a person. The number comes first, because it is what people know and configure. */
 function idsOf(number: unknown, uuid: unknown, either: unknown): string[] {
-  const ids = [idOf(number), idOf(uuid), idOf(either)].filter((id) => id !== undefined);
+  const ids = [idIn(number), idIn(uuid), idIn(either)].filter((id) => id !== undefined);
   return [...new Set(ids)];
 }
 
@@ -96,23 +77,17 @@ function spokenText(text: string, mentions: readonly Mention[], own: ReadonlySet
   return withNames(text.slice(first.length), moved).trimStart();
 }
 
-function mediaKind(mimeType: string | undefined, name: string | undefined): InboundMedia["kind"] {
-  const [type] = (mimeType ?? "").split("/");
-  if (type === "image" || type === "video") return type;
-  // A voice message has no file name, but an attached audio file has one.
-  if (type === "audio") return name === undefined ? "voice" : "audio";
-  return "file";
-}
-
 function mediaOf(data: Fields, load: LoadAttachment): InboundMedia[] {
   if (data.viewOnce === true) return [];
   return objectsOf(data.attachments, ATTACHMENTS_MAX).flatMap((one): InboundMedia[] => {
-    const id = idOf(one.id);
-    const mimeType = nameOf(one.contentType);
+    const id = idIn(one.id);
+    const mimeType = nameIn(one.contentType);
     if (id === undefined || mimeType === LONG_TEXT) return [];
-    const name = nameOf(one.filename);
+    const name = nameIn(one.filename);
     const bytes = countOf(one.size);
-    return [{ kind: mediaKind(mimeType, name), ...optional({ name, mimeType, bytes }), load: load(id) }];
+    // A voice message has no file name, but an attached audio file has one.
+    const isVoice = name === undefined && mimeType?.startsWith("audio/") === true;
+    return [{ kind: mediaKind(mimeType, isVoice), ...optional({ name, mimeType, bytes }), load: load(id) }];
   });
 }
 
@@ -123,16 +98,16 @@ function notesOf(data: Fields): string[] {
   if (data.sticker !== undefined && data.sticker !== null) notes.push("[sticker]");
   for (const contact of objectsOf(data.contacts, POLL_OPTIONS_MAX)) {
     const { display, given, family } = fieldsOf(contact.name);
-    const name = nameOf(display) ?? [nameOf(given), nameOf(family)].filter(Boolean).join(" ");
-    const numbers = objectsOf(contact.phone, POLL_OPTIONS_MAX).flatMap(({ value }) => nameOf(value) ?? []);
+    const name = nameIn(display) ?? [nameIn(given), nameIn(family)].filter(Boolean).join(" ");
+    const numbers = objectsOf(contact.phone, POLL_OPTIONS_MAX).flatMap(({ value }) => nameIn(value) ?? []);
     notes.push(`[contact: ${[name, ...numbers].filter(Boolean).join(", ") || "without a name"}]`);
   }
   const poll = fieldsOf(data.pollCreate);
-  const question = nameOf(poll.question);
+  const question = nameIn(poll.question);
   if (question !== undefined) {
     const given = Array.isArray(poll.options) ? poll.options.slice(0, POLL_OPTIONS_MAX) : [];
-    const options = given.flatMap((option) => nameOf(option) ?? nameOf(fieldsOf(option).text) ?? []);
-    notes.push(`[poll: ${question}${options.length === 0 ? "" : ` (${options.join(" | ")})`}]`);
+    const options = given.flatMap((option) => nameIn(option) ?? nameIn(fieldsOf(option).text) ?? []);
+    notes.push(pollNote(question, options));
   }
   if (data.payment !== undefined && data.payment !== null) notes.push("[payment]");
   return notes;
@@ -149,7 +124,7 @@ function quoteOf(data: Fields, own: ReadonlySet<string>) {
   const senderName = isOwn ? undefined : author[0];
   return {
     isOwn,
-    quoted: { text: head(text, QUOTE_CHARS_MAX), ...optional({ senderName }) },
+    quoted: { text: quoteIn(text), ...optional({ senderName }) },
   };
 }
 
@@ -168,7 +143,7 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   if ([sender, ...alsoKnownAs].some((id) => own.has(id))) return NOTHING;
   const group = fieldsOf(data.groupInfo);
   const isGroup = data.groupInfo !== undefined && data.groupInfo !== null;
-  const groupId = idOf(group.groupId);
+  const groupId = idIn(group.groupId);
   if (isGroup && groupId === undefined) return { kind: "unreadable", why: "its group has no id" };
   const mentions = mentionsOf(data.mentions);
   const quote = quoteOf(data, own);
@@ -180,12 +155,12 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   // message.
   if (text === "" && media.length === 0 && !isNamed) return NOTHING;
   const chatId = groupId ?? sender;
-  const chatName = groupId === undefined ? undefined : nameOf(group.groupName);
+  const chatName = groupId === undefined ? undefined : nameIn(group.groupName);
   const message: InboundMessage = {
     channel,
     accountId,
     // Prefer the account id to the number, because it never changes. A sender may get a number later.
-    messageId: `${at}:${idOf(envelope.sourceUuid) ?? sender}`,
+    messageId: `${at}:${idIn(envelope.sourceUuid) ?? sender}`,
     chat: {
       type: groupId === undefined ? "direct" : "group",
       id: chatId,
@@ -193,7 +168,7 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
     },
     sender: {
       id: sender,
-      ...optional({ name: nameOf(envelope.sourceName) }),
+      ...optional({ name: nameIn(envelope.sourceName) }),
       ...(alsoKnownAs.length === 0 ? {} : { alsoKnownAs }),
     },
     text: text.toWellFormed(),

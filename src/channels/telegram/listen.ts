@@ -22,9 +22,10 @@ import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import { type ChannelHost, TOO_SOON } from "../channel.ts";
+import { Patience, Pump } from "../pump.ts";
 import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
 import { mediaOf } from "./media.ts";
-import { failureWords, isTokenWrong, tokenWords } from "./send.ts";
+import { failureWords, isTokenWrong, TELEGRAM, tokenWords } from "./send.ts";
 import { introduce } from "./start.ts";
 import { type Reading, readUpdate, type TelegramAccountContext, UPDATE_KINDS } from "./update.ts";
 
@@ -42,10 +43,8 @@ const UPDATES_MAX = 100;
 const SEALED = "album";
 /** Pause before an album is read again, because further pictures may arrive. */
 const ALBUM_MS = 500;
-/** Maximum number of consecutive failures, and the first and longest pause after one. */
-const FAILURES_MAX = 4;
-const PAUSE_MIN_MS = 250;
-const PAUSE_MAX_MS = 10_000;
+/** Pause if the platform limits the requests and names none. */
+const LIMIT_PAUSE_MS = 10_000;
 /** Maximum pause that the platform can request. */
 const ASKED_PAUSE_MAX_MS = 10 * 60_000;
 
@@ -66,7 +65,6 @@ interface ReadPosition {
   album?: { readonly firstId: number; readonly parts: number };
   /** The last album at the end of a batch that was to be stored. No picture is joined to it any more. */
   sealed: string | undefined;
-  failures: number;
 }
 
 type MessageReading = Extract<Reading, { kind: "message" }>;
@@ -92,32 +90,39 @@ interface Batch {
 }
 
 /** Receives the messages of one bot until the signal is aborted. Throws if retries cannot help. */
-export async function listen(bot: Bot, host: ChannelHost, ear: Ear): Promise<void> {
+export async function listen(bot: Bot, host: ChannelHost, { signal, ready }: Ear): Promise<void> {
   const { clock } = host.world;
-  const reader = await introduce(bot, host, ear.signal);
-  // The caller has stopped the listener while it prepared the bot.
-  if (reader === undefined) return;
-  const sealed = await host.cursor(bot.accountId, SEALED);
-  const place: ReadPosition = { failures: 0, sealed };
+  const reader = await introduce(bot, host, signal);
+  const place: ReadPosition = { sealed: await host.cursor(bot.accountId, SEALED) };
+  const pump = new Pump(host, accountName(TELEGRAM, bot.accountId), signal);
+  const patience = new Patience(clock, signal);
   let isFirst = true;
-  while (!ear.signal.aborted) {
+  while (!signal.aborted) {
     const waits = !isFirst && place.album === undefined;
     const askedAt = clock.monotonic();
-    const answer = await fetchUpdates(bot, place, waits ? POLL_SECONDS : 0, ear.signal);
-    if (ear.signal.aborted) return;
+    const answer = await fetchUpdates(bot, place, waits ? POLL_SECONDS : 0, signal);
+    if (answer.kind === "refused" && answer.code === 429) {
+      const askedMs = Math.max(HASTY_MS, answer.afterMs ?? LIMIT_PAUSE_MS);
+      await pause(clock, Math.min(askedMs, ASKED_PAUSE_MAX_MS), signal);
+      continue;
+    }
     if (answer.kind !== "done") {
-      await endure(answer, place, host.world, ear.signal);
+      await patience.endure(pollProblem(answer));
       continue;
     }
     isFirst = false;
+    const isList = Array.isArray(answer.value);
+    if (isList) ready();
     const updates = listOf(answer.value);
-    if (Array.isArray(answer.value)) {
-      ear.ready();
-      await take(updates, place, { bot, host, reader, signal: ear.signal });
-    } else await stumble(NO_SERVER_WORDS, place, host.world, ear.signal);
+    const why = isList ? await take(updates, place, { bot, host, reader, pump }) : NO_SERVER_WORDS;
+    if (why !== undefined) {
+      await patience.endure(new ListenProblem(why));
+      continue;
+    }
+    patience.reset();
     // Pause if the server did not wait, to prevent a busy loop.
     const isHasty = waits && updates.length === 0 && clock.monotonic() - askedAt < HASTY_MS;
-    if (isHasty) await pause(host.world.clock, HASTY_MS, ear.signal);
+    if (isHasty) await pause(clock, HASTY_MS, signal);
   }
 }
 
@@ -135,35 +140,16 @@ function fetchUpdates(
   );
 }
 
-/** Waits after a failed request. Throws if the failure is permanent, or after too many failures in a row. */
-async function endure(
-  failure: Exclude<Called<unknown>, { kind: "done" }>,
-  place: ReadPosition,
-  world: World,
-  signal: AbortSignal,
-): Promise<void> {
-  if (failure.kind === "refused") {
-    if (isTokenWrong(failure)) throw new ListenProblem(tokenWords(failure), true);
-    if (failure.code === 409) throw new ListenProblem(conflictWords(failure.why));
-    if (failure.code === 429) {
-      const askedMs = Math.max(HASTY_MS, failure.afterMs ?? PAUSE_MAX_MS);
-      return pause(world.clock, Math.min(askedMs, ASKED_PAUSE_MAX_MS), signal);
-    }
-  }
-  await stumble(failureWords(failure), place, world, signal);
-}
-
-function conflictWords(why: string): string {
-  return /webhook/i.test(why)
-    ? "a web hook was set for the bot, so messages go there. Parley removes the hook at the next attempt"
-    : "another program fetches this bot's messages: use a separate bot for each program";
-}
-
-/** Counts a failure and waits. Throws after too many failures in a row. */
-async function stumble(why: string, place: ReadPosition, world: World, signal: AbortSignal): Promise<void> {
-  place.failures += 1;
-  if (place.failures >= FAILURES_MAX) throw new ListenProblem(why);
-  await pause(world.clock, Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 4 ** (place.failures - 1)), signal);
+/** Returns the problem of a failed poll. Throws it if retries cannot help. */
+function pollProblem(failure: Exclude<Called<unknown>, { kind: "done" }>): ListenProblem {
+  if (failure.kind === "refused" && isTokenWrong(failure)) throw new ListenProblem(tokenWords(failure), true);
+  if (failure.kind === "refused" && failure.code === 409)
+    throw new ListenProblem(
+      /webhook/i.test(failure.why)
+        ? "a web hook was set for the bot, so messages go there. Parley removes the hook at the next attempt"
+        : "another program fetches this bot's messages: use a separate bot for each program",
+    );
+  return new ListenProblem(failureWords(failure));
 }
 
 function readSafely(update: unknown, reader: TelegramAccountContext): Reading {
@@ -241,128 +227,83 @@ export function readBatch(
   return { items, nameless: updates.length - named.length };
 }
 
-/** Returns the album at the end of the batch, if there is one. It may still grow. */
-function openAlbum({ items }: Batch): Item | undefined {
-  const last = items.at(-1);
-  return last?.reading.kind === "message" && last.reading.albumId !== undefined ? last : undefined;
-}
-
 interface Taker {
   readonly bot: Bot;
   readonly host: ChannelHost;
   readonly reader: TelegramAccountContext;
-  readonly signal: AbortSignal;
-}
-
-/** Processes the updates of one response, and moves the position behind those that are stored. */
-async function take(updates: readonly unknown[], place: ReadPosition, taker: Taker): Promise<void> {
-  const { host, signal } = taker;
-  const { world } = host;
-  const batch = readBatch(updates, taker.reader, place.sealed);
-  if (batch.nameless > 0) {
-    world.log.warn({ channel: "telegram", count: batch.nameless }, "updates without an id were skipped");
-  }
-  if (batch.items.length === 0) {
-    delete place.album;
-    // All updates are confirmed, and the platform may continue with any id. So forget the offset.
-    delete place.offset;
-    if (updates.length > 0) return stumble(NO_SERVER_WORDS, place, world, signal);
-    place.failures = 0;
-    return;
-  }
-  const album = openAlbum(batch);
-  const isFull = updates.length >= UPDATES_MAX;
-  const isStill = album?.firstId === place.album?.firstId && album?.parts === place.album?.parts;
-  // Also wait for an album at the end of a full response: its next pictures are in the next one.
-  const waiting = !isStill && batch.items.length > (isFull ? 1 : 0) ? album : undefined;
-  const items = batch.items.filter((item) => item !== waiting);
-  const left = (await seal(album === waiting ? undefined : album, place, taker))
-    ? await takeItems(items, taker)
-    : items[0]?.firstId;
-  const before = place.offset;
-  place.offset = left ?? waiting?.firstId ?? (batch.items.at(-1)?.lastId ?? 0) + 1;
-  delete place.album;
-  if (left !== undefined) {
-    return stumble("messages could not be stored: Telegram keeps them", place, world, signal);
-  }
-  if (waiting !== undefined) {
-    place.album = { firstId: waiting.firstId, parts: waiting.parts };
-    return pause(world.clock, ALBUM_MS, signal);
-  }
-  if (place.offset === before) {
-    return stumble("Telegram sends confirmed messages again", place, world, signal);
-  }
-  place.failures = 0;
-}
-
-/** Stores the size of an album that is about to be stored. Returns false if that fails. */
-async function seal(album: Item | undefined, place: ReadPosition, { bot, host }: Taker): Promise<boolean> {
-  if (album?.reading.kind !== "message") return true;
-  const sealed = sealOf(album.reading.message, album.parts);
-  if (sealed === place.sealed) return true;
-  try {
-    await host.remember(bot.accountId, SEALED, sealed);
-    place.sealed = sealed;
-    return true;
-  } catch (error) {
-    const account = accountName("telegram", bot.accountId);
-    host.world.log.warn({ err: error, account }, "an album could not be stored; Telegram keeps it");
-    return false;
-  }
+  readonly pump: Pump;
 }
 
 /**
- * Processes the items of each chat in order. Returns the id of the first update that could not be stored, or
- * undefined.
+ * Takes the updates of one response, and moves the position behind them. Returns the reason if the response
+ * is no progress.
  */
-async function takeItems(items: readonly Item[], taker: Taker): Promise<number | undefined> {
-  const byChat = new Map<string, Item[]>();
-  for (const item of items) {
-    const chat = "message" in item.reading ? item.reading.message.chat.id : "";
-    byChat.set(chat, [...(byChat.get(chat) ?? []), item]);
+async function take(
+  updates: readonly unknown[],
+  place: ReadPosition,
+  taker: Taker,
+): Promise<string | undefined> {
+  const { bot, host, reader, pump } = taker;
+  const { items, nameless } = readBatch(updates, reader, place.sealed);
+  if (nameless > 0) {
+    host.world.log.warn({ channel: TELEGRAM, count: nameless }, "updates without an id were skipped");
   }
-  const failed = await Promise.all([...byChat.values()].map((ofChat) => takeInOrder(ofChat, taker)));
-  const ids = failed.filter((id) => id !== undefined);
-  return ids.length === 0 ? undefined : Math.min(...ids);
+  const last = items.at(-1);
+  const { album: before, offset } = place;
+  delete place.album;
+  if (last === undefined) {
+    // All updates are confirmed, and the platform may continue with any id. So forget the offset.
+    delete place.offset;
+    return updates.length > 0 ? NO_SERVER_WORDS : undefined;
+  }
+  // An album at the end of the batch may still grow.
+  const { firstId, parts, reading } = last;
+  const album = reading.kind === "message" && reading.albumId !== undefined ? reading : undefined;
+  const isStill = before?.firstId === firstId && before.parts === parts;
+  // Also wait for an album at the end of a full response: its next pictures are in the next one.
+  const isFull = updates.length >= UPDATES_MAX;
+  const waits = album !== undefined && !isStill && items.length > (isFull ? 1 : 0);
+  if (album !== undefined && !waits) {
+    const sealed = sealOf(album.message, parts);
+    if (sealed !== place.sealed) await pump.keep(() => host.remember(bot.accountId, SEALED, sealed));
+    place.sealed = sealed;
+  }
+  for (const item of waits ? items.slice(0, -1) : items) {
+    const lane = "message" in item.reading ? item.reading.message.chat.id : "";
+    pump.push({ lane, take: () => takeItem(item, taker) });
+  }
+  await pump.drain();
+  if (waits) {
+    place.offset = firstId;
+    place.album = { firstId, parts };
+    await pause(host.world.clock, ALBUM_MS, pump.signal);
+    return undefined;
+  }
+  place.offset = last.lastId + 1;
+  return place.offset === offset ? "Telegram sends confirmed messages again" : undefined;
 }
 
-async function takeInOrder(items: readonly Item[], taker: Taker): Promise<number | undefined> {
-  const { bot, host, reader } = taker;
-  for (const { firstId, reading } of items) {
-    if (!("message" in reading)) {
-      note(reading, firstId, host.world, reader);
-      continue;
-    }
-    try {
-      if (reading.kind === "press") await takePress(reading, taker);
-      else {
-        const media = reading.files.map((file) => mediaOf(bot, file));
-        await host.receive({ ...reading.message, media });
-      }
-    } catch (error) {
-      host.world.log.warn(
-        { err: error, account: accountName("telegram", bot.accountId) },
-        "a message could not be stored; Telegram keeps it",
-      );
-      return firstId;
-    }
-  }
-  return undefined;
+async function takeItem({ firstId, reading }: Item, { bot, host, reader, pump }: Taker): Promise<void> {
+  if (!("message" in reading)) return note(reading, firstId, host.world, reader);
+  if (reading.kind === "press") return takePress(reading, bot, pump);
+  const media = reading.files.map((file) => mediaOf(bot, file));
+  return pump.store({ ...reading.message, media });
 }
 
 /** Takes the command of a pressed button, and ends the waiting sign that the button then shows. */
 async function takePress(
   { queryId, isShown, sentAt, message, pressed }: Extract<Reading, { kind: "press" }>,
-  { bot, host }: Taker,
+  bot: Bot,
+  pump: Pump,
 ): Promise<void> {
-  const now = host.world.clock.now();
+  const now = bot.clock.now();
   let words: string | undefined;
   const refuse = (why: string): void => {
     words = why;
   };
   if (!isShown) refuse(NOT_SHOWN);
   else if (now - sentAt < PRESS_AFTER_MS) refuse(TOO_SOON);
-  else await host.receive({ ...message, sentAt: now, media: [], pressed: { message: pressed, refuse } });
+  else await pump.store({ ...message, sentAt: now, media: [], pressed: { message: pressed, refuse } });
   const said = words === undefined ? {} : { text: head(words, NOTICE_CHARS_MAX), show_alert: true };
   // If this fails, no harm is done: the sign ends by itself.
   void bot.call((methods, signal) =>
@@ -377,7 +318,7 @@ function note(
   { log }: World,
   { accountId }: TelegramAccountContext,
 ): void {
-  const account = accountName("telegram", accountId);
+  const account = accountName(TELEGRAM, accountId);
   switch (reading.kind) {
     case "moved": {
       const { from, to } = reading;

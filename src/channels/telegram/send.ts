@@ -13,7 +13,6 @@ import type { Choice } from "../../core/rules/command.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
 import { head, quoted } from "../../core/text/cut.ts";
-import { accountFor } from "../account-for.ts";
 import type { DeliveryOutcome, OpenedThread, OutgoingFile, OutgoingMessage } from "../channel.ts";
 import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdown.ts";
 import { type Bot, type Called, idOf, type Refusal, UPLOAD_MS } from "./bot.ts";
@@ -43,13 +42,8 @@ function anyTopicField({ topicId }: TelegramTarget): { message_thread_id?: numbe
 
 export const TELEGRAM = "telegram";
 
-export const botFor = (bots: readonly Bot[]) => accountFor(TELEGRAM, bots, (bot) => bot.accountId);
-
 /** Returns the target of a route, or a failure for an invalid route. */
-export function targetOf(bots: readonly Bot[], { to, accountId, threadId }: Route): Result<TelegramTarget> {
-  const found = botFor(bots)(accountId);
-  if (!found.ok) return found;
-  const bot = found.value;
+export function targetOf(bot: Bot, { to, threadId }: Route): Result<TelegramTarget> {
   if (!/^(?:-?[1-9]\d{0,15}|@[A-Za-z]\w{3,31})$/.test(to)) {
     const error = `${quoted(to, 100)} is not a Telegram chat: use a number like -1001234567890, or @name`;
     return fail("invalid_argument", error);

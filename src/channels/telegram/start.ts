@@ -4,7 +4,6 @@
 //      listening.
 
 import { fieldsOf, textOf } from "../../core/json.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { head } from "../../core/text/cut.ts";
 import { accountName, ListenProblem } from "../accounts.ts";
 import type { ChannelHost } from "../channel.ts";
@@ -67,24 +66,12 @@ async function showMenu(
   }
 }
 
-/**
- * Prepares the bot for listening and returns what is known of it. Returns undefined if the listener was
- * stopped meanwhile.
- */
+/** Prepares the bot for listening, and returns what is known of it. */
 export async function introduce(
   bot: Bot,
   host: ChannelHost,
   signal: AbortSignal,
-): Promise<TelegramAccountContext | undefined> {
-  try {
-    return await begin(bot, host, signal);
-  } catch (error) {
-    if (signal.aborted) return undefined;
-    throw error;
-  }
-}
-
-async function begin(bot: Bot, host: ChannelHost, signal: AbortSignal): Promise<TelegramAccountContext> {
+): Promise<TelegramAccountContext> {
   const me = wanted(await bot.call((methods, either) => methods.getMe(either), { signal }));
   const [id, username] = [idOf(me.id), textOf(me.username)];
   if (id === undefined || username === undefined) {
@@ -96,13 +83,11 @@ async function begin(bot: Bot, host: ChannelHost, signal: AbortSignal): Promise<
   return { accountId: bot.accountId, id, username, menu: withStart(menu) };
 }
 
-/** Returns the bot's name, with a note about Telegram's privacy mode. */
-export async function nameOfBot(bot: Bot): Promise<Result<string>> {
-  const asked = await bot.call((methods, signal) => methods.getMe(signal));
-  if (asked.kind !== "done") return fail("channel_failed", failureWords(asked));
-  const { username, can_read_all_group_messages } = fieldsOf(asked.value);
-  const name = textOf(username);
-  if (name === undefined) return fail("channel_failed", NO_SERVER_WORDS);
+/** Returns the bot's name, with a note about Telegram's privacy mode. Throws a `ListenProblem`. */
+export async function nameOfBot(bot: Bot): Promise<string> {
+  const me = wanted(await bot.call((methods, signal) => methods.getMe(signal)));
+  const name = textOf(me.username);
+  if (name === undefined) throw new ListenProblem(NO_SERVER_WORDS);
   const privacy = "; in groups it gets only commands, mentions and replies (privacy mode)";
-  return ok(`@${name}${can_read_all_group_messages === true ? "" : privacy}`);
+  return `@${name}${me.can_read_all_group_messages === true ? "" : privacy}`;
 }

@@ -7,14 +7,14 @@
 // The platform has no threads and does not deduplicate.
 
 import { optional } from "../../core/optional.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Route } from "../../core/shapes/session.ts";
 import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { accountFor } from "../account-for.ts";
-import { type Account, accountName, type Ear, ListenProblem } from "../accounts.ts";
+import { pause } from "../../world/pause.ts";
+import { accountName, type Ear, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
+import { channelOf, type PlatformAccount } from "../platform.ts";
+import { Pump } from "../pump.ts";
 import { answerCall } from "./calls.ts";
 import { formatText } from "./format.ts";
 import type { Arrived, NumberNews, WebHookEvent } from "./incoming.ts";
@@ -49,20 +49,6 @@ interface WhatsAppNumber {
 interface Parts {
   readonly host: ChannelHost;
   readonly lines: readonly WhatsAppNumber[];
-}
-
-const openLine = (account: WhatsAppAccount): WhatsAppNumber => ({
-  account,
-  name: accountName(WHATSAPP, account.accountId),
-  memory: createChatMemory(),
-  trouble: undefined,
-  calledAt: undefined,
-  failure: undefined,
-});
-
-/** Returns the account that a route names. */
-function lineFor({ lines }: Parts, accountId: string | undefined): Result<WhatsAppNumber> {
-  return accountFor(WHATSAPP, lines, ({ account }) => account.accountId)(accountId);
 }
 
 /** Tells the listener about a problem, if it concerns the whole account. */
@@ -147,7 +133,7 @@ function note(parts: Parts, line: WhatsAppNumber, event: Exclude<WebHookEvent, A
 /** Stores the messages of a webhook. Throws if one of them could not be stored. */
 async function take(parts: Parts, called: WhatsAppNumber, listed: readonly NumberNews[]): Promise<void> {
   const { log } = parts.host.world;
-  const chats = new Map<string, (() => Promise<void>)[]>();
+  const pump = new Pump(parts.host, called.name);
   for (const { phoneNumberId, events } of listed) {
     // Accept only an account of the app that signed the webhook: the secret of another app proves nothing.
     const line = parts.lines.find(
@@ -159,34 +145,30 @@ async function take(parts: Parts, called: WhatsAppNumber, listed: readonly Numbe
       continue;
     }
     for (const event of events) {
-      if (event.kind === "message") {
-        const chat = JSON.stringify([line.name, event.groupId ?? event.senderId]);
-        const works = chats.get(chat) ?? [];
-        works.push(() => takeMessage(parts, line, event));
-        chats.set(chat, works);
-      } else note(parts, line, event);
+      if (event.kind !== "message") {
+        note(parts, line, event);
+        continue;
+      }
+      const lane = JSON.stringify([line.name, event.groupId ?? event.senderId]);
+      // The size of the webhook is limited already.
+      pump.push({ lane, bytes: 0, take: () => takeMessage(parts, line, event) });
     }
   }
-  const taken = [...chats.values()].map(async (works) => {
-    for (const work of works) await work();
-  });
-  // Wait for all chats, because after a failure the platform sends the whole webhook again.
-  const failed = (await Promise.allSettled(taken)).find((one) => one.status === "rejected");
-  if (failed !== undefined) throw failed.reason;
+  await pump.drain();
 }
 
-async function deliver(parts: Parts, { route, text, file }: OutgoingMessage): Promise<DeliveryOutcome> {
-  const { accountId, to } = route;
-  const found = lineFor(parts, accountId);
-  if (!found.ok) return { kind: "absent", error: found.error };
-  const line = found.value;
+async function deliver(
+  { world }: ChannelHost,
+  line: WhatsAppNumber,
+  { route, text, file }: OutgoingMessage,
+): Promise<DeliveryOutcome> {
+  const { to } = route;
   const recipient = recipientOf(to);
   if (recipient === undefined) {
     const error = `"${safeLine(head(to, 100))}" is not a number like +491701234567 or a group id`;
     return { kind: "refused", error };
   }
   const { sent, seen } = formatText(text);
-  const { world } = parts.host;
   const done =
     file === undefined
       ? await sendText(line.account, recipient, sent, world)
@@ -199,42 +181,24 @@ async function deliver(parts: Parts, { route, text, file }: OutgoingMessage): Pr
   return outcomeOf(done);
 }
 
-/** Waits until the next check of the account is due. A problem, or a stop, ends the wait early. */
-function untilNext(
-  { host }: Parts,
-  line: WhatsAppNumber,
-  signal: AbortSignal,
-): Promise<GraphProblem | undefined> {
-  const { clock } = host.world;
-  return new Promise((resolve) => {
-    const end = (problem?: GraphProblem): void => {
-      timer.cancel();
-      signal.removeEventListener("abort", stop);
-      line.trouble = undefined;
-      resolve(problem);
-    };
-    const stop = (): void => end();
-    const timer = clock.after(CHECK_EVERY_MS, stop);
-    line.trouble = end;
-    if (signal.aborted) stop();
-    else signal.addEventListener("abort", stop, { once: true });
-  });
-}
-
 /**
  * Checks periodically whether the account works. Its messages do not come here, but by webhook to any
  * process.
  */
-async function listen(parts: Parts, line: WhatsAppNumber, { signal, ready }: Ear): Promise<void> {
+async function listen({ world }: ChannelHost, line: WhatsAppNumber, { signal, ready }: Ear): Promise<void> {
   for (;;) {
-    const asked = await askNumber(line.account, parts.host.world, signal);
+    const asked = await askNumber(line.account, world, signal);
     if (signal.aborted) return;
     // A wrong number or URL is a permanent problem, as a wrong token is.
     if ("words" in asked) throw new ListenProblem(asked.words, ["account", "text"].includes(asked.kind));
     ready();
-    const problem = await untilNext(parts, line, signal);
+    // A problem that another request meets ends the wait early.
+    const trouble = new AbortController();
+    line.trouble = ({ words }) => trouble.abort(new ListenProblem(words, true));
+    await pause(world.clock, CHECK_EVERY_MS, AbortSignal.any([signal, trouble.signal]));
+    line.trouble = undefined;
     if (signal.aborted) return;
-    if (problem !== undefined) throw new ListenProblem(problem.words, true);
+    trouble.signal.throwIfAborted();
   }
 }
 
@@ -255,38 +219,37 @@ export async function openWhatsApp(
   host: ChannelHost,
 ): Promise<Channel> {
   const { world } = host;
-  const lines = accounts.map(openLine);
-  const parts: Parts = { host, lines };
-  return {
-    id: WHATSAPP,
-    deduplicates: false,
-    textMaxChars: TEXT_MAX_CHARS,
-    accounts: lines.map((line): Account => ({ name: line.name, listen: (ear) => listen(parts, line, ear) })),
-    deliver: (message) => deliver(parts, message),
-    async typing({ accountId, to }: Route) {
-      const line = lineFor(parts, accountId);
+  const lines = accounts.map(
+    (account): WhatsAppNumber => ({
+      account,
+      name: accountName(WHATSAPP, account.accountId),
+      memory: createChatMemory(),
+      trouble: undefined,
+      calledAt: undefined,
+      failure: undefined,
+    }),
+  );
+  const platformAccount = (line: WhatsAppNumber): PlatformAccount => ({
+    accountId: line.account.accountId,
+    listen: (ear) => listen(host, line, ear),
+    deliver: (message) => deliver(host, line, message),
+    async typing({ to }) {
       const recipient = recipientOf(to);
       // WhatsApp has no typing indicator for groups.
-      if (!line.ok || recipient?.recipient_type !== "individual") return;
-      const messageId = line.value.memory.newest(chatIdOf(recipient));
-      if (messageId === undefined) return;
-      await showTyping(line.value.account, messageId, world);
+      if (recipient?.recipient_type !== "individual") return;
+      const messageId = line.memory.newest(chatIdOf(recipient));
+      if (messageId !== undefined) await showTyping(line.account, messageId, world);
     },
-    async called(call) {
-      const found = lineFor(parts, call.accountId);
-      if (!found.ok) return { status: 404, body: "not found" };
-      const line = found.value;
-      return answerCall(call, line.account, async (news) => {
+    called: (call) =>
+      answerCall(call, line.account, async (news) => {
         line.calledAt = world.clock.now();
-        await take(parts, line, news);
-      });
+        await take({ host, lines }, line, news);
+      }),
+    async test() {
+      const asked = await askNumber(line.account, world);
+      if ("words" in asked) throw new ListenProblem(asked.words);
+      return [asked.name, ...remarks(line, world.clock.now())].join("; ");
     },
-    async test(accountId) {
-      const line = lineFor(parts, accountId);
-      if (!line.ok) return line;
-      const asked = await askNumber(line.value.account, world);
-      if ("words" in asked) return fail("channel_failed", asked.words);
-      return ok([asked.name, ...remarks(line.value, world.clock.now())].join("; "));
-    },
-  };
+  });
+  return channelOf(WHATSAPP, lines.map(platformAccount), TEXT_MAX_CHARS);
 }

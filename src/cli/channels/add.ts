@@ -5,7 +5,7 @@
 
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { insertAt } from "../../config/insert.ts";
+import { insertAt } from "../../config/editing/text.ts";
 import { replaceFile } from "../../config/replace-file.ts";
 import { settingsOfText } from "../../config.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";

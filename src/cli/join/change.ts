@@ -7,7 +7,7 @@
 
 import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { insertAt, removeAt } from "../../config/insert.ts";
+import { insertAt, removeAt } from "../../config/editing/text.ts";
 import { replaceFile } from "../../config/replace-file.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";

@@ -6,17 +6,18 @@
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { configPathOf, type LoadOptions } from "../../config.ts";
+import type { ConfigChange, ConfigCheck, ConfigSaved } from "../../contract/methods/configuration.ts";
 import { jsonWithin } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { unescaped } from "../../core/text/json5-places.ts";
 import { unifiedDiff } from "../../core/text/line-diff.ts";
-import { type Compared, compare } from "../check.ts";
+import { compare } from "../check.ts";
 import { replacing } from "../problems.ts";
 import { replaceFile } from "../replace-file.ts";
 import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
-import { type Change, changeText } from "./changes.ts";
+import { changeText } from "./changes.ts";
 import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hidden.ts";
 
 /**
@@ -130,33 +131,13 @@ function unwritten(path: string, error: unknown): Result<never> {
 }
 
 /** The functions of the gateway that the editor needs. */
-interface EditorParts extends Sealing {
+export interface EditorParts extends Sealing {
   /** Returns a sentence for each change that people must know to connect again after a start with `next`. */
   readonly reachOf: (next: Settings) => readonly string[];
 }
 
-/** The result of a check. */
-interface Checked extends Omit<Compared, "next"> {
-  readonly reach?: readonly string[];
-  readonly settings: Record<string, never>;
-}
-
 /** An edit of the file: its whole new text, or changes of single settings. */
-type Edit = string | readonly Change[];
-
-/** The result of an edit. */
-interface Edited {
-  readonly path: string;
-  /** False if the edit has problems, or nothing was to be written. */
-  readonly saved: boolean;
-  readonly revision: string;
-  readonly diff: readonly string[];
-  readonly errors: readonly string[];
-  readonly changed: readonly string[];
-  readonly restart: readonly string[];
-  readonly warnings: readonly string[];
-  readonly reach: readonly string[];
-}
+type Edit = string | readonly ConfigChange[];
 
 const changedFile = fail("config_changed", "the file has changed since you read it, so nothing was written");
 
@@ -172,7 +153,7 @@ function planOf(
   { path, options, running }: Place,
   disk: OnDisk,
   parts: EditorParts,
-): Result<Omit<Edited, "path" | "saved" | "revision"> & { readonly text: string }> {
+): Result<Omit<ConfigSaved, "path" | "saved" | "revision"> & { readonly text: string }> {
   const edited = typeof edit === "string" ? ok(edit) : changeText(disk.whole, edit, path);
   const text = edited.ok ? toBytes(edited.value, disk) : edited;
   if (!text.ok) return text;
@@ -204,7 +185,7 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
       return ok({ path, exists, revision, text: exists ? text : EMPTY, hidden: values.size });
     },
     /** Checks a text as if it were the file's content. */
-    check(edited: string, parts: EditorParts): Result<Checked> {
+    check(edited: string, parts: EditorParts): Result<ConfigCheck> {
       const disk = readDisk(path, parts);
       if (!disk.ok) return disk;
       const { exists } = disk.value;

@@ -1,177 +1,170 @@
 // Defines the schema of channels and their accounts in the configuration file.
 
-import { z } from "zod";
-import { DM_POLICIES, GROUP_POLICIES, QUEUE_MODES, STEP_MODES } from "../../core/shapes/settings/channels.ts";
-import { httpAddress, limit, optionalText, text, texts } from "./fields.ts";
+import { DM_POLICIES } from "../../core/shapes/settings/channels.ts";
+import {
+  address,
+  choice,
+  type Fields,
+  flag,
+  integer,
+  list,
+  map,
+  number,
+  object,
+  optionalText,
+  section,
+  text,
+  texts,
+  withoutDefaults,
+} from "./setting.ts";
 
-/** Maximum of `debounceMs`. Messages of one sender that arrive within this time are joined. */
-const DEBOUNCE_MAX_MS = 60_000;
-const MEDIA_MAX_MB = 100;
-
-/**
- * Keys of `session.threadBindings` and of each channel. The keys of a channel have no defaults, so that one
- * can tell which are omitted.
- */
-const bindingKeys = {
-  enabled: z.boolean().describe("Whether threads may be bound to sub-agents."),
-  idleHours: z.number().min(0).describe("Ends a binding after this time without a message; 0: never."),
-  maxAgeHours: z.number().min(0).describe("Ends a binding at this age; 0: never."),
-};
-
-const inboundKeys = {
-  debounceMs: limit(0, DEBOUNCE_MAX_MS).describe(
-    "Joins messages of one sender that arrive within this time. 0: off.",
+const bindings = {
+  enabled: flag("Whether threads may be bound to sub-agents.", { default: true }),
+  idleHours: number(
+    "Ends a binding after this time without a message; 0: never.",
+    { minimum: 0 },
+    {
+      default: 24,
+    },
   ),
-  queue: z
-    .enum(QUEUE_MODES)
-    .describe(
-      "Handling of a message during a run. followup: it is the next run. steer: the run reads it between " +
-        "two steps. interrupt: it cancels the run. steer and interrupt need a run of the same chat.",
-    ),
-  mediaMaxMb: z
-    .number()
-    .positive("must be more than 0")
-    .max(MEDIA_MAX_MB)
-    .describe(
-      "Maximum size of a picture, voice message or file. For a larger one the agent gets only the name.",
-    ),
+  maxAgeHours: number("Ends a binding at this age; 0: never.", { minimum: 0 }, { default: 0 }),
 };
 
-export const threadBindings = z
-  .strictObject({
-    enabled: bindingKeys.enabled.default(true),
-    idleHours: bindingKeys.idleHours.default(24),
-    maxAgeHours: bindingKeys.maxAgeHours.default(0),
-  })
-  .prefault({});
+const bursts = {
+  debounceMs: integer("Joins messages of one sender that arrive within this time. 0: off.", [0, 60_000], {
+    default: 1_000,
+  }),
+  queue: choice(
+    ["followup", "steer", "interrupt"],
+    "Handling of a message during a run. followup: it is the next run. steer: the run reads it between " +
+      "two steps. interrupt: it cancels the run. steer and interrupt need a run of the same chat.",
+    { default: "followup" },
+  ),
+  mediaMaxMb: number(
+    "Maximum size of a picture, voice message or file. For a larger one the agent gets only the name.",
+    { exclusiveMinimum: 0, maximum: 100 },
+    { default: 20 },
+  ),
+};
+
+export const threadBindings = section(bindings);
 
 /** Defaults of all channels; each channel may override them. */
-export const inbound = z
-  .strictObject({
-    debounceMs: inboundKeys.debounceMs.default(1_000),
-    queue: inboundKeys.queue.default("followup"),
-    mediaMaxMb: inboundKeys.mediaMaxMb.default(20),
-  })
-  .prefault({});
+export const inbound = section(bursts);
 
-const peers = texts.describe("Ids in the platform's format; `*`: everybody.");
-
-const group = z.strictObject({
-  enabled: z.boolean().default(true).describe("Whether anybody gets an answer in this group."),
-  requireMention: z
-    .boolean()
-    .optional()
-    .describe("Answer only messages that mention the agent or reply to it. Default: the account's value."),
-  allowFrom: peers.optional().describe("Senders that get answers in this group. Unset: all."),
-  agentId: text.optional().describe("Default: the account's."),
+const group = object({
+  enabled: flag("Whether anybody gets an answer in this group.", { default: true }),
+  requireMention: flag(
+    "Answer only messages that mention the agent or reply to it. Default: the account's value.",
+  ),
+  allowFrom: texts("Senders that get answers in this group. Unset: all."),
+  agentId: text("Default: the account's."),
 });
 
-/** Keys of every account. If a key is omitted, the value of the channel applies, else the default. */
+/** Keys of every account. If one is omitted, the value of the channel applies, else its default. */
 const common = {
-  enabled: z.boolean().optional().describe("Default true."),
-  agentId: text.optional().describe("The agent that receives messages. Default: the default agent."),
-  dmPolicy: z
-    .enum(DM_POLICIES)
-    .optional()
-    .describe(
-      "People who may send direct messages. pairing (default): people whom an operator approved; " +
-        "others get a code. allowlist: allowFrom only. open: everybody. disabled: nobody.",
-    ),
-  allowFrom: peers
-    .optional()
-    .describe("Senders allowed without approval, also under pairing; `*`: everybody."),
-  groupPolicy: z
-    .enum(GROUP_POLICIES)
-    .optional()
-    .describe(
-      "allowlist (default): groups in `groups`, and senders in groupAllowFrom anywhere. open: every group " +
-        "that the account is in. disabled: none.",
-    ),
-  groupAllowFrom: peers.optional().describe("Senders that get answers in any group."),
-  requireMention: z
-    .boolean()
-    .optional()
-    .describe("In groups, answer only messages that mention the agent or reply to it. Default true."),
-  groups: z.record(text, group).optional().describe("By group id; `*` applies to groups without an entry."),
-  steps: z
-    .enum(STEP_MODES)
-    .optional()
-    .describe(
-      "Texts of a run that its chat gets when the run ends, each once. all: also those between tool " +
-        "calls. last: only the last one. Default: all in direct chats, last in groups.",
-    ),
-  inbound: z.strictObject(inboundKeys).partial().optional().describe("Overrides keys of `inbound`."),
-  threadBindings: z
-    .strictObject(bindingKeys)
-    .partial()
-    .optional()
-    .describe("Overrides keys of session.threadBindings."),
-};
-
-const telegram = {
-  botToken: optionalText.describe("From @BotFather."),
-  apiRoot: httpAddress()
-    .optional()
-    .describe("URL of your own Bot API server. Default https://api.telegram.org."),
-};
-const discord = {
-  token: optionalText.describe("Token of the bot, from the developer portal."),
-  restUrl: httpAddress().optional().describe("Default https://discord.com/api."),
-};
-const whatsapp = {
-  phoneNumberId: optionalText.describe("Id of the account's phone number."),
-  accessToken: optionalText.describe("Permanent token of a system user."),
-  appSecret: optionalText.describe("Verifies signatures of web hooks: without it all are rejected."),
-  verifyToken: optionalText.describe(
-    "A word of your choice. Enter the same one when you set up the web hook.",
+  enabled: flag("Default true."),
+  agentId: text("The agent that receives messages. Default: the default agent."),
+  dmPolicy: choice(
+    DM_POLICIES,
+    "People who may send direct messages. pairing (default): people whom an operator approved; " +
+      "others get a code. allowlist: allowFrom only. open: everybody. disabled: nobody.",
+    { default: "pairing" },
   ),
-  graphUrl: httpAddress().optional().describe("Default https://graph.facebook.com/v23.0."),
-};
-const signal = {
-  number: optionalText.describe("Number of the account, for example +491701234567."),
-  url: httpAddress().optional().describe("URL of the signal-cli daemon. Default http://127.0.0.1:8080."),
-};
-const imessage = {
-  command: z
-    .array(text)
-    .min(1)
-    .optional()
-    .describe('The program that connects to Messages. Default ["imsg", "rpc"].'),
-  names: z
-    .array(text)
-    .optional()
-    .describe('Names that mention the agent in a group, alone or as @name. Default ["Parley"].'),
-  attachmentFolders: z
-    .array(text.regex(/^(?:~?\/|~$)/, "must begin with / or ~/"))
-    .optional()
-    .describe("Attachments are read only from these folders. Default: the folder of Messages in ~/Library."),
+  allowFrom: texts("Senders allowed without approval, also under pairing; `*`: everybody.", { default: [] }),
+  groupPolicy: choice(
+    ["allowlist", "open", "disabled"],
+    "allowlist (default): groups in `groups`, and senders in groupAllowFrom anywhere. open: every group " +
+      "that the account is in. disabled: none.",
+    { default: "allowlist" },
+  ),
+  groupAllowFrom: texts("Senders that get answers in any group.", { default: [] }),
+  requireMention: flag(
+    "In groups, answer only messages that mention the agent or reply to it. Default true.",
+    { default: true },
+  ),
+  groups: map(text(), group, "By group id; `*` applies to groups without an entry.", { default: {} }),
+  steps: choice(
+    ["all", "last"],
+    "Texts of a run that its chat gets when the run ends, each once. all: also those between tool " +
+      "calls. last: only the last one. Default: all in direct chats, last in groups.",
+  ),
+  inbound: object(withoutDefaults(bursts), "Overrides keys of `inbound`."),
+  threadBindings: object(withoutDefaults(bindings), "Overrides keys of session.threadBindings."),
 };
 
-const ACCOUNT = /^[a-z0-9][a-z0-9_-]{0,31}$/;
+/** Keys of the accounts of each channel. The required ones define an account. */
+export const accountKeys = {
+  telegram: {
+    ...common,
+    botToken: optionalText("From @BotFather.", { shown: "secret", required: true }),
+    apiRoot: address("URL of your own Bot API server. Default https://api.telegram.org.", {
+      default: "https://api.telegram.org",
+    }),
+  },
+  discord: {
+    ...common,
+    token: optionalText("Token of the bot, from the developer portal.", { shown: "secret", required: true }),
+    restUrl: address("Default https://discord.com/api.", { default: "https://discord.com/api" }),
+  },
+  whatsapp: {
+    ...common,
+    phoneNumberId: optionalText("Id of the account's phone number.", { shown: "show", required: true }),
+    accessToken: optionalText("Permanent token of a system user.", { shown: "secret", required: true }),
+    appSecret: optionalText("Verifies signatures of web hooks: without it all are rejected.", {
+      shown: "secret",
+      required: true,
+    }),
+    verifyToken: optionalText("A word of your choice. Enter the same one when you set up the web hook.", {
+      shown: "secret",
+      required: true,
+    }),
+    graphUrl: address("Default https://graph.facebook.com/v23.0.", {
+      default: "https://graph.facebook.com/v23.0",
+    }),
+  },
+  signal: {
+    ...common,
+    number: optionalText("Number of the account, for example +491701234567.", {
+      shown: "show",
+      required: true,
+    }),
+    url: address("URL of the signal-cli daemon. Default http://127.0.0.1:8080.", {
+      default: "http://127.0.0.1:8080",
+    }),
+  },
+  imessage: {
+    ...common,
+    command: list(text(), 'The program that connects to Messages. Default ["imsg", "rpc"].', {
+      minItems: 1,
+      shown: "program",
+      default: ["imsg", "rpc"],
+    }),
+    names: list(text(), 'Names that mention the agent in a group, alone or as @name. Default ["Parley"].', {
+      default: ["Parley"],
+    }),
+    attachmentFolders: list(
+      text("", { minLength: 1, pattern: [/^(?:~?\/|~$)/, "must begin with / or ~/"] }),
+      "Attachments are read only from these folders. Default: the folder of Messages in ~/Library.",
+      { default: ["~/Library/Messages/Attachments"] },
+    ),
+  },
+};
 
-/**
- * Returns the schema of a channel. Its own keys describe one account, and `accounts` has further ones by
- * name.
- */
-function channel<T extends z.ZodRawShape>(own: T) {
-  const account = z.strictObject({ ...common, ...own });
-  return account
-    .extend({
-      accounts: z
-        .record(z.string().regex(ACCOUNT, "must be 1 to 32 of a-z, 0-9, _ and -"), account)
-        .optional()
-        .describe("More accounts by name. Omitted keys have the channel's values."),
-    })
-    .optional();
+const NAME = text("", { pattern: [/^[a-z0-9][a-z0-9_-]{0,31}$/, "must be 1 to 32 of a-z, 0-9, _ and -"] });
+
+/** Returns the schema of a channel: its own keys describe one account, and `accounts` has further ones. */
+function channel<F extends Fields>(keys: F) {
+  const account = withoutDefaults(keys);
+  const more = "More accounts by name. Omitted keys have the channel's values.";
+  return object({ ...account, accounts: map(NAME, object(account), more) });
 }
 
-export const channels = z
-  .strictObject({
-    telegram: channel(telegram),
-    discord: channel(discord),
-    whatsapp: channel(whatsapp),
-    signal: channel(signal),
-    imessage: channel(imessage),
-    webchat: z.strictObject({}).optional().describe("This channel is always enabled and has no settings."),
-  })
-  .prefault({});
+export const channels = section({
+  telegram: channel(accountKeys.telegram),
+  discord: channel(accountKeys.discord),
+  whatsapp: channel(accountKeys.whatsapp),
+  signal: channel(accountKeys.signal),
+  imessage: channel(accountKeys.imessage),
+  webchat: object({}, "This channel is always enabled and has no settings."),
+});

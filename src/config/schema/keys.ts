@@ -1,8 +1,10 @@
 // Lists every setting of the configuration file with its type, unit, default and meaning.
 
+import type { PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
-import { configJsonSchema } from "./schema.ts";
-import { bytes, type Schema, typeWords } from "./words.ts";
+import { configSchema } from "./schema.ts";
+import type { Schema } from "./setting.ts";
+import { bytes, typeWords } from "./words.ts";
 
 export interface Key {
   readonly path: string;
@@ -11,10 +13,10 @@ export interface Key {
 }
 
 /** Returns every setting. An object is replaced by the settings in it. */
-export function configKeys(schema: Schema = configJsonSchema() as Schema, prefix = ""): Key[] {
+export function configKeys(schema: Schema = configSchema, prefix = ""): Key[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => {
     const path = `${prefix}${name}`;
-    const own = { path, schema: inner, required: isNeeded(schema, name) };
+    const own = { path, schema: inner, required: schema.required?.includes(name) === true };
     const inside = inner.properties !== undefined ? configKeys(inner, `${path}.`) : [];
     const items = inner.items?.properties === undefined ? [] : configKeys(inner.items, `${path}[].`);
     const named = typeof inner.additionalProperties === "object" ? inner.additionalProperties : {};
@@ -26,10 +28,6 @@ export function configKeys(schema: Schema = configJsonSchema() as Schema, prefix
       ...byName,
     ];
   });
-}
-
-function isNeeded(schema: Schema, name: string): boolean {
-  return schema.required?.includes(name) === true && schema.properties?.[name]?.default === undefined;
 }
 
 const UNITS: readonly (readonly [RegExp, string])[] = [
@@ -56,12 +54,8 @@ const UNITS: readonly (readonly [RegExp, string])[] = [
  * unit.
  */
 export function unitOf({ path, schema }: Key): string | undefined {
-  if (![schema.type].flat().some((type) => type === "integer" || type === "number")) {
-    return schema.anyOf?.some((one) => unitOf({ path, schema: one, required: false }) !== "") === true
-      ? UNITS.find(([pattern]) => pattern.test(path))?.[1]
-      : "";
-  }
-  return UNITS.find(([pattern]) => pattern.test(path))?.[1];
+  const isNumber = [schema.type].flat().some((type) => type === "integer" || type === "number");
+  return isNumber ? UNITS.find(([pattern]) => pattern.test(path))?.[1] : "";
 }
 
 /** Returns the function that formats a number of this unit. */
@@ -70,17 +64,8 @@ const written =
   (value: number): string =>
     unit === "bytes" ? bytes(value) : String(value);
 
-/** The texts that describe a setting to people. Text in backticks is code. */
-export interface KeyWords {
-  /** Names joined by dots. `[]` stands for the items of a list, `<name>` for a name of your own. */
-  readonly path: string;
-  readonly type: string;
-  readonly unit?: string;
-  /** The default. Absent if the setting has none. */
-  readonly fallback?: string;
-  readonly required: boolean;
-  readonly meaning: string;
-}
+/** The texts that describe a setting to people. */
+export type KeyWords = PayloadOf<"config.schema">["settings"][number];
 
 /** Returns the texts that describe a setting. */
 export function keyWords(key: Key): KeyWords {
@@ -92,7 +77,7 @@ export function keyWords(key: Key): KeyWords {
     path,
     type: typeWords(schema, written(unit)),
     ...optional({ unit, fallback }),
-    required: required && value === undefined,
+    required,
     meaning: schema.description ?? "",
   };
 }

@@ -1,22 +1,6 @@
 // Describes a JSON Schema in plain words, for the generated pages and for the web page.
 
-export interface Schema {
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: boolean | Schema;
-  readonly anyOf?: readonly Schema[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maxLength?: number;
-  readonly maxItems?: number;
-}
+import type { Schema } from "./setting.ts";
 
 /** Formats a number of bytes, as KiB, MiB or GiB if it is a multiple of that unit. */
 export function bytes(value: number): string {

@@ -149,21 +149,24 @@ export const AGENT_METHODS = {
   },
   "agents.prompt": {
     scope: READ,
-    summary: "Returns what the model of an agent is told, part by part. Needs a token for every session.",
+    everySession: true,
+    summary: "Returns what the model of an agent is told, part by part.",
     params: object({ agentId }),
     result: AGENT_PROMPT,
     errors: ["agent_not_found"],
   },
   "agents.memory.get": {
     scope: READ,
-    summary: "Returns the memory of an agent. Needs a token for every session.",
+    everySession: true,
+    summary: "Returns the memory of an agent.",
     params: object({ agentId }),
     result: AGENT_MEMORY,
     errors: ["agent_not_found"],
   },
   "agents.memory.set": {
     scope: WRITE,
-    summary: "Replaces the memory of an agent. Needs a token for every session.",
+    everySession: true,
+    summary: "Replaces the memory of an agent.",
     params: object(
       {
         agentId,
@@ -182,19 +185,20 @@ export const AGENT_METHODS = {
   },
   "models.discover": {
     scope: ADMIN,
+    everySession: true,
     takesLong: true,
     summary:
       "Finds servers with models on the gateway's machine: Ollama, LM Studio and llama.cpp at their usual " +
-      "addresses. Needs a token for every session.",
+      "addresses.",
     params: object({}),
     result: object({ servers: list(LOCAL_SERVER, "Those that answer.") }),
     errors: [],
   },
   "models.test": {
     scope: ADMIN,
+    everySession: true,
     takesLong: true,
-    summary:
-      "Asks a model for one word: returns time and cost, or the error. Needs a token for every session.",
+    summary: "Asks a model for one word: returns time and cost, or the error.",
     params: object({ model: about(name, "Model as `<provider>/<model>`.") }),
     result: MODEL_TEST,
     errors: ["invalid_model"],

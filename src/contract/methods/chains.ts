@@ -132,6 +132,7 @@ export const CHAIN_METHODS = {
   },
   "chains.record": {
     scope: ADMIN,
+    everySession: true,
     summary:
       "Returns the record of an ended chain, with which it can be run again: one JSON document with its " +
       "version and checksum, in pages. Credentials are redacted.",
@@ -151,6 +152,7 @@ export const CHAIN_METHODS = {
   },
   "chains.replay": {
     scope: ADMIN,
+    everySession: true,
     takesLong: true,
     summary:
       "Runs an ended chain again, and compares each step. With changes, models are called, and no budget " +
@@ -180,6 +182,7 @@ export const CHAIN_METHODS = {
   },
   "chains.diff": {
     scope: ADMIN,
+    everySession: true,
     takesLong: true,
     summary: "Compares the records of two ended chains step by step, one pair at a time.",
     params: object({ a: about(name, "Id of a chain."), b: about(name, "Id of the other chain.") }),

@@ -105,28 +105,32 @@ export const CHANNEL_METHODS = {
   },
   "channels.pair.list": {
     scope: ADMIN,
-    summary: "Lists people's requests to write to agents. Requires a token that covers every session.",
+    everySession: true,
+    summary: "Lists people's requests to write to agents.",
     params: NOTHING,
     result: object({ peers: list(PEER, "Newest first.") }),
   },
   "channels.pair.approve": {
     scope: ADMIN,
+    everySession: true,
     outlivesToken: true,
-    summary: "Lets a person write to agents. Requires a token that covers every session.",
+    summary: "Lets a person write to agents.",
     params: BY_CODE,
     result: DECIDED,
     errors: ["pairing_not_found"],
   },
   "channels.pair.reject": {
     scope: ADMIN,
-    summary: "Rejects and blocks a person. Requires a token that covers every session.",
+    everySession: true,
+    summary: "Rejects and blocks a person.",
     params: BY_CODE,
     result: DECIDED,
     errors: ["pairing_not_found"],
   },
   "channels.pair.remove": {
     scope: ADMIN,
-    summary: "Deletes the decision about a person. Requires a token that covers every session.",
+    everySession: true,
+    summary: "Deletes the decision about a person.",
     params: object(
       {
         channel: about(name, "Name of the channel, like telegram."),

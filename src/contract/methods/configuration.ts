@@ -10,8 +10,6 @@ const CONFIG_MAX_CHARS = 128 * 1024;
 const CHANGES_MAX = 100;
 const PATH_MAX_CHARS = 1_000;
 
-const WHOLE = "Requires a token that covers every session.";
-
 export const CONFIG_AGE = {
   ok: flag(),
   differs: flag("True if a restart would apply settings of the file. False if the file is invalid."),
@@ -139,6 +137,7 @@ export type ConfigChange = Of<typeof CHANGE>;
 export const CONFIG_METHODS = {
   "config.check": {
     scope: ADMIN,
+    everySession: true,
     summary:
       "Checks the configuration file: returns its problems, and what differs from the settings in effect.",
     params: object(
@@ -150,23 +149,26 @@ export const CONFIG_METHODS = {
   },
   "config.get": {
     scope: ADMIN,
-    summary: `Returns the text of the configuration file without its secrets. ${WHOLE}`,
+    everySession: true,
+    summary: `Returns the text of the configuration file without its secrets.`,
     params: NOTHING,
     result: CONFIG_TEXT,
     errors: ["invalid_config", "file_problem", "too_large"],
   },
   "config.set": {
     scope: ADMIN,
+    everySession: true,
     outlivesToken: true,
-    summary: `Replaces the configuration file, if the text is valid. Takes effect within seconds. ${WHOLE}`,
+    summary: `Replaces the configuration file, if the text is valid. Takes effect within seconds.`,
     params: object({ text: edited, ...edits }, wishes),
     result: CONFIG_SAVED,
     errors: ["invalid_config", "config_changed", "file_problem", "too_large"],
   },
   "config.patch": {
     scope: ADMIN,
+    everySession: true,
     outlivesToken: true,
-    summary: `Changes settings in the configuration file and keeps its comments. ${WHOLE}`,
+    summary: `Changes settings in the configuration file and keeps its comments.`,
     params: object(
       { changes: list(CHANGE, "Applied in this order.", { maxItems: CHANGES_MAX }), ...edits },
       wishes,
@@ -176,6 +178,7 @@ export const CONFIG_METHODS = {
   },
   "config.schema": {
     scope: ADMIN,
+    everySession: true,
     summary: "Lists every setting of the configuration file with its type, default and meaning.",
     params: NOTHING,
     result: object({ settings: list(SETTING) }),

@@ -13,6 +13,7 @@ export type DemoAddress = Of<typeof DEMO_ADDRESS>;
 export const DEMO_METHODS = {
   "demo.start": {
     scope: ADMIN,
+    everySession: true,
     summary: "Starts a second gateway in this process, with three agents, a temporary store and no model.",
     params: NOTHING,
     result: DEMO_ADDRESS,
@@ -20,6 +21,7 @@ export const DEMO_METHODS = {
   },
   "demo.stop": {
     scope: ADMIN,
+    everySession: true,
     summary: "Stops the demo. Without this call, it stops five minutes after the last client disconnected.",
     params: NOTHING,
     result: object({ ok: oneOf(true), stopped: flag() }),

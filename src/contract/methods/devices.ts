@@ -20,7 +20,8 @@ const DEVICE_TOKEN = named(
 export const DEVICE_METHODS = {
   "device.token.list": {
     scope: READ,
-    summary: "Lists the devices that have a device token. Requires a token that covers every session.",
+    everySession: true,
+    summary: "Lists the devices that have a device token.",
     params: NOTHING,
     result: about(
       object({ ts: number(), devices: list(DEVICE_TOKEN) }),
@@ -29,8 +30,9 @@ export const DEVICE_METHODS = {
   },
   "device.token.revoke": {
     scope: ADMIN,
+    everySession: true,
     part: "operator.pairing",
-    summary: "Revokes the device tokens of one device. Requires a token that covers every session.",
+    summary: "Revokes the device tokens of one device.",
     params: object(
       { deviceId: about(name, "Id of the device.") },
       {

@@ -273,15 +273,15 @@ export const OVERVIEW_METHODS = {
 export const OPERATION_METHODS = {
   "metrics.history": {
     scope: READ,
-    summary:
-      "Returns metrics of this process during the last hour. Requires a token that covers every session.",
+    everySession: true,
+    summary: "Returns metrics of this process during the last hour.",
     params: object({}, { since: about(count(0), "Returns only points after this time, in ms since 1970.") }),
     result: METRICS_HISTORY,
   },
   "logs.tail": {
     scope: READ,
-    summary:
-      "Returns the newest lines of this process's log, redacted. Requires a token that covers every session.",
+    everySession: true,
+    summary: "Returns the newest lines of this process's log, redacted.",
     params: object(
       {},
       {

@@ -45,6 +45,8 @@ export interface MethodSpec {
   readonly scope: TokenScope | typeof NODE;
   /** A part of the scope `operator.admin` that is enough for this method. */
   readonly part?: AdminPart;
+  /** Only for tokens that cover every session. */
+  readonly everySession?: true;
   /** May take a long time, so it does not hold up other requests of its connection. */
   readonly takesLong?: true;
   /**

@@ -34,6 +34,7 @@ const CHANGED = object({ ok: oneOf(true), peer: PEER });
 export const PEER_METHODS = {
   "peers.list": {
     scope: ADMIN,
+    everySession: true,
     takesLong: true,
     summary: "Lists peers and invitations, and asks each peer for the agents that it offers.",
     params: NOTHING,
@@ -41,6 +42,7 @@ export const PEER_METHODS = {
   },
   "peers.add": {
     scope: ADMIN,
+    everySession: true,
     outlivesToken: true,
     takesLong: true,
     summary:
@@ -67,6 +69,7 @@ export const PEER_METHODS = {
   },
   "peers.update": {
     scope: ADMIN,
+    everySession: true,
     outlivesToken: true,
     summary: "Changes the agents that a peer may write to, or its address.",
     params: object({ name: peerName }, { agents, url: about(name, "Address of the peer."), idempotencyKey }),
@@ -75,6 +78,7 @@ export const PEER_METHODS = {
   },
   "peers.remove": {
     scope: ADMIN,
+    everySession: true,
     summary: "Removes a peer or an invitation. Messages that the peer did not get yet are stopped.",
     params: object({ name: peerName }, { idempotencyKey }),
     result: object({ ok: oneOf(true), name: text() }),

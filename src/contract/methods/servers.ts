@@ -3,8 +3,6 @@
 import { about, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
 import { ADMIN, type MethodSpec, NOTHING, name, READ } from "./parts.ts";
 
-const WHOLE = "Requires a token that covers every session.";
-
 const MCP_SERVER = named(
   "McpServerRow",
   "A configured MCP server.",
@@ -56,7 +54,8 @@ export type AcpAgentRow = Of<typeof ACP_AGENT>;
 export const SERVER_METHODS = {
   "servers.list": {
     scope: READ,
-    summary: `Lists the MCP servers and the ACP agents with their state. Starts none. ${WHOLE}`,
+    everySession: true,
+    summary: `Lists the MCP servers and the ACP agents with their state. Starts none.`,
     params: NOTHING,
     result: object({
       ts: number(),
@@ -66,8 +65,9 @@ export const SERVER_METHODS = {
   },
   "servers.test": {
     scope: ADMIN,
+    everySession: true,
     takesLong: true,
-    summary: `Starts an MCP server if it is not running, and reads its tools. ${WHOLE}`,
+    summary: `Starts an MCP server if it is not running, and reads its tools.`,
     params: object({ name: about(name, "Name of the MCP server.") }),
     result: MCP_SERVER,
     errors: ["mcp_unavailable"],

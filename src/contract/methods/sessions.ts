@@ -43,7 +43,6 @@ const LIST = object(
     includeGlobal: flag(
       "Includes the session `global`, which is otherwise listed only if `session.scope` is `global`.",
     ),
-    includeUnknown: flag("Has no effect. The session `unknown` is never shown."),
     includeDerivedTitles: flag("Adds `derivedTitle`, the beginning of the first message."),
     includeLastMessage: flag("Adds `lastMessagePreview`."),
     includeArchived: flag("Includes archived sessions."),
@@ -310,6 +309,7 @@ export const SESSION_METHODS = {
     summary: "Lists the sessions that the token covers, newest activity first.",
     params: LIST,
     result: PAGE,
+    ignored: ["includeUnknown"],
   },
   "sessions.subscribe": {
     scope: READ,
@@ -319,6 +319,7 @@ export const SESSION_METHODS = {
       { subscribed: about(done, "Always true.") },
       { list: about(PAGE, "As `sessions.list` with these params. Absent if there are none.") },
     ),
+    ignored: ["includeUnknown"],
     events: ["sessions"],
   },
   "sessions.describe": {

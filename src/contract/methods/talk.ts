@@ -63,7 +63,6 @@ const CHAT_SEND = object(
   },
   {
     thinking,
-    deliver: flag("Has no effect."),
     attachments,
     timeoutMs: about(count(0), "Stops the run this many ms after its start. 0: never. At most 7 days."),
   },
@@ -85,10 +84,8 @@ const AGENT = object(
     deliver: flag("Whether to deliver the answer to people, in addition to the transcript. Default false."),
     thinking,
     timeout: about(count(0), "Stops the run this many seconds after its start. 0: never. At most 7 days."),
-    lane: about(name, "Has no effect. Each session has one lane."),
     extraSystemPrompt: about(words, "Text to add to the model's system prompt, in this run only."),
     label: about(name, "Instead of `sessionKey`: label of the session."),
-    spawnedBy: about(name, "Has no effect."),
     attachments,
   },
 );
@@ -274,6 +271,7 @@ export const TALK_METHODS = {
       },
     ),
     ignored: [
+      "deliver",
       "sessionId",
       "fastMode",
       "originatingChannel",
@@ -338,6 +336,8 @@ export const TALK_METHODS = {
       "The first of the two answers to this request. `GatewayClient.agent` returns both.",
     ),
     ignored: [
+      "lane",
+      "spawnedBy",
       "replyTo",
       "replyChannel",
       "replyAccountId",

@@ -3,8 +3,6 @@
 import { about, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NOTHING } from "./parts.ts";
 
-const WHOLE = "Requires a token that covers every session.";
-
 const DOCTOR_FINDING = named(
   "DoctorFinding",
   "A finding of the doctor.",
@@ -65,22 +63,25 @@ export type BackupList = Of<typeof BACKUP_LIST>;
 export const UPKEEP_METHODS = {
   "store.backups": {
     scope: ADMIN,
-    summary: `Lists the backups in the gateway's backup folder, with the progress of a running one. ${WHOLE}`,
+    everySession: true,
+    summary: `Lists the backups in the gateway's backup folder, with the progress of a running one.`,
     params: NOTHING,
     result: BACKUP_LIST,
     errors: ["store_unavailable"],
   },
   "store.backup": {
     scope: ADMIN,
-    summary: `Starts a backup of the store in the gateway's backup folder, one at a time. ${WHOLE}`,
+    everySession: true,
+    summary: `Starts a backup of the store in the gateway's backup folder, one at a time.`,
     params: object({}, { idempotencyKey }),
     result: object({ ok: oneOf(true), ...begun }),
     errors: ["store_unavailable"],
   },
   doctor: {
     scope: ADMIN,
+    everySession: true,
     takesLong: true,
-    summary: `Runs \`npx parley-gateway doctor\` on the gateway's machine, one at a time. ${WHOLE}`,
+    summary: `Runs \`npx parley-gateway doctor\` on the gateway's machine, one at a time.`,
     params: object(
       {},
       {

@@ -22,6 +22,7 @@ import {
 } from "../methods/sessions.ts";
 import {
   about,
+  anyObject,
   declared,
   either,
   flag,
@@ -377,14 +378,13 @@ export const SESSION_TOOLS = {
           ),
           "Files for the workspace of the sub-agent.",
         ),
-        attachAs: about(
-          openObject({}, { mountPath: text("Preferred folder for the files.") }),
-          "A hint about the folder, stored with the files.",
-        ),
       },
     ),
-    // An older name of runTimeoutSeconds, and a field that other programs send.
-    accepts: openObject({}, { timeoutSeconds: number(), runtime: word(["subagent", "acp"]) }),
+    // An older name of runTimeoutSeconds, and fields that other programs send.
+    accepts: openObject(
+      {},
+      { timeoutSeconds: number(), runtime: word(["subagent", "acp"]), attachAs: anyObject },
+    ),
     result: object(
       { status: oneOf("accepted"), runId: text(), childSessionKey: text("The session of the sub-agent.") },
       {

@@ -1,37 +1,21 @@
 // The shape of a chain for display: its sessions, and its steps in order of time. If the reader may not see a
 // session, the session is `NOT_VISIBLE`, and its steps have no text and no ids.
 
+import { optional } from "../optional.ts";
 import { NOT_VISIBLE } from "../rules/visibility.ts";
 import { isInHouse, type Route } from "./route.ts";
 import type { Receipt, RunState } from "./run.ts";
 
 /**
- * Matches a session key or node id in an error text. A key ends before punctuation, and where the next one
- * begins. A node id is a hash.
+ * Returns the destination and the error of a delivery. If the reader may not see the session that the text
+ * was for, that session has no name, and the error, which is about it, is left out (I9).
  */
-const KEY_IN_TEXT = new RegExp(
-  [
-    /\b(?:(?:peer:[^\s/:]+\/)?agent|cron|hook):(?:(?!\b(?:peer|agent|cron|hook):)\S)+(?<!["'`.,:;!?)\]}>])/,
-    /\bnode-[0-9a-f]{64}/,
-  ]
-    .map(({ source }) => source)
-    .join("|"),
-  "g",
-);
-
-/** Returns the route, without its session if the reader may not see it (I9). */
-export function visibleRoute(route: Route, sees: (sessionKey: string) => boolean): Route {
-  return isInHouse(route) && !sees(route.to) ? { ...route, to: NOT_VISIBLE } : route;
-}
-
-/** Returns the session keys in an error text. */
-export function keysInError(text: string): string[] {
-  return text.match(KEY_IN_TEXT) ?? [];
-}
-
-/** Returns an error text without the keys of sessions that the reader may not see (I9). */
-export function visibleErrorText(text: string, sees: (sessionKey: string) => boolean): string {
-  return text.replace(KEY_IN_TEXT, (key) => (sees(key) ? key : NOT_VISIBLE));
+export function visibleOutcome(
+  { route, error }: { readonly route: Route; readonly error?: string },
+  sees: (sessionKey: string) => boolean,
+): { readonly route: Route; readonly error?: string } {
+  if (isInHouse(route) && !sees(route.to)) return { route: { ...route, to: NOT_VISIBLE } };
+  return { route, ...optional({ error }) };
 }
 
 /**

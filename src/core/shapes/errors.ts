@@ -217,6 +217,11 @@ export function fail(
   return { ok: false, code, error, ...more };
 }
 
+/** Builds the failure of a wait in a circle. Each reader gets the names as it may see them. */
+export function describeCycle(cycle: readonly string[]): Failure {
+  return fail("wait_cycle", `waiting would close a cycle: ${cycle.join(" -> ")}`, { details: { cycle } });
+}
+
 /** Builds the failure for a cursor that this list has not returned. */
 export function badCursor(list: string): Failure {
   return fail("invalid_argument", `cursor was not returned by ${list}`, {

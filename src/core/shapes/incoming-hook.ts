@@ -3,6 +3,7 @@
 //      visible, and templates in them are not expanded. A missing field becomes an empty text; inherited
 //      properties count as missing.
 
+import type { ConfigFile } from "../../config/schema/schema.ts";
 import { readerOfAnswer } from "../rules/turn-rules.ts";
 import { cut } from "../text/cut.ts";
 import { safeText } from "../text/safe-text.ts";
@@ -22,33 +23,26 @@ export type HookProof =
       readonly deliveryHeader: string;
     };
 
+type HooksInFile = NonNullable<ConfigFile["hooks"]>;
+type MappingInFile = HooksInFile["mappings"][number];
+
 /** A sender with its own path: `POST /hooks/<path>`. */
-export interface HookMapping {
-  readonly id: string;
+export interface HookMapping
+  extends Pick<
+    MappingInFile,
+    "id" | "name" | "agentId" | "sessionKey" | "model" | "thinking" | "timeoutSeconds"
+  > {
   readonly path: string;
   readonly proof: HookProof;
   /** GitHub events that start a run: `push`, `issues`, `issues.opened`. Empty: all events. */
   readonly events: readonly string[];
   /** Template of the message for the agent. */
   readonly message: string;
-  /** Display name. */
-  readonly name?: string;
-  readonly agentId?: string;
-  /** Key of the session for the messages. Absent: each request gets a new session. */
-  readonly sessionKey?: string;
   /** Destination of the reply, in addition to the transcript. */
   readonly deliver?: Route;
-  readonly model?: string;
-  readonly thinking?: string;
-  readonly timeoutSeconds?: number;
 }
 
-export interface IncomingHooks {
-  readonly enabled: boolean;
-  /** Grants access to the hooks only. */
-  readonly token?: string;
-  /** Patterns with `*` for the session keys that a caller may name. */
-  readonly allowedSessionKeys: readonly string[];
+export interface IncomingHooks extends Pick<HooksInFile, "enabled" | "token" | "allowedSessionKeys"> {
   readonly mappings: readonly HookMapping[];
 }
 

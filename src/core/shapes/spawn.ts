@@ -34,8 +34,6 @@ export interface SpawnFacts {
   /** True if the child must run in a sandbox, even if the settings change later (I13). */
   readonly sandboxed: boolean;
   readonly attachments?: AttachmentReceipt;
-  /** Path that the requester suggested. It is stored and passed to the child, but has no other effect. */
-  readonly mountPath?: string;
   /** True if attachments remain until the session is deleted. */
   readonly retainAttachments?: boolean;
 }

@@ -7,7 +7,7 @@
 // that ends the target answers the row; a waiter only reads it again when it may have changed.
 
 import { isInInbox } from "../../core/rules/receipt.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { describeCycle, ok, type Result } from "../../core/shapes/errors.ts";
 import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/permission.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { takeAdvisoryLock } from "../../store/locks.ts";
@@ -176,10 +176,7 @@ export async function refuseCycle(
   const path = await waitPath(graph, from, [waiterKey, ...also]);
   if (path === undefined) return ok(undefined);
   const cycle = path === "too_many" ? [waiterKey, sessionKey] : [waiterKey, ...path];
-  return fail("wait_cycle", `waiting would close a cycle: ${cycle.join(" -> ")}`, {
-    hint: CYCLE_HINTS[kind],
-    details: { cycle },
-  });
+  return { ...describeCycle(cycle), hint: CYCLE_HINTS[kind] };
 }
 
 /**

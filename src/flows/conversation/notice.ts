@@ -4,11 +4,9 @@
 // A notice has no receipt, so it causes no further notice. It quotes each line that others wrote, because a
 // model reads it as text of the runtime.
 
-import { errorToldTo } from "../../access/shown-error.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import type { Provenance } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
-import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { quoteLines } from "../../core/text/safe-text.ts";
 import type { AcceptRequest } from "../../engine/run/accept.ts";
@@ -27,12 +25,7 @@ interface Sent {
   readonly run: Run;
 }
 
-async function noticeText(
-  { unit, settings, flow, run }: Sent,
-  reader: Session,
-  to: string,
-  expired: string | undefined,
-): Promise<string> {
+function noticeText({ flow, run }: Sent, to: string, expired: string | undefined): string {
   const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
   if (expired !== undefined) return `${about}: it expired in the inbox: ${expired}.`;
   if (run.state === "ok") {
@@ -41,13 +34,11 @@ async function noticeText(
       ? `${about}: it was processed; there was no reply.`
       : [`${about}: it was answered${cut}:`, "", ...quoteLines(flow.round1Reply)].join("\n");
   }
-  const why = run.error ?? "no reason given";
-  const error = await errorToldTo({ db: unit.tx, settings }, { reader, from: flow.targetKey }, why);
   const end = `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}):`;
   const said = isSilent(run.reply ?? "")
     ? []
     : ["", "Its text until then:", "", ...quoteLines(run.reply ?? "")];
-  return [end, "", ...quoteLines(error), ...said].join("\n");
+  return [end, "", ...quoteLines(run.error ?? "no reason given"), ...said].join("\n");
 }
 
 /** Returns whether the sender's run was aborted. The reset of a session is not the sender's wish. */
@@ -78,7 +69,7 @@ export async function notifySender(sent: Sent, expired?: string): Promise<void> 
     sessionKey: requester.key,
     kind: run.state === "ok" || hasStopped(flow) ? "append" : "turn",
     // The text comes from another session, so it is redacted like the result of a wait (I14).
-    input: { text: unit.redactor.mask(await noticeText(sent, requester, to, expired)), provenance },
+    input: { text: unit.redactor.mask(noticeText(sent, to, expired)), provenance },
     chain,
     successor: true,
   };

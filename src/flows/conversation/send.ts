@@ -7,12 +7,10 @@
 // every process. The sender gets an answer once: as the reply of its wait or, if the wait has ended, as a new
 // message.
 
-import { errorSeenBy } from "../../access/shown-error.ts";
 import { optional } from "../../core/optional.ts";
 import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
-import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -54,8 +52,6 @@ export interface SendRequest {
   /** How long to wait, counted from acceptance. 0: do not wait. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
-  /** The rights of the caller, who may not see every session that an error names. */
-  readonly viewer: Viewer;
   /** The wait of the calling run. Absent if an operator acts as the session. */
   readonly wait?: RunWait;
   /**
@@ -101,7 +97,7 @@ export type SendOutcome = {
 );
 
 /** The fields of a call that are needed to wait for its answer. */
-type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait" | "viewer">;
+type WaitingCall = Pick<SendRequest, "callId" | "timeoutSeconds" | "signal" | "wait">;
 
 /** The end reason of a conversation whose message was itself an answer, so that it gets no reply. */
 const IS_ANSWER = "is_answer";
@@ -265,8 +261,8 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
 
 /** Returns the outcome of a message whose sender waited; with `hasOutcome`, until its run had ended. */
 async function readOutcome(
-  { engine: { store, redactor }, settings }: SendParts,
-  { viewer, timeoutSeconds: waitedSeconds }: Pick<WaitingCall, "viewer" | "timeoutSeconds">,
+  { engine: { store, redactor } }: SendParts,
+  waitedSeconds: number,
   sent: SentRun,
   hasOutcome: boolean,
 ): Promise<SendOutcome> {
@@ -274,8 +270,7 @@ async function readOutcome(
   const recipient = chooseRecipient(run);
   const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "queued";
   if (hasOutcome && run.state !== "ok") {
-    const why = run.error ?? "the run failed without saying why";
-    const error = redactor.mask(await errorSeenBy({ db: store.db, settings }, viewer, why));
+    const error = redactor.mask(run.error ?? "the run failed without saying why");
     const said = isSilent(run.reply ?? "") ? {} : { reply: await redactor.whole(run.reply ?? "") };
     return { kind: "failed", run, code: run.code ?? "run_failed", error, receipt, ...said };
   }
@@ -313,7 +308,7 @@ function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<
     const settled = wait?.settle(waits, "all", gaveUp) ?? callerWaits.settle(waits, "all", signal, gaveUp);
     const hasOutcome = (await settled).some(isAnswered);
     run ??= (await getRun(store.db, runId)) ?? sent.run;
-    return readOutcome(parts, request, { ...sent, run }, hasOutcome);
+    return readOutcome(parts, request.timeoutSeconds, { ...sent, run }, hasOutcome);
   };
   return wait === undefined ? callerWaits.during(callId, signal, work) : work();
 }
@@ -334,7 +329,7 @@ export interface SentSoFar {
  */
 export async function sentSoFar(
   parts: SendParts,
-  { session: requester, viewer }: { readonly session: Session; readonly viewer: Viewer },
+  { session: requester }: { readonly session: Session },
   callId: string,
 ): Promise<SentSoFar | undefined> {
   const { engine } = parts;
@@ -350,7 +345,7 @@ export async function sentSoFar(
   const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());
   const givenUp = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
-  const outcome = await readOutcome(parts, { viewer, timeoutSeconds }, sent, hasAnswer);
+  const outcome = await readOutcome(parts, timeoutSeconds, sent, hasAnswer);
   return { run, outcome, givenUp, isAnswered: hasAnswer && wait?.state === "answered" };
 }
 

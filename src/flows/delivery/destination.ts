@@ -23,8 +23,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { isPlainLine } from "../../core/text/label.ts";
 import { getPeer } from "../../store/queries/channels/channel-peers.ts";
 import { getBinding } from "../../store/queries/channels/thread-bindings.ts";
-import { getSession } from "../../store/queries/sessions/sessions.ts";
-import { sessionsOfChat } from "../../store/queries/sessions/sessions-of-chat.ts";
+import { getSession, sessionsOfChat } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { announceRoute } from "../conversation/party.ts";
 

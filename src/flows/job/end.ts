@@ -6,7 +6,6 @@
 //      are not part of the job.
 // The result is the child's own text. If the child was stopped, it is the text written so far.
 
-import { errorToldTo } from "../../access/shown-error.ts";
 import { optional } from "../../core/optional.ts";
 import {
   type AnnouncedStatus,
@@ -265,16 +264,6 @@ interface Settlement {
   readonly stopped?: boolean;
 }
 
-/** Returns the error of a job's last run as the requester may read it. */
-async function errorNotes(
-  { unit, settings, flow, child }: JobContext,
-  error: string | undefined,
-): Promise<string | undefined> {
-  const reader = (await getSession(unit.tx, flow.requesterKey)) ?? child;
-  const ctx = { db: unit.tx, settings };
-  return error === undefined ? undefined : errorToldTo(ctx, { reader, from: child.key }, error);
-}
-
 /** Ends the job and announces it once. */
 async function settle(
   context: JobContext,
@@ -285,9 +274,7 @@ async function settle(
   const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
   const runId = last?.runId ?? flowId;
   const waited = stopped === true && last?.state === "ok";
-  const notes = waited
-    ? "it was stopped while sub-agents of its own were at work"
-    : await errorNotes(context, error ?? last?.error);
+  const notes = waited ? "it was stopped while sub-agents of its own were at work" : (error ?? last?.error);
   const own: AnnouncementFacts = {
     status: waited ? "aborted" : statusOf(last),
     result,

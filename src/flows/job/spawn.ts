@@ -54,8 +54,6 @@ export interface SpawnRequest {
   /** The spawn policy's plan for this call. */
   readonly plan: SpawnPlan;
   readonly attachments?: AttachmentPlan;
-  /** A path for the child's attachments, suggested by the caller. It is stored but not used. */
-  readonly mountPath?: string;
   /** The chat of the people behind the call. */
   readonly route?: Route;
 }
@@ -121,17 +119,15 @@ function childOf(
       ...(attachments === undefined
         ? {}
         : { attachments, retainAttachments: tools.sessionsSpawn.attachments.retainOnSessionKeep }),
-      ...optional({ mountPath: request.mountPath }),
     },
   };
 }
 
 /** Returns the sub-agent's first message: the task, and the paths of the attached files. */
-function taskText({ task, mountPath }: SpawnRequest, attachments: AttachmentReceipt | undefined): string {
+function taskText({ task }: SpawnRequest, attachments: AttachmentReceipt | undefined): string {
   if (attachments === undefined) return task;
-  const hint = mountPath === undefined ? "" : ` (meant for ${JSON.stringify(mountPath)})`;
   const names = attachments.files.map((file) => `- ${file.name} (${file.bytes} bytes)`).join("\n");
-  return `${task}\n\nFiles in ${attachments.dir} of your workspace${hint}:\n${names}`;
+  return `${task}\n\nFiles in ${attachments.dir} of your workspace:\n${names}`;
 }
 
 /**

@@ -100,8 +100,7 @@ function limitsOf(spawn: SpawnFacts | undefined, unit: Unit): SpawnFacts | undef
     thread: _,
     attachments: __,
     retainAttachments: ___,
-    mountPath: ____,
-    route: _____,
+    route: ____,
     ...rest
   } = spawn;
   return {

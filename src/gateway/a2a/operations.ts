@@ -32,7 +32,6 @@ import { getRun } from "../../store/queries/runs/runs.ts";
 import { type Caller, keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
 import type { Dispatcher } from "../dispatch.ts";
-import { errorsFor } from "../error-line.ts";
 import { untilEnded } from "../methods/agent.ts";
 import { type MessageContent, readMessage } from "./message.ts";
 import { beginOfPeer } from "./peer-message.ts";
@@ -130,8 +129,7 @@ export class A2aOperations {
   #partsFor({ caller }: A2aCall): TaskParts {
     const { engine, world } = this.#deps;
     const owner = contextOwner(keyOwnerOf(caller));
-    const shownError = errorsFor(this.#deps, caller);
-    return { db: engine.store.db, redactor: world.redactor, owner, shownError };
+    return { db: engine.store.db, redactor: world.redactor, owner };
   }
 
   taskOf(call: A2aCall, run: Run, scope: TaskScope = WHOLE): Promise<Task> {

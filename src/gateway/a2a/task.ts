@@ -41,8 +41,6 @@ export interface TaskScope {
 export interface TaskParts {
   readonly db: Db;
   readonly redactor: Redactor;
-  /** Shows the client the error of a run. */
-  shownError(error: string): string;
   /** The part of session keys that stands for the client. */
   readonly owner: string;
 }
@@ -75,7 +73,7 @@ function messageOf(run: Run, owner: string, id: string, role: Role, text: string
 }
 
 /** Returns the state of a task, and for a failure its reason. */
-function taskStatus(run: Run, { owner, shownError }: TaskParts): TaskStatus {
+function taskStatus(run: Run, { owner, redactor }: TaskParts): TaskStatus {
   const at = run.endedAt ?? run.startedAt ?? run.acceptedAt;
   const reason =
     isEnded(run.state) && run.state !== "ok"
@@ -84,7 +82,7 @@ function taskStatus(run: Run, { owner, shownError }: TaskParts): TaskStatus {
           owner,
           `${run.runId}-status`,
           Role.ROLE_AGENT,
-          shownError(run.error ?? `the run ended: ${run.state}`),
+          redactor.mask(run.error ?? `the run ended: ${run.state}`),
         )
       : undefined;
   return { state: TASK_STATES[run.state], message: reason, timestamp: new Date(at).toISOString() };

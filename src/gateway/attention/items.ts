@@ -7,7 +7,7 @@ import { optional } from "../../core/optional.ts";
 import { firstLine, questionOf, type TurnPlace } from "../../core/rules/attention/groups.ts";
 import { hasScope, mayAnswerPermissions } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
-import { visibleRoute } from "../../core/shapes/chain-step.ts";
+import { visibleOutcome } from "../../core/shapes/chain-step.ts";
 import { nodeKey } from "../../core/shapes/node.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
@@ -17,11 +17,12 @@ import { openPermissions } from "../../store/queries/permissions.ts";
 import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/attention.ts";
 import { openRequests } from "../../triggers/node-pairing.ts";
 import type { CallContext } from "../call.ts";
-import { errorLine, LINE_MAX_CHARS } from "../error-line.ts";
 import { type PermissionDeps, waitingChanges } from "../methods/rights/permissions.ts";
 import { storeTrouble } from "../methods/system.ts";
 
 const AWAITED_MAX = 5;
+/** The longest summary in the list, in characters. */
+export const LINE_MAX_CHARS = 200;
 
 type Action = AttentionItem["actions"][number];
 
@@ -152,14 +153,15 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
 }
 
 export function deliveryItem(ctx: CallContext, covers: Covers, delivery: Delivery): AttentionItem {
-  const { id, sessionKey, route, error, code, createdAt, settledAt = createdAt } = delivery;
-  const { channel, to } = visibleRoute(route, covers.deliveries);
+  const { id, sessionKey, code, createdAt, settledAt = createdAt } = delivery;
+  const { route, error } = visibleOutcome(delivery, covers.deliveries);
+  const { channel, to } = route;
   return {
     id: `delivery:${id}`,
     kind: "delivery",
     ref: id,
     since: settledAt,
-    summary: errorLine(ctx.deps, error ?? code ?? "It was not sent.", covers.deliveries),
+    summary: line(ctx, error ?? code ?? "It was not sent."),
     actions: ["retry", "dismiss"],
     sessionKey,
     title: line(ctx, `${channel} to ${to}`),
@@ -167,12 +169,7 @@ export function deliveryItem(ctx: CallContext, covers: Covers, delivery: Deliver
   };
 }
 
-function endedSummary(
-  ctx: CallContext,
-  turn: EndedTurn & TurnPlace,
-  covers: Covers,
-  texts: TurnTexts | undefined,
-): string {
+function endedSummary(ctx: CallContext, turn: EndedTurn & TurnPlace, texts: TurnTexts | undefined): string {
   const { state, error, code, kind } = turn;
   if (kind === "question") return plain(ctx, questionOf(texts?.replyEnd ?? turn.tail));
   if (state === "ok") {
@@ -180,7 +177,7 @@ function endedSummary(
     return isSilent(reply) ? "No reply." : plain(ctx, reply, firstLine);
   }
   if (state === "aborted") return plain(ctx, texts?.reply || texts?.input || "");
-  return errorLine(ctx.deps, error ?? code ?? "The run failed.", covers.list);
+  return line(ctx, error ?? code ?? "The run failed.");
 }
 
 function attemptOf(texts: TurnTexts | undefined): Pick<AttentionItem, "attempt"> {
@@ -208,7 +205,7 @@ export function endedItem(
     kind,
     ref: runId,
     since: endedAt,
-    summary: endedSummary(ctx, turn, covers, texts),
+    summary: endedSummary(ctx, turn, texts),
     actions,
     sessionKey,
     agentId,

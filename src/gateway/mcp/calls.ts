@@ -118,3 +118,10 @@ export async function callAs(
     return toolFailure(thrown(deps.world, error, `the tool ${call.name.slice(0, 80)} over MCP`));
   }
 }
+
+/** Converts a tool's result to the protocol's form. Only errors need not fit the tool's `outputSchema`. */
+export function answerWith(result: ToolResult) {
+  const isError = result.status === "error" || result.status === "forbidden";
+  const content = [{ type: "text" as const, text: JSON.stringify(result) }];
+  return isError ? { content, isError } : { content, structuredContent: result };
+}

@@ -24,13 +24,13 @@ import type { Caller } from "../auth.ts";
 import { type Door, type Env, readBody } from "../http/request.ts";
 import { dataFrame } from "../http/run-stream.ts";
 import { acceptingAll, asJson, takesStreams } from "./accept.ts";
-import type { McpDeps } from "./calls.ts";
+import { answerWith, type McpDeps } from "./calls.ts";
 import { connectionId, identify, isAsking, type McpClient, type McpWishes } from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
 import { LogLevels } from "./log-levels.ts";
 import { canAsk, isAnswer, takeAnswer, withQuestions } from "./questions.ts";
 import { callOfEvent, mayResume, onlyCall, primed, type ResumableCall, resultAgain } from "./resume.ts";
-import { buildServer, newCallId, told } from "./server.ts";
+import { buildServer, newCallId } from "./server.ts";
 import { type Exchange, Exchanges } from "./streams.ts";
 
 /**
@@ -206,7 +206,7 @@ class McpDoor {
 
   /** Answers a client that comes back for the answer to a call, and ends its stream. */
   async #resume(client: McpClient, { callId, requestId }: ResumableCall): Promise<Response> {
-    const result = told(await resultAgain(this.#deps, client, callId));
+    const result = answerWith(await resultAgain(this.#deps, client, callId));
     const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
     return new Response(dataFrame({ jsonrpc: "2.0", id: requestId, result }), { headers });
   }
@@ -237,7 +237,7 @@ class McpDoor {
     const ids = older.flatMap((message) => ("method" in message ? (idOf(message) ?? []) : []));
     const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
     // A long call is answered immediately with a stream that is kept alive.
-    const streams = messages.some(({ method }) => method === "tools/call" || method === "tasks/result");
+    const streams = messages.some(({ method }) => method === "tools/call");
     // A tool call is still answered when the gateway stops, so the stop signal does not abort it.
     const ends = streams ? [cancelled] : [cancelled, this.#stop];
     if (older.length > 0 && older.every(isAnswer)) {

@@ -20,7 +20,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
 import { isOutcome } from "../../tools/sessions/send.ts";
 import { type ToolResult, toolResult } from "../../tools/tool.ts";
-import { type AtEnd, callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
+import { type AtEnd, answerWith, callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL, INBOX_URI, inboxOf, waitsForNews } from "./inbox.ts";
 import type { LogLevels } from "./log-levels.ts";
@@ -29,14 +29,11 @@ import { addPrompts } from "./prompts.ts";
 import {
   cancelTask,
   type Progress,
-  readOlderTask,
   readTask,
-  sendAsOlderTask,
   sendAsTask,
   TASKS_EXTENSION,
   type Task,
   type TaskParts,
-  taskResult,
   withProgress,
 } from "./tasks.ts";
 
@@ -49,9 +46,6 @@ const READ_ONLY: readonly string[] = [
   "agents_list",
 ];
 const TASK_ID_CHARS_MAX = 200;
-/** The only tool that can be called as a task. */
-const TASK_TOOL = "sessions_send";
-const RELATED_TASK_KEY = "io.modelcontextprotocol/related-task";
 
 type Params = Readonly<Record<string, unknown>>;
 
@@ -79,19 +73,6 @@ function instructionsFor(deps: McpDeps, client: McpClient): string {
     "sessions_list shows whom you can write to with sessions_send. A send that times out continues: don't " +
     "repeat it."
   );
-}
-
-type Told = {
-  content: { type: "text"; text: string }[];
-  structuredContent?: ToolResult;
-  isError?: true;
-};
-
-/** Converts a tool's result to the protocol's form. Only errors need not fit the tool's `outputSchema`. */
-export function told(result: ToolResult): Told {
-  const isError = result.status === "error" || result.status === "forbidden";
-  const content = [{ type: "text" as const, text: JSON.stringify(result) }];
-  return isError ? { content, isError } : { content, structuredContent: result };
 }
 
 /** Returns whether the request declares that its sender supports tasks. */
@@ -175,7 +156,6 @@ async function stoppedResult({ deps, client }: Exchange, { callId }: ToolCall): 
 
 async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContext) {
   const call = readCall(exchange, params);
-  if (isOlder(ctx) && isObject(fieldsOf(params).task)) return answerAsTask(exchange, call, ctx);
   let given: Given = "no outcome";
   if (waitsFor(call) === "reply") recordAtEnd(exchange, call.callId, () => given);
   try {
@@ -185,29 +165,11 @@ async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContex
       return { resultType: "task", ...answer.task };
     }
     if (isOutcome(answer.result)) given = "outcome";
-    return told(answer.result);
+    return answerWith(answer.result);
   } catch (error) {
     if (!exchange.stop.aborted || ctx.mcpReq.signal.aborted) throw error;
-    return told(await stoppedResult(exchange, call));
+    return answerWith(await stoppedResult(exchange, call));
   }
-}
-
-/** Answers a call that its client asked for as a task of revision 2025-11-25. */
-async function answerAsTask(exchange: Exchange, call: ToolCall, ctx: ServerContext) {
-  if (waitsFor(call) !== "reply") {
-    const error = `only ${TASK_TOOL} with a timeoutSeconds of more than 0 can be called as a task`;
-    throw new ProtocolError(ProtocolErrorCode.MethodNotFound, error);
-  }
-  // A client that does not know its task never reads the answer, which then goes to its inbox.
-  let given: Given = "no outcome";
-  recordAtEnd(exchange, call.callId, () => given);
-  const signals = { request: ctx.mcpReq.signal, stop: exchange.stop };
-  const sent = await sendAsOlderTask(exchange, call, signals);
-  if ("task" in sent) {
-    given = "task";
-    return { task: sent.task };
-  }
-  throw new ProtocolError(ProtocolErrorCode.InvalidParams, String(sent.result.error));
 }
 
 async function resultOf(
@@ -240,7 +202,7 @@ function noteListed({ deps: { passes }, client: { caller }, atEnd }: Exchange): 
   if (actsAs !== undefined) atEnd((written) => written && passes?.noteListed(actsAs));
 }
 
-function listTools(exchange: Exchange, older: boolean) {
+function listTools(exchange: Exchange) {
   noteListed(exchange);
   return {
     tools: toolsOf(exchange.deps, exchange.client).map(({ name, description, parameters }) => ({
@@ -248,7 +210,6 @@ function listTools(exchange: Exchange, older: boolean) {
       description,
       inputSchema: parameters as { type: "object" },
       ...optional({ outputSchema: outputSchemaOf(name) }),
-      ...(older && name === TASK_TOOL ? { execution: { taskSupport: "optional" as const } } : {}),
       annotations: {
         readOnlyHint: READ_ONLY.includes(name),
         destructiveHint: name === "subagents",
@@ -259,7 +220,7 @@ function listTools(exchange: Exchange, older: boolean) {
 }
 
 function addTools(server: Server, exchange: Exchange): void {
-  server.setRequestHandler("tools/list", (_request, ctx) => listTools(exchange, isOlder(ctx)));
+  server.setRequestHandler("tools/list", () => listTools(exchange));
   // A fallback handler, because the library's own handler of this method does not allow a task as the answer.
   server.fallbackRequestHandler = async (request, ctx) => {
     if (request.method !== "tools/call")
@@ -302,59 +263,30 @@ function addInbox(server: Server, { deps, client, stop, atEnd }: Exchange): void
 }
 
 function addTasks(server: Server, exchange: Exchange): void {
-  type Answer = (taskId: string, ctx: ServerContext) => Promise<Params | undefined>;
-  const on = (method: string, newer: Answer | undefined, older: Answer | undefined): void => {
-    const handle = async (params: Params, ctx: ServerContext): Promise<Params> => {
-      if (!isOlder(ctx) && !takesTasks(ctx)) {
+  const on = (method: string, answer: (taskId: string) => Promise<Params | undefined>): void =>
+    server.setRequestHandler(method, { params: ANY_PARAMS }, async ({ taskId }, ctx) => {
+      if (!takesTasks(ctx)) {
         const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
         throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
       }
-      const answer = isOlder(ctx) ? older : newer;
-      if (answer === undefined) throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
-      const { taskId } = params;
-      const known = typeof taskId === "string" && taskId.length <= TASK_ID_CHARS_MAX;
-      const found = known ? await answer(taskId, ctx) : undefined;
+      const isId = typeof taskId === "string" && taskId.length <= TASK_ID_CHARS_MAX;
+      const found = isId ? await answer(taskId) : undefined;
       if (found !== undefined) return found;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, "this session has no task of this id");
-    };
-    server.setRequestHandler(method, { params: ANY_PARAMS }, handle);
-  };
-  const get = async (taskId: string) => {
+    });
+  on("tasks/get", async (taskId) => {
     const task = await readTask(exchange, taskId);
     if (task?.status === "completed") recordAtEnd(exchange, taskId, () => "outcome");
     return task;
-  };
-  const getOlder = async (taskId: string): Promise<Params | undefined> => {
-    const task = await readOlderTask(exchange, taskId);
-    return task === undefined ? undefined : { ...task };
-  };
-  on("tasks/get", get, getOlder);
-  on("tasks/result", undefined, async (taskId, ctx) => {
-    const signal = AbortSignal.any([ctx.mcpReq.signal, exchange.stop]);
-    const result = await taskResult(exchange, taskId, signal);
-    if (result === undefined) return undefined;
-    if (result === "cancelled") {
-      const error = "the task was cancelled; the answer goes to the inbox";
-      throw new ProtocolError(ProtocolErrorCode.InvalidRequest, error);
-    }
-    recordAtEnd(exchange, taskId, () => "outcome");
-    return { ...result, _meta: { [RELATED_TASK_KEY]: { taskId } } };
   });
-  const cancel = async (taskId: string) => ((await cancelTask(exchange, taskId)) ? {} : undefined);
-  on("tasks/cancel", cancel, async (taskId) => {
-    const { status = "working" } = (await readOlderTask(exchange, taskId)) ?? {};
-    if (status === "working") return (await cancel(taskId)) && getOlder(taskId);
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `the task has ended with status "${status}"`);
-  });
+  on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
   // Parley's tasks never request input.
-  const update = async (taskId: string) =>
-    (await readTask(exchange, taskId)) === undefined ? undefined : {};
-  on("tasks/update", update, undefined);
+  on("tasks/update", async (taskId) => (await readTask(exchange, taskId)) && {});
 }
 
 /** Creates a server for one client. */
 export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Server {
-  const exchange: Exchange = { deps, client, ...ends, tell: told };
+  const exchange: Exchange = { deps, client, ...ends };
   const server = new Server(
     { name: "parley", title: "Parley", version: deps.version },
     {
@@ -365,7 +297,6 @@ export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Serve
         completions: {},
         resources: { subscribe: true },
         extensions: { [TASKS_EXTENSION]: {} },
-        tasks: { cancel: {}, requests: { tools: { call: {} } } },
       },
       instructions: instructionsFor(deps, client),
       // Replaces the library's default, which costs time for each new server: it validates answers that

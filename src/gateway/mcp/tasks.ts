@@ -1,17 +1,15 @@
 // Owns sends of MCP clients that take long: progress while they wait, and tasks for clients that declare
-// MCP's extension for tasks, or that ask for a task in revision 2025-11-25. A task is the run that a send
-// started, under the call's id. No other state is kept, so any process can return its state, also after a
-// restart.
+// MCP's extension for tasks. A task is the run that a send started, under the call's id. No other state is
+// kept, so any process can return its state, also after a restart.
 // A task is returned once its run is on disk and belongs to the sending session.
 // Cancelling ends the wait, never the run.
 
-import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
-import { type SentSoFar, sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
+import { sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
 import { sendResult } from "../../tools/sessions/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { pause } from "../../world/pause.ts";
-import { callAs, type McpDeps, type ToolCall } from "./calls.ts";
+import { answerWith, callAs, type McpDeps, type ToolCall } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL } from "./inbox.ts";
 
@@ -19,8 +17,6 @@ export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 /** A send whose reply comes within this time needs no task. */
 const TASK_AFTER_MS = 3_000;
-/** The same for a client that asks for a task: it gets one also if the reply has come. */
-const OLDER_TASK_AFTER_MS = 250;
 const PROGRESS_EVERY_MS = 10_000;
 const POLL_EVERY_MS = 2_000;
 /** Lifetime of a task, during which its run is kept (`agent.wait`). */
@@ -38,49 +34,9 @@ export type Task = {
   | { readonly status: "completed"; readonly result: { readonly resultType: "complete" } }
 );
 
-/** The state of a task in revision 2025-11-25. Its result is read separately. */
-export interface OlderTask {
-  readonly taskId: string;
-  readonly status: "working" | "completed" | "cancelled";
-  readonly statusMessage?: string;
-  readonly createdAt: string;
-  readonly lastUpdatedAt: string;
-  /** Milliseconds. */
-  readonly ttl: number;
-  /** Milliseconds. */
-  readonly pollInterval: number;
-}
-
-/** Converts a tool's result to the protocol's form. */
-type Tell = (result: ToolResult) => Record<string, unknown>;
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
-}
-
-function taskOf({ deps, client, tell }: TaskParts, taskId: string, sent: SentSoFar): Task {
-  const { run, outcome, givenUp } = sent;
-  const { acceptedAt, startedAt, endedAt } = run;
-  return {
-    taskId,
-    createdAt: iso(acceptedAt),
-    lastUpdatedAt: iso(endedAt ?? startedAt ?? acceptedAt),
-    ttlMs: TASK_TTL_MS,
-    pollIntervalMs: POLL_EVERY_MS,
-    ...(outcome === undefined || givenUp === true
-      ? stateOf(run, givenUp)
-      : {
-          status: "completed",
-          result: { resultType: "complete", ...tell(sendResult(deps.settings, client.session, outcome)) },
-        }),
-  };
-}
-
-/** Returns the state of a task without a result. A cancelled task has none, even if its run ends later. */
-function stateOf(run: Run, givenUp: boolean | undefined) {
-  return givenUp === true
-    ? ({ status: "cancelled", statusMessage: "the answer goes to the inbox" } as const)
-    : ({ status: "working", statusMessage: stateText(run) } as const);
+export interface TaskParts {
+  readonly deps: McpDeps;
+  readonly client: McpClient;
 }
 
 function stateText(run: Run): string {
@@ -88,48 +44,24 @@ function stateText(run: Run): string {
   return `${run.sessionKey}: ${run.state === "queued" ? "queued" : "running"}`;
 }
 
-export interface TaskParts {
-  readonly deps: McpDeps;
-  readonly client: McpClient;
-  readonly tell: Tell;
-}
-
 /** Returns the task with the id `taskId`, if this session sent it. */
-export async function readTask(parts: TaskParts, taskId: string): Promise<Task | undefined> {
-  const sent = await sentSoFar(parts.deps, parts.client, taskId);
-  return sent && taskOf(parts, taskId, sent);
-}
-
-/** Returns the task in the form of revision 2025-11-25, if this session sent it. */
-export async function readOlderTask(parts: TaskParts, taskId: string): Promise<OlderTask | undefined> {
-  const sent = await sentSoFar(parts.deps, parts.client, taskId);
+export async function readTask({ deps, client }: TaskParts, taskId: string): Promise<Task | undefined> {
+  const sent = await sentSoFar(deps, client, taskId);
   if (sent === undefined) return undefined;
-  const task = taskOf(parts, taskId, sent);
-  const { createdAt, lastUpdatedAt, ttlMs: ttl, pollIntervalMs: pollInterval, status } = task;
-  const facts = { taskId, createdAt, lastUpdatedAt, ttl, pollInterval, status };
-  return "statusMessage" in task ? { ...facts, statusMessage: task.statusMessage } : facts;
-}
-
-/**
- * Waits until a task has ended, and returns its result. A cancelled task has none. Returns undefined if there
- * is no such task.
- */
-export async function taskResult(
-  { deps, client, tell }: TaskParts,
-  taskId: string,
-  signal: AbortSignal,
-): Promise<Record<string, unknown> | "cancelled" | undefined> {
-  const { clock } = deps.world;
-  for (;;) {
-    const sent = await sentSoFar(deps, client, taskId);
-    if (sent === undefined) return undefined;
-    const { run, outcome, givenUp } = sent;
-    if (givenUp === true) return "cancelled";
-    if (outcome !== undefined) return tell(sendResult(deps.settings, client.session, outcome));
-    signal.throwIfAborted();
-    if (isEnded(run.state)) await pause(clock, POLL_EVERY_MS, signal);
-    else await deps.engine.waitForRun(run.runId, deps.engine.now() + POLL_EVERY_MS, signal);
-  }
+  const { run, outcome, givenUp } = sent;
+  const task = {
+    taskId,
+    createdAt: new Date(run.acceptedAt).toISOString(),
+    lastUpdatedAt: new Date(run.endedAt ?? run.startedAt ?? run.acceptedAt).toISOString(),
+    ttlMs: TASK_TTL_MS,
+    pollIntervalMs: POLL_EVERY_MS,
+  };
+  // A cancelled task has no result, even if its run ends later.
+  if (givenUp === true)
+    return { ...task, status: "cancelled", statusMessage: "the answer goes to the inbox" };
+  if (outcome === undefined) return { ...task, status: "working", statusMessage: stateText(run) };
+  const result = answerWith(sendResult(deps.settings, client.session, outcome));
+  return { ...task, status: "completed", result: { resultType: "complete", ...result } };
 }
 
 /** Ends the wait for a task. Returns false if this session has no such task. */
@@ -146,7 +78,6 @@ export async function sendAsTask(
   parts: TaskParts,
   call: ToolCall,
   signals: { readonly request: AbortSignal; readonly stop: AbortSignal },
-  afterMs = TASK_AFTER_MS,
 ): Promise<{ readonly result: ToolResult } | { readonly task: Task }> {
   const { deps, client } = parts;
   const waiting = new AbortController();
@@ -159,7 +90,7 @@ export async function sendAsTask(
   });
   const decided = new AbortController();
   const early = work.then(() => "ended" as const);
-  const first = await Promise.race([early, pause(deps.world.clock, afterMs, decided.signal)]);
+  const first = await Promise.race([early, pause(deps.world.clock, TASK_AFTER_MS, decided.signal)]);
   decided.abort();
   const task = first === "ended" ? undefined : await readTask(parts, call.callId);
   // The send was not accepted yet, so there is no task to return.
@@ -168,21 +99,6 @@ export async function sendAsTask(
   signals.request.removeEventListener("abort", giveUp);
   work.catch(() => {});
   return { task };
-}
-
-/**
- * Handles a send that its client asked for as a task of revision 2025-11-25. Returns its result only if
- * nothing was sent.
- */
-export async function sendAsOlderTask(
-  parts: TaskParts,
-  call: ToolCall,
-  signals: { readonly request: AbortSignal; readonly stop: AbortSignal },
-): Promise<{ readonly result: ToolResult } | { readonly task: OlderTask }> {
-  const sent = await sendAsTask(parts, call, signals, OLDER_TASK_AFTER_MS);
-  const task = await readOlderTask(parts, call.callId);
-  if (task !== undefined) return { task };
-  return "result" in sent ? sent : { result: toolFailure(fail("run_not_found", "the task was deleted")) };
 }
 
 export interface Progress {
@@ -198,7 +114,7 @@ function unsentText({ name }: ToolCall): string {
 
 /** Reports the progress of a waiting call at intervals, while `work` is pending. */
 export async function withProgress<T>(
-  { deps, client }: Pick<TaskParts, "deps" | "client">,
+  { deps, client }: TaskParts,
   call: ToolCall,
   tell: (progress: Progress) => Promise<void>,
   work: Promise<T>,

@@ -25,7 +25,6 @@ import { getRun } from "../../store/queries/runs/runs.ts";
 import { acceptWake } from "../../triggers/hooks.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
-import { errorsFor } from "../error-line.ts";
 import { readImages } from "./attachments.ts";
 import { checkThinking, runTimeout } from "./chat.ts";
 import { splitModel } from "./session-row.ts";
@@ -151,7 +150,7 @@ type RunSummary = {
 );
 
 /** Returns the result of a run in the protocol's form. A run without a reply has no payloads. */
-async function summaryOf({ deps, caller }: CallContext, run: Run): Promise<RunSummary> {
+async function summaryOf({ deps }: CallContext, run: Run): Promise<RunSummary> {
   const { redactor } = deps.world;
   const { runId, state, startedAt, endedAt, usage } = run;
   const text = run.reply === undefined || isSilent(run.reply) ? undefined : await redactor.whole(run.reply);
@@ -168,7 +167,7 @@ async function summaryOf({ deps, caller }: CallContext, run: Run): Promise<RunSu
   return {
     runId,
     status: "error",
-    summary: errorsFor(deps, caller)(run.error ?? `the run ended: ${state}`),
+    summary: redactor.mask(run.error ?? `the run ended: ${state}`),
     runStatus: state,
     ...optional({ code: run.code }),
     result,
@@ -196,12 +195,12 @@ async function followRun(ctx: CallContext, answer: unknown): Promise<Result<unkn
   return fail("shutting_down", "the connection ended before the run; agent.wait returns its result");
 }
 
-function waitAnswer({ deps, caller }: CallContext, run: Run): WaitAnswer {
+function waitAnswer({ deps }: CallContext, run: Run): WaitAnswer {
   const { runId, state, startedAt, endedAt } = run;
   const base = { runId, runStatus: state, ...optional({ startedAt, endedAt }) };
   if (!isEnded(state)) return { ...base, status: "timeout" };
   if (state === "ok") return { ...base, status: "ok" };
-  const error = errorsFor(deps, caller)(run.error ?? `the run ended: ${state}`);
+  const error = deps.world.redactor.mask(run.error ?? `the run ended: ${state}`);
   const code = endCodeOf(run);
   return { ...base, status: "error", error, ...optional({ code }) };
 }

@@ -34,7 +34,6 @@ import { memoryFor } from "../../tools/guidance/memory.ts";
 import { promptOf } from "../../tools/guidance/prompt.ts";
 import { nodesIn } from "../../tools/nodes.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { needEverySession } from "./operations.ts";
 import type { ToolDeps } from "./tools.ts";
 
 /** The outcome of a test call. */
@@ -157,12 +156,6 @@ async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetail
   };
 }
 
-/** Returns the agent that a caller names, whose token must cover every session. */
-function insightInto(ctx: Context, agentId: string, method: string): Result<string> {
-  const may = needEverySession(ctx.caller, method);
-  return may.ok ? chosenAgent(ctx.deps.settings, agentId) : may;
-}
-
 function shownMemory({ deps }: Context, agentId: string, memory: AgentMemory): AgentMemoryText {
   const text = deps.world.redactor.mask(countedMemory(memory));
   return { agentId, text, revision: memory.revision, maxBytes: MEMORY_MAX_BYTES };
@@ -203,34 +196,29 @@ export const agentSettingsMethods: Methods<keyof typeof AGENT_METHODS, DescribeD
   },
   "agents.prompt": {
     async handle(ctx, { agentId }) {
-      const id = insightInto(ctx, agentId, "agents.prompt");
+      const id = chosenAgent(ctx.deps.settings, agentId);
       return id.ok ? ok(await prompt(ctx, agentOf(ctx.deps.settings, { agentId: id.value }))) : id;
     },
   },
   "agents.memory.get": {
     async handle(ctx, { agentId }) {
-      const id = insightInto(ctx, agentId, "agents.memory.get");
+      const id = chosenAgent(ctx.deps.settings, agentId);
       return id.ok ? ok(shownMemory(ctx, id.value, await readMemory(ctx.access.db, id.value))) : id;
     },
   },
   "agents.memory.set": {
     async handle(ctx, { agentId, text, revision }) {
-      const id = insightInto(ctx, agentId, "agents.memory.set");
+      const id = chosenAgent(ctx.deps.settings, agentId);
       if (!id.ok) return id;
       const changed = await changeMemory(ctx.deps.engine, id.value, { action: "set", text }, { revision });
       return changed.ok ? ok(shownMemory(ctx, id.value, changed.value)) : changed;
     },
   },
   "models.discover": {
-    async handle({ caller, deps }) {
-      const may = needEverySession(caller, "models.discover");
-      return may.ok ? ok({ servers: deps.world.redactor.all(await deps.localServers()) }) : may;
-    },
+    handle: async ({ deps }) => ok({ servers: deps.world.redactor.all(await deps.localServers()) }),
   },
   "models.test": {
     async handle(ctx, params) {
-      const may = needEverySession(ctx.caller, "models.test");
-      if (!may.ok) return may;
       const model = ctx.deps.checkModel(params.model);
       return model.ok ? test(ctx, model.value) : model;
     },

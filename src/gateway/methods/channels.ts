@@ -33,7 +33,6 @@ import { type DeliveryFigures, deliveryFigures } from "../../store/queries/chann
 import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
 import type { OutsideServerStatus, OutsideTools } from "../../tools/tool.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { needEverySession } from "./operations.ts";
 
 export interface ChannelDeps extends BasicDeps {
   /** Channels by id. */
@@ -185,16 +184,11 @@ function peerRow({ settings, world }: BasicDeps, { toldAt: _, route: __, ...peer
   return { ...peer, ...optional({ name }), agentId: agentOfPeer(settings, peer) };
 }
 
-/**
- * Stores a decision on a person. It affects every session, so it needs a token that covers every session
- * (I9).
- */
+/** Stores a decision on a person. */
 async function decide(
   ctx: CallContext,
   work: (unit: Unit) => Promise<Result<ChannelPeer>>,
 ): Promise<Result<{ ok: true; peer: PeerRow }>> {
-  const allowed = needEverySession(ctx.caller, "pairing");
-  if (!allowed.ok) return allowed;
   return ctx.deps.engine.commit(async (unit): Promise<Result<{ ok: true; peer: PeerRow }>> => {
     const done = await work(unit);
     if (!done.ok) return done;
@@ -232,8 +226,6 @@ export const channelMethods: Methods<keyof typeof CHANNEL_METHODS, ChannelDeps> 
   "channels.test": { handle: test },
   "channels.pair.list": {
     async handle(ctx) {
-      const allowed = needEverySession(ctx.caller, "channels.pair.list");
-      if (!allowed.ok) return allowed;
       const peers = await listPairings(ctx.access.db, ctx.deps.engine.now());
       return ok({ peers: peers.map((peer) => peerRow(ctx.deps, peer)) });
     },

@@ -3,39 +3,20 @@
 
 import { createHmac } from "node:crypto";
 import { reachChanges } from "../../access/reach.ts";
+import type { EditorParts, openConfigFile } from "../../config/editing/editing.ts";
 import type {
   CONFIG_METHODS,
   ConfigChange,
   ConfigCheck,
   ConfigSaved,
-  ConfigText,
 } from "../../contract/methods/configuration.ts";
-import type { PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { tokenId } from "../../triggers/creator.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { needEverySession } from "./operations.ts";
 
-/** The parts of the gateway that the editor of the configuration needs. */
-interface EditorParts {
-  readonly seal: (text: string) => string;
-  readonly mask: (text: string) => string;
-  readonly reachOf: (next: Settings) => readonly string[];
-}
-
-/** The configuration file of this process. */
-interface ConfigFile {
-  read(parts: EditorParts): Result<ConfigText>;
-  check(text: string, parts: EditorParts): Result<ConfigCheck>;
-  save(
-    edit: string | readonly ConfigChange[],
-    wish: { readonly revision: string; readonly dryRun: boolean },
-    parts: EditorParts,
-  ): Result<ConfigSaved>;
-  settings(): PayloadOf<"config.schema">["settings"];
-}
+type ConfigFile = ReturnType<typeof openConfigFile>;
 
 export interface ConfigDeps extends BasicDeps {
   /** The gateway's own token. */
@@ -70,10 +51,8 @@ function reachOf({ deps, caller }: CallContext<ConfigDeps>, next: Settings): str
   return reachChanges(settings, next, { now: caller, next: entry });
 }
 
-async function editor(ctx: CallContext<ConfigDeps>, what: string): Promise<Result<ConfigFile>> {
-  const allowed = needEverySession(ctx.caller, what);
-  if (!allowed.ok) return allowed;
-  const file = await ctx.deps.configFile?.();
+async function editor({ deps }: CallContext<ConfigDeps>): Promise<Result<ConfigFile>> {
+  const file = await deps.configFile?.();
   return file === undefined ? noFile : ok(file);
 }
 
@@ -81,14 +60,12 @@ const noFile = fail("invalid_config", "this gateway was started without a config
 
 /** Checks a text as if it were the file. */
 async function checkText(ctx: CallContext<ConfigDeps>, text: string): Promise<Result<ConfigCheck>> {
-  const file = await editor(ctx, "config.check");
+  const file = await editor(ctx);
   return file.ok ? file.value.check(text, partsOf(ctx)) : file;
 }
 
 /** Checks the file itself. */
 function checkFile(ctx: CallContext<ConfigDeps>): Result<ConfigCheck> {
-  const allowed = needEverySession(ctx.caller, "config.check");
-  if (!allowed.ok) return allowed;
   const { checkConfig } = ctx.deps;
   if (checkConfig === undefined) return noFile;
   const { next, ...found } = checkConfig();
@@ -98,11 +75,10 @@ function checkFile(ctx: CallContext<ConfigDeps>): Result<ConfigCheck> {
 /** Saves an edit, or only checks it. */
 async function save(
   ctx: CallContext<ConfigDeps>,
-  method: string,
   edit: string | readonly ConfigChange[],
   { revision, dryRun = false }: { readonly revision: string; readonly dryRun?: boolean },
 ): Promise<Result<ConfigSaved>> {
-  const file = await editor(ctx, method);
+  const file = await editor(ctx);
   if (!file.ok) return file;
   const saved = file.value.save(edit, { revision, dryRun }, partsOf(ctx));
   if (!saved.ok) return saved;
@@ -124,19 +100,19 @@ export const configMethods: Methods<keyof typeof CONFIG_METHODS, ConfigDeps> = {
   },
   "config.get": {
     async handle(ctx) {
-      const file = await editor(ctx, "config.get");
+      const file = await editor(ctx);
       return file.ok ? file.value.read(partsOf(ctx)) : file;
     },
   },
   "config.set": {
-    handle: (ctx, { text, ...wish }) => save(ctx, "config.set", text, wish),
+    handle: (ctx, { text, ...wish }) => save(ctx, text, wish),
   },
   "config.patch": {
-    handle: (ctx, { changes, ...wish }) => save(ctx, "config.patch", changes, wish),
+    handle: (ctx, { changes, ...wish }) => save(ctx, changes, wish),
   },
   "config.schema": {
     async handle(ctx) {
-      const file = await editor(ctx, "config.schema");
+      const file = await editor(ctx);
       return file.ok ? ok({ settings: file.value.settings() }) : file;
     },
   },

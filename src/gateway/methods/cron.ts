@@ -26,7 +26,6 @@ import {
   updateJob,
 } from "../../triggers/jobs.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import { errorsFor } from "../error-line.ts";
 
 export type CronDeps = BasicDeps & JobContext;
 
@@ -36,7 +35,7 @@ const CURSOR = /^(\d{1,15}):(.{1,64})$/;
 
 type States = Awaited<ReturnType<typeof deliveryStates>>;
 
-function turnRow(turn: Turn, states: States, shown: (error: string) => string): CronTurnRow {
+function turnRow(turn: Turn, states: States, redactor: Redactor): CronTurnRow {
   const { seq, cause, dueAt, firedAt, code, error, runId, startedAt, endedAt, totalTokens } = turn;
   const delivery = runId === undefined ? undefined : states.get(runId);
   return {
@@ -45,7 +44,7 @@ function turnRow(turn: Turn, states: States, shown: (error: string) => string): 
     firedAtMs: firedAt,
     status: turn.state ?? "skipped",
     ...optional({ dueAtMs: dueAt, code }),
-    ...(error === undefined ? {} : { error: shown(error) }),
+    ...(error === undefined ? {} : { error: redactor.mask(error) }),
     ...optional({ runId, startedAtMs: startedAt, endedAtMs: endedAt }),
     ...(startedAt === undefined || endedAt === undefined ? {} : { durationMs: endedAt - startedAt }),
     ...optional({ totalTokens, delivery }),
@@ -100,10 +99,9 @@ async function rowsOf(ctx: CallContext, jobs: readonly CronJob[]): Promise<CronJ
   );
   const { settings, world } = ctx.deps;
   const { redactor } = world;
-  const shownError = errorsFor(ctx.deps, ctx.caller);
   return jobs.map((job) => {
     const turn = turns.get(job.id);
-    const last = turn === undefined ? undefined : turnRow(turn, states, shownError);
+    const last = turn === undefined ? undefined : turnRow(turn, states, redactor);
     return jobRow(job, last, { settings, redactor, sees });
   });
 }
@@ -178,8 +176,7 @@ async function runs(
     db,
     turns.flatMap(({ runId }) => runId ?? []),
   );
-  const shownError = errorsFor(ctx.deps, ctx.caller);
-  return ok({ id, entries: turns.map((turn) => turnRow(turn, states, shownError)) });
+  return ok({ id, entries: turns.map((turn) => turnRow(turn, states, ctx.deps.world.redactor)) });
 }
 
 /** Resolves a destination, if the caller may send there. */

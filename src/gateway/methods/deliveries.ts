@@ -7,7 +7,7 @@ import { createGate } from "../../access/token.ts";
 import type { DELIVERY_METHODS, DeliveryRow } from "../../contract/methods/deliveries.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
-import { visibleErrorText, visibleRoute } from "../../core/shapes/chain-step.ts";
+import { visibleOutcome } from "../../core/shapes/chain-step.ts";
 import { badCursor, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { settleFailed } from "../../flows/delivery/outbox.ts";
@@ -37,14 +37,15 @@ function row(
   { redactor, covers }: RowReader,
   charsMax = Number.MAX_SAFE_INTEGER,
 ): DeliveryRow {
-  const { seq: _, text, error, route, ...rest } = delivery;
+  const { seq: _, text, error: __, ...rest } = delivery;
+  const { route, error } = visibleOutcome(delivery, covers);
   const shown = redactor.beginning(text, charsMax);
   return {
     ...rest,
-    route: visibleRoute(route, covers),
+    route,
     text: shown.text,
     ...(!shown.whole ? { textTruncated: true } : {}),
-    ...(error === undefined ? {} : { error: redactor.mask(visibleErrorText(error, covers)) }),
+    ...(error === undefined ? {} : { error: redactor.mask(error) }),
   };
 }
 

@@ -32,7 +32,6 @@ import {
   readHistory,
 } from "../../store/queries/transcripts/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
-import { errorsFor } from "../error-line.ts";
 import { listedRows } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;
@@ -113,8 +112,8 @@ async function readPage(ctx: CallContext, sessionId: string, params: Params): Pr
   });
 }
 
-function runRow({ runId: _, error, ...facts }: RunFacts, shown: (error: string) => string): RunRow {
-  return { ...facts, ...(error === undefined ? {} : { error: shown(error) }) };
+function runRow({ runId: _, error, ...facts }: RunFacts, redactor: Redactor): RunRow {
+  return { ...facts, ...(error === undefined ? {} : { error: redactor.mask(error) }) };
 }
 
 /** Returns a pending run as a reader of the session may see it. */
@@ -169,7 +168,6 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
     const runId = page.runIds.get(message.id);
     return runId === undefined ? message : { ...message, runId };
   };
-  const shownError = errorsFor(ctx.deps, ctx.caller);
   const all = await compactionsOf(db, session);
   const compactions = page.messages.flatMap(({ id }) => {
     const at = all.get(id);
@@ -178,7 +176,7 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   return {
     messages: page.messages.map(withRun),
     ...(compactions.length === 0 ? {} : { compactions: Object.fromEntries(compactions) }),
-    runs: Object.fromEntries(facts.map((run) => [run.runId, runRow(run, shownError)])),
+    runs: Object.fromEntries(facts.map((run) => [run.runId, runRow(run, ctx.deps.world.redactor)])),
     ...(atEnd ? { now: await readNow(ctx, session, lane) } : {}),
   };
 }

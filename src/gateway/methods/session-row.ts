@@ -13,8 +13,8 @@ import { splitRef } from "../../core/text/model-ref.ts";
 import { type ListedSession, visibleChildren } from "../../flows/session/list.ts";
 import { type EndedRun, endsOf } from "../../store/queries/runs/run-facts.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
+import { LINE_MAX_CHARS } from "../attention/items.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
-import { errorLine } from "../error-line.ts";
 
 /** Returns the fields that name a model. */
 export function splitModel(ref: string): { modelProvider: string; model: string } {
@@ -71,14 +71,10 @@ export function sessionRow(
 }
 
 /** Returns the failure of a session's last turn, or undefined if its run was deleted. */
-function failureRow(
-  parts: RowParts,
-  run: EndedRun | undefined,
-  sees: (key: string) => boolean,
-): ListedRow["failure"] {
+function failureRow({ world }: RowParts, run: EndedRun | undefined): ListedRow["failure"] {
   if (run?.endedAt === undefined) return undefined;
   const { runId, endedAt, error, open } = run;
-  const reason = error === undefined ? undefined : errorLine(parts, error, sees);
+  const reason = error === undefined ? undefined : world.redactor.line(error, LINE_MAX_CHARS);
   return { runId, endedAt, code: endCodeOf(run) ?? "run_failed", retriable: open, ...optional({ reason }) };
 }
 
@@ -86,7 +82,6 @@ function failureRow(
 async function failuresOf(
   { access, deps }: CallContext,
   rows: readonly ListedSession[],
-  sees: (key: string) => boolean,
 ): Promise<ReadonlyMap<string, ListedRow["failure"]>> {
   const failed = rows.flatMap(({ session: { key, failedRun }, state }) =>
     state === "idle" && failedRun !== undefined ? [{ key, failedRun }] : [],
@@ -95,7 +90,7 @@ async function failuresOf(
     access.db,
     failed.map(({ failedRun }) => failedRun),
   );
-  return new Map(failed.map(({ key, failedRun }) => [key, failureRow(deps, ends.get(failedRun), sees)]));
+  return new Map(failed.map(({ key, failedRun }) => [key, failureRow(deps, ends.get(failedRun))]));
 }
 
 /** Returns which sessions these rows wait for, as far as the caller may see them. */
@@ -149,7 +144,7 @@ export async function listedRows(
   const sees = createGate(ctx.deps.settings, ctx.caller, "list");
   const waits = await waitsOf(ctx, rows, sees);
   const children = includeChildren === true ? await childrenOf(ctx, rows, includeArchived) : undefined;
-  const failures = await failuresOf(ctx, rows, sees);
+  const failures = await failuresOf(ctx, rows);
   return rows.map(({ session, state, queuedRuns }) => ({
     ...sessionRow(ctx.deps, session, sees),
     ...{ state, queuedRuns },

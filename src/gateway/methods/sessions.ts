@@ -32,7 +32,6 @@ import { firstUserTexts } from "../../store/queries/transcripts/first-texts.ts";
 import { hasCompaction, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
-import { errorsFor } from "../error-line.ts";
 import { untilEnded } from "./agent.ts";
 import { listedRows, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
@@ -272,9 +271,8 @@ async function compact(
     if (!ended.ok) return ended;
     const { runId, state, error, reply } = ended.value;
     const compacted = state === "ok" && (await hasCompaction(ctx.access.db, runId));
-    const reason = compacted
-      ? undefined
-      : errorsFor(deps, caller)(error ?? reply ?? `the run ended: ${state}`);
+    const why = error ?? reply ?? `the run ended: ${state}`;
+    const reason = compacted ? undefined : deps.world.redactor.mask(why);
     return ok({ ok: true, key: session.key, runId, compacted, ...optional({ reason }) });
   });
 }

@@ -6,7 +6,6 @@ import type { DoctorFinding, UPKEEP_METHODS } from "../../contract/methods/upkee
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Backups } from "../../store/transfer/backups.ts";
 import type { BasicDeps, Methods } from "../call.ts";
-import { needEverySession } from "./operations.ts";
 
 export interface UpkeepDeps extends BasicDeps {
   readonly backups: Pick<Backups, "list" | "begin">;
@@ -18,9 +17,7 @@ const NO_DOCTOR = fail("unknown_method", "this gateway has no doctor");
 
 export const upkeepMethods: Methods<keyof typeof UPKEEP_METHODS, UpkeepDeps> = {
   doctor: {
-    async handle({ deps, caller, signal }, { offline = false }) {
-      const allowed = needEverySession(caller, "doctor");
-      if (!allowed.ok) return allowed;
+    async handle({ deps, signal }, { offline = false }) {
       const { clock, redactor } = deps.world;
       const begun = clock.monotonic();
       const found = (await deps.doctor?.(offline, signal)) ?? NO_DOCTOR;
@@ -36,18 +33,14 @@ export const upkeepMethods: Methods<keyof typeof UPKEEP_METHODS, UpkeepDeps> = {
     },
   },
   "store.backups": {
-    async handle({ deps, caller }) {
-      const allowed = needEverySession(caller, "store.backups");
-      if (!allowed.ok) return allowed;
+    async handle({ deps }) {
       const { clock, redactor } = deps.world;
       const found = await deps.backups.list();
       return found.ok ? ok({ ts: clock.now(), ...redactor.all(found.value) }) : found;
     },
   },
   "store.backup": {
-    async handle({ deps, caller }) {
-      const allowed = needEverySession(caller, "store.backup");
-      if (!allowed.ok) return allowed;
+    async handle({ deps }) {
       const begun = await deps.backups.begin();
       if (!begun.ok) return begun;
       const { name, startedAtMs } = begun.value;

@@ -9,8 +9,8 @@ import { optional } from "../../core/optional.ts";
 import type { UsageGroup, UsageLine } from "../../core/shapes/usage.ts";
 import { labelsOf, openingsOf, rootsOfChains } from "../../store/queries/chains/chain-lists.ts";
 import { budgetStops, dayStart, usageBy, usageOfDay } from "../../store/queries/runs/ledger.ts";
+import { LINE_MAX_CHARS } from "../attention/items.ts";
 import type { CallContext } from "../call.ts";
-import { LINE_MAX_CHARS } from "../error-line.ts";
 
 const DAY_MS = 86_400_000;
 const DAYS = { byDefault: 30, max: 3_660 } as const;

@@ -28,7 +28,6 @@ import { thrown } from "../answer.ts";
 import { type Caller, keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
-import { errorsFor } from "../error-line.ts";
 import { checkedKey, type Door, type Env, readBody, refuse } from "../http/request.ts";
 import { type EndedRun, type Followed, RunFeed, streamRun } from "../http/run-stream.ts";
 import { untilEnded } from "../methods/agent.ts";
@@ -192,11 +191,6 @@ function isCutShort(messages: readonly Message[]): boolean {
   return last?.role === "assistant" && last.stopReason === "length";
 }
 
-/** Returns a run, with its error as the caller may see it. */
-function shownTo(deps: BasicDeps, caller: Caller, run: Run): Run {
-  return run.error === undefined ? run : { ...run, error: errorsFor(deps, caller)(run.error) };
-}
-
 class OpenAiDoor {
   readonly #deps: BasicDeps;
   readonly #dispatcher: Dispatcher;
@@ -242,7 +236,7 @@ class OpenAiDoor {
     if (!found.ok) return refuse(c, found);
     const { engine, world } = this.#deps;
     const { db } = engine.store;
-    const run = shownTo(this.#deps, c.get("caller"), found.value);
+    const run = found.value;
     const ended = {
       run,
       cutShort: isCutShort(await readRun(db, runId)),
@@ -348,7 +342,7 @@ class OpenAiDoor {
     try {
       const run = await untilEnded(this.#deps.engine, followed.runId, AbortSignal.any([client, stopped]));
       if (run?.ok === false) return { ...run, details: { accepted } };
-      if (run !== undefined) return await this.#outcome(run.value, c.get("caller"));
+      if (run !== undefined) return await this.#outcome(run.value);
       if (!stopped.aborted) await this.#left(asked, followed);
       return fail(
         "shutting_down",
@@ -364,7 +358,7 @@ class OpenAiDoor {
     }
   }
 
-  async #outcome(run: Run, caller: Caller): Promise<Result<EndedRun>> {
+  async #outcome(run: Run): Promise<Result<EndedRun>> {
     const code = endCodeOf(run);
     if (code === undefined) {
       const { world, engine } = this.#deps;
@@ -377,7 +371,7 @@ class OpenAiDoor {
       return ok({ run, cutShort, pictures: await picturesOf(db, run) });
     }
     const details = { accepted: true, ended: true };
-    return fail(code, shownTo(this.#deps, caller, run).error ?? `the run ended: ${run.state}`, { details });
+    return fail(code, run.error ?? `the run ended: ${run.state}`, { details });
   }
 
   /** Handles a client that left before its run ended (OA3). */

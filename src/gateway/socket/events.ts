@@ -17,7 +17,6 @@ import { optional } from "../../core/optional.ts";
 import type { Pace } from "../../core/pace.ts";
 import { isQuietStep } from "../../core/rules/turn-rules.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
-import { keysInError, visibleErrorText } from "../../core/shapes/chain-step.ts";
 import type { LiveEvent, LiveTextEvent } from "../../core/shapes/event.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
 import { lastPlace } from "../../core/shapes/route.ts";
@@ -26,7 +25,7 @@ import { type Hide, LONG_CHARS, type Redactor } from "../../core/text/redact/red
 import { approvalShown, decisionShown } from "../version-4/chat-forms.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
 import type { LiveThinking } from "./live-thinking.ts";
-import { type EventMarks, TEXT_HERE } from "./outlet.ts";
+import type { EventMarks } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** An event of the protocol, and its session. */
@@ -37,18 +36,17 @@ export type OutEvent = EventOf & {
    * version 4, `approvals` that version and the right to answer. Default: `events`.
    */
   readonly access?: "deliveries" | "messages" | "approvals";
-  /** Other sessions that the payload names, and the event for subscribers who may not see all of them. */
-  readonly others?: {
-    readonly sessionKeys: readonly string[];
-    readonly without: AgentEvent | ChatEvent | EventPayloads["message.receipt"];
+  /** The other session that the payload names, and the event for subscribers who may not see it. */
+  readonly other?: {
+    readonly sessionKey: string;
+    readonly without: AgentEvent | EventPayloads["message.receipt"];
   };
   /**
    * Key of a session. Subscribers who may see that session do not get this event, because they get another
    * one.
    */
   readonly unless?: string;
-  /** `json`: the text that `encodeEvent` inserts. */
-  readonly marks?: EventMarks & { readonly json?: string };
+  readonly marks?: EventMarks;
 };
 
 type Of<K extends LiveEvent["kind"]> = Extract<LiveEvent, { kind: K }>;
@@ -102,13 +100,6 @@ export function* piecesOf(event: LiveTextEvent): Generator<LiveTextEvent> {
     yield { ...event, offset: event.offset + at, text: event.text.slice(at, at + LONG_CHARS) };
 }
 
-type Without = NonNullable<OutEvent["others"]>["without"];
-
-/** Returns the event, with the form for subscribers who may not see all of these sessions. */
-function hiding(out: OutEvent, sessionKeys: readonly string[], without: Without): OutEvent {
-  return sessionKeys.length === 0 ? out : { ...out, others: { sessionKeys, without } };
-}
-
 /** Translates the events of one gateway, in their order. */
 export class Translator {
   readonly #runs: RunTracks;
@@ -147,10 +138,8 @@ export class Translator {
         return this.#started(event);
       case "retry": {
         const { error, ...retry } = event.retry;
-        const { whole, hidden, sessionKeys } = this.#errorForms(error, event.sessionKey);
-        const [told] = this.#agent(event, event.atMs, { stream: "retry", data: { ...retry, error: whole } });
-        const without = { ...told.payload, stream: "retry" as const, data: { ...retry, error: hidden } };
-        return [hiding(told, sessionKeys, without)];
+        const data = { ...retry, error: this.#redactor.mask(error) };
+        return this.#agent(event, event.atMs, { stream: "retry", data });
       }
       case "tool":
         if (event.phase === "start") {
@@ -208,7 +197,7 @@ export class Translator {
     if (other === sessionKey) return [told];
     const hidden = { ...data, [from === sessionKey ? "to" : "from"]: NOT_VISIBLE };
     const without = { ...told.payload, stream: "flow" as const, data: hidden };
-    return [{ ...told, others: { sessionKeys: [other], without } }];
+    return [{ ...told, other: { sessionKey: other, without } }];
   }
 
   #chat(
@@ -233,39 +222,25 @@ export class Translator {
     // reply that somebody waits for.
     const appended = !this.#runs.has(runId) && state === "ok" && event.text === "";
     const quiet = this.#isQuiet(event);
-    const shown = event.error === undefined ? undefined : this.#errorForms(event.error, event.sessionKey);
-    const { whole: error, hidden, sessionKeys = [] } = shown ?? {};
+    const error = event.error === undefined ? undefined : this.#redactor.mask(event.error);
     this.#thinking.end(runId);
-    const json = this.#texts.end(quiet ? { ...event, text: "" } : event);
+    const text = this.#texts.end(quiet ? { ...event, text: "" } : event);
     const phase = state === "ok" ? "end" : "error";
     const facts = optional({ startedAt, flowStep, code, error });
     const data: LifecycleData = { phase, chainId, state, endedAt, ...facts };
     const marks = { settles: textMarks(runId) };
-    const [told] = this.#agent(event, endedAt, { stream: "lifecycle", data }, marks);
-    const hiddenData = { ...data, ...optional({ error: hidden }) };
-    const without = { ...told.payload, stream: "lifecycle" as const, data: hiddenData };
-    const lifecycle = hiding(told, sessionKeys, without);
+    const lifecycle = this.#agent(event, endedAt, { stream: "lifecycle", data }, marks);
     const body = {
       state: CHAT_STATES[state],
       ...optional({ errorMessage: error, code }),
       usage: event.usage,
       stopReason: STOP_REASONS[state],
       // An empty reply is a final event without a message.
-      ...(json === undefined ? {} : { message: said(TEXT_HERE, endedAt) }),
+      ...(text === undefined ? {} : { message: said(text, endedAt) }),
     };
-    const chat = appended || quiet ? [] : this.#chat(event, body, { ...marks, ...optional({ json }) });
+    const chat = appended || quiet ? [] : this.#chat(event, body, marks);
     this.#runs.end(runId);
-    const hiddenBody = optional({ errorMessage: hidden });
-    return [lifecycle, ...chat.map((out) => hiding(out, sessionKeys, { ...out.payload, ...hiddenBody }))];
-  }
-
-  /** Returns an error for subscribers who see all sessions that it names, and for the others. */
-  #errorForms(error: string, sessionKey: string) {
-    return {
-      whole: this.#redactor.mask(error),
-      hidden: this.#redactor.mask(visibleErrorText(error, (key) => key === sessionKey)),
-      sessionKeys: keysInError(error),
-    };
+    return [...lifecycle, ...chat];
   }
 
   #isQuiet({ runId, flowStep }: Of<"run_ended">): boolean {
@@ -373,7 +348,7 @@ function receiptEvents({ runId, sessionKey, from, state, atMs, code }: Of<"recei
   const payload = { messageId: runId, from, to: sessionKey, state, at: atMs, ...optional({ code }) };
   const base = { event: "message.receipt", marks: { replaces: `receipt:${runId}` } } as const;
   const hidden = { ...payload, from: NOT_VISIBLE };
-  const toRecipient = { ...base, sessionKey, payload, others: { sessionKeys: [from], without: hidden } };
+  const toRecipient = { ...base, sessionKey, payload, other: { sessionKey: from, without: hidden } };
   if (from === sessionKey) return [{ ...base, sessionKey, payload }];
   const toSender = {
     ...base,

@@ -106,17 +106,17 @@ export interface FanoutParts {
 /** Returns the function that sends an event to the connections that may see it. */
 function tellerOf(audience: Audience) {
   return (out: OutEvent): void => {
-    const { event, sessionKey, payload, others, access = "events", marks, unless } = out;
+    const { event, sessionKey, payload, other, access = "events", marks, unless } = out;
     let whole: EncodedEvent | undefined;
     let without: EncodedEvent | undefined;
     for (const subscriber of audience.of(access, sessionKey)) {
       const admits = subscriber[access];
       if (unless !== undefined && admits(unless)) continue;
-      if (others === undefined || others.sessionKeys.every(admits)) {
+      if (other === undefined || admits(other.sessionKey)) {
         whole ??= encodeEvent(event, payload, marks);
         subscriber.event(whole);
       } else {
-        without ??= encodeEvent(event, others.without, marks);
+        without ??= encodeEvent(event, other.without, marks);
         subscriber.event(without);
       }
     }

@@ -1,21 +1,12 @@
 // One text that grows while a run writes it. It is redacted once, in pieces (I14), and sent as deltas to
 // clients that have all of it so far.
 
-import { jsonWithin } from "../../core/json.ts";
 import type { LiveTextEvent } from "../../core/shapes/event.ts";
 import type { MaskStream, Redactor } from "../../core/text/redact/redact.ts";
 import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
 
 /** A text without subscribers is redacted when it has this many new characters. */
 export const UNREAD_CHARS_MAX = 64 * 1024;
-
-/** A part of a redacted text. */
-export interface Piece {
-  /** Number of characters. */
-  readonly chars: number;
-  /** The characters as JSON, without quotes. */
-  readonly json: string;
-}
 
 /** The text, or the thinking, of one unfinished message. */
 export class GrowingText<Client> {
@@ -24,11 +15,9 @@ export class GrowingText<Client> {
   readonly sessionKey: string;
   /** The model's text, not redacted. */
   readonly raw = new LongText();
-  /** The redacted text as JSON, without quotes. Events are built from it, so it is encoded only once. */
-  json = new LongText();
-  /** Length of the redacted text. */
-  chars = 0;
-  /** Clients that have received all of `json`. */
+  /** The redacted text. */
+  shown = new LongText();
+  /** Clients that have received all of `shown`. */
   readonly inStep = new Set<Client>();
   /**
    * True if the text replaces one that was sent, because the run was resumed or the model restarted its
@@ -69,8 +58,7 @@ export class GrowingText<Client> {
       this.#stream = redactor.stream();
       this.#unread = [this.raw.text];
       this.unreadChars = this.raw.length;
-      this.json = new LongText();
-      this.chars = 0;
+      this.shown = new LongText();
       this.beginsAnew = true;
       this.inStep.clear();
     }
@@ -78,31 +66,24 @@ export class GrowingText<Client> {
   }
 
   /** Redacts the new part; returns the text that can be shown. `last`: the text is complete. */
-  read(last: boolean): Piece {
+  read(last: boolean): string {
     const pieces = this.#unread;
     this.#unread = [];
     this.unreadChars = 0;
     let fresh = pieces.length === 0 ? "" : this.#stream.push(pieces.join(""));
     if (last) fresh += this.#stream.end();
-    const json = jsonWithin(fresh);
-    this.json.append(json);
-    this.chars += fresh.length;
-    return { chars: fresh.length, json };
-  }
-
-  /** The whole redacted text. */
-  get whole(): Piece {
-    return { chars: this.chars, json: this.json.text };
+    this.shown.append(fresh);
+    return fresh;
   }
 
   /**
    * Returns how to send the newly redacted text to a client: as a delta, as the whole text, or not at all.
-   * The client then has all of `json`.
+   * The client then has all of `shown`.
    */
-  formFor(client: Client, fresh: Piece): "delta" | "whole" | undefined {
-    const isFirst = fresh.chars === this.chars && !this.beginsAnew;
+  formFor(client: Client, fresh: string): "delta" | "whole" | undefined {
+    const isFirst = fresh.length === this.shown.length && !this.beginsAnew;
     const form = isFirst || this.inStep.has(client) ? "delta" : "whole";
-    if ((form === "delta" ? fresh : this).chars === 0) return undefined;
+    if ((form === "delta" ? fresh : this.shown).length === 0) return undefined;
     this.inStep.add(client);
     return form;
   }

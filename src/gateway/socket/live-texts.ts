@@ -12,8 +12,8 @@ import type { LiveTextEvent } from "../../core/shapes/event.ts";
 import { LONG_CHARS, type Redactor } from "../../core/text/redact/redact.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { Clock, Timer } from "../../world.ts";
-import { GrowingText, type Piece, UNREAD_CHARS_MAX } from "./growing-text.ts";
-import { type EncodedEvent, encodeEvent, TEXT_HERE } from "./outlet.ts";
+import { GrowingText, UNREAD_CHARS_MAX } from "./growing-text.ts";
+import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** Interval between two whole texts shorter than `WHOLE_TEXT_CHARS`. */
@@ -108,8 +108,8 @@ export class LiveTexts {
   }
 
   /**
-   * Ends the live text of a run. Returns its final text, redacted, as JSON without quotes: parts that were
-   * redacted before are reused. Returns undefined if the text is empty, or if nobody subscribes.
+   * Ends the live text of a run. Returns its final text, redacted: parts that were redacted before are
+   * reused. Returns undefined if the text is empty, or if nobody subscribes.
    */
   end({ runId, sessionKey, text: whole }: EndOfRun): string | undefined {
     const text = this.#ending(runId, sessionKey, whole);
@@ -119,7 +119,7 @@ export class LiveTexts {
     const offset = text.raw.length;
     text.add({ offset, text: whole.slice(offset) }, this.#parts.redactor);
     text.read(true);
-    return text.whole.json;
+    return text.shown.text;
   }
 
   /**
@@ -160,7 +160,7 @@ export class LiveTexts {
     return text;
   }
 
-  #tellNew(text: LiveText, listeners: readonly TextListener[], fresh: Piece): void {
+  #tellNew(text: LiveText, listeners: readonly TextListener[], fresh: string): void {
     let whole: EncodedEvent | undefined;
     let delta: EncodedEvent | undefined;
     for (const listener of listeners) {
@@ -177,10 +177,10 @@ export class LiveTexts {
   }
 
   #tellWholeSoon(text: LiveText, listeners: readonly TextListener[]): void {
-    if (text.timer !== undefined || text.chars === text.toldLength) return;
+    if (text.timer !== undefined || text.shown.length === text.toldLength) return;
     if (listeners.every(({ textDeltas }) => textDeltas)) return;
     const { clock, watching } = this.#parts;
-    const interval = WHOLE_TEXT_INTERVAL_MS * Math.max(1, text.chars / WHOLE_TEXT_CHARS);
+    const interval = WHOLE_TEXT_INTERVAL_MS * Math.max(1, text.shown.length / WHOLE_TEXT_CHARS);
     const waitMs = text.toldAt + interval - clock.monotonic();
     if (waitMs <= 0) {
       this.#tellWhole(text, listeners);
@@ -193,13 +193,12 @@ export class LiveTexts {
   }
 
   #tellWhole(text: LiveText, listeners: readonly TextListener[]): void {
-    if (text.chars === text.toldLength) return;
-    text.toldLength = text.chars;
+    if (text.shown.length === text.toldLength) return;
+    text.toldLength = text.shown.length;
     text.toldAt = this.#parts.clock.monotonic();
     const others = listeners.filter(({ textDeltas }) => !textDeltas);
     if (others.length === 0) return;
-    const { whole } = text;
-    const encoded = [this.#assistant(text, whole), this.#chat(text, whole)];
+    const encoded = [this.#assistant(text), this.#chat(text)];
     for (const listener of others) for (const event of encoded) listener.event(event);
   }
 
@@ -207,25 +206,24 @@ export class LiveTexts {
     return { runId, sessionKey, seq: this.#parts.runs.next(runId) };
   }
 
-  #assistant(text: LiveText, { json }: Piece): EncodedEvent {
-    const data = { text: TEXT_HERE };
+  #assistant(text: LiveText): EncodedEvent {
     const about = { ...this.#about(text), ts: this.#parts.clock.now() };
-    const payload: AgentEvent = { ...about, stream: "assistant", data };
+    const payload: AgentEvent = { ...about, stream: "assistant", data: { text: text.shown.text } };
     const [mark] = textMarks(text.runId);
-    return encodeEvent("agent", payload, { replaces: mark, json });
+    return encodeEvent("agent", payload, { replaces: mark });
   }
 
-  #chat(text: LiveText, { json } = text.whole): EncodedEvent {
-    const content = [{ type: "text" as const, text: TEXT_HERE }];
+  #chat(text: LiveText): EncodedEvent {
+    const content = [{ type: "text" as const, text: text.shown.text }];
     const message = { role: "assistant" as const, content, timestamp: this.#parts.clock.now() };
     const payload: ChatEvent = { ...this.#about(text), state: "delta", message };
     const [, mark] = textMarks(text.runId);
-    return encodeEvent("chat", payload, { replaces: mark, json });
+    return encodeEvent("chat", payload, { replaces: mark });
   }
 
-  #delta(text: LiveText, { chars, json }: Piece): EncodedEvent {
-    const offset = text.chars - chars;
-    const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta: TEXT_HERE };
+  #delta(text: LiveText, delta: string): EncodedEvent {
+    const offset = text.shown.length - delta.length;
+    const payload: ChatEvent = { ...this.#about(text), state: "delta", offset, delta };
     const [, mark] = textMarks(text.runId);
     let whole: EncodedEvent | undefined;
     // Returns the whole text, for a slow reader that has missed deltas.
@@ -233,6 +231,6 @@ export class LiveTexts {
       whole ??= this.#chat(text);
       return whole;
     };
-    return encodeEvent("chat", payload, { replaces: mark, latest, json });
+    return encodeEvent("chat", payload, { replaces: mark, latest });
   }
 }

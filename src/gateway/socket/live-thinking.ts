@@ -7,9 +7,9 @@ import type { AgentEvent } from "../../contract/events.ts";
 import type { LiveTextEvent } from "../../core/shapes/event.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Clock } from "../../world.ts";
-import { GrowingText, type Piece, UNREAD_CHARS_MAX } from "./growing-text.ts";
+import { GrowingText, UNREAD_CHARS_MAX } from "./growing-text.ts";
 import { textMarks } from "./live-texts.ts";
-import { type EncodedEvent, encodeEvent, TEXT_HERE } from "./outlet.ts";
+import { type EncodedEvent, encodeEvent } from "./outlet.ts";
 import type { RunTracks } from "./run-tracks.ts";
 
 /** A client that may get live thinking. */
@@ -89,7 +89,7 @@ export class LiveThinking {
     for (const listener of listeners) {
       const form = thought.formFor(listener, fresh);
       if (form === undefined) continue;
-      encoded[form] ??= this.#event(thought, form === "delta" ? fresh : thought.whole);
+      encoded[form] ??= this.#event(thought, form === "delta" ? fresh : thought.shown.text);
       listener.event(encoded[form]);
     }
   }
@@ -97,23 +97,23 @@ export class LiveThinking {
   /**
    * Returns the event that carries the newest part of a thought. This part may be the whole thought.
    */
-  #event(thought: Thought, { chars, json }: Piece): EncodedEvent {
+  #event(thought: Thought, delta: string): EncodedEvent {
     const { runId, sessionKey, ms } = thought;
     const { clock, runs } = this.#parts;
-    const offset = thought.chars - chars;
+    const offset = thought.shown.length - delta.length;
     const about = { runId, sessionKey, seq: runs.next(runId), ts: clock.now() };
     const payload: AgentEvent = {
       ...about,
       stream: "thinking_delta",
-      data: { offset, delta: TEXT_HERE, ms },
+      data: { offset, delta, ms },
     };
     const [, , mark] = textMarks(runId);
     let whole: EncodedEvent | undefined;
     // Returns the whole thought, for a slow reader that has missed deltas.
     const latest = (): EncodedEvent => {
-      whole ??= this.#event(thought, thought.whole);
+      whole ??= this.#event(thought, thought.shown.text);
       return whole;
     };
-    return encodeEvent("agent", payload, { replaces: mark, latest, json });
+    return encodeEvent("agent", payload, { replaces: mark, latest });
   }
 }

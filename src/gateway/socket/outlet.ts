@@ -11,7 +11,6 @@ import type { WebSocket } from "ws";
 import type { EventPayloads } from "../../contract/events.ts";
 import type { StateVersion } from "../../contract/frames.ts";
 import { CLOSE, type EventName, MAX_FRAME_BYTES } from "../../contract/protocol.ts";
-import { jsonWithin } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 
 /** How an event relates to other events that may be held back. */
@@ -70,23 +69,14 @@ export interface OutletLimits {
   hold?: (() => () => void) | undefined;
 }
 
-/** Stands in a payload for the text that `encodeEvent` gets as JSON. Only numbers may follow it. */
-export const TEXT_HERE = "\u0000";
-const TEXT_HERE_JSON = jsonWithin(TEXT_HERE);
-
-/**
- * `json`: the text at the place of `TEXT_HERE`, as JSON without quotes. Events with the same text encode it
- * only once.
- */
 export function encodeEvent<E extends EventName>(
   event: E,
   payload: EventPayloads[E],
-  more: EventMarks & { stateVersion?: StateVersion; json?: string } = {},
+  more: EventMarks & { stateVersion?: StateVersion } = {},
 ): EncodedEvent {
-  const { stateVersion, json, ...marks } = more;
+  const { stateVersion, ...marks } = more;
   const version = optional({ stateVersion });
-  const plain = JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1);
-  const head = json === undefined ? plain : withText(plain, json);
+  const head = JSON.stringify({ type: "event", event, payload, ...version }).slice(0, -1);
   if (head.length < SMALL_CHARS) return { head, ...marks };
   let bytes: Buffer | undefined;
   return {
@@ -97,11 +87,6 @@ export function encodeEvent<E extends EventName>(
     },
     ...marks,
   };
-}
-
-function withText(frame: string, json: string): string {
-  const at = frame.lastIndexOf(TEXT_HERE_JSON);
-  return frame.slice(0, at) + json + frame.slice(at + TEXT_HERE_JSON.length);
 }
 
 export function createOutlet(socket: WebSocket, limits: OutletLimits): Outlet {

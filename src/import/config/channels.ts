@@ -5,6 +5,7 @@
 
 import type { Tree } from "../../config/source.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { textIn } from "../fields.ts";
 import { secretIn } from "./models.ts";
 import { putBack, take, takeTree } from "./tree.ts";
@@ -12,6 +13,15 @@ import { putBack, take, takeTree } from "./tree.ts";
 const TOKENS = { telegram: "botToken", discord: "token" } as const;
 const DM_POLICIES = ["pairing", "allowlist", "open", "disabled"];
 const ENTRIES_MAX = 2_000;
+
+/** The strictest values of the settings that admit people. */
+export const NOBODY = {
+  dmPolicy: "pairing",
+  allowFrom: [],
+  groupPolicy: "allowlist",
+  groupAllowFrom: [],
+  groups: {},
+};
 
 /** Returns the ids in an allow list. Undefined if there is no list. */
 function idsIn(value: unknown): string[] | undefined {
@@ -88,19 +98,6 @@ function mapAccount(
   };
 }
 
-/** Sets what an account would otherwise inherit from its channel here. */
-function standAlone(account: Tree): Tree {
-  const defaults = {
-    dmPolicy: "pairing",
-    allowFrom: [],
-    groupPolicy: "allowlist",
-    groupAllowFrom: [],
-    groups: {},
-  };
-  const own = Object.fromEntries(Object.entries(account).filter(([, value]) => value !== undefined));
-  return { ...defaults, ...own };
-}
-
 function mapChannel(channel: keyof typeof TOKENS, section: Tree, notes: string[]): Tree | undefined {
   const where = `channels.${channel}`;
   const mapped = mapAccount(channel, section, {}, where, notes);
@@ -108,7 +105,8 @@ function mapChannel(channel: keyof typeof TOKENS, section: Tree, notes: string[]
   const accounts = Object.entries(fieldsOf(section.accounts)).flatMap(([id, account]) => {
     if (!isObject(account)) return [];
     const one = mapAccount(channel, account, section, `${where}.accounts.${id}`, notes);
-    return one === undefined ? [] : [[id, standAlone(one)] as const];
+    // Sets what the account would otherwise inherit from its channel here.
+    return one === undefined ? [] : [[id, { ...NOBODY, ...optional(one) }] as const];
   });
   if (mapped === undefined && accounts.length === 0) return undefined;
   return { ...mapped, accounts: accounts.length === 0 ? undefined : Object.fromEntries(accounts) };

@@ -16,7 +16,8 @@ const nameOf = (name: string): string =>
     .slice(0, NAME_CHARS_MAX)
     .replaceAll(/^-|-$/g, "");
 
-function textsByName(value: unknown): Tree | undefined {
+/** Returns the texts and numbers of an object as texts, or undefined if there are none. */
+export function textsByName(value: unknown): Tree | undefined {
   const texts = Object.entries(fieldsOf(value)).flatMap(([name, one]) =>
     typeof one === "string" || typeof one === "number" ? [[name, String(one)] as const] : [],
   );

@@ -3,7 +3,8 @@
 import type { Tree } from "../../config/source.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
 import { PROVIDER_APIS } from "../../core/shapes/settings/settings.ts";
-import { countIn, priceIn, textIn } from "../fields.ts";
+import { countIn, pricesIn, textIn } from "../fields.ts";
+import { textsByName } from "./mcp.ts";
 import { noteRest, take } from "./tree.ts";
 
 /** Providers that need only a key, with the environment variable for it. */
@@ -43,7 +44,6 @@ function mapModel(value: unknown): Tree | undefined {
   const model = fieldsOf(value);
   const id = textIn(model.id, 200);
   if (id === undefined) return undefined;
-  const cost = fieldsOf(model.cost);
   return {
     id,
     name: textIn(model.name, 200),
@@ -51,14 +51,7 @@ function mapModel(value: unknown): Tree | undefined {
     maxOutputTokens: countIn(model.maxTokens),
     reasoning: typeof model.reasoning === "boolean" ? model.reasoning : undefined,
     images: Array.isArray(model.input) ? model.input.includes("image") : undefined,
-    cost: isObject(model.cost)
-      ? {
-          input: priceIn(cost.input),
-          output: priceIn(cost.output),
-          cacheRead: priceIn(cost.cacheRead),
-          cacheWrite: priceIn(cost.cacheWrite),
-        }
-      : undefined,
+    cost: isObject(model.cost) ? pricesIn(model.cost) : undefined,
   };
 }
 
@@ -69,9 +62,6 @@ function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefi
     notes.push(`models.providers.${id} uses an unsupported API and is skipped`);
     return undefined;
   }
-  const headers = Object.entries(fieldsOf(sent)).flatMap(([name, header]) =>
-    typeof header === "string" ? [[name, header] as const] : [],
-  );
   const apiKey = secretIn(key);
   if (key !== undefined && apiKey === undefined) {
     notes.push(`models.providers.${id}.apiKey is not in the file: set it by hand`);
@@ -81,7 +71,7 @@ function mapProvider(id: string, value: unknown, notes: string[]): Tree | undefi
     api,
     baseUrl: textIn(baseUrl, 2_000),
     apiKey,
-    headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
+    headers: textsByName(sent),
     models: Array.isArray(models) ? models.flatMap((model) => mapModel(model) ?? []) : undefined,
   };
 }

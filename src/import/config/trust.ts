@@ -8,6 +8,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { visibleText } from "../../core/text/safe-text.ts";
 import type { Path } from "../../core/text/value-path.ts";
 import { textIn, textsIn } from "../fields.ts";
+import { NOBODY } from "./channels.ts";
 import { KEY_VARIABLES } from "./models.ts";
 import { drop, replace } from "./tree.ts";
 
@@ -125,11 +126,6 @@ function listed(names: readonly string[]): string {
   const more = names.length > SHOWN_MAX ? ` and ${names.length - SHOWN_MAX} more` : "";
   return `${names.slice(0, SHOWN_MAX).join(", ")}${more}`;
 }
-
-/** The strictest values of the settings that admit people. */
-const NOBODY = {
-  ...{ dmPolicy: "pairing", allowFrom: [], groupPolicy: "allowlist", groupAllowFrom: [], groups: {} },
-};
 
 /** Returns the token of one account. Without it, an account is nothing. */
 function tokenOf(account: Tree, channel: string, name: string, path: Path): Found[] {

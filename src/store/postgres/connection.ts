@@ -16,7 +16,7 @@ import { statementName } from "../prepared.ts";
 import { StoreConflict, StoreProblem } from "../problems.ts";
 import type { TransactionConnection } from "../transaction.ts";
 import type { PostgresAddress } from "./address.ts";
-import { asPostgresProblem } from "./problems.ts";
+import { asPostgresProblem, postgresProblem } from "./problems.ts";
 
 /**
  * Extra time after `statement_timeout`. If the server has not cancelled the query by then, the driver fails
@@ -69,9 +69,11 @@ function configOf(connecting: Connecting): ClientConfig {
   const settings = {
     search_path: address.schema,
     plan_cache_mode: "auto",
-    // A plan that was made while a table was small must not scan the whole table once it is large. Every
-    // frequent query has an index.
+    // A plan that was made while a table was small must not read the whole table once it is large. Every
+    // frequent query has an index, and a join looks each row up in it.
     enable_seqscan: "off",
+    enable_hashjoin: "off",
+    enable_mergejoin: "off",
     // A plan that still contains a sequential scan has a high estimated cost, so the server would JIT-compile
     // it.
     jit: "off",
@@ -112,8 +114,15 @@ export async function connectClient(connecting: Connecting, more: ClientConfig =
     return client;
   } catch (error) {
     void client.end().catch(() => {});
-    throw asPostgresProblem(error, connecting.address, "unreachable");
+    throw problemOfLoss(error, connecting.address);
   }
+}
+
+/** Returns the problem of a connection that is lost, whatever the server said last. */
+function problemOfLoss(reason: unknown, address: PostgresAddress): unknown {
+  const problem = asPostgresProblem(reason, address, "unreachable");
+  if (!(problem instanceof StoreConflict)) return problem;
+  return postgresProblem("unreachable", address, problem.message);
 }
 
 /** Closes the connection, even if the server does not answer. */
@@ -136,6 +145,8 @@ export class PostgresConnection implements TransactionConnection {
   /** True if tables have changed since the server made the plans. */
   #stale = false;
   #lost: unknown;
+  /** Set if the server has ended the connection and certainly rolled back its transaction. */
+  #conflict: StoreConflict | undefined;
   /** Pending `begin` statement that the server has not confirmed yet. */
   #beginning: Promise<void> | undefined;
   #isCollecting = false;
@@ -297,8 +308,13 @@ export class PostgresConnection implements TransactionConnection {
   }
 
   #problemOf(error: unknown): unknown {
+    if (this.#conflict !== undefined) return this.#conflict;
     const said = this.#lost ?? error;
     const problem = asPostgresProblem(said, this.#connecting.address);
+    if (problem instanceof StoreConflict && problem.code === IDLE_TOO_LONG) {
+      this.#lose(problem);
+      return this.#conflict ?? this.#lost;
+    }
     // The server may be failing over. A new connection may reach a healthy server.
     if (problem instanceof StoreProblem && problem.problem === "unreachable" && codeOf(said) !== TOO_SLOW) {
       this.#lose(problem);
@@ -308,7 +324,10 @@ export class PostgresConnection implements TransactionConnection {
 
   #lose(reason: unknown): void {
     if (this.#lost !== undefined) return;
-    this.#lost = asPostgresProblem(reason, this.#connecting.address, "unreachable");
+    const { address } = this.#connecting;
+    const said = asPostgresProblem(reason, address);
+    if (this.#inTransaction && said instanceof StoreConflict) this.#conflict = said;
+    this.#lost = problemOfLoss(said, address);
     this.#onLost(this, this.#lost);
   }
 }
@@ -323,6 +342,8 @@ function isRead(text: string): boolean {
 
 /** SQLSTATE of a statement that was refused because an earlier one of its transaction had failed. */
 const ABORTED = "25P02";
+/** SQLSTATE of a connection that the server ended because its transaction was idle for too long. */
+const IDLE_TOO_LONG = "25P03";
 /** SQLSTATE of a statement that the server cancelled because it was slow. The connection is still usable. */
 const TOO_SLOW = "57014";
 

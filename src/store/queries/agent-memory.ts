@@ -1,9 +1,10 @@
 // Owns the table of agents' memories: one text for each agent. A change by a run with outside content waits
 // for an owner (instruction-contents.ts), and the text before it counts meanwhile.
 
-import { held } from "../locks.ts";
+import { optional } from "../../core/optional.ts";
 import { prepared } from "../prepared.ts";
-import { type Db, present, type Tx } from "../sql.ts";
+import { recordsOf } from "../records.ts";
+import type { Db, Tx } from "../sql.ts";
 
 export interface AgentMemory {
   /** The text with all changes. */
@@ -18,18 +19,9 @@ export interface AgentMemory {
 
 const NONE: AgentMemory = { text: "", revision: 0, calls: [] };
 
-interface Row {
-  readonly text: string;
-  readonly revision: number;
-  readonly calls_json: string;
-  readonly confirmed?: string | null;
-}
-
-const toMemory = ({ text, revision, calls_json: calls, confirmed = null }: Row): AgentMemory => ({
-  text,
-  revision,
-  calls: JSON.parse(calls) as string[],
-  ...present("confirmed", confirmed),
+const MEMORIES = recordsOf<Omit<AgentMemory, "confirmed"> & { readonly agentId: string }>()("agent_memory", {
+  key: ["agent_id"],
+  columns: ["text", "revision", "calls_json"],
 });
 
 /** Returns the id of the row in `instruction_contents` for the memory of an agent. */
@@ -45,21 +37,20 @@ const READ = prepared((db, { agentId, rowId }: { agentId: string; rowId: string 
 
 export async function readMemory(db: Db, agentId: string): Promise<AgentMemory> {
   const [row] = (await READ(db, { agentId, rowId: memoryRowId(agentId) })).rows;
-  return row === undefined ? NONE : toMemory(row);
+  return row === undefined
+    ? NONE
+    : { ...MEMORIES.read(row), ...optional({ confirmed: row.confirmed ?? undefined }) };
 }
 
 /** Reads a memory, and locks its row until the transaction ends. Adds the row if it is missing. */
 export async function holdMemory(tx: Tx, agentId: string, now: number): Promise<AgentMemory> {
-  const { text, revision } = NONE;
   await tx
     .insertInto("agent_memory")
-    .values({ agent_id: agentId, text, revision, calls_json: "[]", updated_at: now })
+    .values({ ...MEMORIES.write({ ...NONE, agentId }), updated_at: now })
     .onConflict((conflict) => conflict.column("agent_id").doNothing())
     .execute();
-  const row = tx.selectFrom("agent_memory").selectAll().where("agent_id", "=", agentId);
-  const memory = await held(tx, row).executeTakeFirstOrThrow();
-  const kept = tx.selectFrom("instruction_contents").select("text").where("id", "=", memoryRowId(agentId));
-  return toMemory({ ...memory, confirmed: (await kept.executeTakeFirst())?.text ?? null });
+  await MEMORIES.hold(tx, { agentId });
+  return readMemory(tx, agentId);
 }
 
 export async function writeMemory(
@@ -68,6 +59,6 @@ export async function writeMemory(
   { text, revision, calls }: AgentMemory,
   now: number,
 ): Promise<void> {
-  const values = { text, revision, calls_json: JSON.stringify(calls), updated_at: now };
+  const values = { ...MEMORIES.columns({ text, revision, calls }), updated_at: now };
   await tx.updateTable("agent_memory").set(values).where("agent_id", "=", agentId).execute();
 }

@@ -18,7 +18,7 @@ export async function workByAgent(db: Db): Promise<Map<string, AgentWork>> {
   const found = new Map<string, AgentWork>();
   const none: AgentWork = { running: 0, waiting: 0, queued: 0 };
   for (const { agent, state, n } of rows) {
-    found.set(agent, { ...(found.get(agent) ?? none), [state]: Number(n) });
+    found.set(agent, { ...(found.get(agent) ?? none), [state]: n });
   }
   return found;
 }
@@ -32,20 +32,15 @@ export async function newestFailures(
 ): Promise<{ agentId: string; sessionKey: string; at: number; error: string }[]> {
   const ended = db
     .selectFrom("runs")
-    .select(["agent_id", "session_key", "ended_at", "error", "state"])
+    .select(["agent_id as agentId", "session_key as sessionKey", "ended_at as at", "error", "state"])
     .where("ended_at", "is not", null)
     .orderBy("ended_at", "desc")
     .limit(ENDED_MAX);
   const rows = await db
     .selectFrom(ended.as("ended"))
-    .selectAll()
+    .select(["agentId", "sessionKey", "at", "error"])
     .where("state", "=", "error")
-    .orderBy("ended_at", "desc")
+    .orderBy("at", "desc")
     .execute();
-  return rows.map(({ agent_id, session_key, ended_at, error }) => ({
-    agentId: agent_id,
-    sessionKey: session_key,
-    at: Number(ended_at),
-    error: error ?? "",
-  }));
+  return rows.map(({ at, error, ...run }) => ({ ...run, at: at ?? 0, error: error ?? "" }));
 }

@@ -2,17 +2,16 @@
 
 import { type RawBuilder, sql } from "kysely";
 import { freeLock } from "../locks.ts";
+import { type RecordOf, recordsOf } from "../records.ts";
 import type { Db, Tx } from "../sql.ts";
 
 /** Maximum number of due deadlines among which one that is free is chosen. */
 const TRIED_MAX = 50;
 
-export interface Deadline {
-  readonly kind: string;
-  readonly key: string;
-  /** ms since 1970. */
-  readonly dueAt: number;
-}
+/** A time, in ms since 1970, at which a handler of the kind is called. */
+export type Deadline = RecordOf<"deadlines">;
+
+const DEADLINES = recordsOf<Deadline>()("deadlines", { key: ["kind", "key"], columns: ["due_at"] });
 
 /** Returns a date that differs from the one of the row, so that a running handler does not delete the row. */
 function moved(dueAt: number): RawBuilder<number> {
@@ -31,16 +30,12 @@ export async function setDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promi
 
 /** Makes a deadline due now, if it exists. */
 export async function hurryDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promise<void> {
-  await tx
-    .updateTable("deadlines")
-    .set({ due_at: moved(dueAt) })
-    .where("kind", "=", kind)
-    .where("key", "=", key)
-    .execute();
+  const deadline = tx.updateTable("deadlines").where((eb) => eb.and({ kind, key }));
+  await deadline.set({ due_at: moved(dueAt) }).execute();
 }
 
 export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<void> {
-  await tx.deleteFrom("deadlines").where("kind", "=", kind).where("key", "=", key).execute();
+  await DEADLINES.remove(tx, { kind, key });
 }
 
 /** A kind of which deadlines are stored. */
@@ -96,10 +91,8 @@ export async function settleDeadline(tx: Tx, { kind, key, dueAt }: Deadline, nex
 }
 
 /** Returns whether the deadline of the given kind and key exists. */
-export async function hasDeadline(db: Db, kind: string, key: string): Promise<boolean> {
-  const query = db.selectFrom("deadlines").select("key").where("kind", "=", kind).where("key", "=", key);
-  return (await query.executeTakeFirst()) !== undefined;
-}
+export const hasDeadline = async (db: Db, kind: string, key: string) =>
+  (await DEADLINES.find(db, { kind, key })) !== undefined;
 
 /** Returns whether a deadline of this kind has a key that begins with `first` and a space. */
 export async function hasDeadlineOf(db: Db, kind: string, first: string): Promise<boolean> {

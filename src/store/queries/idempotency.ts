@@ -7,9 +7,10 @@
 
 import { sql } from "kysely";
 import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { prepared } from "../prepared.ts";
 import type { IdempotencyTable } from "../schema/tables.ts";
-import { type Db, kindOf, type Tx } from "../sql.ts";
+import { changesRows, type Db, kindOf, type Tx } from "../sql.ts";
 
 export interface KeyedCall {
   readonly key: string;
@@ -56,10 +57,7 @@ export async function recallAnswer(db: Db, call: KeyedCall): Promise<"none" | "c
   const row = rows.find((one) => one.key === key) ?? rows.find((one) => one.caller === older?.caller);
   if (row === undefined) return "none";
   if (row.method !== method || row.params_hash !== paramsHash) return "conflict";
-  return {
-    answer: JSON.parse(row.answer_json),
-    ...(row.begun_by === null ? {} : { begunBy: row.begun_by }),
-  };
+  return { answer: JSON.parse(row.answer_json), ...optional({ begunBy: row.begun_by ?? undefined }) };
 }
 
 const REMEMBER = prepared((tx, row: IdempotencyTable) =>
@@ -107,7 +105,7 @@ export async function reserveKey(
   call: KeyedCall,
   { ifLost, at, processId }: { ifLost: unknown; at: number; processId: string },
 ): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await tx
+  const reservation = tx
     .insertInto("idempotency")
     .values(rowOf(call, ifLost, at, processId))
     .onConflict((conflict) =>
@@ -117,9 +115,8 @@ export async function reserveKey(
         .where("idempotency.begun_by", "=", processId)
         .where("idempotency.method", "=", call.method)
         .where("idempotency.params_hash", "=", call.paramsHash),
-    )
-    .executeTakeFirstOrThrow();
-  return (numInsertedOrUpdatedRows ?? 0n) > 0n;
+    );
+  return changesRows(tx, reservation);
 }
 
 /** Makes the reserved answer of a dead process final, unless the process had stored another one. */

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { type Db, kindOf, type Tx } from "../sql.ts";
+import { deletePiece } from "./delete-piece.ts";
 
 const KEPT_MS = 60_000;
 
@@ -21,11 +22,8 @@ export async function readPayload(db: Db, id: number): Promise<string | undefine
 }
 
 /** Deletes payloads that no process needs any more. */
-export async function dropPayloads(tx: Tx, at: number): Promise<void> {
-  await tx
-    .deleteFrom("live_payloads")
-    .where("created_at", "<", Math.round(at) - KEPT_MS)
-    .execute();
+export function dropPayloads(tx: Tx, at: number): Promise<boolean> {
+  return deletePiece(tx, "live_payloads", ["id"], sql`created_at < ${Math.round(at) - KEPT_MS}`);
 }
 
 /** Deletes the payloads about a session. Only processes that share a database write any. */

@@ -3,40 +3,69 @@
 // A request is open until it is decided or expires. It is no longer open if its run has ended. A request that
 // belongs to a tool call survives a crash; any other one ends with the attempt of its run.
 
-import type { ExpressionBuilder, Selectable } from "kysely";
+import type { ExpressionBuilder } from "kysely";
 import { jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { NamedFiles } from "../../core/rules/approval/named-files.ts";
 import type {
   PermissionAnswered,
+  PermissionDecision,
   PermissionQuestion,
   PermissionScope,
 } from "../../core/shapes/permission.ts";
 import { visibleText } from "../../core/text/safe-text.ts";
-import type { PermissionTable, Tables } from "../schema/tables.ts";
-import type { Db, Tx } from "../sql.ts";
+import { type RecordOf, recordsOf } from "../records.ts";
+import type { Tables } from "../schema/tables.ts";
+import { changesRows, type Db, type Tx } from "../sql.ts";
+
+/** A stored request. Unlike in a `PermissionQuestion`, its texts are as the agent wrote them. */
+type StoredRequest = RecordOf<
+  "permissions",
+  {
+    readonly decision?: PermissionDecision;
+    readonly scope?: PermissionScope;
+    readonly scopes?: readonly PermissionScope[];
+  }
+>;
+
+const REQUESTS = recordsOf<StoredRequest>()("permissions", {
+  key: ["id"],
+  columns: [
+    "session_key",
+    "agent_id",
+    "run_id",
+    "attempt",
+    "title",
+    "kind",
+    "detail",
+    "asked_at",
+    "expires_at",
+    "decision",
+    "decided_at",
+    "decided_by",
+    "call_id",
+    "scopes_json",
+    "digest",
+    "folder",
+    "scope",
+  ],
+});
 
 const ONLY_A_SETTING = / is always$/;
 
-function toQuestion(row: Selectable<PermissionTable>): PermissionQuestion {
-  const command = visibleText(row.title);
-  const about = visibleText(row.detail ?? "");
-  const folder = row.folder === null ? undefined : visibleText(row.folder);
+function toQuestion(request: StoredRequest): PermissionQuestion {
+  const { id, sessionKey, agentId, runId, kind, scopes = ["once"], askedAt, expiresAt } = request;
+  const command = visibleText(request.title);
+  const about = visibleText(request.detail ?? "");
+  const folder = request.folder === undefined ? undefined : visibleText(request.folder);
   const reason = ONLY_A_SETTING.test(about) ? undefined : about;
   return {
-    id: row.id,
-    sessionKey: row.session_key,
-    agentId: row.agent_id,
-    runId: row.run_id,
-    title: command,
+    ...{ id, sessionKey, agentId, runId, title: command, scopes, askedAt, expiresAt },
     ...optional({
-      kind: row.kind ?? undefined,
+      kind,
       detail: folder === undefined ? about || undefined : `folder: ${folder}; reason: ${about}`,
       asked: folder === undefined ? undefined : { command, folder, ...optional({ reason }) },
     }),
-    scopes: row.scopes_json === null ? ["once"] : (JSON.parse(row.scopes_json) as PermissionScope[]),
-    askedAt: row.asked_at,
-    expiresAt: row.expires_at,
   };
 }
 
@@ -55,7 +84,7 @@ export interface AskedCommand {
   readonly files: NamedFiles;
 }
 
-/** A request to store. Unlike in a `PermissionQuestion`, its texts are as the agent wrote them. */
+/** A request to store. */
 export interface NewPermission extends Omit<PermissionQuestion, "asked"> {
   readonly attempt: number;
   readonly about?: AskedCommand | undefined;
@@ -83,72 +112,51 @@ const unfinished = (is: ExpressionBuilder<Tables, "permissions">) =>
 /** Stores a request, and deletes those that nobody needs. Returns the request as its owner sees it. */
 export async function insertPermission(tx: Tx, asked: NewPermission): Promise<PermissionQuestion> {
   await forgetPermissions(tx, asked);
-  const { id, sessionKey, agentId, runId, attempt, title, kind, detail, askedAt, expiresAt, about } = asked;
-  const row = await tx
-    .insertInto("permissions")
-    .values({
-      id,
-      session_key: sessionKey,
-      agent_id: agentId,
-      run_id: runId,
-      attempt,
-      title,
-      kind: kind ?? null,
-      detail: detail ?? null,
-      asked_at: askedAt,
-      expires_at: expiresAt,
-      decision: null,
-      decided_at: null,
-      decided_by: null,
-      call_id: about?.callId ?? null,
-      scopes_json: JSON.stringify(asked.scopes),
-      folder: about?.folder ?? null,
-      digest: about === undefined ? null : JSON.stringify(about.files),
-      scope: null,
-    })
-    .returningAll()
-    .executeTakeFirstOrThrow();
+  const { about, ...request } = asked;
+  const row = {
+    ...request,
+    ...optional({
+      callId: about?.callId,
+      folder: about?.folder,
+      digest: about && JSON.stringify(about.files),
+    }),
+  };
+  await REQUESTS.insert(tx, row);
   return toQuestion(row);
 }
 
 /** Returns the open requests, oldest first. */
 export async function openPermissions(db: Db, nowMs: number): Promise<PermissionQuestion[]> {
-  const rows = await db
-    .selectFrom("permissions as p")
-    .innerJoin("runs as r", "r.run_id", "p.run_id")
-    .selectAll("p")
-    .where("p.decision", "is", null)
-    .where("p.expires_at", ">", nowMs)
+  const requests = REQUESTS.rows(db)
+    .innerJoin("runs as r", "r.run_id", "permissions.run_id")
+    .where("permissions.decision", "is", null)
+    .where("permissions.expires_at", ">", nowMs)
     .where("r.ended_at", "is", null)
-    .where((is) => is.or([is("p.call_id", "is not", null), is("r.attempt", "=", is.ref("p.attempt"))]))
-    .orderBy("p.asked_at")
-    .orderBy("p.id")
-    .execute();
-  return rows.map(toQuestion);
+    .where((is) =>
+      is.or([is("permissions.call_id", "is not", null), is("r.attempt", "=", is.ref("permissions.attempt"))]),
+    )
+    .orderBy("permissions.asked_at")
+    .orderBy("permissions.id");
+  return (await REQUESTS.all(requests)).map(toQuestion);
 }
 
 /** Stores the decision about a request. Returns false if the request was already decided or deleted. */
-export async function decidePermission(
+export function decidePermission(
   tx: Tx,
   id: string,
   { decision, scope, by, atMs }: PermissionAnswered & { atMs: number },
 ): Promise<boolean> {
-  const { numUpdatedRows } = await tx
-    .updateTable("permissions")
-    .set({ decision, scope, decided_at: atMs, decided_by: by })
-    .where("id", "=", id)
-    .where("decision", "is", null)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const columns = REQUESTS.columns({ decision, scope, decidedAt: atMs, decidedBy: by });
+  const request = tx.updateTable("permissions").where("id", "=", id).where("decision", "is", null);
+  return changesRows(tx, request.set(columns));
 }
 
 /** Returns the decision about a request. Undefined: there is no decision yet. `gone`: the row was deleted. */
 export async function decisionOf(db: Db, id: string): Promise<PermissionAnswered | "gone" | undefined> {
-  const query = db.selectFrom("permissions").select(["decision", "scope", "decided_by"]).where("id", "=", id);
-  const row = await query.executeTakeFirst();
-  if (row === undefined) return "gone";
-  const { decision, scope, decided_by } = row;
-  return decision === null ? undefined : { decision, scope: scope ?? "once", by: decided_by ?? "" };
+  const request = await REQUESTS.find(db, { id });
+  if (request === undefined) return "gone";
+  const { decision, scope = "once", decidedBy: by = "" } = request;
+  return decision && { decision, scope, by };
 }
 
 /** Deletes a request. Returns whether it was open or decided until now, or had been deleted before. */
@@ -171,24 +179,18 @@ export function readFiles(json: string): NamedFiles {
   return Array.isArray(files) ? (files as NamedFiles) : [];
 }
 
-function toCommand(row: Selectable<PermissionTable> | undefined): StoredCommand | undefined {
-  if (row === undefined || row.folder === null) return undefined;
-  const { title: command, folder, digest } = row;
-  return { question: toQuestion(row), command, folder, files: readFiles(digest ?? "") };
+async function findCommand(db: Db, where: Partial<StoredRequest>): Promise<StoredCommand | undefined> {
+  const request = await REQUESTS.find(db, where);
+  if (request?.folder === undefined) return undefined;
+  const { title: command, folder, digest = "" } = request;
+  return { question: toQuestion(request), command, folder, files: readFiles(digest) };
 }
 
 /** Returns the command that a request is about, or undefined if it is not about a command. */
-export async function commandOf(db: Db, id: string): Promise<StoredCommand | undefined> {
-  return toCommand(await db.selectFrom("permissions").selectAll().where("id", "=", id).executeTakeFirst());
-}
+export const commandOf = (db: Db, id: string) => findCommand(db, { id });
 
 /** Returns the request of a tool call, decided or not, with its command. */
-export async function permissionOfCall(db: Db, callId: string): Promise<StoredCommand | undefined> {
-  const query = db.selectFrom("permissions").selectAll().where("call_id", "=", callId);
-  return toCommand(await query.executeTakeFirst());
-}
+export const permissionOfCall = (db: Db, callId: string) => findCommand(db, { callId });
 
 /** Deletes the request of a tool call. */
-export async function deletePermissionOfCall(tx: Tx, callId: string): Promise<void> {
-  await tx.deleteFrom("permissions").where("call_id", "=", callId).execute();
-}
+export const deletePermissionOfCall = (tx: Tx, callId: string) => REQUESTS.remove(tx, { callId });

@@ -6,13 +6,19 @@
 //      fail, because each write names the owner and the attempt of the run.
 
 import { type RawBuilder, sql } from "kysely";
-import { optional } from "../../core/optional.ts";
 import type { ProcessFacts, ProcessRow } from "../../core/shapes/process.ts";
-import { prepared } from "../prepared.ts";
-import { type Db, kindOf, type Tx } from "../sql.ts";
+import { recordsOf } from "../records.ts";
+import type { ProcessTable } from "../schema/tables.ts";
+import { changesRows, type Db, kindOf, type Tx } from "../sql.ts";
 
 /** A process counts as dead after this time without a heartbeat. */
 export const LEASE_MS = 3_000;
+
+type Stored = Omit<ProcessRow, "alive">;
+const PROCESSES = recordsOf<Stored>()("processes", {
+  key: ["process_id"],
+  columns: ["host", "version", "started_at", "beat_at", "config_revision"],
+});
 
 /** Returns the time by the database's clock, in ms since 1970. For an embedded database, returns `nowMs`. */
 function databaseNow(db: Db, nowMs: number): RawBuilder<number> {
@@ -44,89 +50,53 @@ export async function beat(
   { processId, configRevision }: ProcessFacts,
   nowMs: number,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await tx
-    .updateTable("processes")
-    .set({ beat_at: databaseNow(tx, nowMs), config_revision: configRevision ?? null })
-    .where("process_id", "=", processId)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const row = tx.updateTable("processes").where("process_id", "=", processId);
+  return changesRows(
+    tx,
+    row.set({ beat_at: databaseNow(tx, nowMs), config_revision: configRevision ?? null }),
+  );
 }
 
 /**
  * A process and the time of its last heartbeat by the database's clock. Compare that time only with the time
  * of another heartbeat.
  */
-export interface Beat {
-  readonly processId: string;
-  readonly beatAt: number;
-}
+export type Beat = Pick<Stored, "processId" | "beatAt">;
 
 /** Returns the last heartbeat of each process. */
-export async function beats(db: Db): Promise<Beat[]> {
-  const rows = await db.selectFrom("processes").select(["process_id", "beat_at"]).execute();
-  return rows.map((row) => ({ processId: row.process_id, beatAt: row.beat_at }));
-}
+export const beats = (db: Db): Promise<Beat[]> =>
+  db.selectFrom("processes").select(["process_id as processId", "beat_at as beatAt"]).execute();
 
 /**
  * Deletes the row of a process if `beatAt` is still its last heartbeat. Returns false if there is a newer
  * heartbeat, or no row.
  */
-export async function declareDead(tx: Tx, { processId, beatAt }: Beat): Promise<boolean> {
-  const { numDeletedRows } = await tx
-    .deleteFrom("processes")
-    .where("process_id", "=", processId)
-    .where("beat_at", "=", beatAt)
-    .executeTakeFirst();
-  return numDeletedRows > 0n;
-}
-
-const ALIVE = prepared((db, { processId }: { processId: string }) =>
-  db.selectFrom("processes").select("process_id").where("process_id", "=", processId),
-);
+export const declareDead = (tx: Tx, { processId, beatAt }: Beat) =>
+  PROCESSES.remove(tx, { processId, beatAt });
 
 /** Returns whether a process has a row, and may therefore claim runs. */
-export async function isAlive(db: Db, processId: string): Promise<boolean> {
-  return (await ALIVE(db, { processId })).rows.length > 0;
-}
+export const isAlive = async (db: Db, processId: string) =>
+  (await PROCESSES.find(db, { processId })) !== undefined;
 
 /** Deletes the row of a process that stops. The process then loses everything that it holds (PR2). */
-export async function leave(tx: Tx, processId: string): Promise<void> {
-  await tx.deleteFrom("processes").where("process_id", "=", processId).execute();
-}
+export const leave = (tx: Tx, processId: string) => PROCESSES.remove(tx, { processId });
 
 /**
  * Lists all known processes, newest first. `alive` depends on the database's clock, so no process of the
  * deployment may rely on it (PR1).
  */
 export async function listProcesses(db: Db, nowMs: number): Promise<ProcessRow[]> {
-  const { rows } = await sql<{
-    process_id: string;
-    host: string;
-    version: string;
-    started_at: number;
-    beat_at: number;
-    config_revision: string | null;
-    alive: number;
-  }>`select p.*,
-      case when beat_at > ${databaseNow(db, nowMs)} - ${sql.lit(LEASE_MS)} then 1 else 0 end as alive
+  const { rows } = await sql<ProcessTable & { readonly is_alive: number }>`select p.*,
+      case when beat_at > ${databaseNow(db, nowMs)} - ${sql.lit(LEASE_MS)} then 1 else 0 end as is_alive
     from processes p order by started_at desc, process_id`.execute(db);
-  return rows.map((row) => ({
-    processId: row.process_id,
-    host: row.host,
-    version: row.version,
-    startedAt: row.started_at,
-    beatAt: row.beat_at,
-    alive: row.alive === 1,
-    ...optional({ configRevision: row.config_revision ?? undefined }),
-  }));
+  return rows.map((row) => ({ ...PROCESSES.read(row), alive: row.is_alive === 1 }));
 }
 
 /**
  * Counts the processes with a recent heartbeat by the database's clock, for programs outside the deployment.
  */
-export async function countFresh(db: Db, nowMs: number): Promise<number> {
-  return (await listProcesses(db, nowMs)).filter((process) => process.alive).length;
-}
+export const countFresh = async (db: Db, nowMs: number) =>
+  (await listProcesses(db, nowMs)).filter((process) => process.alive).length;
 
 /** Returns whether all processes have the same settings, so that no change is under way. */
 export async function settingsAgree(db: Db): Promise<boolean> {

@@ -169,7 +169,6 @@ function requestOf(
     timeoutSeconds,
     callId: call.callId,
     signal: ctx.signal,
-    viewer: ctx.viewer,
     ...optional({ wait: ctx.wait }),
   };
 }

@@ -16,7 +16,6 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { thinkingNamed } from "../../core/shapes/settings/settings.ts";
-import { quoted } from "../../core/text/cut.ts";
 import { checkLabel } from "../../core/text/label.ts";
 import { placeOfRun } from "../../flows/conversation/party.ts";
 import { bindingSettingsOf, type Threads } from "../../flows/delivery/bindings.ts";
@@ -36,7 +35,6 @@ export interface SpawnContext extends WritingContext, Pick<CallerContext, "chain
 const WAIT_TOOL = "subagents";
 const TASK_MAX_BYTES = 256 * 1024;
 const WORD_CHARS_MAX = 200;
-const PATH_CHARS_MAX = 1_000;
 
 const wordLimit = textLimit(WORD_CHARS_MAX);
 
@@ -132,21 +130,6 @@ function readAttachments(ctx: SpawnContext, value: unknown): Result<AttachmentPl
   return planAttachments(value, ctx.settings.tools.sessionsSpawn.attachments);
 }
 
-function readMountPath(attachAs: unknown): Result<string | undefined> {
-  if (typeof attachAs !== "object" || attachAs === null) return ok(undefined);
-  const { mountPath, ...others } = attachAs as Record<string, unknown>;
-  const [other] = Object.keys(others);
-  if (other !== undefined) {
-    return fail("unknown_argument", `attachAs has no ${quoted(other, 40)}; its only field is mountPath`);
-  }
-  if (mountPath === undefined) return ok(undefined);
-  if (typeof mountPath === "string" && mountPath.length <= PATH_CHARS_MAX && !/\p{Cc}/u.test(mountPath)) {
-    return ok(mountPath);
-  }
-  const most = `one line of at most ${PATH_CHARS_MAX} characters`;
-  return fail("invalid_argument", `attachAs.mountPath must be ${most}`);
-}
-
 function threadsAt({ threads, settings }: SpawnContext, route: Route): ThreadSupport {
   if (threads?.has(route.channel) !== true) return "none";
   return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
@@ -187,8 +170,6 @@ async function plan(
   if (!attachments.ok) return attachments;
   const refused = attachments.value && refuseAttachments(decided.value.agent);
   if (refused !== undefined) return refused;
-  const mountPath = readMountPath(args.attachAs);
-  if (!mountPath.ok) return mountPath;
   return ok({
     requester: session,
     callId,
@@ -202,7 +183,6 @@ async function plan(
       wait: ctx.wait,
       label,
       attachments: attachments.value,
-      mountPath: mountPath.value,
     }),
   });
 }

@@ -3,7 +3,6 @@
 
 import { openGate, partiesSeenIn, shownKey, viewerScope, visibleAmong } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
-import { errorSeenBy } from "../../access/shown-error.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { sourceOf } from "../../core/rules/receipt.ts";
@@ -89,7 +88,6 @@ async function messageReport(ctx: ReadingContext, messageId: string): Promise<Re
 }
 
 async function runStatus(ctx: ReadingContext, run: Run): Promise<RunStatus> {
-  const shown = run.error === undefined ? undefined : await errorSeenBy(ctx, ctx.viewer, run.error);
   const queuedBehind = run.state === "queued" ? { queuedBehind: await countAhead(ctx.db, run) } : {};
   return {
     runId: run.runId,
@@ -101,7 +99,7 @@ async function runStatus(ctx: ReadingContext, run: Run): Promise<RunStatus> {
     ...optional({ startedAt: run.startedAt, endedAt: run.endedAt, model: run.model }),
     ...(run.reply === undefined ? {} : { reply: await ctx.engine.redactor.whole(run.reply) }),
     ...optional({ code: run.code }),
-    ...(shown === undefined ? {} : { error: ctx.engine.redactor.mask(shown) }),
+    ...(run.error === undefined ? {} : { error: ctx.engine.redactor.mask(run.error) }),
     ...(run.crashes === 0 ? {} : { crashes: run.crashes }),
     ...optional({ takenBy: run.input.takenBy }),
     usage: tokensOf(run.usage),

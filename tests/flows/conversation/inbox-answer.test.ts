@@ -17,7 +17,6 @@ import {
   temporaryFolder,
 } from "../../kit/engine/engine.ts";
 import {
-  EVERYTHING,
   type FlowApp,
   type FlowAppOptions,
   openFlowApp,
@@ -421,12 +420,12 @@ test("if a message has an MCP task, the task is `working` until the answer, whic
   const call = { requester, target, text: "which port?", timeoutSeconds: 600, signal };
   const waiting = sendAs(app, { ...call, callId: "call-1" });
   await inInbox(app, "which port?");
-  const asked = await sentSoFar(app, { session: requester, viewer: EVERYTHING }, "call-1");
+  const asked = await sentSoFar(app, { session: requester }, "call-1");
   expect(asked).toMatchObject({ run: { sessionKey: DESK, state: "ok" } });
   expect(asked).not.toHaveProperty("outcome");
   await app.send(DESK, RESEARCH, "port 80", 0);
   await waiting;
-  const told = await sentSoFar(app, { session: requester, viewer: EVERYTHING }, "call-1");
+  const told = await sentSoFar(app, { session: requester }, "call-1");
   expect(told?.outcome && sendResult(app.settings, requester, told.outcome)).toMatchObject({
     status: "ok",
     reply: "port 80",

@@ -234,7 +234,7 @@ export const configuration: FuzzTarget<ConfigInput> = {
     const home = mkdtempSync(join(tmpdir(), "parley-fuzz-config-"));
     const file = join(home, ".parley", "parley.json5");
     mkdirSync(join(home, ".parley"));
-    const published = Compile(configJsonSchema());
+    const published = Compile(configJsonSchema);
     const load = (content: string) => {
       // The JSON5 parser prints a warning about these two characters, so they are escaped, which does not
       // change a text.

@@ -50,7 +50,6 @@ const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
       agentId: "research",
       mode: "run",
       attachments: [{ name: "a.txt", content: "x", encoding: "utf8" }],
-      attachAs: { mountPath: "in" },
     },
   ],
   agents_list: [{}],
@@ -225,7 +224,6 @@ const VALUES = {
   timeoutSeconds: [0, 1, 5],
   runTimeoutSeconds: [0, 5],
   thread: [false],
-  attachAs: [{ mountPath: "in" }, {}],
   before: ["m-2"],
   cursor: ["1", "2"],
 };

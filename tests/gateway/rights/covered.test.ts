@@ -54,7 +54,7 @@ test("a scoped admin can neither start nor stop the demo", async () => {
   const house = await scopedHouse();
   const scoped = await house.client({ token: SCOPED });
   for (const method of ["demo.start", "demo.stop"] as const) {
-    await expect(scoped.call(method, {})).rejects.toThrow("needs a token that covers every session");
+    await expect(scoped.call(method, {})).rejects.toThrow("requires a token that covers every session");
   }
 });
 

@@ -138,14 +138,14 @@ function watchedStore(
 }
 
 /** The rights of a caller that sees every session. */
-export const EVERYTHING = operatorViewer(["operator.admin"]);
+const EVERYTHING = operatorViewer(["operator.admin"]);
 
 /** Sends a message, and returns the result that the sender's tool call would get. */
 export async function sendAs(
   parts: { readonly engine: Engine; readonly settings: Settings },
-  request: Omit<SendRequest, "viewer">,
+  request: SendRequest,
 ): Promise<Record<string, unknown>> {
-  const sent = await sendToSession(parts, { ...request, viewer: EVERYTHING });
+  const sent = await sendToSession(parts, request);
   return toolResult(sent.ok ? ok(sendResult(parts.settings, request.requester, sent.value)) : sent);
 }
 

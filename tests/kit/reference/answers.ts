@@ -1,6 +1,6 @@
 // Writes the schemas of payloads as TypeScript declarations, as the protocol page shows them.
 
-import type { Schema } from "../../../src/config/schema/words.ts";
+import type { Schema } from "../../../src/config/schema/setting.ts";
 import { BODIES } from "../../../src/contract/bodies.ts";
 import { EVENTS } from "../../../src/contract/events.ts";
 import { EVENT_FRAME, HELLO_OK, REQUEST_FRAME, RESPONSE_FRAME } from "../../../src/contract/frames.ts";

@@ -1,7 +1,8 @@
 // docs/reference/PROTOCOL.md: every method with its params and answer, every event, every type of the
 // protocol.
 
-import { type Schema, typeWords } from "../../../src/config/schema/words.ts";
+import type { Schema } from "../../../src/config/schema/setting.ts";
+import { typeWords } from "../../../src/config/schema/words.ts";
 import { BODIES } from "../../../src/contract/bodies.ts";
 import { EVENTS } from "../../../src/contract/events.ts";
 import { CONNECT } from "../../../src/contract/frames.ts";
@@ -95,7 +96,15 @@ function methodSection(name: MethodName, spec: Spec, wire: Wire): string {
   const events = (spec.events ?? []).map((event) => link(`event ${event}`, code(event))).join(", ");
   return page(
     `### ${name}`,
-    prose(`${spec.summary} ${IDEMPOTENCY_WORDS[idempotencyOf(name)]}`.trim()),
+    prose(
+      [
+        spec.summary,
+        spec.everySession === true ? "Requires a token that covers every session." : "",
+        IDEMPOTENCY_WORDS[idempotencyOf(name)],
+      ]
+        .filter((sentence) => sentence !== "")
+        .join(" "),
+    ),
     prose(
       [
         `*Scope:* ${code(spec.scope)}${spec.outlivesToken ? ", but not with an access token" : ""}.`,

@@ -1,6 +1,6 @@
 // Lists the fields of a JSON Schema for the generated pages.
 
-import type { Schema } from "../../../src/config/schema/words.ts";
+import type { Schema } from "../../../src/config/schema/setting.ts";
 
 export interface Field {
   /** Names joined by dots. `[]` stands for the items of a list. */

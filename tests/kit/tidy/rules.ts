@@ -1,17 +1,17 @@
 // The rules for source files. Each rule is a function that returns complaints. tidy.test.ts runs the rules on
 // the real files, and on small bad examples to prove that each rule can fail.
 
-import type { FunctionFact, SourceFact } from "./source-tree.ts";
+import type { ImportFact, SourceFact } from "./source-tree.ts";
 
 export const FILE_LINES_MAX = 600;
 export const FOLDER_FILES_MAX = 20;
-export const FUNCTION_LINES_MAX = 70;
 export const LINE_CHARACTERS_MAX = 110;
 /** Longer than the limit of other files, because of test titles and rows of tables. */
 export const TEST_LINE_CHARACTERS_MAX = 140;
 
 /**
- * The layers that each layer may import in addition to itself. `main`, tests and bench may import everything.
+ * The layers whose code each layer may load in addition to its own. Types may be imported from everywhere.
+ * `main`, tests and bench may import everything.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
@@ -42,7 +42,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** The layers that may use a package. Each library belongs to few layers. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
-  zod: ["config"],
   json5: ["config"],
   pino: ["world"],
   "@earendil-works/pi-ai": ["agent"],
@@ -85,25 +84,29 @@ export function importTable(tree: readonly SourceFact[]): string[] {
   return tree.flatMap(({ path, imports }) => {
     const layer = layerOf(path);
     if (layer === undefined || ROOT_LAYERS.includes(layer)) return [];
-    const allowed = MAY_IMPORT[layer];
-    if (allowed === undefined) return [`${path}: the folder ${layer} is not in the import table`];
-    return imports.flatMap(({ specifier, target, line }) => {
-      const at = `${path}:${line}: ${layer} must not import ${specifier}`;
-      if (specifier.startsWith(".")) {
-        if (specifier.endsWith(".css")) return layer === "ui" ? [] : [at];
-        if (target === undefined) return [`${path}:${line}: ${specifier} is no source file`];
-        const to = layerOf(target);
-        const fits = to === layer || allowed.includes(target) || (to !== undefined && allowed.includes(to));
-        return fits ? [] : [at];
-      }
-      const packageName = specifier
-        .split("/")
-        .slice(0, specifier.startsWith("@") ? 2 : 1)
-        .join("/");
-      if (layer === "core") return [`${at}: core is pure`];
-      return PACKAGES[packageName]?.includes(layer) === false ? [at] : [];
+    if (MAY_IMPORT[layer] === undefined) return [`${path}: the folder ${layer} is not in the import table`];
+    return imports.flatMap((one) => {
+      const complaint = importProblem(layer, one);
+      return complaint === undefined ? [] : [`${path}:${one.line}: ${complaint}`];
     });
   });
+}
+
+function importProblem(layer: string, { specifier, target, isType }: ImportFact): string | undefined {
+  const forbidden = `${layer} must not import ${specifier}`;
+  if (!specifier.startsWith(".")) {
+    const [name = "", inner] = specifier.split("/");
+    if (isType) return undefined;
+    if (layer === "core") return `${forbidden}: core is pure`;
+    const packageName = name.startsWith("@") ? `${name}/${inner}` : name;
+    return PACKAGES[packageName]?.includes(layer) === false ? forbidden : undefined;
+  }
+  if (specifier.endsWith(".css")) return layer === "ui" ? undefined : forbidden;
+  if (target === undefined) return `${specifier} is no source file`;
+  const to = layerOf(target);
+  const allowed = [layer, ...(MAY_IMPORT[layer] ?? [])];
+  const fits = isType || allowed.includes(target) || (to !== undefined && allowed.includes(to));
+  return fits ? undefined : forbidden;
 }
 
 /**
@@ -136,9 +139,13 @@ export function folders(paths: readonly string[]): string[] {
   return [...full, ...crowded];
 }
 
+/** Finds files that load each other. Types load nothing. */
 export function cycles(tree: readonly SourceFact[]): string[] {
   const next = new Map(
-    tree.map(({ path, imports }) => [path, imports.flatMap(({ target }) => target ?? [])]),
+    tree.map(({ path, imports }) => [
+      path,
+      imports.flatMap(({ target, isType }) => (isType ? [] : (target ?? []))),
+    ]),
   );
   const done = new Set<string>();
   const found: string[] = [];
@@ -329,6 +336,7 @@ const isEntry = (path: string): boolean =>
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path === "tests/words.ts" ||
+  path === "tests/size.ts" ||
   path.startsWith("bin/") ||
   path.endsWith(".test.ts");
 
@@ -380,30 +388,15 @@ export function unusedExports(tree: readonly SourceFact[]): string[] {
     );
 }
 
-/** Returns true if a function only contains a list of tests. Such a function may be long. */
-function isSuite({ line, lines, givenTo }: FunctionFact, { path, references }: SourceFact): boolean {
-  if (/^(describe|suite)\b/.test(givenTo ?? "")) return true;
-  const isTest = (text: string) => /^(test|it|both)(\.\w+)*\($/.test(text);
-  const inside = (at: number) => at > line && at < line + lines;
-  return path.startsWith("tests/") && references.some((one) => isTest(one.text) && inside(one.line));
-}
-
 export function sizes(tree: readonly SourceFact[]): string[] {
-  return tree.flatMap((fact) => {
-    const { path, text, functions } = fact;
+  return tree.flatMap(({ path, text }) => {
     const lengthMax = path.startsWith("tests/") ? TEST_LINE_CHARACTERS_MAX : LINE_CHARACTERS_MAX;
     const lines = text.replace(/\n$/, "").split("\n");
     const long = lines.flatMap((line, index) => {
       const length = [...line].length;
       return length > lengthMax ? [`${path}:${index + 1}: ${length} characters`] : [];
     });
-    return [
-      ...(lines.length > FILE_LINES_MAX ? [`${path}: ${lines.length} lines`] : []),
-      ...functions
-        .filter((one) => one.lines > FUNCTION_LINES_MAX && !isSuite(one, fact))
-        .map(({ name, line, lines }) => `${path}:${line}: ${name} has ${lines} lines`),
-      ...long,
-    ];
+    return [...(lines.length > FILE_LINES_MAX ? [`${path}: ${lines.length} lines`] : []), ...long];
   });
 }
 

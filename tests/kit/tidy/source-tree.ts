@@ -1,4 +1,4 @@
-// Reads source files into the facts that tidy.test.ts checks: imports, exports, functions, and references to
+// Reads source files into the facts that tidy.test.ts checks: imports, exports, and references to
 // names. The TypeScript compiler parses the files from a file system in memory, so a test can replace real
 // files by examples.
 
@@ -20,6 +20,7 @@ import {
   isNamedImports,
   isNewExpression,
   isNoSubstitutionTemplateLiteral,
+  isPrivateIdentifier,
   isPropertyAccessExpression,
   isShorthandPropertyAssignment,
   isStringLiteral,
@@ -35,6 +36,8 @@ export interface ImportFact {
   readonly target: string | undefined;
   /** Names imported from that module. */
   readonly names: readonly string[] | "all";
+  /** True if only types are imported, so that nothing is loaded. */
+  readonly isType: boolean;
   readonly line: number;
 }
 
@@ -46,12 +49,14 @@ export interface ExportFact {
   readonly usedHere: boolean;
 }
 
+/** A function or method with a name. */
 export interface FunctionFact {
   readonly name: string;
   readonly line: number;
   readonly lines: number;
-  /** Name of the function to which this function is passed, such as `describe`. */
-  readonly givenTo: string | undefined;
+  /** How often the file says its name, besides the declaration. */
+  readonly uses: number;
+  readonly isExported: boolean;
 }
 
 /** A name or chain of names in an expression: `Date.now`, `setTimeout`, `new Date()`. */
@@ -102,8 +107,8 @@ export function readTree(files: ReadonlyMap<string, string>): SourceFact[] {
 
 class Reader {
   readonly imports: ImportFact[] = [];
-  readonly functions: FunctionFact[] = [];
   readonly references: ReferenceFact[] = [];
+  readonly functions: Omit<FunctionFact, "uses" | "isExported">[] = [];
   readonly exported: { name: string; line: number; isType: boolean }[] = [];
   readonly spoken = new Map<string, number>();
   readonly #path: string;
@@ -122,10 +127,16 @@ class Reader {
 
   visit(node: Node, parent: Node | undefined): void {
     const line = this.lineOf(node.getStart(this.#source));
-    if (isIdentifier(node)) this.spoken.set(node.text, (this.spoken.get(node.text) ?? 0) + 1);
+    if (isIdentifier(node) || isPrivateIdentifier(node))
+      this.spoken.set(node.text, (this.spoken.get(node.text) ?? 0) + 1);
     this.#noteModules(node, line);
     this.#noteExport(node, line);
-    if (isFunctionLikeDeclaration(node)) this.#noteFunction(node, parent, line);
+    if (isFunctionLikeDeclaration(node)) {
+      const named = (node as { name?: Node }).name ?? (parent as { name?: Node } | undefined)?.name;
+      if (named !== undefined && (isIdentifier(named) || isPrivateIdentifier(named))) {
+        this.functions.push({ name: named.text, line, lines: this.lineOf(node.end) - line + 1 });
+      }
+    }
     this.#noteReference(node, parent, line);
     node.forEachChild((child: Node) => {
       this.visit(child, node);
@@ -133,23 +144,24 @@ class Reader {
     });
   }
 
-  #addImport(specifier: string, names: readonly string[] | "all", line: number): void {
+  #addImport(specifier: string, names: readonly string[] | "all", line: number, isType = false): void {
     const relative = specifier.startsWith(".") ? posix.join(dirname(this.#path), specifier) : undefined;
     const target = relative !== undefined && this.#files.has(relative) ? relative : undefined;
-    this.imports.push({ specifier, target, names, line });
+    this.imports.push({ specifier, target, names, isType, line });
   }
 
   /** Records imports and re-exports of every kind, and paths of files that are started elsewhere. */
   #noteModules(node: Node, line: number): void {
     if (isImportDeclaration(node) && isStringLiteral(node.moduleSpecifier)) {
-      this.#addImport(node.moduleSpecifier.text, namesOf(node.importClause), line);
+      const isType = node.importClause?.phaseModifier === SyntaxKind.TypeKeyword;
+      this.#addImport(node.moduleSpecifier.text, namesOf(node.importClause), line, isType);
     } else if (isExportDeclaration(node) && node.moduleSpecifier && isStringLiteral(node.moduleSpecifier)) {
       const names =
         node.exportClause && isNamedExports(node.exportClause) ? namesOf(node.exportClause) : "all";
-      this.#addImport(node.moduleSpecifier.text, names, line);
+      this.#addImport(node.moduleSpecifier.text, names, line, node.isTypeOnly);
     } else if (isImportTypeNode(node) && isLiteralTypeNode(node.argument)) {
       const { literal } = node.argument;
-      if (isStringLiteral(literal)) this.#addImport(literal.text, "all", line);
+      if (isStringLiteral(literal)) this.#addImport(literal.text, "all", line, true);
     } else if (isCallExpression(node) || isNewExpression(node)) {
       const [first] = node.arguments ?? [];
       const loads = isNewExpression(node) || node.expression.kind === SyntaxKind.ImportKeyword;
@@ -185,20 +197,6 @@ class Reader {
       const isType = isInterfaceDeclaration(node) || isTypeAliasDeclaration(node);
       if (name !== undefined && isIdentifier(name)) this.exported.push({ name: name.text, line, isType });
     }
-  }
-
-  #noteFunction(node: Node, parent: Node | undefined, line: number): void {
-    const own = (node as { name?: Node }).name;
-    const holder = (parent as { name?: Node } | undefined)?.name;
-    const named = own ?? holder;
-    const givenTo =
-      parent !== undefined && isCallExpression(parent) ? this.#chainOf(parent.expression) : undefined;
-    this.functions.push({
-      name: named !== undefined && isIdentifier(named) ? named.text : "a function",
-      line,
-      lines: this.lineOf(node.end) - line + 1,
-      givenTo,
-    });
   }
 
   #noteReference(node: Node, parent: Node | undefined, line: number): void {
@@ -257,6 +255,11 @@ function factsOf(
     ...one,
     usedHere: (reader.spoken.get(one.name) ?? 0) > 1,
   }));
-  const { imports, functions, references } = reader;
+  const functions = reader.functions.map((one) => ({
+    ...one,
+    uses: (reader.spoken.get(one.name) ?? 1) - 1,
+    isExported: exports.some(({ name }) => name === one.name),
+  }));
+  const { imports, references } = reader;
   return { path, text, imports, exports, functions, references };
 }

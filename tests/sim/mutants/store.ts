@@ -8,9 +8,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     breaks: "I1: a run that has ended is set to waiting or running again",
     file: "src/store/queries/runs/claims.ts",
     from: `    .set(moved)
-    .where("run_id", "=", fence.runId)
-    .where("owner", "=", fence.owner)
-    .where("attempt", "=", fence.attempt)
+    .where(isFenced(fence))
     .where("state", "in", HOLDING)
 `,
     to: `    .set(moved)
@@ -49,7 +47,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "budget-told-again-and-again",
     breaks: "I4: the root session is told of a used-up budget at every refusal",
     file: "src/store/queries/chains/chains.ts",
-    from: `    .where("told", "=", 0)\n`,
+    from: '.where("told", "=", 0)',
     to: "",
   },
   {

@@ -98,7 +98,7 @@ function channelOf(
     ...facts,
     async deliver(message) {
       await checkHanded(story, message);
-      const settled = attempt(story, message, facts.deduplicates);
+      const settled = attempt(story, message, facts.deduplicates === true);
       // A caller that has crashed gets no answer.
       const outcome = await settled.catch((error: unknown) =>
         ends.alive() ? Promise.reject(error) : undefined,

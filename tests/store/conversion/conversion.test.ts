@@ -21,16 +21,25 @@ import { AS_BEFORE, freshUrl, good, inEmbedded, inPostgres, jobOn, schemaOf } fr
 
 const fixture = (name: string): Buffer => gunzipSync(readFileSync(join(import.meta.dirname, name)));
 
+/** Moves what was due within days to the year 2096, so that it is still open whenever this test runs. */
+const STILL_OPEN = `update waits set deadline_at = 4000000000000;
+  update job_waits set deadline_at = 4000000000000; update deadlines set due_at = 4000000000000;
+  update permissions set expires_at = 4000000000000; update cron_jobs set next_at = 4000000000000;`;
+
 function oldFile(): string {
   const dir = temporaryFolder();
   writeFileSync(join(dir, STORE_FILE), fixture("store-0.1.sqlite.gz"));
+  const file = new DatabaseSync(join(dir, STORE_FILE));
+  file.exec(STILL_OPEN);
+  file.close();
   return dir;
 }
 
 async function oldSchema(): Promise<string> {
   const url = await freshUrl();
   const schema = schemaOf(url);
-  await runSql(url, `create schema ${schema}; set search_path to ${schema}; ${fixture("store-0.1.sql.gz")}`);
+  const begin = `create schema ${schema}; set search_path to ${schema};`;
+  await runSql(url, `${begin} ${fixture("store-0.1.sql.gz")} ${STILL_OPEN}`);
   return url;
 }
 
@@ -153,7 +162,7 @@ describe.each(KINDS)("a store of version 0.1 after its conversion: %s", (kind) =
       kind === "sqlite" ? { dir: oldFile() } : { dir: temporaryFolder(), postgresUrl: await oldSchema() };
     const gateway = await startProcess({
       config: {
-        store,
+        store: { ...store, retention: 0 },
         agents: { list: [{ id: "main", default: true }, { id: "research" }] },
         tools: {
           exec: { approval: "always" },

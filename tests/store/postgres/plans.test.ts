@@ -48,72 +48,77 @@ const FENCE = { runId: "r1", owner: "o", attempt: 1 };
  */
 const LOOKED_AT_MAX = 14_000;
 
-const FILL = `
+/** Returns the statements that fill the tables. `rows`: how many rows the largest tables get. */
+function fill(rows: number): string {
+  const half = rows / 2;
+  return `
 alter table sessions disable trigger user;
 insert into sessions (key, session_id, agent_id, kind, label, created_at, updated_at, archived_at, spawned_by,
     spawn_depth, external, system_sent, aborted_last_run, input_tokens, output_tokens, total_tokens, context_tokens)
   select case when n = 1 then '${BUSY}' else 'agent:a' || n % 50 || ':chat:' || n end, 's' || n, 'a' || n % 50,
     (array['main', 'group', 'cron', 'other'])[1 + n % 4], 'label ' || n, n, n,
     case when n % 10 = 0 then n end, case when n % 20 = 1 then 'agent:a1:chat:' || n % 5000 end, 0, 0, 0, 0, 0, 0, 0, 0
-  from generate_series(1, ${FEWER}) n;
+  from generate_series(1, ${half}) n;
 insert into session_names select row_id, lower(concat_ws(chr(10), key, label)) from sessions;
 alter table sessions enable trigger user;
 insert into messages (id, session_id, session_key, run_id, role, entry_json, created_at)
   select 'm' || n, 's' || n % 1000, 'agent:a' || n % 50 || ':chat:' || n % 1000, 'r' || n / 4,
     (array['user', 'assistant', 'toolResult'])[1 + n % 3], '{"role": "user", "content": []}', n
-  from generate_series(1, ${ROWS}) n;
+  from generate_series(1, ${rows}) n;
 insert into message_texts (seq, part, words)
   select seq, 0, array_to_tsvector(array['common', 'w' || seq % 5000, 'rare' || seq]) from messages
   where role <> 'toolResult';
 insert into runs (run_id, session_key, session_id, agent_id, lane_seq, kind, state, input_json, chain_id, hop,
     attempt, crashes, owner, queue, ready_at, accepted_at, ended_at, timeout_ms, flow_id, parent_run_id, call_id)
   select 'r' || n, case when n % 2 = 0 then '${BUSY}' else 'agent:a1:chat:' || n % 5000 end, 's1', 'main', n, 'turn',
-    case when n > ${ROWS} - 20 and n % 2 = 0 then 'queued' when n between 1 and 59 and n % 2 = 1 then 'running'
+    case when n > ${rows} - 20 and n % 2 = 0 then 'queued' when n between 1 and 59 and n % 2 = 1 then 'running'
       else 'ok' end,
-    '{}', 'c' || n / 20, 0, 1, 0, 'p' || n % 3, (n % 4) || 'main', case when n > ${ROWS} - 20 and n % 2 = 0 then n end, n,
-    case when n between 60 and ${ROWS} - 20 then n end, 0, 'f' || n / 10, 'r' || n / 5, 'call' || n
-  from generate_series(1, ${ROWS}) n;
+    '{}', 'c' || n / 20, 0, 1, 0, 'p' || n % 3, (n % 4) || 'main', case when n > ${rows} - 20 and n % 2 = 0 then n end, n,
+    case when n between 60 and ${rows} - 20 then n end, 0, 'f' || n / 10, 'r' || n / 5, 'call' || n
+  from generate_series(1, ${rows}) n;
 insert into sessions (key, session_id, agent_id, kind, created_at, updated_at, spawn_depth, external, system_sent,
     aborted_last_run, input_tokens, output_tokens, total_tokens, context_tokens)
-  select '${INBOX}', 'inbox', 'main', 'other', 1, ${ROWS}, 0, 1, 0, 0, 0, 0, 0, 0;
+  select '${INBOX}', 'inbox', 'main', 'other', 1, ${rows}, 0, 1, 0, 0, 0, 0, 0, 0;
 insert into runs (run_id, session_key, session_id, agent_id, lane_seq, kind, state, input_json, chain_id, hop,
     attempt, crashes, accepted_at, ended_at, timeout_ms)
   select 'i' || n, '${INBOX}', 'inbox', 'main', n, 'append', 'ok', '{}', 'i' || n, 0, 1, 0, n, n, 0
-  from generate_series(1, ${FEWER}) n;
+  from generate_series(1, ${half}) n;
 insert into inbox_marks (run_id, session_key, session_id, offered_at, in_turn_at)
-  select 'i' || n, '${INBOX}', 'inbox', n, case when n > 10 then n end from generate_series(1, ${FEWER}) n;
+  select 'i' || n, '${INBOX}', 'inbox', n, case when n > 10 then n end from generate_series(1, ${half}) n;
 insert into waits (call_id, waiter_run_id, waiter_session_key, target_run_id, target_session_key, state, deadline_at)
   select 'call' || n, 'r' || n, 'agent:a1:chat:' || n % 5000, 'r' || n + 1, '${BUSY}',
     case when n % 1000 = 0 then 'open' else 'answered' end, n
-  from generate_series(1, ${FEWER}) n;
+  from generate_series(1, ${half}) n;
 insert into flows (flow_id, chain_id, requester_key, requester_session_id, requester_run_id, target_key, state,
     turns_max, request_text, created_at)
   select 'f' || n, 'c' || n, 'agent:a1:chat:' || n % 5000, 's1', 'r' || n, '${BUSY}',
     case when n % 5000 = 0 then 'open' else 'ended' end, 5, 'x', n
-  from generate_series(1, ${FEWER}) n;
+  from generate_series(1, ${half}) n;
 insert into slots select n, 's' || n from generate_series(1, 1000) n;
-insert into deadlines select (array['child', 'cron', 'another'])[n % 3 + 1], 'k' || n, n from generate_series(1, ${FEWER}) n;
+insert into deadlines select (array['child', 'cron', 'another'])[n % 3 + 1], 'k' || n, n from generate_series(1, ${half}) n;
 insert into cron_jobs (id, agent_id, enabled, schedule_json, message, timeout_ms, missed, next_at, created_at, updated_at)
   select 'j' || n, 'main', 1, '{}', 'x', 0, 'once', n, n, n from generate_series(1, 1000) n;
 insert into cron_runs (job_id, cause, due_at, fired_at, run_id)
-  select 'j' || n % 1000, 'schedule', n, n, 'r' || n from generate_series(1, 100000) n;
+  select 'j' || n % 1000, 'schedule', n, n, 'r' || n from generate_series(1, ${2 * rows}) n;
 insert into deliveries (id, session_key, kind, route_key, route_json, text, state, attempts, attempt_open, parts_sent,
     next_attempt_at, created_at)
   select 'd' || n, 'k' || n % 100, 'send', 'route' || n % 20, '{}', 'x', case when n % 100 = 0 then 'pending' else 'sent' end,
     0, 0, 0, n, n
-  from generate_series(1, ${FEWER}) n;
+  from generate_series(1, ${half}) n;
 insert into ledger (run_id, session_key, agent_id, provider, model, input, output, cache_read, cache_write, total_tokens,
     cost, at)
-  select 'r' || n, 'k' || n % 1000, 'main', 'p', 'm', 1, 1, 1, 1, 1, 1, n from generate_series(1, ${FEWER}) n;
-analyze sessions, session_names, messages, message_texts, runs, inbox_marks, waits, flows, deadlines, deliveries, ledger,
-  cron_jobs, cron_runs;
+  select 'r' || n, 'k' || n % 1000, 'main', 'p', 'm', 1, 1, 1, 1, 1, 1, n from generate_series(1, ${half}) n;
 `;
+}
+
+const TABLES = `sessions, session_names, messages, message_texts, runs, inbox_marks, waits, flows, deadlines, deliveries,
+  ledger, cron_jobs, cron_runs`;
 
 let opened: PostgresStore;
 
 beforeAll(async () => {
   opened = await openPostgresStore({ own: true });
-  await runSql(opened.url, `set search_path to ${opened.schema}; ${FILL}`);
+  await runSql(opened.url, `set search_path to ${opened.schema}; ${fill(ROWS)} analyze ${TABLES};`);
 });
 afterAll(() => opened.dispose());
 
@@ -150,13 +155,25 @@ function literal(value: unknown): string {
   return typeof value === "number" ? String(value) : pg.escapeLiteral(String(value));
 }
 
-/** Fails if a step of the statement's plan reads many rows. */
-async function expectFewRows(tx: Tx, query: CompiledQuery, text: string): Promise<void> {
+/** Returns the tables of which the statement's plan reads many rows. */
+async function largeReads(tx: Tx, query: CompiledQuery, text: string): Promise<readonly object[]> {
   const explain = { ...query, sql: `explain (analyze, timing off, format json) ${text}` };
   const { rows } = await tx.executeQuery<{ "QUERY PLAN": string }>(explain);
   const [{ Plan: plan }] = JSON.parse(rows[0]?.["QUERY PLAN"] ?? "") as [{ Plan: Step }];
-  const many = lookedAt(plan).filter((scan) => scan.rows > LOOKED_AT_MAX);
-  expect({ text, many }).toEqual({ text, many: [] });
+  return lookedAt(plan)
+    .filter((scan) => scan.rows > LOOKED_AT_MAX)
+    .map((scan) => ({ text, ...scan }));
+}
+
+/** Fails if a step of the statement's plan reads many rows. */
+async function expectFewRows(tx: Tx, query: CompiledQuery, text: string): Promise<void> {
+  expect(await largeReads(tx, query, text)).toEqual([]);
+}
+
+/** Returns the statement that executes a prepared statement with the values of the query. */
+function executeText(name: string, query: CompiledQuery): string {
+  const values = query.parameters.map((value) => (value === null ? "null" : literal(value)));
+  return `execute "${name}"${values.length === 0 ? "" : `(${values.join(", ")})`}`;
 }
 
 /**
@@ -170,10 +187,8 @@ async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
       await expectFewRows(tx, query, query.sql);
       const name = names.get(query.sql);
       if (name === undefined) continue;
-      const values = query.parameters.map((value) => (value === null ? "null" : literal(value)));
-      const execute = `execute "${name}"${values.length === 0 ? "" : `(${values.join(", ")})`}`;
       await sql`set local plan_cache_mode = force_generic_plan`.execute(tx);
-      await expectFewRows(tx, CompiledQuery.raw(""), execute);
+      await expectFewRows(tx, CompiledQuery.raw(""), executeText(name, query));
       await sql`set local plan_cache_mode = auto`.execute(tx);
     }
   });
@@ -322,3 +337,35 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
 for (const [name, work] of Object.entries(queries)) {
   test(`the query ${name} reads few rows`, () => expectFew(work));
 }
+
+test("a plan that was made while the tables were small reads few rows of large ones", async () => {
+  const grown = await openPostgresStore({ own: true });
+  const change = (statements: string) =>
+    runSql(grown.url, `set search_path to ${grown.schema}; ${statements}`);
+  try {
+    await change(fill(400));
+    await runUndone(grown.store, async (tx) => {
+      await sql`set local plan_cache_mode = force_generic_plan`.execute(tx);
+      const made: { readonly name: string; readonly query: CompiledQuery }[] = [];
+      for (const work of Object.values(queries)) {
+        const names = await preparedBy(tx, work);
+        for (const query of await noteQueries(tx, work)) {
+          const name = names.get(query.sql);
+          if (name !== undefined) made.push({ name, query });
+        }
+        await sql`rollback to prepared`.execute(tx);
+      }
+      const emptied = TABLES.split(",").map((table) => `delete from ${table};`);
+      await change(
+        `set session_replication_role = replica; ${emptied.join(" ")} delete from slots; ${fill(ROWS)}`,
+      );
+      const many: object[] = [];
+      for (const { name, query } of made) {
+        many.push(...(await largeReads(tx, CompiledQuery.raw(""), executeText(name, query))));
+      }
+      expect(many).toEqual([]);
+    });
+  } finally {
+    await grown.dispose();
+  }
+});

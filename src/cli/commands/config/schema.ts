@@ -22,7 +22,7 @@ export async function printSchema(
   _args: readonly string[],
   options: { readonly write?: string },
 ): Promise<number> {
-  const schema = configJsonSchema();
+  const schema = configJsonSchema;
   const { write: file } = options;
   if (file === undefined) {
     // The schema is printed as JSON, with and without --json.

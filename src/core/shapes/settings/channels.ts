@@ -1,5 +1,8 @@
 // The complete settings of each account of a chat channel.
 
+import type { accountKeys } from "../../../config/schema/channels.ts";
+import type { ConfigFile } from "../../../config/schema/schema.ts";
+import type { Values } from "../../../config/schema/setting.ts";
 import type { Route } from "../route.ts";
 
 /**
@@ -14,118 +17,56 @@ export type ChannelId = (typeof CHANNEL_IDS)[number];
  * has approved.
  */
 export const DM_POLICIES = ["pairing", "allowlist", "open", "disabled"] as const;
-export type DmPolicy = (typeof DM_POLICIES)[number];
 
-/**
- * Policies for groups: which groups get answers. `allowlist` accepts groups in `groups` and senders in
- * `groupAllowFrom`.
- */
-export const GROUP_POLICIES = ["allowlist", "open", "disabled"] as const;
-export type GroupPolicy = (typeof GROUP_POLICIES)[number];
+export type QueueMode = ConfigFile["inbound"]["queue"];
 
-/**
- * Modes for a message that arrives during a run. `followup`: it becomes the next run. `steer`: the run reads
- * it between two steps. `interrupt`: it cancels the run. `steer` and `interrupt` apply only if the run
- * answers the same chat.
- */
-export const QUEUE_MODES = ["followup", "steer", "interrupt"] as const;
-export type QueueMode = (typeof QUEUE_MODES)[number];
+type AccountInFile<C extends ChannelId> = Values<(typeof accountKeys)[C]>;
+type Own<C extends ChannelId> = Omit<
+  AccountInFile<C>,
+  keyof AccountInFile<"telegram"> & keyof AccountInFile<"discord">
+>;
 
-/**
- * Texts of a run that its chat gets. `all`: also those between tool calls, each as a message of its own.
- * `last`: only the last one.
- */
-export const STEP_MODES = ["all", "last"] as const;
-export type StepMode = (typeof STEP_MODES)[number];
-
-export interface InboundSettings {
-  /** Messages of one sender within this time are joined. 0: messages are not joined. */
-  readonly debounceMs: number;
-  readonly queue: QueueMode;
-  /** Maximum size of a picture, voice message or file. */
-  readonly mediaMaxBytes: number;
-}
-
-export interface ThreadBindingSettings {
-  readonly enabled: boolean;
-  /** Time without a message after which a binding ends. 0: never. */
-  readonly idleHours: number;
-  /** Maximum age of a binding. 0: unlimited. */
-  readonly maxAgeHours: number;
-}
-
-/** Settings of one group, room or guild. */
-export interface GroupSettings {
-  readonly enabled: boolean;
-  /** True if only messages that mention the agent or reply to it are answered. */
+/** Settings of one group, room or guild. Absent `allowFrom`: all senders. */
+export type GroupSettings = AccountInFile<"telegram">["groups"][string] & {
   readonly requireMention: boolean;
-  /** Senders that get answers in this group. Absent: all senders. */
-  readonly allowFrom?: readonly string[];
-  /** Absent: the agent of the account. */
-  readonly agentId?: string;
-}
+};
+
+export type ThreadBindingSettings = ConfigFile["session"]["threadBindings"];
 
 /** Settings that every account of every channel has. */
-export interface AccountSettings {
+export interface AccountSettings
+  extends Omit<
+    AccountInFile<"telegram">,
+    keyof Own<"telegram"> | "enabled" | "groups" | "inbound" | "threadBindings"
+  > {
   readonly accountId: string;
-  /** Agent that receives messages. Absent: the default agent. */
-  readonly agentId?: string;
-  readonly dmPolicy: DmPolicy;
-  /**
-   * Sender ids in the platform's format. `*` means everybody. These senders are also allowed under `pairing`.
-   */
-  readonly allowFrom: readonly string[];
-  readonly groupPolicy: GroupPolicy;
-  readonly groupAllowFrom: readonly string[];
-  /** Used for groups without an entry in `groups`. */
-  readonly requireMention: boolean;
   /** Settings by group id. `*` applies to groups without an entry. */
   readonly groups: Readonly<Record<string, GroupSettings>>;
-  readonly inbound: InboundSettings;
+  readonly inbound: Omit<ConfigFile["inbound"], "mediaMaxMb"> & {
+    /** Maximum size of a picture, voice message or file. */
+    readonly mediaMaxBytes: number;
+  };
   readonly threadBindings: ThreadBindingSettings;
-  /** Absent: `all` in direct chats, `last` in groups. */
-  readonly steps?: StepMode;
 }
 
-export interface TelegramAccount extends AccountSettings {
+export interface TelegramAccount extends AccountSettings, Own<"telegram"> {
   readonly channel: "telegram";
-  readonly botToken: string;
-  readonly apiRoot: string;
 }
 
-export interface DiscordAccount extends AccountSettings {
+export interface DiscordAccount extends AccountSettings, Own<"discord"> {
   readonly channel: "discord";
-  readonly token: string;
-  readonly restUrl: string;
 }
 
-export interface WhatsAppAccount extends AccountSettings {
+export interface WhatsAppAccount extends AccountSettings, Own<"whatsapp"> {
   readonly channel: "whatsapp";
-  readonly phoneNumberId: string;
-  readonly accessToken: string;
-  /** Secret with which signatures of incoming web hooks are verified. */
-  readonly appSecret: string;
-  /** Token that the platform sends once, when the web hook is set up. */
-  readonly verifyToken: string;
-  readonly graphUrl: string;
 }
 
-export interface SignalAccount extends AccountSettings {
+export interface SignalAccount extends AccountSettings, Own<"signal"> {
   readonly channel: "signal";
-  /** Phone number that is registered with signal-cli. */
-  readonly number: string;
-  /** URL of the signal-cli daemon. */
-  readonly url: string;
 }
 
-export interface IMessageAccount extends AccountSettings {
+export interface IMessageAccount extends AccountSettings, Own<"imessage"> {
   readonly channel: "imessage";
-  /** Program and arguments; never empty. */
-  readonly command: readonly string[];
-  /** Names by which a message in a group mentions the agent, because Apple's Messages has no mentions. */
-  readonly names: readonly string[];
-  /** Folders from which attachments may be read. `~` is the home of the user who runs the gateway. */
-  readonly attachmentFolders: readonly string[];
 }
 
 export type ChannelAccount =

@@ -1,5 +1,6 @@
 // The settings of the log: levels, parts, and the syntax of the variable that sets both.
 
+import type { ConfigFile } from "../../../config/schema/schema.ts";
 import { fail, ok, type Result } from "../errors.ts";
 
 /** Log levels. Each level includes all levels before it. */
@@ -25,13 +26,7 @@ export type LogPart = (typeof LOG_PARTS)[number];
 /** Log formats. `auto` writes lines for people if standard error is a terminal, otherwise JSON. */
 export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 
-export interface LoggingSettings {
-  /** Least severe level that is written, for parts without their own level. */
-  readonly level: LogLevel;
-  /** Levels of single parts. */
-  readonly parts: Readonly<Partial<Record<LogPart, LogLevel>>>;
-  readonly format: (typeof LOG_FORMATS)[number];
-}
+export type LoggingSettings = ConfigFile["logging"];
 
 const isOneOf = <T extends string>(values: readonly T[], value: string): value is T =>
   (values as readonly string[]).includes(value);
@@ -58,7 +53,7 @@ function readLevels(text: string): Result<Pick<LoggingSettings, "level" | "parts
 }
 
 /** Defaults. */
-export const LOGGING: LoggingSettings = { level: "info", parts: {}, format: "auto" };
+export const LOGGING = { level: "info", parts: {}, format: "auto" } as const;
 
 /**
  * Returns the settings of the log. PARLEY_LOG replaces all levels in the file, and PARLEY_LOG_FORMAT replaces

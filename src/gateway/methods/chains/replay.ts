@@ -9,7 +9,6 @@ import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { NO_VARIATION, type Variation } from "../../../core/shapes/record/variation.ts";
 import type { Caller } from "../../auth.ts";
 import type { CallContext, Methods } from "../../call.ts";
-import { needEverySession } from "../operations.ts";
 import { type RecordDeps, redacted, written } from "./record.ts";
 
 /** Returns the text of a record. */
@@ -57,8 +56,6 @@ async function replay(
   ctx: CallContext<ReplayDeps>,
   { chainId, repeat = 1, ...changes }: ParamsOf<"chains.replay">,
 ): Promise<Result<PayloadOf<"chains.replay">>> {
-  const allowed = needEverySession(ctx.caller, "chains.replay");
-  if (!allowed.ok) return allowed;
   const { caller, deps } = ctx;
   const isChanged = Object.values(changes).some((one) => typeof one === "string" || !isEmpty(one));
   const variation = isChanged ? { ...NO_VARIATION, ...changes } : undefined;
@@ -87,8 +84,6 @@ export const replayMethods: Methods<"chains.replay" | "chains.replay.stop" | "ch
   },
   "chains.diff": {
     async handle(ctx, { a, b }) {
-      const allowed = needEverySession(ctx.caller, "chains.diff");
-      if (!allowed.ok) return allowed;
       const { deps, signal } = ctx;
       const records = [a, b].map((chainId) => recordOf(ctx, chainId));
       const diff = (await deps.replays?.compare(records, signal)) ?? NONE;

@@ -12,8 +12,7 @@ import {
   type ChainParty,
   type ChainStep,
   type StepState,
-  visibleErrorText,
-  visibleRoute,
+  visibleOutcome,
 } from "../../../core/shapes/chain-step.ts";
 import { endCodeOf, isEnded, type Run } from "../../../core/shapes/run.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
@@ -134,11 +133,6 @@ class Steps {
     return excerpt(this.#viewer.redactor, text, isLong ? SHORT_CHARS_MAX : TEXT_CHARS_MAX);
   }
 
-  /** Returns an error without the keys of sessions that the viewer may not see (I9). */
-  #error(text: string): string {
-    return this.#excerpt(visibleErrorText(text, this.#viewer.sees));
-  }
-
   /** Returns the text, unless its session was deleted. */
   #quoted(sessionKey: string, text: string | undefined): string | undefined {
     return this.#chain.sessions.has(sessionKey) ? text : undefined;
@@ -160,7 +154,7 @@ class Steps {
     const said = run.reply ?? "";
     const silent = state === "ok" && run.kind === "turn" && isSilent(said);
     const reply = silent || said === "" ? undefined : this.#quoted(sessionKey, this.#excerpt(said));
-    const error = run.error === undefined ? undefined : this.#error(run.error);
+    const error = run.error === undefined ? undefined : this.#excerpt(run.error);
     return {
       id: `run:${runId}`,
       ...nature,
@@ -194,7 +188,7 @@ class Steps {
     const silent = answered && run.kind === "turn" && run.state === "ok" && isSilent(run.reply ?? "");
     const words =
       answered && !silent
-        ? this.#quoted(run.sessionKey, run.reply ?? this.#error(run.error ?? ""))
+        ? this.#quoted(run.sessionKey, run.reply ?? this.#excerpt(run.error ?? ""))
         : undefined;
     return [
       {
@@ -261,11 +255,12 @@ class Steps {
   #delivery(delivery: Delivery): Draft {
     const { id, sessionKey, runId, state, createdAt: at, settledAt: endAt, code } = delivery;
     const sees = (key: string): boolean => this.#viewer.sees(key);
-    const { channel, to } = visibleRoute(delivery.route, sees);
+    const outcome = visibleOutcome(delivery, sees);
+    const { channel, to } = outcome.route;
     const messages = runId === undefined ? undefined : this.#chain.messages.get(runId);
     const run = runId === undefined ? undefined : this.#runs.get(runId);
     const opens = run?.sessionKey === sessionKey ? this.#opens(sessionKey, messages?.answer) : {};
-    const error = delivery.error === undefined ? undefined : this.#error(delivery.error);
+    const error = outcome.error === undefined ? undefined : this.#excerpt(outcome.error);
     return {
       id: `delivery:${id}`,
       kind: "delivery",

@@ -7,7 +7,6 @@ import { quoted } from "../../../core/text/cut.ts";
 import { deleteDeviceTokens, listDeviceTokens } from "../../../store/queries/device-tokens.ts";
 import type { Caller } from "../../auth.ts";
 import type { BasicDeps, Methods } from "../../call.ts";
-import { needEverySession } from "../operations.ts";
 
 export interface DeviceDeps extends BasicDeps {
   /**
@@ -19,9 +18,7 @@ export interface DeviceDeps extends BasicDeps {
 
 export const deviceMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `device.${string}`>, DeviceDeps> = {
   "device.token.list": {
-    async handle({ caller, deps }) {
-      const may = needEverySession(caller, "device.token.list");
-      if (!may.ok) return may;
+    async handle({ deps }) {
       const { engine, world } = deps;
       const ts = engine.now();
       const rows = await listDeviceTokens(engine.store.db, ts);
@@ -39,11 +36,9 @@ export const deviceMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `device
   },
   "device.token.revoke": {
     async handle(ctx, { deviceId: wanted, role }) {
-      const may = needEverySession(ctx.caller, "device.token.revoke");
-      if (!may.ok) return may;
       const deviceId = wanted.trim().toLowerCase();
       return ctx.deps.engine.commit(async (unit) => {
-        if ((await deleteDeviceTokens(unit.tx, deviceId, role)) === 0) {
+        if (!(await deleteDeviceTokens(unit.tx, deviceId, role))) {
           const whose = `the device ${quoted(wanted, 80)}`;
           const what = role === undefined ? "no device token" : `no device token of role ${role}`;
           return fail("invalid_argument", `${whose} has ${what}`, {

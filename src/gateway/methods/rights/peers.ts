@@ -17,7 +17,6 @@ import {
 import { listPeers } from "../../../store/queries/peers.ts";
 import type { BasicDeps, CallContext, Methods } from "../../call.ts";
 import { agentsOf, pairAt } from "../../peers/dial.ts";
-import { needEverySession } from "../operations.ts";
 
 function entryOf(peer: Peer, now: number, problem?: string): PeerEntry {
   const { name, url, exposes, offers, keyId, codeExpiresAt } = peer;
@@ -51,9 +50,7 @@ const changed =
 
 export const peerMethods: Methods<keyof typeof PEER_METHODS> = {
   "peers.list": {
-    async handle({ caller, deps }) {
-      const may = needEverySession(caller, "peers.list");
-      if (!may.ok) return may;
+    async handle({ deps }) {
       const peers = await listPeers(deps.engine.store.db);
       const asked = await Promise.all(peers.map((peer) => askPeer(deps, peer)));
       const ts = deps.engine.now();
@@ -62,9 +59,7 @@ export const peerMethods: Methods<keyof typeof PEER_METHODS> = {
   },
   "peers.add": {
     async handle(ctx, { name, url, code, agents = [] }) {
-      const { caller, deps } = ctx;
-      const may = needEverySession(caller, "peers.add");
-      if (!may.ok) return may;
+      const { deps } = ctx;
       const wishes = { name, url, exposes: agents };
       if (code === undefined) {
         const made = await invitePeer(deps, wishes, changed(ctx));
@@ -83,17 +78,13 @@ export const peerMethods: Methods<keyof typeof PEER_METHODS> = {
   },
   "peers.update": {
     async handle(ctx, { name, url, agents }) {
-      const { caller, deps } = ctx;
-      const may = needEverySession(caller, "peers.update");
-      if (!may.ok) return may;
+      const { deps } = ctx;
       const peer = await changePeer(deps, name, { url, exposes: agents }, changed(ctx));
       return peer.ok ? ok(answerOf(peer.value, deps)) : peer;
     },
   },
   "peers.remove": {
     async handle(ctx, { name }) {
-      const may = needEverySession(ctx.caller, "peers.remove");
-      if (!may.ok) return may;
       const gone = (peer: Peer) => ({ ok: true, name: peer.name }) as const;
       const removed = await removePeer(ctx.deps, name, (unit, peer) => ctx.remember(unit, gone(peer)));
       return removed.ok ? ok(gone(removed.value)) : removed;

@@ -4,12 +4,12 @@
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import type { Receipt, Run } from "../../../core/shapes/run.ts";
-import type { Db } from "../../sql.ts";
+import { type Db, withoutNulls } from "../../sql.ts";
 import { type Delivery, deliveriesOfRuns } from "../channels/deliveries.ts";
 import { receiptsOf } from "../runs/receipts.ts";
-import { toRun } from "../runs/runs.ts";
+import { byAcceptance, RUNS } from "../runs/runs.ts";
 import { type Wait, waitsOfCalls } from "../runs/waits.ts";
-import { CHAIN_HEAD, type ChainHead, toChainHead } from "./chain-lists.ts";
+import { type ChainHead, HEADS, LABEL } from "./chain-lists.ts";
 import { type FlowOutline, flowsOfChain } from "./flows.ts";
 import { type Refusal, refusalsOf } from "./refusals.ts";
 
@@ -18,10 +18,7 @@ export interface RunMessages {
   readonly input?: MessageRef;
   readonly answer?: MessageRef;
 }
-interface MessageRef {
-  readonly id: string;
-  readonly sessionId: string;
-}
+type MessageRef = Record<"id" | "sessionId", string>;
 
 /** A session of a chain, if it still exists. */
 export interface ChainSession {
@@ -66,14 +63,13 @@ async function runsOf(
   let bytes = 0;
   const ids: string[] = [];
   for (const { run_id, bytes: size } of sizes.slice(0, most.stepsMax)) {
-    bytes += Number(size);
+    bytes += size;
     if (ids.length > 0 && bytes > most.bytesMax) break;
     ids.push(run_id);
   }
   if (ids.length === 0) return { runs: [], truncated: false };
-  const rows = await db.selectFrom("runs").selectAll().where("run_id", "in", ids).execute();
-  const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
-  return { runs, truncated: sizes.length > ids.length };
+  const runs = await RUNS.all(RUNS.rows(db).where("run_id", "in", ids));
+  return { runs: runs.sort(byAcceptance), truncated: sizes.length > ids.length };
 }
 
 async function messagesOf(db: Db, runIds: readonly string[]): Promise<Map<string, RunMessages>> {
@@ -94,15 +90,13 @@ async function messagesOf(db: Db, runIds: readonly string[]): Promise<Map<string
   if (wanted.length === 0) return found;
   const rows = await db
     .selectFrom("messages")
-    .select(["seq", "id", "session_id"])
+    .select(["seq", "id", "session_id as sessionId"])
     .where("seq", "in", wanted)
     .execute();
-  const refs = new Map(rows.map((row) => [row.seq, { id: row.id, sessionId: row.session_id }]));
+  const refs = new Map(rows.map(({ seq, ...ref }) => [seq, ref]));
   for (const { run_id, first, last } of ends) {
-    const input = refs.get(first);
     const answer = last === null ? undefined : refs.get(last);
-    const both = { ...optional({ input, answer }) };
-    found.set(run_id ?? "", both);
+    found.set(run_id ?? "", optional({ input: refs.get(first), answer }));
   }
   return found;
 }
@@ -111,16 +105,10 @@ async function sessionsOf(db: Db, keys: readonly string[]): Promise<Map<string, 
   if (keys.length === 0) return new Map();
   const rows = await db
     .selectFrom("sessions")
-    .select(["key", "session_id", "label", "display_name", "kind"])
+    .select(["key", "session_id as sessionId", "kind", LABEL.as("label")])
     .where("key", "in", keys)
     .execute();
-  return new Map(
-    rows.map((row) => {
-      const label = row.label ?? row.display_name;
-      const named = label === null ? {} : { label };
-      return [row.key, { key: row.key, sessionId: row.session_id, kind: row.kind, ...named }];
-    }),
-  );
+  return new Map(rows.map((row) => [row.key, withoutNulls<ChainSession>(row)]));
 }
 
 /** Reads one chain and all its rows. */
@@ -131,7 +119,7 @@ export async function readChain(
 ): Promise<WholeChain> {
   const { stepsMax } = most;
   const [head, { runs, truncated }, flows, refusals] = await Promise.all([
-    db.selectFrom("chains").select(CHAIN_HEAD).where("chain_id", "=", chainId).executeTakeFirst(),
+    HEADS.find(db, { chainId }),
     runsOf(db, chainId, most),
     flowsOfChain(db, chainId, stepsMax),
     refusalsOf(db, chainId, stepsMax),
@@ -151,7 +139,7 @@ export async function readChain(
     sessionsOf(db, [...keys]),
   ]);
   return {
-    ...(head === undefined ? {} : { head: toChainHead(head) }),
+    ...optional({ head }),
     runs,
     flows: new Map(flows.map((flow) => [flow.flowId, flow])),
     waits: new Map(waits.map((wait) => [wait.callId, wait])),

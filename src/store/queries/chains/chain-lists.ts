@@ -4,27 +4,25 @@
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
 import type { RunInput } from "../../../core/shapes/run.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Tables } from "../../schema/tables.ts";
 import type { Db } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { type Condition, patternCondition } from "../sessions/session-scope.ts";
 
-/** Main figures of a chain for a list. */
-export interface ChainHead {
-  readonly chainId: string;
-  readonly rootSessionKey?: string;
-  readonly lastAt: number;
-  readonly runs: number;
-  readonly tokens: number;
-  /** USD. */
-  readonly cost: number;
-}
+/** Main figures of a chain for a list. `cost` is in USD. */
+export type ChainHead = Pick<
+  RecordOf<"chains">,
+  "chainId" | "rootSessionKey" | "lastAt" | "runs" | "tokens" | "cost"
+>;
+
+export const HEADS = recordsOf<ChainHead>()("chains", {
+  key: ["chain_id"],
+  columns: ["root_session_key", "last_at", "runs", "tokens", "cost"],
+});
 
 /** Position of a chain in the list. */
-export interface ChainPlace {
-  readonly lastAt: number;
-  readonly chainId: string;
-}
+export type ChainPlace = Pick<ChainHead, "lastAt" | "chainId">;
 
 interface ChainFilter {
   /** Only chains that were active at this time or later, in ms since 1970. */
@@ -37,28 +35,6 @@ interface ChainFilter {
   readonly patterns?: readonly string[];
   readonly before?: ChainPlace;
   readonly limit: number;
-}
-
-export const CHAIN_HEAD = ["chain_id", "root_session_key", "last_at", "runs", "tokens", "cost"] as const;
-
-interface HeadRow {
-  readonly chain_id: string;
-  readonly root_session_key: string | null;
-  readonly last_at: number;
-  readonly runs: number;
-  readonly tokens: number;
-  readonly cost: number;
-}
-
-export function toChainHead(row: HeadRow): ChainHead {
-  return {
-    chainId: row.chain_id,
-    ...(row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key }),
-    lastAt: row.last_at,
-    runs: row.runs,
-    tokens: row.tokens,
-    cost: row.cost,
-  };
 }
 
 function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
@@ -99,19 +75,14 @@ export async function rootsOfChains(db: Db, chainIds: readonly string[]): Promis
 /** Lists recently active chains, newest first. */
 export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead[]> {
   const { since, crossed, sessionKey, patterns, before, limit } = filter;
-  let query = db
-    .selectFrom("chains")
-    .select(CHAIN_HEAD)
-    .where("crossed", "=", crossed)
-    .where("last_at", ">=", since);
+  let query = HEADS.rows(db).where("crossed", "=", crossed).where("last_at", ">=", since);
   if (before !== undefined) {
     const place = sql<boolean>`(last_at, chain_id) < (${before.lastAt}, ${before.chainId})`;
     query = query.where(place);
   }
   if (sessionKey !== undefined) query = query.where((eb) => hasParty(eb, sessionKey));
   if (patterns !== undefined) query = query.where(hasCovered(db, patterns));
-  const rows = await query.orderBy("last_at", "desc").orderBy("chain_id", "desc").limit(limit).execute();
-  return rows.map(toChainHead);
+  return HEADS.all(query.orderBy("last_at", "desc").orderBy("chain_id", "desc").limit(limit));
 }
 
 /**
@@ -132,15 +103,11 @@ export async function chainsAtWork(
     .execute();
   const ids = busy.map((row) => row.chain_id);
   if (ids.length === 0) return [];
-  const rows = await db
-    .selectFrom("chains")
-    .select([...CHAIN_HEAD, "crossed"])
-    .where("chain_id", "in", ids)
-    .execute();
+  const rows = await HEADS.rows(db).select("crossed").where("chain_id", "in", ids).execute();
   const silent = rows.filter(
     (row) => row.last_at < of.until && of.kinds.some((kind) => kind === row.crossed),
   );
-  return silent.map(toChainHead).sort((a, b) => b.lastAt - a.lastAt);
+  return silent.map(HEADS.read).sort((a, b) => b.lastAt - a.lastAt);
 }
 
 /** Activity of one session in one chain. */
@@ -176,33 +143,23 @@ export interface ChainFacts {
 }
 
 async function sharesOf(db: Db, chainIds: readonly string[]): Promise<ChainShare[]> {
-  const active = sql<number>`count(*) filter (where state in (${sql.join(ACTIVE)}))`;
   const rows = await db
     .selectFrom("runs")
     .select((eb) => [
-      "chain_id",
-      "session_key",
+      "chain_id as chainId",
+      "session_key as sessionKey",
       sql<number>`count(*) filter (where kind = 'turn')`.as("turns"),
-      active.as("active"),
+      sql<number>`count(*) filter (where state in (${sql.join(ACTIVE)}))`.as("active"),
       sql<number>`count(*) filter (where kind = 'turn' and state in ('error', 'timeout'))`.as("failed"),
-      eb.fn.max("hop").as("hop"),
-      eb.fn.min("accepted_at").as("first"),
+      eb.fn.max("hop").as("hopMax"),
+      eb.fn.min("accepted_at").as("firstAt"),
       eb.fn.max("accepted_at").as("accepted"),
       eb.fn.max("ended_at").as("ended"),
     ])
     .where("chain_id", "in", chainIds)
     .groupBy(["chain_id", "session_key"])
     .execute();
-  return rows.map((row) => ({
-    chainId: row.chain_id,
-    sessionKey: row.session_key,
-    turns: Number(row.turns),
-    active: Number(row.active),
-    failed: Number(row.failed),
-    hopMax: row.hop,
-    firstAt: row.first,
-    lastAt: Math.max(row.accepted, row.ended ?? 0),
-  }));
+  return rows.map(({ accepted, ended, ...row }) => ({ ...row, lastAt: Math.max(accepted, ended ?? 0) }));
 }
 
 async function flowLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLink[]> {
@@ -221,13 +178,7 @@ async function flowLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLi
     .where("f.chain_id", "in", chainIds)
     .groupBy(["f.chain_id", "f.kind", "f.requester_key", "f.target_key"])
     .execute();
-  return rows.map((row) => ({
-    ...row,
-    kind: row.kind as ChainLink["kind"],
-    flows: Number(row.flows),
-    open: Number(row.open),
-    steps: Number(row.steps),
-  }));
+  return rows.map((row) => ({ ...row, kind: row.kind as ChainLink["kind"] }));
 }
 
 async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<ChainLink[]> {
@@ -235,19 +186,16 @@ async function refusedLinksOf(db: Db, chainIds: readonly string[]): Promise<Chai
   const to = sql<string>`coalesce(to_key, '')`;
   const rows = await db
     .selectFrom("refusals")
-    .select((eb) => ["chain_id", "from_key", to.as("to"), eb.fn.countAll<number>().as("n")])
+    .select((eb) => [
+      "chain_id as chainId",
+      "from_key as from",
+      to.as("to"),
+      eb.fn.countAll<number>().as("n"),
+    ])
     .where("chain_id", "in", chainIds)
     .groupBy(["chain_id", "from_key", to])
     .execute();
-  return rows.map((row) => ({
-    chainId: row.chain_id,
-    kind: "refused" as const,
-    from: row.from_key,
-    to: row.to,
-    flows: Number(row.n),
-    open: 0,
-    steps: Number(row.n),
-  }));
+  return rows.map(({ n, ...row }) => ({ ...row, kind: "refused" as const, flows: n, open: 0, steps: n }));
 }
 
 /** First input of a chain, and the session in whose transcript it is stored. */
@@ -286,20 +234,18 @@ export async function openingsOf(db: Db, chainIds: readonly string[]): Promise<C
   });
 }
 
+/** Name of a session: its label, if it has one. */
+export const LABEL = sql<string | null>`coalesce(label, display_name)`;
+
 /** Returns the labels of those sessions that have one. */
 export async function labelsOf(db: Db, keys: readonly string[]): Promise<Map<string, string>> {
   if (keys.length === 0) return new Map();
   const rows = await db
     .selectFrom("sessions")
-    .select(["key", "label", "display_name"])
+    .select(["key", LABEL.as("name")])
     .where("key", "in", keys)
     .execute();
-  return new Map(
-    rows.flatMap((row) => {
-      const name = row.label ?? row.display_name;
-      return name === null ? [] : [[row.key, name]];
-    }),
-  );
+  return new Map(rows.flatMap(({ key, name }) => (name === null ? [] : [[key, name]])));
 }
 
 /** Returns the sessions of these chains and the links between them. */
@@ -321,13 +267,9 @@ export async function usageOfChains(
   if (chainIds.length === 0) return [];
   const rows = await db
     .selectFrom("runs")
-    .select(["chain_id", "session_key", "usage_json"])
+    .select(["chain_id as chainId", "session_key as sessionKey", "usage_json as usage"])
     .where("chain_id", "in", chainIds)
     .where("usage_json", "is not", null)
     .execute();
-  return rows.map((row) => ({
-    chainId: row.chain_id,
-    sessionKey: row.session_key,
-    usage: JSON.parse(row.usage_json ?? "") as Usage,
-  }));
+  return rows.map((row) => ({ ...row, usage: JSON.parse(row.usage ?? "") as Usage }));
 }

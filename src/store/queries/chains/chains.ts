@@ -2,12 +2,12 @@
 // chain's row. Otherwise two transactions could both start the last permitted run, or both use the rest of
 // the budget.
 
-import { type Insertable, type Selectable, sql } from "kysely";
+import { type Insertable, sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
-import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
 import type { ChainTable } from "../../schema/tables.ts";
-import { type Db, present, type Tx } from "../../sql.ts";
+import { changesRows, type Db, type Tx } from "../../sql.ts";
 
 /** Fields of a run that are counted in its chain. */
 interface CountedRun {
@@ -61,44 +61,26 @@ export async function noteChainRefused(tx: Tx, chainId: string, at: number): Pro
   await tx.updateTable("chains").set({ last_at: at, crossed: 1 }).where("chain_id", "=", chainId).execute();
 }
 
-export interface Chain {
-  readonly runs: number;
-  readonly rootSessionKey?: string;
-  readonly tokens: number;
-  /** USD. */
-  readonly cost: number;
-  /** Whether a guest wrote in the chain (`RunInput.guest`). */
-  readonly guest: boolean;
-  /** See `RunInput.tokenLimit`. */
-  readonly tokenLimit?: number;
-  /** Source of the first outside content in the chain. */
-  readonly outside?: string;
-}
+/** `guest`: a guest wrote in the chain (`RunInput.guest`). `tokenLimit`: see `RunInput.tokenLimit`. */
+export type Chain = Pick<ChainRecord, "runs" | "tokens" | "cost" | "guest"> &
+  Pick<ChainRecord, "rootSessionKey" | "tokenLimit" | "outside">;
+type ChainRecord = RecordOf<"chains", { readonly guest: boolean }>;
 
-const chainWith = (db: Db, { chainId }: { readonly chainId: string }) =>
-  db.selectFrom("chains").selectAll().where("chain_id", "=", chainId);
-const CHAIN = prepared(chainWith);
-const HELD_CHAIN = prepared((tx, wanted: { readonly chainId: string }) =>
-  held(tx as Tx, chainWith(tx, wanted)),
-);
+const CHAINS = recordsOf<Chain & Pick<ChainRecord, "chainId">>()("chains", {
+  key: ["chain_id"],
+  columns: ["runs", "tokens", "cost", "root_session_key", "token_limit", "outside"],
+  flags: ["guest"],
+});
+
+const NO_CHAIN: Chain = { runs: 0, tokens: 0, cost: 0, guest: false };
 
 /** Returns the usage of a chain so far. It is zero for an unknown chain. */
-export async function getChain(db: Db, chainId: string): Promise<Chain> {
-  return chainOf((await CHAIN(db, { chainId })).rows[0]);
-}
+export const getChain = async (db: Db, chainId: string): Promise<Chain> =>
+  (await CHAINS.find(db, { chainId })) ?? NO_CHAIN;
 
 /** Like `getChain`, but locks the row until the transaction ends. */
-export async function holdChain(tx: Tx, chainId: string): Promise<Chain> {
-  return chainOf((await HELD_CHAIN(tx, { chainId })).rows[0]);
-}
-
-function chainOf(row: Selectable<ChainTable> | undefined): Chain {
-  if (row === undefined) return { runs: 0, tokens: 0, cost: 0, guest: false };
-  const root = row.root_session_key === null ? {} : { rootSessionKey: row.root_session_key };
-  const limit = row.token_limit === null ? {} : { tokenLimit: row.token_limit };
-  const { runs, tokens, cost, guest } = row;
-  return { runs, tokens, cost, guest: guest === 1, ...root, ...limit, ...present("outside", row.outside) };
-}
+export const holdChain = async (tx: Tx, chainId: string): Promise<Chain> =>
+  (await CHAINS.hold(tx, { chainId })) ?? NO_CHAIN;
 
 type ChainUse = { readonly chainId: string } & {
   readonly [K in "tokens" | "cost" | "at"]: number;
@@ -121,12 +103,7 @@ export async function addChainUsage(tx: Tx, chainId: string, usage: Usage, at: n
  * Returns true to one caller only, which must then notify the chain's root session that the budget is used
  * up.
  */
-export async function claimBudgetNotice(tx: Tx, chainId: string): Promise<boolean> {
-  const done = await tx
-    .updateTable("chains")
-    .set({ told: 1 })
-    .where("chain_id", "=", chainId)
-    .where("told", "=", 0)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+export function claimBudgetNotice(tx: Tx, chainId: string): Promise<boolean> {
+  const unnoticed = tx.updateTable("chains").where("chain_id", "=", chainId).where("told", "=", 0);
+  return changesRows(tx, unnoticed.set({ told: 1 }));
 }

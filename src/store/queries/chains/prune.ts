@@ -23,7 +23,7 @@ const isKept = (before: number): RawBuilder<SqlBool> => sql`(
     join sessions s on s.session_id = m.session_id
     where r.chain_id = chains.chain_id and m.in_turn_at is null))`;
 
-async function pruneChains(tx: Tx, before: number): Promise<void> {
+async function pruneChains(tx: Tx, before: number): Promise<boolean> {
   const old = tx
     .selectFrom("chains")
     .select("chain_id")
@@ -32,7 +32,7 @@ async function pruneChains(tx: Tx, before: number): Promise<void> {
     .where(sql<SqlBool>`not ${isKept(before)}`)
     .limit(CHAINS_MAX);
   const chainIds = (await heldIfFree(tx, old).execute()).map((row) => row.chain_id);
-  if (chainIds.length === 0) return;
+  if (chainIds.length === 0) return false;
   const runs = await tx.selectFrom("runs").select("run_id").where("chain_id", "in", chainIds).execute();
   for (const runIds of idParts(runs.map((row) => row.run_id))) {
     // The usage of the chain can still be told apart.
@@ -42,6 +42,7 @@ async function pruneChains(tx: Tx, before: number): Promise<void> {
   }
   for (const table of ["runs", "flows", "refusals", "chains"] as const)
     await tx.deleteFrom(table).where("chain_id", "in", chainIds).execute();
+  return chainIds.length === CHAINS_MAX;
 }
 
 /** Deletes settled waits whose deadline has long passed. */
@@ -63,9 +64,9 @@ async function pruneDeliveries(tx: Tx, before: number): Promise<void> {
   }
 }
 
-/** Deletes a limited number of rows that are older than this time. */
-export async function pruneStep(tx: Tx, before: number): Promise<void> {
-  await pruneChains(tx, before);
+/** Deletes a limited number of rows that are older than this time. Returns whether there may be more. */
+export async function pruneStep(tx: Tx, before: number): Promise<boolean> {
   await pruneWaits(tx, before);
   await pruneDeliveries(tx, before);
+  return pruneChains(tx, before);
 }

@@ -18,11 +18,11 @@ import { idParts } from "../../id-parts.ts";
 import type { Db } from "../../sql.ts";
 import { deliveriesOfRuns } from "../channels/deliveries.ts";
 import { revisionsOf } from "../runs/revisions.ts";
-import { toRun } from "../runs/runs.ts";
+import { byAcceptance, RUNS } from "../runs/runs.ts";
 import { jobWaitsOfRuns, type Wait, waitsOfCalls } from "../runs/waits.ts";
 import { ancestorsOf, getSession } from "../sessions/sessions.ts";
-import { contextBefore } from "../transcripts/context-before.ts";
 import { ENTRY_COLUMNS, readEntry } from "../transcripts/stored-entry.ts";
+import { contextBefore } from "../transcripts/transcripts.ts";
 import { flowsOfChain } from "./flows.ts";
 import { refusalsOf } from "./refusals.ts";
 
@@ -60,7 +60,7 @@ async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | 
     const size = sql<number>`coalesce(sum(length(entry_json)), 0)`.as("size");
     const { size: more } = await query.clearSelect().select(size).executeTakeFirstOrThrow();
     // Entries between the runs' own ones can be counted twice here, so they are counted again below.
-    if (bytes + Number(more) > 2 * RECORD_BYTES_MAX) return false;
+    if (bytes + more > 2 * RECORD_BYTES_MAX) return false;
     for (const row of await query.execute()) {
       if (found.has(row.seq)) continue;
       bytes += row.entry_json.length;
@@ -149,15 +149,10 @@ export async function readChainRecord(
   db: Db,
   chainId: string,
 ): Promise<Omit<ChainRecord, "program"> | "unfinished" | "too large" | undefined> {
-  const rows = await db
-    .selectFrom("runs")
-    .selectAll()
-    .where("chain_id", "=", chainId)
-    .limit(ROWS_MAX + 1)
-    .execute();
-  if (rows.length === 0) return undefined;
-  if (rows.length > ROWS_MAX) return "too large";
-  const runs = rows.map(toRun).sort((a, b) => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq);
+  const runs = await RUNS.all(RUNS.rows(db, { chainId }).limit(ROWS_MAX + 1));
+  if (runs.length === 0) return undefined;
+  if (runs.length > ROWS_MAX) return "too large";
+  runs.sort(byAcceptance);
   if (runs.some(({ state }) => !isEnded(state))) return "unfinished";
   const entries = await entriesOf(db, runs);
   if (entries === "too large") return entries;

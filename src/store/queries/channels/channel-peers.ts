@@ -1,12 +1,13 @@
 // Owns the table of people who write to an account directly: pending, approved or blocked. It has one row per
 // person and account. Only a pending person has a pairing code.
 
-import { type Selectable, sql } from "kysely";
+import { sql } from "kysely";
 import type { PeerState } from "../../../core/rules/inbound-policy.ts";
 import type { Route } from "../../../core/shapes/route.ts";
-import { held } from "../../locks.ts";
-import type { ChannelPeerTable } from "../../schema/tables.ts";
-import { type Db, present, type Tx } from "../../sql.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
+import { countRows, type Db, type Tx } from "../../sql.ts";
+
+const PENDING = sql.lit("pending");
 
 /** Identifies a person at an account of a channel. */
 export interface PeerId {
@@ -15,104 +16,35 @@ export interface PeerId {
   readonly peerId: string;
 }
 
-export interface ChannelPeer extends PeerId {
-  /** Name that the person uses on the platform, made safe for display on one line. */
-  readonly name?: string;
-  readonly state: PeerState;
-  /** Pairing code; set while the person waits for approval. */
-  readonly code?: string;
-  /** Time when the code was created. */
-  readonly askedAt: number;
-  readonly toldAt: number;
-  readonly decidedAt?: number;
-  /** Route for messages to the person. */
-  readonly route?: Route;
-}
+/** `code`: set while the person waits for approval. `name`: made safe for display on one line. */
+export type ChannelPeer = RecordOf<"channel_peers", { readonly state: PeerState; readonly route?: Route }>;
 
-function toPeer(row: Selectable<ChannelPeerTable>): ChannelPeer {
-  return {
-    channel: row.channel,
-    accountId: row.account_id,
-    peerId: row.peer_id,
-    state: row.state as PeerState,
-    askedAt: row.asked_at,
-    toldAt: row.told_at,
-    ...present("name", row.name),
-    ...present("code", row.code),
-    ...present("decidedAt", row.decided_at),
-    ...present("route", row.route_json === null ? null : (JSON.parse(row.route_json) as Route)),
-  };
-}
+const PEERS = recordsOf<ChannelPeer>()("channel_peers", {
+  key: ["channel", "account_id", "peer_id"],
+  columns: ["name", "state", "code", "asked_at", "told_at", "decided_at", "route_json"],
+});
 
-function rowsOf(db: Db, { channel, accountId, peerId }: PeerId) {
-  return db
-    .selectFrom("channel_peers")
-    .selectAll()
-    .where("channel", "=", channel)
-    .where("account_id", "=", accountId)
-    .where("peer_id", "=", peerId);
-}
+const keyOf = ({ channel, accountId, peerId }: PeerId): PeerId => ({ channel, accountId, peerId });
 
 /** Returns the row of a person. */
-export async function getPeer(db: Db, who: PeerId): Promise<ChannelPeer | undefined> {
-  const row = await rowsOf(db, who).executeTakeFirst();
-  return row && toPeer(row);
-}
+export const getPeer = (db: Db, who: PeerId) => PEERS.find(db, keyOf(who));
 
 /** Like `getPeer`, but locks the row until the transaction ends. */
-export async function holdPeer(tx: Tx, who: PeerId): Promise<ChannelPeer | undefined> {
-  const row = await held(tx, rowsOf(tx, who)).executeTakeFirst();
-  return row && toPeer(row);
-}
+export const holdPeer = (tx: Tx, who: PeerId) => PEERS.hold(tx, keyOf(who));
 
 /** Returns the person with this code, locked until the transaction ends. */
-export async function holdPeerOfCode(tx: Tx, code: string): Promise<ChannelPeer | undefined> {
-  const query = tx.selectFrom("channel_peers").selectAll().where("code", "=", code);
-  const row = await held(tx, query).executeTakeFirst();
-  return row && toPeer(row);
-}
+export const holdPeerOfCode = (tx: Tx, code: string) => PEERS.hold(tx, { code });
 
 /** Inserts or replaces a person's row. */
-export async function putPeer(tx: Tx, peer: ChannelPeer): Promise<void> {
-  const columns = {
-    name: peer.name ?? null,
-    state: peer.state,
-    code: peer.code ?? null,
-    asked_at: peer.askedAt,
-    told_at: peer.toldAt,
-    decided_at: peer.decidedAt ?? null,
-    route_json: peer.route === undefined ? null : JSON.stringify(peer.route),
-  };
-  await tx
-    .insertInto("channel_peers")
-    .values({ channel: peer.channel, account_id: peer.accountId, peer_id: peer.peerId, ...columns })
-    .onConflict((conflict) => conflict.columns(["channel", "account_id", "peer_id"]).doUpdateSet(columns))
-    .execute();
-}
+export const putPeer = (tx: Tx, peer: ChannelPeer) => PEERS.put(tx, peer);
 
 /** Deletes the row of a person. Returns false if there was none. */
-export async function deletePeer(tx: Tx, who: PeerId): Promise<boolean> {
-  const { numDeletedRows } = await tx
-    .deleteFrom("channel_peers")
-    .where("channel", "=", who.channel)
-    .where("account_id", "=", who.accountId)
-    .where("peer_id", "=", who.peerId)
-    .executeTakeFirst();
-  return numDeletedRows > 0n;
-}
+export const deletePeer = (tx: Tx, who: PeerId) => PEERS.remove(tx, keyOf(who));
 
 /** Lists persons of all accounts, those with the latest requests first. */
-export async function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
-  const rows = await db
-    .selectFrom("channel_peers")
-    .selectAll()
-    .orderBy("asked_at", "desc")
-    .orderBy("channel")
-    .orderBy("account_id")
-    .orderBy("peer_id")
-    .limit(limit)
-    .execute();
-  return rows.map(toPeer);
+export function listPeers(db: Db, limit: number): Promise<ChannelPeer[]> {
+  const peers = PEERS.rows(db).orderBy("asked_at", "desc").orderBy("channel");
+  return PEERS.all(peers.orderBy("account_id").orderBy("peer_id").limit(limit));
 }
 
 /**
@@ -124,22 +56,12 @@ export async function openAsks(
   { channel, accountId }: Omit<PeerId, "peerId">,
   beforeMs: number,
 ): Promise<number> {
-  const pending = sql.lit("pending");
   await tx
     .deleteFrom("channel_peers")
-    .where("channel", "=", channel)
-    .where("account_id", "=", accountId)
-    .where("state", "=", pending)
+    .where((eb) => eb.and({ channel, account_id: accountId, state: PENDING }))
     .where("asked_at", "<=", beforeMs)
     .execute();
-  const row = await tx
-    .selectFrom("channel_peers")
-    .select((eb) => eb.fn.countAll<number>().as("n"))
-    .where("channel", "=", channel)
-    .where("account_id", "=", accountId)
-    .where("state", "=", pending)
-    .executeTakeFirstOrThrow();
-  return Number(row.n);
+  return countRows(PEERS.rows(tx, { channel, accountId }).where("state", "=", PENDING));
 }
 
 /**
@@ -151,16 +73,8 @@ export async function forgetStalestAsk(
   { channel, accountId }: Omit<PeerId, "peerId">,
   beforeMs: number,
 ): Promise<boolean> {
-  const stalest = await tx
-    .selectFrom("channel_peers")
-    .select("peer_id")
-    .where("channel", "=", channel)
-    .where("account_id", "=", accountId)
-    .where("state", "=", sql.lit("pending"))
-    .where("told_at", "<=", beforeMs)
-    .orderBy("told_at")
-    .orderBy("peer_id")
-    .limit(1)
-    .executeTakeFirst();
-  return stalest !== undefined && (await deletePeer(tx, { channel, accountId, peerId: stalest.peer_id }));
+  const pending = PEERS.rows(tx, { channel, accountId }).where("state", "=", PENDING);
+  const stale = pending.where("told_at", "<=", beforeMs).orderBy("told_at").orderBy("peer_id").limit(1);
+  const [stalest] = await PEERS.all(stale);
+  return stalest !== undefined && (await deletePeer(tx, stalest));
 }

@@ -6,13 +6,15 @@
 // about one session. Each queue with pending rows has a timer, which is a stored deadline at the time of its
 // first row; triggers keep it (`outbox-schema.ts`).
 
-import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
+import { type RawBuilder, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
 import type { Controls } from "../../../core/rules/command.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import { heldIfFree } from "../../locks.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
 import { firstSql } from "../../schema/outbox-schema.ts";
 import type { DeliveryTable } from "../../schema/tables.ts";
-import { type Db, isAmong, type Tx } from "../../sql.ts";
+import { changesRows, countRows, type Db, isAmong, type Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 import { livingProcesses } from "../processes.ts";
 
 /** Time after which a delivery is given up. A retry by a person starts it again. */
@@ -26,51 +28,65 @@ type DeliveryKind = "announce" | "send" | "hook";
 /** Texts for people, or events for programs. The two classes are delivered independently. */
 export type DeliveryClass = "texts" | "hooks";
 
-export interface Delivery {
-  readonly id: string;
-  /** Increases across the whole store. */
-  readonly seq: number;
-  readonly sessionKey: string;
-  readonly runId?: string;
-  readonly kind: DeliveryKind;
-  readonly route: Route;
-  readonly text: string;
-  readonly state: DeliveryState;
-  readonly code?: string;
-  readonly error?: string;
-  readonly attempts: number;
-  /** True from the start of an attempt until its outcome is stored. */
-  readonly attemptOpen: boolean;
-  /** Number of parts of the text that the channel has acknowledged. They are not sent again. */
-  readonly partsSent: number;
-  readonly nextAttemptAt: number;
-  readonly createdAt: number;
-  /** Time after which a failed attempt is not repeated. */
-  readonly giveUpAt: number;
-  readonly settledAt?: number;
-  readonly dismissedAt?: number;
-  /** Id of the file that is sent instead of the text (`sent-files.ts`). */
-  readonly fileId?: string;
-  readonly controls?: Controls;
-}
+/**
+ * A row of the outbox. `partsSent` parts of the text were acknowledged by the channel; they are not sent again.
+ * After `giveUpAt`, a failed attempt is not repeated. The file with the id `fileId` is sent instead of the text.
+ */
+export type Delivery = RecordOf<
+  "deliveries",
+  {
+    readonly kind: DeliveryKind;
+    readonly route: Route;
+    readonly state: DeliveryState;
+    readonly attemptOpen: boolean;
+    readonly giveUpAt: number;
+    readonly controls?: Controls;
+  },
+  "route_key" | "attempt_owner" | "erase"
+>;
 
-export interface NewDelivery {
-  readonly id: string;
-  readonly sessionKey: string;
-  readonly runId?: string;
-  readonly kind: DeliveryKind;
-  readonly route: Route;
-  readonly text: string;
+type Defaults = "seq" | "giveUpAt";
+const DELIVERIES = recordsOf<Omit<Delivery, Defaults> & { readonly [K in Defaults]?: number }, Delivery>()(
+  "deliveries",
+  {
+    key: ["id"],
+    columns: [
+      "session_key",
+      "run_id",
+      "kind",
+      "route_json",
+      "text",
+      "state",
+      "code",
+      "error",
+      "attempts",
+      "parts_sent",
+      "next_attempt_at",
+      "created_at",
+      "settled_at",
+      "dismissed_at",
+      "file_id",
+      "controls_json",
+    ],
+    flags: ["attempt_open"],
+    names: { give_up_at: "giveUpAt" },
+    generated: ["seq"],
+  },
+  ({ seq = 0, giveUpAt, ...delivery }) => ({
+    ...delivery,
+    seq,
+    giveUpAt: giveUpAt ?? delivery.createdAt + GIVE_UP_MS,
+  }),
+);
+
+type Fixed = "id" | "sessionKey" | "runId" | "kind" | "route" | "text" | "code" | "error" | "createdAt";
+
+export interface NewDelivery extends Pick<Delivery, Fixed | "fileId" | "controls"> {
   /**
    * `skipped`: policy forbids the delivery. `failed`: there is no recipient. Both are stored so that people
    * can see them.
    */
   readonly state: "pending" | "skipped" | "failed";
-  readonly code?: string;
-  readonly error?: string;
-  readonly createdAt: number;
-  readonly fileId?: string;
-  readonly controls?: Controls;
   /** True for an event about a session that is deleted in the same transaction. */
   readonly erase?: boolean;
 }
@@ -98,65 +114,23 @@ function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawB
   return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
 }
 
-function toDelivery(row: Selectable<DeliveryTable>): Delivery {
-  return {
-    id: row.id,
-    seq: row.seq,
-    sessionKey: row.session_key,
-    kind: row.kind as DeliveryKind,
-    route: JSON.parse(row.route_json) as Route,
-    text: row.text,
-    state: row.state as DeliveryState,
-    attempts: row.attempts,
-    attemptOpen: row.attempt_open === 1,
-    partsSent: row.parts_sent,
-    nextAttemptAt: row.next_attempt_at,
-    createdAt: row.created_at,
-    giveUpAt: row.give_up_at ?? row.created_at + GIVE_UP_MS,
-    ...(row.run_id === null ? {} : { runId: row.run_id }),
-    ...(row.code === null ? {} : { code: row.code }),
-    ...(row.error === null ? {} : { error: row.error }),
-    ...(row.settled_at === null ? {} : { settledAt: row.settled_at }),
-    ...(row.dismissed_at === null ? {} : { dismissedAt: row.dismissed_at }),
-    ...(row.file_id === null ? {} : { fileId: row.file_id }),
-    ...(row.controls_json === null ? {} : { controls: JSON.parse(row.controls_json) as Controls }),
-  };
-}
-
 /** Queues a text. A second call with the same id changes nothing. */
 export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<void> {
+  const { createdAt, state, route, erase } = delivery;
+  const fresh = { attempts: 0, attemptOpen: false, partsSent: 0, nextAttemptAt: createdAt };
+  const row = DELIVERIES.write({
+    ...delivery,
+    ...fresh,
+    ...(state === "pending" ? {} : { settledAt: createdAt }),
+  });
   await tx
     .insertInto("deliveries")
-    .values({
-      id: delivery.id,
-      session_key: delivery.sessionKey,
-      run_id: delivery.runId ?? null,
-      kind: delivery.kind,
-      route_key: routeKeyOf(delivery.route),
-      route_json: JSON.stringify(delivery.route),
-      text: delivery.text,
-      state: delivery.state,
-      code: delivery.code ?? null,
-      error: delivery.error ?? null,
-      attempts: 0,
-      attempt_open: 0,
-      parts_sent: 0,
-      next_attempt_at: delivery.createdAt,
-      created_at: delivery.createdAt,
-      settled_at: delivery.state === "pending" ? null : delivery.createdAt,
-      dismissed_at: null,
-      file_id: delivery.fileId ?? null,
-      controls_json: delivery.controls === undefined ? null : JSON.stringify(delivery.controls),
-      erase: delivery.erase === true ? 1 : 0,
-    })
+    .values({ ...row, route_key: routeKeyOf(route), erase: Number(erase === true) })
     .onConflict((conflict) => conflict.column("id").doNothing())
     .execute();
 }
 
-export async function getDelivery(db: Db, id: string): Promise<Delivery | undefined> {
-  const row = await db.selectFrom("deliveries").selectAll().where("id", "=", id).executeTakeFirst();
-  return row === undefined ? undefined : toDelivery(row);
-}
+export const getDelivery = (db: Db, id: string) => DELIVERIES.find(db, { id });
 
 /** Returns the delivery state of each run's reply. Ignores events for programs. */
 export async function deliveryStates(
@@ -189,7 +163,7 @@ export async function dueDeliveries(
     cross join deliveries due where t.kind = ${place} and t.due_at <= ${now}
       and due.seq = (select d.seq ${first}) and due.attempt_open = 0
     order by t.due_at limit ${sql.lit(limit)}`.execute(db);
-  return rows.map(toDelivery).sort((a, b) => a.seq - b.seq);
+  return rows.map(DELIVERIES.read).sort((a, b) => a.seq - b.seq);
 }
 
 /**
@@ -202,15 +176,14 @@ export async function beginAttempt(
   delivery: Pick<Delivery, "id" | "partsSent">,
   owner: string,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await tx
+  const attempt = tx
     .updateTable("deliveries")
     .set({ attempt_open: 1, attempt_owner: owner, attempts: sql<number>`attempts + 1 - attempt_open` })
     .where("id", "=", delivery.id)
     .where("state", "=", sql.lit("pending"))
     .where((eb) => eb.or([eb("attempt_open", "=", 0), eb("attempt_owner", "=", owner)]))
-    .where("parts_sent", "=", delivery.partsSent)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+    .where("parts_sent", "=", delivery.partsSent);
+  return changesRows(tx, attempt);
 }
 
 function settled(outcome: Exclude<AttemptOutcome, { kind: "part" }>, at: number) {
@@ -310,7 +283,7 @@ export async function recoverOpenAttempts(
   for (const row of rows) {
     // Checks the row as it was read above, so an attempt that this process starts now is not affected.
     if (row.attempt_owner === own?.owner && own.isUnderWay(row.id)) continue;
-    const delivery = toDelivery(row);
+    const delivery = DELIVERIES.read(row);
     const owner = row.attempt_owner ?? "";
     const error = "The gateway stopped during an attempt, so it is not known whether the text arrived.";
     const repeat = canRepeat(delivery.route);
@@ -323,47 +296,31 @@ export async function recoverOpenAttempts(
   return failed;
 }
 
+/** Selects failed rows that nobody has dismissed. */
+const openFailures = (db: Db) =>
+  DELIVERIES.rows(db).where("state", "=", sql.lit("failed")).where("dismissed_at", "is", null);
+
+const changeFailed = (tx: Tx, id: string, values: Updateable<DeliveryTable>) => {
+  const failed = tx.updateTable("deliveries").where("id", "=", id).where("state", "=", "failed");
+  return changesRows(tx, failed.where("dismissed_at", "is", null).set(values));
+};
+
 /**
  * Makes a failed row that nobody has dismissed pending again, in its old position. Returns false if the row
  * is in another state.
  */
-export async function requeueDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
-  const { numUpdatedRows } = await tx
-    .updateTable("deliveries")
-    .set({
-      ...{ state: "pending", code: null, error: null, attempts: 0, next_attempt_at: at, settled_at: null },
-      give_up_at: at + GIVE_UP_MS,
-    })
-    .where("id", "=", id)
-    .where("state", "=", "failed")
-    .where("dismissed_at", "is", null)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+export function requeueDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
+  const fresh = { code: null, error: null, attempts: 0, settled_at: null };
+  const due = { next_attempt_at: at, give_up_at: at + GIVE_UP_MS };
+  return changeFailed(tx, id, { state: "pending", ...fresh, ...due });
 }
 
 /** Dismisses a failed row. Returns false if the row is in another state or already dismissed. */
-export async function dismissDelivery(tx: Tx, id: string, at: number): Promise<boolean> {
-  const { numUpdatedRows } = await tx
-    .updateTable("deliveries")
-    .set({ dismissed_at: at })
-    .where("id", "=", id)
-    .where("state", "=", "failed")
-    .where("dismissed_at", "is", null)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
-}
+export const dismissDelivery = (tx: Tx, id: string, at: number) => changeFailed(tx, id, { dismissed_at: at });
 
 /** Returns failed deliveries that are not dismissed, newest first. */
-export async function failedDeliveries(db: Db, limit: number): Promise<Delivery[]> {
-  const rows = await db
-    .selectFrom("deliveries")
-    .selectAll()
-    .where("state", "=", sql.lit("failed"))
-    .where("dismissed_at", "is", null)
-    .orderBy("seq", "desc")
-    .limit(limit)
-    .execute();
-  return rows.map(toDelivery);
+export function failedDeliveries(db: Db, limit: number): Promise<Delivery[]> {
+  return DELIVERIES.all(openFailures(db).orderBy("seq", "desc").limit(limit));
 }
 
 interface DeliveryFilter {
@@ -381,7 +338,7 @@ export async function listDeliveries(
 ): Promise<{ rows: Delivery[]; nextCursor?: string }> {
   const before = filter.cursor === undefined ? undefined : Number(filter.cursor);
   if (before !== undefined && !Number.isSafeInteger(before)) return { rows: [] };
-  let query = db.selectFrom("deliveries").selectAll();
+  let query = DELIVERIES.rows(db);
   if (filter.state !== undefined) query = query.where("state", "=", sql.lit(filter.state));
   if (filter.sessionKey !== undefined) query = query.where("session_key", "=", filter.sessionKey);
   if (before !== undefined) query = query.where("seq", "<", before);
@@ -389,7 +346,7 @@ export async function listDeliveries(
     .orderBy("seq", "desc")
     .limit(filter.limit + 1)
     .execute();
-  const rows = found.slice(0, filter.limit).map(toDelivery);
+  const rows = found.slice(0, filter.limit).map(DELIVERIES.read);
   const last = rows[rows.length - 1];
   return found.length > filter.limit && last !== undefined
     ? { rows, nextCursor: String(last.seq) }
@@ -403,28 +360,15 @@ export async function deliveriesOfRuns(
   limit: number,
 ): Promise<Delivery[]> {
   if (runIds.length === 0) return [];
-  const rows = await db
-    .selectFrom("deliveries")
-    .selectAll()
-    .where("run_id", "in", runIds)
-    .where("kind", "!=", sql.lit("hook"))
-    .orderBy("seq", "desc")
-    .limit(limit)
-    .execute();
-  return rows.map(toDelivery);
+  const texts = DELIVERIES.rows(db).where("run_id", "in", runIds).where("kind", "!=", sql.lit("hook"));
+  return DELIVERIES.all(texts.orderBy("seq", "desc").limit(limit));
 }
 
 /** Counts pending texts, and failed texts that are not dismissed. */
 export async function countDeliveries(db: Db): Promise<{ pending: number; failed: number }> {
-  const count = (state: DeliveryState) =>
-    db
-      .selectFrom("deliveries")
-      .select((eb) => eb.fn.countAll<number>().as("n"))
-      .where("state", "=", sql.lit(state));
   // Two queries, because there may be many pending rows, and each query can use its own index.
-  const pending = await count("pending").executeTakeFirstOrThrow();
-  const failed = await count("failed").where("dismissed_at", "is", null).executeTakeFirstOrThrow();
-  return { pending: Number(pending.n), failed: Number(failed.n) };
+  const pending = await countRows(DELIVERIES.rows(db).where("state", "=", sql.lit("pending")));
+  return { pending, failed: await countRows(openFailures(db)) };
 }
 
 /** Returns whether any of these runs has a text that is still pending. */
@@ -441,12 +385,7 @@ export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Pro
 }
 
 /** Deletes rows whose ids begin with `prefix` and that were settled before this time. */
-export async function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<void> {
-  await tx
-    .deleteFrom("deliveries")
-    .where("id", ">=", prefix)
-    .where("id", "<", `${prefix}~`)
-    .where("state", "<>", sql.lit("pending"))
-    .where("settled_at", "<", beforeMs)
-    .execute();
+export function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<boolean> {
+  const which = sql`id >= ${prefix} and id < ${`${prefix}~`} and state <> 'pending' and settled_at < ${beforeMs}`;
+  return deletePiece(tx, "deliveries", ["seq"], which);
 }

@@ -2,8 +2,7 @@
 // number of rows: the unsettled ones and only the newest settled ones.
 
 import { type RawBuilder, sql } from "kysely";
-import { optional } from "../../../core/optional.ts";
-import type { Db } from "../../sql.ts";
+import { type Db, type Nulls, withoutNulls } from "../../sql.ts";
 
 /** Maximum number of settled rows that are searched for the last success and the last failure. */
 const RECENT_MAX = 2_000;
@@ -38,53 +37,47 @@ function some(state: "sent" | "failed" | "pending", order: "asc" | "desc"): RawB
     where state = ${sql.lit(state)} order by seq ${sql.raw(order)} limit ${sql.lit(RECENT_MAX)}) as recent`;
 }
 
-interface Trouble {
-  readonly way: number;
-  readonly error: string;
-  readonly settled_at: number | null;
-}
+type Counts = Pick<DeliveryFigures, "pending" | "failed" | "retrying" | "nextAttemptAt">;
+type Trouble = Pick<DeliveryFigures, "lastError" | "lastErrorAt">;
 
-async function troubles(
+/** Returns the first row of each prefix, by its index. */
+async function byWay<T extends object>(
   db: Db,
-  way: RawBuilder<number>,
-  state: "failed" | "pending",
-  order: "asc" | "desc",
-): Promise<Map<number, Trouble>> {
-  const query = sql<Trouble>`select ${way} as way, error, settled_at from ${some(state, order)}
-    where error is not null order by seq ${sql.raw(order)}`;
+  query: RawBuilder<Nulls<T> & { way: number }>,
+): Promise<Map<number, T>> {
   const { rows } = await query.execute(db);
-  // A later entry of a Map replaces an earlier one. The rows are reversed, so that the first row of each
-  // prefix is kept.
-  return new Map(rows.toReversed().map((row) => [Number(row.way), row]));
+  // A later entry of a Map replaces an earlier one, so the rows are reversed.
+  return new Map(rows.reverse().map(({ way, ...row }) => [way, withoutNulls(row as unknown as Nulls<T>)]));
 }
 
 /** Returns the figures for each prefix of route keys. The last element is for rows that match no prefix. */
 export async function deliveryFigures(db: Db, prefixes: readonly string[]): Promise<DeliveryFigures[]> {
   const way = wayOf(prefixes);
-  const open = await sql<Record<"way" | "pending" | "failed" | "retrying" | "next_at", number>>`
-    select ${way} as way,
+  const counts = await byWay<Counts>(
+    db,
+    sql`select ${way} as way,
       count(*) filter (where state = 'pending') as pending,
       count(*) filter (where state = 'failed' and dismissed_at is null) as failed,
       count(*) filter (where state = 'pending' and error is not null) as retrying,
-      min(next_attempt_at) filter (where state = 'pending' and error is not null) as next_at
-    from deliveries where state in ('pending', 'failed') group by way`.execute(db);
-  const sent = await sql<Record<"way" | "at", number>>`
-    select ${way} as way, max(settled_at) as at from ${some("sent", "desc")} group by way`.execute(db);
-  const failed = await troubles(db, way, "failed", "desc");
-  const retried = await troubles(db, way, "pending", "asc");
-  const counts = new Map(open.rows.map((row) => [Number(row.way), row]));
-  const sentAt = new Map(sent.rows.map((row) => [Number(row.way), Number(row.at)]));
-  return [...prefixes.keys(), -1].map((at) => {
-    const row = counts.get(at);
-    const trouble = retried.get(at) ?? failed.get(at);
-    return {
-      pending: Number(row?.pending ?? 0),
-      failed: Number(row?.failed ?? 0),
-      retrying: Number(row?.retrying ?? 0),
-      ...(row?.next_at == null ? {} : { nextAttemptAt: Number(row.next_at) }),
-      ...optional({ lastError: trouble?.error }),
-      ...(trouble?.settled_at == null ? {} : { lastErrorAt: Number(trouble.settled_at) }),
-      ...(sentAt.has(at) ? { lastSentAt: sentAt.get(at) as number } : {}),
-    };
-  });
+      min(next_attempt_at) filter (where state = 'pending' and error is not null) as "nextAttemptAt"
+    from deliveries where state in ('pending', 'failed') group by way`,
+  );
+  const sent = await byWay<Pick<DeliveryFigures, "lastSentAt">>(
+    db,
+    sql`select ${way} as way, max(settled_at) as "lastSentAt" from ${some("sent", "desc")} group by way`,
+  );
+  const troubles = (state: "failed" | "pending", order: "asc" | "desc") =>
+    byWay<Trouble>(
+      db,
+      sql`select ${way} as way, error as "lastError", settled_at as "lastErrorAt" from ${some(state, order)}
+        where error is not null order by seq ${sql.raw(order)}`,
+    );
+  const failed = await troubles("failed", "desc");
+  const retried = await troubles("pending", "asc");
+  return [...prefixes.keys(), -1].map((at) => ({
+    ...{ pending: 0, failed: 0, retrying: 0 },
+    ...counts.get(at),
+    ...(retried.get(at) ?? failed.get(at)),
+    ...sent.get(at),
+  }));
 }

@@ -4,37 +4,33 @@
 import { sql } from "kysely";
 import type { Route } from "../../../core/shapes/route.ts";
 import { held } from "../../locks.ts";
-import type { Db, Tx } from "../../sql.ts";
+import { countRows, type Db, type Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 import { BACKLOG_FULL, routeKeyOf } from "./deliveries.ts";
 
-/** Maximum number of rows that one cleanup deletes. */
-const FORGOTTEN_MAX = 5_000;
-
-/** Counts the waiting rows of a route, up to `max`. */
-export async function countWaiting(db: Db, route: Route, max: number): Promise<number> {
-  const waiting = db
+const waitingIn = (db: Db, route: Route) =>
+  db
     .selectFrom("deliveries")
     .select("seq")
     .where("state", "=", sql.lit("pending"))
-    .where("route_key", "=", routeKeyOf(route))
-    .limit(max)
-    .as("waiting");
-  const row = await db
-    .selectFrom(waiting)
-    .select((eb) => eb.fn.countAll<number>().as("n"))
-    .executeTakeFirstOrThrow();
-  return Number(row.n);
-}
+    .where("route_key", "=", routeKeyOf(route));
+
+/** Counts the waiting rows of a route, up to `max`. */
+export const countWaiting = (db: Db, route: Route, max: number) =>
+  countRows(db.selectFrom(waitingIn(db, route).limit(max).as("waiting")));
+
+/** Selects the unsettled rows that record dropped events. */
+const fullRows = (db: Db) =>
+  db
+    .selectFrom("deliveries")
+    .select(["id", "text"])
+    .where("state", "=", "failed")
+    .where("code", "=", BACKLOG_FULL)
+    .where("dismissed_at", "is", null);
 
 /** Counts the dropped events of all programs. Rows that an operator has settled no longer count. */
 export async function countDropped(db: Db): Promise<number> {
-  const rows = await db
-    .selectFrom("deliveries")
-    .select("text")
-    .where("state", "=", "failed")
-    .where("code", "=", BACKLOG_FULL)
-    .where("dismissed_at", "is", null)
-    .execute();
+  const rows = await fullRows(db).execute();
   return rows.reduce(
     (sum, { text }) => sum + (JSON.parse(text) as { data: { events: number } }).data.events,
     0,
@@ -43,15 +39,11 @@ export async function countDropped(db: Db): Promise<number> {
 
 /** Returns whether at least `max` rows wait in a route. */
 export async function isBacklogFull(db: Db, route: Route, max: number): Promise<boolean> {
-  const row = await db
-    .selectFrom("deliveries")
-    .select("id")
-    .where("state", "=", sql.lit("pending"))
-    .where("route_key", "=", routeKeyOf(route))
+  const last = waitingIn(db, route)
     .orderBy("seq")
     .offset(max - 1)
-    .limit(1)
-    .executeTakeFirst();
+    .limit(1);
+  const row = await last.executeTakeFirst();
   return row !== undefined;
 }
 
@@ -60,15 +52,7 @@ export async function isBacklogFull(db: Db, route: Route, max: number): Promise<
  * until the transaction ends, so that concurrent transactions do not lose each other's counts.
  */
 export async function backlogRow(tx: Tx, route: Route): Promise<{ id: string; text: string } | undefined> {
-  const query = tx
-    .selectFrom("deliveries")
-    .select(["id", "text"])
-    .where("state", "=", "failed")
-    .where("code", "=", BACKLOG_FULL)
-    .where("route_key", "=", routeKeyOf(route))
-    .where("dismissed_at", "is", null)
-    .orderBy("seq", "desc")
-    .limit(1);
+  const query = fullRows(tx).where("route_key", "=", routeKeyOf(route)).orderBy("seq", "desc").limit(1);
   return await held(tx, query).executeTakeFirst();
 }
 
@@ -81,19 +65,8 @@ export async function rewriteBacklogRow(
   await tx.updateTable("deliveries").set(row).where("id", "=", id).where("state", "=", "failed").execute();
 }
 
-/** Deletes events that were delivered before the given time. */
-export async function forgetSentHooks(tx: Tx, before: number): Promise<void> {
-  await tx
-    .deleteFrom("deliveries")
-    .where("seq", "in", (eb) =>
-      eb
-        .selectFrom("deliveries")
-        .select("seq")
-        .where("state", "=", "sent")
-        .where("kind", "=", "hook")
-        .where("settled_at", "<", before)
-        .orderBy("seq")
-        .limit(FORGOTTEN_MAX),
-    )
-    .execute();
+/** Deletes events that were delivered before the given time: see `deletePiece`. */
+export function forgetSentHooks(tx: Tx, before: number): Promise<boolean> {
+  const which = sql`state = 'sent' and kind = 'hook' and settled_at < ${before} order by seq`;
+  return deletePiece(tx, "deliveries", ["seq"], which);
 }

@@ -2,21 +2,15 @@
 // message version is one row. If a platform sends it again, even after a restart, the insert finds the row.
 // Messages that are to be joined into a run are locked, so that only one process joins them.
 
-import { type Selectable, sql } from "kysely";
+import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import { held } from "../../locks.ts";
-import type { InboundTable } from "../../schema/tables.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Db, Tx } from "../../sql.ts";
+import { deletePiece } from "../delete-piece.ts";
 
-/** Identifies one version of a message. */
-export interface InboundId {
-  readonly channel: string;
-  readonly accountId: string;
-  readonly chatId: string;
-  readonly messageId: string;
-  /** Version of an edited message; empty for the original. */
-  readonly edit: string;
-}
+/** Identifies one version of a message. `edit` is empty for the original. */
+export type InboundId = Pick<RecordOf<"inbound">, "channel" | "accountId" | "chatId" | "messageId" | "edit">;
 
 /**
  * `pending` until the message is part of a run. `refused`: too many messages were waiting. `ignored`: the
@@ -24,9 +18,13 @@ export interface InboundId {
  */
 export type InboundState = "pending" | "done" | "refused" | "ignored";
 
+const COLUMNS = ["seq", "state", "edit", "body_json as body", "received_at as receivedAt"] as const;
+
 export interface InboundRow {
   readonly seq: number;
-  readonly state: InboundState;
+  /** An `InboundState`. */
+  readonly state: string;
+  readonly edit: string;
   /**
    * JSON. When the message is no longer pending, it contains only the text that later edits are compared
    * with.
@@ -35,30 +33,25 @@ export interface InboundRow {
   readonly receivedAt: number;
 }
 
-interface NewInbound extends InboundId {
-  readonly burstKey: string;
-  readonly body: string;
-  readonly receivedAt: number;
-}
+type NewInbound = InboundId &
+  Pick<RecordOf<"inbound">, "burstKey" | "receivedAt"> & { readonly body: string };
 
-/** Maximum number of rows that one cleanup deletes. */
-const PRUNED_MAX = 5_000;
+const KEY = ["channel", "account_id", "chat_id", "message_id", "edit"] as const;
+const INBOUND = recordsOf<InboundId & Pick<RecordOf<"inbound">, "burstKey" | "receivedAt" | "state">>()(
+  "inbound",
+  {
+    key: KEY,
+    columns: ["burst_key", "received_at", "state"],
+  },
+);
+
 const PENDING = sql.lit("pending");
 
-function toInbound(row: Selectable<InboundTable>): InboundRow {
-  const { seq, state, body_json: body, received_at: receivedAt } = row;
-  return { seq, state: state as InboundState, body, receivedAt };
-}
-
-function versionsOf(db: Db, id: Omit<InboundId, "edit">) {
-  return db
+const versionsOf = (db: Db, { channel, accountId, chatId, messageId }: Omit<InboundId, "edit">) =>
+  db
     .selectFrom("inbound")
-    .selectAll()
-    .where("channel", "=", id.channel)
-    .where("account_id", "=", id.accountId)
-    .where("chat_id", "=", id.chatId)
-    .where("message_id", "=", id.messageId);
-}
+    .select(COLUMNS)
+    .where((eb) => eb.and({ channel, account_id: accountId, chat_id: chatId, message_id: messageId }));
 
 /**
  * Stores a waiting message and returns its position. Returns undefined, and stores nothing, if the message is
@@ -67,21 +60,8 @@ function versionsOf(db: Db, id: Omit<InboundId, "edit">) {
 export async function insertInbound(tx: Tx, message: NewInbound): Promise<number | undefined> {
   const row = await tx
     .insertInto("inbound")
-    .values({
-      channel: message.channel,
-      account_id: message.accountId,
-      chat_id: message.chatId,
-      message_id: message.messageId,
-      edit: message.edit,
-      state: "pending",
-      burst_key: message.burstKey,
-      body_json: message.body,
-      run_id: null,
-      received_at: message.receivedAt,
-    })
-    .onConflict((conflict) =>
-      conflict.columns(["channel", "account_id", "chat_id", "message_id", "edit"]).doNothing(),
-    )
+    .values({ ...INBOUND.write({ ...message, state: "pending" }), body_json: message.body })
+    .onConflict((conflict) => conflict.columns(KEY).doNothing())
     .returning("seq")
     .executeTakeFirst();
   return row?.seq;
@@ -93,9 +73,8 @@ export async function isKnown(db: Db, id: InboundId): Promise<boolean> {
 }
 
 /** Returns the other versions of a message in order of arrival. Locks them until the transaction ends. */
-export async function otherVersions(tx: Tx, id: InboundId): Promise<(InboundRow & { edit: string })[]> {
-  const rows = await held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
-  return rows.map((row) => ({ ...toInbound(row), edit: row.edit }));
+export function otherVersions(tx: Tx, id: InboundId): Promise<InboundRow[]> {
+  return held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
 }
 
 /** Messages that wait under the same key. */
@@ -111,30 +90,20 @@ export async function burstOf(tx: Tx, burstKey: string): Promise<Burst> {
   const row = await tx
     .selectFrom("inbound")
     .select((eb) => [
-      eb.fn.countAll<number>().as("n"),
-      eb.fn.min("received_at").as("first_at"),
+      eb.fn.countAll<number>().as("count"),
+      eb.fn.min<number | null>("received_at").as("firstAt"),
       sql<number>`coalesce(sum(length(body_json)), 0)`.as("chars"),
     ])
     .where("state", "=", PENDING)
     .where("burst_key", "=", burstKey)
     .executeTakeFirstOrThrow();
-  const firstAt = row.first_at as number | null;
-  return {
-    count: Number(row.n),
-    chars: Number(row.chars),
-    firstAt: firstAt === null ? undefined : Number(firstAt),
-  };
+  return { ...row, firstAt: row.firstAt ?? undefined };
 }
 
 /** Returns the waiting messages of a key in order. Locks them until the transaction ends. */
-export async function pendingOf(tx: Tx, burstKey: string): Promise<InboundRow[]> {
-  const query = tx
-    .selectFrom("inbound")
-    .selectAll()
-    .where("state", "=", PENDING)
-    .where("burst_key", "=", burstKey)
-    .orderBy("seq");
-  return (await held(tx, query).execute()).map(toInbound);
+export function pendingOf(tx: Tx, burstKey: string): Promise<InboundRow[]> {
+  const waiting = tx.selectFrom("inbound").select(COLUMNS).where("state", "=", PENDING);
+  return held(tx, waiting.where("burst_key", "=", burstKey).orderBy("seq")).execute();
 }
 
 /** Replaces the text of a waiting message. */
@@ -160,18 +129,8 @@ export async function settleInbound(
     .execute();
 }
 
-/** Deletes a limited number of settled messages that arrived before this time. */
-export async function pruneInbound(tx: Tx, beforeMs: number): Promise<void> {
-  await tx
-    .deleteFrom("inbound")
-    .where("seq", "in", (eb) =>
-      eb
-        .selectFrom("inbound")
-        .select("seq")
-        .where("received_at", "<", beforeMs)
-        .where("state", "<>", PENDING)
-        .orderBy("received_at")
-        .limit(PRUNED_MAX),
-    )
-    .execute();
+/** Deletes settled messages that arrived before this time: see `deletePiece`. */
+export function pruneInbound(tx: Tx, beforeMs: number): Promise<boolean> {
+  const which = sql`received_at < ${beforeMs} and state <> ${PENDING} order by received_at`;
+  return deletePiece(tx, "inbound", ["seq"], which);
 }

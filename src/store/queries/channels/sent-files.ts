@@ -7,48 +7,24 @@
 import { sql } from "kysely";
 import { sentFilePrefix } from "../../../core/sent-file.ts";
 import type { Run } from "../../../core/shapes/run.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { partsOf } from "../transcripts/forks.ts";
 
-export interface SentFile {
-  readonly id: string;
-  readonly sessionId: string;
-  readonly name: string;
-  readonly mimeType: string;
-  /** Markdown. Empty: none. */
-  readonly caption: string;
-  readonly bytes: number;
-  readonly createdAt: number;
-}
+export type SentFile = RecordOf<"sent_files", unknown, "content">;
 
 /** Maximum bytes of the files that are kept for one transcript. Older files are deleted. */
 const KEPT_MAX_BYTES = 100 * 1024 * 1024;
 
-const FACTS = [
-  "id",
-  "session_id as sessionId",
-  "name",
-  "mime_type as mimeType",
-  "caption",
-  "bytes",
-  "created_at as createdAt",
-] as const;
+const FACTS = ["session_id", "name", "mime_type", "caption", "bytes", "created_at"] as const;
+const FILES = recordsOf<SentFile>()("sent_files", { key: ["id"], columns: FACTS });
 
 /** Stores a file, and deletes the oldest files of its transcript that are above the limit (SF1). */
 export async function insertSentFile(tx: Tx, file: SentFile & { readonly content: string }): Promise<void> {
-  const { id, sessionId, name, mimeType, caption, bytes, content, createdAt } = file;
+  const { id, sessionId, content } = file;
   await tx
     .insertInto("sent_files")
-    .values({
-      id,
-      session_id: sessionId,
-      name,
-      mime_type: mimeType,
-      caption,
-      bytes,
-      content,
-      created_at: createdAt,
-    })
+    .values({ ...FILES.write(file), content })
     .execute();
   await sql`delete from sent_files where id in (
     select id from (
@@ -61,21 +37,13 @@ export async function insertSentFile(tx: Tx, file: SentFile & { readonly content
 }
 
 /** Returns the facts of a file, without its content. */
-export function getSentFile(db: Db, id: string): Promise<SentFile | undefined> {
-  return db.selectFrom("sent_files").select(FACTS).where("id", "=", id).executeTakeFirst();
-}
+export const getSentFile = (db: Db, id: string) => FILES.find(db, { id });
 
 /** Returns the files that a run sent, the oldest first. */
 export function filesOfRun(db: Db, { runId, sessionId }: Run): Promise<SentFile[]> {
   const prefix = sentFilePrefix(runId);
-  return db
-    .selectFrom("sent_files")
-    .select(FACTS)
-    .where("session_id", "=", sessionId)
-    .where(sql<string>`substr(id, 1, ${sql.lit(prefix.length)})`, "=", prefix)
-    .orderBy("created_at")
-    .orderBy("id")
-    .execute();
+  const ofRun = sql<boolean>`substr(id, 1, ${sql.lit(prefix.length)}) = ${prefix}`;
+  return FILES.all(FILES.rows(db, { sessionId }).where(ofRun).orderBy("created_at").orderBy("id"));
 }
 
 /** Returns characters of the content in Base64, from `offset` on. */

@@ -2,11 +2,11 @@
 // reads the last turns of at most `SCANNED_MAX` sessions, newest first, so its cost does not grow with the
 // number of runs. Archived, reset and deleted sessions are skipped.
 
-import { type RawBuilder, type SqlBool, sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Scope } from "../../../core/rules/visibility.ts";
 import type { ActiveRunState, EndedRunState, FlowStep, RunInput } from "../../../core/shapes/run.ts";
-import { type Db, kindOf, present, type Tx } from "../../sql.ts";
-import { scopeConditions } from "../sessions/session-scope.ts";
+import { type Db, kindOf, type Nulls, type Tx, withoutNulls } from "../../sql.ts";
+import { inScope } from "../sessions/session-scope.ts";
 import { ACTIVE } from "./runs.ts";
 
 const SCANNED_MAX = 2_000;
@@ -58,11 +58,6 @@ interface Wanted {
   readonly limit: number;
 }
 
-function inScope(db: Db, scope: Scope): RawBuilder<unknown> {
-  const conditions = [sql<SqlBool>`s.archived = 0`, ...scopeConditions(db, scope)];
-  return sql.join(conditions, sql` and `);
-}
-
 /** Returns an expression for the last characters of a text column. */
 function endOf(db: Db, column: RawBuilder<unknown>, chars: number): RawBuilder<unknown> {
   return kindOf(db) === "sqlite"
@@ -70,28 +65,8 @@ function endOf(db: Db, column: RawBuilder<unknown>, chars: number): RawBuilder<u
     : sql`right(${column}, ${sql.lit(chars)})`;
 }
 
-interface TurnRow {
-  run_id: string;
-  session_key: string;
-  agent_id: string;
-  chain_id: string;
-  flow_step: string | null;
-  name: string | null;
-}
-
-const TURN = sql`r.run_id, r.session_key, r.agent_id, r.chain_id, r.flow_step,
-  coalesce(s.label, s.display_name) as name`;
-
-function turnOf(row: TurnRow): TurnOf {
-  return {
-    runId: row.run_id,
-    sessionKey: row.session_key,
-    agentId: row.agent_id,
-    chainId: row.chain_id,
-    ...present("label", row.name),
-    ...present("flowStep", row.flow_step as FlowStep | null),
-  };
-}
+const TURN = sql`r.run_id as "runId", r.session_key as "sessionKey", r.agent_id as "agentId",
+  r.chain_id as "chainId", r.flow_step as "flowStep", coalesce(s.label, s.display_name) as label`;
 
 /**
  * SQL for failed turns and for done turns: the sessions to search, their last turn, and the states of that
@@ -113,15 +88,10 @@ const ENDS = {
   },
 };
 
-type EndedRow = TurnRow & {
-  state: string;
-  ended_at: number;
-  code: string | null;
-  error: string | null;
-  tail: string | null;
-  asks: number;
-  dismissed_at: number | null;
-};
+interface EndedRow extends Nulls<Omit<EndedTurn, "asks" | "dismissed">> {
+  readonly asks: number;
+  readonly dismissed_at: number | null;
+}
 
 /**
  * Returns the last turn of each session, if it ended at or after `sinceMs`, newest first. `failed` selects
@@ -135,28 +105,20 @@ export async function lastTurns(
   const { sessions, turn, states } = ENDS[how];
   // The end of a run also updates its session, so `updated_at` is at least the time of the end.
   const { rows } = await sql<EndedRow>`
-    select ${TURN}, r.state, r.ended_at, r.code, r.error, ${endOf(db, sql`r.reply`, TAIL_CHARS)} as tail,
-      r.dismissed_at, (select count(*) from remote_tasks t
+    select ${TURN}, r.state, r.ended_at as "endedAt", r.code, r.error,
+      coalesce(${endOf(db, sql`r.reply`, TAIL_CHARS)}, '') as tail, r.dismissed_at,
+      (select count(*) from remote_tasks t
         where t.session_id = r.session_id and t.run_id = r.run_id and t.is_asking = 1) as asks
     from (select s.key, s.session_id, s.failed_run, s.label, s.display_name from sessions s
-      where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, scope)}
+      where ${sessions} and s.updated_at >= ${sinceMs} and ${inScope(db, { scope })}
       order by s.updated_at desc, s.key desc limit ${sql.lit(SCANNED_MAX)}) s
     cross join runs r
     where ${turn} and r.session_id = s.session_id and r.state in ${states} and r.ended_at >= ${sinceMs}
     order by r.ended_at desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
-  return rows.map((row) => ({
-    ...turnOf(row),
-    state: row.state as EndedRunState,
-    endedAt: Number(row.ended_at),
-    ...present("code", row.code),
-    ...present("error", row.error),
-    tail: row.tail ?? "",
-    asks: Number(row.asks) > 0,
-    dismissed: row.dismissed_at !== null,
-  }));
+  return rows.map(({ asks, dismissed_at, ...row }) => {
+    return { ...withoutNulls(row), asks: asks > 0, dismissed: dismissed_at !== null } as EndedTurn;
+  });
 }
-
-type ActiveRow = TurnRow & { since: number; accepted_at: number; model: string | null };
 
 const SINCE = {
   running: sql`coalesce(r.started_at, r.accepted_at)`,
@@ -178,19 +140,13 @@ export async function activeTurns(
   const head = sql`and not exists (select 1 from runs ahead
       where ahead.session_key = r.session_key and ahead.state in ('queued', 'running', 'waiting')
         and (ahead.state <> 'queued' or ahead.lane_seq < r.lane_seq))`;
-  const { rows } = await sql<ActiveRow>`
-    select ${TURN}, ${SINCE[state]} as since, r.accepted_at, s.model
+  const { rows } = await sql<Nulls<Omit<ActiveTurn, "state">>>`
+    select ${TURN}, ${SINCE[state]} as "sinceMs", r.accepted_at as "acceptedMs", s.model as "sessionModel"
     from runs r cross join sessions s
     where r.state = ${sql.lit(state)} and r.kind = 'turn' and s.key = r.session_key
-      and ${inScope(db, scope)} ${state === "queued" && !everyQueued ? head : sql``}
+      and ${inScope(db, { scope })} ${state === "queued" && !everyQueued ? head : sql``}
     order by r.accepted_at desc, r.lane_seq desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
-  return rows.map((row) => ({
-    ...turnOf(row),
-    state,
-    sinceMs: Number(row.since),
-    acceptedMs: Number(row.accepted_at),
-    ...present("sessionModel", row.model),
-  }));
+  return rows.map((row) => ({ ...withoutNulls<Omit<ActiveTurn, "state">>(row), state }));
 }
 
 /** Returns for each of these runs the sessions that it waits for. */

@@ -79,7 +79,7 @@ export async function callMessagesOf(
   let bytes = 0;
   const isResult = (row: { readonly role: string }): boolean => row.role === "toolResult";
   const fits = rows.slice(0, most.rowsMax).findIndex((row) => {
-    bytes += isResult(row) ? 0 : Number(row.bytes);
+    bytes += isResult(row) ? 0 : row.bytes;
     return bytes > most.bytesMax;
   });
   const kept = rows.slice(0, fits < 0 ? most.rowsMax : fits).reverse();
@@ -87,7 +87,7 @@ export async function callMessagesOf(
   const answers = await answersOf(db, wanted);
   const messages = kept.flatMap((row): CallMessage[] => {
     const facts = { id: row.id, runId: row.run_id ?? "", at: row.created_at };
-    if (isResult(row)) return [{ ...facts, kind: "result", failed: Number(row.failed) === 1 }];
+    if (isResult(row)) return [{ ...facts, kind: "result", failed: row.failed === 1 }];
     const answer = answers.get(row.seq);
     return answer === undefined ? [] : [{ ...facts, kind: "answer", answer }];
   });

@@ -4,17 +4,17 @@
 // (I1).
 // CL2: a run that returns to its queue keeps its position in the lane.
 
-import { type Selectable, sql } from "kysely";
+import { type ExpressionBuilder, sql } from "kysely";
 import { pauseAfterDeath } from "../../../core/rules/crash-policy.ts";
 import type { QueueHead } from "../../../core/rules/run-queue.ts";
 import type { Run } from "../../../core/shapes/run.ts";
 import { held, heldIfFree, holdFreeSessions } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
-import type { RunTable } from "../../schema/tables.ts";
-import { type Db, isInList, kindOf, listOf, type Tx } from "../../sql.ts";
+import type { Tables } from "../../schema/tables.ts";
+import { changesRows, type Db, isInList, kindOf, listOf, type Tx } from "../../sql.ts";
 import { together } from "../../transaction.ts";
 import { livingProcesses } from "../processes.ts";
-import { type Fence, HOLDING, QUEUED, toRun } from "./runs.ts";
+import { type Fence, HOLDING, QUEUED, RUNS } from "./runs.ts";
 import { releaseSlot } from "./slots.ts";
 
 type Lane = { readonly sessionKey: string };
@@ -31,16 +31,14 @@ interface LeftOut {
 }
 
 const HEADS = prepared(
-  (db, { busy, passed }: LeftOut) => sql<
-    Selectable<Pick<RunTable, "run_id" | "session_key" | "queue" | "ready_at" | "state">>
-  >`
+  (db, { busy, passed }: LeftOut) => sql<Omit<ReadyRun, "isResuming"> & { readonly state: string }>`
     with recursive name (queue) as (
       select (select queue from runs where ready_at is not null order by queue limit 1)
       union all
       select (select n.queue from runs n where n.ready_at is not null and n.queue > name.queue
         order by n.queue limit 1) from name where name.queue is not null
     )
-    select r.run_id, r.session_key, r.queue, r.ready_at, r.state from name join runs r on r.run_id = (
+    select r.run_id as "runId", r.session_key as "sessionKey", r.queue, r.ready_at as "readyAt", r.state from name join runs r on r.run_id = (
       select f.run_id from runs f where f.ready_at is not null and f.queue = name.queue
         and (f.state = 'waiting' or not ${isInList(db, "f.session_key", busy)})
         and not ${isInList(db, "f.session_key", passed)}
@@ -57,13 +55,7 @@ export async function readyHeads(
   { busy, passed }: { readonly busy: readonly string[]; readonly passed: readonly string[] },
 ): Promise<ReadyRun[]> {
   const { rows } = await HEADS(db, { busy: listOf(db, busy), passed: listOf(db, passed) });
-  return rows.map((row) => ({
-    runId: row.run_id,
-    sessionKey: row.session_key,
-    queue: row.queue,
-    readyAt: Number(row.ready_at),
-    isResuming: row.state === "waiting",
-  }));
+  return rows.map(({ state, ...head }) => ({ ...head, isResuming: state === "waiting" }));
 }
 
 const NEXT_READY = prepared((tx, { sessionKey, at }: Lane & { readonly at: number }) =>
@@ -101,17 +93,12 @@ export async function readyNext(tx: Tx, sessionKey: string, at: number): Promise
 }
 
 const IN_QUEUE = prepared((db, { sessionKey }: Lane) =>
-  db
-    .selectFrom("runs")
-    .selectAll()
-    .where("session_key", "=", sessionKey)
-    .where("state", "=", QUEUED)
-    .orderBy("lane_seq"),
+  RUNS.rows(db).where("session_key", "=", sessionKey).where("state", "=", QUEUED).orderBy("lane_seq"),
 );
 
 /** Returns the queued runs of a lane in order, even if a run holds the lane. */
 export async function queuedIn(db: Db, sessionKey: string): Promise<Run[]> {
-  return (await IN_QUEUE(db, { sessionKey })).rows.map(toRun);
+  return (await IN_QUEUE(db, { sessionKey })).rows.map(RUNS.read);
 }
 
 /** Marks a queued run as taken over by another run. */
@@ -171,7 +158,7 @@ export async function resumeRun(tx: Tx, runId: string): Promise<boolean> {
 /** Counts the runs that execute, by queue. */
 export async function countRunning(db: Db): Promise<ReadonlyMap<string, number>> {
   const { rows } = await RUNNING(db, {});
-  return new Map(rows.map((row) => [row.queue, Number(row.n)]));
+  return new Map(rows.map((row) => [row.queue, row.n]));
 }
 
 const RUNNING = prepared((db) =>
@@ -185,33 +172,24 @@ const RUNNING = prepared((db) =>
 /** A resuming run goes before the runs of its queue that have not started. */
 const RESUMES_FIRST = 0;
 
+const isFenced =
+  ({ runId, owner, attempt }: Fence) =>
+  (eb: ExpressionBuilder<Tables, "runs">) =>
+    eb.and({ run_id: runId, owner, attempt });
+
 /** Changes a held run back to its queue, as the head of its lane, or to `waiting`. Frees its slot. */
 export async function moveHeld(tx: Tx, fence: Fence, to: "waiting" | "queued", at: number): Promise<boolean> {
   const moved = to === "queued" ? { state: to, owner: null, ready_at: at } : { state: to, ready_at: null };
-  const done = await tx
-    .updateTable("runs")
-    .set(moved)
-    .where("run_id", "=", fence.runId)
-    .where("owner", "=", fence.owner)
-    .where("attempt", "=", fence.attempt)
-    .where("state", "in", HOLDING)
-    .executeTakeFirst();
-  const isMoved = done.numUpdatedRows > 0n;
+  const move = tx.updateTable("runs").set(moved).where(isFenced(fence)).where("state", "in", HOLDING);
+  const isMoved = await changesRows(tx, move);
   if (isMoved) await releaseSlot(tx, fence.runId);
   return isMoved;
 }
 
-/** Lets a waiting run ask for a slot. Returns its row if it still waits and its owner holds it. */
-export async function askForSlot(tx: Tx, fence: Fence): Promise<boolean> {
-  const done = await tx
-    .updateTable("runs")
-    .set({ ready_at: RESUMES_FIRST })
-    .where("run_id", "=", fence.runId)
-    .where("owner", "=", fence.owner)
-    .where("attempt", "=", fence.attempt)
-    .where("state", "=", sql.lit("waiting"))
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+/** Lets a waiting run ask for a slot. Returns whether it still waits and its owner holds it. */
+export function askForSlot(tx: Tx, fence: Fence): Promise<boolean> {
+  const waiting = tx.updateTable("runs").where(isFenced(fence)).where("state", "=", sql.lit("waiting"));
+  return changesRows(tx, waiting.set({ ready_at: RESUMES_FIRST }));
 }
 
 /** Records that this process is about to stop, so that its death counts against none of its runs. */
@@ -231,14 +209,8 @@ export async function holdRun(tx: Tx, runId: string): Promise<void> {
 }
 
 /** Selects the run if this owner holds it in this attempt. */
-export function heldRun(db: Db, { runId, owner, attempt }: Fence) {
-  return db
-    .selectFrom("runs")
-    .where("run_id", "=", runId)
-    .where("owner", "=", owner)
-    .where("attempt", "=", attempt)
-    .where("state", "in", HOLDING);
-}
+export const heldRun = (db: Db, fence: Fence) =>
+  db.selectFrom("runs").where(isFenced(fence)).where("state", "in", HOLDING);
 
 const HELD = prepared((tx, fence: Fence) => held(tx as Tx, heldRun(tx, fence).select("state")));
 
@@ -285,7 +257,7 @@ export async function requeueHeld(tx: Tx, at: number, of?: "the dead"): Promise<
     .returningAll()
     .execute();
   await together(...ids.map((id) => releaseSlot(tx, id)));
-  return rows.map(toRun);
+  return rows.map(RUNS.read);
 }
 
 /** Counts the death of their process for these runs that executed, and sets when they may start again. */
@@ -318,11 +290,8 @@ async function countDeaths(tx: Tx, ids: readonly string[], at: number): Promise<
 /** Returns whether a dead process still holds a run, or the wait of a caller. */
 export async function hasOrphans(db: Db): Promise<boolean> {
   const living = livingProcesses();
-  const run = db
-    .selectFrom("runs")
-    .select("run_id")
-    .where("state", "in", HOLDING)
-    .where("owner", "not in", living);
+  const holding = db.selectFrom("runs").select("run_id").where("state", "in", HOLDING);
+  const run = holding.where("owner", "not in", living);
   const wait = db
     .selectFrom("waits")
     .select("call_id")
@@ -340,27 +309,16 @@ export interface HeldLane extends Fence {
   readonly sessionKey: string;
 }
 
-/** A run that a process holds. */
+/** A run that a process holds. `isRunning` is false while the run waits. */
 interface HeldRun extends HeldLane {
   readonly chainId: string;
-  /** False while the run waits. */
   readonly isRunning: boolean;
 }
 
 /** Returns the runs that a process holds. */
 export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
-  const rows = await db
-    .selectFrom("runs")
-    .select(["run_id", "attempt", "session_key", "chain_id", "state"])
-    .where("owner", "=", owner)
-    .where("state", "in", HOLDING)
-    .execute();
-  return rows.map((row) => ({
-    runId: row.run_id,
-    owner,
-    attempt: row.attempt,
-    sessionKey: row.session_key,
-    chainId: row.chain_id,
-    isRunning: row.state === "running",
-  }));
+  const rows = RUNS.rows(db).where("owner", "=", owner).where("state", "in", HOLDING);
+  return (await RUNS.all(rows)).map(({ runId, attempt, sessionKey, chainId, state }) => {
+    return { runId, owner, attempt, sessionKey, chainId, isRunning: state === "running" };
+  });
 }

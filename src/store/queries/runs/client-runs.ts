@@ -3,9 +3,9 @@
 
 import { sql } from "kysely";
 import type { Run, RunState } from "../../../core/shapes/run.ts";
-import type { Db } from "../../sql.ts";
+import { countRows, type Db } from "../../sql.ts";
 import { patternCondition } from "../sessions/session-scope.ts";
-import { toRun } from "./runs.ts";
+import { RUNS } from "./runs.ts";
 
 /** The position of a run in the list. */
 export interface RunPlace {
@@ -38,12 +38,9 @@ export function placeOf({ endedAt, startedAt, acceptedAt, runId }: Run): RunPlac
 
 function matching(db: Db, filter: ClientRunFilter) {
   const { askedBy, keyPrefix, patterns, sessionKey, states, changedAfter } = filter;
-  let query = db
-    .selectFrom("runs")
-    .where("asked_by", "=", askedBy)
-    .where(({ exists, selectFrom }) =>
-      exists(selectFrom("sessions as s").select("s.key").whereRef("s.key", "=", "runs.session_key")),
-    );
+  let query = RUNS.rows(db, { askedBy }).where(({ exists, selectFrom }) =>
+    exists(selectFrom("sessions as s").select("s.key").whereRef("s.key", "=", "runs.session_key")),
+  );
   if (patterns !== undefined) query = query.where(patternCondition(db, sql`runs.session_key`, patterns));
   query =
     sessionKey === undefined
@@ -63,16 +60,12 @@ function afterChar(char: string): string {
 /** Returns one page of the runs, and the number of all that match. */
 export async function clientRuns(db: Db, filter: ClientRunFilter): Promise<{ runs: Run[]; total: number }> {
   const { after, limit } = filter;
-  let query = matching(db, filter).selectAll().orderBy(CHANGED_AT, "desc").orderBy("run_id", "desc");
+  let query = matching(db, filter).orderBy(CHANGED_AT, "desc").orderBy("run_id", "desc");
   if (after !== undefined) {
     const { changedAt, runId } = after;
     query = query.where(({ or, and, eb }) =>
       or([eb(CHANGED_AT, "<", changedAt), and([eb(CHANGED_AT, "=", changedAt), eb("run_id", "<", runId)])]),
     );
   }
-  const rows = await query.limit(limit).execute();
-  const counted = await matching(db, filter)
-    .select(({ fn }) => fn.countAll().as("count"))
-    .executeTakeFirst();
-  return { runs: rows.map(toRun), total: Number(counted?.count ?? 0) };
+  return { runs: await RUNS.all(query.limit(limit)), total: await countRows(matching(db, filter)) };
 }

@@ -2,48 +2,26 @@
 // answered or expired; and of messages to peers: when the peer accepted them. Each mark is set only once. A
 // message that expects no answer, for example a notice, counts as ended from the start.
 
-import { type Selectable, sql } from "kysely";
+import { sql } from "kysely";
 import type { InboxMark, InboxOutcome, Run } from "../../../core/shapes/run.ts";
-import type { InboxMarkTable } from "../../schema/tables.ts";
-import { type Db, present, type Tx } from "../../sql.ts";
+import { recordsOf } from "../../records.ts";
+import { changesRows, countRows, type Db, type Tx } from "../../sql.ts";
 
 type Marked = Pick<Run, "runId" | "sessionKey" | "sessionId">;
 
-/** Adds the mark of a message. Returns false if there is one. */
-export async function insertMark(
-  tx: Tx,
-  run: Marked,
-  { offeredAt, inTurnAt, endedAt, outcome }: InboxMark,
-): Promise<boolean> {
-  const { runId, sessionKey, sessionId } = run;
-  const done = await tx
-    .insertInto("inbox_marks")
-    .values({
-      run_id: runId,
-      session_key: sessionKey,
-      session_id: sessionId,
-      offered_at: offeredAt ?? null,
-      in_turn_at: inTurnAt ?? null,
-      ended_at: endedAt ?? null,
-      outcome: outcome ?? null,
-    })
-    .onConflict((conflict) => conflict.column("run_id").doNothing())
-    .executeTakeFirst();
-  return (done.numInsertedOrUpdatedRows ?? 0n) > 0n;
-}
-
-/** The columns of a mark. */
-type MarkColumns = Pick<Selectable<InboxMarkTable>, "offered_at" | "in_turn_at" | "ended_at" | "outcome">;
+const COLUMNS = ["offered_at", "in_turn_at", "ended_at", "outcome"] as const;
+const MARKS = recordsOf<InboxMark>()("inbox_marks", { key: [], columns: COLUMNS });
+const MARKED = recordsOf<Marked & InboxMark>()("inbox_marks", {
+  key: ["run_id"],
+  columns: ["session_key", "session_id", ...COLUMNS],
+});
 
 /** Returns the mark in a row. */
-export function toMark({ offered_at, in_turn_at, ended_at, outcome }: MarkColumns): InboxMark {
-  return {
-    ...present("offeredAt", offered_at),
-    ...present("inTurnAt", in_turn_at),
-    ...present("endedAt", ended_at),
-    ...present("outcome", outcome as InboxOutcome | null),
-  };
-}
+export const toMark = MARKS.read;
+
+/** Adds the mark of a message. Returns false if there is one. */
+export const insertMark = (tx: Tx, { runId, sessionKey, sessionId }: Marked, mark: InboxMark) =>
+  MARKED.add(tx, { runId, sessionKey, sessionId, ...mark });
 
 /** Returns the marks of these messages, by run id. */
 export async function marksOf(db: Db, runIds: readonly string[]): Promise<Map<string, InboxMark>> {
@@ -76,20 +54,16 @@ export async function advanceMarks(
 /**
  * Ends a message. An answer also counts as acknowledgement. Returns false if the message had already ended.
  */
-export async function endMark(tx: Tx, runId: string, outcome: InboxOutcome, at: number): Promise<boolean> {
+export function endMark(tx: Tx, runId: string, outcome: InboxOutcome, at: number): Promise<boolean> {
   const readAt = outcome === "expired" ? null : at;
-  const done = await tx
-    .updateTable("inbox_marks")
-    .set({
-      offered_at: sql<number | null>`coalesce(offered_at, ${readAt})`,
-      in_turn_at: sql<number | null>`coalesce(in_turn_at, ${readAt})`,
-      ended_at: at,
-      outcome,
-    })
-    .where("run_id", "=", runId)
-    .where("ended_at", "is", null)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+  const open = tx.updateTable("inbox_marks").where("run_id", "=", runId).where("ended_at", "is", null);
+  const end = open.set({
+    offered_at: sql<number | null>`coalesce(offered_at, ${readAt})`,
+    in_turn_at: sql<number | null>`coalesce(in_turn_at, ${readAt})`,
+    ended_at: at,
+    outcome,
+  });
+  return changesRows(tx, end);
 }
 
 /** Returns the messages in an inbox that still wait for an answer, oldest first. */
@@ -142,13 +116,9 @@ export async function hasUnread(db: Db, inbox: Omit<Marked, "runId">): Promise<b
 }
 
 /** Counts the messages of an inbox that were never offered to its program. */
-export async function countUnoffered(db: Db, inbox: Omit<Marked, "runId">): Promise<number> {
+export const countUnoffered = (db: Db, inbox: Omit<Marked, "runId">) =>
   // The first condition lets the query use an index. It follows from the second one.
-  const fresh = shownIn(db, inbox).where("mark.in_turn_at", "is", null);
-  const query = fresh.where("mark.offered_at", "is", null);
-  const { n } = await query.select((eb) => eb.fn.countAll<number>().as("n")).executeTakeFirstOrThrow();
-  return Number(n);
-}
+  countRows(shownIn(db, inbox).where("mark.in_turn_at", "is", null).where("mark.offered_at", "is", null));
 
 /**
  * Deletes the marks of messages that need no receipt, for example notices. Call this when the inbox loses its

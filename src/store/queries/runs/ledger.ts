@@ -103,10 +103,10 @@ export async function usageOfDay(
   agentId: string,
   at: number,
 ): Promise<Pick<UsageSum, "totalTokens" | "cost">> {
-  const { rows } = await sql<Record<"tokens" | "cost", number>>`
-    select coalesce(sum(tokens), 0) as tokens, coalesce(sum(cost), 0) as cost
+  const { rows } = await sql<Pick<UsageSum, "totalTokens" | "cost">>`
+    select coalesce(sum(tokens), 0) as "totalTokens", coalesce(sum(cost), 0) as cost
     from agent_days where agent_id = ${agentId} and day = ${dayStart(at)}`.execute(db);
-  return { totalTokens: Number(rows[0]?.tokens ?? 0), cost: Number(rows[0]?.cost ?? 0) };
+  return rows[0] ?? { totalTokens: 0, cost: 0 };
 }
 
 /**
@@ -156,27 +156,20 @@ export async function usageBy(db: Db, wanted: UsageWanted): Promise<UsageLine[]>
   const covers = (key: RawBuilder<unknown>): Condition =>
     patterns === undefined ? sql`${key} is not null` : patternCondition(db, key, patterns);
   const whose = agentId === undefined ? sql`` : sql`and l.agent_id = ${agentId}`;
-  const first = wanted.order === "cost" ? sql`cost desc, tokens desc` : sql`tokens desc, cost desc`;
+  const first =
+    wanted.order === "cost" ? sql`cost desc, "totalTokens" desc` : sql`"totalTokens" desc, cost desc`;
   const order = by === "day" ? sql`name desc` : sql`${first}, name`;
   const runs = by === "chain" ? sql`left join runs r on r.run_id = l.run_id` : sql``;
-  type Row = Record<"input" | "output" | "reads" | "writes" | "tokens" | "cost" | "runs" | "last", number>;
-  const { rows } = await sql<Row & { name: string | number | null }>`
-    select ${columnOf(by, covers)} as name, sum(l.input) as input, sum(l.output) as output,
-      sum(l.cache_read) as reads, sum(l.cache_write) as writes, sum(l.total_tokens) as tokens,
-      sum(l.cost) as cost, count(distinct l.run_id) as runs, max(l.at) as last
+  const { rows } = await sql<Omit<UsageLine, "name"> & { readonly name: string | number | null }>`
+    select ${columnOf(by, covers)} as name, count(distinct l.run_id) as runs, sum(l.input) as input,
+      sum(l.output) as output, sum(l.cache_read) as "cacheRead", sum(l.cache_write) as "cacheWrite",
+      sum(l.total_tokens) as "totalTokens", sum(l.cost) as cost, max(l.at) as "lastAt"
     from ledger l ${runs} where l.at >= ${since} ${whose} and ${covers(sql`l.session_key`)}
     group by 1 order by ${order} limit ${sql.lit(limit)}`.execute(db);
-  return rows.map((row) => ({
-    name: by === "day" ? new Date(Number(row.name)).toISOString().slice(0, 10) : String(row.name ?? ""),
-    runs: Number(row.runs),
-    input: Number(row.input),
-    output: Number(row.output),
-    cacheRead: Number(row.reads),
-    cacheWrite: Number(row.writes),
-    totalTokens: Number(row.tokens),
-    cost: Number(row.cost),
-    lastAt: Number(row.last),
-  }));
+  return rows.map(({ name, ...sums }) => {
+    const day = by === "day" ? new Date(Number(name)).toISOString().slice(0, 10) : String(name ?? "");
+    return { name: day, ...sums };
+  });
 }
 
 /** Returns how many runs a budget has ended since a time, by agent and code. */
@@ -191,9 +184,5 @@ export async function budgetStops(
     .where("code", "in", ["budget_used", "chain_limit"])
     .groupBy(["agent_id", "code"])
     .execute();
-  return rows.map((row) => ({
-    ...row,
-    code: row.code as "budget_used" | "chain_limit",
-    runs: Number(row.runs),
-  }));
+  return rows.map((row) => ({ ...row, code: row.code as "budget_used" | "chain_limit" }));
 }

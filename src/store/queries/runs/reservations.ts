@@ -33,8 +33,8 @@ type Sums = Record<"used_tokens" | "used_cost" | "reserved_tokens" | "reserved_c
 type BudgetRow = Sums & { readonly whose: "chain" | "agent"; readonly token_limit: number | null };
 
 const useOf = (row: Sums | undefined): BudgetUse => ({
-  used: { tokens: Number(row?.used_tokens ?? 0), cost: Number(row?.used_cost ?? 0) },
-  reserved: { tokens: Number(row?.reserved_tokens ?? 0), cost: Number(row?.reserved_cost ?? 0) },
+  used: { tokens: row?.used_tokens ?? 0, cost: row?.used_cost ?? 0 },
+  reserved: { tokens: row?.reserved_tokens ?? 0, cost: row?.reserved_cost ?? 0 },
 });
 
 /** Selects the unfinished runs that have spent or reserved. Before it starts, a run has done neither. */

@@ -4,20 +4,11 @@
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import { receiptOf } from "../../../core/rules/receipt.ts";
-import type { Code } from "../../../core/shapes/errors.ts";
-import type { Usage } from "../../../core/shapes/message.ts";
-import type {
-  FlowStep,
-  ReceiptState,
-  Run,
-  RunFacts,
-  RunInput,
-  RunKind,
-  RunState,
-} from "../../../core/shapes/run.ts";
-import { type Db, present } from "../../sql.ts";
+import type { Run, RunFacts, RunInput } from "../../../core/shapes/run.ts";
+import { recordsOf } from "../../records.ts";
+import type { Db } from "../../sql.ts";
 import { toMark } from "./inbox-marks.ts";
-import { ACTIVE } from "./runs.ts";
+import { ACTIVE, FLOW_COLUMNS } from "./runs.ts";
 
 /** Maximum number of runs of a lane that are returned. */
 const QUEUE_MAX = 20;
@@ -26,111 +17,84 @@ const INPUT_BYTES_MAX = 64 * 1024;
 /** Only replies up to this length are read, to detect a reply that means "no reply". */
 const REPLY_CHARS_MAX = 64;
 
-export type EndedRun = Pick<Run, "runId" | "state" | "code" | "endedAt" | "error"> & {
-  /** True if the run is not a step of a flow, and nobody has dismissed or retried it. */
-  readonly open: boolean;
+type StoredEnd = Pick<Run, "runId" | "state" | "code" | "endedAt" | "error" | "flow"> & {
+  readonly dismissedAt?: number;
 };
+/** `open`: the run is not a step of a flow, and nobody has dismissed or retried it. */
+export type EndedRun = Omit<StoredEnd, "flow" | "dismissedAt"> & { readonly open: boolean };
+
+const ENDS = recordsOf<StoredEnd, EndedRun>()(
+  "runs",
+  {
+    key: ["run_id"],
+    columns: ["state", "code", "ended_at", "error", "dismissed_at"],
+    names: FLOW_COLUMNS,
+  },
+  ({ flow, dismissedAt, ...run }) => ({ ...run, open: flow === undefined && dismissedAt === undefined }),
+);
 
 /** Returns how these runs ended, by run id. */
 export async function endsOf(db: Db, runIds: readonly string[]): Promise<Map<string, EndedRun>> {
   if (runIds.length === 0) return new Map();
-  const rows = await db
-    .selectFrom("runs")
-    .select(["run_id", "state", "code", "error", "ended_at", "flow_id", "dismissed_at"])
-    .where("run_id", "in", runIds)
-    .execute();
-  return new Map(
-    rows.map((row) => [
-      row.run_id,
-      {
-        runId: row.run_id,
-        state: row.state as RunState,
-        ...present("code", row.code as Code | null),
-        ...present("endedAt", row.ended_at),
-        ...present("error", row.error),
-        open: row.flow_id === null && row.dismissed_at === null,
-      },
-    ]),
-  );
+  const runs = await ENDS.all(ENDS.rows(db).where("run_id", "in", runIds));
+  return new Map(runs.map((run) => [run.runId, run]));
 }
 
+type Stored = Omit<RunFacts, "receipt"> & Pick<Run, "sessionKey" | "heardAt">;
+
+const FACTS = recordsOf<Stored>()("runs", {
+  key: ["run_id"],
+  columns: [
+    "session_key",
+    "kind",
+    "state",
+    "accepted_at",
+    "started_at",
+    "heard_at",
+    "ended_at",
+    "model",
+    "usage_json",
+    "code",
+    "error",
+    "crashes",
+    "chain_id",
+  ],
+  names: FLOW_COLUMNS,
+});
+
 function factsQuery(db: Db) {
-  return db
-    .selectFrom("runs")
+  return FACTS.rows(db)
     .leftJoin("flows", "flows.flow_id", "runs.flow_id")
     .leftJoin("inbox_marks", "inbox_marks.run_id", "runs.run_id")
     .select([
-      "runs.run_id",
-      "runs.session_key",
-      "runs.kind",
-      "runs.state",
-      "accepted_at",
-      "started_at",
-      "runs.ended_at",
-      "model",
-      "usage_json",
-      "code",
-      "error",
-      "crashes",
-      "runs.chain_id",
-      "runs.flow_id",
-      "flow_step",
-      "flow_turn",
       "turns_max",
       // The text that means "no reply" is short, so longer replies need not be read.
       sql<string | null>`case when length(reply) <= ${REPLY_CHARS_MAX} then reply else 'more' end`.as("said"),
-      "heard_at",
       ...(["offered_at", "in_turn_at", "outcome", "inbox_marks.ended_at as mark_ended_at"] as const),
     ]);
 }
 
 type FactsRow = Awaited<ReturnType<ReturnType<typeof factsQuery>["execute"]>>[number];
 
-function receiptIn(row: FactsRow, run: RunFacts): ReceiptState | undefined {
-  const mark = toMark({ ...row, ended_at: row.mark_ended_at });
-  const heard = present("heardAt", row.heard_at);
-  const facts = { ...run, ...heard, sessionKey: row.session_key, reply: row.said ?? "" };
-  return receiptOf({ run: facts, mark })?.state;
-}
-
 function toFacts(row: FactsRow): RunFacts {
-  const run = bareFacts(row);
-  return { ...run, ...optional({ receipt: receiptIn(row, run) }) };
-}
-
-function bareFacts(row: FactsRow): RunFacts {
-  const { flow_id, flow_step, flow_turn, turns_max } = row;
+  const stored = FACTS.read(row);
+  const { sessionKey: _, heardAt: __, crashes = 0, flow, ...run } = stored;
+  const turnsMax = row.turns_max ?? undefined;
+  const mark = toMark({ ...row, ended_at: row.mark_ended_at });
   return {
-    runId: row.run_id,
-    kind: row.kind as RunKind,
-    state: row.state as RunState,
-    acceptedAt: row.accepted_at,
-    ...(row.started_at === null ? {} : { startedAt: row.started_at }),
-    ...(row.ended_at === null ? {} : { endedAt: row.ended_at }),
-    ...(row.model === null ? {} : { model: row.model }),
-    ...(row.usage_json === null ? {} : { usage: JSON.parse(row.usage_json) as Usage }),
-    ...(row.code === null ? {} : { code: row.code }),
-    ...(row.error === null ? {} : { error: row.error }),
-    ...(row.crashes === 0 ? {} : { crashes: row.crashes }),
-    chainId: row.chain_id,
-    ...(flow_id === null || flow_step === null
-      ? {}
-      : {
-          flow: {
-            flowId: flow_id,
-            step: flow_step as FlowStep,
-            turn: flow_turn ?? 1,
-            ...(turns_max === null ? {} : { turnsMax: turns_max }),
-          },
-        }),
+    ...run,
+    ...optional({
+      crashes: crashes === 0 ? undefined : crashes,
+      flow: flow && { ...flow, ...optional({ turnsMax }) },
+      receipt: receiptOf({ run: { ...stored, reply: row.said ?? "" }, mark })?.state,
+    }),
   };
 }
 
 /** Returns the facts of these runs in no particular order. Unknown runs are missing. */
 export async function factsOfRuns(db: Db, runIds: readonly string[]): Promise<RunFacts[]> {
   if (runIds.length === 0) return [];
-  const rows = await factsQuery(db).where("runs.run_id", "in", runIds).execute();
-  return rows.map(toFacts);
+  return (await factsQuery(db).where("runs.run_id", "in", runIds).execute()).map(toFacts);
 }
 
 export interface LaneFacts extends RunFacts {
@@ -154,4 +118,34 @@ export async function factsOfLane(db: Db, sessionKey: string): Promise<LaneFacts
     ...toFacts(row),
     ...(row.input === null ? {} : { input: JSON.parse(row.input) as RunInput }),
   }));
+}
+
+/** A run that ended earlier. */
+export type PrecedingRun = Pick<Run, "runId" | "sessionKey" | "acceptedAt" | "flow"> & {
+  readonly endedAt: number;
+};
+
+const ENDED = recordsOf<PrecedingRun>()("runs", {
+  key: ["run_id"],
+  columns: ["session_key", "accepted_at", "ended_at"],
+  names: FLOW_COLUMNS,
+});
+
+/** Maximum number of preceding runs that are returned, beginning with the one that ended last. */
+const PRECEDING_MAX = 500;
+
+/**
+ * Returns the turns of a run's chain that ended before the run was accepted, and may have caused it. The turn that
+ * ended last comes first.
+ */
+export function precedingRuns(
+  db: Db,
+  { runId, chainId, acceptedAt }: Pick<Run, "runId" | "chainId" | "acceptedAt">,
+): Promise<PrecedingRun[]> {
+  const turns = ENDED.rows(db)
+    .where((eb) => eb.and({ chain_id: chainId, kind: "turn" }))
+    .where("run_id", "!=", runId)
+    .where("accepted_at", "<=", acceptedAt)
+    .where("ended_at", "<=", acceptedAt);
+  return ENDED.all(turns.orderBy("ended_at", "desc").orderBy("accepted_at", "desc").limit(PRECEDING_MAX));
 }

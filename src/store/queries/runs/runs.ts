@@ -4,23 +4,15 @@
 // RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts), and
 //      that the deletion of its session blanks its texts.
 
-import { type Selectable, sql } from "kysely";
+import { sql } from "kysely";
+import { objectOf, ownJson } from "../../../core/json.ts";
 import { APPENDS, nameQueue } from "../../../core/rules/run-queue.ts";
-import type { Code } from "../../../core/shapes/errors.ts";
 import { type Usage, ZERO_USAGE } from "../../../core/shapes/message.ts";
 import type { Route } from "../../../core/shapes/route.ts";
-import type {
-  FlowRef,
-  FlowStep,
-  Run,
-  RunEnd,
-  RunInput,
-  RunKind,
-  RunState,
-} from "../../../core/shapes/run.ts";
+import type { Run, RunEnd, RunInput, RunState } from "../../../core/shapes/run.ts";
 import { prepared } from "../../prepared.ts";
-import type { RunTable } from "../../schema/tables.ts";
-import { type Db, kindOf, present, type Tx } from "../../sql.ts";
+import { recordsOf } from "../../records.ts";
+import { countRows, type Db, kindOf, type Tx } from "../../sql.ts";
 
 /**
  * States as literals for queries. PostgreSQL uses a partial index in a generic plan only if the state is not
@@ -41,91 +33,75 @@ export interface Fence {
   readonly attempt: number;
 }
 
-function flowOf(row: Selectable<RunTable>): { flow?: FlowRef } {
-  if (row.flow_id === null || row.flow_step === null) return {};
-  return { flow: { flowId: row.flow_id, step: row.flow_step as FlowStep, turn: row.flow_turn ?? 1 } };
-}
-
 const UNREADABLE: RunInput = { text: "(The stored text of this message can't be read.)", unreadable: true };
 
-/** Returns the value of a column, or undefined if the column is null or damaged. */
-function readValue<T>(json: string | null): T | undefined {
-  if (json === null) return undefined;
-  try {
-    const value = JSON.parse(json) as T | null;
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /**
- * Converts a row into a run. A damaged row is marked (`RunInput.unreadable`) instead of failing, because it
- * would block all rows that are read with it.
+ * Marks a damaged value. Its run is then marked (`RunInput.unreadable`) instead of failing, because it would
+ * block all rows that are read with it.
  */
-export function toRun(row: Selectable<RunTable>): Run {
-  const route = readValue<Route>(row.route_json);
-  const isWhole = (row.route_json === null) === (route === undefined);
-  return {
-    runId: row.run_id,
-    sessionKey: row.session_key,
-    sessionId: row.session_id,
-    agentId: row.agent_id,
-    laneSeq: row.lane_seq,
-    kind: row.kind as RunKind,
-    state: row.state as RunState,
-    input: (isWhole ? readValue<RunInput>(row.input_json) : undefined) ?? UNREADABLE,
-    chainId: row.chain_id,
-    hop: row.hop,
-    attempt: row.attempt,
-    crashes: row.crashes,
-    acceptedAt: row.accepted_at,
-    timeoutMs: row.timeout_ms,
-    usage: readValue<Usage>(row.usage_json) ?? ZERO_USAGE,
-    ...flowOf(row),
-    ...present("owner", row.owner),
-    ...present("startedAt", row.started_at),
-    ...present("heardAt", row.heard_at),
-    ...present("endedAt", row.ended_at),
-    ...present("route", route ?? null),
-    ...present("parentRunId", row.parent_run_id),
-    ...present("askedBy", row.asked_by),
-    ...present("callId", row.call_id),
-    ...present("reply", row.reply),
-    ...present("code", row.code as Code | null),
-    ...present("error", row.error),
-    ...present("model", row.model),
-    ...present("revision", row.revision),
-  };
-}
+const DAMAGED = "damaged";
 
-/** Returns the columns of a queued run. All other columns are null or have their default. */
-function queuedColumns(run: Run, readyAt: number | null) {
-  return {
-    run_id: run.runId,
-    session_key: run.sessionKey,
-    session_id: run.sessionId,
-    agent_id: run.agentId,
-    lane_seq: run.laneSeq,
-    kind: run.kind,
-    state: run.state,
-    input_json: JSON.stringify(run.input),
-    chain_id: run.chainId,
-    hop: run.hop,
-    attempt: run.attempt,
-    crashes: run.crashes,
-    accepted_at: run.acceptedAt,
-    timeout_ms: run.timeoutMs,
-    route_json: run.route === undefined ? null : JSON.stringify(run.route),
-    flow_id: run.flow?.flowId ?? null,
-    flow_step: run.flow?.step ?? null,
-    flow_turn: run.flow?.turn ?? null,
-    parent_run_id: run.parentRunId ?? null,
-    asked_by: run.askedBy ?? null,
-    call_id: run.callId ?? null,
-    queue: nameQueue(run),
-    ready_at: readyAt,
-  };
+const parseObject = (json: string) => objectOf(ownJson(json)) ?? DAMAGED;
+
+type Stored = Omit<Run, "input" | "route" | "usage"> & {
+  readonly input: RunInput | typeof DAMAGED;
+  readonly route?: Route | typeof DAMAGED;
+  readonly usage?: Usage | typeof DAMAGED;
+};
+
+export const FLOW_COLUMNS = {
+  flow_id: "flow.flowId",
+  flow_step: "flow.step",
+  flow_turn: "flow.turn",
+} as const;
+
+export const RUNS = recordsOf<Stored, Run>()(
+  "runs",
+  {
+    key: ["run_id"],
+    columns: [
+      "session_key",
+      "session_id",
+      "agent_id",
+      "lane_seq",
+      "kind",
+      "state",
+      "input_json",
+      "chain_id",
+      "hop",
+      "attempt",
+      "crashes",
+      "accepted_at",
+      "timeout_ms",
+      "usage_json",
+      "owner",
+      "started_at",
+      "heard_at",
+      "ended_at",
+      "route_json",
+      "parent_run_id",
+      "asked_by",
+      "call_id",
+      "reply",
+      "code",
+      "error",
+      "model",
+      "revision",
+    ],
+    names: FLOW_COLUMNS,
+    parse: parseObject,
+  },
+  ({ input, route, usage, ...run }) => ({
+    ...run,
+    input: input === DAMAGED || route === DAMAGED ? UNREADABLE : input,
+    usage: usage === undefined || usage === DAMAGED ? ZERO_USAGE : usage,
+    ...(route === undefined || route === DAMAGED ? {} : { route }),
+  }),
+);
+
+/** Returns the columns of a queued run, which has neither usage nor an owner. */
+function queuedColumns({ usage: _, owner: __, ...run }: Run, readyAt: number | null) {
+  return { ...RUNS.write(run), queue: nameQueue(run), ready_at: readyAt };
 }
 
 const INSERT = prepared((tx, columns: ReturnType<typeof queuedColumns>) =>
@@ -137,47 +113,23 @@ export async function insertRun(tx: Tx, run: Run, readyAt: number | null = null)
   await INSERT(tx, queuedColumns(run, readyAt));
 }
 
-const RUN = prepared((db, { runId }: { runId: string }) =>
-  db.selectFrom("runs").selectAll().where("run_id", "=", runId),
-);
-
-export async function getRun(db: Db, runId: string): Promise<Run | undefined> {
-  const [row] = (await RUN(db, { runId })).rows;
-  return row && toRun(row);
-}
-
-const RUN_OF_CALL = prepared((db, { callId }: { callId: string }) =>
-  db.selectFrom("runs").selectAll().where("call_id", "=", callId),
-);
+export const getRun = (db: Db, runId: string) => RUNS.find(db, { runId });
 
 /** Returns the run that a tool call started, if any. */
-export async function getRunOfCall(db: Db, callId: string): Promise<Run | undefined> {
-  const [row] = (await RUN_OF_CALL(db, { callId })).rows;
-  return row && toRun(row);
-}
+export const getRunOfCall = (db: Db, callId: string) => RUNS.find(db, { callId });
 
 /** Returns unfinished runs of a session, in lane order. */
-export async function activeRuns(db: Db, sessionKey: string): Promise<Run[]> {
-  const rows = await db
-    .selectFrom("runs")
-    .selectAll()
-    .where("session_key", "=", sessionKey)
-    .where("state", "in", ACTIVE)
-    .orderBy("lane_seq")
-    .execute();
-  return rows.map(toRun);
-}
+export const activeRuns = (db: Db, sessionKey: string) =>
+  RUNS.all(RUNS.rows(db, { sessionKey }).where("state", "in", ACTIVE).orderBy("lane_seq"));
+
+const ofFlow = (db: Db, flowId: string) => RUNS.rows(db).where("flow_id", "=", flowId);
 
 /** Returns unfinished runs of a flow, in any session. */
-export async function activeRunsOfFlow(db: Db, flowId: string): Promise<Run[]> {
-  const rows = await db
-    .selectFrom("runs")
-    .selectAll()
-    .where("flow_id", "=", flowId)
-    .where("state", "in", ACTIVE)
-    .execute();
-  return rows.map(toRun);
-}
+export const activeRunsOfFlow = (db: Db, flowId: string) =>
+  RUNS.all(ofFlow(db, flowId).where("state", "in", ACTIVE));
+
+/** Orders the runs of a chain. */
+export const byAcceptance = (a: Run, b: Run): number => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq;
 
 const LANE_COUNT = prepared((db, { sessionKey }: { sessionKey: string }) =>
   db
@@ -191,21 +143,13 @@ const LANE_COUNT = prepared((db, { sessionKey }: { sessionKey: string }) =>
 /** Counts the unfinished runs of a lane, and those that have not started. */
 export async function countLane(db: Db, sessionKey: string): Promise<{ active: number; queued: number }> {
   const { rows } = await LANE_COUNT(db, { sessionKey });
-  const count = (of: readonly { n: number }[]): number => of.reduce((sum, row) => sum + Number(row.n), 0);
+  const count = (of: readonly { n: number }[]): number => of.reduce((sum, row) => sum + row.n, 0);
   return { active: count(rows), queued: count(rows.filter((row) => row.state === "queued")) };
 }
 
 /** Counts the unfinished runs in a lane that come before this one. */
-export async function countAhead(db: Db, run: Run): Promise<number> {
-  const row = await db
-    .selectFrom("runs")
-    .select((eb) => eb.fn.countAll<number>().as("n"))
-    .where("session_key", "=", run.sessionKey)
-    .where("state", "in", ACTIVE)
-    .where("lane_seq", "<", run.laneSeq)
-    .executeTakeFirstOrThrow();
-  return Number(row.n);
-}
+export const countAhead = (db: Db, { sessionKey, laneSeq }: Run) =>
+  countRows(RUNS.rows(db, { sessionKey }).where("state", "in", ACTIVE).where("lane_seq", "<", laneSeq));
 
 export async function countByState(db: Db): Promise<Record<"queued" | "running" | "waiting", number>> {
   const rows = await db
@@ -215,7 +159,7 @@ export async function countByState(db: Db): Promise<Record<"queued" | "running" 
     .groupBy("state")
     .execute();
   const counts = { queued: 0, running: 0, waiting: 0 };
-  for (const row of rows) counts[row.state as keyof typeof counts] = Number(row.n);
+  for (const row of rows) counts[row.state as keyof typeof counts] = row.n;
   return counts;
 }
 
@@ -232,7 +176,7 @@ export async function laneFigures(db: Db): Promise<{ readonly busy: number; read
     )
     .select((eb) => [eb.fn.countAll<number>().as("busy"), eb.fn.max<number | null>("n").as("longest")])
     .executeTakeFirstOrThrow();
-  return { busy: Number(busy), longest: Number(longest ?? 0) };
+  return { busy, longest: longest ?? 0 };
 }
 
 const HEARD = prepared((tx, { runId, at }: { runId: string; at: number }) =>
@@ -292,16 +236,8 @@ export async function endRun(tx: Tx, runId: string, facts: RunEndFacts, fence?: 
 }
 
 /** Returns runs that ended at or after this time, oldest first. */
-export async function endedSince(db: Db, sinceMs: number, limit: number): Promise<Run[]> {
-  const rows = await db
-    .selectFrom("runs")
-    .selectAll()
-    .where("ended_at", ">=", Math.round(sinceMs))
-    .orderBy("ended_at")
-    .limit(limit)
-    .execute();
-  return rows.map(toRun);
-}
+export const endedSince = (db: Db, sinceMs: number, limit: number) =>
+  RUNS.all(RUNS.rows(db).where("ended_at", ">=", Math.round(sinceMs)).orderBy("ended_at").limit(limit));
 
 /** Turns a queued turn into an append: its text is stored, and no model runs. */
 export async function makeAppend(tx: Tx, runId: string): Promise<void> {
@@ -321,15 +257,7 @@ export async function makeAppend(tx: Tx, runId: string): Promise<void> {
 }
 
 /** Returns every run of a flow, oldest first. */
-export async function runsOfFlow(db: Db, flowId: string): Promise<Run[]> {
-  const rows = await db
-    .selectFrom("runs")
-    .selectAll()
-    .where("flow_id", "=", flowId)
-    .orderBy("lane_seq")
-    .execute();
-  return rows.map(toRun);
-}
+export const runsOfFlow = (db: Db, flowId: string) => RUNS.all(ofFlow(db, flowId).orderBy("lane_seq"));
 
 export interface RunFilter {
   readonly sessionKey: string;
@@ -338,15 +266,9 @@ export interface RunFilter {
 }
 
 /** Returns runs of a session, newest first. */
-export async function listRuns(db: Db, filter: RunFilter): Promise<Run[]> {
-  let query = db
-    .selectFrom("runs")
-    .selectAll()
-    .where("session_key", "=", filter.sessionKey)
-    .orderBy("lane_seq", "desc")
-    .limit(filter.limit);
-  if (filter.states !== undefined) query = query.where("state", "in", filter.states);
-  return (await query.execute()).map(toRun);
+export function listRuns(db: Db, { sessionKey, states, limit }: RunFilter): Promise<Run[]> {
+  const runs = RUNS.rows(db, { sessionKey }).orderBy("lane_seq", "desc").limit(limit);
+  return RUNS.all(states === undefined ? runs : runs.where("state", "in", states));
 }
 
 /** Returns whether no other turn of the run's session has succeeded, in any of its transcripts. */
@@ -354,15 +276,8 @@ export async function isFirstAnswer(
   db: Db,
   { runId, sessionKey }: Pick<Run, "runId" | "sessionKey">,
 ): Promise<boolean> {
-  const other = await db
-    .selectFrom("runs")
-    .select("run_id")
-    .where("session_key", "=", sessionKey)
-    .where("state", "=", "ok")
-    .where("kind", "=", "turn")
-    .where("run_id", "!=", runId)
-    .limit(1)
-    .executeTakeFirst();
+  const turns = RUNS.rows(db, { sessionKey, state: "ok", kind: "turn" });
+  const other = await turns.where("run_id", "!=", runId).limit(1).executeTakeFirst();
   return other === undefined;
 }
 

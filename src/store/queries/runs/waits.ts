@@ -7,10 +7,12 @@
 // becomes `lost`, and the client's session is notified. The results of jobs go to that session anyway.
 
 import { type ExpressionBuilder, type Selectable, sql } from "kysely";
+import { optional } from "../../../core/optional.ts";
 import { idParts } from "../../id-parts.ts";
 import { prepared } from "../../prepared.ts";
+import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Tables, WaitTable } from "../../schema/tables.ts";
-import { type Db, isAmong, type Tx } from "../../sql.ts";
+import { changesRows, type Db, isAmong, type Tx } from "../../sql.ts";
 import { livingProcesses } from "../processes.ts";
 
 /** A literal instead of a parameter, so that queries can use a partial index (see runs.ts). */
@@ -20,94 +22,79 @@ const LOST = sql.lit("lost");
 const RUN = sql.lit("run");
 const JOB = sql.lit("job");
 
-/** One target of a tool call that waits. */
-export interface Wait {
-  readonly callId: string;
-  readonly kind: "run" | "job";
-  /**
-   * `""` for a caller that is not a run. The wait of such a caller is an edge only if the caller is the
-   * client of an external session.
-   */
-  readonly waiterRunId: string;
-  /**
-   * Session of the waiting run, or of a client whose transport confirms that answers were written. `""` for
-   * any other caller.
-   */
-  readonly waiterSessionKey: string;
-  /** Id of the run, or of the job's flow. */
-  readonly targetId: string;
-  readonly targetSessionKey: string;
-  readonly state: "open" | "ready" | "answered" | "ended" | "lost";
-  readonly deadlineAt: number;
-}
+type Stored = RecordOf<
+  "waits",
+  {
+    readonly kind: "run" | "job";
+    readonly state: "open" | "ready" | "answered" | "ended" | "lost";
+    readonly targetId: string;
+  },
+  "target_run_id"
+>;
+
+/**
+ * One target of a tool call that waits: a run, or a job by its flow. `waiterRunId` is empty for a caller that is
+ * not a run. The wait of such a caller is an edge only if the caller is the client of an external session.
+ * `waiterSessionKey` is the session of the waiting run, or of a client whose transport confirms that answers were
+ * written, and empty for any other caller.
+ */
+export type Wait = Omit<Stored, "ofCall" | "owner">;
+
+const WAITS = recordsOf<Stored, Wait>()(
+  "waits",
+  {
+    key: ["call_id"],
+    columns: [
+      "of_call",
+      "kind",
+      "waiter_run_id",
+      "waiter_session_key",
+      "target_session_key",
+      "state",
+      "deadline_at",
+      "owner",
+    ],
+    names: { target_run_id: "targetId" },
+  },
+  ({ ofCall, owner: _, ...wait }) => ({ ...wait, callId: ofCall ?? wait.callId }),
+);
 
 /** Returns whether the target ended in time. */
 export const isAnswered = ({ state }: Wait): boolean => state === "answered" || state === "ready";
 
-function toWait(row: Selectable<WaitTable>): Wait {
-  return {
-    callId: row.of_call ?? row.call_id,
-    kind: row.kind as Wait["kind"],
-    waiterRunId: row.waiter_run_id,
-    waiterSessionKey: row.waiter_session_key,
-    targetId: row.target_run_id,
-    targetSessionKey: row.target_session_key,
-    state: row.state as Wait["state"],
-    deadlineAt: row.deadline_at,
-  };
-}
-
 /** Inserts a wait. `owner` is the process of a waiting caller that is not a run. */
-export async function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<void> {
-  await tx
-    .insertInto("waits")
-    .values({
-      ...(wait.kind === "run"
-        ? { call_id: wait.callId }
-        : { call_id: `${wait.callId} ${wait.targetId}`, of_call: wait.callId }),
-      kind: wait.kind,
-      waiter_run_id: wait.waiterRunId,
-      waiter_session_key: wait.waiterSessionKey,
-      target_run_id: wait.targetId,
-      target_session_key: wait.targetSessionKey,
-      state: wait.state,
-      deadline_at: wait.deadlineAt,
-      owner: owner ?? null,
-    })
-    .execute();
+export function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<void> {
+  const { kind, callId, targetId } = wait;
+  const ofJob = kind === "job" ? { callId: `${callId} ${targetId}`, ofCall: callId } : {};
+  return WAITS.insert(tx, { ...wait, ...ofJob, ...optional({ owner }) });
 }
 
 const isOfCall = (eb: ExpressionBuilder<Tables, "waits">, callId: string) =>
   eb.or([eb("call_id", "=", callId), eb("of_call", "=", callId)]);
 
 const OF_CALL = prepared((db, { callId }: { readonly callId: string }) =>
-  db
-    .selectFrom("waits")
-    .selectAll()
-    .where((eb) => isOfCall(eb, callId)),
+  WAITS.rows(db).where((eb) => isOfCall(eb, callId)),
 );
 
 /** Returns the wait of a tool call, one row per target. Empty if the call does not wait. */
 export async function waitsOfCall(db: Db, callId: string): Promise<Wait[]> {
   // Sorted here: for a sorted query PostgreSQL may read the whole primary key.
   const { rows } = await OF_CALL(db, { callId });
-  return rows.toSorted((a, b) => (a.call_id < b.call_id ? -1 : 1)).map(toWait);
+  return rows.toSorted((a, b) => (a.call_id < b.call_id ? -1 : 1)).map(WAITS.read);
 }
 
 /** Returns the waits of these tool calls for runs. Calls without a wait are missing. */
 export async function waitsOfCalls(db: Db, callIds: readonly string[]): Promise<Wait[]> {
   if (callIds.length === 0) return [];
-  const rows = await db.selectFrom("waits").selectAll().where("call_id", "in", callIds).execute();
-  return rows.map(toWait);
+  return WAITS.all(WAITS.rows(db).where("call_id", "in", callIds));
 }
 
 /** Returns the waits of these runs for jobs, in a stable order. */
 export async function jobWaitsOfRuns(db: Db, runIds: readonly string[]): Promise<Wait[]> {
   const waits: Wait[] = [];
   for (const some of idParts(runIds)) {
-    const query = db.selectFrom("waits").selectAll().where("kind", "=", JOB);
-    const rows = await query.where("waiter_run_id", "in", some).orderBy("call_id").execute();
-    waits.push(...rows.map(toWait));
+    const ofJobs = WAITS.rows(db).where("kind", "=", JOB).where("waiter_run_id", "in", some);
+    waits.push(...(await WAITS.all(ofJobs.orderBy("call_id"))));
   }
   return waits;
 }
@@ -122,15 +109,8 @@ const WAITER_IS_HELD_UP = sql<boolean>`(waiter_run_id != '' or exists (
  */
 export async function openEdges(db: Db, sessionKeys: readonly string[], now: number): Promise<Wait[]> {
   if (sessionKeys.length === 0) return [];
-  const rows = await db
-    .selectFrom("waits")
-    .selectAll()
-    .where("state", "=", OPEN)
-    .where("waiter_session_key", "in", sessionKeys)
-    .where(WAITER_IS_HELD_UP)
-    .where("deadline_at", ">", now)
-    .execute();
-  return rows.map(toWait);
+  const edges = WAITS.rows(db).where("state", "=", OPEN).where("waiter_session_key", "in", sessionKeys);
+  return WAITS.all(edges.where(WAITER_IS_HELD_UP).where("deadline_at", ">", now));
 }
 
 /** Returns until when a run or an external client waits for this run. Undefined: none of them does. */
@@ -142,7 +122,7 @@ export async function awaitedUntil(db: Db, targetRunId: string): Promise<number 
     .where("state", "=", OPEN)
     .where(WAITER_IS_HELD_UP)
     .executeTakeFirst();
-  return row?.until == null ? undefined : Number(row.until);
+  return row?.until ?? undefined;
 }
 
 /** Returns the sessions of peers for which runs wait in this chain at `now`. */
@@ -215,14 +195,12 @@ export async function settledAmong(db: Db, ids: readonly string[]): Promise<stri
  * Ends the open waits of a tool call because the waiter stopped waiting. Returns false if all targets had
  * already ended; their outcomes then count.
  */
-export async function giveUpWaits(tx: Tx, callId: string): Promise<boolean> {
-  const done = await tx
+export function giveUpWaits(tx: Tx, callId: string): Promise<boolean> {
+  const open = tx
     .updateTable("waits")
-    .set({ state: "ended" })
     .where((eb) => isOfCall(eb, callId))
-    .where("state", "=", OPEN)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+    .where("state", "=", OPEN);
+  return changesRows(tx, open.set({ state: "ended" }));
 }
 
 const GIVEN_UP = prepared((tx, { waiterRunId }: { waiterRunId: string }) =>
@@ -240,12 +218,7 @@ export async function giveUpWaitsOf(tx: Tx, waiterRunId: string): Promise<void> 
 
 /** Records that the outcome was written to the waiting client's connection. */
 export async function confirmAnswer(tx: Tx, callId: string): Promise<void> {
-  await tx
-    .updateTable("waits")
-    .set({ state: "answered" })
-    .where("call_id", "=", callId)
-    .where("state", "=", READY)
-    .execute();
+  await WAITS.change(tx, { callId, state: "ready" }, { state: "answered" });
 }
 
 /**
@@ -315,5 +288,5 @@ export async function countOpenWaits(db: Db): Promise<number> {
     .where("state", "=", sql.lit("open"))
     .where("waiter_run_id", "in", waiters)
     .executeTakeFirstOrThrow();
-  return Number(row.n);
+  return row.n;
 }

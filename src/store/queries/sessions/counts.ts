@@ -4,8 +4,8 @@
 import { sql } from "kysely";
 import type { Db } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
-import { all, askedCondition, HAS_FAILED, type SessionFilter } from "./session-lists.ts";
-import { scopeConditions } from "./session-scope.ts";
+import { askedCondition, HAS_FAILED, type SessionFilter } from "./session-lists.ts";
+import { inScope } from "./session-scope.ts";
 
 /** Maximum value of a count. */
 const COUNTED_MAX = 1_000;
@@ -35,8 +35,7 @@ export async function childCounts(
   if (of.keys.length === 0) return new Map();
   const keys = sql.join(of.keys);
   const max = sql.lit(COUNTED_MAX);
-  const archived = of.includeArchived === true ? sql`in (0, 1)` : sql`= 0`;
-  const fits = all([sql`s.archived ${archived}`, ...scopeConditions(db, of.scope)]);
+  const fits = inScope(db, of);
   const { rows } = await sql<ChildCounts & { key: string }>`
     with busy (parent, key) as (
       select distinct s.spawned_by, s.key from runs r join sessions s on s.key = r.session_key
@@ -92,8 +91,7 @@ export async function sumsBelow(
   max = ADDED_MAX,
 ): Promise<Map<string, SumBelow>> {
   if (of.keys.length === 0) return new Map();
-  const archived = of.includeArchived === true ? sql`in (0, 1)` : sql`= 0`;
-  const fits = all([sql`s.archived ${archived}`, ...scopeConditions(db, of.scope)]);
+  const fits = inScope(db, of);
   // SQLite would read all unarchived sessions at each step, if the join did not say which table is first.
   const { rows } = await sql<SumBelow & { key: string }>`
     with recursive down (root, key, tokens, cost) as (
@@ -125,7 +123,7 @@ export async function filterCounts(
   { scope, askedBy }: { readonly scope: SessionFilter["scope"]; readonly askedBy: string },
 ): Promise<FilterCounts> {
   const max = sql.lit(COUNTED_MAX);
-  const fits = all([sql`s.archived = 0`, ...scopeConditions(db, scope)]);
+  const fits = inScope(db, { scope });
   const { rows } = await sql<FilterCounts>`select
     (select count(*) from (
       select distinct s.key from runs r cross join sessions s

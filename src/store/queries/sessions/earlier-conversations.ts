@@ -40,12 +40,7 @@ export async function earlierConversations(
     .orderBy("lastSeq", "desc")
     .limit(limit)
     .execute();
-  return rows.map(({ sessionId, startedAt, endedAt, messages }) => ({
-    sessionId,
-    startedAt,
-    endedAt: Number(endedAt),
-    messages: Number(messages),
-  }));
+  return rows.map(({ lastSeq: _, ...conversation }) => conversation);
 }
 
 /** Returns whether this transcript ever belonged to the session. An inherited one did not. */

@@ -86,8 +86,7 @@ export async function runsOfInbox(
     .selectFrom("messages")
     .select(["id", "run_id"])
     .where("id", "in", ids)
-    .where("session_id", "=", sessionId)
-    .where("role", "=", "user")
+    .where((eb) => eb.and({ session_id: sessionId, role: "user" }))
     .execute();
   return new Map(rows.map(({ id, run_id }) => [id, run_id ?? ""]));
 }

@@ -9,12 +9,14 @@
 //      sorted. If a search has many matches, the newest rows are read instead.
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
+import { optional } from "../../../core/optional.ts";
 import type { Scope } from "../../../core/rules/visibility.ts";
 import type { Session, SessionKind } from "../../../core/shapes/session.ts";
 import type { SessionTable } from "../../schema/tables.ts";
 import { type Db, kindOf } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import {
+  all,
   type Condition,
   fewInScope,
   fewInTree,
@@ -148,10 +150,6 @@ function newestFirst(a: Position, b: Position): number {
   return Buffer.compare(Buffer.from(b.key), Buffer.from(a.key));
 }
 
-export function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
-  return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
-}
-
 /**
  * Returns the conditions that limit an index range: rows after the previous page, and the oldest allowed
  * time.
@@ -279,9 +277,8 @@ async function walked(
 ): Promise<Portion> {
   const order = sql`order by s.updated_at desc, s.key desc`;
   if (fits.length === 0) {
-    const query = sql<Row>`
-      select s.* from sessions s where ${all(range)} ${order} limit ${sql.lit(limit + 1)}`;
-    return { rows: (await query.execute(db)).rows };
+    return await sql<Row>`
+      select s.* from sessions s where ${all(range)} ${order} limit ${sql.lit(limit + 1)}`.execute(db);
   }
   const { rows } = await sql<Row>`
     select * from (select * from sessions s where ${all(range)} ${order} limit ${sql.lit(rowsMax)}) as s
@@ -304,28 +301,27 @@ interface Ranges {
 }
 
 async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
+  const { scope } = filter;
   const fields = fieldConditions(db, filter);
-  const scoped = scopeConditions(db, filter.scope);
+  const scoped = scopeConditions(db, scope);
   const without = (...names: (keyof SessionFilter)[]): Condition[] =>
     [...fields].filter(([field]) => !names.includes(field)).map(([, condition]) => condition);
+  const along = (axis: readonly Condition[], ...names: (keyof SessionFilter)[]): Ranges => {
+    return { axis, fits: [...without(...names), ...scoped], besides: [] };
+  };
   const ofKinds = [...new Set(filter.kinds)].map((kind) => sql<SqlBool>`s.kind = ${kind}`);
   const withKinds = (agents: readonly Condition[]): Condition[] =>
     agents.flatMap((agent) => ofKinds.map((kind) => sql<SqlBool>`${agent} and ${kind}`));
-  if (filter.doing === "failed") {
-    return { axis: [sql`s.failed_run is not null`], fits: [...without(), ...scoped], besides: [] };
-  }
+  if (filter.doing === "failed") return along([sql`s.failed_run is not null`]);
   for (const name of ["label", "spawnedBy", "roots", "agentId"] as const) {
     const axis = fields.get(name);
     // A scope with patterns has roots that are not in the index of roots, because their spawner is outside
     // the scope.
-    const isWide = name === "roots" && !filter.scope.all && filter.scope.patterns !== undefined;
+    const isWide = name === "roots" && !scope.all && scope.patterns !== undefined;
     if (axis === undefined || isWide) continue;
-    if (name === "agentId" && ofKinds.length > 0) {
-      return { axis: withKinds([axis]), fits: [...without(name, "kinds"), ...scoped], besides: [] };
-    }
-    return { axis: [axis], fits: [...without(name), ...scoped], besides: [] };
+    const hasKinds = name === "agentId" && ofKinds.length > 0;
+    return hasKinds ? along(withKinds([axis]), name, "kinds") : along([axis], name);
   }
-  const { scope } = filter;
   const isOpen = scope.all || scope.agentIds === "any" || scope.sharesGlobal === true;
   const agentIds = isOpen ? undefined : (scope.agentIds as readonly string[] | undefined);
   if (agentIds !== undefined && agentIds.length > 0 && agentIds.length <= RANGES_MAX) {
@@ -336,16 +332,18 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
       const patterns = isLimited ? scoped : [];
       // The ranges contain the sessions of these agents, so they are not read again among the tree.
       const elsewhere = sql<SqlBool>`s.agent_id not in (${sql.join(agentIds)})`;
-      if (ofKinds.length > 0 && axis.length * ofKinds.length <= KIND_RANGES_MAX) {
-        const kinds = fields.get("kinds");
-        const besidesFit = kinds === undefined ? [elsewhere] : [elsewhere, kinds];
-        return { axis: withKinds(axis), fits: [...without("kinds"), ...patterns], besides: tree, besidesFit };
-      }
-      return { axis, fits: [...without(), ...patterns], besides: tree, besidesFit: [elsewhere] };
+      const kinds = fields.get("kinds");
+      return kinds !== undefined && axis.length * ofKinds.length <= KIND_RANGES_MAX
+        ? {
+            axis: withKinds(axis),
+            fits: [...without("kinds"), ...patterns],
+            besides: tree,
+            besidesFit: [elsewhere, kinds],
+          }
+        : { axis, fits: [...without(), ...patterns], besides: tree, besidesFit: [elsewhere] };
     }
   }
-  if (ofKinds.length > 0) return { axis: ofKinds, fits: [...without("kinds"), ...scoped], besides: [] };
-  return { axis: [sql`1 = 1`], fits: [...without(), ...scoped], besides: [] };
+  return ofKinds.length > 0 ? along(ofKinds, "kinds") : along([sql`1 = 1`]);
 }
 
 /** Merges the rows of several sources into one page. */
@@ -356,12 +354,12 @@ function pageOf(portions: readonly Portion[], limit: number): SessionRows {
   const rows = [...merged.values()].sort(newestFirst);
   const complete = cutAt === undefined ? rows : rows.filter((row) => newestFirst(row, cutAt) <= 0);
   const page = complete.slice(0, limit);
-  const last = page[page.length - 1];
-  const sessions = page.map(toSession);
-  if (complete.length > limit && last !== undefined)
-    return { rows: sessions, nextCursor: cursorOf(last.updated_at, last.key) };
-  if (cutAt === undefined) return { rows: sessions };
-  return { rows: sessions, nextCursor: cursorOf(cutAt.updated_at, cutAt.row_id) };
+  const last = complete.length > limit ? page.at(-1) : undefined;
+  const end =
+    last === undefined
+      ? cutAt && cursorOf(cutAt.updated_at, cutAt.row_id)
+      : cursorOf(last.updated_at, last.key);
+  return { rows: page.map(toSession), ...optional({ nextCursor: end }) };
 }
 
 /**
@@ -376,8 +374,13 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   const bounded = bounds(filter, after);
   if (filter.keys !== undefined) {
     const keys = [...new Set(filter.keys)];
-    const fits = [...fieldConditions(db, filter).values(), ...scopeConditions(db, filter.scope), ...bounded];
-    const found = await sorted(db, sql`key in (${sql.join(keys)})`, keys.length, fits, filter);
+    const found = await sorted(
+      db,
+      sql`key in (${sql.join(keys)})`,
+      keys.length,
+      fitting(db, filter, bounded),
+      filter,
+    );
     return pageOf([found], filter.limit);
   }
   const within = await fewInScope(db, filter.scope, FEW_MAX);
@@ -394,8 +397,19 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   }
   const named = await fewNamed(db, filter.search);
   const few = named ?? within;
-  if (few !== undefined) return amongFew(db, few, bounded, filter, few === named ? ["search"] : []);
+  if (few !== undefined) return amongFew(db, few, bounded, filter, few === named ? "search" : undefined);
   return inRanges(db, bounded, filter, WALK_ROWS_MAX);
+}
+
+/** Returns all conditions of a filter, without those of `answered` fields. */
+function fitting(
+  db: Db,
+  filter: SessionFilter,
+  bounded: readonly Condition[],
+  answered?: keyof SessionFilter,
+): Condition[] {
+  const fields = [...fieldConditions(db, filter)].filter(([field]) => field !== answered);
+  return [...fields.map(([, condition]) => condition), ...scopeConditions(db, filter.scope), ...bounded];
 }
 
 async function amongFew(
@@ -403,12 +417,9 @@ async function amongFew(
   few: readonly number[],
   bounded: readonly Condition[],
   filter: SessionFilter,
-  answered: readonly (keyof SessionFilter)[] = [],
+  answered?: "search",
 ): Promise<SessionRows> {
-  const fields = [...fieldConditions(db, filter)].filter(([field]) => !answered.includes(field));
-  const fits = fields.map(([, condition]) => condition);
-  const conditions = [...fits, ...scopeConditions(db, filter.scope), ...bounded];
-  return pageOf([await sortedById(db, few, conditions, filter)], filter.limit);
+  return pageOf([await sortedById(db, few, fitting(db, filter, bounded, answered), filter)], filter.limit);
 }
 
 async function inRanges(

@@ -103,6 +103,22 @@ export function scopeConditions(db: Db, scope: Scope): Condition[] {
   return conditions;
 }
 
+/** Joins conditions. */
+export function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+  return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
+}
+
+/** Matches a row `s` of the session table that is in the scope, and not archived unless the filter says so. */
+export function inScope(
+  db: Db,
+  { scope, includeArchived = false }: { readonly scope: Scope; readonly includeArchived?: boolean },
+): RawBuilder<unknown> {
+  return all([
+    includeArchived ? sql`s.archived in (0, 1)` : sql`s.archived = 0`,
+    ...scopeConditions(db, scope),
+  ]);
+}
+
 /**
  * Matches a row `s` whose spawner does not exist or is outside the scope. The index of roots only covers the
  * first case.
@@ -115,13 +131,6 @@ export function rootCondition(db: Db, scope: Scope): Condition {
 
 async function rowIds(db: Db, query: RawBuilder<{ row_id: number }>): Promise<number[]> {
   return (await query.execute(db)).rows.map((row) => row.row_id);
-}
-
-function treeIds(self: string | undefined, treeKey: string | undefined, max: number) {
-  const roots = [self, treeKey].filter((key) => key !== undefined);
-  return sql<{
-    row_id: number;
-  }>`${downFrom(roots, treeKey !== undefined)} select row_id from down limit ${sql.lit(max)}`;
 }
 
 /** Returns the range of keys that a pattern can match, or undefined if the pattern begins with a star. */
@@ -139,9 +148,8 @@ function prefixRange(pattern: string): { from: string; to: string } | undefined 
 export async function fewInScope(db: Db, scope: Scope, max: number): Promise<number[] | undefined> {
   if (scope.all) return undefined;
   if (scope.agentIds === undefined) {
-    if (scope.self === undefined && scope.treeOf === undefined) return [];
-    const ids = await rowIds(db, treeIds(scope.self, scope.treeOf, max + 1));
-    if (ids.length <= max) return ids;
+    const ids = await fewInTree(db, scope, max);
+    if (ids !== undefined) return ids;
   }
   const ranges = scope.patterns?.map(prefixRange);
   if (ranges === undefined) return undefined;
@@ -164,6 +172,8 @@ export async function fewInTree(db: Db, scope: Scope, max: number): Promise<numb
   if (scope.all) return [];
   const { self, treeOf: treeKey } = scope;
   if (self === undefined && treeKey === undefined) return [];
-  const ids = await rowIds(db, treeIds(self, treeKey, max + 1));
+  const roots = [self, treeKey].filter((key) => key !== undefined);
+  const down = downFrom(roots, treeKey !== undefined);
+  const ids = await rowIds(db, sql`${down} select row_id from down limit ${sql.lit(max + 1)}`);
   return ids.length <= max ? ids : undefined;
 }

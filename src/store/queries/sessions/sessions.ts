@@ -4,16 +4,14 @@
 // in the order of their numbers (I3). `orphaned` means that the session's spawner does not exist; each insert
 // and delete of a session updates it. session-lists.ts lists sessions.
 
-import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { forkOrigins } from "../../../core/fork-key.ts";
 import type { Route } from "../../../core/shapes/route.ts";
-import type { SendOverride, Session, SessionKind, SessionState } from "../../../core/shapes/session.ts";
-
-import type { SpawnFacts } from "../../../core/shapes/spawn.ts";
+import type { Session, SessionState } from "../../../core/shapes/session.ts";
 import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
-import type { SessionTable } from "../../schema/tables.ts";
-import { type Db, isAmong, type Tx } from "../../sql.ts";
+import { type Changes, recordsOf } from "../../records.ts";
+import { changesRows, type Db, isAmong, type Tx } from "../../sql.ts";
 import { deleteJobsOfSession } from "../cron-jobs.ts";
 import { deleteSessionRules } from "../permission-rules.ts";
 import { ACTIVE } from "../runs/runs.ts";
@@ -26,119 +24,50 @@ import { eraseTexts } from "./erase.ts";
  */
 const ANCESTORS_MAX = 64;
 
-type Clearable =
-  | "label"
-  | "displayName"
-  | "archivedAt"
-  | "model"
-  | "thinkingLevel"
-  | "verboseLevel"
-  | "sendPolicy"
-  | "instructions"
-  | "lastRoute"
-  | "groupChannel";
-type Lasting = "updatedAt" | "systemSent" | "abortedLastRun";
-type Counter = "inputTokens" | "outputTokens" | "totalTokens" | "contextUsed" | "cost";
-
 /** Changes of a session. `null` removes a field; an absent field does not change. */
-export type SessionPatch = {
-  readonly [K in Clearable]?: NonNullable<Session[K]> | null;
-} & { readonly [K in Lasting | Counter]?: Session[K] };
+export type SessionPatch = Changes<
+  Omit<Session, "key" | "sessionId" | "agentId" | "kind" | "createdAt" | "spawnDepth" | "external">
+>;
 
-function routeOf(row: Selectable<SessionTable>): Route | undefined {
-  if (row.last_channel === null || row.last_to === null) return undefined;
-  return {
-    channel: row.last_channel,
-    to: row.last_to,
-    ...(row.last_account_id === null ? {} : { accountId: row.last_account_id }),
-    ...(row.last_thread_id === null ? {} : { threadId: row.last_thread_id }),
-  };
-}
+const SESSIONS = recordsOf<Session>()("sessions", {
+  key: ["key"],
+  columns: [
+    "session_id",
+    "agent_id",
+    "kind",
+    "created_at",
+    "updated_at",
+    "spawn_depth",
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cost",
+    "label",
+    "display_name",
+    "first_words",
+    "failed_run",
+    "outside",
+    "archived_at",
+    "spawned_by",
+    "model",
+    "thinking_level",
+    "verbose_level",
+    "send_policy",
+    "instructions",
+    "group_channel",
+    "spawn_json",
+  ],
+  flags: ["external", "system_sent", "aborted_last_run"],
+  names: {
+    context_tokens: "contextUsed",
+    last_channel: "lastRoute.channel",
+    last_to: "lastRoute.to",
+    last_account_id: "lastRoute.accountId",
+    last_thread_id: "lastRoute.threadId",
+  },
+});
 
-/**
- * Converts a row into a session. Each field is set separately, which is faster; lists convert hundreds of
- * rows.
- */
-export function toSession(row: Selectable<SessionTable>): Session {
-  const session: { -readonly [K in keyof Session]: Session[K] } = {
-    key: row.key,
-    sessionId: row.session_id,
-    agentId: row.agent_id,
-    kind: row.kind as SessionKind,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    spawnDepth: row.spawn_depth,
-    external: row.external === 1,
-    systemSent: row.system_sent === 1,
-    abortedLastRun: row.aborted_last_run === 1,
-    inputTokens: row.input_tokens,
-    outputTokens: row.output_tokens,
-    totalTokens: row.total_tokens,
-    contextUsed: row.context_tokens,
-    cost: row.cost,
-  };
-  if (row.label !== null) session.label = row.label;
-  if (row.display_name !== null) session.displayName = row.display_name;
-  if (row.first_words !== null) session.firstWords = row.first_words;
-  if (row.failed_run !== null) session.failedRun = row.failed_run;
-  if (row.outside !== null) session.outside = row.outside;
-  if (row.archived_at !== null) session.archivedAt = row.archived_at;
-  if (row.spawned_by !== null) session.spawnedBy = row.spawned_by;
-  if (row.model !== null) session.model = row.model;
-  if (row.thinking_level !== null) session.thinkingLevel = row.thinking_level;
-  if (row.verbose_level !== null) session.verboseLevel = row.verbose_level;
-  if (row.send_policy !== null) session.sendPolicy = row.send_policy as SendOverride;
-  if (row.instructions !== null) session.instructions = row.instructions;
-  const route = routeOf(row);
-  if (route !== undefined) session.lastRoute = route;
-  if (row.group_channel !== null) session.groupChannel = row.group_channel;
-  if (row.spawn_json !== null) session.spawn = JSON.parse(row.spawn_json) as SpawnFacts;
-  return session;
-}
-
-function routeColumns(route: Route | null | undefined) {
-  return {
-    last_channel: route?.channel ?? null,
-    last_to: route?.to ?? null,
-    last_account_id: route?.accountId ?? null,
-    last_thread_id: route?.threadId ?? null,
-  };
-}
-
-function toRow(session: Session): Insertable<SessionTable> {
-  return {
-    key: session.key,
-    session_id: session.sessionId,
-    agent_id: session.agentId,
-    kind: session.kind,
-    label: session.label ?? null,
-    display_name: session.displayName ?? null,
-    first_words: session.firstWords ?? null,
-    created_at: session.createdAt,
-    updated_at: session.updatedAt,
-    archived_at: session.archivedAt ?? null,
-    spawned_by: session.spawnedBy ?? null,
-    spawn_depth: session.spawnDepth,
-    external: session.external ? 1 : 0,
-    model: session.model ?? null,
-    thinking_level: session.thinkingLevel ?? null,
-    verbose_level: session.verboseLevel ?? null,
-    send_policy: session.sendPolicy ?? null,
-    instructions: session.instructions ?? null,
-    system_sent: session.systemSent ? 1 : 0,
-    aborted_last_run: session.abortedLastRun ? 1 : 0,
-    failed_run: session.failedRun ?? null,
-    outside: session.outside ?? null,
-    input_tokens: session.inputTokens,
-    output_tokens: session.outputTokens,
-    total_tokens: session.totalTokens,
-    context_tokens: session.contextUsed,
-    cost: session.cost,
-    ...routeColumns(session.lastRoute),
-    group_channel: session.groupChannel ?? null,
-    spawn_json: session.spawn === undefined ? null : JSON.stringify(session.spawn),
-  };
-}
+export const toSession = SESSIONS.read;
 
 /** Returns an expression that is 1 if the session does not exist, otherwise 0. */
 function isGone(key: string): RawBuilder<number> {
@@ -150,15 +79,11 @@ export async function insertSession(tx: Tx, session: Session): Promise<void> {
   const { key, spawnedBy } = session;
   await tx
     .insertInto("sessions")
-    .values({ ...toRow(session), orphaned: spawnedBy === undefined ? 0 : isGone(spawnedBy) })
+    .values({ ...SESSIONS.write(session), orphaned: spawnedBy === undefined ? 0 : isGone(spawnedBy) })
     .execute();
   // Children of an earlier session with this key now have a spawner again.
-  await tx
-    .updateTable("sessions")
-    .set({ orphaned: 0 })
-    .where("spawned_by", "=", key)
-    .where("orphaned", "=", 1)
-    .execute();
+  const orphans = tx.updateTable("sessions").where((eb) => eb.and({ spawned_by: key, orphaned: 1 }));
+  await orphans.set({ orphaned: 0 }).execute();
   await rememberSessionId(tx, session.sessionId, session.key, session.createdAt);
 }
 
@@ -169,19 +94,10 @@ async function rememberSessionId(tx: Tx, sessionId: string, key: string, at: num
     .execute();
 }
 
-const SESSION = prepared((db, { key }: { key: string }) =>
-  db.selectFrom("sessions").selectAll().where("key", "=", key),
-);
-
-export async function getSession(db: Db, key: string): Promise<Session | undefined> {
-  const [row] = (await SESSION(db, { key })).rows;
-  return row === undefined ? undefined : toSession(row);
-}
+export const getSession = (db: Db, key: string) => SESSIONS.find(db, { key });
 
 /** Like `getSession`, but locks the row until the transaction ends. */
-export async function holdSession(tx: Tx, key: string): Promise<Session | undefined> {
-  return (await holdLane(tx, key))?.session;
-}
+export const holdSession = (tx: Tx, key: string) => SESSIONS.hold(tx, { key });
 
 /**
  * Returns the session to which a transcript belongs, or belonged before a reset, with its current transcript
@@ -199,34 +115,9 @@ export async function findSessionId(
     .executeTakeFirst();
 }
 
-function flag(value: boolean | undefined): number | undefined {
-  return value === undefined ? undefined : Number(value);
-}
-
 /** Applies a patch; ignores a session that does not exist. */
 export async function updateSession(tx: Tx, key: string, patch: SessionPatch): Promise<void> {
-  const columns: Updateable<SessionTable> = {
-    label: patch.label,
-    display_name: patch.displayName,
-    updated_at: patch.updatedAt,
-    archived_at: patch.archivedAt,
-    model: patch.model,
-    thinking_level: patch.thinkingLevel,
-    verbose_level: patch.verboseLevel,
-    send_policy: patch.sendPolicy,
-    instructions: patch.instructions,
-    system_sent: flag(patch.systemSent),
-    aborted_last_run: flag(patch.abortedLastRun),
-    input_tokens: patch.inputTokens,
-    output_tokens: patch.outputTokens,
-    total_tokens: patch.totalTokens,
-    context_tokens: patch.contextUsed,
-    cost: patch.cost,
-    group_channel: patch.groupChannel,
-    ...(patch.lastRoute === undefined ? {} : routeColumns(patch.lastRoute)),
-  };
-  if (Object.values(columns).every((value) => value === undefined)) return;
-  await tx.updateTable("sessions").set(columns).where("key", "=", key).execute();
+  if (Object.values(patch).some((value) => value !== undefined)) await SESSIONS.change(tx, { key }, patch);
 }
 
 /** Usage of a run, and the state in which the run leaves its session. */
@@ -248,11 +139,9 @@ interface SessionUsage {
 }
 
 /** Values of `SessionUsage` for a statement. Null leaves a column unchanged. */
-type UsageValues = Omit<SessionUsage, "aborted" | "failedRun" | "systemSent" | "contextUsed"> & {
-  readonly [K in "sessionKey" | "sessionId"]: string;
-} & { readonly aborted: number; readonly failedRun: string | null } & {
-  readonly [K in "systemSent" | "contextUsed"]: number | null;
-};
+type UsageValues = Record<"at" | "aborted" | "input" | "output" | "total" | "cost", number> &
+  Record<"sessionKey" | "sessionId", string> &
+  Record<"systemSent" | "contextUsed", number | null> & { readonly failedRun: string | null };
 
 const USAGE = prepared((tx, usage: UsageValues) =>
   tx
@@ -319,27 +208,13 @@ export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<vo
  * Resets a session: it gets a new, empty transcript under the same key. Settings, label and route stay;
  * counters start at zero.
  */
-export async function replaceSessionId(tx: Tx, key: string, newSessionId: string, at: number): Promise<void> {
-  await tx
-    .updateTable("sessions")
-    .set({
-      session_id: newSessionId,
-      first_words: null,
-      updated_at: at,
-      system_sent: 0,
-      aborted_last_run: 0,
-      failed_run: null,
-      outside: null,
-      input_tokens: 0,
-      output_tokens: 0,
-      total_tokens: 0,
-      context_tokens: 0,
-      cost: 0,
-    })
-    .where("key", "=", key)
-    .execute();
+export async function replaceSessionId(tx: Tx, key: string, sessionId: string, at: number): Promise<void> {
+  const counters = { inputTokens: 0, outputTokens: 0, totalTokens: 0, contextUsed: 0, cost: 0 };
+  const flags = { systemSent: false, abortedLastRun: false };
+  const texts = { firstWords: null, failedRun: null, outside: null };
+  await SESSIONS.change(tx, { key }, { sessionId, updatedAt: at, ...counters, ...flags, ...texts });
   await deleteSessionRules(tx, key);
-  await rememberSessionId(tx, newSessionId, key, at);
+  await rememberSessionId(tx, sessionId, key, at);
 }
 
 /**
@@ -447,29 +322,41 @@ export async function activityOf(db: Db, keys: readonly string[]): Promise<Map<s
     const holds = before.state === "running" || before.state === "waiting";
     found.set(row.session_key, {
       state: queued && holds ? before.state : (row.state as SessionState),
-      queuedRuns: queued ? Number(row.n) : before.queuedRuns,
+      queuedRuns: queued ? row.n : before.queuedRuns,
     });
   }
   return found;
 }
 
 /** Names a session that has neither label nor name. Returns false if it has one, or another transcript. */
-export async function nameUnnamed(
+export function nameUnnamed(
   tx: Tx,
-  {
-    sessionKey,
-    sessionId,
-    name,
-  }: { readonly sessionKey: string; readonly sessionId: string; readonly name: string },
+  { sessionKey: key, sessionId, name }: Record<"sessionKey" | "sessionId" | "name", string>,
 ): Promise<boolean> {
-  const done = await tx
+  const unnamed = tx
     .updateTable("sessions")
-    .set({ display_name: name })
-    .where("key", "=", sessionKey)
-    .where("session_id", "=", sessionId)
-    .where("label", "is", null)
-    .where("display_name", "is", null)
-    .where("archived_at", "is", null)
-    .executeTakeFirst();
-  return done.numUpdatedRows > 0n;
+    .where((eb) => eb.and({ key, session_id: sessionId, label: null, display_name: null }))
+    .where("archived_at", "is", null);
+  return changesRows(tx, unnamed.set({ display_name: name }));
+}
+
+/** Maximum number of sessions of one chat. */
+const OF_CHAT_MAX = 50;
+
+/**
+ * Returns the sessions with one of these keys, and those that last used this chat, from any account and in
+ * any thread. The most recently used come first; archived ones are left out.
+ */
+export function sessionsOfChat(
+  db: Db,
+  { channel, to }: Pick<Route, "channel" | "to">,
+  keys: readonly string[],
+): Promise<Session[]> {
+  const sessions = SESSIONS.rows(db).where((eb) => {
+    const ofChat = eb.and({ last_channel: channel, last_to: to });
+    return keys.length === 0 ? ofChat : eb.or([eb("key", "in", keys), ofChat]);
+  });
+  return SESSIONS.all(
+    sessions.where("archived_at", "is", null).orderBy("updated_at", "desc").limit(OF_CHAT_MAX),
+  );
 }

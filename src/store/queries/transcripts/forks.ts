@@ -5,7 +5,7 @@
 //      reading it needs no extra query.
 
 import { sql } from "kysely";
-import { type Message, toolCallsOf } from "../../../core/shapes/message.ts";
+import { toolCallsOf } from "../../../core/shapes/message.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { isInherited } from "./inherited.ts";
 import { ENTRY_COLUMNS, readMessage } from "./stored-entry.ts";
@@ -26,6 +26,12 @@ export interface TranscriptPart {
   readonly upTo?: number;
 }
 
+/** Selects the entries of a part. */
+export function entriesIn(db: Db, { sessionId, upTo }: TranscriptPart) {
+  const query = db.selectFrom("messages").where("session_id", "=", sessionId);
+  return upTo === undefined ? query : query.where("seq", "<=", upTo);
+}
+
 /** Returns the id of the first own entry of a fork's transcript. */
 export function forkMarkerId(sessionId: string): string {
   return `${sessionId}:fork`;
@@ -35,13 +41,12 @@ export function forkMarkerId(sessionId: string): string {
  * Returns the part that precedes a transcript's own entries, or undefined if the transcript is not a fork.
  */
 export async function partBefore(db: Db, sessionId: string): Promise<TranscriptPart | undefined> {
-  const row = await db
+  return await db
     .selectFrom("session_ids")
     .innerJoin("messages", "messages.id", "session_ids.forked_at")
     .select(["messages.session_id as sessionId", "messages.seq as upTo"])
     .where("session_ids.session_id", "=", sessionId)
     .executeTakeFirst();
-  return row;
 }
 
 /** Returns the parts of a transcript, oldest first. The last one holds its own entries. */
@@ -111,15 +116,6 @@ async function findMessage(
   return (await partsFrom(db, session.sessionId, place)).length > 0 ? row : undefined;
 }
 
-async function readAt(db: Db, seq: number): Promise<Message> {
-  const row = await db
-    .selectFrom("messages")
-    .select(ENTRY_COLUMNS)
-    .where("seq", "=", seq)
-    .executeTakeFirstOrThrow();
-  return readMessage(row);
-}
-
 /**
  * Returns the last row that a fork at `row` shares, or undefined if it shares none. A message with tool calls
  * is shared only together with the results of all its calls. If a result is missing, the fork ends before
@@ -135,7 +131,8 @@ async function wholeCalls(db: Db, row: PointRow): Promise<PointRow | undefined> 
     .limit(1)
     .executeTakeFirst();
   if (caller === undefined) return row;
-  const calls = toolCallsOf(await readAt(db, caller.seq)).length;
+  const stored = db.selectFrom("messages").select(ENTRY_COLUMNS).where("seq", "=", caller.seq);
+  const calls = toolCallsOf(readMessage(await stored.executeTakeFirstOrThrow())).length;
   if (calls === 0) return row;
   // All results of a message follow it, and each call has at most one, so counting them is enough.
   const next = near.where("role", "=", "assistant").where("seq", ">", caller.seq).orderBy("seq").limit(1);

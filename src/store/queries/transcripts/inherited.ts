@@ -8,7 +8,7 @@
 
 import { sql } from "kysely";
 import { holdSessions } from "../../locks.ts";
-import type { Db, Tx } from "../../sql.ts";
+import { changesRows, type Db, type Tx } from "../../sql.ts";
 
 /** Matches a row of `session_ids` if a session has its transcript, or a fork that continues it. */
 const isInUse = (row: "c" | "f") => sql<boolean>`exists (
@@ -136,7 +136,7 @@ export async function trimInherited(tx: Tx, sessionIds: readonly string[]): Prom
     const last = await lastShared(tx, id);
     if (last === undefined) continue;
     const unshared = tx.deleteFrom("messages").where("session_id", "=", id).where("seq", ">", last.seq);
-    if ((await unshared.executeTakeFirst()).numDeletedRows > 0n) trimmed.push(id);
+    if (await changesRows(tx, unshared)) trimmed.push(id);
     await sql`delete from sent_files where session_id = ${id}
       and created_at > (select created_at from messages where seq = ${last.seq})`.execute(tx);
   }

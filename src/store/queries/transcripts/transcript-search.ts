@@ -8,7 +8,7 @@ import type { Scope } from "../../../core/rules/visibility.ts";
 import { type Message, textOf } from "../../../core/shapes/message.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { type Db, kindOf } from "../../sql.ts";
-import { fewInScope, fewInTree, scopeConditions } from "../sessions/session-scope.ts";
+import { all, fewInScope, fewInTree, inScope } from "../sessions/session-scope.ts";
 import { partsFrom } from "./forks.ts";
 import { isInheritedTranscript } from "./inherited.ts";
 import { lexemeQuestion } from "./search-lexemes.ts";
@@ -167,10 +167,9 @@ export async function searchTranscripts(
   if (words.length === 0 || (before !== undefined && !Number.isSafeInteger(before))) return { hits: [] };
   const matches = matchesOf(db, words, await placesOf(db, asked));
   if (matches === undefined) return { hits: [] };
-  const conditions = scopeConditions(db, asked.scope);
+  const conditions = [inScope(db, { scope: asked.scope })];
   if (asked.sessionKey !== undefined) conditions.push(sql`s.key = ${asked.sessionKey}`);
   if (asked.agentId !== undefined) conditions.push(sql`s.agent_id = ${asked.agentId}`);
-  const fits = conditions.length === 0 ? sql`` : sql`and ${sql.join(conditions, sql` and `)}`;
   const { rows } = await sql<HitRow>`
     select m.seq, m.id, m.session_key, m.session_id, s.session_id as current_id, m.role, m.created_at,
       case when octet_length(m.entry_json) <= ${sql.lit(READ_AT_ONCE_BYTES)} then m.entry_json end
@@ -178,7 +177,7 @@ export async function searchTranscripts(
     from (${matches({ before, skip: 0, limit: MATCHES_MAX })}) f
     cross join messages m
     cross join sessions s
-    where m.seq = f.seq and s.key = m.session_key and s.archived = 0 ${fits}
+    where m.seq = f.seq and s.key = m.session_key and ${all(conditions)}
     ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
     limit ${asked.limit + 1}`.execute(db, { signal });
   const hits: SearchHit[] = [];

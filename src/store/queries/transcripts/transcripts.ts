@@ -10,7 +10,7 @@ import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../../core/shapes/message.ts";
 import { prepared } from "../../prepared.ts";
 import type { Db } from "../../sql.ts";
-import { forkMarkerId, partBefore, partsFrom, partsOf, type TranscriptPart } from "./forks.ts";
+import { entriesIn, forkMarkerId, partBefore, partsFrom, partsOf, type TranscriptPart } from "./forks.ts";
 import { ENTRY_COLUMNS, type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
 
 /** Maximum number of stored bytes in a page of history. The page ends earlier if its messages are large. */
@@ -42,9 +42,8 @@ interface Page {
   readonly limit: number;
 }
 
-function messagesIn(db: Db, { sessionId, upTo }: TranscriptPart, includeTools: boolean) {
-  let query = db.selectFrom("messages").where("session_id", "=", sessionId).where("role", "!=", "compaction");
-  if (upTo !== undefined) query = query.where("seq", "<=", upTo);
+function messagesIn(db: Db, part: TranscriptPart, includeTools: boolean) {
+  const query = entriesIn(db, part).where("role", "!=", "compaction");
   return includeTools ? query : query.where("role", "!=", "toolResult");
 }
 
@@ -228,15 +227,13 @@ export async function lastMessages(
   return (await readPage(db, { limit, includeTools: what.includeTools, place })).messages;
 }
 
-const LAST_COMPACTION = prepared((db, { sessionId }: { sessionId: string }) =>
-  db
-    .selectFrom("messages")
+/** Selects the compactions of a part, the newest first. */
+const compactionsIn = (db: Db, part: TranscriptPart) =>
+  entriesIn(db, part)
     .select(["seq", ...ENTRY_COLUMNS])
-    .where("session_id", "=", sessionId)
     .where("role", "=", sql.lit("compaction"))
-    .orderBy("seq", "desc")
-    .limit(1),
-);
+    .orderBy("seq", "desc");
+
 /** Returns whether this run stored a compaction. */
 export async function hasCompaction(db: Db, runId: string): Promise<boolean> {
   const found = await db
@@ -280,15 +277,9 @@ async function firstKeptIn(db: Db, part: TranscriptPart, row: ContextRow): Promi
 }
 
 /** Reads the entries of a part from a position on, without its compactions. */
-async function messageRows(db: Db, { sessionId, upTo }: TranscriptPart, from = 0): Promise<ContextRow[]> {
-  let query = db
-    .selectFrom("messages")
-    .select(["seq", ...ENTRY_COLUMNS])
-    .where("session_id", "=", sessionId)
-    .where("seq", ">=", from)
-    .where("role", "!=", "compaction");
-  if (upTo !== undefined) query = query.where("seq", "<=", upTo);
-  return query.orderBy("seq").execute();
+function messageRows(db: Db, part: TranscriptPart, from = 0): Promise<ContextRow[]> {
+  const messages = messagesIn(db, part, true).select(["seq", ...ENTRY_COLUMNS]);
+  return messages.where("seq", ">=", from).orderBy("seq").execute();
 }
 
 /**
@@ -300,7 +291,7 @@ export async function contextRows(db: Db, sessionId: string): Promise<ContextRow
   const { rows: whole } = await UNCOMPACTED(db, { sessionId });
   const isFork = whole[0]?.id === forkMarkerId(sessionId);
   if (whole.length > 0 && !isFork) return whole;
-  const [last] = (await LAST_COMPACTION(db, { sessionId })).rows;
+  const last = await compactionsIn(db, { sessionId }).limit(1).executeTakeFirst();
   if (isFork || last === undefined) return isFork ? contextOfFork(db, sessionId) : [];
   const kept = await firstKeptIn(db, { sessionId }, last);
   if (kept !== undefined) return [last, ...(await messageRows(db, { sessionId }, kept))];
@@ -314,22 +305,12 @@ async function contextOfFork(db: Db, sessionId: string): Promise<ContextRow[]> {
   const rows: ContextRow[] = [];
   let compaction: ContextRow | undefined;
   for (const part of (await partsOf(db, sessionId)).toReversed()) {
-    compaction ??= await lastCompaction(db, part);
+    compaction ??= await compactionsIn(db, part).limit(1).executeTakeFirst();
     const kept = compaction === undefined ? undefined : await firstKeptIn(db, part, compaction);
     rows.unshift(...(await messageRows(db, part, kept)));
     if (kept !== undefined) break;
   }
   return compaction === undefined ? rows : [compaction, ...rows];
-}
-
-async function lastCompaction(db: Db, { sessionId, upTo }: TranscriptPart): Promise<ContextRow | undefined> {
-  let query = db
-    .selectFrom("messages")
-    .select(["seq", ...ENTRY_COLUMNS])
-    .where("session_id", "=", sessionId)
-    .where("role", "=", sql.lit("compaction"));
-  if (upTo !== undefined) query = query.where("seq", "<=", upTo);
-  return query.orderBy("seq", "desc").limit(1).executeTakeFirst();
 }
 
 const FROM = prepared((db, { sessionId, seq }: { sessionId: string; seq: number }) =>
@@ -358,6 +339,29 @@ export async function readContext(db: Db, sessionId: string): Promise<Entry[]> {
   return (await contextRows(db, sessionId)).map(readEntry);
 }
 
+/** Maximum number of entries of `contextBefore`. Older ones are left out. */
+const ENTRIES_MAX = 5_000;
+
+/**
+ * Returns the entries that the model saw before the entry at `seq`: the last compaction before it, if there
+ * is one, and the entries that it kept.
+ */
+export async function contextBefore(db: Db, sessionId: string, seq: number): Promise<Entry[]> {
+  const newestFirst: Entry[] = [];
+  for (const part of (await partsOf(db, sessionId)).toReversed()) {
+    const before = entriesIn(db, part).where("seq", "<", part.upTo === undefined ? seq : part.upTo + 1);
+    const rows = await before.select(ENTRY_COLUMNS).orderBy("seq", "desc").limit(ENTRIES_MAX).execute();
+    newestFirst.push(...rows.map(readEntry));
+    if (newestFirst.length >= ENTRIES_MAX) break;
+  }
+  const entries = newestFirst.slice(0, ENTRIES_MAX).reverse();
+  const compaction = entries.findLast(isCompaction);
+  if (compaction === undefined) return entries;
+  const kept = entries.findIndex(({ id }) => id === compaction.firstKeptId);
+  const messages = entries.slice(Math.max(0, kept)).filter((entry) => !isCompaction(entry));
+  return [compaction, ...messages];
+}
+
 /** Maximum number of compactions that are returned for each part of a transcript. */
 const COMPACTIONS_MAX = 100;
 
@@ -369,14 +373,8 @@ export async function compactionsOf(
   const found = new Map<string, number>();
   const isFork = forkOrigin(key) !== undefined;
   const parts: readonly TranscriptPart[] = isFork ? await partsOf(db, sessionId) : [{ sessionId }];
-  for (const { sessionId: id, upTo } of parts) {
-    let query = db
-      .selectFrom("messages")
-      .select(ENTRY_COLUMNS)
-      .where("session_id", "=", id)
-      .where("role", "=", sql.lit("compaction"));
-    if (upTo !== undefined) query = query.where("seq", "<=", upTo);
-    const rows = await query.orderBy("seq", "desc").limit(COMPACTIONS_MAX).execute();
+  for (const part of parts) {
+    const rows = await compactionsIn(db, part).limit(COMPACTIONS_MAX).execute();
     for (const entry of rows.map(readEntry)) {
       if (isCompaction(entry)) found.set(entry.firstKeptId, entry.timestamp);
     }

@@ -135,7 +135,6 @@ export interface ExecuteParts {
   readonly hooks?: TurnHooks;
   /** Records the inputs of runs, if `store.recordDays` is not 0. Absent: they are not recorded. */
   readonly recorder?: Recorder;
-  /** Notified of text that a tool sends. Absent if this process delivers nothing. */
   /** Opens the way to agents elsewhere, at their first run. If absent, such runs are refused. */
   readonly remote?: () => Promise<RemoteTurn>;
   /** Opens the way to peers, at the first message to one. If absent, such runs are refused. */

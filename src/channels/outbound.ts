@@ -83,7 +83,7 @@ interface OutboxParts {
   /** Id of this process. */
   readonly owner: string;
   /**
-   * Set if other processes deliver from the same outbox: see `Authority.watch`. Then only attempts of
+   * Set if other processes deliver from the same outbox: see `Lease.watch`. Then only attempts of
    * processes that have died are settled.
    */
   readonly watchLease?: () => () => boolean;

@@ -12,7 +12,7 @@ import { holdForAbort } from "../store/locks.ts";
 import { claimBudgetNotice, getChain } from "../store/queries/chains/chains.ts";
 import { holdRun, notePlannedStop, requeueHeld } from "../store/queries/runs/claims.ts";
 import { activeRuns, activeRunsOfFlow, countByState, getRun } from "../store/queries/runs/runs.ts";
-import type { SharedStore, Store } from "../store/sql.ts";
+import type { Store } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import { idsOf, type Log, type World } from "../world.ts";
 import { createBus, type SharedBus } from "./bus.ts";
@@ -22,7 +22,7 @@ import { Lease, type LeasedWorker } from "./cluster/lease.ts";
 import { type DeadlineHandler, Deadlines } from "./deadlines.ts";
 import { CallerWaits } from "./lanes/caller-waits.ts";
 import { createEndWatch, type EndWatch } from "./lanes/end-watch.ts";
-import { Scheduler, type SlotSettings } from "./lanes/scheduler.ts";
+import { Scheduler } from "./lanes/scheduler.ts";
 import {
   type Accepted,
   type AcceptLimits,
@@ -32,13 +32,7 @@ import {
 } from "./run/accept.ts";
 import { limitAt, refusalOf } from "./run/begin.ts";
 import { Executions, type Executor } from "./run/executions.ts";
-import {
-  type AbortReason,
-  type EndFacts,
-  endInUnit,
-  type FinishParts,
-  type Successors,
-} from "./run/finish.ts";
+import { type AbortReason, type Acceptor, type EndFacts, endInUnit, type Successors } from "./run/finish.ts";
 import { createFollowUp, guardSuccessors } from "./run/follow-up.ts";
 import { Reconciler } from "./run/reconcile.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
@@ -46,7 +40,12 @@ import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts"
 /** Time that parked runs have to release their lanes when the process stops. */
 const PARK_MS = 1_500;
 
-export interface EngineSettings extends AcceptLimits, SlotSettings {}
+export interface EngineSettings extends AcceptLimits {
+  /** Maximum number of runs that execute at the same time in the whole deployment. */
+  readonly maxConcurrent: number;
+  /** Maximum number of runs of sub-agents among these. Default: no limit of their own. */
+  readonly maxSubagents?: number;
+}
 
 export interface AbortRequest {
   readonly sessionKey: string;
@@ -98,6 +97,25 @@ export interface EngineParts extends UnitWatch {
   readonly limitAt?: (run: Run) => number | undefined;
 }
 
+/** The parts that the whole engine shares. */
+export interface EngineCore {
+  readonly store: Store;
+  readonly commit: Commit;
+  readonly world: World;
+  readonly bus: SharedBus;
+  /** Id of this process. */
+  readonly owner: string;
+  /** May change. */
+  readonly limits: EngineSettings;
+  readonly watch: EndWatch;
+  /** Absent: no other process shares the store. */
+  readonly lease?: Lease;
+  readonly successors: Successors;
+  readonly acceptor: Acceptor;
+  /** Starts ready runs: a lane or a slot may have come free. */
+  look(): void;
+}
+
 const ABORT_TEXT: Record<AbortReason, string> = {
   run_aborted: "the run was aborted",
   session_reset: "the session was reset before the run ended",
@@ -112,25 +130,6 @@ function isStopped({ kind }: Run, reason: AbortReason): boolean {
   return kind === "turn" || reason !== "run_aborted";
 }
 
-/** Connects this process with the others that share its store. */
-interface Cluster {
-  readonly shared: SharedStore;
-  readonly hints: HintTransport;
-  readonly lease: Lease;
-}
-
-/** Returns undefined if no other process can share the store. */
-function clusterOf({ store, world, facts }: EngineParts, processId: string): Cluster | undefined {
-  const { shared } = store;
-  return (
-    shared && {
-      shared,
-      hints: new HintTransport({ store, shared, world }),
-      lease: new Lease({ shared, world, processId, facts: () => ({ host: "", version: "", ...facts?.() }) }),
-    }
-  );
-}
-
 export class Engine {
   readonly store: Store;
   readonly bus: SharedBus;
@@ -138,7 +137,7 @@ export class Engine {
   readonly processId: string;
   /** Returns when this process's lease ends, by the monotonic clock. With an embedded store it never ends. */
   readonly leaseUntil: () => number;
-  /** See `Authority.watch`. Undefined with an embedded store. */
+  /** See `Lease.watch`. Undefined with an embedded store. */
   readonly watchLease: (() => () => boolean) | undefined;
   /** Runs `work` in one transaction; see `Unit`. */
   readonly commit: Commit;
@@ -150,12 +149,9 @@ export class Engine {
   readonly followUp: DeadlineHandler;
   /** The waits of callers that are not runs. */
   readonly callerWaits: CallerWaits;
-  readonly #world: World;
-  readonly #settings: EngineSettings;
-  readonly #watch: EndWatch;
+  readonly #core: EngineCore;
   readonly #executions: Executions;
   readonly #scheduler: Scheduler;
-  readonly #finish: FinishParts;
   readonly #deadlines: Deadlines;
   /** Absent: no other process shares the store. */
   readonly #dispatch: Dispatch | undefined;
@@ -164,12 +160,21 @@ export class Engine {
   #state: "new" | "running" | "stopping" = "new";
 
   constructor(parts: EngineParts) {
-    const { store, world } = parts;
+    const { store, world, facts } = parts;
     this.store = store;
     this.log = world.log;
     this.redactor = world.redactor;
     this.processId = world.ids.uuid();
-    const cluster = clusterOf(parts, this.processId);
+    const { shared } = store;
+    // Connects this process with the others, if any can share the store.
+    const cluster = shared && {
+      shared,
+      hints: new HintTransport({ store, shared, world }),
+      lease: new Lease({
+        ...{ shared, world, processId: this.processId },
+        facts: () => ({ host: "", version: "", ...facts?.() }),
+      }),
+    };
     this.leaseUntil = () => cluster?.lease.until() ?? Number.POSITIVE_INFINITY;
     this.watchLease = cluster && (() => cluster.lease.watch());
     this.bus = createBus(
@@ -182,34 +187,30 @@ export class Engine {
       lookAtDates: () => this.lookAtDates(),
       inDoubt: (sinceMs) => this.#reconciler.noteDoubt(sinceMs),
     });
-    this.#world = world;
-    this.#settings = parts.settings;
-    this.#watch = createEndWatch(store.db, world.clock, this.bus);
     const handlers = parts.deadlineHandlers ?? new Map();
     const { commit, processId, bus } = this;
     this.#deadlines = new Deadlines({ db: store.db, commit, world, handlers, workers: this.#workers });
-    const finish = {
+    const core: EngineCore = {
+      ...{ store, commit, world, bus, owner: processId, limits: parts.settings },
+      ...optional({ lease: cluster?.lease }),
+      watch: createEndWatch(store.db, world.clock, bus),
       successors: guardSuccessors(parts.successors),
       acceptor: this,
-      watch: this.#watch,
       look: () => this.#look(),
     };
-    this.#finish = finish;
-    this.followUp = createFollowUp({ successors: parts.successors, acceptor: this });
-    this.callerWaits = new CallerWaits({ ...finish, store, world, commit, processId });
-    const common = { store, commit, world, bus, owner: processId, limits: parts.settings };
-    const running = { ...common, ...finish, finish, ...optional({ lease: cluster?.lease }) };
+    this.#core = core;
+    this.followUp = createFollowUp(parts.successors, this);
+    this.callerWaits = new CallerWaits(core);
     this.#executions = new Executions({
-      ...running,
+      ...core,
       executor: parts.executor,
       limitAt: parts.limitAt ?? limitAt,
       scheduler: {
-        look: () => this.#look(),
         resume: (...asked) => this.#scheduler.resume(...asked),
         isWanted: (queue) => this.#scheduler.isWanted(queue),
       },
     });
-    const engine = { ...running, executions: this.#executions };
+    const engine = { ...core, executions: this.#executions };
     this.#scheduler = new Scheduler({
       ...engine,
       refusalOf: async (unit, run) =>
@@ -256,16 +257,16 @@ export class Engine {
   }
 
   now(): number {
-    return this.#world.clock.now();
+    return this.#core.world.clock.now();
   }
 
   newId(): string {
-    return this.#world.ids.uuid();
+    return this.#core.world.ids.uuid();
   }
 
   /** See `Unit.newOrderedId`. */
   newOrderedId(): string {
-    return this.#world.ids.orderedUuid();
+    return this.#core.world.ids.orderedUuid();
   }
 
   /** Recovers runs after a crash, and starts to execute. */
@@ -309,7 +310,7 @@ export class Engine {
 
   /** Accepts a run in the caller's transaction. A failure undoes the transaction. */
   async acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>> {
-    const accepted = await acceptIn(unit, request, this.#settings);
+    const accepted = await acceptIn(unit, request, this.#core.limits);
     if (accepted.ok && accepted.value.fresh && this.#state !== "new") {
       const { run, queuedBehind } = accepted.value;
       if (queuedBehind === 0) unit.atEnd(() => this.#scheduler.claimWith(unit, run));
@@ -323,7 +324,7 @@ export class Engine {
 
   /** Ends a run that needs no execution, in the transaction that accepts it. */
   async endIn(unit: Unit, run: Run, facts: EndFacts): Promise<void> {
-    await endInUnit(unit, run, facts, this.#finish);
+    await endInUnit(unit, run, facts, this.#core);
   }
 
   /**
@@ -332,9 +333,9 @@ export class Engine {
    */
   async #successorRefused(unit: Unit, { sessionKey, chain }: AcceptRequest): Promise<void> {
     if (chain === undefined) return;
-    const budget = withinBudget(await getChain(unit.tx, chain.chainId), this.#settings);
+    const budget = withinBudget(await getChain(unit.tx, chain.chainId), this.#core.limits);
     if (budget.ok || !(await claimBudgetNotice(unit.tx, chain.chainId))) return;
-    await this.#finish.successors.budgetUsedUp(this, unit, { sessionKey, ...chain }, budget.error);
+    await this.#core.successors.budgetUsedUp(this, unit, { sessionKey, ...chain }, budget.error);
   }
 
   /** Looks for rows that are due. Safe to call at any time. */
@@ -362,7 +363,7 @@ export class Engine {
       run = ended ?? (await getRun(db, runId));
       return run === undefined || isEnded(run.state);
     };
-    await this.#watch.until([runId], hasEnded, deadlineAt, signal);
+    await this.#core.watch.until([runId], hasEnded, deadlineAt, signal);
     return run !== undefined && isEnded(run.state) ? run : getRun(db, runId);
   }
 
@@ -398,13 +399,13 @@ export class Engine {
           : { unfinishedText: mine.textSoFar, revision: mine.revision() }),
       };
       // Does nothing if this run has already ended together with an earlier run of this list.
-      await endInUnit(unit, run, facts, this.#finish);
+      await endInUnit(unit, run, facts, this.#core);
       ended.push(run.runId);
       unit.after(() => this.#executions.stopAborted(run));
     }
     const aborted = runId === undefined ? ended.length > 0 : ended.includes(runId);
     if (request.keepChildren === true) return { aborted, runIds: ended };
-    const below = await this.#finish.successors.cancelBelow(this, unit, request);
+    const below = await this.#core.successors.cancelBelow(this, unit, request);
     return { aborted, runIds: [...ended, ...below] };
   }
 
@@ -423,7 +424,7 @@ export class Engine {
 
   async load(): Promise<Load> {
     const counts = await countByState(this.store.db);
-    return { ...counts, slots: { max: this.#settings.maxConcurrent, taken: counts.running } };
+    return { ...counts, slots: { max: this.#core.limits.maxConcurrent, taken: counts.running } };
   }
 
   /**
@@ -458,7 +459,7 @@ export class Engine {
 
   async #atMost(ms: number, work: Promise<unknown>): Promise<void> {
     const over = new AbortController();
-    await Promise.race([work, pause(this.#world.clock, ms, over.signal)]);
+    await Promise.race([work, pause(this.#core.world.clock, ms, over.signal)]);
     over.abort();
   }
 }

@@ -120,43 +120,6 @@ function isFailure(value: unknown): value is Failure {
   return typeof value === "object" && value !== null && "ok" in value && value.ok === false;
 }
 
-/** Actions to perform at the end of a transaction or after it. */
-interface Notes {
-  readonly events: LiveEvent[];
-  readonly after: (() => void)[];
-  readonly atEnd: (() => Promise<void>)[];
-  readonly undone: (() => void)[];
-  readonly failed: ReadonlyMap<string, unknown>;
-}
-
-function unitOf(tx: Tx, world: World, bus: Bus, notes: Notes, { lookAtDates = () => {} }: UnitWatch): Unit {
-  let now: number | undefined;
-  return {
-    tx,
-    get now() {
-      now ??= world.clock.now();
-      return now;
-    },
-    redactor: world.redactor,
-    failed: notes.failed,
-    ended: new Set(),
-    newId: () => world.ids.uuid(),
-    newOrderedId: () => world.ids.orderedUuid(),
-    async setDeadline(deadline) {
-      await setDeadline(tx, deadline);
-      notes.after.push(lookAtDates);
-    },
-    lookAtDates: () => notes.after.push(lookAtDates),
-    publish(event) {
-      notes.events.push(event);
-      notes.after.push(() => bus.publish(event));
-    },
-    after: (action) => notes.after.push(action),
-    atEnd: (action) => notes.atEnd.push(action),
-    undone: (action) => notes.undone.push(action),
-  };
-}
-
 /** Callbacks about each transaction. */
 export interface UnitWatch {
   /** Writes rows for the events of a transaction, in that transaction. Default: none. */
@@ -173,12 +136,77 @@ export interface UnitWatch {
 }
 
 export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWatch = {}): Commit {
-  const once = createAttempt(store, world, bus, watch);
-  return async <T>(work: (unit: Unit) => Promise<T>): Promise<T> => {
+  const { record, committed, inDoubt, lookAtDates = () => {} } = watch;
+  /** Runs one attempt. `failed`: see `Unit`. */
+  const attempt = async <T>(
+    work: (unit: Unit) => Promise<T>,
+    failed: ReadonlyMap<string, unknown>,
+  ): Promise<T> => {
+    const notes = {
+      events: [] as LiveEvent[],
+      after: [] as (() => void)[],
+      atEnd: [] as (() => Promise<void>)[],
+      undone: [] as (() => void)[],
+    };
+    let value: T;
+    const begun = world.clock.monotonic();
+    const begunAt = world.clock.now();
+    try {
+      value = await store.transaction(async (tx) => {
+        let now: number | undefined;
+        const unit: Unit = {
+          tx,
+          get now() {
+            now ??= world.clock.now();
+            return now;
+          },
+          redactor: world.redactor,
+          failed,
+          ended: new Set(),
+          newId: () => world.ids.uuid(),
+          newOrderedId: () => world.ids.orderedUuid(),
+          async setDeadline(deadline) {
+            await setDeadline(tx, deadline);
+            notes.after.push(lookAtDates);
+          },
+          lookAtDates: () => notes.after.push(lookAtDates),
+          publish(event) {
+            notes.events.push(event);
+            notes.after.push(() => bus.publish(event));
+          },
+          after: (action) => notes.after.push(action),
+          atEnd: (action) => notes.atEnd.push(action),
+          undone: (action) => notes.undone.push(action),
+        };
+        const outcome = await work(unit);
+        if (isFailure(outcome)) throw new Undo(outcome);
+        for (let action = notes.atEnd.shift(); action !== undefined; action = notes.atEnd.shift())
+          await action();
+        if (record !== undefined && notes.events.length > 0) await record(unit, [...notes.events]);
+        return outcome;
+      });
+    } catch (error) {
+      for (const action of notes.undone) action();
+      if (error instanceof Undo) return error.failure as T;
+      if (isInDoubt(error)) inDoubt?.(begunAt);
+      throw error;
+    }
+    committed?.(world.clock.monotonic() - begun);
+    for (const action of notes.after) {
+      try {
+        action();
+      } catch (error) {
+        // A failed action after the commit does not undo the stored work.
+        world.log.error({ err: error }, "a post-commit action failed");
+      }
+    }
+    return value;
+  };
+  return async (work) => {
     const failed = new Map<string, unknown>();
     for (let conflicts = 1; ; conflicts += 1) {
       try {
-        return await once(work, failed);
+        return await attempt(work, failed);
       } catch (error) {
         if (error instanceof PartFailed) {
           failed.set(error.part, error.cause);
@@ -195,47 +223,5 @@ export function createCommit(store: Store, world: World, bus: Bus, watch: UnitWa
         await pause(world.clock, CONFLICT_PAUSE_MS * conflicts * (0.5 + world.random()));
       }
     }
-  };
-}
-
-/** Runs one attempt. `failed`: see `Unit`. */
-type Attempt = <T>(work: (unit: Unit) => Promise<T>, failed: ReadonlyMap<string, unknown>) => Promise<T>;
-
-function createAttempt(store: Store, world: World, bus: Bus, watch: UnitWatch): Attempt {
-  const { record, committed, inDoubt } = watch;
-  /**
-   * Logs an error instead of throwing it: a failed action after the commit does not undo the stored work.
-   */
-  const tell = (action: () => void): void => {
-    try {
-      action();
-    } catch (error) {
-      world.log.error({ err: error }, "a post-commit action failed");
-    }
-  };
-  return async (work, failed) => {
-    const notes: Notes = { events: [], after: [], atEnd: [], undone: [], failed };
-    let value: Awaited<ReturnType<typeof work>>;
-    const begun = world.clock.monotonic();
-    const begunAt = world.clock.now();
-    try {
-      value = await store.transaction(async (tx) => {
-        const unit = unitOf(tx, world, bus, notes, watch);
-        const outcome = await work(unit);
-        if (isFailure(outcome)) throw new Undo(outcome);
-        for (let action = notes.atEnd.shift(); action !== undefined; action = notes.atEnd.shift())
-          await action();
-        if (record !== undefined && notes.events.length > 0) await record(unit, [...notes.events]);
-        return outcome;
-      });
-    } catch (error) {
-      for (const action of notes.undone) action();
-      if (error instanceof Undo) return error.failure as typeof value;
-      if (isInDoubt(error)) inDoubt?.(begunAt);
-      throw error;
-    }
-    committed?.(world.clock.monotonic() - begun);
-    for (const action of notes.after) tell(action);
-    return value;
   };
 }

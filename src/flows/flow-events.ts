@@ -3,8 +3,10 @@
 
 import { optional } from "../core/optional.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
+import type { FlowRef, Run } from "../core/shapes/run.ts";
+import type { Session } from "../core/shapes/session.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Flow } from "../store/queries/chains/flows.ts";
+import { type Flow, insertFlow } from "../store/queries/chains/flows.ts";
 
 type FlowEvent = Extract<LiveEvent, { kind: "flow" }>;
 
@@ -12,6 +14,23 @@ export function publishFlow(unit: Unit, step: Omit<FlowEvent, "kind" | "sessionK
   for (const sessionKey of new Set([step.from, step.to])) {
     unit.publish({ kind: "flow", sessionKey, atMs: unit.now, ...step });
   }
+}
+
+/** Stores a new flow, whose first run was accepted, and publishes its first step. */
+export async function openFlow(
+  unit: Unit,
+  { runId, sessionKey: to, chainId, parentRunId }: Run,
+  { flowId, step }: Pick<FlowRef, "flowId" | "step">,
+  flow: Pick<Flow, "kind" | "turnsMax" | "requestText"> & { readonly requester: Session },
+): Promise<void> {
+  const { requester, turnsMax, requestText: text } = flow;
+  const { key: from, sessionId: requesterSessionId } = requester;
+  await insertFlow(unit.tx, {
+    ...{ flowId, kind: flow.kind, chainId, requesterKey: from, requesterSessionId, targetKey: to },
+    ...{ open: true, turnsMax, requestText: text, createdAt: unit.now },
+    ...optional({ requesterRunId: parentRunId }),
+  });
+  publishFlow(unit, { flowId, runId, step, from, to, turn: 1, turnsMax, text });
 }
 
 /** Publishes the end of a flow. `runId`: the flow's last run, or another unique id if the flow had no run. */

@@ -13,6 +13,7 @@ import { endUnanswered } from "./conversation/inbox-receipts.ts";
 import { conversationAnswerLost, conversationRunEnded } from "./conversation/reply-back.ts";
 import { cancelConversation, cancelJobs } from "./job/cancel.ts";
 import {
+  type Ending,
   type JobParts,
   jobMayHaveEnded,
   jobRunEnded,
@@ -27,12 +28,12 @@ import { planArchiving } from "./session/client-session.ts";
 export function createSuccessors(parts: JobParts): Successors {
   return {
     async runEnded(acceptor, unit, run, answered) {
+      const ending: Ending = { ...parts, acceptor, unit };
       if (run.state !== "ok") await endQuestions(acceptor, unit, run);
-      await wakeRunEnded(parts, acceptor, unit, run);
+      await wakeRunEnded(ending, run);
       const flow = run.flow === undefined ? undefined : await holdFlow(unit.tx, run.flow.flowId);
-      if (flow?.kind === "send")
-        await conversationRunEnded({ ...parts, acceptor, unit, flow, run }, answered);
-      if (flow?.kind === "spawn") await jobRunEnded(parts, acceptor, unit, run, flow);
+      if (flow?.kind === "send") await conversationRunEnded({ ...ending, flow, run }, answered);
+      if (flow?.kind === "spawn") await jobRunEnded(ending, run, flow);
       await directRunEnded(parts, unit, run);
       await planArchiving(unit, run);
       await postponeCleanup(unit, run, flow?.open === true && flow.kind === "spawn");
@@ -42,17 +43,16 @@ export function createSuccessors(parts: JobParts): Successors {
       if (flow?.kind === "send") await conversationAnswerLost({ ...parts, acceptor, unit, flow, run });
     },
     async cancelBelow(acceptor, unit, aborted) {
+      const ending: Ending = { ...parts, acceptor, unit };
       const session = await getSession(unit.tx, aborted.sessionKey);
       // Ends the job of this session before the jobs below it, so that no outcome from below is reported to
       // it.
-      if (session !== undefined && aborted.runId === undefined) {
-        await jobStopped(parts, acceptor, unit, session);
-      }
+      if (session !== undefined && aborted.runId === undefined) await jobStopped(ending, session);
       const ended = await cancelJobs(acceptor, unit, aborted);
       if (session === undefined) return ended;
       // A sub-agent that only waited for cancelled work has nothing left to wait for.
-      await jobMayHaveEnded(parts, acceptor, unit, session);
-      await lookAbove(parts, acceptor, unit, session);
+      await jobMayHaveEnded(ending, session);
+      await lookAbove(ending, session);
       return ended;
     },
     async budgetUsedUp(acceptor, unit, refused, error) {

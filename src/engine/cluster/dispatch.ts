@@ -11,13 +11,12 @@ import type { Run } from "../../core/shapes/run.ts";
 import { LongText } from "../../core/text/text-delta.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
 import { hasOrphans, requeueHeld } from "../../store/queries/runs/claims.ts";
-import type { SharedStore, Store } from "../../store/sql.ts";
-import { idsOf, type Timer, type World } from "../../world.ts";
-import type { SharedBus } from "../bus.ts";
+import type { SharedStore } from "../../store/sql.ts";
+import { idsOf, type Timer } from "../../world.ts";
+import type { EngineCore } from "../engine.ts";
 import type { CallerWaits } from "../lanes/caller-waits.ts";
-import type { EndWatch } from "../lanes/end-watch.ts";
 import type { Executions } from "../run/executions.ts";
-import { type Commit, NotReady } from "../unit.ts";
+import { NotReady } from "../unit.ts";
 import type { Hint, HintTransport } from "./hint-transport.ts";
 import type { Lease } from "./lease.ts";
 
@@ -43,21 +42,12 @@ const HEARD_MS = 2_000;
 
 const keyOf = (kind: LiveTextEvent["kind"], runId: string): string => `${kind} ${runId}`;
 
-interface DispatchParts {
-  readonly store: Store;
+interface DispatchParts extends EngineCore {
   readonly shared: SharedStore;
-  readonly commit: Commit;
-  readonly world: World;
-  /** The id of this process. */
-  readonly owner: string;
-  readonly bus: SharedBus;
   readonly hints: HintTransport;
   readonly lease: Lease;
   readonly executions: Executions;
   readonly callerWaits: CallerWaits;
-  readonly watch: EndWatch;
-  /** Starts ready runs, as far as slots are free. */
-  look(): void;
   /** See `Reconciler.reconcile`. */
   reconcile(sinceMs?: number): Promise<unknown>;
 }

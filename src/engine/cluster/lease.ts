@@ -33,26 +33,6 @@ const FRESH_MS = LEASE_MS / 2;
  */
 const GAP_MS = 2 * BEAT_MS;
 
-/** Lets the engine check the lease before it acts. */
-export interface Authority {
-  /**
-   * Resolves to true once this process may act for a run. While it may not, waits for the next heartbeat of
-   * the lease. Resolves to false if `signal` fires first or the process stops.
-   */
-  confirm(signal: AbortSignal): Promise<boolean>;
-  /** Returns whether the last beat is recent enough for a run to start in this process. */
-  isFresh(): boolean;
-  /** Returns the same as `isFresh`, but first sends a new beat if the last one is too old. */
-  renewed(): Promise<boolean>;
-  /**
-   * Call it before a commit whose answer may come late. Returns a function that returns whether the last beat
-   * is recent enough, and no other process has taken the runs of this process since the call.
-   */
-  watch(): () => boolean;
-  /** Returns when the authority ends, by the monotonic clock. */
-  until(): number;
-}
-
 /** A worker that acts only under the lease of its process: see `Engine.attach`. */
 export interface LeasedWorker {
   /** The first word of the kinds of the stored deadlines at which its work is due. */
@@ -81,7 +61,8 @@ interface LeaseParts {
   readonly facts: () => Omit<ProcessFacts, "processId">;
 }
 
-export class Lease implements Authority {
+/** The engine checks it before it acts. */
+export class Lease {
   readonly #parts: LeaseParts;
   /** The last beat of each other process, and the monotonic time since which that beat has not changed. */
   #others = new Map<string, Beat & { readonly since: number }>();
@@ -123,24 +104,35 @@ export class Lease implements Authority {
     await this.#parts.shared.urgently((tx) => leave(tx, this.#parts.processId));
   }
 
+  /** Returns when the authority ends, by the monotonic clock. */
   until(): number {
     return this.#until;
   }
 
+  /**
+   * Call it before a commit whose answer may come late. Returns a function that returns whether the last beat
+   * is recent enough, and no other process has taken the runs of this process since the call.
+   */
   watch(): () => boolean {
     const losses = this.#losses;
     return () => losses === this.#losses && this.isFresh();
   }
 
+  /** Returns whether the last beat is recent enough for a run to start in this process. */
   isFresh(): boolean {
     return this.#isHeld() && this.#now() - this.#sentAt <= FRESH_MS;
   }
 
+  /** Returns the same as `isFresh`, but first sends a new beat if the last one is too old. */
   async renewed(): Promise<boolean> {
     if (!this.isFresh() && this.#state === "open" && this.#waitMs() === 0) await this.#beat();
     return this.isFresh();
   }
 
+  /**
+   * Resolves to true once this process may act for a run. While it may not, waits for the next heartbeat of
+   * the lease. Resolves to false if `signal` fires first or the process stops.
+   */
   async confirm(signal: AbortSignal): Promise<boolean> {
     const wasAborted = signal.aborted;
     while (!this.#isHeld()) {
@@ -181,12 +173,12 @@ export class Lease implements Authority {
     if (this.#state === "open") this.#timer = clock.after(afterMs, () => void this.#beat());
   }
 
-  /** Sends one beat at a time: concurrent callers share it. Never rejects. */
   #facts(): ProcessFacts {
     const { processId, facts } = this.#parts;
     return { processId, ...facts() };
   }
 
+  /** Sends one beat at a time: concurrent callers share it. Never rejects. */
   #beat(): Promise<void> {
     this.#beating ??= this.#beatOnce().finally(() => {
       this.#beating = undefined;

@@ -5,63 +5,48 @@
 //      start, or another process, ends the wait, and the notice follows.
 // CW2: a wait that fails counts as lost, and never as answered.
 
-import type { Result } from "../../core/shapes/errors.ts";
 import { isEnded } from "../../core/shapes/run.ts";
 import { StoreProblem } from "../../store/problems.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { confirmAnswer, giveUpCallerWaits, loseAnswer, type Wait } from "../../store/queries/runs/waits.ts";
-import type { World } from "../../world.ts";
-import type { Acceptor, Successors } from "../run/finish.ts";
+import { confirmAnswer, giveUpCallerWaits, loseAnswer } from "../../store/queries/runs/waits.ts";
+import type { EngineCore } from "../engine.ts";
 import { CLIENT_TRIES_MAX, logRetry, untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
-import {
-  type GaveUp,
-  openWait,
-  type SettleParts,
-  settleWait,
-  type WaitRequest,
-  type Wanted,
-} from "./waits.ts";
+import { type CallWait, openWait, settleWait } from "./waits.ts";
 
-interface CallerWaitParts extends SettleParts {
-  readonly world: World;
-  /** The process with which the waits end. */
-  readonly processId: string;
-  readonly acceptor: Acceptor;
-  readonly successors: Pick<Successors, "answerLost">;
+interface Call {
+  readonly callId: string;
+  readonly signal: AbortSignal;
+  readonly wait?: CallWait | undefined;
 }
 
 export class CallerWaits {
-  readonly #parts: CallerWaitParts;
+  readonly #parts: EngineCore;
   readonly #stop = new AbortController();
 
-  constructor(parts: CallerWaitParts) {
+  constructor(parts: EngineCore) {
     this.#parts = parts;
   }
 
   /**
-   * Records the wait of a caller. `sessionKey`: the session of a client that calls `confirm` or `lose` for
-   * each of its calls; if that session is external, the wait adds an edge to the wait graph.
+   * Returns the wait of a call: that of its run, if a run makes it. `sessionKey`: the session of a client
+   * that calls `confirm` or `lose` for each of its calls; if that session is external, the wait adds an edge
+   * to the wait graph.
    */
-  open(unit: Unit, request: WaitRequest, sessionKey = ""): Promise<Result<readonly Wait[]>> {
-    return openWait(unit, { runId: "", sessionKey, processId: this.#parts.processId }, request);
-  }
-
-  settle(waits: readonly Wait[], wanted: Wanted, signal: AbortSignal, gaveUp?: GaveUp) {
-    return settleWait(this.#parts, waits, wanted, signal, gaveUp);
-  }
-
-  /**
-   * Calls `work`, which waits for this call and returns its outcome. Repeats it while the store fails. If it
-   * fails for good, the outcome goes to the caller's session.
-   */
-  async during<T>(callId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    try {
-      return await untilStored(this.#parts.world, signal, work, CLIENT_TRIES_MAX);
-    } catch (error) {
-      await this.lose(callId);
-      throw error;
-    }
+  of({ wait, callId, signal }: Call, sessionKey = ""): CallWait {
+    const { owner: processId, world } = this.#parts;
+    return (
+      wait ?? {
+        open: (unit, request) => openWait(unit, { runId: "", sessionKey, processId }, request),
+        settle: (waits, wanted, gaveUp) => settleWait(this.#parts, waits, wanted, signal, gaveUp),
+        // If the work fails for good, the outcome goes to the caller's session.
+        during: (work) =>
+          untilStored(world, signal, work, CLIENT_TRIES_MAX).catch(async (error: unknown) => {
+            await this.lose(callId);
+            throw error;
+          }),
+      }
+    );
   }
 
   /**

@@ -28,25 +28,18 @@ import {
 } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { releaseSlot, SUBAGENT_SLOTS, takeSlot } from "../../store/queries/runs/slots.ts";
-import type { Db, Store, Tx } from "../../store/sql.ts";
+import type { Db, Tx } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
-import { type Timer, type World, withFields } from "../../world.ts";
-import type { Authority } from "../cluster/lease.ts";
+import { type Timer, withFields } from "../../world.ts";
+import type { EngineCore } from "../engine.ts";
 import { publishStart, writeInput } from "../run/begin.ts";
 import type { Executions } from "../run/executions.ts";
-import { type EndFacts, endInUnit, type FinishParts } from "../run/finish.ts";
+import { type EndFacts, endInUnit } from "../run/finish.ts";
 import { logRetry, STORE_RETRY_MS } from "../run/until-stored.ts";
-import type { Commit, Unit } from "../unit.ts";
+import type { Unit } from "../unit.ts";
 
 /** Delay before another look if another transaction has locked the lane of a ready run. */
 const LOCKED_AGAIN_MS = 50;
-
-export interface SlotSettings {
-  /** Maximum number of runs that execute at the same time in the whole deployment. */
-  readonly maxConcurrent: number;
-  /** Maximum number of runs of sub-agents among these. Default: no limit of their own. */
-  readonly maxSubagents?: number;
-}
 
 /**
  * Result of an attempt to start a run. `full`: no slot is free. `pool`: sub-agents have all their slots.
@@ -62,21 +55,12 @@ interface LeftOut {
   readonly hasPool: boolean;
 }
 
-interface SchedulerParts {
-  readonly store: Store;
-  readonly commit: Commit;
-  readonly world: World;
-  /** May change. */
-  readonly limits: SlotSettings;
-  readonly owner: string;
-  readonly finish: FinishParts;
+interface SchedulerParts extends EngineCore {
   readonly executions: Executions;
   /** Returns the end of a turn that must not start. */
   refusalOf(unit: Unit, run: Run): Promise<EndFacts | undefined>;
   /** Returns whether a run must not start yet. */
   isHeldBack(run: Run): boolean;
-  /** Absent: no other process shares the store. */
-  readonly lease?: Authority;
   /** Tells the other processes that a run is ready, or that this run of another process may continue. */
   tell(resumed?: HeldLane): void;
 }
@@ -123,7 +107,7 @@ export class Scheduler {
     const { lease, executions } = this.#parts;
     if (unit.ended.has(run.runId)) return;
     const isBehind = this.#closed || (this.#wanted !== undefined && run.kind === "turn");
-    const mayClaim = lease?.isFresh() !== false && !executions.has(run.sessionKey) && !isBehind;
+    const mayClaim = lease?.isFresh() !== false && executions.get(run.sessionKey) === undefined && !isBehind;
     if (mayClaim && (await this.#start(unit, run)) === "done") return;
     unit.after(() => {
       const isBehindStill = this.#wanted !== undefined && !hasPriority(nameQueue(run), this.#wanted);
@@ -296,6 +280,6 @@ export class Scheduler {
   /** Ends a run in the transaction that claims it, if the run only appends its input or must not start. */
   async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
     await holdForEnd(unit.tx, run);
-    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, this.#parts.finish);
+    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, this.#parts);
   }
 }

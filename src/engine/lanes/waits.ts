@@ -24,21 +24,35 @@ import {
 } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db, Store } from "../../store/sql.ts";
-import type { World } from "../../world.ts";
-import type { Authority } from "../cluster/lease.ts";
-import type { SlotKeeper } from "../run/slot-keeper.ts";
+import type { EngineCore } from "../engine.ts";
+import type { createSlotKeeper } from "../run/slot-keeper.ts";
 import { untilDecided } from "../run/until-decided.ts";
 import { untilStored } from "../run/until-stored.ts";
-import type { Commit, Unit } from "../unit.ts";
-import type { EndWatch } from "./end-watch.ts";
+import type { Unit } from "../unit.ts";
 
 const ASKS = "an agent asks for permission; answer with: npx parley-gateway permissions";
 
 /** Maximum number of sessions that one cycle check reads. If there are more, the wait is refused. */
 const CYCLE_SESSIONS_MAX = 10_000;
 
-/** Lets a tool call of a run wait for another run. */
-export interface RunWait {
+/** Lets a call wait for runs and jobs. */
+export interface CallWait {
+  /**
+   * Records a wait; that for a message, in the transaction that accepts the message. Returns the rows of the
+   * wait. Fails with `wait_cycle`.
+   */
+  open(unit: Unit, request: WaitRequest): Promise<Result<readonly Wait[]>>;
+  /**
+   * Waits until all or any of the targets have ended, or the recorded deadline has passed. Returns the rows
+   * as they are then.
+   */
+  settle(waits: readonly Wait[], wanted: Wanted, gaveUp?: GaveUp): Promise<readonly Wait[]>;
+  /** Calls `work`, which waits for this call and returns its outcome. */
+  during<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** Lets a tool call of a run wait. The run holds no slot meanwhile. */
+export interface RunWait extends CallWait {
   readonly runId: string;
   readonly sessionKey: string;
   /**
@@ -51,16 +65,6 @@ export interface RunWait {
    * first. Call it between a commit and the action that it allows: the commit's answer may have been late.
    */
   mayAct(signal: AbortSignal): Promise<boolean>;
-  /**
-   * Records a wait; that for a message, in the transaction that accepts the message. Returns the rows of the
-   * wait. Fails with `wait_cycle`.
-   */
-  open(unit: Unit, request: WaitRequest): Promise<Result<readonly Wait[]>>;
-  /**
-   * Waits until all or any of the targets have ended, or the recorded deadline has passed. The waiting run
-   * holds no slot. Returns the rows as they are then.
-   */
-  settle(waits: readonly Wait[], wanted: Wanted, gaveUp?: GaveUp): Promise<readonly Wait[]>;
   /**
    * Waits until a permission request is decided or expires. Returns undefined if the run or the call was
    * aborted. `keepsSlot`: other work of the run may continue meanwhile, and a failure of the store is thrown.
@@ -245,12 +249,6 @@ export function openPeerWait(
   return openWait(unit, waiter, { callId, kind: "run", targets, deadlineAt });
 }
 
-export interface SettleParts {
-  readonly store: Store;
-  readonly commit: Commit;
-  readonly watch: EndWatch;
-}
-
 /**
  * Returns whether a message in an inbox can get no answer, because its conversation has ended. Its run ended
  * when the inbox got the message.
@@ -265,7 +263,7 @@ const isOpenWait = ({ state }: Wait): boolean => state === "open";
 
 /** Waits for a recorded wait to end. Does not handle slots. */
 export async function settleWait(
-  { store, commit, watch }: SettleParts,
+  { store, commit, watch }: EngineCore,
   waits: readonly Wait[],
   wanted: Wanted,
   signal: AbortSignal,
@@ -300,9 +298,9 @@ export async function settleWait(
  * (`untilStored`).
  */
 export function createRunWait(
-  parts: SettleParts & { readonly world: World; readonly lease?: Authority },
+  parts: EngineCore,
   held: HeldLane,
-  keeper: SlotKeeper,
+  keeper: ReturnType<typeof createSlotKeeper>,
   signal: AbortSignal,
 ): RunWait {
   const waiter = { runId: held.runId, sessionKey: held.sessionKey };
@@ -317,6 +315,7 @@ export function createRunWait(
       // A signal that has fired before does not keep the lease from being confirmed.
       return (await parts.lease?.confirm(both)) !== false && !both.aborted;
     },
+    during: (work) => work(),
     settle: (waits, wanted, gaveUp) => settling(() => settleWait(parts, waits, wanted, signal, gaveUp)),
     decided: (question, callSignal, keepsSlot = false) => {
       const { id: permissionId, title: what } = question;

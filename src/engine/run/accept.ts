@@ -150,14 +150,6 @@ export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   return ok(undefined);
 }
 
-/** Checks that a chain may continue at this hop. */
-function hopAllows({ hop }: { readonly hop: number }, { maxHops }: AcceptLimits): Result<void> {
-  if (hop <= maxHops) return ok(undefined);
-  const times = `from session to session ${maxHops} times`;
-  const error = `this conversation has passed ${times} (session.agentToAgent.maxHops)`;
-  return fail("chain_limit", error, { hint: CHAIN_HINT });
-}
-
 /** Returns the limit of tokens that a chain has from this request on. */
 function tokenLimitOf(
   { runs, tokens, tokenLimit }: Chain,
@@ -207,11 +199,6 @@ function refusedBy(
   });
 }
 
-/** Returns what a run inherits from its chain. */
-function inheritedFrom(chain: Chain | undefined): Pick<RunInput, "guest" | "tokenLimit"> {
-  return optional({ guest: chain?.guest || undefined, tokenLimit: chain?.tokenLimit });
-}
-
 /** Returns the source of outside content that the run begins with: its own, its chain's or its session's. */
 async function outsideIn(
   tx: Tx,
@@ -251,10 +238,17 @@ export async function acceptIn(
   const hasReceipt = isForInbox || (kind === "append" && isSessionMessage(request));
   // A message for an inbox calls no model of this gateway, but may wake a program that answers.
   const isStep = kind === "turn" || (isForInbox && isSessionMessage(request));
-  const near = isStep ? hopAllows(chain, limits) : ok(undefined);
-  if (!near.ok) return near;
+  if (isStep && chain.hop > limits.maxHops) {
+    const times = `from session to session ${limits.maxHops} times`;
+    const error = `this conversation has passed ${times} (session.agentToAgent.maxHops)`;
+    return fail("chain_limit", error, { hint: CHAIN_HINT });
+  }
   const allowed = kind === "turn" ? await chainAllows(tx, chain.chainId, limits, request) : ok(undefined);
   if (!allowed.ok) return allowed;
+  const inherited = optional({
+    guest: allowed.value?.guest || undefined,
+    tokenLimit: allowed.value?.tokenLimit,
+  });
   const outside = await outsideIn(tx, request, session, allowed.value);
   const run: Run = {
     runId: runId ?? unit.newOrderedId(),
@@ -264,7 +258,7 @@ export async function acceptIn(
     laneSeq,
     kind,
     state: "queued",
-    input: { ...request.input, ...inheritedFrom(allowed.value) },
+    input: { ...request.input, ...inherited },
     chainId: chain.chainId,
     hop: chain.hop,
     attempt: 0,

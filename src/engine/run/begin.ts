@@ -4,7 +4,7 @@ import { optional } from "../../core/optional.ts";
 import { crashedTooOften, isCrashed } from "../../core/rules/crash-policy.ts";
 import { hasMark, isSessionMessage } from "../../core/rules/receipt.ts";
 import type { Code } from "../../core/shapes/errors.ts";
-import type { Entry, UserMessage } from "../../core/shapes/message.ts";
+import type { UserMessage } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { getChain } from "../../store/queries/chains/chains.ts";
 import { usageOfDay } from "../../store/queries/runs/ledger.ts";
@@ -33,15 +33,11 @@ export function inputMessage(unit: Unit, run: Run): UserMessage {
   };
 }
 
-function inputEntry(unit: Unit, run: Run): Entry {
-  return run.input.injected === true ? runtimeMessage(unit, run.input.text) : inputMessage(unit, run);
-}
-
 /** Writes the run's input to the transcript, unless an earlier attempt did. */
 export async function writeInput(unit: Unit, run: Run): Promise<void> {
   if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
-  const { sessionKey, sessionId, runId } = run;
-  const entry = inputEntry(unit, run);
+  const { sessionKey, sessionId, runId, input } = run;
+  const entry = input.injected === true ? runtimeMessage(unit, input.text) : inputMessage(unit, run);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
   publishMessage(unit, run, entry);
 }

@@ -15,17 +15,15 @@ import type { Run } from "../../core/shapes/run.ts";
 import { withoutHidden } from "../../core/text/hidden-text.ts";
 import { joinedDeltas, LongText, type TextDelta } from "../../core/text/text-delta.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
-import { idsOf, type Log, logging, type Timer, type World } from "../../world.ts";
-import type { Bus } from "../bus.ts";
-import type { Authority } from "../cluster/lease.ts";
-import type { EndWatch } from "../lanes/end-watch.ts";
+import { idsOf, type Log, logging, type Timer } from "../../world.ts";
+import type { EngineCore } from "../engine.ts";
+import type { Scheduler } from "../lanes/scheduler.ts";
 import { createRunWait, type RunWait } from "../lanes/waits.ts";
 import type { Unit } from "../unit.ts";
-import type { AcceptLimits } from "./accept.ts";
 import { LostLane } from "./finish.ts";
-import { createSlotKeeper, type SlotParts } from "./slot-keeper.ts";
+import { createSlotKeeper } from "./slot-keeper.ts";
 import { createSpending, tokensLeft } from "./spending.ts";
-import { type SteeringParts, takeSteering } from "./steering.ts";
+import { takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText, type Reading } from "./transcript-writer.ts";
 
 /**
@@ -120,16 +118,10 @@ export interface Execution {
   leave(): void;
 }
 
-export interface ExecutionParts extends SteeringParts {
-  readonly bus: Bus;
-  readonly watch: EndWatch;
-  readonly scheduler: SlotParts;
+export interface ExecutionParts extends EngineCore {
+  readonly scheduler: Pick<Scheduler, "resume" | "isWanted">;
   /** Returns the number of runs that this process executes. */
   running(): number;
-  readonly world: World;
-  readonly limits: AcceptLimits;
-  /** Absent: no other process could hold the run. */
-  readonly lease?: Authority;
 }
 
 /**
@@ -236,14 +228,6 @@ function withoutToken(entry: Entry): Entry {
   return content === entry.content ? entry : { ...entry, content };
 }
 
-/** Makes the function that checks the authority of this process over a run. */
-function confirmerOf({ runId }: Run, lease: Authority | undefined, signal: AbortSignal) {
-  return async (): Promise<void> => {
-    if ((await lease?.confirm(signal)) !== false) return;
-    throw new LostLane(`run ${runId} may be held by another process`);
-  };
-}
-
 export function createExecution(run: Run, owner: string, given: ExecutionParts): Execution {
   // Every log line about the run carries its ids.
   const parts = { ...given, world: logging(given.world, idsOf(run)) };
@@ -255,10 +239,13 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
   const thinking = createThinkingStream(run, parts, stopper.signal);
   let reason: StopReason | undefined;
   let revision: WorkingRevision | undefined;
-  const confirm = confirmerOf(run, parts.lease, stopper.signal);
+  const confirm = async (): Promise<void> => {
+    if ((await parts.lease?.confirm(stopper.signal)) === false)
+      throw new LostLane(`run ${run.runId} may be held by another process`);
+  };
   // An earlier attempt may have read messages that this attempt does not know about.
   const reading: Reading = { mayOwe: run.attempt > 1 };
-  const writer = createTranscriptWriter(run, fence, { ...parts, confirm }, stopper.signal, reading);
+  const writer = createTranscriptWriter(run, fence, parts, { confirm, signal: stopper.signal, reading });
   const append = async (given: Entry): Promise<Entry> => {
     const entry = withoutToken(given);
     // The text of a final message is published with the run's end.
@@ -268,7 +255,6 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
     thinking.written();
     return stored;
   };
-  const spending = { ...parts, elsewhere: keeper.duringWait };
   return {
     handle: {
       run,
@@ -291,7 +277,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       recorded(of) {
         revision = of;
       },
-      ...optional({ budget: createSpending(run, fence, spending, stopper.signal) }),
+      ...optional({ budget: createSpending(run, fence, parts, keeper.duringWait, stopper.signal) }),
       tokensLeft: () => parts.commit((unit) => tokensLeft(unit, run, parts.limits)),
       log: parts.world.log,
     },

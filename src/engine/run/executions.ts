@@ -24,7 +24,6 @@ export interface Executor {
 
 interface ExecutionsParts extends Omit<ExecutionParts, "running"> {
   readonly executor: Executor;
-  readonly owner: string;
   /** Returns when a begun run times out (ms since 1970). Undefined: never. */
   limitAt(run: Run): number | undefined;
 }
@@ -45,10 +44,6 @@ export class Executions {
     return this.#byLane.get(sessionKey);
   }
 
-  has(sessionKey: string): boolean {
-    return this.#byLane.has(sessionKey);
-  }
-
   lanes(): string[] {
     return [...this.#byLane.keys()];
   }
@@ -63,7 +58,7 @@ export class Executions {
   }
 
   /**
-   * Executes a run after the transaction that claims it. `leaseHolds`: see `Authority.watch`; undefined if no
+   * Executes a run after the transaction that claims it. `leaseHolds`: see `Lease.watch`; undefined if no
    * other process could hold the run.
    */
   beginAfter(unit: Unit, run: Run, leaseHolds: (() => boolean) | undefined): void {
@@ -156,7 +151,7 @@ export class Executions {
   }
 
   async #execute(execution: Execution): Promise<void> {
-    const { world, scheduler } = this.#parts;
+    const { world, look } = this.#parts;
     const { run } = execution.handle;
     const limitAt = this.#parts.limitAt(run);
     const timer =
@@ -165,7 +160,7 @@ export class Executions {
     timer?.cancel();
     await this.#end(execution, { ...facts, revision: execution.revision() });
     await this.#publishEnd(run);
-    if (this.#leave(execution)) scheduler.look();
+    if (this.#leave(execution)) look();
   }
 
   /** Leaves the lane. Returns false if the execution had left it before. */
@@ -196,7 +191,7 @@ export class Executions {
 
   /** Writes the end of a run, and retries if that fails (L4). */
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
-    const { commit, finish } = this.#parts;
+    const { commit } = this.#parts;
     const { run, log } = execution.handle;
     while (execution.stopReason() !== "ended") {
       // Wait for the authority. If the run is parked during this wait, its row must still be updated.
@@ -206,7 +201,7 @@ export class Executions {
           if (execution.stopReason() === "parked") return this.#park(unit, execution);
           // Leaves the lane before the end is published, so that the look that follows finds the next run.
           unit.after(() => this.#leave(execution));
-          await endInUnit(unit, run, facts, finish, execution);
+          await endInUnit(unit, run, facts, this.#parts, execution);
         });
         return;
       } catch (error) {
@@ -241,7 +236,7 @@ export class Executions {
   }
 
   async #timeOut(execution: Execution): Promise<void> {
-    const { commit, finish } = this.#parts;
+    const { commit } = this.#parts;
     const { run, log } = execution.handle;
     const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
     try {
@@ -249,7 +244,7 @@ export class Executions {
         const facts = { state: "timeout", code: "run_timeout", error } as const;
         const { textSoFar: unfinishedText, revision } = execution;
         const end = { ...facts, unfinishedText, revision: revision() };
-        await endInUnit(unit, run, end, finish, execution);
+        await endInUnit(unit, run, end, this.#parts, execution);
         unit.after(() => execution.stop("ended"));
       });
     } catch (problem) {

@@ -5,7 +5,7 @@
 import { optional } from "../../core/optional.ts";
 import { hasMark, receiptOf } from "../../core/rules/receipt.ts";
 import { isQuietStep, spokenText } from "../../core/rules/turn-rules.ts";
-import type { Code, Result } from "../../core/shapes/errors.ts";
+import type { Code } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import {
   type AssistantMessage,
@@ -29,31 +29,23 @@ import { holdRun, queuedIn, readyNext } from "../../store/queries/runs/claims.ts
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { keepRevisions } from "../../store/queries/runs/revisions.ts";
-import { endRun, type Fence } from "../../store/queries/runs/runs.ts";
+import { endRun } from "../../store/queries/runs/runs.ts";
 import { releaseSlot } from "../../store/queries/runs/slots.ts";
 import { answerWaits, giveUpWaitsOf } from "../../store/queries/runs/waits.ts";
 import { addSessionUsage } from "../../store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { together } from "../../store/transaction.ts";
-import type { Bus } from "../bus.ts";
-import type { EndWatch } from "../lanes/end-watch.ts";
+import type { AbortRequest, Engine, EngineCore } from "../engine.ts";
 import type { Unit } from "../unit.ts";
-import type { Accepted, AcceptRequest } from "./accept.ts";
+import type { Execution } from "./execution.ts";
 import { publishReceipt } from "./receipts.ts";
 
 /** Why a run was ended from outside. */
 export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
 
-/** The parts of the engine that successors need, in the transaction that ends their predecessor. */
-export interface Acceptor {
-  acceptIn(unit: Unit, request: AcceptRequest): Promise<Result<Accepted>>;
-  abortIn(
-    unit: Unit,
-    request: { sessionKey: string; runId?: string; reason?: AbortReason; keepChildren?: boolean },
-  ): Promise<{ runIds: readonly string[] }>;
-  /** Sets or moves a stored deadline. Its handler is called when it is due. */
-}
+/** The part of the engine that successors need, in the transaction that ends their predecessor. */
+export type Acceptor = Pick<Engine, "acceptIn" | "abortIn">;
 
 /**
  * Creates what follows from the end of a run. The flows implement it, because only they know the purpose of a
@@ -71,11 +63,7 @@ export interface Successors {
    * Called in the transaction that aborts all work of a session, or one run. Cancels the jobs that this work
    * started, and returns the runs that it ended.
    */
-  cancelBelow(
-    acceptor: Acceptor,
-    unit: Unit,
-    aborted: { sessionKey: string; runId?: string; reason?: AbortReason },
-  ): Promise<readonly string[]>;
+  cancelBelow(acceptor: Acceptor, unit: Unit, aborted: AbortRequest): Promise<readonly string[]>;
   /** Called once per chain, in the transaction in which its budget first keeps a run from starting. */
   budgetUsedUp(
     acceptor: Acceptor,
@@ -106,14 +94,6 @@ export interface EndFacts {
   readonly heardText?: string;
   /** The inputs of the run, to be stored. */
   readonly revision?: WorkingRevision | undefined;
-}
-
-export interface FinishParts {
-  readonly successors: Successors;
-  readonly acceptor: Acceptor;
-  readonly watch: EndWatch;
-  /** Starts ready runs after the commit: a lane or a slot may have come free. */
-  look(): void;
 }
 
 /** Thrown into an execution whose lane was taken over, or whose row has ended. */
@@ -192,7 +172,7 @@ async function closeTranscript(
  * Ends the runs whose messages this run has read between two steps (`steering.ts`), in a transaction that
  * holds the session.
  */
-export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: FinishParts): Promise<void> {
+export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: EngineCore): Promise<void> {
   for (const taken of await queuedIn(unit.tx, reader.sessionKey)) {
     if (taken.input.takenBy === reader.runId) await endInUnit(unit, taken, facts, parts);
   }
@@ -219,35 +199,19 @@ function usageOf(messages: readonly Message[]): { usage: Usage; model?: string }
   return model === undefined ? { usage } : { usage, model };
 }
 
-/** Returns the failure of a turn, which the session shows until its next turn ends. */
-function failureOf({ kind, runId }: Run, { state }: EndFacts): string | undefined {
-  if (kind !== "turn") return undefined;
-  return state === "error" || state === "timeout" ? runId : "";
-}
-
 async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): Promise<void> {
+  const hasFailed = facts.state === "error" || facts.state === "timeout";
   await addSessionUsage(unit.tx, run, {
     at: unit.now,
     aborted: facts.state === "aborted",
-    failedRun: failureOf(run, facts),
+    // The session shows the failure until its next turn ends.
+    failedRun: run.kind === "turn" ? (hasFailed ? run.runId : "") : undefined,
     systemSent: run.kind === "turn" && run.startedAt !== undefined,
     input: usage.input + usage.cacheRead + usage.cacheWrite,
     output: usage.output,
     total: usage.totalTokens,
     contextUsed: facts.contextTokens,
     cost: usage.cost.total,
-  });
-}
-
-async function writeLedger(unit: Unit, run: Run, usage: Usage, model: string | undefined): Promise<void> {
-  if (model === undefined || usage.totalTokens === 0) return;
-  await addUsageRow(unit.tx, {
-    runId: run.runId,
-    sessionKey: run.sessionKey,
-    agentId: run.agentId,
-    ...splitRef(model),
-    usage,
-    at: unit.now,
   });
 }
 
@@ -272,7 +236,7 @@ function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
 /** Publishes an end that is stored, unless this process has published it before. */
 export function publishEnd(
   run: Run,
-  { bus, watch }: { bus: Bus; watch: EndWatch },
+  { bus, watch }: Pick<EngineCore, "bus" | "watch">,
   publish = bus.publish,
 ): void {
   if (!isEnded(run.state)) return;
@@ -292,7 +256,7 @@ async function publishFinalReceipt(unit: Unit, run: Run): Promise<void> {
   if (receipt !== undefined) publishReceipt(unit, run, receipt.state, receipt.code);
 }
 
-function announceEnd(unit: Unit, run: Run, words: string, parts: FinishParts): void {
+function announceEnd(unit: Unit, run: Run, words: string, parts: EngineCore): void {
   const text = spokenText(words);
   unit.publish({ ...endEvent(run), text });
   unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
@@ -314,16 +278,19 @@ async function settleRows(
   facts: EndFacts,
   { usage, model }: { readonly usage: Usage; readonly model?: string },
 ): Promise<boolean> {
+  const { runId, sessionKey, agentId } = run;
   // A run that only wrote a message into an inbox is not an answer to that message.
   const isOutcome = run.kind === "turn" || facts.state !== "ok";
   const [answered = false] = await together(
-    isOutcome ? answerWaits(unit.tx, run.runId, unit.now) : undefined,
-    giveUpWaitsOf(unit.tx, run.runId),
+    isOutcome ? answerWaits(unit.tx, runId, unit.now) : undefined,
+    giveUpWaitsOf(unit.tx, runId),
     countUsage(unit, run, facts, usage),
-    writeLedger(unit, run, usage, model),
+    model === undefined || usage.totalTokens === 0
+      ? undefined
+      : addUsageRow(unit.tx, { runId, sessionKey, agentId, ...splitRef(model), usage, at: unit.now }),
     addChainUsage(unit.tx, run.chainId, usage, unit.now),
     storeRevision(unit, facts),
-    run.startedAt === undefined ? undefined : releaseSlot(unit.tx, run.runId),
+    run.startedAt === undefined ? undefined : releaseSlot(unit.tx, runId),
     readyNext(unit.tx, run.sessionKey, unit.now),
   );
   return answered;
@@ -380,19 +347,12 @@ async function publishBudgetRefusal(
   unit: Unit,
   run: Run,
   { code, error = "" }: EndFacts,
-  { successors, acceptor }: FinishParts,
+  { successors, acceptor }: EngineCore,
 ): Promise<void> {
   // A message whose reader was refused has not begun.
   if (code !== "chain_limit" || run.startedAt === undefined) return;
   if (await claimBudgetNotice(unit.tx, run.chainId))
     await successors.budgetUsedUp(acceptor, unit, run, error);
-}
-
-/** An execution that ends its run. Its final text, if there is one, is not written yet. */
-interface Ending {
-  readonly fence: Fence;
-  hasFinal(): boolean;
-  writeFinal(unit: Unit): Promise<void>;
 }
 
 /**
@@ -404,8 +364,8 @@ export async function endInUnit(
   unit: Unit,
   run: Run,
   facts: EndFacts,
-  parts: FinishParts,
-  execution?: Ending,
+  parts: EngineCore,
+  execution?: Execution,
 ): Promise<void> {
   const { tx, ended } = unit;
   if (ended.has(run.runId)) return;

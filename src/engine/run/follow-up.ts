@@ -68,8 +68,7 @@ export function guardSuccessors(successors: Successors): Successors {
 }
 
 /** Handles the deadline of a follow-up that failed. A failure postpones it. */
-export function createFollowUp(parts: { successors: Successors; acceptor: Acceptor }): DeadlineHandler {
-  const { successors, acceptor } = parts;
+export function createFollowUp(successors: Successors, acceptor: Acceptor): DeadlineHandler {
   return async (unit, key) => {
     const [answer = "", runId = ""] = key.split(/ (.*)/s);
     const run = await getRun(unit.tx, runId);

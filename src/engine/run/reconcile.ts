@@ -2,10 +2,8 @@
 // shared store.
 
 import { endedSince } from "../../store/queries/runs/runs.ts";
-import type { Store } from "../../store/sql.ts";
-import type { Timer, World } from "../../world.ts";
-import type { SharedBus } from "../bus.ts";
-import type { EndWatch } from "../lanes/end-watch.ts";
+import type { Timer } from "../../world.ts";
+import type { EngineCore } from "../engine.ts";
 import type { Executions } from "./executions.ts";
 import { publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
@@ -13,11 +11,7 @@ import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
 /** Maximum number of run ends that are published again. */
 const ENDS_MAX = 1_000;
 
-export interface ReconcilerParts {
-  readonly store: Store;
-  readonly world: World;
-  readonly bus: SharedBus;
-  readonly watch: EndWatch;
+interface ReconcilerParts extends EngineCore {
   readonly executions: Executions;
   /** Checks queues, deadlines, deliveries and anything else that may be due. */
   lookAround(): void;

@@ -14,22 +14,15 @@ import { isHeld } from "../../store/queries/runs/claims.ts";
 import { budgetUse, noteSpending } from "../../store/queries/runs/reservations.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
 import { pause } from "../../world/pause.ts";
-import type { World } from "../../world.ts";
-import type { Commit, Unit } from "../unit.ts";
+import type { EngineCore } from "../engine.ts";
+import type { Unit } from "../unit.ts";
 import { type AcceptLimits, dailyBudgetOf, hasChainBudget, TOKEN_LIMIT_NAME } from "./accept.ts";
+import type { LaneHandle } from "./execution.ts";
 import { LostLane } from "./finish.ts";
 import { untilStored } from "./until-stored.ts";
 
 /** Interval at which a model call checks again while it waits for parallel calls to settle their costs. */
 const LOOK_AGAIN_MS = 1_000;
-
-interface SpendingParts {
-  readonly commit: Commit;
-  readonly world: World;
-  readonly limits: AcceptLimits;
-  /** Runs work during which the run needs no slot. */
-  elsewhere<T>(work: () => Promise<T>): Promise<T>;
-}
 
 /** Returns the budgets that apply to a run's model calls, with their current values. */
 export async function budgetsOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<BudgetState[]> {
@@ -74,14 +67,14 @@ export async function tokensLeft(unit: Unit, run: Run, limits: AcceptLimits): Pr
   return Math.max(0, Math.min(...budgets.map(({ limit, used, reserved }) => limit - used - reserved)));
 }
 
-/** Creates the budget of a run, or returns undefined if the run has none. */
+/** Creates the budget of a run, or returns undefined if it has none. `elsewhere`: see `LaneHandle`. */
 export function createSpending(
   run: Run,
   fence: Fence,
-  parts: SpendingParts,
+  { commit, world, limits }: EngineCore,
+  elsewhere: LaneHandle["elsewhere"],
   signal: AbortSignal,
 ): ModelBudget | undefined {
-  const { commit, world, limits, elsewhere } = parts;
   if (!hasBudget(run, limits)) return undefined;
   const look = (call: CallSize, spent: Amount): Promise<CallVerdict | "lost"> =>
     untilStored(world, signal, () =>

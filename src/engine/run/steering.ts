@@ -14,19 +14,12 @@ import { holdForEnd } from "../../store/locks.ts";
 import { isHeld, noteTaken, queuedIn } from "../../store/queries/runs/claims.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
-import type { Db, Store } from "../../store/sql.ts";
-import type { World } from "../../world.ts";
-import type { Commit, Unit } from "../unit.ts";
+import type { Db } from "../../store/sql.ts";
+import type { EngineCore } from "../engine.ts";
+import type { Unit } from "../unit.ts";
 import { inputMessage } from "./begin.ts";
-import { type FinishParts, LostLane, publishMessage } from "./finish.ts";
+import { LostLane, publishMessage } from "./finish.ts";
 import type { Reading } from "./transcript-writer.ts";
-
-export interface SteeringParts {
-  readonly store: Store;
-  readonly commit: Commit;
-  readonly finish: FinishParts;
-  readonly world: World;
-}
 
 /** Returns the first run of a lane that has not started and that no other run has taken. */
 async function nextIn(db: Db, sessionKey: string): Promise<Run | undefined> {
@@ -42,7 +35,7 @@ async function nextIn(db: Db, sessionKey: string): Promise<Run | undefined> {
 export async function takeSteering(
   run: Run,
   fence: Fence,
-  parts: SteeringParts,
+  parts: EngineCore,
   reading: Reading,
 ): Promise<UserMessage | undefined> {
   const { store, commit } = parts;

@@ -9,9 +9,9 @@ import { holdForEnd } from "../../store/locks.ts";
 import { type Fence, noteHeard } from "../../store/queries/runs/runs.ts";
 import { appendEntry, appendHeld } from "../../store/queries/transcripts/append.ts";
 import { together } from "../../store/transaction.ts";
-import type { World } from "../../world.ts";
-import type { Commit, Unit } from "../unit.ts";
-import { endTaken, type FinishParts, LostLane, publishMessage } from "./finish.ts";
+import type { EngineCore } from "../engine.ts";
+import type { Unit } from "../unit.ts";
+import { endTaken, LostLane, publishMessage } from "./finish.ts";
 import { publishReceipt } from "./receipts.ts";
 import { untilStored } from "./until-stored.ts";
 
@@ -21,26 +21,11 @@ export interface Reading {
   mayOwe: boolean;
 }
 
-interface WriterParts {
-  readonly commit: Commit;
-  readonly world: World;
-  readonly finish: FinishParts;
+interface Writing {
   /** Called before each write: see `LaneHandle`. */
   confirm(): Promise<void>;
-}
-
-export interface TranscriptWriter {
-  /**
-   * Returns the entry as stored. Keeps a final text (`finalText`): the transaction that ends the run writes
-   * it. Throws `LostLane`.
-   */
-  append(entry: Entry): Promise<Entry>;
-  /**
-   * Writes the final text, if there is one, in the transaction that ends or parks the run and holds its row.
-   */
-  writeFinal(unit: Unit): Promise<void>;
-  /** Returns the final text, if it is not written yet. */
-  finalText(): string | undefined;
+  readonly signal: AbortSignal;
+  readonly reading: Reading;
 }
 
 /** Returns whether a turn can end with this text: it has no tool call and no failure. */
@@ -62,10 +47,9 @@ function isAnswer(entry: Entry): boolean {
 export function createTranscriptWriter(
   run: Run,
   fence: Fence,
-  parts: WriterParts,
-  signal: AbortSignal,
-  reading: Reading,
-): TranscriptWriter {
+  parts: EngineCore,
+  { confirm, signal, reading }: Writing,
+) {
   let final: Entry | undefined;
   /** Whether this attempt has recorded that the model answered the message. */
   let heard = false;
@@ -89,7 +73,7 @@ export function createTranscriptWriter(
         heard = true;
       });
     if (reading.mayOwe && isAnswer(entry)) {
-      await endTaken(unit, run, { state: "ok", reply: "" }, parts.finish);
+      await endTaken(unit, run, { state: "ok", reply: "" }, parts);
       unit.after(() => {
         reading.mayOwe = false;
       });
@@ -97,17 +81,23 @@ export function createTranscriptWriter(
     return entry;
   };
   return {
+    /** Returns the final text, if it is not written yet. */
     finalText: () => (final === undefined || isCompaction(final) ? undefined : textOf(final)),
-    async writeFinal(unit) {
+    /** Writes the final text, if there is one, in a transaction that ends or parks the run. */
+    async writeFinal(unit: Unit): Promise<void> {
       if (final !== undefined) await write(unit, final);
     },
-    async append(entry) {
+    /**
+     * Returns the entry as stored. Keeps a final text: the transaction that ends the run writes it. Throws
+     * `LostLane`.
+     */
+    async append(entry: Entry): Promise<Entry> {
       if (final === undefined && isFinalText(entry)) {
         final = entry;
         return entry;
       }
       const stored = await untilStored(parts.world, signal, async () => {
-        await parts.confirm();
+        await confirm();
         return parts.commit(async (unit) => {
           if (reading.mayOwe) await holdForEnd(unit.tx, { sessionKey: run.sessionKey });
           if (final !== undefined) await write(unit, final, fence);

@@ -2,15 +2,8 @@
 
 import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/permission.ts";
 import { decidePermission, decisionOf } from "../../store/queries/permissions.ts";
-import type { Store } from "../../store/sql.ts";
+import type { EngineCore } from "../engine.ts";
 import type { EndWatch } from "../lanes/end-watch.ts";
-import type { Commit } from "../unit.ts";
-
-interface DecisionParts {
-  readonly store: Pick<Store, "db">;
-  readonly commit: Commit;
-  readonly watch: Pick<EndWatch, "until">;
-}
 
 /** The decision if nobody answers. */
 const UNANSWERED: PermissionAnswered = { decision: "deny", scope: "once", by: "" };
@@ -20,7 +13,7 @@ const UNANSWERED: PermissionAnswered = { decision: "deny", scope: "once", by: ""
  * undefined when the wait is aborted.
  */
 export async function untilDecided(
-  { store, commit, watch }: DecisionParts,
+  { store, commit, watch }: Pick<EngineCore, "store" | "commit"> & { watch: Pick<EndWatch, "until"> },
   { id, sessionKey, expiresAt }: PermissionQuestion,
   signal: AbortSignal,
 ): Promise<PermissionAnswered | undefined> {

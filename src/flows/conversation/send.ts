@@ -22,14 +22,14 @@ import type { RunWait, WaitRequest } from "../../engine/lanes/waits.ts";
 import type { Accepted } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
-import { type Flow, getFlow, hasSentInChain, insertFlow } from "../../store/queries/chains/flows.ts";
+import { getFlow, hasSentInChain } from "../../store/queries/chains/flows.ts";
 import { openQuestions } from "../../store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
 import { isAnswered, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
-import { publishFlow } from "../flow-events.ts";
+import { openFlow } from "../flow-events.ts";
 import { noteSaidByExternal } from "../session/external.ts";
 import { answerInInbox } from "./inbox-receipts.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
@@ -161,9 +161,7 @@ async function openSendWait(
     targets: [{ id: runId, sessionKey: target.key }],
     deadlineAt: acceptedAt + Math.round(timeoutSeconds * 1000),
   };
-  return request.wait === undefined
-    ? engine.callerWaits.open(unit, wait, confirmsAnswers === true ? requester.key : "")
-    : request.wait.open(unit, wait);
+  return engine.callerWaits.of(request, confirmsAnswers === true ? requester.key : "").open(unit, wait);
 }
 
 /** Returns whether reply turns may follow. An unattended session and a sub-agent take none. */
@@ -229,22 +227,8 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
   if (!accepted.ok || !accepted.value.fresh) return accepted;
   const { run } = accepted.value;
   const turnsMax = converses(requester, run) ? settings.session.agentToAgent.maxPingPongTurns : 0;
-  const flow: Flow = {
-    flowId,
-    kind: "send",
-    chainId: chain.chainId,
-    requesterKey: requester.key,
-    requesterSessionId: requester.sessionId,
-    targetKey: target.key,
-    open: true,
-    turnsMax,
-    requestText: text,
-    createdAt: unit.now,
-    ...optional({ requesterRunId: requesterRun?.runId }),
-  };
-  await insertFlow(unit.tx, flow);
-  const ends = { from: requester.key, to: target.key };
-  publishFlow(unit, { flowId, runId: run.runId, step: "round1", ...ends, turn: 1, turnsMax, text });
+  const first = { flowId, step: "round1" } as const;
+  await openFlow(unit, run, first, { kind: "send", requester, turnsMax, requestText: text });
   const noted = await noteSaidByExternal(engine, unit, requester, { to: target.key, text });
   if (!noted.ok) return noted;
   if (isReply) {
@@ -295,22 +279,21 @@ async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOu
 /** Waits for the outcome of a send. If the wait of a caller fails, the caller's session gets the outcome. */
 function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<SendOutcome> {
   const { callerWaits, store } = parts.engine;
-  const { callId, signal, wait } = request;
   const { runId } = sent.run;
+  const waiter = callerWaits.of(request);
   const work = async (): Promise<SendOutcome> => {
-    const waits = await waitsOfCall(store.db, callId);
+    const waits = await waitsOfCall(store.db, request.callId);
     if (waits.length === 0) return acceptedOutcome(store.db, sent);
     let run: Run | undefined;
     const gaveUp = async (unit: Unit): Promise<void> => {
       run = await getRun(unit.tx, runId);
       if (run !== undefined) await chooseRecipient(run).gaveUp(unit, run);
     };
-    const settled = wait?.settle(waits, "all", gaveUp) ?? callerWaits.settle(waits, "all", signal, gaveUp);
-    const hasOutcome = (await settled).some(isAnswered);
+    const hasOutcome = (await waiter.settle(waits, "all", gaveUp)).some(isAnswered);
     run ??= (await getRun(store.db, runId)) ?? sent.run;
     return readOutcome(parts, request.timeoutSeconds, { ...sent, run }, hasOutcome);
   };
-  return wait === undefined ? callerWaits.during(callId, signal, work) : work();
+  return waiter.during(work);
 }
 
 /** The current state of a send, for a client that polls. */
@@ -339,10 +322,11 @@ export async function sentSoFar(
   if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
   const sent = { run, target: await getSession(db, run.sessionKey) };
   const [wait] = await waitsOfCall(db, callId);
-  if (isInInbox(run) && wait === undefined) return { run, outcome: await acceptedOutcome(db, sent) };
-  const hasAnswer = isInInbox(run) ? flow.round1Reply !== undefined : isEnded(run.state);
+  const isThere = isInInbox(run);
+  if (isThere && wait === undefined) return { run, outcome: await acceptedOutcome(db, sent) };
+  const hasAnswer = isThere ? flow.round1Reply !== undefined : isEnded(run.state);
   if (!hasAnswer && wait?.state === "open" && engine.now() < wait.deadlineAt) return { run };
-  const lastsUntil = isInInbox(run) ? engine.now() : (run.endedAt ?? engine.now());
+  const lastsUntil = isThere ? engine.now() : (run.endedAt ?? engine.now());
   const givenUp = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
   const outcome = await readOutcome(parts, timeoutSeconds, sent, hasAnswer);

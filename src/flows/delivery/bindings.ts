@@ -85,7 +85,7 @@ function limitMs(hours: number): number {
 
 /** Binds a chat in the transaction that creates its session. */
 export async function bindPlace(
-  parts: Pick<BindingParts, "settings">,
+  parts: BindingParts,
   unit: Unit,
   place: Pick<ThreadBinding, "route" | "kind" | "sessionKey">,
 ): Promise<Result<void>> {
@@ -153,6 +153,19 @@ async function end(
 }
 
 /**
+ * Locks the binding of a chat and its session. Returns undefined if the chat is not bound, or not to the
+ * given session.
+ */
+async function holdBound(unit: Unit, at: Route | string, sessionKey?: string) {
+  const found = await getBinding(unit.tx, at);
+  if (found === undefined || found.sessionKey !== (sessionKey ?? found.sessionKey)) return undefined;
+  const session = await holdSession(unit.tx, found.sessionKey);
+  // The binding may have ended before its session was locked.
+  const binding = await holdBinding(unit.tx, at);
+  return binding?.sessionKey === found.sessionKey ? { binding, session } : undefined;
+}
+
+/**
  * Returns and locks the session for a message from a bound chat, and postpones the binding's end. Ends a
  * binding that has expired. Returns undefined if the message is for the ordinary session of the chat.
  */
@@ -161,12 +174,9 @@ export async function boundSession(
   unit: Unit,
   route: Route,
 ): Promise<Session | undefined> {
-  const found = await getBinding(unit.tx, route);
-  if (found === undefined) return undefined;
-  const session = await holdSession(unit.tx, found.sessionKey);
-  // The binding may have ended before its session was locked.
-  const binding = await holdBinding(unit.tx, route);
-  if (binding === undefined || binding.sessionKey !== found.sessionKey) return undefined;
+  const bound = await holdBound(unit, route);
+  if (bound === undefined) return undefined;
+  const { binding, session } = bound;
   const due = endDateOf(binding);
   const why = whyOver(parts, binding, session) ?? (due !== undefined && due.dueAt <= unit.now ? due.why : "");
   if (why !== "") {
@@ -191,14 +201,11 @@ function whyOver(
 /** Handles the deadline of a binding, unless a message has postponed it. */
 export function createBindingEnd(parts: BindingParts): DeadlineHandler {
   return async (unit, key) => {
-    const found = await getBinding(unit.tx, key);
-    if (found === undefined) return "done";
-    const session = await holdSession(unit.tx, found.sessionKey);
-    const binding = await holdBinding(unit.tx, key);
-    const due = binding === undefined ? undefined : endDateOf(binding);
-    if (binding === undefined || due === undefined) return "done";
+    const bound = await holdBound(unit, key);
+    const due = bound && endDateOf(bound.binding);
+    if (bound === undefined || due === undefined) return "done";
     if (due.dueAt > unit.now) return due.dueAt;
-    await end(parts, unit, { binding, session, why: due.why, tell: true });
+    await end(parts, unit, { ...bound, why: due.why, tell: true });
     return "done";
   };
 }
@@ -217,18 +224,13 @@ export async function unbind(
   },
 ): Promise<ThreadBinding[]> {
   const { what, why, tell } = asked;
-  const found =
-    "sessionKey" in what
-      ? await bindingsOfSession(unit.tx, what.sessionKey)
-      : [await getBinding(unit.tx, what)];
+  const found = "sessionKey" in what ? await bindingsOfSession(unit.tx, what.sessionKey) : [{ route: what }];
   const ended: ThreadBinding[] = [];
   for (const one of found) {
-    if (one === undefined) continue;
-    const session = await holdSession(unit.tx, one.sessionKey);
-    const binding = await holdBinding(unit.tx, one.route);
-    if (binding === undefined || binding.sessionKey !== one.sessionKey) continue;
-    await end(parts, unit, { binding, session, why, tell });
-    ended.push(binding);
+    const bound = await holdBound(unit, one.route, "sessionKey" in one ? one.sessionKey : undefined);
+    if (bound === undefined) continue;
+    await end(parts, unit, { ...bound, why, tell });
+    ended.push(bound.binding);
   }
   return ended;
 }

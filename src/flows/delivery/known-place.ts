@@ -26,18 +26,11 @@ import type { Engine } from "../../engine/engine.ts";
 import type { RunWait } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { getPeer } from "../../store/queries/channels/channel-peers.ts";
-import { type Delivery, getDelivery, insertDelivery } from "../../store/queries/channels/deliveries.ts";
+import { type Delivery, getDelivery } from "../../store/queries/channels/deliveries.ts";
 import type { Db } from "../../store/sql.ts";
 import { announceRoute } from "../conversation/party.ts";
-import {
-  checkPlace,
-  isKnownPeer,
-  leadToSamePlace,
-  leaveVerdict,
-  type NamedPlace,
-  sessionsAt,
-} from "./destination.ts";
-import { placeHasRoom, publishOutbox } from "./outbox.ts";
+import { checkPlace, isKnownPeer, leadToSamePlace, type NamedPlace, sessionsAt } from "./destination.ts";
+import { mayQueue, putInOutbox } from "./outbox.ts";
 
 /** The session or operator that wants to write. */
 interface Writer {
@@ -155,22 +148,10 @@ async function queue(
   if (wait !== undefined && !(await wait.holds(unit))) {
     return fail("run_aborted", "the calling run has ended; nothing was sent");
   }
-  const verdict = await leaveVerdict(unit.tx, settings, session, route);
-  if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const room = await placeHasRoom(unit, route);
-  if (!room.ok) return room;
-  await insertDelivery(unit.tx, {
-    id,
-    sessionKey: session.key,
-    kind: "send",
-    route,
-    text,
-    state: "pending",
-    createdAt: unit.now,
-    ...optional({ runId: run?.runId }),
-  });
-  publishOutbox(unit, { id, sessionKey: session.key }, "pending");
-  unit.lookAtDates();
+  const able = await mayQueue(unit, settings, { session, route });
+  if (!able.ok) return able;
+  const row = { id, sessionKey: session.key, kind: "send", route, text } as const;
+  await putInOutbox(unit, { ...row, ...optional({ runId: run?.runId }) });
   if (reader !== undefined) {
     const input = { text, injected: true };
     await engine.acceptIn(unit, { sessionKey: reader.key, kind: "append", input, successor: true });

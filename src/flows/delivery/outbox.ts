@@ -16,6 +16,7 @@ import {
   dismissDelivery,
   getDelivery,
   insertDelivery,
+  type NewDelivery,
   requeueDelivery,
 } from "../../store/queries/channels/deliveries.ts";
 import { isBacklogFull } from "../../store/queries/channels/hook-backlog.ts";
@@ -39,11 +40,24 @@ export interface OutgoingText {
 const WAITING_MAX = 200;
 
 /** Checks that a chat may get another text that is not the answer of a run. */
-export async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
+async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
   if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
   return fail("queue_full", `${WAITING_MAX} texts already wait for this chat, which is the limit`, {
     hint: "Nothing was sent. Find the cause with npx parley-gateway deliveries, or send again later.",
   });
+}
+
+/**
+ * Checks that the send policy allows text of a session to a chat, and that the chat has room. `isAnswer`: see
+ * `OutgoingText`.
+ */
+export async function mayQueue(
+  unit: Unit,
+  settings: Settings,
+  { session, route, isAnswer }: Pick<OutgoingText, "session" | "route" | "isAnswer">,
+): Promise<Result<void>> {
+  const verdict = await leaveVerdict(unit.tx, settings, session, route, isAnswer);
+  return verdict.allowed ? placeHasRoom(unit, route) : fail("send_denied", verdict.error);
 }
 
 type OutboxState = Extract<LiveEvent, { kind: "outbox" }>["state"];
@@ -57,6 +71,19 @@ export function publishOutbox(
   unit.publish({ kind: "outbox", deliveryId, sessionKey, state });
 }
 
+/** Adds a text to the outbox. Default: it is pending, and is sent after the commit. */
+export async function putInOutbox(
+  unit: Unit,
+  {
+    state = "pending",
+    ...delivery
+  }: Omit<NewDelivery, "state" | "createdAt"> & { state?: "skipped" | "failed" | "pending" },
+): Promise<void> {
+  await insertDelivery(unit.tx, { ...delivery, state, createdAt: unit.now });
+  if (state === "pending") unit.lookAtDates();
+  publishOutbox(unit, delivery, state);
+}
+
 /**
  * Writes the outbox row: pending, or skipped if the send policy forbids the text. Returns its id and state.
  */
@@ -68,20 +95,10 @@ export async function queueDelivery(
   const { session, route, text, kind, runId, isAnswer } = outgoing;
   const verdict = await leaveVerdict(unit.tx, ports.settings, session, route, isAnswer);
   const id = unit.newId();
-  await insertDelivery(unit.tx, {
-    id,
-    sessionKey: session.key,
-    kind,
-    route,
-    text,
-    state: verdict.allowed ? "pending" : "skipped",
-    createdAt: unit.now,
-    ...optional({ runId }),
-    ...(verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error }),
-  });
-  if (verdict.allowed) unit.lookAtDates();
   const state = verdict.allowed ? "pending" : "skipped";
-  publishOutbox(unit, { id, sessionKey: session.key }, state);
+  const why = verdict.allowed ? {} : { code: "send_denied" as const, error: verdict.error };
+  const row = { id, sessionKey: session.key, kind, route, text, state, ...why } as const;
+  await putInOutbox(unit, { ...row, ...optional({ runId }) });
   return { id, state };
 }
 
@@ -107,21 +124,9 @@ export function notePrefix(about: Note["about"]): string {
  * writes nothing, if too many texts already wait for the same chat.
  */
 export async function queueNote(unit: Unit, note: Note): Promise<boolean> {
-  const { sessionKey, route, text, about, controls } = note;
-  if (!(await placeHasRoom(unit, route)).ok) return false;
-  const id = `${notePrefix(about)}${unit.newId()}`;
-  await insertDelivery(unit.tx, {
-    id,
-    sessionKey,
-    kind: "send",
-    route,
-    text,
-    state: "pending",
-    createdAt: unit.now,
-    ...optional({ controls }),
-  });
-  unit.lookAtDates();
-  publishOutbox(unit, { id, sessionKey }, "pending");
+  const { about, ...row } = note;
+  if (!(await placeHasRoom(unit, note.route)).ok) return false;
+  await putInOutbox(unit, { id: `${notePrefix(about)}${unit.newId()}`, kind: "send", ...row });
   return true;
 }
 
@@ -139,17 +144,16 @@ export async function sendText(
 ): Promise<Result<{ id: string }>> {
   const { session, route, text } = request;
   return ports.engine.commit(async (unit): Promise<Result<{ id: string }>> => {
-    const verdict = await leaveVerdict(unit.tx, ports.settings, session, route);
-    if (!verdict.allowed) return fail("send_denied", verdict.error);
-    const room = await placeHasRoom(unit, route);
-    if (!room.ok) return room;
+    const able = await mayQueue(unit, ports.settings, request);
+    if (!able.ok) return able;
     const appended = await ports.engine.acceptIn(unit, {
       sessionKey: session.key,
       kind: "append",
       input: { text, injected: true },
     });
     if (!appended.ok) return appended;
-    const { id } = await queueDelivery(ports, unit, { session, route, text, kind: "send" });
+    const id = unit.newId();
+    await putInOutbox(unit, { id, sessionKey: session.key, kind: "send", route, text });
     await request.remember?.(unit, id);
     return ok({ id });
   });

@@ -16,14 +16,14 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { type Delivery, getDelivery, insertDelivery } from "../../store/queries/channels/deliveries.ts";
+import { type Delivery, getDelivery } from "../../store/queries/channels/deliveries.ts";
 import { getSentFile, insertSentFile, type SentFile } from "../../store/queries/channels/sent-files.ts";
 import { getJob } from "../../store/queries/cron-jobs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { placeOfRun } from "../conversation/party.ts";
-import { lastPlace, leaveVerdict } from "./destination.ts";
-import { placeHasRoom, publishOutbox } from "./outbox.ts";
+import { lastPlace } from "./destination.ts";
+import { mayQueue, putInOutbox } from "./outbox.ts";
 
 interface SendParts {
   readonly settings: Settings;
@@ -84,23 +84,13 @@ async function queueFile(
   { session, run, route }: { session: Session; run: Run | undefined; route: Route },
   file: SentFile,
 ): Promise<Result<NonNullable<FileSent["delivery"]>>> {
-  const verdict = await leaveVerdict(unit.tx, settings, session, route, isSameRoute(route, run?.route));
-  if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const room = await placeHasRoom(unit, route);
-  if (!room.ok) return room;
+  const isAnswer = isSameRoute(route, run?.route);
+  const able = await mayQueue(unit, settings, { session, route, isAnswer });
+  if (!able.ok) return able;
   const { id } = file;
   const sent = { id, route, ...(takesFile(route.channel, file.bytes) ? { fileId: id } : {}) };
-  await insertDelivery(unit.tx, {
-    ...sent,
-    sessionKey: session.key,
-    kind: "send",
-    text: insteadOfFile(file),
-    state: "pending",
-    createdAt: unit.now,
-    ...optional({ runId: run?.runId }),
-  });
-  publishOutbox(unit, { id, sessionKey: session.key }, "pending");
-  unit.lookAtDates();
+  const row = { ...sent, sessionKey: session.key, kind: "send", text: insteadOfFile(file) } as const;
+  await putInOutbox(unit, { ...row, ...optional({ runId: run?.runId }) });
   return ok(sent);
 }
 

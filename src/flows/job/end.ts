@@ -28,7 +28,6 @@ import type { Acceptor } from "../../engine/run/finish.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { endJob, type Flow, getFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
-import { insertDelivery } from "../../store/queries/channels/deliveries.ts";
 import { usageOf } from "../../store/queries/runs/ledger.ts";
 import {
   activeRuns,
@@ -41,7 +40,7 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { lastToolResult, readRun } from "../../store/queries/transcripts/transcripts.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
 import { answerTexts } from "../delivery/answer-texts.ts";
-import { publishOutbox, queueDelivery } from "../delivery/outbox.ts";
+import { putInOutbox, queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 
 /** The kind of the stored deadline at which a finished child is archived, deleted or cleaned up. */
@@ -53,10 +52,14 @@ export interface JobParts {
   transcriptPath(sessionId: string): string | undefined;
 }
 
-/** A job that may have ended. */
-interface JobContext extends JobParts {
+/** The transaction that ends a run. */
+export interface Ending extends JobParts {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
+}
+
+/** A job that may have ended. */
+interface JobContext extends Ending {
   readonly flow: Flow;
   readonly child: Session;
 }
@@ -108,15 +111,15 @@ interface ResultText {
  * be deleted after its job.
  */
 async function post(
-  parts: JobParts,
-  unit: Unit,
+  ending: Ending,
   requester: Session | undefined,
   { requesterKey: sessionKey, route, text, runId }: ResultText,
   reach: Exclude<Reach, "turn"> | Code,
 ): Promise<void> {
+  const { unit } = ending;
   if (requester !== undefined && route !== undefined) {
     const posted = { session: requester, route, text, kind: "announce", runId } as const;
-    await queueDelivery(parts, unit, { ...posted, isAnswer: true });
+    await queueDelivery(ending, unit, { ...posted, isAnswer: true });
     return;
   }
   if (reach === "transcript") return;
@@ -124,11 +127,10 @@ async function post(
   const facts = { sessionKey, runId, code: reach, error, state: "failed" } as const;
   const place = route ?? { channel: "internal", to: sessionKey };
   const id = unit.newId();
-  await insertDelivery(unit.tx, { id, ...facts, kind: "announce", route: place, text, createdAt: unit.now });
+  await putInOutbox(unit, { id, ...facts, kind: "announce", route: place, text });
   const { channel, to } = place;
   const event = { kind: "delivery", deliveryId: id, ...facts, what: "announce" } as const;
   unit.publish({ ...event, channel, to, atMs: unit.now });
-  publishOutbox(unit, { id, sessionKey }, "failed");
 }
 
 /** Returns what the turn that reads a result inherits. A requester that is a sub-agent continues its job. */
@@ -181,16 +183,16 @@ async function announce(context: JobContext, text: string, last: Run | undefined
   } else if (reach !== "turn") {
     const { requesterKey } = flow;
     const result = { runId: last?.runId ?? runId, requesterKey, route, text };
-    await post(context, unit, requester, result, reach);
+    await post(context, requester, result, reach);
   }
 }
 
 /** Posts a job's reply in the job's own thread, if it has one, in the transaction that ends the run. */
-async function postReply(parts: JobParts, unit: Unit, run: Run, child: Session): Promise<void> {
+async function postReply({ settings, unit }: Ending, run: Run, child: Session): Promise<void> {
   const { route, runId } = run;
   if (run.flow?.step !== "task" || route === undefined || run.state !== "ok") return;
-  for (const text of await answerTexts(parts.settings, unit, run, { session: child, route }))
-    await queueDelivery(parts, unit, { session: child, route, text, kind: "announce", runId });
+  for (const text of await answerTexts(settings, unit, run, { session: child, route }))
+    await queueDelivery({ settings }, unit, { session: child, route, text, kind: "announce", runId });
 }
 
 /** Returns the sub-agent whose result a turn tells a session's agent. */
@@ -223,7 +225,8 @@ export async function writeDownWakes(
  * has written the result to the transcript. After a stop the result is appended, so that the agent's next
  * turn knows it.
  */
-export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Unit, run: Run): Promise<void> {
+export async function wakeRunEnded(ending: Ending, run: Run): Promise<void> {
+  const { acceptor, unit } = ending;
   const isWritten = run.startedAt !== undefined;
   if (isWritten && !isOverBudget(run)) return;
   const session = await getSession(unit.tx, run.sessionKey);
@@ -232,7 +235,7 @@ export async function wakeRunEnded(parts: JobParts, acceptor: Acceptor, unit: Un
   const { text, provenance } = input;
   const isStopped = !isWritten && code === "run_aborted";
   const result = { runId, requesterKey: sessionKey, route, text };
-  await post(parts, unit, session, result, isWritten || isStopped ? "transcript" : code);
+  await post(ending, session, result, isWritten || isStopped ? "transcript" : code);
   if (!isStopped) return;
   const appended = { text, ...optional({ provenance }) };
   const chain = { chainId, hop };
@@ -269,7 +272,7 @@ async function settle(
   context: JobContext,
   { words, error, isQuiet = false, stopped }: Settlement = {},
 ): Promise<void> {
-  const { unit, flow } = context;
+  const { unit, flow, child } = context;
   const { runs, last, result } = await outcomeOf(context);
   const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
   const runId = last?.runId ?? flowId;
@@ -290,24 +293,19 @@ async function settle(
     await announce(context, text, last);
   }
   publishFlowEnd(unit, flow, { runId });
-  await planChildCleanup(unit, context.child);
-  await lookAbove(context, context.acceptor, unit, context.child);
+  await planChildCleanup(unit, child);
+  await lookAbove(context, child);
 }
 
 /** Ends the parent's job if the parent only waited for this child and no run will wake it. */
-export async function lookAbove(
-  parts: JobParts,
-  acceptor: Acceptor,
-  unit: Unit,
-  child: Session,
-): Promise<void> {
-  const above = child.spawn === undefined ? undefined : await getSession(unit.tx, child.spawn.requesterKey);
-  if (above !== undefined) await jobMayHaveEnded(parts, acceptor, unit, above);
+export async function lookAbove(ending: Ending, { spawn }: Session): Promise<void> {
+  const above = spawn && (await getSession(ending.unit.tx, spawn.requesterKey));
+  if (above !== undefined) await jobMayHaveEnded(ending, above);
 }
 
 /** Returns a child's job if it is unfinished. */
-async function openJobOf(unit: Unit, child: Session): Promise<Flow | undefined> {
-  const flow = child.spawn === undefined ? undefined : await getFlow(unit.tx, child.spawn.flowId);
+async function openJobOf(unit: Unit, { spawn }: Session): Promise<Flow | undefined> {
+  const flow = spawn && (await getFlow(unit.tx, spawn.flowId));
   return flow?.open === true ? flow : undefined;
 }
 
@@ -318,34 +316,24 @@ async function isAtWork(unit: Unit, flow: Flow): Promise<boolean> {
 }
 
 /** Announces a child's job if it has ended. Safe to call at any time. */
-export async function jobMayHaveEnded(
-  parts: JobParts,
-  acceptor: Acceptor,
-  unit: Unit,
-  child: Session,
-): Promise<void> {
+export async function jobMayHaveEnded(ending: Ending, child: Session): Promise<void> {
+  const { unit } = ending;
   // Two of the child's children may end at the same time. The lock lets the later one see that it is the
   // last.
   await holdSessions(unit.tx, [child.key]);
   const flow = await openJobOf(unit, child);
   if (flow === undefined || (await isAtWork(unit, flow))) return;
-  const context: JobContext = { ...parts, acceptor, unit, flow, child };
+  const context: JobContext = { ...ending, flow, child };
   const { last, result } = await outcomeOf(context);
   // A sub-agent with its own thread has already posted its result there, so it needs no announce turn.
   const asks = last?.state === "ok" && child.spawn?.thread === undefined;
-  const asked = asks && (await askChild(context, last, result));
-  if (!asked) await settle(context);
+  if (!(asks && (await askChild(context, last, result)))) await settle(context);
 }
 
 /** Ends the job of a child that was stopped as a whole, even if it still waited for results. */
-export async function jobStopped(
-  parts: JobParts,
-  acceptor: Acceptor,
-  unit: Unit,
-  child: Session,
-): Promise<void> {
-  const flow = await openJobOf(unit, child);
-  if (flow !== undefined) await settle({ ...parts, acceptor, unit, flow, child }, { stopped: true });
+export async function jobStopped(ending: Ending, child: Session): Promise<void> {
+  const flow = await openJobOf(ending.unit, child);
+  if (flow !== undefined) await settle({ ...ending, flow, child }, { stopped: true });
 }
 
 /**
@@ -359,21 +347,15 @@ function announcedBy({ state, reply = "", error }: Run): Settlement {
 }
 
 /** Called when a run of a job has ended. */
-export async function jobRunEnded(
-  parts: JobParts,
-  acceptor: Acceptor,
-  unit: Unit,
-  run: Run,
-  flow: Flow,
-): Promise<void> {
+export async function jobRunEnded(ending: Ending, run: Run, flow: Flow): Promise<void> {
+  const { unit } = ending;
   const child = await getSession(unit.tx, flow.targetKey);
   if (child === undefined || !flow.open) return;
-  await postReply(parts, unit, run, child);
+  await postReply(ending, run, child);
   // The announce turn may have spawned sub-agents. Then the child announces again when they have finished.
   const isLast = run.flow?.step === "announce" && !(await isAtWork(unit, flow));
-  if (!isLast) return jobMayHaveEnded(parts, acceptor, unit, child);
-  const context: JobContext = { ...parts, acceptor, unit, flow, child };
-  await settle(context, announcedBy(run));
+  if (!isLast) return jobMayHaveEnded(ending, child);
+  await settle({ ...ending, flow, child }, announcedBy(run));
 }
 
 /** Returns the status of a run for an announcement. */
@@ -410,7 +392,6 @@ async function statsOf(job: JobContext, runs: readonly Run[]): Promise<Announcem
   const started = Math.min(...begun.map((run) => run.startedAt ?? unit.now));
   const ended = Math.max(...begun.map((run) => run.endedAt ?? unit.now));
   const usage = await usageOf(unit.tx, { sessionKey: child.key });
-  const path = job.transcriptPath(child.sessionId);
   return {
     runtimeMs: begun.length === 0 ? 0 : ended - started,
     inputTokens: usage.input + usage.cacheRead + usage.cacheWrite,
@@ -419,6 +400,6 @@ async function statsOf(job: JobContext, runs: readonly Run[]): Promise<Announcem
     ...(usage.cost > 0 ? { costUsd: usage.cost } : {}),
     sessionKey: child.key,
     sessionId: child.sessionId,
-    ...optional({ transcriptPath: path }),
+    ...optional({ transcriptPath: job.transcriptPath(child.sessionId) }),
   };
 }

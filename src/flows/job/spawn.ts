@@ -24,14 +24,14 @@ import type { RunWait } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { StoreProblem } from "../../store/problems.ts";
-import { insertFlow, openSpawnsOf } from "../../store/queries/chains/flows.ts";
+import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import type { ThreadBinding } from "../../store/queries/channels/thread-bindings.ts";
 import { getRunOfCall } from "../../store/queries/runs/runs.ts";
 import { getSession, insertSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
 import { bindPlace, type Threads } from "../delivery/bindings.ts";
-import { publishFlow } from "../flow-events.ts";
+import { openFlow } from "../flow-events.ts";
 import { noteSaidByExternal } from "../session/external.ts";
 import { type AttachmentPlan, attachmentOwner, removeAttachments, writeAttachments } from "./attachments.ts";
 
@@ -193,32 +193,12 @@ async function enqueue(
     ...optional({ parentRunId: requesterRun?.runId, route: thread?.route }),
   });
   if (!accepted.ok) return accepted;
-  await insertFlow(unit.tx, {
-    flowId: ids.flowId,
-    kind: "spawn",
-    chainId: chain.chainId,
-    requesterKey: requester.key,
-    requesterSessionId: requester.sessionId,
-    targetKey: child.key,
-    open: true,
-    turnsMax: 0,
-    requestText: request.task,
-    createdAt: unit.now,
-    ...optional({ requesterRunId: requesterRun?.runId }),
-  });
+  const first = { flowId: ids.flowId, step: "task" } as const;
+  const job = { kind: "spawn", requester, turnsMax: 0, requestText: request.task } as const;
+  await openFlow(unit, accepted.value.run, first, job);
   const said = { to: child.key, text: request.task };
   const noted = await noteSaidByExternal(engine, unit, requester, said);
   if (!noted.ok) return noted;
-  publishFlow(unit, {
-    flowId: ids.flowId,
-    runId,
-    step: "task",
-    from: requester.key,
-    to: child.key,
-    turn: 1,
-    turnsMax: 0,
-    text: request.task,
-  });
   return ok({ run: accepted.value.run, child });
 }
 

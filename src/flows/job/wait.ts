@@ -10,7 +10,6 @@ import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait, WaitRequest, Wanted } from "../../engine/lanes/waits.ts";
-import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { type Flow, getFlow, spawnsOfRun } from "../../store/queries/chains/flows.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
@@ -95,20 +94,17 @@ async function waited(parts: WaitParts, until: Wanted, waits: readonly Wait[]): 
  * Waits for the recorded jobs. Of a run, queued messages that would report the same outcomes become plain
  * transcript entries.
  */
-async function settled(
-  parts: WaitParts,
-  { requester, until, wait, signal }: WaitingCall,
-  waits: readonly Wait[],
-): Promise<JobsWaited> {
+async function settled(parts: WaitParts, call: WaitingCall, waits: readonly Wait[]): Promise<JobsWaited> {
   const { engine } = parts;
-  if (wait === undefined) return waited(parts, until, await engine.callerWaits.settle(waits, until, signal));
-  const ended = await wait.settle(waits, until);
-  await engine.commit(async (unit) => {
-    await holdSessions(unit.tx, [requester.key]);
-    if (!(await wait.holds(unit))) return;
-    const keys = ended.filter(isAnswered).map((row) => row.targetSessionKey);
-    await writeDownWakes(unit, requester, keys);
-  });
+  const { requester, until, wait } = call;
+  const ended = await engine.callerWaits.of(call).settle(waits, until);
+  if (wait !== undefined)
+    await engine.commit(async (unit) => {
+      await holdSessions(unit.tx, [requester.key]);
+      if (!(await wait.holds(unit))) return;
+      const keys = ended.filter(isAnswered).map((row) => row.targetSessionKey);
+      await writeDownWakes(unit, requester, keys);
+    });
   return waited(parts, until, ended);
 }
 
@@ -121,7 +117,7 @@ export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise
 /** Waits for jobs of the requester's own sub-agents. */
 export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Promise<Result<JobsWaited>> {
   const { engine } = parts;
-  const { jobs, requester, timeoutSeconds, signal, wait } = request;
+  const { jobs, requester, timeoutSeconds, wait } = request;
   // Only a run continues its wait after a crash. Any other caller may repeat the id of its call.
   const callId = wait === undefined ? `caller:${engine.newId()}` : request.callId;
   const asked: WaitRequest = {
@@ -130,19 +126,17 @@ export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Pr
     targets: jobs.map((job) => ({ id: job.flowId, sessionKey: job.targetKey })),
     deadlineAt: engine.now() + Math.round(timeoutSeconds * 1000),
   };
-  const clientKey = request.confirmsAnswers === true ? requester.key : "";
-  const open = (unit: Unit): Promise<Result<readonly Wait[]>> =>
-    wait === undefined ? engine.callerWaits.open(unit, asked, clientKey) : wait.open(unit, asked);
-  const work = async (): Promise<Result<JobsWaited>> => {
+  const call = { ...request, callId };
+  const waiter = engine.callerWaits.of(call, request.confirmsAnswers === true ? requester.key : "");
+  return waiter.during(async (): Promise<Result<JobsWaited>> => {
     const opened = await engine.commit(async (unit) => {
       await holdSessions(unit.tx, [requester.key]);
       // A run that has ended needs no wait: it will read no answer (I1).
       if (wait !== undefined && !(await wait.holds(unit))) return ok([]);
       // If the answer to the first commit was lost, a repeated one finds the wait.
       const known = await waitsOfCall(unit.tx, callId);
-      return known.length > 0 ? ok(known) : open(unit);
+      return known.length > 0 ? ok(known) : waiter.open(unit, asked);
     });
-    return opened.ok ? ok(await settled(parts, request, opened.value)) : opened;
-  };
-  return wait === undefined ? engine.callerWaits.during(callId, signal, work) : work();
+    return opened.ok ? ok(await settled(parts, call, opened.value)) : opened;
+  });
 }

@@ -74,29 +74,27 @@ async function admit(
   return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
 }
 
-/** Returns a user's name as a label, or undefined if it is not a valid label. */
-function labelFor(user: string): string | undefined {
-  const label = checkLabel(user);
-  return label.ok ? label.value : undefined;
-}
-
-/**
- * Returns the session of a client's user with an agent. The first message creates it, and later messages with
- * the same name find it.
- */
-export async function userSession(
+/** Returns the session with a key that a client's names determine. The first message creates it. */
+async function namedSession(
   ctx: ClientSessionContext,
   viewer: Viewer,
-  who: { agentId: string; user: string },
+  wanted: { key: string; agentId: string; label?: string },
 ): Promise<Result<Opening>> {
-  const key = openAiKey(who.agentId, hashOf(`user:${who.user}`), "user");
-  const label = labelFor(who.user);
-  const known = await getSession(ctx.engine.store.db, key);
-  const named = optional({ label });
-  const session = known ?? freshSession(ctx, { key, agentId: who.agentId, ...named });
+  const known = await getSession(ctx.engine.store.db, wanted.key);
+  const session = known ?? freshSession(ctx, wanted);
   const admitted = await admit(ctx, viewer, session);
-  if (!admitted.ok) return admitted;
-  return ok(openingOf(session, known !== undefined));
+  return admitted.ok ? ok(openingOf(session, known !== undefined)) : admitted;
+}
+
+/** Returns the session of a client's user with an agent. A valid name of the user is its label. */
+export function userSession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  { agentId, user }: { agentId: string; user: string },
+): Promise<Result<Opening>> {
+  const key = openAiKey(agentId, hashOf(`user:${user}`), "user");
+  const label = checkLabel(user);
+  return namedSession(ctx, viewer, { key, agentId, ...(label.ok ? { label: label.value } : {}) });
 }
 
 /** Returns the part of a session key that stands for the owner of A2A conversations. */
@@ -105,19 +103,15 @@ export function contextOwner(askedBy: string): string {
 }
 
 /**
- * Returns the session of an A2A conversation with an agent. The first message creates it. The key contains a
- * hash of the owner, so two tokens that choose the same `contextId` have two sessions.
+ * Returns the session of an A2A conversation with an agent. The key contains a hash of the owner, so two
+ * tokens that choose the same `contextId` have two sessions.
  */
-export async function contextSession(
+export function contextSession(
   ctx: ClientSessionContext,
   viewer: Viewer,
-  who: { agentId: string; askedBy: string; contextId: string },
+  { agentId, askedBy, contextId }: { agentId: string; askedBy: string; contextId: string },
 ): Promise<Result<Opening>> {
-  const key = a2aKey(who.agentId, contextOwner(who.askedBy), who.contextId);
-  const known = await getSession(ctx.engine.store.db, key);
-  const session = known ?? freshSession(ctx, { key, agentId: who.agentId });
-  const admitted = await admit(ctx, viewer, session);
-  return admitted.ok ? ok(openingOf(session, known !== undefined)) : admitted;
+  return namedSession(ctx, viewer, { key: a2aKey(agentId, contextOwner(askedBy), contextId), agentId });
 }
 
 function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage): Message {

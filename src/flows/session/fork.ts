@@ -96,13 +96,7 @@ function newKey(unit: Unit, origin: string): Result<string> {
 /** Returns the facts that limit a sub-agent's rights. The job and its files stay with the origin. */
 function limitsOf(spawn: SpawnFacts | undefined, unit: Unit): SpawnFacts | undefined {
   if (spawn === undefined) return undefined;
-  const {
-    thread: _,
-    attachments: __,
-    retainAttachments: ___,
-    route: ____,
-    ...rest
-  } = spawn;
+  const { thread: _, attachments: __, retainAttachments: ___, route: ____, ...rest } = spawn;
   return {
     ...rest,
     flowId: unit.newId(),

@@ -55,7 +55,6 @@ export interface LifecycleContext {
   readonly settings: Settings;
   /** Checks that a model with this name exists. The failure lists the valid models. */
   checkModel(name: string): Result<string>;
-  /** Notifies the people in a chat that its session was deleted. */
   /** Removes the readable copy of a deleted transcript, if the store keeps one. */
   dropTranscript(sessionId: string): Promise<void>;
 }

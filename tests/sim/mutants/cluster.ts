@@ -73,7 +73,7 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: "write-without-authority",
     breaks: "CS1: an entry is written, whoever may have the run by now",
     file: "src/engine/run/transcript-writer.ts",
-    from: "        await parts.confirm();\n",
+    from: "        await confirm();\n",
     to: "",
   },
   {

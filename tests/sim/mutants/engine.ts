@@ -14,7 +14,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "lost-wake-up-of-a-free-slot",
     breaks: "I2: nobody is told that a slot came free",
     file: "src/engine/run/slot-keeper.ts",
-    from: "            scheduler.look();\n",
+    from: "          look();\n",
     to: "",
   },
   {
@@ -66,7 +66,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "slot-never-given-back",
     breaks: "I6: a run that is over keeps its slot",
     file: "src/engine/run/finish.ts",
-    from: "    run.startedAt === undefined ? undefined : releaseSlot(unit.tx, run.runId),\n",
+    from: "    run.startedAt === undefined ? undefined : releaseSlot(unit.tx, runId),\n",
     to: "",
   },
   {
@@ -101,14 +101,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "wait-kept-when-its-run-ends",
     breaks: "I1: a run that has ended goes on waiting, and keeps others from waiting",
     file: "src/engine/run/finish.ts",
-    from: "    giveUpWaitsOf(unit.tx, run.runId),\n",
+    from: "    giveUpWaitsOf(unit.tx, runId),\n",
     to: "",
   },
   {
     name: "wait-not-answered",
     breaks: "I2: who waits for a run is not told of its end",
     file: "src/engine/run/finish.ts",
-    from: "    isOutcome ? answerWaits(unit.tx, run.runId, unit.now) : undefined,\n",
+    from: "    isOutcome ? answerWaits(unit.tx, runId, unit.now) : undefined,\n",
     to: "    undefined,\n",
   },
   {
@@ -150,7 +150,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "date-not-looked-at",
     breaks: "I2: a new date is not seen before the next start",
     file: "src/engine/unit.ts",
-    from: "      notes.after.push(lookAtDates);\n",
+    from: "            notes.after.push(lookAtDates);\n",
     to: "",
   },
   {
@@ -164,8 +164,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "events-before-the-commit",
     breaks: "U3: listeners hear of what is not on disk yet, and perhaps never will be",
     file: "src/engine/unit.ts",
-    from: "      notes.after.push(() => bus.publish(event));\n",
-    to: "      bus.publish(event);\n",
+    from: "            notes.after.push(() => bus.publish(event));\n",
+    to: "            bus.publish(event);\n",
   },
   {
     name: "input-written-again",

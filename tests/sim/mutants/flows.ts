@@ -119,15 +119,15 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "outbox-not-woken",
     breaks: "I2: nobody is told that a delivery waits",
     file: "src/flows/delivery/outbox.ts",
-    from: "  if (verdict.allowed) unit.lookAtDates();\n",
+    from: '  if (state === "pending") unit.lookAtDates();\n',
     to: "",
   },
   {
     name: "denied-text-delivered",
     breaks: "SP: a text leaves although the send policy forbids it",
     file: "src/flows/delivery/outbox.ts",
-    from: `state: verdict.allowed ? "pending" : "skipped",\n    createdAt`,
-    to: `state: "pending",\n    createdAt`,
+    from: "{ ...delivery, state, createdAt: unit.now }",
+    to: '{ ...delivery, state: state === "skipped" ? "pending" : state, createdAt: unit.now }',
   },
   {
     name: "internal-traffic-moves-the-route",
@@ -157,7 +157,7 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "job-above-not-looked-at",
     breaks: "I2: a job that only waited for one below it never ends",
     file: "src/flows/job/end.ts",
-    from: "  if (above !== undefined) await jobMayHaveEnded(parts, acceptor, unit, above);\n",
+    from: "  if (above !== undefined) await jobMayHaveEnded(ending, above);\n",
     to: "  void above;\n",
   },
   {

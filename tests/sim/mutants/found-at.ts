@@ -29,7 +29,7 @@ export const FOUND_AT: Readonly<Record<string, number>> = {
   "date-never-dropped": 2,
   "date-not-looked-at": 5,
   "deleted-transcript-kept": 2,
-  "denied-text-delivered": 72,
+  "denied-text-delivered": 26,
   "end-without-fence": 39,
   "events-before-the-commit": 1,
   "events-not-masked": 175,

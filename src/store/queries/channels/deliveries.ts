@@ -29,8 +29,9 @@ type DeliveryKind = "announce" | "send" | "hook";
 export type DeliveryClass = "texts" | "hooks";
 
 /**
- * A row of the outbox. `partsSent` parts of the text were acknowledged by the channel; they are not sent again.
- * After `giveUpAt`, a failed attempt is not repeated. The file with the id `fileId` is sent instead of the text.
+ * A row of the outbox. `partsSent` parts of the text were acknowledged by the channel; they are not sent
+ * again. After `giveUpAt`, a failed attempt is not repeated. The file with the id `fileId` is sent instead
+ * of the text.
  */
 export type Delivery = RecordOf<
   "deliveries",
@@ -386,6 +387,7 @@ export async function hasPendingDelivery(db: Db, runIds: readonly string[]): Pro
 
 /** Deletes rows whose ids begin with `prefix` and that were settled before this time. */
 export function forgetSettled(tx: Tx, prefix: string, beforeMs: number): Promise<boolean> {
-  const which = sql`id >= ${prefix} and id < ${`${prefix}~`} and state <> 'pending' and settled_at < ${beforeMs}`;
+  const isNamed = sql`id >= ${prefix} and id < ${`${prefix}~`}`;
+  const which = sql`${isNamed} and state <> 'pending' and settled_at < ${beforeMs}`;
   return deletePiece(tx, "deliveries", ["seq"], which);
 }

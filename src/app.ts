@@ -416,7 +416,7 @@ function openRecords(options: AppOptions, opened: Store, undo: (() => Promise<vo
   const store = watchWrites(opened);
   const world = sharedWorld(store, options.world);
   const jsonlCopies = jsonlCopiesOf({ settings: options.settings, world: asPart(world, "store") }, store);
-  undo.push(() => jsonlCopies.close());
+  undo.push(() => jsonlCopies.flush());
   return { store, world, jsonlCopies };
 }
 

@@ -15,7 +15,7 @@ export function jsonlCopiesOf(of: { settings: Settings; world: World }, store: S
     const { dir } = settings.store;
     return openJsonlCopies({ dir, log: world.log, clock: world.clock, db: store.db });
   }
-  return { note: () => {}, flush: async () => {}, remove: async () => {}, close: async () => {} };
+  return { note: () => {}, flush: async () => {}, remove: async () => {} };
 }
 
 /** Updates the readable copies of transcripts after each commit. */
@@ -25,7 +25,7 @@ export function followTranscripts(engine: Engine, store: Store, jsonlCopies: Jso
       const session = await getSession(store.db, key);
       if (session !== undefined) jsonlCopies.note(session.sessionId);
     } catch (error) {
-      // The store may already be closed at a stop. The next start repairs the copy.
+      // The store may already be closed at a stop. The next start writes the copy.
       log.warn({ err: error, sessionKey: key }, "could not start a transcript's readable copy");
     }
   };

@@ -18,7 +18,7 @@ import type { replayIn } from "../replay.ts";
 import type { StoreInspection } from "../store/inspect.ts";
 import type { PostgresInspection } from "../store/postgres/inspect.ts";
 import type { StoreFacts } from "../store/show.ts";
-import type { Recovered, recoverStore } from "../store/transfer/recover.ts";
+import type { Recovered } from "../store/transfer/recover.ts";
 import type { Moved, MoveJob } from "../store/transfer/transfer.ts";
 import type { ServerReport } from "../tools/mcp/servers.ts";
 import type { World } from "../world.ts";
@@ -76,11 +76,7 @@ export interface StoreTools {
     file: string,
     watch: MoveWatch & Required<Pick<MoveJob, "accept">>,
   ): Promise<Result<Moved>>;
-  recover(
-    settings: StoreSettings,
-    keys: Parameters<typeof recoverStore>[1],
-    watch: MoveWatch,
-  ): Promise<Result<Recovered>>;
+  recover(settings: StoreSettings, watch: MoveWatch): Promise<Result<Recovered>>;
 }
 
 /** Facts about a PostgreSQL store, and the version of this program. */

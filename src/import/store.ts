@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fail, type Result } from "../core/shapes/errors.ts";
 import type { StoreSettings } from "../core/shapes/settings/settings.ts";
 import { StoreProblem } from "../store/problems.ts";
-import { SCHEMA_VERSION } from "../store/schema/sqlite-schema.ts";
+import { SCHEMA_VERSION } from "../store/schema/statements.ts";
 import type { Store } from "../store/sql.ts";
 import { checkFile, fileFailure, sizeOf, withFile } from "../store/sqlite/file.ts";
 import { openSqlite, STORE_FILE } from "../store/sqlite/sqlite.ts";
@@ -28,7 +28,7 @@ async function withStore(store: Store, { redactor }: World, work: Work): Promise
   }
 }
 
-/** Opens the store read-only. A missing store, or one that needs a migration, counts as empty. */
+/** Opens the store read-only. A missing store, or one that must be converted, counts as empty. */
 async function lookOnly({ settings, world }: StoreLocation, work: Work): Promise<Result<void>> {
   const { dir, postgresUrl: url } = settings;
   const { redactor } = world;

@@ -55,10 +55,10 @@ export function inspectStoreDir(dir: string): StoreInspection {
  * Returns the reason why a gateway would refuse to start on this store, or else a description of its first
  * damaged page. Returns undefined if there is no such problem. `isFree`: no gateway uses the store.
  */
-function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: boolean): string | undefined {
-  const file = join(settings.dir, STORE_FILE);
+function damageIn(dir: string, isFree: boolean): string | undefined {
+  const file = join(dir, STORE_FILE);
   try {
-    if (isFree) compareAsStart(settings);
+    if (isFree) compareAsStart(dir);
   } catch (error) {
     if (!(error instanceof StoreProblem)) throw error;
     return error.message;
@@ -69,9 +69,9 @@ function damageIn(settings: Pick<StoreSettings, "dir" | "durability">, isFree: b
 }
 
 /** Inspects a store directory, runs the same checks as a starting gateway, and reads the whole store. */
-export function checkStoreDir(settings: Pick<StoreSettings, "dir" | "durability">): StoreInspection {
-  const look = inspectStoreDir(settings.dir);
-  if (look.state === "problem" || !existsSync(settings.dir)) return look;
-  const damage = damageIn(settings, look.state !== "in_use");
+export function checkStoreDir({ dir }: Pick<StoreSettings, "dir">): StoreInspection {
+  const look = inspectStoreDir(dir);
+  if (look.state === "problem" || !existsSync(dir)) return look;
+  const damage = damageIn(dir, look.state !== "in_use");
   return damage === undefined ? look : { ...look, damage };
 }

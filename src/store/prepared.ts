@@ -7,7 +7,8 @@
 
 import { createHash } from "node:crypto";
 import type { CompiledQuery, QueryResult } from "kysely";
-import { type Db, kindOf, type StoreKind } from "./sql.ts";
+import type { StoreKind } from "./schema/definition.ts";
+import { type Db, kindOf } from "./sql.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

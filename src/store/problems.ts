@@ -12,6 +12,7 @@
  */
 export type StoreProblemKind =
   | "newer"
+  | "unreleased"
   | "locked"
   | "busy"
   | "readonly"
@@ -41,6 +42,12 @@ const WORDS: Record<StoreProblemKind, Words> = {
   newer: {
     what: "was written by a newer version of this program",
     wayOut: "Start the newer version, or point store.dir at another directory. Nothing was changed.",
+  },
+  unreleased: {
+    what: "was written by an unreleased version of this program",
+    wayOut:
+      "Stores of version 0.1 and of the last unreleased version are converted: start that last version " +
+      "once with this store, or point store.dir at another directory. Nothing was changed.",
   },
   locked: {
     what: "is locked by another program",
@@ -144,6 +151,17 @@ const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
     wayOut:
       "Start the newer version, or name another schema with ?schema=name in store.postgresUrl. Nothing was " +
       "changed.",
+  },
+  unreleased: {
+    what: WORDS.unreleased.what,
+    wayOut: WORDS.unreleased.wayOut.replace(
+      "point store.dir at another directory",
+      "name another schema with ?schema=name in store.postgresUrl",
+    ),
+  },
+  in_use: {
+    what: "is used by running gateways of an earlier version",
+    wayOut: "Stop all of them and start again: they could not work with the converted store.",
   },
   locked: {
     what: "is locked by another program",

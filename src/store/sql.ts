@@ -11,14 +11,13 @@ import {
   sql,
   type Transaction,
 } from "kysely";
+import type { StoreKind } from "./schema/definition.ts";
 import type { Tables } from "./schema/tables.ts";
 
 /** A database that can be read. */
 export type Db = Kysely<Tables>;
 /** A transaction, which can read and write. Functions that only read take a `Db`. */
 export type Tx = Transaction<Tables>;
-
-export type StoreKind = "sqlite" | "postgres";
 
 export interface Store {
   readonly kind: StoreKind;
@@ -89,12 +88,6 @@ export interface SharedStore {
 
 /** Maximum size of one message between processes. PostgreSQL accepts less than 8,000 bytes. */
 export const TRANSPORT_MESSAGE_MAX_BYTES = 7_800;
-
-/**
- * PostgreSQL type of texts. They are ordered and compared by their bytes, as in the embedded database. The
- * migrations contain this type, so never change it.
- */
-export const POSTGRES_TEXT = 'text collate "C"';
 
 /** Returns the kind of database behind a `Db`. */
 export function kindOf(db: Db): StoreKind {

@@ -160,7 +160,7 @@ export class GatewayProcess {
     await this.#checkParked();
     this.dispatcher.close();
     this.fanout.close();
-    await this.#jsonlCopies?.close();
+    await this.#jsonlCopies?.flush();
     await this.#store.close();
     await this.#become("stopped");
     story.trace.add(`${this.name} has stopped after ${this.faults.operations} operations`);

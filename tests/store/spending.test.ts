@@ -1,21 +1,16 @@
 // Budgets read sums by agent and day, never the ledger, on both stores and without the server's statistics.
 
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import { addUsageRow, usageOfDay } from "../../src/store/queries/runs/ledger.ts";
 import { budgetUse, noteSpending } from "../../src/store/queries/runs/reservations.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
-import { SCHEMA_VERSION } from "../../src/store/schema/sqlite-schema.ts";
 import { kindOf, type Store, type Tx } from "../../src/store/sql.ts";
-import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { openEmbedded } from "../kit/engine/engine.ts";
 import { noteQueries } from "../kit/store/noted-queries.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { sampleRun, temporaryDir } from "./samples.ts";
-import { undoMigrations } from "./transfer/moves.ts";
 
 const ROWS = 100_000;
 const DAY_MS = 86_400_000;
@@ -137,23 +132,4 @@ test("two chains of agents without daily budgets reserve at the same time", asyn
   await store.transaction((tx) => budgetUse(tx, { ...ASKING, chainId: "c2", hasDaily: false }));
   gate.resolve();
   await first;
-});
-
-test("the days of a store of an earlier version are summed from its ledger", async () => {
-  const { dir, remove } = temporaryDir();
-  onTestFinished(remove);
-  const before = await openEmbedded(dir);
-  const usage = { ...ZERO_USAGE, totalTokens: 10, cost: { ...ZERO_USAGE.cost, total: 0.25 } };
-  const row = { runId: "r", sessionKey: "k", agentId: "main", provider: "p", model: "m", at: NOON, usage };
-  for (const at of [NOON, NOON + 1, NOON + DAY_MS]) {
-    await before.transaction((tx) => addUsageRow(tx, { ...row, at }));
-  }
-  await before.close();
-  const raw = new DatabaseSync(join(dir, STORE_FILE));
-  raw.exec(undoMigrations({ to: SCHEMA_VERSION - 1 }));
-  raw.close();
-  const after = await openEmbedded(dir);
-  onTestFinished(() => after.close());
-  expect(await usageOfDay(after.db, "main", NOON)).toEqual({ totalTokens: 20, cost: 0.5 });
-  expect(await usageOfDay(after.db, "main", NOON + DAY_MS)).toEqual({ totalTokens: 10, cost: 0.25 });
 });

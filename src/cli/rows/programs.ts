@@ -265,7 +265,7 @@ export const STORE: Commands = {
     load: async () => (await import("../commands/gateway/store.ts")).restoreStore,
   }),
   recover: program({
-    summary: "Rebuild a damaged embedded store from its readable rows and its JSONL copies",
+    summary: "Rebuild a damaged embedded store from its readable rows and its newest backup",
     load: async () => (await import("../commands/gateway/store.ts")).recoverStore,
   }),
 };

@@ -2,13 +2,13 @@
 // wait or retry. These transactions have no time limit, neither on the server nor in this program.
 
 import { sql } from "kysely";
-import { POSTGRES_MIGRATIONS } from "../schema/postgres-schema.ts";
+import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Tx } from "../sql.ts";
 import { COPIED_TABLES } from "../transfer/copy.ts";
 import type { Timeouts } from "./connection.ts";
 
 /**
- * Timeouts of connections that read or fill a whole store. They wait for a lock as long as a migration does.
+ * Timeouts of connections that read or fill a whole store. They wait for a lock as long as a conversion does.
  */
 export const BULK_TIMEOUTS: Partial<Timeouts> = { statementMs: 0, lockMs: 20_000, idleInTransactionMs: 0 };
 
@@ -26,7 +26,7 @@ async function takeTime(tx: Tx): Promise<void> {
  */
 async function isOurVersion(tx: Tx): Promise<boolean> {
   const { rows } = await sql<{ version: number }>`select version from schema_version`.execute(tx);
-  return rows[0]?.version === POSTGRES_MIGRATIONS.length;
+  return rows[0]?.version === SCHEMA_VERSION;
 }
 
 /** Makes the transaction read a single snapshot. Returns false if the schema has another version. */

@@ -8,7 +8,7 @@ import { optional } from "../../core/optional.ts";
 import type { ProcessRow } from "../../core/shapes/process.ts";
 import type { World } from "../../world.ts";
 import { listProcesses } from "../queries/processes.ts";
-import { POSTGRES_MIGRATIONS } from "../schema/postgres-schema.ts";
+import { SCHEMA_VERSION, triggersSql } from "../schema/statements.ts";
 import type { Tables } from "../schema/tables.ts";
 import { type Tally, tallyOf } from "../transfer/tally.ts";
 import { type PostgresAddress, postgresAddress } from "./address.ts";
@@ -122,7 +122,7 @@ const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigg
 
 /** Returns the triggers and functions of this program's schema, for example `trigger "x"`. */
 function ownActingObjects(): Set<string> {
-  const made = POSTGRES_MIGRATIONS.join("\n").matchAll(/\bcreate (trigger|function) (\w+)/g);
+  const made = triggersSql("postgres").matchAll(/\bcreate or replace (trigger|function) (\w+)/g);
   return new Set([...made].map(([, type, name]) => `${type} "${name}"`));
 }
 
@@ -155,7 +155,7 @@ function missingRights(facts: Facts, schema: string, inSchema: SchemaFacts | und
   if (inSchema.closed > 0) {
     missing.push(`grant select, insert, update, delete on all tables in schema "${schema}" to ${user}`);
   }
-  // A later migration must alter the tables, and only their owner can do so.
+  // A later version must alter the tables, and only their owner can do so.
   if (inSchema.owner !== null) missing.push(`grant ${inSchema.owner} to ${user}`);
   return missing;
 }
@@ -199,8 +199,9 @@ async function lookThrough(
   const after = clock.now();
   const inSchema = (await client.query(SCHEMA_RIGHTS, [name])).rows[0] as SchemaFacts | undefined;
   const missing = missingRights(facts, name, inSchema);
-  const known = POSTGRES_MIGRATIONS.length;
-  const readable = version !== undefined && version > 0 && version <= known + 1 && inSchema?.closed === 0;
+  const known = SCHEMA_VERSION;
+  const isReadable = version === known || version === known + 1;
+  const readable = isReadable && inSchema?.closed === 0;
   const rows = readable ? await rowsOf(connecting, counted) : undefined;
   return {
     place,

@@ -1,21 +1,22 @@
-// Checks a PostgreSQL database before use, and migrates it to this version's schema.
-// Each migration is one transaction, under a lock for the whole deployment. If several processes start at the
-// same time, only one of them runs the migration.
+// Checks a PostgreSQL database before use, and creates or converts its schema, in one transaction under a
+// lock for the whole deployment. If several processes start at the same time, only one of them does so.
 // A server, database or schema that does not meet the requirements is left unchanged. A store that is only
-// inspected or read is not migrated. postgres-schema.ts documents which program versions work with which
-// schema.
+// inspected or read is not converted. schema/statements.ts says which versions work with which schema.
 
 import type { Client } from "pg";
 import { StoreConflict, StoreProblem } from "../problems.ts";
+import { LEASE_MS } from "../queries/processes.ts";
+import { FIRST_DEFINED, isConvertible } from "../schema/conversion.ts";
+import { type ExistingTables, SCHEMA_VERSION, schemaSql } from "../schema/statements.ts";
 import { type Connecting, connectClient, endClient } from "./connection.ts";
 import { asPostgresProblem, postgresProblem } from "./problems.ts";
 
 /** The oldest supported server, as `server_version_num`. */
 const SERVER_MIN = 150_000;
-/** Maximum time that a starting process waits while another one migrates. */
+/** Maximum time that a starting process waits while another one converts the store. */
 const TURN_TIMEOUT = "10min";
 /**
- * Maximum time that a migration waits for a table lock. Other processes cannot use the table while it waits.
+ * Maximum time that a conversion waits for a table lock. Other processes cannot use the table while it waits.
  */
 const TABLE_TIMEOUT = "20s";
 
@@ -58,8 +59,28 @@ export function serverVersion({ server }: Look): string {
   return `${Math.floor(server / 10_000)}.${server % 10_000}`;
 }
 
-/** Applies the next migration, unless another process has done so. */
-async function step(client: Client, schema: string, migrations: readonly string[]): Promise<void> {
+/** Returns the columns of each table of a schema. */
+async function tablesIn(client: Client, schema: string): Promise<ExistingTables> {
+  const { rows } = await client.query<{ table: string; columns: string }>({
+    text: `select table_name as "table", string_agg(column_name, ' ') as columns
+      from information_schema.columns where table_schema = $1 group by 1`,
+    values: [schema],
+  });
+  return new Map(rows.map(({ table, columns }) => [table, new Set(columns.split(" "))]));
+}
+
+/** Refuses to convert a store that gateways of an earlier version use. */
+async function refuseGateways(client: Client, { address }: Connecting): Promise<void> {
+  const { rows } = await client.query(`select host from processes
+    where beat_at > extract(epoch from clock_timestamp()) * 1000 - ${LEASE_MS}`);
+  if (rows.length === 0) return;
+  throw postgresProblem("in_use", address, `on ${rows.map(({ host }) => host).join(", ")}`);
+}
+
+/** Creates or converts the schema, unless another process has done so. Returns the version before. */
+async function bringUp(client: Client, connecting: Connecting): Promise<number> {
+  const { address } = connecting;
+  const { schema } = address;
   await client.query("begin");
   await client.query(`set local lock_timeout = '${TURN_TIMEOUT}'`);
   await client.query({
@@ -74,12 +95,15 @@ async function step(client: Client, schema: string, migrations: readonly string[
     await client.query("insert into schema_version (version) values (0)");
   }
   const version = await schemaVersion(client, schema);
-  const migration = migrations[version];
-  if (migration !== undefined) {
-    await client.query(migration);
-    await client.query(`update schema_version set version = ${version + 1}`);
+  if (version < SCHEMA_VERSION) {
+    if (version > 0 && !isConvertible("postgres", version))
+      throw postgresProblem("unreleased", address, `schema version ${version}`);
+    if (version > 0 && version < FIRST_DEFINED) await refuseGateways(client, connecting);
+    await client.query(schemaSql("postgres", version, await tablesIn(client, schema)));
+    await client.query(`update schema_version set version = ${SCHEMA_VERSION}`);
   }
   await client.query("commit");
+  return version;
 }
 
 /** Throws a `StoreProblem` if the database cannot hold a store. */
@@ -97,61 +121,46 @@ export function refuseUnfit({ address }: Connecting, found: Look): void {
   }
 }
 
-async function bringUp(client: Client, connecting: Connecting, migrations: readonly string[]): Promise<void> {
+async function createOrConvert(client: Client, connecting: Connecting): Promise<void> {
   const { address, world } = connecting;
-  const { schema } = address;
-  const found = await look(client, schema);
+  const found = await look(client, address.schema);
   refuseUnfit(connecting, found);
   await client.query(
-    `set search_path to "${schema}"; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0;
-     set default_transaction_isolation to 'read committed'`,
+    `set search_path to "${address.schema}"; set statement_timeout = 0;
+     set idle_in_transaction_session_timeout = 0; set default_transaction_isolation to 'read committed'`,
   );
-  const from = found.versioned ? await schemaVersion(client, schema) : 0;
-  let version = from;
-  while (version < migrations.length) {
-    await step(client, schema, migrations);
-    version = await schemaVersion(client, schema);
+  const version = found.versioned ? await schemaVersion(client, address.schema) : 0;
+  if (version > SCHEMA_VERSION + 1) {
+    const known = `this program supports versions up to ${SCHEMA_VERSION + 1}`;
+    throw postgresProblem("newer", address, `it has schema version ${version}; ${known}`);
   }
-  if (version > migrations.length + 1) {
-    const newest = migrations.length + 1;
-    const detail = `it has schema version ${version}; this program supports versions up to ${newest}`;
-    throw postgresProblem("newer", address, detail);
-  }
-  if (from > 0 && version > from) {
-    world.log.info({ place: address.place, from, to: version }, "store migrated");
-  }
+  const from = version < SCHEMA_VERSION ? await bringUp(client, connecting) : version;
+  if (from > 0 && from < SCHEMA_VERSION)
+    world.log.info({ place: address.place, from, to: SCHEMA_VERSION }, "store converted");
 }
 
 /** Throws unless the schema has exactly this program's version. */
-async function refuseOther(
-  client: Client,
-  connecting: Connecting,
-  migrations: readonly string[],
-): Promise<void> {
+async function refuseOther(client: Client, connecting: Connecting): Promise<void> {
   const { address } = connecting;
   const found = await look(client, address.schema);
   refuseUnfit(connecting, found);
   if (!found.versioned) throw postgresProblem("absent", address, `there is no schema ${address.schema}`);
   const version = await schemaVersion(client, address.schema);
-  if (version === migrations.length) return;
-  const detail = `version ${version}, not ${migrations.length}`;
-  throw postgresProblem(version > migrations.length ? "newer" : "older", address, detail);
+  if (version === SCHEMA_VERSION) return;
+  const detail = `version ${version}, not ${SCHEMA_VERSION}`;
+  throw postgresProblem(version > SCHEMA_VERSION ? "newer" : "older", address, detail);
 }
 
 /**
- * Checks the database, and creates or migrates the schema. With `asItIs`, changes nothing and refuses a
+ * Checks the database, and creates or converts the schema. With `asItIs`, changes nothing and refuses a
  * schema of another version. Rejects with a `StoreProblem`.
  */
-export async function migratePostgres(
-  connecting: Connecting,
-  migrations: readonly string[],
-  asItIs: boolean,
-): Promise<void> {
+export async function prepareSchema(connecting: Connecting, asItIs: boolean): Promise<void> {
   const { address, world } = connecting;
   // Sends no settings, because an old server would reject settings that it does not know.
   const client = await connectClient(connecting, { options: "", query_timeout: 0 });
   try {
-    await (asItIs ? refuseOther : bringUp)(client, connecting, migrations);
+    await (asItIs ? refuseOther : createOrConvert)(client, connecting);
   } catch (error) {
     const problem = asPostgresProblem(error, address);
     if (!(problem instanceof StoreConflict)) throw problem;

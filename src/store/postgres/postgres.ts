@@ -8,14 +8,13 @@
 
 import { Kysely } from "kysely";
 import type { World } from "../../world.ts";
-import { POSTGRES_MIGRATIONS } from "../schema/postgres-schema.ts";
 import type { Tables } from "../schema/tables.ts";
 import type { SharedStore, Store } from "../sql.ts";
 import { transactionsOn } from "../transaction.ts";
 import { postgresAddress } from "./address.ts";
 import { DatabaseClock } from "./clock.ts";
 import type { Connecting, Timeouts } from "./connection.ts";
-import { migratePostgres } from "./migrate.ts";
+import { prepareSchema } from "./migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
 import { Listener, Notifier, SideConnection } from "./transport.ts";
 
@@ -29,9 +28,7 @@ export interface PostgresOptions {
   readonly readersMax?: number;
   /** Default: 5 s to connect, 30 s per statement, 1 s per lock, 5 s idle in a transaction. */
   readonly timeouts?: Partial<Timeouts>;
-  /** Ordered list of migrations. Default: those of this version. */
-  readonly migrations?: readonly string[];
-  /** Do not create or migrate the schema, and refuse a schema of another version. */
+  /** Do not create or convert the schema, and refuse a schema of another version. */
   readonly asItIs?: boolean;
 }
 
@@ -59,7 +56,7 @@ export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 3;
 const FIRST_SAMPLES = 5;
 
 /**
- * Opens the shared store. Creates or migrates it if necessary. Rejects with a `StoreProblem` if a person has
+ * Opens the shared store. Creates or converts it if necessary. Rejects with a `StoreProblem` if a person has
  * to fix something.
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
@@ -69,7 +66,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const { default: driver } = await import("pg");
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const connecting: Connecting = { Client: driver.Client, address, timeouts, world };
-  await migratePostgres(connecting, options.migrations ?? POSTGRES_MIGRATIONS, options.asItIs === true);
+  await prepareSchema(connecting, options.asItIs === true);
   const outage = new Outage(connecting);
   const writers = new PostgresPool(connecting, outage, options.writersMax ?? WRITERS_MAX);
   const readers = new PostgresPool(connecting, outage, options.readersMax ?? READERS_MAX);

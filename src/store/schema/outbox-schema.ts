@@ -1,21 +1,21 @@
 // Defines the timers of the outbox for both databases: the first pending delivery of each queue is a stored
-// deadline, which triggers keep. The texts are part of the migrations: never edit them after a release.
+// deadline, which triggers keep.
 
-import { POSTGRES_TEXT as T } from "../sql.ts";
+import { POSTGRES_TEXT as T } from "./definition.ts";
 
 /**
  * Returns the queue of a delivery, which is the key of its timer: the route, and for events of programs also
  * the session. `row` is an alias with a dot. The cast lets the embedded database compare the key of a timer
  * with the index.
  */
-const queueKeySql = (row: string): string =>
+export const queueKeySql = (row: string): string =>
   `cast(${row}route_key || case when ${row}kind = 'hook' then ' ' || ${row}session_key else '' end as text)`;
 
 /**
  * Returns the kind of the timer of a delivery: its class, and who shares the places for it, which is an
  * account of a channel or a program. `json` casts a text to JSON.
  */
-const timerKindSql = (row: string, json: string): string => `(
+export const timerKindSql = (row: string, json: string): string => `(
   case when ${row}kind = 'hook' then 'hooks ' else 'texts ' end
   || coalesce(${row}route_json${json} ->> 'channel', '') || ' '
   || coalesce(${row}route_json${json} ->> case when ${row}kind = 'hook' then 'to' else 'accountId' end, ''))`;
@@ -28,27 +28,10 @@ const timerKindSql = (row: string, json: string): string => `(
 export const firstSql = (queue: string): string => `from deliveries d
     where d.settled_at is null and ${queueKeySql("d.")} = ${queue} order by d.seq limit 1`;
 
-/**
- * Adds a timer for each queue, the time at which a retried delivery is given up (null: a day after it was
- * queued), and the indexes that find what is due.
- */
-const timers = (time: string, json: string): string => `
-alter table deliveries add column give_up_at ${time};
-create index deliveries_in_queue on deliveries (${queueKeySql("")}, seq) where settled_at is null;
-create index deadlines_by_kind on deadlines (kind, due_at);
-create index deadlines_of_files on deadlines (substr(key, 41)) where kind = 'inbound_files';
-insert into deadlines (kind, key, due_at)
-  select ${timerKindSql("d.", json)}, ${queueKeySql("d.")}, d.next_attempt_at from deliveries d
-  where d.settled_at is null and not exists (select 1 from deliveries e
-    where e.settled_at is null and ${queueKeySql("e.")} = ${queueKeySql("d.")} and e.seq < d.seq);
-`;
-
 const HAS_MOVED = "old.state <> new.state or old.next_attempt_at <> new.next_attempt_at";
 const [PLACE, QUEUE] = [timerKindSql("new.", ""), queueKeySql("new.")];
 
-/** Schema for the embedded database. */
-export const OUTBOX_TIMERS = `
-${timers("integer", "")}
+const SQLITE = `
 create trigger delivery_queued after insert on deliveries when new.settled_at is null begin
   insert into deadlines (kind, key, due_at) select ${PLACE}, ${QUEUE}, new.next_attempt_at
     where not exists (select 1 from deadlines where kind = ${PLACE} and key = ${QUEUE});
@@ -59,13 +42,11 @@ create trigger delivery_moved after update of state, next_attempt_at on deliveri
 end;
 `;
 
-/**
- * Schema for PostgreSQL. The trigger locks the timer before it looks for the first delivery, so it sees each
- * delivery that another transaction queues meanwhile.
- */
-export const OUTBOX_TIMERS_ON_POSTGRES = `
-${timers("bigint", "::json")}
-create function delivery_moved() returns trigger language plpgsql set search_path from current as $$
+// The trigger locks the timer before it looks for the first delivery, so it sees each delivery that another
+// transaction queues meanwhile.
+const POSTGRES = `
+create or replace function delivery_moved() returns trigger language plpgsql
+set search_path from current as $$
 declare
   place ${T} := ${timerKindSql("new.", "::json")};
   queue ${T} := ${QUEUE};
@@ -82,8 +63,10 @@ begin
   end if;
   return null;
 end $$;
-create trigger delivery_queued after insert on deliveries for each row
+create or replace trigger delivery_queued after insert on deliveries for each row
   when (new.settled_at is null) execute function delivery_moved();
-create trigger delivery_moved after update of state, next_attempt_at on deliveries for each row
+create or replace trigger delivery_moved after update of state, next_attempt_at on deliveries for each row
   when (${HAS_MOVED}) execute function delivery_moved();
 `;
+
+export const OUTBOX_TRIGGERS = { sqlite: SQLITE, postgres: POSTGRES };

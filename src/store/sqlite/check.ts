@@ -49,7 +49,7 @@ export function copiesIn(dir: string): string[] {
  * Returns the file size according to the file's own header. Returns 0 if the size in the header is outdated,
  * and undefined if there is no header.
  */
-function bytesInHeader(file: string): number | undefined {
+export function bytesInHeader(file: string): number | undefined {
   const header = Buffer.alloc(HEADER_BYTES);
   const handle = openSync(file, "r");
   try {

@@ -5,10 +5,18 @@
 import { closeSync, fdatasyncSync, openSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { APPLICATION_ID, SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import { StoreProblem } from "../problems.ts";
+import { isConvertible } from "../schema/conversion.ts";
+import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Db } from "../sql.ts";
 import { committedRows } from "./driver.ts";
-import { type SchemaDifference, schemaDifferences, shownObject, unreadableTable } from "./schema.ts";
+import {
+  APPLICATION_ID,
+  type SchemaDifference,
+  schemaDifferences,
+  shownObject,
+  unreadableTable,
+} from "./schema.ts";
 import { distrust } from "./trust.ts";
 
 /** Maximum time to wait for a program that has locked the file. */
@@ -187,6 +195,10 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
     return fail("store_unavailable", `${file} was written by a newer version of this program (${known})`, {
       hint: "Use the newer version. Nothing was changed.",
     });
+  }
+  if (!isConvertible("sqlite", version)) {
+    const { what, wayOut } = new StoreProblem("unreleased", file);
+    return fail("store_unavailable", `${file} ${what} (schema version ${version})`, { hint: wayOut });
   }
   const check = whole === "pages" ? "quick_check(1)" : "integrity_check(1)";
   const soundness = whole === false ? "ok" : read(check);

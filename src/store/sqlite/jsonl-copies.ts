@@ -1,54 +1,40 @@
 // Owns the JSONL copy of each transcript: `<store dir>/<sessionId>.jsonl`, with a header line and one entry
-// per line.
-// MI1: the table is authoritative. A copy is written after the commit, from the table and in its order, and
-//      is repaired from the table. Transcripts are never read from their copies. A failed write is logged and
-//      retried at the next entry; no run fails because of it.
-// A progress file records the position up to which all copies are complete. After a crash it shows which
-// copies may be behind. The copies are synced before the progress file is written, so the file is still valid
-// after a power loss. Each start also checks the newest sessions.
-// The copy of a deleted transcript is deleted, if necessary at the next start. A copy with entries of a
-// transcript that this store never had is kept, because it may be all that is left of another database. A
-// copy with messages that the store lacks is never truncated: it is kept under another name, and a warning is
-// logged.
+// per line, for people and programs that read files.
+// MI1: the table is authoritative, and transcripts are never read from their copies. A copy is only appended
+//      to, after the commit and in the order of the table. A failed write is logged and tried again with the
+//      next entry of the session; no run fails because of it. If the table does not have the last entry of a
+//      copy, the whole transcript follows again, after a new header.
+// The copy of a deleted transcript is removed; after a crash, at the next start.
 
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { appendFile, type FileHandle, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { sql } from "kysely";
+import { evictOldest } from "../../core/bounded.ts";
+import { isObject, ownJson } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
+import { wasDeleted } from "../queries/sessions/sessions.ts";
 import { inheritedTranscripts, isInheritedTranscript } from "../queries/transcripts/inherited.ts";
 import type { Db } from "../sql.ts";
-import { CopyWriter } from "./jsonl-copy-file.ts";
 
-/** Name of the progress file: the position up to which all copies are complete. */
-export const PROGRESS_FILE = "mirror.progress";
-/**
- * Number of new entries after which the progress file is written again. After a crash, the next start reads
- * only about this many entries.
- */
-const PROGRESS_STEP = 1_000;
 /** Time to wait for further entries, so that several entries of a session need only one write. */
 const GATHER_MS = 100;
-/** Number of newest sessions whose copies are checked when the gateway starts. */
-const CHECKED_AT_START = 200;
-
-export interface JsonlCopies {
-  /**
-   * Reports that entries of this session were committed, or that the session was created. Returns
-   * immediately.
-   */
-  note(sessionId: string): void;
-  /** Resolves when each reported entry was written, or its failure was logged. */
-  flush(): Promise<void>;
-  /**
-   * Deletes the copy of a deleted transcript. Writes the copy again if a fork still shares a part of the
-   * transcript.
-   */
-  remove(sessionId: string): Promise<void>;
-  /** Writes the remaining entries. */
-  close(): Promise<void>;
-}
+/** Number of newest sessions whose copies are completed when the gateway starts. */
+const COMPLETED_AT_START = 200;
+/** Number of entries per query and write. */
+const BATCH_ENTRIES = 64;
+/** Larger entries are read one at a time. */
+const SMALL_BYTES = 16 * 1024;
+/** Maximum number of copies whose last position is cached. */
+const KNOWN_MAX = 1_000;
+const TAIL_BYTES = 16 * 1024;
+/** Maximum length of a header line. */
+const HEAD_BYTES = 4 * 1024;
+const NEWLINE = 0x0a;
+const ENDING = ".jsonl";
+/** Session ids are used as file names. A session whose id is not a safe file name gets no copy. */
+const PLAIN_ID = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;
 
 interface Parts {
   readonly dir: string;
@@ -58,43 +44,39 @@ interface Parts {
   readonly clock?: Clock;
 }
 
+export type JsonlCopies = Pick<CopyQueue, "note" | "flush" | "remove">;
+
 /** Opens the copies of a store directory, and updates them in the background. */
 export function openJsonlCopies(parts: Parts): JsonlCopies {
   return new CopyQueue(parts);
 }
 
 /** The queue of copies to write. A single worker writes them. */
-class CopyQueue implements JsonlCopies {
+class CopyQueue {
   readonly #parts: Parts;
-  readonly #writer: CopyWriter;
   readonly #noted = new Set<string>();
-  /** Ids of sessions whose copy could not be written the last time. */
-  readonly #behind = new Set<string>();
-  /** Copies that were written after the last update of the progress file. */
-  readonly #unsynced = new Set<string>();
+  /** Position of the last entry in each of the most recently used copies. */
+  readonly #ends = new Map<string, number>();
   #working: Promise<void> | undefined;
-  /** Position up to which all copies are complete. */
-  #written = 0;
   /** Number of callers that are waiting for the queue to become empty. */
   #flushes = 0;
   #gathering = new AbortController();
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#writer = new CopyWriter(parts.dir, parts.db, (sessionId, keptAs) => {
-      const text = "a transcript copy holds messages that the store lacks; kept it under another name";
-      parts.log.warn({ sessionId, file: keptAs }, text);
-    });
     this.#start(() => this.#takeStock());
   }
 
+  /**
+   * Reports that entries of this session were committed, or that the session was created. Returns
+   * immediately.
+   */
   note(sessionId: string): void {
     this.#noted.add(sessionId);
-    const [late] = this.#behind;
-    if (late !== undefined) this.#noted.add(late);
     if (this.#working === undefined) this.#start();
   }
 
+  /** Resolves when each reported entry was written, or its failure was logged. */
   async flush(): Promise<void> {
     this.#flushes += 1;
     this.#gathering.abort();
@@ -102,26 +84,15 @@ class CopyQueue implements JsonlCopies {
     this.#flushes -= 1;
   }
 
+  /**
+   * Deletes the copy of a deleted transcript. Writes the copy again if a fork still shares a part of the
+   * transcript.
+   */
   async remove(sessionId: string): Promise<void> {
     this.#noted.delete(sessionId);
-    this.#behind.delete(sessionId);
-    this.#start(() =>
-      this.#writer.remove(sessionId).catch((error: unknown) => {
-        this.#warn(error, "could not remove a transcript copy", sessionId);
-      }),
-    );
+    this.#start(() => this.#remove(sessionId));
     if (await isInheritedTranscript(this.#parts.db, sessionId).catch(() => false)) this.note(sessionId);
     await this.flush();
-  }
-
-  async close(): Promise<void> {
-    await this.flush();
-    // If the answer to a commit was lost, `note` was not called for its entries.
-    for (const sessionId of await lateSince(this.#parts.db, this.#written).catch(() => []))
-      this.note(sessionId);
-    await this.flush();
-    const upTo = await lastSeq(this.#parts.db).catch(() => 0);
-    if (this.#behind.size === 0 && upTo > this.#written) await this.#saveProgress(upTo);
   }
 
   #start(first?: () => Promise<void>): void {
@@ -138,12 +109,10 @@ class CopyQueue implements JsonlCopies {
   async #work(): Promise<void> {
     while (this.#noted.size > 0) {
       await this.#gather();
-      const upTo = await lastSeq(this.#parts.db).catch(() => 0);
       for (const sessionId of [...this.#noted]) {
         this.#noted.delete(sessionId);
-        await this.#attempt(sessionId);
+        await this.#tried("could not write a transcript copy", sessionId, () => this.#append(sessionId));
       }
-      if (this.#behind.size === 0 && upTo - this.#written >= PROGRESS_STEP) await this.#saveProgress(upTo);
     }
   }
 
@@ -154,91 +123,181 @@ class CopyQueue implements JsonlCopies {
     await pause(clock, GATHER_MS, this.#gathering.signal);
   }
 
-  async #attempt(sessionId: string): Promise<void> {
-    this.#behind.delete(sessionId);
-    this.#unsynced.add(sessionId);
-    try {
-      await this.#writer.bringUpToDate(sessionId);
-    } catch (error) {
-      this.#behind.add(sessionId);
-      this.#writer.forget(sessionId);
-      this.#warn(error, "could not write a transcript copy", sessionId);
-    }
-  }
-
+  /** Completes the copies of the newest sessions, and removes those that a crash has left. */
   async #takeStock(): Promise<void> {
-    await this.#noteAll();
-    try {
-      await this.#writer.removeDeleted();
-      // After a crash, the copy of an inherited transcript (inherited.ts) may still have messages that were
-      // deleted.
-      for (const { sessionId, heir } of await inheritedTranscripts(this.#parts.db)) {
-        await this.#writer.removeDisowned(sessionId, heir);
+    const { dir, db } = this.#parts;
+    const newest = db.selectFrom("sessions").select("session_id").where("archived", "=", 0);
+    await this.#tried("could not complete the transcript copies", undefined, async () => {
+      const rows = newest.orderBy("updated_at", "desc").orderBy("key", "desc").limit(COMPLETED_AT_START);
+      for (const { session_id: id } of await rows.execute()) this.#noted.add(id);
+    });
+    await this.#tried("could not look for copies of deleted transcripts", undefined, async () => {
+      // An earlier version recorded its progress.
+      await rm(join(dir, "mirror.progress"), { force: true });
+      const ids = (await readdir(dir)).filter((name) => name.endsWith(ENDING));
+      for (const id of ids.map((name) => name.slice(0, -ENDING.length))) {
+        if ((await this.#ownerOf(id)) !== undefined) continue;
+        // A copy that was not deleted here may be all that is left of another database.
+        const key = await keyIn(this.#fileOf(id));
+        if (key !== undefined && (await wasDeleted(db, key, id))) await this.#remove(id);
+      }
+      // The copy of an inherited transcript (inherited.ts) may still have messages that were deleted.
+      for (const { sessionId } of await inheritedTranscripts(db)) {
+        await this.#remove(sessionId);
         this.#noted.add(sessionId);
       }
-    } catch (error) {
-      this.#warn(error, "could not look for copies of deleted transcripts");
-    }
+    });
   }
 
-  async #noteAll(): Promise<void> {
-    const { dir, db } = this.#parts;
-    // Without a valid progress file, for example at the first start, every copy may be behind.
-    const text = await readFile(join(dir, PROGRESS_FILE), "utf8").catch(() => "");
-    const noted = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
-    try {
-      this.#written = noted <= (await lastSeq(db)) ? noted : 0;
-      for (const sessionId of await maybeBehind(db, this.#written)) this.#noted.add(sessionId);
-    } catch (error) {
-      this.#warn(error, "could not check the transcript copies");
+  async #append(sessionId: string): Promise<void> {
+    const { db } = this.#parts;
+    const begin = PLAIN_ID.test(sessionId) ? await this.#endOf(sessionId) : undefined;
+    if (begin === undefined) return;
+    let last: number = begin;
+    // Until all is written, the end is unknown.
+    this.#ends.delete(sessionId);
+    for (;;) {
+      const rows = await db
+        .selectFrom("messages")
+        .select(["seq", sql<number>`octet_length(entry_json)`.as("bytes")])
+        .where("session_id", "=", sessionId)
+        .where("seq", ">", last)
+        .orderBy("seq")
+        .limit(BATCH_ENTRIES)
+        .execute();
+      const large = rows.findIndex(({ bytes }) => bytes > SMALL_BYTES);
+      const some = large === -1 ? rows : rows.slice(0, Math.max(1, large));
+      const end = some.at(-1)?.seq;
+      if (end === undefined) break;
+      const entries = await db
+        .selectFrom("messages")
+        .select("entry_json as text")
+        .where("session_id", "=", sessionId)
+        .where("seq", ">", last)
+        .where("seq", "<=", end)
+        .orderBy("seq")
+        .execute();
+      await this.#write(sessionId, entries.map(({ text }) => `${text}\n`).join(""));
+      last = end;
     }
+    this.#ends.set(sessionId, last);
+    evictOldest(this.#ends, KNOWN_MAX);
   }
 
-  async #saveProgress(seq: number): Promise<void> {
-    const file = join(this.#parts.dir, PROGRESS_FILE);
-    try {
-      for (const sessionId of this.#unsynced) {
-        await this.#writer.sync(sessionId);
-        this.#unsynced.delete(sessionId);
-      }
-      await writeFile(`${file}.new`, `${seq}\n`, { mode: 0o600, flush: true });
-      await rename(`${file}.new`, file);
-      this.#written = seq;
-    } catch (error) {
-      this.#warn(error, "could not write the progress of the transcript copies");
-    }
+  /** Returns the position of the last entry in a copy, or undefined if the transcript does not exist. */
+  async #endOf(sessionId: string): Promise<number | undefined> {
+    const known = this.#ends.get(sessionId);
+    if (known !== undefined) return known;
+    const owner = await this.#ownerOf(sessionId);
+    if (owner === undefined) return undefined;
+    const { line, rest } = await lastLine(this.#fileOf(sessionId));
+    // A line that a crash has cut stays, and ends here.
+    if (rest !== "") await this.#write(sessionId, "\n");
+    const id = textIn(rest, "id") ?? textIn(line, "id");
+    if (id === sessionId) return 0;
+    const messages = this.#parts.db.selectFrom("messages").select("seq").where("session_id", "=", sessionId);
+    const row = await messages.where("id", "=", id ?? "").executeTakeFirst();
+    if (row !== undefined) return row.seq;
+    const { session_key: key, created_at: createdAt, forked_from: from, forked_at: at } = owner;
+    const fork = from === null || at === null ? {} : { forkedFrom: { sessionId: from, messageId: at } };
+    const header = { type: "session", version: 1, id: sessionId, key, createdAt, ...fork };
+    await this.#write(sessionId, `${JSON.stringify(header)}\n`);
+    return 0;
   }
 
-  #warn(error: unknown, text: string, sessionId?: string): void {
-    const place = sessionId === undefined ? {} : { sessionId, file: this.#writer.fileOf(sessionId) };
-    this.#parts.log.warn({ err: error, ...place }, text);
+  #ownerOf(sessionId: string) {
+    const owner = this.#parts.db.selectFrom("session_ids").selectAll().where("session_id", "=", sessionId);
+    return owner.executeTakeFirst();
+  }
+
+  #fileOf(sessionId: string): string {
+    return join(this.#parts.dir, `${sessionId}${ENDING}`);
+  }
+
+  #write(sessionId: string, lines: string): Promise<void> {
+    return appendFile(this.#fileOf(sessionId), lines, { mode: 0o600 });
+  }
+
+  async #remove(sessionId: string): Promise<void> {
+    this.#ends.delete(sessionId);
+    if (!PLAIN_ID.test(sessionId)) return;
+    const file = this.#fileOf(sessionId);
+    await this.#tried("could not remove a transcript copy", sessionId, async () => {
+      await rm(file, { force: true });
+      // An earlier version kept copies with messages that the store lacked under these names.
+      for (let number = 1; await isRemoved(`${file}.ahead-${number}`); number += 1);
+    });
+  }
+
+  async #tried(text: string, sessionId: string | undefined, work: () => Promise<void>): Promise<void> {
+    const place = sessionId === undefined ? {} : { sessionId, file: this.#fileOf(sessionId) };
+    await work().catch((error: unknown) => this.#parts.log.warn({ err: error, ...place }, text));
   }
 }
 
-async function lastSeq(db: Db): Promise<number> {
-  const row = await db
-    .selectFrom("messages")
-    .select("seq")
-    .orderBy("seq", "desc")
-    .limit(1)
-    .executeTakeFirst();
-  return row?.seq ?? 0;
+/** Removes a file. Returns false if it did not exist. */
+async function isRemoved(file: string): Promise<boolean> {
+  return rm(file).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return false;
+      throw error;
+    },
+  );
 }
 
-/** Returns the sessions that have entries after this position. */
-async function lateSince(db: Db, seq: number): Promise<string[]> {
-  const late = await db
-    .selectFrom("messages")
-    .select("session_id")
-    .distinct()
-    .where("seq", ">", seq)
-    .execute();
-  return late.map((row) => row.session_id);
+/** Calls `work` with an open file and its size. Returns undefined if there is no such file. */
+async function inFile<T>(
+  file: string,
+  work: (handle: FileHandle, size: number) => Promise<T>,
+): Promise<T | undefined> {
+  const handle = await open(file, "r").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (handle === undefined) return undefined;
+  try {
+    return await work(handle, (await handle.stat()).size);
+  } finally {
+    await handle.close();
+  }
 }
 
-async function maybeBehind(db: Db, writtenUpTo: number): Promise<string[]> {
-  const late = await lateSince(db, writtenUpTo);
-  const newest = await sql<{ session_id: string }>`select session_id from sessions
-    where archived = 0 order by updated_at desc, key desc limit ${CHECKED_AT_START}`.execute(db);
-  return [...new Set([...newest.rows.map((row) => row.session_id), ...late])];
+interface LastLine {
+  /** The last complete line. Empty if there is none. */
+  readonly line: string;
+  /** The text after it, which is not a complete line. */
+  readonly rest: string;
+}
+
+async function lastLine(file: string): Promise<LastLine> {
+  const found = await inFile(file, async (handle, size): Promise<LastLine> => {
+    for (let bytes = Math.min(size, TAIL_BYTES); ; bytes = Math.min(size, bytes * 4)) {
+      const tail = Buffer.alloc(bytes);
+      await handle.read(tail, 0, bytes, size - bytes);
+      const end = tail.lastIndexOf(NEWLINE);
+      const start = end <= 0 ? -1 : tail.lastIndexOf(NEWLINE, end - 1);
+      if (start < 0 && bytes < size) continue;
+      return {
+        line: tail.toString("utf8", start + 1, Math.max(0, end)),
+        rest: tail.toString("utf8", end + 1),
+      };
+    }
+  });
+  return found ?? { line: "", rest: "" };
+}
+
+/** Returns the session key in the header of a copy. */
+function keyIn(file: string): Promise<string | undefined> {
+  return inFile(file, async (handle) => {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const [line = ""] = buffer.toString("utf8", 0, bytesRead).split("\n", 1);
+    return textIn(line, "key");
+  });
+}
+
+function textIn(line: string, field: "id" | "key"): string | undefined {
+  const value = ownJson(line);
+  const text = isObject(value) ? value[field] : undefined;
+  return typeof text === "string" ? text : undefined;
 }

@@ -138,7 +138,7 @@ export class StoreKeeper {
     }
     // From here on the mark names no position in the log, because the position is about to end.
     const rows = durability === "full" ? numbersGiven(reader) : {};
-    this.#write({ state: "open", rows }, true);
+    this.#write({ rows }, true);
     const { timeout } = reader.prepare("pragma busy_timeout").get() ?? {};
     reader.exec("pragma busy_timeout = 0");
     try {
@@ -197,7 +197,7 @@ export class StoreKeeper {
     const { file, writer, view } = this.#parts;
     // SQLite deletes the log only after it has written the whole log to the database.
     const isWhole = statSync(`${file}-wal`, { throwIfNoEntry: false }) === undefined;
-    if (isWhole) this.#write({ state: "closed", rows: this.#rows }, true);
+    if (isWhole) this.#write({ rows: this.#rows }, true);
     view.close();
     writer.close();
   }
@@ -209,7 +209,7 @@ export class StoreKeeper {
       logSync?.refuse();
       const log = durability === "full" ? view.place() : undefined;
       const rows = durability === "full" ? numbersGiven(reader) : {};
-      this.#write({ state: "open", rows, ...optional({ log }) }, sync);
+      this.#write({ rows, ...optional({ log }) }, sync);
     }, "could not write the high-water mark");
   }
 

@@ -13,8 +13,6 @@ import type { LogPlace } from "./log.ts";
 export const MARK_ENDING = "-mark";
 
 export interface Mark {
-  /** `closed` after a planned stop, when the whole log is in the database. */
-  readonly state: "open" | "closed";
   readonly durability: "full" | "normal";
   /** Last number used in each numbered table. Numbers are never reused. */
   readonly rows: Readonly<Record<string, number>>;

@@ -1,16 +1,16 @@
 // Opens an empty store in memory, which ends with the process. One connection reads and writes.
 
 import { DatabaseSync } from "node:sqlite";
-import { migrate } from "../schema/sqlite-schema.ts";
 import type { Store } from "../sql.ts";
 import { committedRows, sqliteTransactions } from "./driver.ts";
+import { bringUp } from "./schema.ts";
 
 const NAME = ":memory:";
 
 /** `transcriptPath`: the path that the store gives for the readable copy of a transcript. None is written. */
 export function openMemoryStore(transcriptPath: (sessionId: string) => string | undefined): Store {
   const database = new DatabaseSync(NAME, { enableForeignKeyConstraints: false });
-  migrate(database, 0);
+  bringUp(database, 0);
   return {
     kind: "sqlite",
     db: committedRows(database, NAME),

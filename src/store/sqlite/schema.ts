@@ -1,10 +1,48 @@
-// Compares the schema of an embedded file with this program's schema. A foreign object in the file (a
-// trigger, or a view in place of a table) is therefore never executed or trusted.
+// Creates the schema of an embedded file, converts the file of an earlier version, and compares the schema of
+// a file with this program's. A foreign object in a file (a trigger, or a view in place of a table) is
+// therefore never executed or trusted.
 
 import { DatabaseSync } from "node:sqlite";
-import { migrate } from "../schema/sqlite-schema.ts";
+import { GONE } from "../schema/conversion.ts";
+import { SCHEMA_VERSION, schemaSql } from "../schema/statements.ts";
 import { COPIED_TABLES } from "../transfer/copy.ts";
 import { distrust } from "./trust.ts";
+
+/**
+ * Identifies a file as this program's (`application_id`), so that the database of another program is never
+ * changed.
+ */
+export const APPLICATION_ID = 0x5061726c;
+
+/** Brings an open file of this version, or of one that can be converted, to this program's schema. */
+export function bringUp(database: DatabaseSync, version: number): void {
+  if (version === SCHEMA_VERSION) return;
+  database.exec("begin immediate");
+  try {
+    // Without a version, existing tables are a damage: their creation then fails.
+    const columns = version === 0 ? new Map<string, Set<string>>() : columnsOf(database, "main");
+    database.exec(schemaSql("sqlite", version, columns));
+    database.exec(`pragma user_version = ${SCHEMA_VERSION}; pragma application_id = ${APPLICATION_ID}`);
+    database.exec("commit");
+  } catch (error) {
+    if (database.isTransaction) database.exec("rollback");
+    throw error;
+  }
+}
+
+/** Returns the stored columns of each table of an open or attached database. */
+function columnsOf(database: DatabaseSync, attached: string): Map<string, Set<string>> {
+  const rows = database
+    .prepare(`select m.name as "table", c.name from ${attached}.sqlite_schema m
+      join pragma_table_xinfo(m.name, ?) c where m.type = 'table'`)
+    .all(attached);
+  const columns = new Map<string, Set<string>>();
+  for (const { table, name } of rows) {
+    const known = columns.get(String(table)) ?? new Set();
+    columns.set(String(table), known.add(String(name)));
+  }
+  return columns;
+}
 
 /** A schema object that differs from this program's schema. */
 export interface SchemaDifference {
@@ -22,56 +60,72 @@ export function shownObject({ type, name }: SchemaDifference): string {
 interface SchemaObject {
   readonly type: string;
   readonly name: string;
-  /** Normalised definition. Objects with the same shape behave in the same way. */
-  readonly shape: string;
+  /**
+   * Normalised definition: the columns of an ordinary table, and for any other object its SQL text with
+   * single spaces. Objects with the same shape behave in the same way.
+   */
+  readonly shape: readonly string[];
 }
 
 /** Matches SQLite's internal tables for statistics and row numbers. */
 const OWN_NAME = /^sqlite_/;
 
-/**
- * Returns the normalised definition of an object. For an ordinary table, these are its columns as JSON; for
- * any other object, its SQL text with single spaces.
- */
-function shapeOf(database: DatabaseSync, type: string, name: string, text: string): string {
-  if (type !== "table" || /^\s*create\s+virtual\s/i.test(text)) return text.replaceAll(/\s+/g, " ").trim();
-  const columns = database.prepare("select name, type, pk, hidden from pragma_table_xinfo(?)").all(name);
-  return JSON.stringify(columns);
-}
-
 function objectsOf(database: DatabaseSync): Map<string, SchemaObject> {
-  const rows = database.prepare("select type, name, coalesce(sql, '') as text from sqlite_schema").all();
-  const objects = rows.map(({ type, name, text }): SchemaObject => {
-    const [ofType, called] = [String(type), String(name)];
-    return { type: ofType, name: called, shape: shapeOf(database, ofType, called, String(text)) };
-  });
+  const columns = database.prepare("select name, type, pk, hidden from pragma_table_xinfo(?)");
+  const objects = database
+    .prepare("select type, name, coalesce(sql, '') as text from sqlite_schema")
+    .all()
+    .map((row): SchemaObject => {
+      const [type, name, text] = [String(row.type), String(row.name), String(row.text)];
+      const isTable = type === "table" && !/^\s*create\s+virtual\s/i.test(text);
+      const shape = isTable
+        ? columns.all(name).map((column) => JSON.stringify(column))
+        : [text.replaceAll(/\s+/g, " ").trim()];
+      return { type, name, shape };
+    });
   return new Map(
     objects.filter(({ name }) => !OWN_NAME.test(name)).map((object) => [object.name.toLowerCase(), object]),
   );
 }
 
-function expectedObjects(version: number): Map<string, SchemaObject> {
+function expectedObjects(): Map<string, SchemaObject> {
   const model = new DatabaseSync(":memory:");
   try {
-    migrate(model, 0, version);
+    bringUp(model, 0);
     return objectsOf(model);
   } finally {
     model.close();
   }
 }
 
-/** Returns all differences between an open file and this program's schema of the given version. */
+/** Returns whether an earlier version has this object, and this version does not. */
+const isGone = ({ type, name }: SchemaObject): boolean =>
+  (type === "table" || type === "index") && GONE.tables.some((table) => name.startsWith(table));
+const isGoneColumn = (column: string): boolean =>
+  GONE.runColumns.some((name) => column.startsWith(`{"name":"${name}"`));
+
+/**
+ * Returns all differences between an open file and this program's schema. A file of an earlier version may
+ * lack objects and columns, which its conversion adds.
+ */
 export function schemaDifferences(database: DatabaseSync, version: number): SchemaDifference[] {
-  const [found, expected] = [objectsOf(database), expectedObjects(version)];
+  const [found, expected] = [objectsOf(database), expectedObjects()];
+  const isEarlier = version !== SCHEMA_VERSION;
   const differences: SchemaDifference[] = [];
-  for (const [key, { type, name, shape }] of found) {
+  for (const [key, object] of found) {
+    const { type, name, shape } = object;
     const wanted = expected.get(key);
-    if (wanted === undefined) differences.push({ type, name, kind: "unknown" });
-    else if (wanted.type !== type || wanted.shape !== shape)
+    if (wanted === undefined) {
+      if (!isEarlier || !isGone(object)) differences.push({ type, name, kind: "unknown" });
+      continue;
+    }
+    const own = isEarlier ? shape.filter((one) => key !== "runs" || !isGoneColumn(one)) : shape;
+    const isSame = own.every((one) => wanted.shape.includes(one));
+    if (wanted.type !== type || !isSame || (!isEarlier && own.length < wanted.shape.length))
       differences.push({ type, name, kind: "changed" });
   }
   for (const [key, { type, name }] of expected) {
-    if (!found.has(key)) differences.push({ type, name, kind: "missing" });
+    if (!isEarlier && !found.has(key)) differences.push({ type, name, kind: "missing" });
   }
   return differences;
 }
@@ -85,27 +139,32 @@ export function unreadableTable(differences: readonly SchemaDifference[]): Schem
 }
 
 /**
- * Creates a file with this program's schema of the given version, and copies the rows of another file into
- * it.
+ * Creates a file with this program's schema, and copies into it the rows of a file of an earlier version,
+ * whose conversion is left to the next start.
  */
 export function copyIntoOwnSchema(from: string, to: string, version: number): void {
   const database = new DatabaseSync(to);
   try {
-    migrate(database, 0, version);
+    bringUp(database, 0);
     distrust(database);
     database.prepare("attach database ? as source").run(from);
+    const [own, theirs] = [columnsOf(database, "main"), columnsOf(database, "source")];
     database.exec("begin immediate");
-    const columnNames = database.prepare("select name from pragma_table_xinfo(?, 'main') where hidden = 0");
-    for (const table of COPIED_TABLES) {
-      const columns = columnNames
-        .all(table)
-        .map(({ name }) => `"${String(name)}"`)
+    for (const table of [...COPIED_TABLES, ...GONE.tables]) {
+      const columns = [...(theirs.get(table) ?? [])].filter((name) => own.get(table)?.has(name) ?? true);
+      const names = columns
+        .filter((name) => name !== "archived")
+        .map((name) => `"${name}"`)
         .join(", ");
-      // An older version does not have this table.
-      if (columns === "") continue;
-      database.exec(`insert into main."${table}" (${columns}) select ${columns} from source."${table}"`);
+      if (names === "") continue;
+      const rows = `select ${names} from source."${table}"`;
+      database.exec(
+        own.has(table)
+          ? `insert into main."${table}" (${names}) ${rows}`
+          : `create table main."${table}" as ${rows}`,
+      );
     }
-    database.exec("commit; detach database source");
+    database.exec(`pragma user_version = ${version}; commit; detach database source`);
   } finally {
     database.close();
   }

@@ -13,7 +13,8 @@ import { ensureFolder } from "../../world/folders.ts";
 import type { Clock } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import { asStoreProblem, StoreProblem } from "../problems.ts";
-import { APPLICATION_ID, migrate, SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import { isConvertible } from "../schema/conversion.ts";
+import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Store } from "../sql.ts";
 import { refuseDamagedFile, sizeOf } from "./check.ts";
 import { committedRows, readingThrough, sqliteTransactions } from "./driver.ts";
@@ -21,11 +22,12 @@ import { CHECKPOINT_PAGES, StoreKeeper } from "./keeper.ts";
 import { lockStore } from "./lock.ts";
 import { holdsPage, LogView } from "./log.ts";
 import { afterSync, LogSync } from "./log-sync.ts";
-import { lostSinceCopies, lostSinceMark, roundOf } from "./loss.ts";
+import { lostSinceMark, roundOf } from "./loss.ts";
 import { MarkWriter, readMark } from "./mark.ts";
 import { PageCheck } from "./pages.ts";
 import { ReadWorkerConnection } from "./read-connection.ts";
 import type { ReadWorkerOptions } from "./read-worker.ts";
+import { APPLICATION_ID, bringUp } from "./schema.ts";
 import { distrust } from "./trust.ts";
 
 interface SqliteOptions {
@@ -69,7 +71,7 @@ const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
 const WRITTEN_KNOWN_MAX = 10_000;
 
 /**
- * Opens the store of one gateway. Creates or migrates it if necessary. Holds the lock of the directory until
+ * Opens the store of one gateway. Creates or converts it if necessary. Holds the lock of the directory until
  * `close`. Rejects with a `StoreProblem` if a person has to fix something.
  */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
@@ -83,7 +85,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   try {
     const isShort = refuseDamagedFile(dir, file);
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
-    look = lookBefore(options, { file, view, isShort });
+    look = lookBefore({ file, view, isShort });
     if (look.mark === "damaged")
       log.warn({ file }, "could not read the high-water mark; opening the store without it");
     writer = openWriter(file);
@@ -95,9 +97,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     writer.exec(`pragma synchronous = normal; pragma secure_delete = on; pragma cache_size = -${CACHE_KIB}`);
     upgrade(writer, version, file);
     if (version > 0 && version !== SCHEMA_VERSION)
-      log.info({ file, from: version, to: SCHEMA_VERSION }, "store migrated");
+      log.info({ file, from: version, to: SCHEMA_VERSION }, "store converted");
     const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
-    // Set only now, because the migrations may sort more rows than fit into memory.
+    // Set only now, because a conversion may sort more rows than fit into memory.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
     const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
     distrust(reader);
@@ -117,15 +119,15 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
 }
 
 /** Runs the checks of a starting gateway, and throws the same errors. Changes nothing. */
-export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability">): void {
-  const file = join(options.dir, STORE_FILE);
-  const unlock = lockStore(options.dir);
+export function compareAsStart(dir: string): void {
+  const file = join(dir, STORE_FILE);
+  const unlock = lockStore(dir);
   const view = new LogView(file);
   try {
-    const isShort = refuseDamagedFile(options.dir, file);
+    const isShort = refuseDamagedFile(dir, file);
     // A journal is left by an interrupted transaction. SQLite would undo it, and so change the file.
     if (sizeOf(file) === 0 || sizeOf(`${file}-journal`) > 0) return;
-    lookBefore(options, { file, view, isShort }).database.close();
+    lookBefore({ file, view, isShort }).database.close();
   } catch (error) {
     throw asStoreProblem(error, file);
   } finally {
@@ -134,10 +136,10 @@ export function compareAsStart(options: Pick<SqliteOptions, "dir" | "durability"
   }
 }
 
-/** Migrates the file. The version in a damaged header may be wrong, so that a migration does not fit. */
+/** Creates or converts the schema. The version in a damaged header may be wrong, so that nothing fits. */
 function upgrade(writer: DatabaseSync, version: number, file: string): void {
   try {
-    migrate(writer, version);
+    bringUp(writer, version);
   } catch (error) {
     const isMisfit = error instanceof Error && /duplicate column|already exists|no such/.test(error.message);
     throw isMisfit ? new StoreProblem("corrupt", file, { detail: error.message }) : error;
@@ -162,10 +164,7 @@ interface Look {
 }
 
 /** Checks a store file before it is opened for writing. Throws if the file has lost data. */
-function lookBefore(
-  { dir, durability }: Pick<SqliteOptions, "dir" | "durability">,
-  { file, view, isShort }: { file: string; view: LogView; isShort: boolean },
-): Look {
+function lookBefore({ file, view, isShort }: { file: string; view: LogView; isShort: boolean }): Look {
   const mark = readMark(file);
   const known = mark === "damaged" ? undefined : mark;
   const hasPage = known?.log !== undefined && holdsPage(file, known.log);
@@ -175,11 +174,7 @@ function lookBefore(
   try {
     distrust(database);
     const version = checkedVersion(database, file);
-    const isPlanned = known?.state === "closed";
-    const mayBeAhead = isPlanned || (known?.durability ?? durability) === "normal";
-    const lost =
-      (known === undefined ? undefined : lostSinceMark(known, { file, database, view, version, hasPage })) ??
-      (mayBeAhead ? undefined : lostSinceCopies({ database, version }, dir));
+    const lost = lostSinceMark(known, { file, database, view, version, hasPage });
     if (lost !== undefined) throw new StoreProblem("behind", file, { detail: lost });
     if (isShort) refuseUnsound(database, file);
     return { database, version, mark };
@@ -266,6 +261,8 @@ function checkedVersion(database: DatabaseSync, file: string): number {
       detail: `it has schema version ${version}; this program supports versions up to ${SCHEMA_VERSION}`,
     });
   }
+  if (version > 0 && !isConvertible("sqlite", version))
+    throw new StoreProblem("unreleased", file, { detail: `schema version ${version}` });
   return version;
 }
 

@@ -6,7 +6,8 @@
 
 import { sql } from "kysely";
 import type { Redactor } from "../../core/text/redact/redact.ts";
-import type { Tables } from "../schema/tables.ts";
+import type { Table } from "../schema/definition.ts";
+import { TABLES, type Tables } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 
@@ -16,58 +17,33 @@ const PAGE_BYTES = 4 * 1024 * 1024;
 /** Rows per statement. Using only a few sizes keeps the number of different SQL texts small. */
 const STATEMENT_ROWS = [128, 16, 1];
 
-type PassingTable = "slots" | "processes" | "holdings" | "live_payloads";
-export type CopiedTable = Exclude<keyof Tables, PassingTable>;
+export type CopiedTable = keyof Tables;
 
 interface Plan {
   /** Columns that sort the rows in a unique order. */
   readonly order: readonly string[];
   /** Columns that may hold long texts. */
-  readonly long?: readonly string[];
+  readonly long: readonly string[];
   /** Columns whose values the target generates. */
-  readonly made?: readonly string[];
+  readonly made: readonly string[];
 }
 
-/** The tables to copy, in this order. */
-const PLANS: Readonly<Record<CopiedTable, Plan>> = {
-  sessions: { order: ["row_id"], long: ["spawn_json"], made: ["row_id", "archived"] },
-  session_ids: { order: ["session_id"] },
-  messages: { order: ["seq"], long: ["entry_json"], made: ["seq"] },
-  runs: { order: ["run_id"], long: ["input_json", "reply", "error"] },
-  waits: { order: ["call_id"] },
-  inbox_marks: { order: ["run_id"] },
-  flows: { order: ["flow_id"], long: ["request_text", "round1_reply", "latest_reply", "outcome_json"] },
-  chains: { order: ["chain_id"] },
-  refusals: { order: ["call_id"], long: ["error"] },
-  deadlines: { order: ["kind", "key"] },
-  deliveries: { order: ["seq"], long: ["text", "error"], made: ["seq"] },
-  ledger: { order: ["seq"], made: ["seq"] },
-  agent_days: { order: ["agent_id", "day", "part"] },
-  idempotency: { order: ["key"], long: ["answer_json"] },
-  cron_jobs: { order: ["id"], long: ["message"] },
-  cron_runs: { order: ["seq"], made: ["seq"] },
-  inbound: { order: ["seq"], long: ["body_json"], made: ["seq"] },
-  channel_peers: { order: ["channel", "account_id", "peer_id"] },
-  channel_cursors: { order: ["channel", "account_id", "name"] },
-  thread_bindings: { order: ["route_key"] },
-  nodes: { order: ["id"] },
-  node_requests: { order: ["node_id"] },
-  device_tokens: { order: ["device_id", "role"] },
-  permissions: { order: ["id"] },
-  permission_rules: { order: ["id"] },
-  access_tokens: { order: ["id"] },
-  sent_files: { order: ["id"], long: ["content", "caption"] },
-  agent_memory: { order: ["agent_id"], long: ["text"] },
-  instruction_contents: { order: ["id"], long: ["text"] },
-  gateway_keys: { order: ["name"] },
-  remote_tasks: { order: ["session_id"] },
-  push_configs: { order: ["run_id", "id"] },
-  revisions: { order: ["hash"], long: ["body_json"] },
-  peers: { order: ["name"] },
-};
+function planOf(table: CopiedTable): Plan {
+  const { columns, rules }: Table = TABLES[table];
+  const namesOf = (type: RegExp): string[] =>
+    Object.keys(columns).filter((name) => type.test(columns[name]?.type ?? ""));
+  const numbers = namesOf(/number$/);
+  return {
+    order: rules.key ?? numbers,
+    long: namesOf(/^text$/),
+    made: [...numbers, ...namesOf(/^computed$/)],
+  };
+}
 
-/** All copied tables. */
-export const COPIED_TABLES = Object.keys(PLANS) as readonly CopiedTable[];
+/** All copied tables, in this order. */
+export const COPIED_TABLES = (Object.keys(TABLES) as readonly CopiedTable[]).filter(
+  (table) => TABLES[table].rules.isPassing !== true,
+);
 
 const numberOf = async (db: Db, table: CopiedTable): Promise<number> =>
   (await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db)).rows[0]?.n ?? 0;
@@ -78,9 +54,9 @@ function keyValuesOf({ order }: Plan, row: Row) {
 
 /** Returns the last row of the page that follows `last`, or undefined if there are no more rows. */
 async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Promise<Row | undefined> {
-  const plan = PLANS[table];
+  const plan = planOf(table);
   const columns = sql.join(plan.order.map((name) => sql.ref(name)));
-  const sizes = (plan.long ?? []).map((name) => sql`coalesce(octet_length(${sql.ref(name)}), 0)`);
+  const sizes = plan.long.map((name) => sql`coalesce(octet_length(${sql.ref(name)}), 0)`);
   const size = sizes.length === 0 ? sql`0` : sql.join(sizes, sql` + `);
   const behind = last === undefined ? sql`` : sql`where (${columns}) > (${keyValuesOf(plan, last)})`;
   const { rows } = await sql<Row>`select ${columns}, ${size} as size from ${sql.table(table)} ${behind}
@@ -94,7 +70,7 @@ async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Pro
 }
 
 async function pageUpTo(db: Db, table: CopiedTable, last: Row | undefined, end: Row): Promise<Row[]> {
-  const plan = PLANS[table];
+  const plan = planOf(table);
   const columns = sql.join(plan.order.map((name) => sql.ref(name)));
   const behind = last === undefined ? sql`` : sql`and (${columns}) > (${keyValuesOf(plan, last)})`;
   const query = sql<Row>`select * from ${sql.table(table)}
@@ -118,7 +94,7 @@ function without(row: Row, omitted: readonly string[]): Row {
 }
 
 async function write(tx: Tx, table: CopiedTable, rows: readonly Row[], redactor: Redactor): Promise<void> {
-  for (const some of statements(rows.map((row) => without(row, PLANS[table].made ?? [])))) {
+  for (const some of statements(rows.map((row) => without(row, planOf(table).made)))) {
     if (table === "messages") await writeMessages(tx, some, redactor);
     else
       await tx

@@ -1,16 +1,19 @@
-// Recovers an embedded store that is damaged or has lost data. Builds a new store from the readable rows and
-// the JSONL copies of the transcripts.
-// No old file is changed or deleted: the database files move into a separate folder, and the copies stay
-// where they are. If anything fails, nothing changes: the old files only move once the new store is complete.
+// Recovers an embedded store that is damaged or has lost data. Builds a new store from the readable rows, and
+// from the newest backup where a page with sessions or messages cannot be read.
+// No old file is changed or deleted: the database and the JSONL copies move into a separate folder. If
+// anything fails, nothing changes: the old files only move once the new store is complete.
 
-import { copyFileSync, existsSync, linkSync, mkdtempSync, renameSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, mkdtempSync, renameSync, truncateSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { sql } from "kysely";
+import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { KeyRules } from "../../core/shapes/session-key.ts";
-import { SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import { backupFolder, type StoreSettings } from "../../core/shapes/settings/settings.ts";
+import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Tx } from "../sql.ts";
-import { copiesIn, sizeOf } from "../sqlite/check.ts";
+import { bytesInHeader, copiesIn, sizeOf } from "../sqlite/check.ts";
 import { packFile } from "../sqlite/file.ts";
 import { lockStore } from "../sqlite/lock.ts";
 import { MARK_ENDING } from "../sqlite/mark.ts";
@@ -18,20 +21,16 @@ import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
 import { distrust } from "../sqlite/trust.ts";
 import { COPIED_TABLES } from "./copy.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
-import { bringBack } from "./recover-copies.ts";
 import { tallyOf } from "./tally.ts";
 import { giveStore, type Moved, type MoveJob, noStoreIn, told, withFolder, withStore } from "./transfer.ts";
 
 export interface Recovered extends Moved {
   /** Folder to which the old files were moved. */
   readonly kept: string;
-  /** Numbers of sessions and of messages that existed only in the copies. */
-  readonly sessionsFromCopies: number;
-  readonly messagesFromCopies: number;
   /** Tables that had unreadable rows. */
   readonly incomplete: readonly string[];
-  /** Number of lines in the copies that could not be read. */
-  readonly unreadLines: number;
+  /** The backup from which lost sessions and messages come. Absent if none was used. */
+  readonly backup?: string;
 }
 
 /** Number of rows per statement. */
@@ -79,10 +78,12 @@ async function salvageTable(
   const write: Writer = async (rows) => {
     if (rows.length === 0) return;
     if (table === "messages") {
-      const ids = rows.map(({ id }) => String(id));
-      const found = await tx.selectFrom("messages").select("id").where("id", "in", ids).execute();
-      const known = new Set(found.map(({ id }) => id));
-      const added = rows.filter(({ id }) => !known.has(String(id))).map(({ seq: _, ...row }) => row);
+      // They keep their numbers, and so their order, which is that of the backup, too.
+      const [ids, seqs] = [rows.map(({ id }) => String(id)), rows.map(({ seq }) => Number(seq))];
+      const stored = tx.selectFrom("messages").select(["id", "seq"]);
+      const same = await stored.where((eb) => eb.or([eb("id", "in", ids), eb("seq", "in", seqs)])).execute();
+      const known = new Set(same.flatMap(({ id, seq }) => [id, seq]));
+      const added = rows.filter(({ id, seq }) => !known.has(String(id)) && !known.has(Number(seq)));
       if (added.length > 0) await writeMessages(tx, added, redactor);
       return;
     }
@@ -101,16 +102,15 @@ async function salvageTable(
   return false;
 }
 
-/**
- * Opens a copy of the old database. Returns undefined if SQLite cannot read the copy, or if its schema
- * version differs from this program's.
- */
-function openOld(file: string): DatabaseSync | undefined {
+/** Opens a database. Returns undefined if SQLite cannot read it, or if it has another schema version. */
+function openOwn(file: string): DatabaseSync | undefined {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(file);
     distrust(database);
     const version = Number(database.prepare("pragma user_version").get()?.user_version);
+    // Without the schema, no table can be read.
+    database.prepare("select count(*) from sqlite_schema").get();
     if (version === SCHEMA_VERSION) return database;
   } catch (error) {
     if ((error as { errcode?: number }).errcode === undefined) throw error;
@@ -119,18 +119,19 @@ function openOld(file: string): DatabaseSync | undefined {
   return undefined;
 }
 
-/** Copies the old files and opens the copy, which SQLite may change. */
-async function copyOld(dir: string, folder: string, { world }: MoveJob): Promise<DatabaseSync | undefined> {
+/** Copies a database with its log, and opens the copy, which SQLite may change. */
+async function openCopy(from: string, folder: string, { world }: MoveJob): Promise<DatabaseSync | undefined> {
   const copy = join(folder, STORE_FILE);
   for (const ending of ["", "-wal"]) {
-    const file = join(dir, `${STORE_FILE}${ending}`);
-    if (existsSync(file)) copyFileSync(file, `${copy}${ending}`);
+    if (existsSync(`${from}${ending}`)) copyFileSync(`${from}${ending}`, `${copy}${ending}`);
   }
   if (sizeOf(copy) === 0) return undefined;
-  // If the database is of an older version, tries to migrate the copy.
+  // SQLite reads nothing from a file without its end. With empty pages in its place, it reads the others.
+  truncateSync(copy, Math.max(sizeOf(copy), bytesInHeader(copy) ?? 0));
+  // If the database is of an earlier version, tries to convert the copy.
   const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
-  if (openOld(copy) === undefined) await withStore(open, async () => {}).catch(() => {});
-  return openOld(copy);
+  if (openOwn(copy) === undefined) await withStore(open, async () => {}).catch(() => {});
+  return openOwn(copy);
 }
 
 /** Keeps the old files in a new folder, and returns its path. */
@@ -140,85 +141,108 @@ function keepOld(dir: string): string {
   const kept = (ending: string): string => join(folder, `${STORE_FILE}${ending}`);
   // Does not move the old database: it keeps its name until the new one replaces it, so a store always
   // exists.
-  if (existsSync(old(""))) {
-    try {
-      linkSync(old(""), kept(""));
-    } catch {
-      copyFileSync(old(""), kept(""));
-    }
+  try {
+    linkSync(old(""), kept(""));
+  } catch {
+    copyFileSync(old(""), kept(""));
   }
   // The mark stays, too: without it, a start would accept the old database without its log.
   if (existsSync(old(MARK_ENDING))) copyFileSync(old(MARK_ENDING), kept(MARK_ENDING));
   for (const ending of ["-wal", "-shm"]) {
     if (existsSync(old(ending))) renameSync(old(ending), kept(ending));
   }
+  for (const name of copiesIn(dir)) renameSync(join(dir, name), join(folder, name));
   return folder;
 }
 
-type Salvaged = Omit<Recovered, "kept" | "from" | "to">;
+/** Returns the newest backup in the folder of the gateway's backups. */
+async function newestBackup(settings: StoreSettings): Promise<string | undefined> {
+  const folder = backupFolder(settings);
+  // Their names begin with the time.
+  const names = await readdir(folder).catch((): string[] => []);
+  const newest = names
+    .filter((name) => name.endsWith(".sqlite"))
+    .sort()
+    .at(-1);
+  return newest === undefined ? undefined : join(folder, newest);
+}
 
-async function rebuild(job: MoveJob, keys: KeyRules, folder: string, old: string): Promise<Salvaged> {
-  const { world, settings, signal } = job;
-  const source = await copyOld(settings.dir, old, job);
-  const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
-  try {
-    return await withStore(open, async (store) => {
-      const incomplete = await store.transaction(async (tx) => {
-        const damaged: string[] = [];
-        for (const table of source === undefined ? [] : COPIED_TABLES) {
-          signal.throwIfAborted();
-          if (!(await salvageTable(source as DatabaseSync, tx, table, world))) damaged.push(table);
-        }
-        return source === undefined && sizeOf(join(settings.dir, STORE_FILE)) > 0 ? COPIED_TABLES : damaged;
-      });
-      const found = { sessions: 0, messages: 0, unread: 0 };
-      for (const name of copiesIn(settings.dir)) {
-        signal.throwIfAborted();
-        const one = await bringBack(store, join(settings.dir, name), world.redactor, { keys, incomplete });
-        found.sessions += one.sessions;
-        found.messages += one.messages;
-        found.unread += one.unread;
-      }
-      return {
-        tally: await tallyOf(store.db),
-        incomplete,
-        ...{
-          sessionsFromCopies: found.sessions,
-          messagesFromCopies: found.messages,
-          unreadLines: found.unread,
-        },
-      };
-    });
-  } finally {
-    source?.close();
+/** Tables whose lost rows a backup may still have. Other rows describe work that has continued since. */
+const FROM_BACKUP: readonly string[] = ["sessions", "session_ids", "messages"];
+
+/** Writes all readable rows. Returns the tables that lost rows. */
+async function salvage(
+  tx: Tx,
+  source: DatabaseSync,
+  backup: DatabaseSync | undefined,
+  { world, signal }: MoveJob,
+): Promise<string[]> {
+  const damaged: string[] = [];
+  for (const table of COPIED_TABLES) {
+    signal.throwIfAborted();
+    if (await salvageTable(source, tx, table, world)) continue;
+    damaged.push(table);
+    if (FROM_BACKUP.includes(table) && backup !== undefined) await salvageTable(backup, tx, table, world);
   }
+  // A backup may have messages of sessions that were deleted since.
+  await sql`delete from messages where session_id not in (select session_id from session_ids)`.execute(tx);
+  return damaged;
 }
 
 /** Rebuilds the store of `settings.dir`. No gateway may run on it. */
-export function recoverStore(job: MoveJob, keys: KeyRules): Promise<Result<Recovered>> {
+export function recoverStore(job: MoveJob): Promise<Result<Recovered>> {
   const { dir, postgresUrl } = job.settings;
-  return told<Recovered>(job, join(dir, STORE_FILE), "store.postgresUrl", async () => {
+  const file = join(dir, STORE_FILE);
+  return told<Recovered>(job, file, "store.postgresUrl", async () => {
     if (postgresUrl !== undefined) {
       return fail("store_unavailable", "only an embedded store can be recovered", {
         hint: "Restore the database with the tools of its server. Nothing was changed.",
       });
     }
-    if (!existsSync(dir)) return noStoreIn(dir);
+    if (!existsSync(file)) return noStoreIn(dir);
     const unlock = lockStore(dir);
     try {
-      if (!existsSync(join(dir, STORE_FILE)) && copiesIn(dir).length === 0) return noStoreIn(dir);
-      return await withFolder(join(dir, "recovering"), async (folder) => {
-        const old = mkdtempSync(join(folder, "old-"));
-        const salvaged = await rebuild(job, keys, folder, old);
-        const made = join(folder, STORE_FILE);
-        packFile(made);
-        job.signal.throwIfAborted();
-        const kept = keepOld(dir);
-        giveStore(made, dir);
-        return ok({ from: dir, to: dir, kept, ...salvaged });
-      });
+      return await withFolder(join(dir, "recovering"), (folder) => rebuild(job, folder));
     } finally {
       unlock();
     }
   });
+}
+
+async function rebuild(job: MoveJob, folder: string): Promise<Result<Recovered>> {
+  const { dir } = job.settings;
+  const file = join(dir, STORE_FILE);
+  const newest = await newestBackup(job.settings);
+  const place = (name: string): string => mkdtempSync(join(folder, name));
+  const source = await openCopy(file, place("old-"), job);
+  if (source === undefined) {
+    const wayOut = newest === undefined ? "" : `, and run npx parley-gateway store restore ${newest}`;
+    return fail("store_unavailable", `nothing in ${file} can be read`, {
+      hint: `Move it away, with any -wal, -shm and -mark${wayOut}. Nothing was changed.`,
+    });
+  }
+  const backup = newest === undefined ? undefined : await openCopy(newest, place("backup-"), job);
+  try {
+    const open = () => openSqlite({ dir: folder, durability: "normal", log: job.world.log });
+    const salvaged = await withStore(open, async (store) => {
+      const incomplete = await store.transaction((tx) => salvage(tx, source, backup, job));
+      return { incomplete, tally: await tallyOf(store.db) };
+    });
+    const made = join(folder, STORE_FILE);
+    packFile(made);
+    job.signal.throwIfAborted();
+    const kept = keepOld(dir);
+    giveStore(made, dir);
+    const isUsed = backup !== undefined && salvaged.incomplete.some((table) => FROM_BACKUP.includes(table));
+    return ok({
+      from: dir,
+      to: dir,
+      kept,
+      ...salvaged,
+      ...optional({ backup: isUsed ? newest : undefined }),
+    });
+  } finally {
+    source.close();
+    backup?.close();
+  }
 }

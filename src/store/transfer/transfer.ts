@@ -17,7 +17,7 @@ import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite, endBulkWrite } from "../p
 import { openPostgres } from "../postgres/postgres.ts";
 import { StoreConflict, StoreProblem } from "../problems.ts";
 import { countFresh } from "../queries/processes.ts";
-import { SCHEMA_VERSION } from "../schema/sqlite-schema.ts";
+import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Db, Store, Tx } from "../sql.ts";
 import { copiesIn } from "../sqlite/check.ts";
 import {
@@ -29,7 +29,6 @@ import {
   sizeOf,
   withFile,
 } from "../sqlite/file.ts";
-import { PROGRESS_FILE } from "../sqlite/jsonl-copies.ts";
 import { lockStore } from "../sqlite/lock.ts";
 import { MARK_ENDING } from "../sqlite/mark.ts";
 import { copyIntoOwnSchema, shownObject } from "../sqlite/schema.ts";
@@ -336,8 +335,6 @@ export function giveStore(made: string, dir: string): void {
   const to = join(dir, STORE_FILE);
   // Removes the log of an earlier database, because SQLite would use it.
   for (const beside of ["-wal", "-shm"]) rmSync(`${to}${beside}`, { force: true });
-  // Without this file, the next start checks all JSONL copies.
-  rmSync(join(dir, PROGRESS_FILE), { force: true });
   renameSync(made, to);
   // The old high-water mark does not match. It goes last, so that until then a start is refused.
   rmSync(`${to}${MARK_ENDING}`, { force: true });

@@ -321,7 +321,7 @@ class Stage {
   }
 
   async close(): Promise<void> {
-    await this.#jsonlCopies.close();
+    await this.#jsonlCopies.flush();
     await this.house.close();
   }
 }

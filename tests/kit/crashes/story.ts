@@ -15,15 +15,7 @@ import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
 import { realWorld } from "../../../src/world.ts";
 import { type Dice, dice } from "../dice.ts";
 import { type ModelServer, startModelServer } from "../model-server/server.ts";
-import {
-  afterLoss,
-  type FileSet,
-  lossOf,
-  readFiles,
-  readWal,
-  syncedCopies,
-  writeFiles,
-} from "../power-loss/cut.ts";
+import { afterLoss, type FileSet, lossOf, readFiles, readWal, writeFiles } from "../power-loss/cut.ts";
 import { Fleet } from "../process/fleet.ts";
 import type { FreshStore, Ground } from "../process/grounds.ts";
 import { PATIENCE_MS } from "../until.ts";
@@ -188,11 +180,10 @@ async function opened<T>(
 async function surviveLoss(story: Story, from: string, accepted: readonly string[]): Promise<void> {
   const { luck, root, counts } = story;
   const files = readFiles(from);
-  const copies = await opened(root, files, (db) => syncedCopies(db, files));
   // A client may already know of the last commit, so everything up to it must survive.
   const wal = files.wal === undefined ? undefined : readWal(files.wal);
   const synced = new Map(wal === undefined ? [] : [[wal.salt, wal.committed]]);
-  const left = afterLoss(files, lossOf(files, copies, synced), luck);
+  const left = afterLoss(files, lossOf(files, synced), luck);
   await opened(root, left, async (db, dir) => {
     const check = new DatabaseSync(join(dir, "parley.sqlite"), { readOnly: true });
     expect(check.prepare("pragma integrity_check").all()).toEqual([{ integrity_check: "ok" }]);
@@ -201,7 +192,7 @@ async function surviveLoss(story: Story, from: string, accepted: readonly string
     for (const runId of accepted) expect(kept.has(runId), `I2: a loss of power took ${runId}`).toBe(true);
     const jsonlCopies = openJsonlCopies({ dir, log: SILENT, db });
     await jsonlCopies.flush();
-    await jsonlCopies.close();
+    await jsonlCopies.flush();
     await checkCopies(db, dir);
   });
   counts.powerLosses += 1;

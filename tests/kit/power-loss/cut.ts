@@ -13,8 +13,7 @@
 //   copies may be lost: the shared index names them (from `nBackfill` to `nBackfillAttempted`).
 // - Each sector of 512 bytes that may be lost contains its new content, zeros, garbage, or the content of an
 //   earlier copy of the file. A file that was growing may have lost its end.
-// - The JSONL copies are synced before the note of their progress is written, so the content up to that note
-//   survives. The rest of a copy may be missing or zero, as may a copy that the note does not contain.
+// - The JSONL copies are never synced: their ends may be missing or zero.
 // - The high-water mark is synced when the store is opened, and later written without a sync. Each of its two
 //   slots, one sector each, contains its new content, zeros, garbage, or older content.
 // - The shared index (-shm) is never synced: it survives, or is missing, older, or garbage.
@@ -25,8 +24,6 @@
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { sql } from "kysely";
-import type { Db } from "../../../src/store/sql.ts";
 import type { Dice } from "../dice.ts";
 
 const DATABASE = "parley.sqlite";
@@ -111,7 +108,7 @@ export interface FileSet {
   readonly database: Buffer | undefined;
   readonly wal: Buffer | undefined;
   readonly shm: Buffer | undefined;
-  /** All other files by name: JSONL copies, the note of their progress, marks and journals. */
+  /** All other files by name: JSONL copies, marks and journals. */
   readonly others: ReadonlyMap<string, Buffer>;
 }
 
@@ -119,9 +116,7 @@ export interface FileSet {
 export function readFiles(dir: string): FileSet {
   const read = (name: string): Buffer | undefined =>
     existsSync(join(dir, name)) ? readFileSync(join(dir, name)) : undefined;
-  const others = readdirSync(dir).filter((name) =>
-    /\.jsonl(\.new)?$|^mirror\.progress$|-journal$|-mark$/.test(name),
-  );
+  const others = readdirSync(dir).filter((name) => /\.jsonl$|-journal$|-mark$/.test(name));
   return {
     database: read(DATABASE),
     wal: read(`${DATABASE}-wal`),
@@ -149,25 +144,16 @@ export interface Loss {
   /** Pages of the database, from 1, that no sync has confirmed. */
   readonly pages: ReadonlySet<number>;
   readonly pageBytes: number;
-  /** The number of synced bytes of each JSONL copy, by file name. */
-  readonly copies: ReadonlyMap<string, number>;
 }
 
-type Copies = Loss["copies"];
-
-const noLoss = (copies: Copies): Loss => ({
-  wal: { from: 0, to: 0 },
-  pages: new Set(),
-  pageBytes: 4_096,
-  copies,
-});
+const NO_LOSS: Loss = { wal: { from: 0, to: 0 }, pages: new Set(), pageBytes: 4_096 };
 
 /** Returns the bytes that a power loss may destroy. `synced`: number of synced frames by salt of the log. */
-export function lossOf(files: FileSet, copies: Copies, synced: ReadonlyMap<string, number>): Loss {
+export function lossOf(files: FileSet, synced: ReadonlyMap<string, number>): Loss {
   const wal = files.wal === undefined ? undefined : readWal(files.wal);
   const index = readIndex(files.shm);
   // After a reset the index may be ahead of the log. In that case all frames in the log were synced long ago.
-  if (wal === undefined || index === undefined || index.salt !== wal.salt) return noLoss(copies);
+  if (wal === undefined || index === undefined || index.salt !== wal.salt) return NO_LOSS;
   const committed = wal.frameEnds[(synced.get(wal.salt) ?? 0) - 1] ?? 0;
   const checkpointed = wal.frameEnds[Math.max(index.copied, index.attempted) - 1] ?? 0;
   // The header is synced before the first frame is written.
@@ -177,7 +163,6 @@ export function lossOf(files: FileSet, copies: Copies, synced: ReadonlyMap<strin
     wal: { from: Math.max(header, committed, checkpointed), to: wal.frontier },
     pages: new Set(pages),
     pageBytes: wal.frameBytes - FRAME_HEADER,
-    copies,
   };
 }
 
@@ -214,39 +199,15 @@ function lostPages(database: Buffer, loss: Loss, luck: Dice, before: Buffer | un
   return growing > 0 && luck.chance(0.3) ? bytes.subarray(0, bytes.length - luck.below(growing + 1)) : bytes;
 }
 
-/**
- * Returns the number of bytes of each JSONL copy that were synced when the note of progress was written,
- * by file name.
- */
-export async function syncedCopies(db: Db, files: FileSet): Promise<Map<string, number>> {
-  const upTo = Number.parseInt(files.others.get("mirror.progress")?.toString() ?? "", 10) || 0;
-  const rows = await db
-    .selectFrom("messages")
-    .select(["session_id", sql<number>`sum(octet_length(entry_json) + 1)`.as("bytes")])
-    .where("seq", "<=", upTo)
-    .groupBy("session_id")
-    .execute();
-  return new Map(
-    rows.map((row) => {
-      const name = `${row.session_id}.jsonl`;
-      return [name, (files.others.get(name)?.indexOf(0x0a) ?? -1) + 1 + Number(row.bytes)];
-    }),
-  );
-}
-
-/**
- * Damages the end of a JSONL copy: the end is cut off or becomes zeros. A copy without synced bytes may be
- * lost completely.
- */
-function lostCopy(copy: Buffer, synced: number, luck: Dice): Buffer | undefined {
-  const from = synced + luck.below(Math.max(0, copy.length - synced) + 1);
+/** Damages a JSONL copy: its end is cut off or becomes zeros, or all of it is lost. */
+function lostCopy(copy: Buffer, luck: Dice): Buffer | undefined {
+  const from = luck.below(copy.length + 1);
   switch (luck.below(5)) {
     case 0:
       return copy.subarray(0, from);
     case 1:
       return Buffer.concat([copy.subarray(0, from), Buffer.alloc(Math.max(0, copy.length - from))]);
     case 2:
-      if (synced > 0) return copy.subarray(0, synced);
       return luck.chance(0.3) ? undefined : Buffer.alloc(0);
     default:
       return copy;
@@ -277,7 +238,7 @@ export function afterLoss(files: FileSet, loss: Loss, luck: Dice, before?: FileS
       if (luck.chance(0.5)) garble(mark, 0, mark.length, luck, before?.others.get(name));
       return [[name, mark] as const];
     }
-    const left = name.endsWith("-journal") ? bytes : lostCopy(bytes, loss.copies.get(name) ?? 0, luck);
+    const left = name.endsWith("-journal") ? bytes : lostCopy(bytes, luck);
     return left === undefined ? [] : [[name, left] as const];
   });
   return {

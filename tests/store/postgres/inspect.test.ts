@@ -3,12 +3,12 @@
 import { expect, test } from "vitest";
 import { inspectPostgres } from "../../../src/store/postgres/inspect.ts";
 import { joinProcesses, leave } from "../../../src/store/queries/processes.ts";
-import { POSTGRES_MIGRATIONS } from "../../../src/store/schema/postgres-schema.ts";
+import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
 import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
 import { runSql } from "../../kit/store/postgres.ts";
 import { freshUrl, inPostgres, saySomething, schemaOf } from "../transfer/moves.ts";
 
-const known = POSTGRES_MIGRATIONS.length;
+const known = SCHEMA_VERSION;
 
 /**
  * Returns an address with a new user. The user may log in, and has the rights that these statements grant.

@@ -9,7 +9,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { openPostgres, type PostgresOptions } from "../../../src/store/postgres/postgres.ts";
 import { prepared } from "../../../src/store/prepared.ts";
 import { StoreProblem, type StoreProblemKind } from "../../../src/store/problems.ts";
-import { POSTGRES_MIGRATIONS } from "../../../src/store/schema/postgres-schema.ts";
+import { joinProcesses } from "../../../src/store/queries/processes.ts";
+import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { realWorld, type World } from "../../../src/world.ts";
 import { freshSchema, openPostgresStore, runSql, serverUrl } from "../../kit/store/postgres.ts";
@@ -231,25 +232,22 @@ describe("an unfit database is refused, with its address and without the passwor
   });
 });
 
-describe("the schema's history", () => {
-  const NEXT = [
-    ...POSTGRES_MIGRATIONS,
-    `alter table chains add column mood text not null default 'calm'; create table moods (mood text);`,
-  ];
+describe("the schema's version", () => {
   const version = async (url: string, schema: string) =>
     (await runSql(url, `select version::int from ${schema}.schema_version`))[0]?.version;
+  const setVersion = (url: string, schema: string, to: number) =>
+    runSql(url, `update ${schema}.schema_version set version = ${to}`);
 
   test("if several processes start at the same time on an empty database, the schema is created once, and all of them work", async () => {
     const { url, schema } = await freshUrl();
     const stores = await Promise.all(Array.from({ length: 6 }, () => open(url)));
     for (const [index, store] of stores.entries()) await put(store, `c${index}`);
     expect(await chains(stores[0] as Store)).toHaveLength(6);
-    expect(await version(url, schema)).toBe(POSTGRES_MIGRATIONS.length);
+    expect(await version(url, schema)).toBe(SCHEMA_VERSION);
   });
 
-  test("while the next version migrates the schema, a process of the previous version runs, and another can start", async () => {
+  test("while the next version extends the schema, a process of this version runs, and another can start", async () => {
     const { url, schema } = await freshUrl();
-    const log = keptLog();
     const before = await open(url, { readersMax: 1, writersMax: 1 });
     const all = prepared((db) => db.selectFrom("chains").selectAll());
     const added = prepared((tx, { id }: { id: string }) =>
@@ -263,39 +261,73 @@ describe("the schema's history", () => {
       });
     for (const id of ["a", "b", "c"]) await write(id);
     await read();
-    const next = await open(url, { migrations: NEXT, world: { ...world, log } satisfies World });
-    expect(log.lines).toMatchObject([
-      { text: "store migrated", fields: { from: POSTGRES_MIGRATIONS.length, to: NEXT.length } },
-    ]);
+    await runSql(
+      url,
+      `alter table ${schema}.chains add column mood text not null default 'calm';
+      create table ${schema}.moods (mood text)`,
+    );
+    await setVersion(url, schema, SCHEMA_VERSION + 1);
     expect(await read()).toHaveLength(3);
     const first = await write("d").catch((error: unknown) => error);
     expect(first).toMatchObject({ name: "StoreConflict", code: "0A000" });
     expect(await write("d")).toMatchObject([{ chain_id: "d" }]);
-    await put(next, "e");
-    expect(await chains(await open(url))).toEqual(["a", "b", "c", "d", "e"]);
-    expect(await version(url, schema)).toBe(NEXT.length);
+    expect(await chains(await open(url))).toEqual(["a", "b", "c", "d"]);
+    expect(await version(url, schema)).toBe(SCHEMA_VERSION + 1);
   });
 
   test("a schema that is two versions newer is refused and not changed", async () => {
     const { url, schema } = await freshUrl();
-    await open(url, { migrations: [...NEXT, "create table later (a text)"] });
+    await open(url);
+    await setVersion(url, schema, SCHEMA_VERSION + 2);
     const problem = await problemOf(url);
     expect(problem).toMatchObject({ problem: "newer" });
     expect(problem.message).toContain(
-      `has schema version ${NEXT.length + 1}; this program supports versions up to ${NEXT.length}`,
+      `has schema version ${SCHEMA_VERSION + 2}; this program supports versions up to ${SCHEMA_VERSION + 1}`,
     );
     expect(problem.message).toContain("Start the newer version");
-    expect(await version(url, schema)).toBe(NEXT.length + 1);
+    expect(await version(url, schema)).toBe(SCHEMA_VERSION + 2);
   });
 
-  test("a failed migration leaves no changes", async () => {
+  test("a schema of an unreleased version is refused and not changed, with the versions that are converted", async () => {
+    const { url, schema } = await freshUrl();
+    await open(url);
+    await setVersion(url, schema, 40);
+    const problem = await problemOf(url);
+    expect(problem).toMatchObject({ problem: "unreleased" });
+    expect(problem.message).toMatch(/\(schema version 40\).*version 0\.1.*schema=name/);
+    expect(await version(url, schema)).toBe(40);
+  });
+
+  test("a store is not converted while a gateway of the version before uses it", async () => {
+    const { url, schema } = await freshUrl();
+    const store = await open(url);
+    await store.transaction((tx) => joinProcesses(tx, { processId: "a", host: "here", version: "0" }, 0));
+    const beatAt = (at: number) =>
+      store.transaction((tx) => tx.updateTable("processes").set({ beat_at: at }).execute());
+    await beatAt(4e12);
+    await setVersion(url, schema, 45);
+    const problem = await problemOf(url);
+    expect(problem).toMatchObject({ problem: "in_use" });
+    expect(problem.message).toMatch(/running gateways of an earlier version \(on here\).*Stop all of them/);
+    expect(await version(url, schema)).toBe(45);
+    await beatAt(1);
+    const log = keptLog();
+    await open(url, { world: { ...world, log } satisfies World });
+    expect(log.lines).toMatchObject([{ text: "store converted", fields: { from: 45, to: SCHEMA_VERSION } }]);
+    expect(await version(url, schema)).toBe(SCHEMA_VERSION);
+  });
+
+  test("a failed conversion leaves no changes", async () => {
     const { url, schema } = await freshUrl();
     await put(await open(url), "kept");
-    const broken = [...POSTGRES_MIGRATIONS, "create table half (a text); select 1 / 0"];
-    await expect(open(url, { migrations: broken })).rejects.toThrow("division by zero");
-    expect(await version(url, schema)).toBe(POSTGRES_MIGRATIONS.length);
-    expect(await runSql(url, `select to_regclass('${schema}.half') as half`)).toEqual([{ half: null }]);
-    expect(await chains(await open(url))).toEqual(["kept"]);
+    await runSql(url, `alter table ${schema}.runs drop column queue`);
+    // Version 0.1 had a table of waits for jobs.
+    await setVersion(url, schema, 35);
+    await expect(open(url)).rejects.toThrow("job_waits");
+    expect(await version(url, schema)).toBe(35);
+    const columns = `select 1 from information_schema.columns where table_schema = '${schema}'
+      and table_name = 'runs' and column_name = 'queue'`;
+    expect(await runSql(url, columns)).toEqual([]);
   });
 });
 

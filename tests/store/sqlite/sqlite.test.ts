@@ -19,7 +19,7 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreProblem, type StoreProblemKind } from "../../../src/store/problems.ts";
-import { SCHEMA_VERSION } from "../../../src/store/schema/sqlite-schema.ts";
+import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { lacks } from "../../kit/process/lacks.ts";
@@ -74,13 +74,14 @@ async function problem(): Promise<StoreProblem> {
   return outcome;
 }
 
-async function expectRefused(kind: StoreProblemKind): Promise<void> {
+async function expectRefused(kind: StoreProblemKind): Promise<StoreProblem> {
   const before = readFileSync(file);
   const found = await problem();
   expect(found.problem).toBe(kind);
   expect(found.message).toContain(file);
   expect(found.message).toContain(found.wayOut);
   expect(readFileSync(file).equals(before)).toBe(true);
+  return found;
 }
 
 /** Reads the next line that a child process prints. */
@@ -150,6 +151,14 @@ describe("leaves unusable files unchanged", () => {
     database.exec(`pragma user_version = ${SCHEMA_VERSION + 1}`);
     database.close();
     await expectRefused("newer");
+  });
+
+  test("a file of an unreleased version is refused, with the versions that are converted", async () => {
+    await openAndClose();
+    const database = new DatabaseSync(file);
+    database.exec("pragma user_version = 40");
+    database.close();
+    expect((await expectRefused("unreleased")).message).toMatch(/schema version 40.*version 0\.1/s);
   });
 
   test("a database of another program is refused", async () => {

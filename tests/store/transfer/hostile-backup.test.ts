@@ -10,7 +10,7 @@ import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { GRANT_KINDS, tablesOf } from "../../../src/store/transfer/grants.ts";
 import { backupStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
-import { freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, undoMigrations, words } from "./moves.ts";
+import { AS_BEFORE, freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, words } from "./moves.ts";
 
 /** Makes a backup of a small store, and changes the backup with these statements. */
 async function changedBackup(statements: string): Promise<string> {
@@ -53,9 +53,9 @@ test("a trigger and a view added to a backup are reported and not restored", asy
   }
 });
 
-test("a backup of an older version is migrated without objects that were added to it", async () => {
+test("a backup of the version before is converted without objects that were added to it", async () => {
   const sessions = "create trigger s after insert on sessions begin delete from messages; end;";
-  const file = await changedBackup(undoMigrations({ to: 8 }) + sessions);
+  const file = await changedBackup(AS_BEFORE + sessions);
   const dir = temporaryFolder();
   expect(good(await restoreStore(jobOn(dir), file)).leftOut).toEqual(['trigger "s"']);
   const kept = await inEmbedded(dir, (store) => store.db.selectFrom("messages").select("id").execute());

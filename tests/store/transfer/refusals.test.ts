@@ -7,8 +7,7 @@ import { expect } from "vitest";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { joinProcesses } from "../../../src/store/queries/processes.ts";
 import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { POSTGRES_MIGRATIONS } from "../../../src/store/schema/postgres-schema.ts";
-import { SCHEMA_VERSION } from "../../../src/store/schema/sqlite-schema.ts";
+import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { backupStore, migrateStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
@@ -182,7 +181,7 @@ test("a schema of another version is neither filled nor read, and is not changed
   const file = await backup();
   await inPostgres(url, startOnce);
   const version = `"${schemaOf(url)}".schema_version`;
-  const known = POSTGRES_MIGRATIONS.length;
+  const known = SCHEMA_VERSION;
   const target = join(temporaryFolder(), "none.sqlite");
   await runSql(url, `update ${version} set version = ${known + 1}`);
   expect(words(await restoreStore(jobOn({ url }), file))).toContain("the schema of another version");
@@ -259,6 +258,15 @@ const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = 
       newer.close();
     },
     /newer version .*schema version \d+; this program supports versions up to \d+/,
+  ],
+  [
+    "a backup of an unreleased version",
+    (file) => {
+      const old = new DatabaseSync(file);
+      old.exec(`pragma application_id = ${0x5061726c}; pragma user_version = 40`);
+      old.close();
+    },
+    /unreleased version of this program \(schema version 40\)/,
   ],
 ];
 

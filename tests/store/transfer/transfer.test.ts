@@ -9,7 +9,6 @@ import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite } from "../../../src/store
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Store, Tx } from "../../../src/store/sql.ts";
-import { PROGRESS_FILE } from "../../../src/store/sqlite/jsonl-copies.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { copyRows } from "../../../src/store/transfer/copy.ts";
 import { backupStore, migrateStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
@@ -21,6 +20,7 @@ import { runSql } from "../../kit/store/postgres.ts";
 import { fillStore, foundIn, QUESTIONS, rowsOf } from "../full-store.ts";
 import { userMessage } from "../samples.ts";
 import {
+  AS_BEFORE,
   freshUrl,
   good,
   inEmbedded,
@@ -29,7 +29,6 @@ import {
   saySomething,
   schemaOf,
   smallStore,
-  undoMigrations,
 } from "./moves.ts";
 
 /** Rows of a backup that would give rights which nobody has seen. */
@@ -177,11 +176,11 @@ both.each(share(["embedded"], ["postgres"]))(
   },
 );
 
-test("a file of an older version is moved in the current format, and the file itself is not changed", async () => {
+test("a file of the version before is moved in the current format, and the file itself is not changed", async () => {
   const dir = await smallStore();
   const file = join(dir, STORE_FILE);
   const old = new DatabaseSync(file);
-  old.exec(`${undoMigrations({ to: 3 })} pragma journal_mode = delete`);
+  old.exec(`${AS_BEFORE} pragma journal_mode = delete`);
   old.close();
   const before = readFileSync(file);
   const url = await freshUrl();
@@ -234,9 +233,7 @@ test("after a restore, the next start checks every JSONL copy", async () => {
   const file = join(temporaryFolder(), "backup.sqlite");
   good(await backupStore(jobOn(await smallStore()), file));
   const dir = temporaryFolder();
-  writeFileSync(join(dir, PROGRESS_FILE), "1000000\n");
   good(await restoreStore(jobOn(dir), file));
-  expect(existsSync(join(dir, PROGRESS_FILE))).toBe(false);
 });
 
 test("damage: a restore keeps the previous store's JSONL copies, because they may be newer than the backup", async () => {

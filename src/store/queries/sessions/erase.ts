@@ -1,7 +1,8 @@
-// Removes the texts of a deleted session from all tables, as `schema/session-texts.ts` lists them.
+// Removes the texts of a deleted session from all tables, as the definitions of the tables say.
 
 import { sql } from "kysely";
-import { SESSION_TEXTS } from "../../schema/session-texts.ts";
+import type { Table } from "../../schema/definition.ts";
+import { TABLES } from "../../schema/tables.ts";
 import type { Tx } from "../../sql.ts";
 import { eraseDeliveries } from "../channels/deliveries.ts";
 import { eraseAnswers } from "../idempotency.ts";
@@ -20,17 +21,14 @@ interface Erased {
 const ALWAYS = sql`1 = 1`;
 
 export async function eraseTexts(tx: Tx, { key, sessionIds, since }: Erased): Promise<void> {
-  for (const [table, texts] of Object.entries(SESSION_TEXTS)) {
-    if ("removed" in texts) {
-      const { removed, when = ALWAYS } = texts;
-      for (const name of removed === "session_id" ? sessionIds : [key]) {
-        await sql`delete from ${sql.table(table)} where ${sql.ref(removed)} = ${name} and ${when}`.execute(
-          tx,
-        );
+  for (const [table, { rules }] of Object.entries<Table>(TABLES)) {
+    if (rules.removed !== undefined) {
+      const { of, when = ALWAYS } = rules.removed;
+      for (const name of of === "session_id" ? sessionIds : [key]) {
+        await sql`delete from ${sql.table(table)} where ${sql.ref(of)} = ${name} and ${when}`.execute(tx);
       }
-      continue;
     }
-    for (const { of, when = ALWAYS, columns } of texts.blanked ?? []) {
+    for (const { of, when = ALWAYS, columns } of rules.blanked ?? []) {
       const values = Object.entries(columns).map(([name, value]) => sql`${sql.ref(name)} = ${value}`);
       await sql`update ${sql.table(table)} set ${sql.join(values)}
         where ${sql.ref(of)} = ${key} and ${when}`.execute(tx);

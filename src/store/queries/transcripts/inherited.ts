@@ -112,7 +112,7 @@ export function isInherited(sessionId: string) {
  * Returns the last message of an inherited transcript that a fork shares. Undefined if the transcript is not
  * inherited, or if a message at which a fork begins was lost: then it is unknown which message is the last.
  */
-export async function lastShared(
+async function lastShared(
   db: Db,
   sessionId: string,
 ): Promise<{ readonly seq: number; readonly id: string } | undefined> {

@@ -1,0 +1,246 @@
+// Defines the tables that belong to agents and to the deployment: jobs, memory, devices, peers, tokens, keys,
+// and the processes that share the store.
+
+import { id, integer, nullable, orElse, rowNumber, table, text, unique, word } from "./definition.ts";
+
+export const AGENT_TABLES = {
+  /**
+   * Scheduled jobs. The time of the next turn is also stored as a deadline, and that deadline starts the
+   * turn.
+   */
+  cron_jobs: table(
+    {
+      id,
+      name: nullable(id),
+      agent_id: id,
+      enabled: integer,
+      schedule_json: id,
+      message: text,
+      /** Destination of the replies, as `Route`. */
+      deliver_json: nullable(id),
+      model: nullable(id),
+      thinking: nullable(id),
+      timeout_ms: integer,
+      /** `once | skip`. */
+      missed: id,
+      next_at: nullable(integer),
+      created_at: integer,
+      updated_at: integer,
+      /** Id of the token whose rights the job has. Null: the gateway's own token (triggers/creator.ts). */
+      created_by: nullable(id),
+      /** Session whose agent made the job, and in which it runs. Null: a person made it. */
+      session_key: nullable(id),
+      /** Id of the tool call that made the job. */
+      call_id: nullable(id),
+      /** Source of content from outside that the agent had read. */
+      outside: nullable(id),
+      /** Whether each run begins a new conversation: `keep | fresh`. */
+      conversation: orElse(id, "keep"),
+    },
+    {
+      key: ["id"],
+      indexes: [
+        "cron_jobs_by_age (created_at, id)",
+        "cron_jobs_of_session (session_key) where session_key is not null",
+      ],
+      kept: ["message"],
+    },
+  ),
+
+  /** Turns of a job, started by its schedule or by hand. The outcome of a turn is in the table `runs`. */
+  cron_runs: table(
+    {
+      seq: rowNumber,
+      job_id: id,
+      /** `schedule | late | manual`. */
+      cause: id,
+      /** Time at which the turn was due. Null if it was started by hand. */
+      due_at: nullable(integer),
+      fired_at: integer,
+      /** Null if the turn was skipped; `code` then says why. */
+      run_id: nullable(id),
+      code: nullable(id),
+      error: nullable(id),
+    },
+    { indexes: ["cron_runs_of_job (job_id, seq)"] },
+  ),
+
+  /** The memory of an agent. */
+  agent_memory: table(
+    {
+      agent_id: id,
+      text,
+      revision: integer,
+      /** Ids of the calls that made the last changes. */
+      calls_json: id,
+      updated_at: integer,
+    },
+    { key: ["agent_id"], kept: ["text"] },
+  ),
+
+  /**
+   * The contents of instruction files that runs with outside content may have changed
+   * (`store/queries/instruction-contents.ts`).
+   */
+  instruction_contents: table(
+    {
+      /** The path of a file, `memory:<agent>`, or the id of a call. */
+      id,
+      /** `open | confirmed | pending`. */
+      state: id,
+      /** Path of the file, or of the folder below which the call may write. */
+      path: id,
+      /** The text that counts. Null: none does. */
+      text: nullable(text),
+      /** Size of the whole file with that text. */
+      bytes: nullable(integer),
+      source: id,
+      session_key: id,
+      run_id: nullable(id),
+      /** 1 if the call may have left a program that still writes. */
+      lasts: integer,
+      at: integer,
+    },
+    { key: ["id"], hasRowid: true, kept: ["text"] },
+  ),
+
+  /** Paired devices, with their last connection. */
+  nodes: table(
+    {
+      id,
+      name: id,
+      platform: id,
+      version: id,
+      /** Raw public key in base64url. */
+      public_key: id,
+      caps_json: id,
+      commands_json: id,
+      agent_id: nullable(id),
+      paired_at: integer,
+      last_seen_at: nullable(integer),
+      /** Process that holds the connection. That process may have died. */
+      owner: nullable(id),
+      conn_id: nullable(id),
+      connected_at: nullable(integer),
+      /** Id of the token whose rights the paired device has (triggers/creator.ts). */
+      created_by: nullable(id),
+    },
+    { key: ["id"] },
+  ),
+
+  /** Pending requests for pairing a device. */
+  node_requests: table(
+    {
+      node_id: id,
+      request_id: unique(id),
+      code: unique(id),
+      name: id,
+      platform: id,
+      version: id,
+      public_key: id,
+      caps_json: id,
+      commands_json: id,
+      remote: id,
+      created_at: integer,
+      /** Id of the token with which the device asked. */
+      asked_by: nullable(id),
+    },
+    { key: ["node_id"] },
+  ),
+
+  /** Devices that have a token for a role. */
+  device_tokens: table(
+    {
+      device_id: id,
+      role: word<"operator" | "node">(),
+      series: id,
+      /** Gateway token from which the device's newest token was derived. */
+      token_id: id,
+      name: id,
+      platform: id,
+      created_at: integer,
+      used_at: integer,
+      expires_at: integer,
+    },
+    { key: ["device_id", "role"] },
+  ),
+
+  /** Tokens that operators created. The token itself is never stored. */
+  access_tokens: table(
+    {
+      id,
+      token_id: id,
+      name: id,
+      scopes_json: id,
+      /** Null: every session. */
+      patterns_json: nullable(id),
+      created_at: integer,
+      used_at: nullable(integer),
+      expires_at: integer,
+      /** Null: the token was created by an operator, not by the sign-in of an MCP client. */
+      sign_in_json: nullable(id),
+    },
+    { key: ["id"] },
+  ),
+
+  /** A private key that all processes of the store use. */
+  gateway_keys: table(
+    {
+      name: id,
+      /** The private key as a JSON Web Key. */
+      key_json: id,
+      created_at: integer,
+    },
+    { key: ["name"], hasRowid: true },
+  ),
+
+  /** Another gateway that is a peer, or an invitation to become one. */
+  peers: table(
+    {
+      name: id,
+      /** Null: the peer cannot be reached from here. */
+      url: nullable(id),
+      /** Public key as a JSON Web Key. Null: the invitation was not used yet. */
+      key_json: nullable(id),
+      key_id: nullable(unique(id)),
+      /** Secret of the pairing code. */
+      code_key: nullable(id),
+      code_expires_at: nullable(integer),
+      exposes_json: id,
+      offers_json: id,
+      created_at: integer,
+    },
+    { key: ["name"] },
+  ),
+
+  /** Gateway processes that share the store, with their last heartbeats. */
+  processes: table(
+    {
+      process_id: id,
+      host: id,
+      version: id,
+      started_at: integer,
+      /** Time of the last heartbeat, by the database's clock. */
+      beat_at: integer,
+      config_revision: nullable(id),
+    },
+    { key: ["process_id"], fill: 50, isPassing: true },
+  ),
+
+  /**
+   * Tasks that only one process may do at a time, for example polling a bot account. Each row names the
+   * process that does the task.
+   */
+  holdings: table({ name: id, owner: id, since: integer }, { key: ["name"], isPassing: true }),
+
+  /** Live events that are too large for a message between processes. They are deleted after a short time. */
+  live_payloads: table(
+    { id: rowNumber, body: text, created_at: integer },
+    {
+      postgresIndexes: ["live_payloads_by_age (created_at)"],
+      isPassing: true,
+      isUnlogged: true,
+      blankedByQuery: ["body"],
+    },
+  ),
+};

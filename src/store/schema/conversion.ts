@@ -1,0 +1,56 @@
+// Says what the stores of earlier versions have, so that they are converted once. Only version 0.1 and the
+// last one before the tables had one definition are known; the versions between them were never released.
+
+import type { StoreKind } from "./definition.ts";
+import { queueKeySql, timerKindSql } from "./outbox-schema.ts";
+
+const VERSION_0_1: Readonly<Record<StoreKind, number>> = { sqlite: 37, postgres: 35 };
+const LAST_BEFORE: Readonly<Record<StoreKind, number>> = { sqlite: 47, postgres: 45 };
+/** The first version with one definition, after all numbers before, so that old programs refuse it. */
+export const FIRST_DEFINED = 50;
+
+/** Returns whether a store of this version, which is older than this program's, can be converted. */
+export function isConvertible(kind: StoreKind, version: number): boolean {
+  return version >= FIRST_DEFINED || version === VERSION_0_1[kind] || version === LAST_BEFORE[kind];
+}
+
+/** Tables and columns of `runs` that those versions have and this one lacks. */
+export const GONE = {
+  tables: ["job_waits"],
+  runColumns: ["pool", "resuming", "crashes_in_row", "calls_answered"],
+};
+
+/** The rows of a lane that are before a queued run, or hold the lane. */
+const BEFORE = `select 1 from runs e where e.session_key = runs.session_key
+  and (e.state in ('running', 'waiting') or e.state = 'queued' and e.lane_seq < runs.lane_seq)`;
+
+/**
+ * Returns the statements that fill the new columns and tables of a store of version 0.1: the sources of
+ * outside content, the timers of the outbox, the queues of unfinished runs, of which the oldest of each idle
+ * lane is ready, the usage of each day, and the waits for jobs, which the end of a run did not end there.
+ */
+export function fillSql(kind: StoreKind, version: number): string {
+  if (version !== VERSION_0_1[kind]) return "";
+  return `
+update chains set outside = 'a guest' where guest = 1;
+update sessions set outside = 'a guest' where session_id in (
+  select r.session_id from runs r join chains c on c.chain_id = r.chain_id where c.guest = 1);
+insert into deadlines (kind, key, due_at)
+  select ${timerKindSql("d.", kind === "sqlite" ? "" : "::json")}, ${queueKeySql("d.")}, d.next_attempt_at
+  from deliveries d where d.settled_at is null and not exists (select 1 from deliveries e
+    where e.settled_at is null and ${queueKeySql("e.")} = ${queueKeySql("d.")} and e.seq < d.seq)
+  on conflict do nothing;
+update runs set queue = case when kind = 'append' then '-'
+    when session_key like 'agent:%:subagent:%' then '2' || agent_id
+    when flow_id is null then '0' || agent_id else '1' || agent_id end
+  where ended_at is null;
+update runs set ready_at = accepted_at where state = 'queued' and not exists (${BEFORE});
+insert into agent_days (agent_id, day, part, tokens, cost)
+  select agent_id, at - at % 86400000, 0, sum(total_tokens), sum(cost) from ledger group by 1, 2;
+insert into waits (call_id, of_call, kind, waiter_run_id, waiter_session_key, target_run_id,
+    target_session_key, state, deadline_at, owner)
+  select call_id || ' ' || flow_id, call_id, 'job', waiter_run_id, waiter_session_key, flow_id,
+    target_session_key, case when state = 'open' and exists (select 1 from runs r
+      where r.run_id = waiter_run_id and r.ended_at is not null) then 'ended' else state end,
+    deadline_at, owner from job_waits;`;
+}

@@ -48,7 +48,8 @@ class Waiting {
     const waitedMs = Math.round(clock.monotonic() - this.#beganMs);
     if (this.#close === undefined) {
       log.warn({ err: problem }, "the database cannot be reached; waiting for it");
-      const reason = `waiting for the store, which ${problem instanceof StoreProblem ? problem.what : "is busy"}`;
+      const what = problem instanceof StoreProblem ? problem.what : "is busy";
+      const reason = `waiting for the store, which ${what}`;
       this.#close = await listenUnready(this.#settings.gateway, reason);
     } else if (waitedMs >= this.#lineAt) {
       log.warn({ waitedMs, err: problem }, "still waiting for the database");

@@ -8,6 +8,7 @@
 
 import { type CommandCall, type CommandName, findCommand, parseCommand } from "../core/rules/command.ts";
 import type { Unit } from "../engine/unit.ts";
+import { getSession } from "../store/queries/sessions/sessions.ts";
 import type { InboundMessage } from "./channel.ts";
 import { binding, pair } from "./commands/binding.ts";
 import {
@@ -28,47 +29,31 @@ import {
   forkHere,
 } from "./commands/conversation.ts";
 import { allow, approvals, deny } from "./commands/permission.ts";
-import { help, hereOf, sessions, status, whoAmI } from "./commands/status.ts";
+import { help, sessions, status, whoAmI } from "./commands/status.ts";
 import { stop, subagents } from "./commands/work.ts";
 
-/** An answer, or only its text. */
-type Answer = string | CommandAnswer;
+/** Commands that need no conversation. */
+const ANYWHERE = { help, whoami: whoAmI, approvals, allow, deny, pair };
+type Anywhere = keyof typeof ANYWHERE;
 
-type Act =
-  | { readonly needs: "nothing"; do(context: CommandContext): Answer | Promise<Answer> }
-  /** A command that needs an existing conversation. A chat has no conversation before its first message. */
-  | { readonly needs: "session"; do(here: ConversationContext): Promise<string> };
-
-const anywhere = (act: (context: CommandContext) => Answer | Promise<Answer>): Act => ({
-  needs: "nothing",
-  do: act,
-});
-const inSession = (act: (here: ConversationContext) => Promise<string>): Act => ({
-  needs: "session",
-  do: act,
-});
-
-const ACTS: { readonly [N in CommandName]: Act } = {
-  help: anywhere(help),
-  whoami: anywhere(whoAmI),
-  status: inSession(status),
-  sessions: inSession(sessions),
-  stop: inSession(stop),
-  subagents: inSession(subagents),
-  compact: inSession(compactHere),
-  fork: inSession(forkHere),
-  new: inSession(beginAnew),
-  reset: inSession(beginAnew),
-  model: inSession(chooseModel),
-  think: inSession(chooseThinking),
-  verbose: inSession(chooseVerbosity),
-  send: inSession(chooseSending),
-  session: inSession(binding),
-  approvals: anywhere(approvals),
-  allow: anywhere(allow),
-  deny: anywhere(deny),
-  pair: anywhere(pair),
+/** Commands that need an existing conversation. A chat has no conversation before its first message. */
+const IN_SESSION: Record<Exclude<CommandName, Anywhere>, (here: ConversationContext) => Promise<string>> = {
+  status,
+  sessions,
+  stop,
+  subagents,
+  compact: compactHere,
+  fork: forkHere,
+  new: beginAnew,
+  reset: beginAnew,
+  model: chooseModel,
+  think: chooseThinking,
+  verbose: chooseVerbosity,
+  send: chooseSending,
+  session: binding,
 };
+
+const isAnywhere = (command: CommandName): command is Anywhere => Object.hasOwn(ANYWHERE, command);
 
 /**
  * Returns the command that a message contains, or undefined. Captions, edits and forwarded text never count
@@ -105,12 +90,12 @@ export async function performCommand(
   const refusal = refusalOf(request);
   if (refusal !== undefined) return { text: refusal, isRefused: true };
   const context: CommandContext = { parts, unit, request };
-  const act = ACTS[request.command];
-  if (act.needs === "nothing") {
-    const answer = await act.do(context);
+  const { command } = request;
+  if (isAnywhere(command)) {
+    const answer = await ANYWHERE[command](context);
     return typeof answer === "string" ? { text: answer } : answer;
   }
-  const here = await hereOf(context);
-  const none = "This chat has no conversation yet. Send a message first.";
-  return { text: here === undefined ? none : await act.do(here) };
+  const session = await getSession(unit.tx, request.sessionKey);
+  if (session === undefined) return { text: "This chat has no conversation yet. Send a message first." };
+  return { text: await IN_SESSION[command]({ ...context, session }) };
 }

@@ -1,8 +1,16 @@
-// Relates records to the rows of their tables: one declaration serves both directions. The column `session_key`
-// has the field `sessionKey`. The column `route_json` has the field `route`, as JSON. A flag is a boolean that is
-// stored as 0 or 1. Null means that the record has no such field.
+// Relates records to the rows of their tables: one declaration serves both directions. The column
+// `session_key` has the field `sessionKey`. The column `route_json` has the field `route`, as JSON. A flag
+// is a boolean that is stored as 0 or 1. Null means that the record has no such field.
 
-import type { Insertable, Kysely, QueryResult, Selectable, SelectQueryBuilder, Updateable } from "kysely";
+import type {
+  ExpressionBuilder,
+  Insertable,
+  Kysely,
+  QueryResult,
+  Selectable,
+  SelectQueryBuilder,
+  Updateable,
+} from "kysely";
 import { held } from "./locks.ts";
 import { prepared } from "./prepared.ts";
 import type { Tables } from "./schema/tables.ts";
@@ -24,8 +32,8 @@ type OrNull<N extends keyof Tables, C extends Column<N>> = C extends unknown
   : never;
 
 /**
- * The record of a row, without the columns `Omitted`. `Typed` has the fields whose types the table does not tell:
- * JSON, flags, and texts of which only some are allowed.
+ * The record of a row, without the columns `Omitted`. `Typed` has the fields whose types the table does not
+ * tell: JSON, flags, and texts of which only some are allowed.
  */
 export type RecordOf<N extends keyof Tables, Typed = unknown, Omitted extends Column<N> = never> = Typed & {
   readonly [C in Exclude<Plain<N, Typed>, Omitted | OrNull<N, Column<N>>> as FieldName<C>]: Row<N>[C];
@@ -43,8 +51,8 @@ interface Declaration<C extends string> {
   readonly columns?: readonly C[];
   readonly flags?: readonly C[];
   /**
-   * Columns with fields of other names. `place.owner` is the part `owner` of the object `place`, which is absent
-   * if the columns of all its parts are null.
+   * Columns with fields of other names. `place.owner` is the part `owner` of the object `place`, which is
+   * absent if the columns of all its parts are null.
    */
   readonly names?: { readonly [K in C]?: string };
   /** Columns that the database fills. They are only read. */
@@ -57,6 +65,10 @@ type Member<D, K extends string> = {
   [P in K]: D extends { readonly [Q in P]: infer List } ? List[keyof List & number] : never;
 }[K];
 type Named<D> = D extends { readonly names: infer Names } ? Names[keyof Names] : never;
+/** The columns of a declaration. */
+type Selected<D> =
+  | Member<D, "key" | "columns" | "flags" | "generated">
+  | keyof (D extends { readonly names: infer Names } ? Names : unknown);
 type Declared<D> =
   | FieldName<Extract<Member<D, "key" | "columns" | "flags" | "generated">, string>>
   | (Named<D> extends infer V ? (V extends `${infer Name}.${string}` ? Name : V) : never);
@@ -66,7 +78,8 @@ type Complete<T, D> =
 
 type Values = Readonly<Record<string, unknown>>;
 /** The query builder, for a table whose name is known only at run time. */
-type AnyTable = Kysely<{ table: Record<string, unknown> }>;
+type AnyTable = Kysely<AnyColumns>;
+type AnyColumns = { readonly table: Record<string, unknown> };
 
 interface Field {
   readonly column: string;
@@ -93,25 +106,27 @@ function fieldsOf(declaration: Declaration<string>): Field[] {
 }
 
 /** Reads and writes the records of one table. `S` has their fields as they are stored. */
-class Records<S extends object, T, N extends keyof Tables> {
+class Records<S extends object, T, N extends keyof Tables, C extends keyof Row<N>> {
   readonly #table: "table";
   readonly #key: readonly string[];
   readonly #fields: readonly Field[];
+  readonly #written: readonly Field[];
   readonly #parse: (json: string) => unknown;
   readonly #refine: (stored: S) => T;
   /** Prepared queries, by the columns by which they find rows. */
-  readonly #finders = new Map<string, (db: Db, columns: Values) => Promise<QueryResult<Partial<Row<N>>>>>();
+  readonly #finders = new Map<string, (db: Db, columns: Values) => Promise<QueryResult<Pick<Row<N>, C>>>>();
 
   constructor(table: N, declaration: Declaration<string>, refine: (stored: S) => T) {
     this.#table = table as string as "table";
     this.#key = declaration.key;
     this.#fields = fieldsOf(declaration);
+    this.#written = this.#fields.filter(({ isGenerated }) => !isGenerated);
     this.#parse = declaration.parse ?? JSON.parse;
     this.#refine = refine;
   }
 
   /** Returns the record of a row. */
-  readonly read = (row: Partial<Row<N>>): T => {
+  readonly read = (row: Partial<Pick<Row<N>, C>>): T => {
     const record: Record<string, unknown> = {};
     for (const { column, kind, name, part } of this.#fields) {
       const stored = (row as Values)[column];
@@ -130,8 +145,7 @@ class Records<S extends object, T, N extends keyof Tables> {
 
   /** Returns all columns of a record. */
   write(record: S): Insertable<Tables[N]> {
-    const written = this.#fields.filter(({ isGenerated }) => !isGenerated);
-    return this.#encode(record, written) as Insertable<Tables[N]>;
+    return this.#encode(record, this.#written) as Insertable<Tables[N]>;
   }
 
   /** Returns the columns of the fields that are present. */
@@ -156,20 +170,20 @@ class Records<S extends object, T, N extends keyof Tables> {
   }
 
   /** Selects the columns of records, those with these fields. */
-  rows(db: Db, where: Partial<S> = {}): SelectQueryBuilder<Tables, N, Row<N>> {
+  rows(db: Db, where: Partial<S> = {}): SelectQueryBuilder<Tables, N, Pick<Row<N>, C>> {
     return this.#rows(db, this.columns(where));
   }
 
-  #rows(db: Db, columns: Values): SelectQueryBuilder<Tables, N, Row<N>> {
+  #rows(db: Db, columns: Values): SelectQueryBuilder<Tables, N, Pick<Row<N>, C>> {
     const query = (db as unknown as AnyTable)
       .selectFrom(this.#table)
       .select(this.#fields.map(({ column }) => `${this.#table}.${column}` as const));
     const found = Object.keys(columns).length === 0 ? query : query.where((eb) => eb.and(columns));
-    return found as unknown as SelectQueryBuilder<Tables, N, Row<N>>;
+    return found as unknown as SelectQueryBuilder<Tables, N, Pick<Row<N>, C>>;
   }
 
   /** Returns the records of a query. */
-  async all(query: { execute(): Promise<Partial<Row<N>>[]> }): Promise<T[]> {
+  async all(query: { execute(): Promise<Pick<Row<N>, C>[]> }): Promise<T[]> {
     return (await query.execute()).map(this.read);
   }
 
@@ -223,30 +237,31 @@ class Records<S extends object, T, N extends keyof Tables> {
   /** Changes the records with these fields. Returns whether there are any. */
   change(tx: Tx, where: Partial<S>, changes: Changes<S>): Promise<boolean> {
     const query = (tx as unknown as AnyTable).updateTable(this.#table).set(this.columns(changes));
-    return changesRows(
-      tx,
-      query.where((eb) => eb.and(this.columns(where))),
-    );
+    return changesRows(tx, query.where(this.#matching(where)));
   }
 
   /** Deletes the records with these fields. Returns whether there were any. */
   remove(tx: Tx, where: Partial<S>): Promise<boolean> {
     const query = (tx as unknown as AnyTable).deleteFrom(this.#table);
-    return changesRows(
-      tx,
-      query.where((eb) => eb.and(this.columns(where))),
-    );
+    return changesRows(tx, query.where(this.#matching(where)));
+  }
+
+  #matching(where: Partial<S>) {
+    const columns: Values = this.columns(where);
+    if (Object.keys(columns).length === 0) throw new Error(`name the rows of ${this.#table} to change`);
+    return (eb: ExpressionBuilder<AnyColumns, "table">) => eb.and(columns);
   }
 }
 
 /**
- * Returns the records of a table. `refine` makes a record of its stored fields, where these differ from those of
- * the record.
+ * Returns the records of a table. `refine` makes a record of its stored fields, where these differ from
+ * those of the record.
  */
 export function recordsOf<S extends object, T = S>() {
   return <N extends keyof Tables, const D extends Declaration<Column<N>>>(
     table: N,
     declaration: D & Complete<S, D>,
     refine = (stored: S) => stored as unknown as T,
-  ): Records<S, T, N> => new Records(table, declaration as Declaration<string>, refine);
+  ): Records<S, T, N, Extract<Selected<D>, keyof Row<N>>> =>
+    new Records(table, declaration as Declaration<string>, refine);
 }

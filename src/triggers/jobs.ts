@@ -53,7 +53,7 @@ interface Choices extends RunChoices {
   readonly enabled?: boolean | undefined;
 }
 
-/** Writes additional rows in the transaction of the change, for example the answer under an idempotency key. */
+/** Writes more rows in the transaction of the change, for example the answer under an idempotency key. */
 export type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 export interface NewJob extends Choices {

@@ -5,7 +5,7 @@ import { COMMANDS, type CommandWord, findCommand } from "../../core/rules/comman
 import { modelOf, thinkingOf } from "../../core/shapes/settings/settings.ts";
 import { type ListedSession, listVisible } from "../../flows/session/list.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
-import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
+import { activityOf } from "../../store/queries/sessions/sessions.ts";
 import {
   accessOf,
   type CommandContext,
@@ -113,13 +113,4 @@ export async function sessions(here: ConversationContext): Promise<string> {
   if (rows.length === 0) return "No session is visible from here.";
   const more = nextCursor === undefined ? [] : ["and more"];
   return [...rows.map((row) => sessionLine(here, row)), ...more].join("\n");
-}
-
-/**
- * Returns the context of a command, extended by its conversation. Returns undefined if there is no
- * conversation yet.
- */
-export async function hereOf(context: CommandContext): Promise<ConversationContext | undefined> {
-  const session = await getSession(context.unit.tx, context.request.sessionKey);
-  return session === undefined ? undefined : { ...context, session };
 }

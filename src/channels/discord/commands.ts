@@ -23,15 +23,13 @@ const CONTEXTS = [0, 1];
 
 type Commands = ChannelHost["commands"];
 
-const descriptionOf = (text: string): string => head(text, DESCRIPTION_CHARS_MAX).trim() || "A command";
-
 function menuOf(commands: Commands) {
   return commands
     .filter(({ name }) => NAME.test(name))
     .slice(0, COMMANDS_MAX)
     .map(({ name, description }) => ({
       name,
-      description: descriptionOf(description),
+      description: head(description, DESCRIPTION_CHARS_MAX).trim() || "A command",
       type: SLASH,
       contexts: CONTEXTS,
       options: [

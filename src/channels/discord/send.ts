@@ -15,6 +15,7 @@ import type { Route } from "../../core/shapes/route.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { DeliveryOutcome, OpenedThread, OutgoingMessage } from "../channel.ts";
+import type { PlatformAccount } from "../platform.ts";
 import type { Places } from "./channel-cache.ts";
 import { idOf } from "./ids.ts";
 import { DiscordProblem, UNKNOWN_CHANNEL } from "./problem.ts";
@@ -31,30 +32,16 @@ const PUBLIC_THREAD = 11;
 const NEWS_THREAD = 10;
 const NO_DIRECT_THREADS = "Discord has no threads in direct messages";
 
-export interface Sender {
-  deliver(message: OutgoingMessage): Promise<DeliveryOutcome>;
-  typing(route: Route): Promise<void>;
-  openThread(at: Route, title: string): Promise<Result<OpenedThread>>;
-}
+type Sender = Pick<PlatformAccount, "deliver" | "typing" | "openThread">;
 
 function nonceOf({ deliveryId, part }: OutgoingMessage): string {
   return createHash("sha256").update(`${deliveryId}:${part}`).digest("base64url").slice(0, NONCE_CHARS);
 }
 
 function outcomeOf({ kind, message: error, afterMs }: DiscordProblem): DeliveryOutcome {
-  switch (kind) {
-    case "limit":
-      return { kind: "retry", error, ...optional({ afterMs }) };
-    // In both cases the text was not sent. A retry succeeds once the token is corrected, or Discord is
-    // available again.
-    case "token":
-    case "away":
-      return { kind: "retry", error };
-    case "refused":
-      return { kind: "refused", error };
-    case "unknown":
-      return { kind: "unknown", error };
-  }
+  if (kind === "refused" || kind === "unknown") return { kind, error };
+  // The text was not sent. A retry succeeds once the token is corrected, or Discord is available again.
+  return { kind: "retry", error, ...optional({ afterMs }) };
 }
 
 function asProblem(error: unknown): DiscordProblem {

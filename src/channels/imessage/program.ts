@@ -37,17 +37,7 @@ export type Answer =
   | { readonly kind: "failed"; readonly reached: boolean; readonly why: string };
 
 /** Handles a notification. `bytes`: length of its line. */
-export type Notice = (method: string, params: Fields, bytes: number) => void;
-
-export interface Program {
-  request(method: string, params: Fields, timeoutMs: number): Promise<Answer>;
-  /** Sets the listener for notifications, of which there is only one. The returned function removes it. */
-  listen(notice: Notice): () => void;
-  /** Resolves with the reason as text when the program has ended. */
-  readonly ended: Promise<string>;
-  running(): boolean;
-  stop(): Promise<void>;
-}
+type Notice = (method: string, params: Fields, bytes: number) => void;
 
 /** Returns the environment of the program: home directory, language, and PATH. */
 function environment(): Record<string, string> {
@@ -92,7 +82,8 @@ interface Waiting {
 }
 
 /** The running program, and the requests that wait for an answer. */
-class Running implements Program {
+export class Program {
+  /** Resolves with the reason as text when the program has ended. */
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
   readonly #world: World;
@@ -123,6 +114,7 @@ class Running implements Program {
     return !this.#over;
   }
 
+  /** Sets the listener for notifications, of which there is only one. The returned function removes it. */
   listen(notice: Notice): () => void {
     this.#notice = notice;
     return () => {
@@ -222,7 +214,7 @@ export async function startProgram(command: readonly string[], world: World): Pr
       reject(whyNotStarted(error as NodeJS.ErrnoException, file));
     }
   });
-  const program = new Running(child, world);
+  const program = new Program(child, world);
   // Older versions answer this method with an error, which also shows that the program works.
   const answer = await program.request("status", {}, START_MS);
   if (answer.kind !== "failed") return program;

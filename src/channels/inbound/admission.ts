@@ -44,20 +44,15 @@ export interface AdmittedMessage {
   readonly command: CommandCall | undefined;
 }
 
-/** Returns whether an id can be stored: it must be short, and contain no control characters. */
-function isFit(id: string): boolean {
-  return id !== "" && id.length <= ID_CHARS_MAX && id.isWellFormed() && !/\p{Cc}/u.test(id);
-}
-
-function idOf({ channel, accountId, chat, messageId, edit = "" }: InboundMessage): InboundId {
-  return { channel, accountId, chatId: chat.id, messageId, edit };
-}
-
+/** Returns whether each id can be stored: it must be short, and contain no control characters. */
 function hasFitIds(message: InboundMessage): boolean {
   const { channel, accountId, chat, messageId, sender, edit, replyTo } = message;
   const { to, threadId } = replyTo;
   const ids = [channel, accountId, chat.id, messageId, sender.id, to];
-  return [...ids, chat.thread?.id, edit, threadId].every((id) => id === undefined || isFit(id));
+  return [...ids, chat.thread?.id, edit, threadId].every((id) => {
+    if (id === undefined) return true;
+    return id !== "" && id.length <= ID_CHARS_MAX && id.isWellFormed() && !/\p{Cc}/u.test(id);
+  });
 }
 
 /** Returns the key of a burst: a combination of account, chat and sender. */
@@ -71,12 +66,6 @@ function saysNothing(message: InboundMessage): boolean {
   // In a group, a mention without text is a message, too.
   if (chat.type !== "direct" && mentioned) return false;
   return media.length === 0 && quoted === undefined && !isVisible(text);
-}
-
-function questionOf(message: InboundMessage, command: CommandCall | undefined): InboundQuestion {
-  const { channel, chat, sender, mentioned, nativeCommand } = message;
-  const kind = nativeCommand === true ? "native" : command === undefined ? undefined : "written";
-  return { channel, chat, sender, mentioned, command: kind };
 }
 
 function chatContextOf(
@@ -98,16 +87,10 @@ function chatContextOf(
     chat: {
       type,
       id,
-      ...optional({ name }),
-      ...(thread === undefined
-        ? {}
-        : {
-            thread: {
-              kind: thread.kind,
-              id: thread.id,
-              ...optional({ name: threadName }),
-            },
-          }),
+      ...optional({
+        name,
+        thread: thread && { kind: thread.kind, id: thread.id, ...optional({ name: threadName }) },
+      }),
     },
     ...optional({ peerName }),
   };
@@ -152,7 +135,9 @@ async function judge(
   command: CommandCall | undefined,
 ): Promise<InboundVerdict> {
   const { settings, engine } = parts;
-  const question = await asSaidToSomebody(parts, account, message, questionOf(message, command));
+  const written = command === undefined ? undefined : "written";
+  const kind = message.nativeCommand === true ? "native" : written;
+  const question = await asSaidToSomebody(parts, account, message, { ...message, command: kind });
   // Most group messages are not for an agent. Reject them without reading the store.
   const asStranger = decideInbound(account, settings.owners, question);
   if (asStranger.kind === "ignore") {
@@ -205,8 +190,10 @@ async function admit(
     return undefined;
   }
   if (saysNothing(message)) return undefined;
-  const [id, burstKey] = [idOf(message), burstKeyOf(message)];
-  return { message, account, id, place, burstKey, isOwner: verdict.isOwner, command };
+  const { accountId, chat, messageId, edit = "" } = message;
+  const id = { channel, accountId, chatId: chat.id, messageId, edit };
+  const { isOwner } = verdict;
+  return { message, account, id, place, burstKey: burstKeyOf(message), isOwner, command };
 }
 
 /** Creates the function that decides whether an incoming message is admitted. */

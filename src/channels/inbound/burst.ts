@@ -21,7 +21,7 @@ import { isOutsider } from "../../core/rules/prompt/outside.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
-import { accountOf, type QueueMode } from "../../core/shapes/settings/channels.ts";
+import { accountOf } from "../../core/shapes/settings/channels.ts";
 import { agentOf, type Settings } from "../../core/shapes/settings/settings.ts";
 import {
   type ChatDescription,
@@ -81,9 +81,7 @@ interface WaitingMessage extends MessageText {
 }
 
 /** The part of a message that stays stored after it is settled (it became part of a run, or was ignored). */
-interface SettledMessage {
-  readonly fold: string;
-}
+type SettledMessage = Pick<WaitingMessage, "fold">;
 
 export interface BurstParts {
   readonly engine: Engine;
@@ -108,8 +106,7 @@ function foldOf(text: string): string {
 
 /** Returns the JSON text that is stored for a settled message. */
 function settledBody({ fold }: SettledMessage): string {
-  const body: SettledMessage = { fold };
-  return JSON.stringify(body);
+  return JSON.stringify({ fold });
 }
 
 function groupsOf(waiting: readonly Waiting[]): Group[] {
@@ -129,10 +126,6 @@ function groupsOf(waiting: readonly Waiting[]): Group[] {
     }
   }
   return groups;
-}
-
-function modeOf(settings: Settings, place: ChatContext): QueueMode {
-  return accountOf(settings.channels, place)?.inbound.queue ?? "followup";
 }
 
 /**
@@ -195,7 +188,8 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
   const { place } = last.message;
   const session = await sessionFor(parts, unit, place);
   const request = requestOf(parts.settings, session, place, group);
-  const accepted = await acceptByMode(parts.engine, unit, request, modeOf(parts.settings, place));
+  const mode = accountOf(parts.settings.channels, place)?.inbound.queue ?? "followup";
+  const accepted = await acceptByMode(parts.engine, unit, request, mode);
   for (const { row, message } of group.waiting) {
     const runId = accepted.ok ? { runId: accepted.value.run.runId } : {};
     const state = accepted.ok ? "done" : "refused";

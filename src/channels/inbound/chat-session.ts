@@ -4,6 +4,7 @@
 // sender expects the conversation to continue.
 
 import { keyRulesOf } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { formatKey, mainKeyOf, parseKey } from "../../core/shapes/session-key.ts";
@@ -54,7 +55,7 @@ export function keyOfChat(settings: Settings, place: ChatContext): string | unde
           agentId,
           channel,
           id: chat.id,
-          ...(thread === undefined ? {} : { thread: { kind: thread.kind, id: thread.id } }),
+          ...optional({ thread: thread && { kind: thread.kind, id: thread.id } }),
         },
   );
   return parseKey(key).ok ? key : undefined;

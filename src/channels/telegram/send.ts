@@ -14,7 +14,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/session.ts";
 import { head, quoted } from "../../core/text/cut.ts";
 import type { DeliveryOutcome, OpenedThread, OutgoingFile, OutgoingMessage } from "../channel.ts";
-import { type Mark, type MarkedText, readMarkdown, spelledOut } from "../markdown.ts";
+import { type Mark, readMarkdown, spelledOut } from "../markdown.ts";
 import { type Bot, type Called, idOf, type Refusal, UPLOAD_MS } from "./bot.ts";
 
 /**
@@ -33,11 +33,6 @@ interface TelegramTarget {
 /** Returns the field that names the topic when a text is sent. */
 function topicField({ topicId }: TelegramTarget): { message_thread_id?: number } {
   return topicId === undefined || topicId === GENERAL_TOPIC ? {} : { message_thread_id: topicId };
-}
-
-/** Returns the field that names the topic in calls that also accept the General topic's id. */
-function anyTopicField({ topicId }: TelegramTarget): { message_thread_id?: number } {
-  return topicId === undefined ? {} : { message_thread_id: topicId };
 }
 
 export const TELEGRAM = "telegram";
@@ -89,28 +84,19 @@ function entityOf({ kind, from, to, href = "", language }: Mark): Entity {
   return { ...place, type: SIMPLE[kind] };
 }
 
-/** Returns whether the URL of a link must be written out, because only web URLs can be links. */
-function leadsElsewhere({ kind, href = "" }: Mark): boolean {
-  return kind === "link" && !/^https?:/i.test(href);
-}
-
-function isCode({ kind }: Mark): boolean {
-  return kind === "code" || kind === "pre";
-}
-
-function withEntities(marked: MarkedText): TelegramText {
-  const { text, marks } = spelledOut(marked, leadsElsewhere);
-  const code = marks.filter(isCode);
+export function telegramText(markdown: string): TelegramText {
+  // Only web URLs can be links. Others are written out.
+  const { text, marks } = spelledOut(
+    readMarkdown(markdown),
+    ({ kind, href = "" }) => kind === "link" && !/^https?:/i.test(href),
+  );
+  if (text.length > TEXT_CHARS_MAX || text.trim() === "")
+    return { text: markdown.toWellFormed(), entities: [] };
+  const code = marks.filter(({ kind }) => kind === "code" || kind === "pre");
   const shown = marks.filter(
     (mark) => !code.some((one) => one !== mark && one.from <= mark.from && mark.to <= one.to),
   );
   return { text, entities: shown.slice(0, ENTITIES_MAX).map(entityOf) };
-}
-
-export function telegramText(markdown: string): TelegramText {
-  const written = withEntities(readMarkdown(markdown));
-  const fits = written.text.length <= TEXT_CHARS_MAX && written.text.trim() !== "";
-  return fits ? written : { text: markdown.toWellFormed(), entities: [] };
 }
 
 const TOPIC_CHARS_MAX = 128;
@@ -129,21 +115,13 @@ export function tokenWords({ code }: Refusal): string {
     : "there is no such bot at this Bot API server: the token or apiRoot is wrong";
 }
 
-function isMarkupRefused({ code, why }: Refusal): boolean {
-  return code === 400 && /\b(?:entit(?:y|ies)|parse)\b|ENTITY_/i.test(why);
-}
-
 /** Classifies a refusal: permanent, temporary or unknown. */
 function outcomeOf(refusal: Refusal): DeliveryOutcome {
   const { code, why, afterMs } = refusal;
   const error = `Telegram refused: ${why}`;
   if (isTokenWrong(refusal)) return { kind: "retry", error: tokenWords(refusal) };
   if (code === 429) {
-    return {
-      kind: "retry",
-      error,
-      ...(afterMs === undefined ? {} : { afterMs: Math.min(afterMs, AFTER_MAX_MS) }),
-    };
+    return { kind: "retry", error, ...optional({ afterMs: afterMs && Math.min(afterMs, AFTER_MAX_MS) }) };
   }
   // A proxy timed out, but the server behind it may have sent the text.
   if (code === 504) return { kind: "unknown", error };
@@ -238,17 +216,14 @@ const fileOnce =
           limit,
         )
       : undefined;
-    if (photo !== undefined && !isPhotoRefused(photo)) return photo;
+    // Telegram refuses a file as a photo, for example because it is too wide.
+    const isRefused = photo?.kind === "refused" && photo.code === 400 && /photo|image/i.test(photo.why);
+    if (photo !== undefined && !isRefused) return photo;
     return place.bot.call(
       (methods, signal) => methods.sendDocument({ ...fields, document: new InputFile(data, name) }, signal),
       limit,
     );
   };
-
-/** Returns whether Telegram refused a file as a photo, for example because it is too wide. */
-function isPhotoRefused(sent: Called<unknown>): boolean {
-  return sent.kind === "refused" && sent.code === 400 && /photo|image/i.test(sent.why);
-}
 
 /** Sends one part of a text, or adds it to the message of a press. */
 export async function sendText(
@@ -284,7 +259,9 @@ async function send(
     at = { ...at, chatId: sent.movedTo };
     sent = await sendOnce(at, text);
   }
-  if (sent.kind === "refused" && text.entities.length > 0 && isMarkupRefused(sent)) {
+  const isMarkupRefused =
+    sent.kind === "refused" && sent.code === 400 && /\b(?:entit(?:y|ies)|parse)\b|ENTITY_/i.test(sent.why);
+  if (text.entities.length > 0 && isMarkupRefused) {
     text = { text: text.text, entities: [] };
     sent = await sendOnce(at, text);
   }
@@ -301,9 +278,11 @@ async function send(
 }
 
 /** Shows a typing indicator for five seconds. */
-export async function showTyping(place: TelegramTarget): Promise<void> {
-  await place.bot.call((methods, signal) =>
-    methods.sendChatAction({ chat_id: place.chatId, action: "typing", ...anyTopicField(place) }, signal),
+export async function showTyping({ bot, chatId, topicId }: TelegramTarget): Promise<void> {
+  // This call also accepts the id of the General topic.
+  const topic = optional({ message_thread_id: topicId });
+  await bot.call((methods, signal) =>
+    methods.sendChatAction({ chat_id: chatId, action: "typing", ...topic }, signal),
   );
 }
 

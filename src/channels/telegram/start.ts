@@ -21,11 +21,6 @@ function menuOf(commands: ChannelHost["commands"]): Map<string, string> {
   return new Map(named.filter(([shown]) => /^[a-z0-9_]{1,32}$/.test(shown)).slice(0, COMMANDS_MAX));
 }
 
-/** Adds `/start`, which Telegram's start button sends. It is another name for the help. */
-function withStart(menu: TelegramAccountContext["menu"]): TelegramAccountContext["menu"] {
-  return menu.has("help") && !menu.has(START) ? new Map([...menu, [START, "help"]]) : menu;
-}
-
 /** Returns the result of a call. If the call failed, throws a problem that ends the attempt to listen. */
 function wanted(called: Called<unknown>): ReturnType<typeof fieldsOf> {
   if (called.kind === "done") return fieldsOf(called.value);
@@ -80,7 +75,9 @@ export async function introduce(
   await takeBackMessages(bot, host, signal);
   const menu = menuOf(host.commands);
   await showMenu(bot, host, menu, signal);
-  return { accountId: bot.accountId, id, username, menu: withStart(menu) };
+  // Telegram's start button sends `/start`, which is another name for the help.
+  if (menu.has("help") && !menu.has(START)) menu.set(START, "help");
+  return { accountId: bot.accountId, id, username, menu };
 }
 
 /** Returns the bot's name, with a note about Telegram's privacy mode. Throws a `ListenProblem`. */

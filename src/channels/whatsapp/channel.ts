@@ -19,7 +19,7 @@ import { answerCall } from "./calls.ts";
 import { formatText } from "./format.ts";
 import type { Arrived, NumberNews, WebHookEvent } from "./incoming.ts";
 import { readMedia } from "./media.ts";
-import { type ChatMemory, createChatMemory } from "./memory.ts";
+import { ChatMemory } from "./memory.ts";
 import { type GraphProblem, outcomeOf, saidProblem } from "./problems.ts";
 import { chatIdOf, recipientOf } from "./recipient.ts";
 import { askNumber, sendFile, sendText, showTyping } from "./sending.ts";
@@ -223,7 +223,7 @@ export async function openWhatsApp(
     (account): WhatsAppNumber => ({
       account,
       name: accountName(WHATSAPP, account.accountId),
-      memory: createChatMemory(),
+      memory: new ChatMemory(),
       trouble: undefined,
       calledAt: undefined,
       failure: undefined,

@@ -17,43 +17,41 @@ export interface Remembered {
   readonly isOurs: boolean;
 }
 
-export interface ChatMemory {
-  note(chatId: string, messageId: string, said: Remembered): void;
-  said(chatId: string, messageId: string): Remembered | undefined;
+export class ChatMemory {
+  readonly #texts = new Map<string, Remembered>();
+  readonly #newest = new Map<string, string>();
+  readonly #failures = new Set<string>();
+
+  note(chatId: string, messageId: string, said: Remembered): void {
+    const id = JSON.stringify([chatId, messageId]);
+    this.#texts.delete(id);
+    this.#texts.set(id, { ...said, text: cut(said.text, TEXT_CHARS_MAX) });
+    evictOldest(this.#texts, TEXTS_MAX);
+  }
+
+  said(chatId: string, messageId: string): Remembered | undefined {
+    return this.#texts.get(JSON.stringify([chatId, messageId]));
+  }
+
   /**
    * Records the newest message of a chat. It is needed to show a typing indicator, which marks this message
    * as read.
    */
-  came(chatId: string, messageId: string): void;
-  newest(chatId: string): string | undefined;
-  /** Records that a message was not delivered. Returns true only the first time. */
-  failed(messageId: string): boolean;
-}
+  came(chatId: string, messageId: string): void {
+    this.#newest.delete(chatId);
+    this.#newest.set(chatId, messageId);
+    evictOldest(this.#newest, CHATS_MAX);
+  }
 
-export function createChatMemory(): ChatMemory {
-  const texts = new Map<string, Remembered>();
-  const newest = new Map<string, string>();
-  const failures = new Set<string>();
-  const idOf = (chatId: string, messageId: string): string => JSON.stringify([chatId, messageId]);
-  return {
-    note(chatId, messageId, said) {
-      const id = idOf(chatId, messageId);
-      texts.delete(id);
-      texts.set(id, { ...said, text: cut(said.text, TEXT_CHARS_MAX) });
-      evictOldest(texts, TEXTS_MAX);
-    },
-    said: (chatId, messageId) => texts.get(idOf(chatId, messageId)),
-    came(chatId, messageId) {
-      newest.delete(chatId);
-      newest.set(chatId, messageId);
-      evictOldest(newest, CHATS_MAX);
-    },
-    newest: (chatId) => newest.get(chatId),
-    failed(messageId) {
-      if (failures.has(messageId)) return false;
-      failures.add(messageId);
-      evictOldest(failures, FAILURES_MAX);
-      return true;
-    },
-  };
+  newest(chatId: string): string | undefined {
+    return this.#newest.get(chatId);
+  }
+
+  /** Records that a message was not delivered. Returns true only the first time. */
+  failed(messageId: string): boolean {
+    if (this.#failures.has(messageId)) return false;
+    this.#failures.add(messageId);
+    evictOldest(this.#failures, FAILURES_MAX);
+    return true;
+  }
 }

@@ -135,15 +135,8 @@ export function problemOf(answer: Exchanged, token: string): GraphProblem | unde
 }
 
 /** Converts a problem to the outcome of a delivery (I5). */
-export function outcomeOf({ kind, words, afterMs }: GraphProblem): DeliveryOutcome {
-  switch (kind) {
-    case "text":
-      return { kind: "refused", error: words };
-    case "unclear":
-      return { kind: "unknown", error: words };
-    case "limit":
-    case "passing":
-    case "account":
-      return { kind: "retry", error: words, ...optional({ afterMs }) };
-  }
+export function outcomeOf({ kind, words: error, afterMs }: GraphProblem): DeliveryOutcome {
+  if (kind === "text") return { kind: "refused", error };
+  if (kind === "unclear") return { kind: "unknown", error };
+  return { kind: "retry", error, ...optional({ afterMs }) };
 }

@@ -7,13 +7,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "move-without-fence",
     breaks: "I1: a run that has ended is set to waiting or running again",
     file: "src/store/queries/runs/claims.ts",
-    from: `    .set(moved)
-    .where(isFenced(fence))
-    .where("state", "in", HOLDING)
-`,
-    to: `    .set(moved)
-    .where("run_id", "=", fence.runId)
-`,
+    from: '.set(moved).where(isFenced(fence)).where("state", "in", HOLDING)',
+    to: '.set(moved).where("run_id", "=", fence.runId)',
   },
   {
     name: "lane-in-order-of-ids",

@@ -15,8 +15,9 @@ type Stored = RecordOf<
 >;
 
 /**
- * `send`: a conversation. `spawn`: a job of a sub-agent, whose session is the target. `requesterSessionId` is the
- * requester's transcript when it sent the request. `turnsMax` is the number of turns after the first answer.
+ * `send`: a conversation. `spawn`: a job of a sub-agent, whose session is the target. `requesterSessionId`
+ * is the requester's transcript when it sent the request. `turnsMax` is the number of turns after the first
+ * answer.
  */
 export interface Flow extends Omit<Stored, "state"> {
   readonly open: boolean;

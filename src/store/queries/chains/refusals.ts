@@ -9,8 +9,8 @@ import type { Db, Tx } from "../../sql.ts";
 const FORGOTTEN_AT_ONCE = 100;
 
 /**
- * `named`: the target as it was written in the call. `cycle`: the keys of the cycle because of which a wait was
- * refused, starting and ending with the sender.
+ * `named`: the target as it was written in the call. `cycle`: the keys of the cycle because of which a wait
+ * was refused, starting and ending with the sender.
  */
 export type Refusal = RecordOf<"refusals", { readonly cycle?: readonly string[] }>;
 

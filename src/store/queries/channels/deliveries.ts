@@ -29,8 +29,9 @@ type DeliveryKind = "announce" | "send" | "hook";
 export type DeliveryClass = "texts" | "hooks";
 
 /**
- * A row of the outbox. `partsSent` parts of the text were acknowledged by the channel; they are not sent again.
- * After `giveUpAt`, a failed attempt is not repeated. The file with the id `fileId` is sent instead of the text.
+ * A row of the outbox. `partsSent` parts of the text were acknowledged by the channel; they are not sent
+ * again. After `giveUpAt`, a failed attempt is not repeated. The file with the id `fileId` is sent instead
+ * of the text.
  */
 export type Delivery = RecordOf<
   "deliveries",

@@ -10,8 +10,8 @@ import { patternCondition } from "../sessions/session-scope.ts";
 import { routeKeyOf } from "./deliveries.ts";
 
 /**
- * `route`: of the thread, in the same form as `replyTo` of its messages. `created`: the thread was created for the
- * binding. `bound`: the chat existed before.
+ * `route`: of the thread, in the same form as `replyTo` of its messages. `created`: the thread was created
+ * for the binding. `bound`: the chat existed before.
  */
 export type ThreadBinding = RecordOf<
   "thread_bindings",

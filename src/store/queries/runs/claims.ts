@@ -38,7 +38,8 @@ const HEADS = prepared(
       select (select n.queue from runs n where n.ready_at is not null and n.queue > name.queue
         order by n.queue limit 1) from name where name.queue is not null
     )
-    select r.run_id as "runId", r.session_key as "sessionKey", r.queue, r.ready_at as "readyAt", r.state from name join runs r on r.run_id = (
+    select r.run_id as "runId", r.session_key as "sessionKey", r.queue, r.ready_at as "readyAt", r.state
+    from name join runs r on r.run_id = (
       select f.run_id from runs f where f.ready_at is not null and f.queue = name.queue
         and (f.state = 'waiting' or not ${isInList(db, "f.session_key", busy)})
         and not ${isInList(db, "f.session_key", passed)}

@@ -135,8 +135,8 @@ const ENDED = recordsOf<PrecedingRun>()("runs", {
 const PRECEDING_MAX = 500;
 
 /**
- * Returns the turns of a run's chain that ended before the run was accepted, and may have caused it. The turn that
- * ended last comes first.
+ * Returns the turns of a run's chain that ended before the run was accepted, and may have caused it. The
+ * turn that ended last comes first.
  */
 export function precedingRuns(
   db: Db,

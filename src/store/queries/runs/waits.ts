@@ -33,10 +33,10 @@ type Stored = RecordOf<
 >;
 
 /**
- * One target of a tool call that waits: a run, or a job by its flow. `waiterRunId` is empty for a caller that is
- * not a run. The wait of such a caller is an edge only if the caller is the client of an external session.
- * `waiterSessionKey` is the session of the waiting run, or of a client whose transport confirms that answers were
- * written, and empty for any other caller.
+ * One target of a tool call that waits: a run, or a job by its flow. `waiterRunId` is empty for a caller
+ * that is not a run. The wait of such a caller is an edge only if the caller is the client of an external
+ * session. `waiterSessionKey` is the session of the waiting run, or of a client whose transport confirms
+ * that answers were written, and empty for any other caller.
  */
 export type Wait = Omit<Stored, "ofCall" | "owner">;
 

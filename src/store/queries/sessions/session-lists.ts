@@ -9,7 +9,6 @@
 //      sorted. If a search has many matches, the newest rows are read instead.
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
-import { optional } from "../../../core/optional.ts";
 import type { Scope } from "../../../core/rules/visibility.ts";
 import type { Session, SessionKind } from "../../../core/shapes/session.ts";
 import type { SessionTable } from "../../schema/tables.ts";
@@ -233,38 +232,37 @@ async function fewNamed(db: Db, search: string): Promise<number[] | undefined> {
   return rows.length <= FEW_MAX ? rows.map((row) => row.row_id) : undefined;
 }
 
-/** Looks up at most `count` rows, and then filters and sorts them. */
+/** Rows that can be looked up. */
+interface Few {
+  readonly condition: RawBuilder<unknown>;
+  readonly count: number;
+}
+
+function withIds(db: Db, ids: readonly number[]): Few {
+  const condition =
+    kindOf(db) === "sqlite"
+      ? sql`row_id in (select value from json_each(${JSON.stringify(ids)}))`
+      : sql`row_id = any(${ids}::bigint[])`;
+  return { condition, count: ids.length };
+}
+
+/** Looks up rows, and then filters and sorts them. */
 async function sorted(
   db: Db,
-  named: RawBuilder<unknown>,
-  count: number,
+  { condition, count }: Few,
   conditions: readonly Condition[],
   filter: SessionFilter,
 ): Promise<Portion> {
   if (count === 0) return { rows: [] };
   const archived = filter.includeArchived === true ? [] : [sql<boolean>`s.archived = 0`];
   // The inner limit makes the database look up the rows first, and then filter and sort them.
-  const { rows } = await sql<Row>`
+  return await sql<Row>`
     select * from (
-      select * from sessions where ${named}
+      select * from sessions where ${condition}
       limit ${sql.lit(count)}
     ) as s
     where ${all([...archived, ...conditions])}
     order by s.updated_at desc, s.key desc limit ${sql.lit(filter.limit + 1)}`.execute(db);
-  return { rows };
-}
-
-function sortedById(
-  db: Db,
-  ids: readonly number[],
-  conditions: readonly Condition[],
-  filter: SessionFilter,
-): Promise<Portion> {
-  const among =
-    kindOf(db) === "sqlite"
-      ? sql`row_id in (select value from json_each(${JSON.stringify(ids)}))`
-      : sql`row_id = any(${ids}::bigint[])`;
-  return sorted(db, among, ids.length, conditions, filter);
 }
 
 /** Reads an index range in order, and keeps the rows that match. */
@@ -333,14 +331,11 @@ async function rangesOf(db: Db, filter: SessionFilter): Promise<Ranges> {
       // The ranges contain the sessions of these agents, so they are not read again among the tree.
       const elsewhere = sql<SqlBool>`s.agent_id not in (${sql.join(agentIds)})`;
       const kinds = fields.get("kinds");
-      return kinds !== undefined && axis.length * ofKinds.length <= KIND_RANGES_MAX
-        ? {
-            axis: withKinds(axis),
-            fits: [...without("kinds"), ...patterns],
-            besides: tree,
-            besidesFit: [elsewhere, kinds],
-          }
-        : { axis, fits: [...without(), ...patterns], besides: tree, besidesFit: [elsewhere] };
+      if (kinds !== undefined && axis.length * ofKinds.length <= KIND_RANGES_MAX) {
+        const besidesFit = [elsewhere, kinds];
+        return { axis: withKinds(axis), fits: [...without("kinds"), ...patterns], besides: tree, besidesFit };
+      }
+      return { axis, fits: [...without(), ...patterns], besides: tree, besidesFit: [elsewhere] };
     }
   }
   return ofKinds.length > 0 ? along(ofKinds, "kinds") : along([sql`1 = 1`]);
@@ -354,12 +349,11 @@ function pageOf(portions: readonly Portion[], limit: number): SessionRows {
   const rows = [...merged.values()].sort(newestFirst);
   const complete = cutAt === undefined ? rows : rows.filter((row) => newestFirst(row, cutAt) <= 0);
   const page = complete.slice(0, limit);
-  const last = complete.length > limit ? page.at(-1) : undefined;
-  const end =
-    last === undefined
-      ? cutAt && cursorOf(cutAt.updated_at, cutAt.row_id)
-      : cursorOf(last.updated_at, last.key);
-  return { rows: page.map(toSession), ...optional({ nextCursor: end }) };
+  const [last, sessions] = [page.at(-1), page.map(toSession)];
+  if (complete.length > limit && last !== undefined)
+    return { rows: sessions, nextCursor: cursorOf(last.updated_at, last.key) };
+  if (cutAt === undefined) return { rows: sessions };
+  return { rows: sessions, nextCursor: cursorOf(cutAt.updated_at, cutAt.row_id) };
 }
 
 /**
@@ -374,20 +368,14 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   const bounded = bounds(filter, after);
   if (filter.keys !== undefined) {
     const keys = [...new Set(filter.keys)];
-    const found = await sorted(
-      db,
-      sql`key in (${sql.join(keys)})`,
-      keys.length,
-      fitting(db, filter, bounded),
-      filter,
-    );
-    return pageOf([found], filter.limit);
+    const few = { condition: sql`key in (${sql.join(keys)})`, count: keys.length };
+    return amongFew(db, few, bounded, filter);
   }
   const within = await fewInScope(db, filter.scope, FEW_MAX);
   // The index ignores the case of all letters. Reading rows may miss matches with letters other than a-z.
   const mayGlance = filter.search === undefined || PLAIN_ASCII.test(filter.search);
   if (filter.search === undefined || (mayGlance && (within?.length ?? FEW_MAX) <= GLANCE_ROWS_MAX)) {
-    if (within !== undefined) return amongFew(db, within, bounded, filter);
+    if (within !== undefined) return amongFew(db, withIds(db, within), bounded, filter);
     return inRanges(db, bounded, filter, WALK_ROWS_MAX);
   }
   if (within === undefined && mayGlance) {
@@ -397,29 +385,21 @@ export async function listSessions(db: Db, filter: SessionFilter): Promise<Sessi
   }
   const named = await fewNamed(db, filter.search);
   const few = named ?? within;
-  if (few !== undefined) return amongFew(db, few, bounded, filter, few === named ? "search" : undefined);
+  const answered = few === named ? "search" : undefined;
+  if (few !== undefined) return amongFew(db, withIds(db, few), bounded, filter, answered);
   return inRanges(db, bounded, filter, WALK_ROWS_MAX);
-}
-
-/** Returns all conditions of a filter, without those of `answered` fields. */
-function fitting(
-  db: Db,
-  filter: SessionFilter,
-  bounded: readonly Condition[],
-  answered?: keyof SessionFilter,
-): Condition[] {
-  const fields = [...fieldConditions(db, filter)].filter(([field]) => field !== answered);
-  return [...fields.map(([, condition]) => condition), ...scopeConditions(db, filter.scope), ...bounded];
 }
 
 async function amongFew(
   db: Db,
-  few: readonly number[],
+  few: Few,
   bounded: readonly Condition[],
   filter: SessionFilter,
   answered?: "search",
 ): Promise<SessionRows> {
-  return pageOf([await sortedById(db, few, fitting(db, filter, bounded, answered), filter)], filter.limit);
+  const fields = [...fieldConditions(db, filter)].filter(([field]) => field !== answered);
+  const fits = [...fields.map(([, condition]) => condition), ...scopeConditions(db, filter.scope)];
+  return pageOf([await sorted(db, few, [...fits, ...bounded], filter)], filter.limit);
 }
 
 async function inRanges(
@@ -429,7 +409,7 @@ async function inRanges(
   rowsMax: number,
 ): Promise<SessionRows> {
   const { axis, fits, besides, besidesFit = [] } = await rangesOf(db, filter);
-  const portions = [await sortedById(db, besides, [...fits, ...besidesFit, ...bounded], filter)];
+  const portions = [await sorted(db, withIds(db, besides), [...fits, ...besidesFit, ...bounded], filter)];
   for (const condition of axis) {
     for (const archived of filter.includeArchived === true ? [0, 1] : [0]) {
       const range = [condition, sql<boolean>`s.archived = ${archived}`, ...bounded];

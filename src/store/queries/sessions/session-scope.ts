@@ -108,7 +108,7 @@ export function all(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unkn
   return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
 }
 
-/** Matches a row `s` of the session table that is in the scope, and not archived unless the filter says so. */
+/** Matches a row `s` of sessions in the scope, without archived ones unless the filter includes them. */
 export function inScope(
   db: Db,
   { scope, includeArchived = false }: { readonly scope: Scope; readonly includeArchived?: boolean },

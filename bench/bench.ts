@@ -22,7 +22,7 @@ import {
 } from "./report.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const DOCUMENT = join(ROOT, "docs", "BENCHMARKS.md");
+const DOCUMENT = join(ROOT, "docs", "reference", "FIGURES.md");
 const DOCUMENT_PLOTS = join(ROOT, "docs", "plots");
 
 function writeJson(file: string, measurement: Measurement): void {
@@ -65,7 +65,7 @@ function writeDocument(measurement: Measurement): void {
   writeFileSync(DOCUMENT, text);
   const isShown = (plot: Plot): boolean => text.includes(`plots/${fileNameOf(plot)}`);
   writePlots(DOCUMENT_PLOTS, plotsOf(measurement.rows).filter(isShown));
-  for (const part of homeless) console.error(`docs/BENCHMARKS.md has no section for the part ${part}`);
+  for (const part of homeless) console.error(`docs/reference/FIGURES.md has no section for the part ${part}`);
 }
 
 function verdict(rows: readonly Row[]): string {

@@ -1,7 +1,7 @@
 // Checks which states the receipt of a message reaches, for each kind of recipient. Installs real coding
 // agents from npm (a gigabyte, some minutes) into a temporary folder, or into `--dir FOLDER`, which is reused
 // the next time. One scripted server replaces all models. Writes the table between two markers in
-// docs/DELIVERY.md. Exit code 1: an expected state was not reached.
+// docs/reference/TRIED.md. Exit code 1: an expected state was not reached.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ import { anyCall, type OwnTool, Puppet, withProgram } from "./puppet.ts";
 import { writeTable } from "./table.ts";
 import { type RunningGateway, withGateway } from "./with-gateway.ts";
 
-const PAGE = fileURLToPath(new URL("../docs/DELIVERY.md", import.meta.url));
+const PAGE = fileURLToPath(new URL("../docs/reference/TRIED.md", import.meta.url));
 const STATES = ["queued", "offered", "in_turn", "answered", "declined", "expired", "failed"] as const;
 type State = (typeof STATES)[number];
 
@@ -300,7 +300,7 @@ function rowOf({ name, how, never = [] }: Recipient, reached: Reached): string {
 const USAGE = `npm run conformance -- [options]
   --dir DIR    install into DIR, and reuse it the next time
   --only NAME  check only this recipient: ${RECIPIENTS.map(({ name }) => name).join("; ")}
-  --print      do not write docs/DELIVERY.md`;
+  --print      do not write docs/reference/TRIED.md`;
 const values = typed(USAGE, {
   dir: { type: "string" },
   only: { type: "string" },

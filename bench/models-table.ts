@@ -1,8 +1,8 @@
-// Tries each capability with the servers of each dialect, and writes the tables of docs/MODELS.md: the
-// settings of each provider, and what works with it. Exit code 1: something does not work.
+// Tries each capability with the servers of each dialect, and writes into docs/reference/PROVIDERS.md the
+// settings of each provider, and what does not work at once with it. Exit code 1: something does not work.
 //
 //   npm run models                    all providers
-//   npm run models -- --only mistral  prints the errors of one provider, and keeps the other table
+//   npm run models -- --only mistral  prints the errors of one provider, and keeps the list
 
 import { fileURLToPath } from "node:url";
 import { CAPABILITIES, type Capability } from "../tests/kit/dialects/capabilities.ts";
@@ -13,10 +13,13 @@ import { cleanUp } from "../tests/kit/engine/engine.ts";
 import { typed } from "../tests/kit/typed.ts";
 import { writeTable } from "./table.ts";
 
-const PAGE = fileURLToPath(new URL("../docs/MODELS.md", import.meta.url));
+const PAGE = fileURLToPath(new URL("../docs/reference/PROVIDERS.md", import.meta.url));
 
 /** `learned`: works after a refusal from which the gateway learned. `-`: the server does not have it. */
 type Cell = "yes" | "learned" | "no" | "-";
+
+/** The words before the capabilities that are exceptions. */
+const WORDS = { learned: "learned", "-": "without", no: "fails with" };
 
 const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 const head = (cells: readonly string[]): string[] => [line(cells), `|${"---|".repeat(cells.length)}`];
@@ -46,11 +49,16 @@ const settings = [
     line([name, `\`${id}\``, `\`${api}\``, `\`${baseUrl}\``, quirks]),
   ),
 ];
-const table = [
-  ...head(["provider", ...CAPABILITIES.map(({ title }) => title)]),
-  ...[...rows].map(([{ name }, cells]) => line([name, ...cells])),
-];
-console.log(table.join("\n"));
+const list = [...rows].flatMap(([{ name }, cells]) => {
+  const exceptions = Object.entries(WORDS).flatMap(([cell, word]) => {
+    const titles = CAPABILITIES.filter((_, at) => cells[at] === cell).map(({ title }) => title);
+    if (titles.length === 0) return [];
+    const isWhole = cell !== "-" && cells.every((one) => one === cell || one === "-");
+    return `${word} ${isWhole ? "everything" : titles.join(", ")}`;
+  });
+  return exceptions.length === 0 ? [] : `- ${name}: ${exceptions.join("; ")}`;
+});
+console.log(list.join("\n"));
 writeTable(PAGE, "providers", settings);
-if (only === undefined) writeTable(PAGE, "capabilities", table);
+if (only === undefined) writeTable(PAGE, "capabilities", list);
 process.exit([...rows.values()].flat().includes("no") ? 1 : 0);

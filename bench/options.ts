@@ -7,7 +7,7 @@ export const USAGE = `npm run bench -- [--only PART[,PART]] [--sizes N[,N]]
   --json FILE      also writes every sample, with commit, date and machine
   --markdown       prints the tables as markdown
   --plots DIR      writes the plots to DIR, as SVG
-  --docs           updates the tables of docs/BENCHMARKS.md, and the plots that it shows in docs/plots
+  --docs           updates the tables of docs/reference/FIGURES.md, and the plots that it shows in docs/plots
   --from FILE      takes the rows from FILE; with --only, measures these parts again
   --compare OLD.json [NEW.json]   compares two files; without NEW.json, measures the parts of OLD.json`;
 

@@ -1,7 +1,7 @@
 // Runs third-party clients of the WebSocket protocol against a gateway of this checkout: `npm run peers`.
 // Installs them from the npm registry (about a gigabyte, some minutes) into a temporary folder, or into
 // `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs only that client. Starts a gateway on
-// loopback with its own home, runs the commands of docs/PEERS.md with each client, and prints the table of
+// loopback with its own home, runs the commands of docs/CLIENTS.md with each client, and prints a table for
 // that document. Exit code 1: a command failed that should work.
 
 import { execFile } from "node:child_process";

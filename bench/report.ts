@@ -1,11 +1,11 @@
-// Writes a measurement as a file, as markdown, and into docs/BENCHMARKS.md. The text between `<!-- figures
-// A,B -->` and `<!-- /figures -->` in the document is the table of the parts A and B; all other text stays
-// unchanged, also the tables of parts that were not measured. A file without a valid measurement is an error
-// that names the reason.
+// Writes a measurement as a file, as markdown, and into docs/reference/FIGURES.md. The text between
+// `<!-- figures A,B -->` and `<!-- /figures -->` in the document has the figures of the parts A and B; all
+// other text stays unchanged, also the figures of parts that were not measured. A file without a valid
+// measurement is an error that names the reason.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { cellsOf, HEAD, machine, meets, percentile, type Row, shown } from "./measure.ts";
+import { machine, meets, percentile, type Row, shown } from "./measure.ts";
 
 /** A row, and the part that measured it. */
 export type PartRow = Row & { readonly part: string };
@@ -69,50 +69,46 @@ export function headline({ machine, date, commit }: Measurement): string {
   return `${machine}; ${date.slice(0, 10)}${of}; store: node:sqlite, WAL, each commit synced`;
 }
 
-function lineOf(cells: readonly string[]): string {
-  return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-}
-
-function tableOf(head: readonly string[], lines: readonly (readonly string[])[]): string {
-  return [lineOf(head), `|${head.map(() => "---").join("|")}|`, ...lines.map(lineOf)].join("\n");
-}
-
 const sizeName = (size: number): string =>
   size % 1_000_000 === 0 ? `${size / 1_000_000}M` : size % 1_000 === 0 ? `${size / 1_000}k` : String(size);
 
-/** Formats the rows of one plot as a table: a row for each line, a column with the median for each size. */
-function growthTable(rows: readonly Row[], plot: string): string {
+const aimOf = (target: string | undefined, isMissed: boolean): string =>
+  target === undefined ? "" : ` (target ${target}${isMissed ? ": **missed**" : ""})`;
+
+/** Formats the rows of one plot as a list: an item for each line, with the median for each size. */
+function growthList(rows: readonly Row[], plot: string): string {
   const mine = rows.flatMap((row) => {
     const { growth } = row;
     return growth !== undefined && (growth.plot ?? growth.line) === plot ? [{ row, growth }] : [];
   });
   const sizes = [...new Set(mine.map(({ growth }) => growth.at))].sort((a, b) => a - b);
-  const lines = [...new Set(mine.map(({ growth }) => growth.line))].map((line) => {
+  const items = [...new Set(mine.map(({ growth }) => growth.line))].map((line) => {
     const points = mine.filter(({ growth }) => growth.line === line);
-    const at = (size: number) => points.find(({ growth }) => growth.at === size)?.row;
-    const last = sizes.map(at).findLast((row) => row !== undefined);
-    const met = points.map(({ row }) => meets(row));
-    return [
-      line,
-      ...sizes.map((size) => shown(percentile(at(size)?.samples ?? [], 0.5))),
-      shown(percentile(last?.samples ?? [], 0.99)),
-      last?.target ?? "",
-      met.includes(false) ? "**no**" : met.includes(true) ? "yes" : "",
-    ];
+    const samplesAt = (size: number) => points.find(({ growth }) => growth.at === size)?.row.samples ?? [];
+    const medians = sizes.map((size) => shown(percentile(samplesAt(size), 0.5))).join(", ");
+    const isMissed = points.some(({ row }) => meets(row) === false);
+    return `- ${line}: ${medians}${aimOf(points.at(-1)?.row.target, isMissed)}`;
   });
   const [first] = mine;
-  const what = `${plot} (${first?.row.unit ?? ""} by ${first?.growth.of ?? "size"})`;
-  return tableOf([what, ...sizes.map(sizeName), "p99 at the last", "target", "met"], lines);
+  const what = `${first?.row.unit ?? ""} with ${sizes.map(sizeName).join(", ")} ${first?.growth.of ?? ""}`;
+  return [`${plot}, ${what}:`, "", ...items].join("\n");
 }
 
-/** Formats the rows as markdown tables: first the rows without `growth`, then one table for each plot. */
+/** Formats a row as an item of a list: its median, its p95 and its target. */
+function itemOf(row: Row): string {
+  const { name, size, unit, samples, target } = row;
+  const high = samples.length === 1 ? "" : `, p95 ${shown(percentile(samples, 0.95))}`;
+  const middle = `${shown(percentile(samples, 0.5))} ${unit}`;
+  return `- ${name}, ${size}: ${middle}${high}${aimOf(target, meets(row) === false)}`;
+}
+
+/** Formats the rows as markdown: first a list of the rows without `growth`, then one for each plot. */
 export function markdown(rows: readonly Row[]): string {
-  const plain = rows.filter(({ growth }) => growth === undefined);
-  const lines = plain.map((row) => cellsOf(row).map((cell) => (cell === "NO" ? "**no**" : cell)));
+  const items = rows.filter(({ growth }) => growth === undefined).map(itemOf);
   const plots = rows.flatMap(({ growth }) => (growth === undefined ? [] : [growth.plot ?? growth.line]));
   return [
-    ...(plain.length === 0 ? [] : [tableOf(HEAD, lines)]),
-    ...[...new Set(plots)].map((plot) => growthTable(rows, plot)),
+    ...(items.length === 0 ? [] : [items.join("\n")]),
+    ...[...new Set(plots)].map((plot) => growthList(rows, plot)),
   ].join("\n\n");
 }
 

@@ -2,7 +2,8 @@
 // `npm run conformance:oauth`. Installs them from npm (a gigabyte, some minutes) into a temporary folder, or
 // into `--dir FOLDER`, which is reused the next time. Each program is added and logged in by its own
 // commands, the consent is given in a headless browser, and its model then calls `sessions_list`. Only
-// loopback and npm are needed. Writes the table of docs/MCP.md. Exit code 1: a program is not signed in.
+// loopback and npm are needed. Writes a table of docs/reference/TRIED.md. Exit code 1: a program is not
+// signed in.
 
 import { execFile } from "node:child_process";
 import {
@@ -39,7 +40,7 @@ import { writeTable } from "./table.ts";
 import { type RunningGateway, withGateway } from "./with-gateway.ts";
 
 const run = promisify(execFile);
-const PAGE = fileURLToPath(new URL("../docs/MCP.md", import.meta.url));
+const PAGE = fileURLToPath(new URL("../docs/reference/TRIED.md", import.meta.url));
 const COMMAND_MAX_MS = 60_000;
 /** Maximum time of one step of a sign-in: some programs need half a minute to start. */
 const STEP_MAX_MS = 120_000;
@@ -246,7 +247,7 @@ const known = CODING_AGENTS.filter(({ name }) => STEPS[name] !== undefined);
 const USAGE = `npm run conformance:oauth -- [options]
   --dir DIR    install into DIR, and reuse it the next time
   --only NAME  try only this program: ${known.map(({ name }) => name).join(", ")}
-  --print      do not write docs/MCP.md`;
+  --print      do not write docs/reference/TRIED.md`;
 const values = typed(USAGE, {
   dir: { type: "string" },
   only: { type: "string" },

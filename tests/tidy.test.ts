@@ -63,7 +63,7 @@ test("the build has an entry for each worker that a module starts by its URL", (
 });
 
 test("each journey in ARCHITECTURE.md names at most twelve files, and all of them exist", () => {
-  const page = texts.get("docs/ARCHITECTURE.md") ?? "";
+  const page = texts.get("docs/internals/ARCHITECTURE.md") ?? "";
   const [, ...journeys] = (page.split("## Journeys")[1]?.split("\n## ")[0] ?? "").split(/\n\*\*(?=An? )/);
   expect(journeys).toHaveLength(7);
   for (const journey of journeys) {

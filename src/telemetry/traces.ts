@@ -1,5 +1,5 @@
 // Traces runs, their model calls and tool calls, by the OpenTelemetry conventions for generative AI.
-// docs/TRACES.md lists the attributes.
+// docs/MONITORING.md lists the attributes.
 // TR1: one chain is one trace, across sessions, processes and restarts (span.ts). A trace is sent completely
 // or not at all.
 // A run is one span, from its first start to its end, sent by the process that ended it; its model and tool

@@ -123,7 +123,7 @@ test("RP1: the tables are inserted into the document, and the rest of the docume
   ];
   const measured = { machine: "2 x CPU", date: "2026-11-20T01:02:03Z", commit: "abc", rows };
   const { text, homeless } = filled(document, measured);
-  expect(text).toContain("| mine\\|yours | empty | 5 |");
+  expect(text).toContain("- mine|yours, empty: 3.00 ms, p95 100\n");
   expect(text).toContain("words\n<!-- machine -->\n2 x CPU; 2026-11-20 of abc;");
   expect(text).not.toContain("old");
   expect(homeless).toEqual(["c"]);
@@ -132,13 +132,16 @@ test("RP1: the tables are inserted into the document, and the rest of the docume
   expect(withNewer(measured, newer).rows.map(({ name }) => name)).toEqual(["anew", "a run"]);
 });
 
-test("RP1: docs/BENCHMARKS.md has a place for every table", () => {
-  const path = fileURLToPath(new URL("../../docs/BENCHMARKS.md", import.meta.url));
+test("RP1: docs/reference/FIGURES.md has a place for every table", () => {
+  const path = fileURLToPath(new URL("../../docs/reference/FIGURES.md", import.meta.url));
   expect(readFileSync(path, "utf8")).toMatch(/<!-- figures [\w, -]+ -->\n[\s\S]*?<!-- \/figures -->/);
 });
 
-test("the markdown table marks a missed target", () => {
-  expect(markdown([row({ target: "< 3" })])).toMatch(/\| < 3 \| \*\*no\*\* \|$/);
+test("the markdown list has the target of a figure, and marks a missed one", () => {
+  expect(markdown([row({ target: "< 3" }), row({ target: "< 9", samples: [8] })]).split("\n")).toEqual([
+    "- a run, empty: 3.00 ms, p95 100 (target < 3: **missed**)",
+    "- a run, empty: 8.00 ms (target < 9)",
+  ]);
 });
 
 test.each([
@@ -175,7 +178,7 @@ test("without samples, percentiles are undefined", () => {
   expect(percentile([], 0.5)).toBeNaN();
 });
 
-test("figures that grow with size have a separate table with a column for each size; if one size is missed, the target is missed", () => {
+test("figures that grow with size have a separate list with a figure for each size; if one size is missed, the target is missed", () => {
   const at = (size: number, value: number): Row => ({
     ...growing("self", size, value, "lists"),
     target: "< 3",
@@ -183,9 +186,9 @@ test("figures that grow with size have a separate table with a column for each s
   expect(
     markdown([at(1_000, 1), at(1_000_000, 4), growing("tree", 1_000, 0.5, "lists")]).split("\n"),
   ).toEqual([
-    "| lists (ms by sessions) | 1k | 1M | p99 at the last | target | met |",
-    "|---|---|---|---|---|---|",
-    "| self | 1.00 | 4.00 | 4.00 | < 3 | **no** |",
-    "| tree | 0.50 | - | 0.50 |  |  |",
+    "lists, ms with 1k, 1M sessions:",
+    "",
+    "- self: 1.00, 4.00 (target < 3: **missed**)",
+    "- tree: 0.50, -",
   ]);
 });

@@ -44,7 +44,7 @@ async function checkUnit(ground: Ground): Promise<void> {
  * services.
  */
 function checkCompose(command: string): void {
-  const given = readDocument("docs/HOWTO-CLUSTER.md");
+  const given = readDocument("docs/CLUSTER.md");
   const own = /^```yaml\n(x-member[\s\S]*?)^```/m.exec(given)?.[1] ?? "";
   const files = [...command.matchAll(/--file (\S+)/g)].map(([, file = ""]) => file);
   const texts = (files.length === 0 ? ["compose.yaml"] : files).map((file) =>
@@ -103,7 +103,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: (_, [, name]) => expectThat(name === PACKAGE.name, `the package is called ${PACKAGE.name}`),
   },
   {
-    pages: ["docs/TRACES.md"],
+    pages: ["docs/MONITORING.md"],
     command: /^npm install ((?:@opentelemetry\/\S+ ?)+)$/,
     why: "no registry is asked; the command is the one that the gateway says, and tests/telemetry finds these libraries",
     instead: (_, [, named = ""]) => {
@@ -123,7 +123,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: (_, [, script = ""]) => checkScript(script),
   },
   {
-    pages: ["docs/BENCHMARKS.md"],
+    pages: ["docs/internals/BENCHMARKS.md"],
     command: /^npm run (bench)(?: -- (.*))?$/,
     why: "ten minutes, on a machine that does nothing else; what is looked at is whether it knows the options",
     instead: (_, [, script = "", options = ""]) => {

@@ -1,4 +1,5 @@
-// The tables of docs/MODELS.md have a row for each dialect of the tests, in the same order.
+// The table of docs/reference/PROVIDERS.md has a row for each dialect of the tests, in the same order, and its list names
+// what a provider lacks.
 
 import { expect, test } from "vitest";
 import { CAPABILITIES } from "../kit/dialects/capabilities.ts";
@@ -7,7 +8,7 @@ import { readDocument } from "./pages.ts";
 
 /** Returns the cells of the table between two markers, without the line below the head. */
 function rowsOf(mark: string): string[][] {
-  const page = readDocument("docs/MODELS.md");
+  const page = readDocument("docs/reference/PROVIDERS.md");
   const table = page.split(`<!-- ${mark} -->`)[1]?.split(`<!-- /${mark} -->`)[0] ?? "";
   const lines = table.split("\n").filter((line) => line.startsWith("|") && !line.startsWith("|---"));
   return lines.map((line) =>
@@ -27,15 +28,16 @@ test("the table of providers shows the settings of each dialect", () => {
   );
 });
 
-test("the table of capabilities has a row for each dialect, and a cell for each capability", () => {
-  const [head, ...rows] = rowsOf("capabilities");
-  expect(head).toEqual(["provider", ...CAPABILITIES.map(({ title }) => title)]);
-  expect(rows.map(([name]) => name)).toEqual(DIALECTS.map(({ name }) => name));
-  for (const row of rows) expect(row).toHaveLength(CAPABILITIES.length + 1);
-});
-
-test("a cell is empty only where the provider lacks the capability", () => {
-  const [, ...rows] = rowsOf("capabilities");
-  const missing = rows.map((row) => row.slice(1).map((cell) => cell === "-"));
-  expect(missing).toEqual(DIALECTS.map((dialect) => CAPABILITIES.map((one) => !one.isFor(dialect))));
+test("the list of exceptions has what each provider lacks, and no unknown provider", () => {
+  const part =
+    readDocument("docs/reference/PROVIDERS.md").split("<!-- capabilities -->")[1]?.split("<!--")[0] ?? "";
+  const exceptions = new Map(
+    [...part.matchAll(/^- ([^:]+): (.+)$/gm)].map(([, name = "", text = ""]) => [name, text.split("; ")]),
+  );
+  expect([...exceptions.keys()].filter((name) => !DIALECTS.some((one) => one.name === name))).toEqual([]);
+  for (const dialect of DIALECTS) {
+    const missing = CAPABILITIES.filter((one) => !one.isFor(dialect)).map(({ title }) => title);
+    const found = exceptions.get(dialect.name)?.filter((text) => text.startsWith("without ")) ?? [];
+    expect(found).toEqual(missing.length === 0 ? [] : [`without ${missing.join(", ")}`]);
+  }
 });

@@ -81,7 +81,7 @@ async function hookProgram(text: string): Promise<void> {
     )
     .toBe(401);
   const ground = await Ground.open();
-  const { hooks } = ownConfig(readPage(readDocument("docs/WEBHOOKS.md"))) as {
+  const { hooks } = ownConfig(readPage(readDocument("docs/OUTGOING.md"))) as {
     hooks: { outgoing: Record<string, unknown>[] };
   };
   const outgoing = hooks.outgoing.map((one) => ({ ...one, url: `http://127.0.0.1:${port}`, secret }));
@@ -119,7 +119,7 @@ async function settingsOfOthers(text: string): Promise<void> {
   for (const address of addresses) expect(address).toMatch(DOORS);
 }
 
-/** Checks that docs/LOGS.md has the fields of a log line. */
+/** Checks that docs/MONITORING.md has the fields of a log line. */
 function logLine(text: string): void {
   const line = JSON.parse(text.replaceAll("…", "")) as Record<string, unknown>;
   expect(line).toMatchObject({
@@ -159,12 +159,12 @@ async function evaluation(text: string): Promise<void> {
 const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>> = {
   "docs/OPENAI.md js": async (text) => void (await askingProgram(text)),
   "docs/A2A.md js": a2aProgram,
-  "docs/WEBHOOKS.md js": hookProgram,
+  "docs/OUTGOING.md js": hookProgram,
   "docs/ACP.md json": settingsOfOthers,
   "docs/MCP.md json": settingsOfOthers,
-  "docs/PEERS.md json": settingsOfOthers,
+  "docs/CLIENTS.md json": settingsOfOthers,
   "docs/CONFIGURATION.md json": editorSettings,
-  "docs/LOGS.md json": logLine,
+  "docs/MONITORING.md json": logLine,
   "docs/REPLAY.md json": change,
   "docs/HOWTO-EVAL.md json": evaluation,
   // tests/cli/commands/may.test.ts checks these commands and their output.
@@ -188,14 +188,14 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     if (read.error === undefined) expect(read.stderr.toString()).toBe("");
   },
   // Prometheus is not installed here, so only the address is compared with the document's curl command.
-  "docs/METRICS.md yaml": (text) => expect(text).toContain('targets: ["127.0.0.1:7275"]'),
+  "docs/MONITORING.md yaml": (text) => expect(text).toContain('targets: ["127.0.0.1:7275"]'),
   // Docker compose and a proxy are not installed here, so only the names of the gateways and the image's port
   // are compared.
-  "docs/HOWTO-CLUSTER.md yaml": (text) => {
+  "docs/CLUSTER.md yaml": (text) => {
     for (const name of ["gateway-2", "gateway-3"]) expect(text).toContain(`  ${name}: *member`);
     expect(text).toContain("depends_on: [gateway, gateway-2, gateway-3]");
   },
-  "docs/HOWTO-CLUSTER.md haproxy": (text) => {
+  "docs/CLUSTER.md haproxy": (text) => {
     const servers = [...text.matchAll(/^ {2}server \w+ (\S+)$/gm)].map(([, address]) => address);
     expect(servers).toEqual(["gateway:7275", "gateway-2:7275", "gateway-3:7275"]);
     expect(readDocument("Dockerfile")).toContain("EXPOSE 7275");

@@ -239,21 +239,21 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     },
   },
   "docs/CRON.md": { words: { ID: cronId } },
-  "docs/HOOKS.md": {
+  "docs/INCOMING.md": {
     config: (page) => ownConfig(page),
     env: { HOOKS_TOKEN: "a-token-of-the-documents" },
   },
-  "docs/HOWTO-CODING-AGENTS.md": {
+  "docs/CODING-AGENTS.md": {
     config: (page, { home }) => {
       const shop = join(home, "projects", "shop");
       mkdirSync(shop, { recursive: true });
       execFileSync("git", ["init", "--quiet", shop]);
-      return ownConfig(page);
+      return ownConfig(page, 1);
     },
     before: {
       "npx parley-gateway permissions  ": async (ground, page) => {
         await ground.stop();
-        const config = ownConfig(page, 1) as { agents: { list: { runtime: Json }[] } };
+        const config = ownConfig(page, 2) as { agents: { list: { runtime: Json }[] } };
         for (const { runtime } of config.agents.list) runtime.command = [...ACP_AGENT];
         ground.configure(config);
         await ground.start();
@@ -286,7 +286,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     },
   },
   "docs/HOWTO-EVAL.md": { config: (page) => ownConfig(page) },
-  "docs/HOWTO-CLUSTER.md": {
+  "docs/CLUSTER.md": {
     gateway: "none",
     config: async (page, ground) => {
       ground.env.PARLEY_DATABASE_URL = await freshUrl();
@@ -346,9 +346,9 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     words: { "postgres://parley:secret@127.0.0.1:5432/parley": freshUrl },
   },
   "docs/USAGE.md": { config: (page) => ({ ...ownConfig(page) }) },
-  "docs/SIMULATION.md": { gateway: "none" },
+  "docs/internals/SIMULATION.md": { gateway: "none" },
   "docs/OPERATIONS.md": { before: { "parley service install": services } },
-  "docs/WEBHOOKS.md": {
+  "docs/OUTGOING.md": {
     config: async (page) => {
       const { url } = await startReceiver((_, response) => void response.writeHead(400).end());
       const config = ownConfig(page) as { hooks: { outgoing: Json[] } };

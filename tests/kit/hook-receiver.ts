@@ -1,4 +1,4 @@
-// A program that receives web hooks: a real HTTP server that checks every signature as docs/WEBHOOKS.md says,
+// A program that receives web hooks: a real HTTP server that checks every signature as docs/OUTGOING.md says,
 // and answers as a test requires.
 
 import { createHmac, timingSafeEqual } from "node:crypto";

@@ -1,4 +1,4 @@
-// Command line of the simulation (docs/SIMULATION.md): `npm run sim -- --seeds 100000`.
+// Command line of the simulation (docs/internals/SIMULATION.md): `npm run sim -- --seeds 100000`.
 
 import { availableParallelism } from "node:os";
 import { optional } from "../../src/core/optional.ts";

@@ -282,7 +282,7 @@ test("the tool `subagents` runs again after a crash: a job that it cancelled is 
 });
 
 test("for every tool, the documentation about crashes matches the declaration", () => {
-  const text = readFileSync(new URL("../../docs/CRASHES.md", import.meta.url), "utf8");
+  const text = readFileSync(new URL("../../docs/internals/CRASHES.md", import.meta.url), "utf8");
   const rows = [...text.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| (yes|no) \|/gm)];
   const documented = rows.flatMap(([, names = "", again]) =>
     [...names.matchAll(/\w+/g)].map(([name]) => [name, again === "yes"]),

@@ -1,4 +1,4 @@
-// The events that are sent to web hooks, and the body of each. docs/WEBHOOKS.md publishes their names and
+// The events that are sent to web hooks, and the body of each. docs/OUTGOING.md publishes their names and
 // fields: new fields may be added, but existing ones never change. Credentials are redacted as in live events
 // (I14).
 

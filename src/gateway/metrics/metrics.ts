@@ -1,4 +1,4 @@
-// Owns the metrics of this process, and their form for Prometheus. docs/METRICS.md lists them.
+// Owns the metrics of this process, and their form for Prometheus. docs/MONITORING.md lists them.
 // ME1: a label never has the name of a person, an agent or a session: only states, codes, kinds, and names of
 // tools, models and MCP servers from the configuration or the program.
 // ME2: this process counts its own events; counts from the store cover every process (`GaugeReadings`).

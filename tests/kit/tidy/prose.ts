@@ -1,5 +1,5 @@
 // Finds the prose of a source file (comments, test titles, messages and labels), and the words in it against
-// which docs/ARCHITECTURE.md and CONTRIBUTING.md advise.
+// which docs/internals/ARCHITECTURE.md and CONTRIBUTING.md advise.
 
 export type ProseKind = "comment" | "title" | "message";
 

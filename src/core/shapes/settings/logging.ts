@@ -7,7 +7,7 @@ import { fail, ok, type Result } from "../errors.ts";
 export const LOG_LEVELS = ["silent", "error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Parts of the program (docs/ARCHITECTURE.md) that write log lines. `app` connects them. */
+/** Parts of the program (docs/internals/ARCHITECTURE.md) that write log lines. `app` connects them. */
 export const LOG_PARTS = [
   "app",
   "gateway",

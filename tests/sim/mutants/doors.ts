@@ -49,8 +49,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "other-party-named-in-events",
     breaks: "I9: an event of a flow names a party that the client does not see",
     file: "src/gateway/socket/fanout.ts",
-    from: "others === undefined || others.sessionKeys.every(admits)",
-    to: "others === undefined || admits(sessionKey)",
+    from: "other === undefined || admits(other.sessionKey)",
+    to: "other === undefined || admits(sessionKey)",
   },
   {
     name: "history-not-masked",

@@ -187,7 +187,9 @@ class SessionWriter {
     if (lane === undefined || lane.laneSeq !== laneSeq) throw new Taken("inUse");
     if (isFirst && this.#status.kind === "untouched") {
       await replaceSessionId(tx, session.key, session.sessionId, session.createdAt);
-      return updateSession(tx, session.key, session);
+      // The stored session keeps what it is, and its place among the others.
+      const { key, sessionId, agentId, kind, external, spawnDepth, spawnedBy, ...changes } = session;
+      return updateSession(tx, key, changes);
     }
     if (lane.session.sessionId !== session.sessionId) throw new Taken("inUse");
     if (!isFirst) return;

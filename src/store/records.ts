@@ -198,7 +198,7 @@ class Records<S extends object, T, N extends keyof Tables, C extends keyof Row<N
   }
 
   async #find(db: Db, where: Partial<S>, lock: "" | "held"): Promise<T | undefined> {
-    const columns = this.columns(where);
+    const columns = this.#named(where);
     const name = `${Object.keys(columns)} ${lock}`;
     const find =
       this.#finders.get(name) ??
@@ -247,9 +247,14 @@ class Records<S extends object, T, N extends keyof Tables, C extends keyof Row<N
   }
 
   #matching(where: Partial<S>) {
-    const columns: Values = this.columns(where);
-    if (Object.keys(columns).length === 0) throw new Error(`name the rows of ${this.#table} to change`);
+    const columns = this.#named(where);
     return (eb: ExpressionBuilder<AnyColumns, "table">) => eb.and(columns);
+  }
+
+  #named(where: Partial<S>): Values {
+    const columns: Values = this.columns(where);
+    if (Object.keys(columns).length === 0) throw new Error(`name the rows of ${this.#table}`);
+    return columns;
   }
 }
 

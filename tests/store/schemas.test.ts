@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { COPIED_TABLES } from "../../src/store/transfer/copy.ts";
+import { COPIED_TABLES } from "../../src/store/schema/tables.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { freshUrl, inEmbedded, inPostgres } from "./transfer/moves.ts";
 

@@ -3,8 +3,8 @@
 
 import { sql } from "kysely";
 import { SCHEMA_VERSION } from "../schema/statements.ts";
+import { COPIED_TABLES } from "../schema/tables.ts";
 import type { Tx } from "../sql.ts";
-import { COPIED_TABLES } from "../transfer/copy.ts";
 import type { Timeouts } from "./connection.ts";
 
 /**

@@ -12,6 +12,13 @@ export const TABLES = { ...SESSION_TABLES, ...RUN_TABLES, ...CHANNEL_TABLES, ...
 /** The rows of all tables, for the query builder. */
 export type Tables = { [K in keyof typeof TABLES]: RowOf<(typeof TABLES)[K]> };
 
+export type CopiedTable = keyof Tables;
+
+/** All copied tables, in this order. */
+export const COPIED_TABLES = (Object.keys(TABLES) as readonly CopiedTable[]).filter(
+  (table) => TABLES[table].rules.isPassing !== true,
+);
+
 export type SessionTable = Tables["sessions"];
 export type WaitTable = Tables["waits"];
 export type ChainTable = Tables["chains"];

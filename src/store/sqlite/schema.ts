@@ -5,7 +5,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { GONE } from "../schema/conversion.ts";
 import { SCHEMA_VERSION, schemaSql } from "../schema/statements.ts";
-import { COPIED_TABLES } from "../transfer/copy.ts";
+import { COPIED_TABLES } from "../schema/tables.ts";
 import { distrust } from "./trust.ts";
 
 /**

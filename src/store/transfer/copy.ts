@@ -7,7 +7,7 @@
 import { sql } from "kysely";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Table } from "../schema/definition.ts";
-import { TABLES, type Tables } from "../schema/tables.ts";
+import { COPIED_TABLES, type CopiedTable, TABLES } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 
@@ -16,8 +16,6 @@ const PAGE_ROWS = 256;
 const PAGE_BYTES = 4 * 1024 * 1024;
 /** Rows per statement. Using only a few sizes keeps the number of different SQL texts small. */
 const STATEMENT_ROWS = [128, 16, 1];
-
-export type CopiedTable = keyof Tables;
 
 interface Plan {
   /** Columns that sort the rows in a unique order. */
@@ -39,11 +37,6 @@ function planOf(table: CopiedTable): Plan {
     made: [...numbers, ...namesOf(/^computed$/)],
   };
 }
-
-/** All copied tables, in this order. */
-export const COPIED_TABLES = (Object.keys(TABLES) as readonly CopiedTable[]).filter(
-  (table) => TABLES[table].rules.isPassing !== true,
-);
 
 const numberOf = async (db: Db, table: CopiedTable): Promise<number> =>
   (await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db)).rows[0]?.n ?? 0;

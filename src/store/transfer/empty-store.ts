@@ -2,8 +2,8 @@
 // gateway already creates sessions. Sessions without messages, runs or changes are therefore ignored.
 
 import { sql } from "kysely";
+import { COPIED_TABLES } from "../schema/tables.ts";
 import { type Db, kindOf, type Tx } from "../sql.ts";
-import { COPIED_TABLES } from "./copy.ts";
 import type { Row } from "./copy-messages.ts";
 
 /**

@@ -3,8 +3,8 @@
 
 import { sql } from "kysely";
 import { visibleText } from "../../core/text/safe-text.ts";
+import type { CopiedTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
-import type { CopiedTable } from "./copy.ts";
 
 export const GRANT_KINDS = ["rules", "nodes", "peers", "people", "jobs", "memory", "tokens", "keys"] as const;
 export type GrantKind = (typeof GRANT_KINDS)[number];

@@ -216,15 +216,6 @@ async function useAll(app: App, template: Template, resets: number): Promise<voi
   client.raw.socket.terminate();
 }
 
-/**
- * Returns true if the damage can be repaired: only the last line of a JSONL copy is affected, and it is
- * written again.
- */
-const isRepaired = ({ file, damage: how }: FilesInput["damages"][number]): boolean =>
-  file !== COPY ||
-  (how.kind !== "edit" && how.kind !== "folder") ||
-  (how.kind === "edit" && how.edit.kind === "cut");
-
 async function checkOpened(app: App, template: Template, input: FilesInput): Promise<void> {
   const touched = new Set(input.damages.map(({ file }) => file));
   const lostLog = input.left === "open" && touched.has(`${DATABASE}-wal`);
@@ -287,8 +278,7 @@ export const storeFiles: FuzzTarget<FilesInput> = {
         }
         const again = await openIn(base, dir);
         if (!again.ok) return;
-        const isWhole =
-          !input.damages.some(({ file }) => file.startsWith(DATABASE)) && input.damages.every(isRepaired);
+        const isWhole = !input.damages.some(({ file }) => file.startsWith(DATABASE) || file === COPY);
         await again.value.close(0);
         const last = isWhole ? await openIn(base, dir) : undefined;
         if (last?.ok === true) {

@@ -112,7 +112,7 @@ export async function hasSentInChain(
 ): Promise<boolean> {
   const { afterMs, ...fields } = sent;
   const flows = FLOWS.rows(db, { ...fields, kind: "send" }).where("created_at", ">", afterMs);
-  const row = await flows.limit(1).executeTakeFirst();
+  const row = await flows.limit(1).clearSelect().select("flow_id").executeTakeFirst();
   return row !== undefined;
 }
 

@@ -66,7 +66,8 @@ async function pruneDeliveries(tx: Tx, before: number): Promise<void> {
 
 /** Deletes a limited number of rows that are older than this time. Returns whether there may be more. */
 export async function pruneStep(tx: Tx, before: number): Promise<boolean> {
+  const isMore = await pruneChains(tx, before);
   await pruneWaits(tx, before);
   await pruneDeliveries(tx, before);
-  return pruneChains(tx, before);
+  return isMore;
 }

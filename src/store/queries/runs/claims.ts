@@ -318,8 +318,12 @@ interface HeldRun extends HeldLane {
 
 /** Returns the runs that a process holds. */
 export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
-  const rows = RUNS.rows(db).where("owner", "=", owner).where("state", "in", HOLDING);
-  return (await RUNS.all(rows)).map(({ runId, attempt, sessionKey, chainId, state }) => {
-    return { runId, owner, attempt, sessionKey, chainId, isRunning: state === "running" };
-  });
+  // The other columns hold whole messages.
+  const rows = await db
+    .selectFrom("runs")
+    .select(["run_id as runId", "attempt", "session_key as sessionKey", "chain_id as chainId", "state"])
+    .where("owner", "=", owner)
+    .where("state", "in", HOLDING)
+    .execute();
+  return rows.map(({ state, ...run }) => ({ ...run, owner, isRunning: state === "running" }));
 }

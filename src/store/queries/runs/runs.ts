@@ -277,8 +277,8 @@ export async function isFirstAnswer(
   { runId, sessionKey }: Pick<Run, "runId" | "sessionKey">,
 ): Promise<boolean> {
   const turns = RUNS.rows(db, { sessionKey, state: "ok", kind: "turn" });
-  const other = await turns.where("run_id", "!=", runId).limit(1).executeTakeFirst();
-  return other === undefined;
+  const other = turns.where("run_id", "!=", runId).limit(1).clearSelect().select("run_id");
+  return (await other.executeTakeFirst()) === undefined;
 }
 
 /** Fields of an input that hold no text. */

@@ -206,8 +206,8 @@ export function storeTools(world: World): StoreTools {
     backup: async (settings, file, watch) => (await moves()).backupStore({ settings, world, ...watch }, file),
     restore: async (settings, file, watch) =>
       (await moves()).restoreStore({ settings, world, ...watch }, file),
-    recover: async (settings, watch) =>
-      (await import("./store/transfer/recover.ts")).recoverStore({ settings, world, ...watch }),
+    recover: async (settings, keys, watch) =>
+      (await import("./store/transfer/recover.ts")).recoverStore({ settings, world, ...watch }, keys),
   };
 }
 

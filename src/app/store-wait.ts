@@ -23,7 +23,8 @@ interface Wait {
 
 /** Returns whether the start may succeed a moment later: nothing of it is in the store. */
 function isAway(error: unknown): error is StoreProblem | StoreConflict {
-  return error instanceof StoreConflict || (error instanceof StoreProblem && error.problem === "unreachable");
+  if (error instanceof StoreConflict) return error.constraint === undefined;
+  return error instanceof StoreProblem && error.problem === "unreachable";
 }
 
 /** Answers on the gateway's address while the database is away, and logs the wait. */

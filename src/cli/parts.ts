@@ -4,6 +4,7 @@
 
 import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Result } from "../core/shapes/errors.ts";
+import type { KeyRules } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type {
   A2aRuntime,
@@ -76,7 +77,7 @@ export interface StoreTools {
     file: string,
     watch: MoveWatch & Required<Pick<MoveJob, "accept">>,
   ): Promise<Result<Moved>>;
-  recover(settings: StoreSettings, watch: MoveWatch): Promise<Result<Recovered>>;
+  recover(settings: StoreSettings, keys: KeyRules, watch: MoveWatch): Promise<Result<Recovered>>;
 }
 
 /** Facts about a PostgreSQL store, and the version of this program. */

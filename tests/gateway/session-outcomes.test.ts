@@ -66,22 +66,6 @@ test("if the last turn failed, the session's row has the redacted reason until t
   expect(await mainRow(again)).not.toHaveProperty("failure");
 });
 
-test("I9: the reason of a failure names only sessions that the token covers", async () => {
-  const token = { token: "main", role: "operator", scopes: ["operator.read"], sessions: [MAIN] } as const;
-  const house = await openHouse({
-    gateway: { tokens: [token] },
-    play: () => {
-      throw new Error("agent:secret:main was asked by agent:main:main");
-    },
-  });
-  await say(house, "fail");
-  expect((await mainRow(house)).failure?.reason).toContain("agent:secret:main");
-  const [row] = await listed(house, {}, "main");
-  expect(row?.failure?.reason).toMatch(/ was asked by agent:main:main$/);
-  expect(row?.failure?.reason).not.toContain("secret");
-  expect((await openRow(house, "main"))?.failure).toEqual(row?.failure);
-});
-
 test("a reset clears the failure, and so does the start of the session's next run", async () => {
   let release = () => {};
   const play: Play = async (handle) => {

@@ -85,7 +85,7 @@ test("a change or a deletion that names no rows is refused", async () => {
     await NODES.insert(tx, NODE);
     await NODES.remove(tx, {});
   });
-  await expect(work).rejects.toThrow("name the rows of nodes to change");
+  await expect(work).rejects.toThrow("name the rows of nodes");
 });
 
 test("damaged JSON fails, or leaves the field out if the declaration parses it so", () => {

@@ -275,9 +275,9 @@ class Listening {
   async #read<T>(read: () => Promise<T | undefined>): Promise<T | undefined> {
     const { world } = this.#line.host;
     try {
-      return await patiently(world, this.#ear.signal, read);
+      return await patiently(world, this.#pump.signal, read);
     } catch (error) {
-      if (error instanceof DiscordProblem || this.#ear.signal.aborted) throw error;
+      if (error instanceof DiscordProblem || this.#pump.signal.aborted) throw error;
       world.log.warn(
         { err: error, channel: "discord" },
         "an event from Discord could not be read; it is skipped",

@@ -199,12 +199,16 @@ const rename = asks({
     ),
 });
 
+const EMPTY_INSTRUCTIONS = "the instructions are empty; --clear removes them";
+
 const instructions = linked({
   summary: "Show a session's instructions for its model, or change them",
   args: { ...SESSION, "[text]": "New instructions; - reads them from standard input" },
   options: { clear: flag("Remove the instructions") },
-  misuse: ({ text, clear }) =>
-    text !== undefined && clear === true ? "give new instructions, or --clear" : undefined,
+  misuse: ({ text, clear }) => {
+    if (text !== undefined && clear === true) return "give new instructions, or --clear";
+    return text?.trim() === "" ? EMPTY_INSTRUCTIONS : undefined;
+  },
   async work(cli, link, { session, text, clear }) {
     const found = await findSession(link, session);
     if (!found.ok) return cli.fail(found);
@@ -218,7 +222,7 @@ const instructions = linked({
       return EXIT.done;
     }
     const given = text === "-" ? await readStdin(cli.parts, INSTRUCTIONS_CHARS_MAX) : (text ?? null);
-    if (given?.trim() === "") return cli.misuse("the instructions are empty; --clear removes them");
+    if (given?.trim() === "") return cli.misuse(EMPTY_INSTRUCTIONS);
     const changed = await link.request("sessions.patch", { key: sessionKey, instructions: given });
     if (!changed.ok) return cli.fail(changed);
     const done =

@@ -105,9 +105,10 @@ analyze sqlite_schema;
  * empty. The caller executes them in one transaction, and stores the version.
  */
 export function schemaSql(kind: StoreKind, version: number, existing: ExistingTables): string {
-  const statements = version === 0 ? [] : ["drop table if exists slots;"];
+  const isOld = version > 0 && version < FIRST_DEFINED;
+  const statements = isOld ? ["drop table if exists slots;"] : [];
   for (const [name, definition] of Object.entries(TABLES)) {
-    const has = name === "slots" ? undefined : existing.get(name);
+    const has = isOld && name === "slots" ? undefined : existing.get(name);
     if (has === undefined) statements.push(tableSql(kind, name, definition));
     else
       for (const [column, type] of Object.entries(definition.columns))

@@ -10,7 +10,10 @@ import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { NOT_YET_USED } from "../../core/shapes/session.ts";
+import { agentIdInKey, type KeyRules, kindOf } from "../../core/shapes/session-key.ts";
 import { backupFolder, type StoreSettings } from "../../core/shapes/settings/settings.ts";
+import { getSession, insertSession } from "../queries/sessions/sessions.ts";
 import { SCHEMA_VERSION } from "../schema/statements.ts";
 import { COPIED_TABLES } from "../schema/tables.ts";
 import type { Tx } from "../sql.ts";
@@ -70,12 +73,14 @@ async function salvageTable(
   tx: Tx,
   table: (typeof COPIED_TABLES)[number],
   { redactor }: MoveJob["world"],
+  isWanted: (row: Row) => boolean = () => true,
 ): Promise<boolean> {
   const columns = source.prepare("select name, pk from pragma_table_xinfo(?) where hidden = 0").all(table);
   if (columns.length === 0) return true;
   const names = columns.map(({ name }) => `"${String(name)}"`).join(", ");
   const keys = columns.filter(({ pk }) => Number(pk) > 0).map(({ name }) => `"${String(name)}"`);
-  const write: Writer = async (rows) => {
+  const write: Writer = async (read) => {
+    const rows = read.filter(isWanted);
     if (rows.length === 0) return;
     if (table === "messages") {
       // They keep their numbers, and so their order, which is that of the backup, too.
@@ -102,16 +107,16 @@ async function salvageTable(
   return false;
 }
 
-/** Opens a database. Returns undefined if SQLite cannot read it, or if it has another schema version. */
-function openOwn(file: string): DatabaseSync | undefined {
+/** Opens a database that has a schema. Returns undefined if SQLite cannot read it. */
+function openReadable(file: string): { database: DatabaseSync; version: number } | undefined {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(file);
     distrust(database);
     const version = Number(database.prepare("pragma user_version").get()?.user_version);
     // Without the schema, no table can be read.
-    database.prepare("select count(*) from sqlite_schema").get();
-    if (version === SCHEMA_VERSION) return database;
+    const schema = database.prepare("select count(*) as n from sqlite_schema").get();
+    if (Number(schema?.n) > 0) return { database, version };
   } catch (error) {
     if ((error as { errcode?: number }).errcode === undefined) throw error;
   }
@@ -128,10 +133,16 @@ async function openCopy(from: string, folder: string, { world }: MoveJob): Promi
   if (sizeOf(copy) === 0) return undefined;
   // SQLite reads nothing from a file without its end. With empty pages in its place, it reads the others.
   truncateSync(copy, Math.max(sizeOf(copy), bytesInHeader(copy) ?? 0));
+  const first = openReadable(copy);
+  if (first === undefined || first.version === SCHEMA_VERSION) return first?.database;
+  first.database.close();
   // If the database is of an earlier version, tries to convert the copy.
   const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
-  if (openOwn(copy) === undefined) await withStore(open, async () => {}).catch(() => {});
-  return openOwn(copy);
+  await withStore(open, async () => {}).catch(() => {});
+  const converted = openReadable(copy);
+  if (converted === undefined || converted.version === SCHEMA_VERSION) return converted?.database;
+  converted.database.close();
+  return undefined;
 }
 
 /** Keeps the old files in a new folder, and returns its path. */
@@ -155,42 +166,78 @@ function keepOld(dir: string): string {
   return folder;
 }
 
-/** Returns the newest backup in the folder of the gateway's backups. */
-async function newestBackup(settings: StoreSettings): Promise<string | undefined> {
+/** Returns the gateway's own backups, the newest first. */
+async function backupsOf(settings: StoreSettings): Promise<string[]> {
   const folder = backupFolder(settings);
-  // Their names begin with the time.
   const names = await readdir(folder).catch((): string[] => []);
-  const newest = names
-    .filter((name) => name.endsWith(".sqlite"))
+  // Their names begin with the time.
+  const own = names.filter((name) => /^parley-\d{4}-.*\.sqlite$/.test(name));
+  return own
     .sort()
-    .at(-1);
-  return newest === undefined ? undefined : join(folder, newest);
+    .reverse()
+    .map((name) => join(folder, name));
 }
 
 /** Tables whose lost rows a backup may still have. Other rows describe work that has continued since. */
-const FROM_BACKUP: readonly string[] = ["sessions", "session_ids", "messages"];
+const FROM_BACKUP = ["sessions", "session_ids", "messages"] as const;
 
-/** Writes all readable rows. Returns the tables that lost rows. */
+/**
+ * Writes all readable rows, and what the backup still has of sessions and messages that are lost. Returns the
+ * tables that lost rows.
+ */
 async function salvage(
   tx: Tx,
   source: DatabaseSync,
   backup: DatabaseSync | undefined,
-  { world, signal }: MoveJob,
+  { job: { world, signal }, keys }: { readonly job: MoveJob; readonly keys: KeyRules },
 ): Promise<string[]> {
   const damaged: string[] = [];
   for (const table of COPIED_TABLES) {
     signal.throwIfAborted();
-    if (await salvageTable(source, tx, table, world)) continue;
-    damaged.push(table);
-    if (FROM_BACKUP.includes(table) && backup !== undefined) await salvageTable(backup, tx, table, world);
+    if (!(await salvageTable(source, tx, table, world))) damaged.push(table);
   }
-  // A backup may have messages of sessions that were deleted since.
-  await sql`delete from messages where session_id not in (select session_id from session_ids)`.execute(tx);
+  for (const table of ["sessions", "messages"]) {
+    await sql`insert into session_ids (session_id, session_key, created_at)
+      select session_id, ${sql.ref(table === "sessions" ? "key" : "session_key")}, min(created_at)
+      from ${sql.table(table)} group by session_id on conflict do nothing`.execute(tx);
+  }
+  const left = await tx.selectFrom("session_ids").select("session_id").execute();
+  const ids = new Set<unknown>(left.map(({ session_id: id }) => id));
+  // A deletion removes all rows of a session. One of which nothing is left may have been deleted.
+  const isLeft = ({ session_id: id }: Row): boolean => ids.has(id);
+  for (const table of backup === undefined ? [] : FROM_BACKUP) {
+    if (damaged.includes(table)) await salvageTable(backup as DatabaseSync, tx, table, world, isLeft);
+  }
+  if (damaged.includes("sessions")) await reviveSessions(tx, keys);
   return damaged;
 }
 
+/** Makes the sessions whose rows are lost, and moves those of the backup on to what has happened since. */
+async function reviveSessions(tx: Tx, keys: KeyRules): Promise<void> {
+  const lost = tx.selectFrom("session_ids").selectAll().orderBy("created_at", "desc");
+  for (const row of await lost.execute()) {
+    const { session_key: key, session_id: sessionId, created_at: createdAt } = row;
+    if ((await getSession(tx, key)) !== undefined) continue;
+    await tx.deleteFrom("session_ids").where("session_id", "=", sessionId).execute();
+    await insertSession(tx, {
+      ...{ ...NOT_YET_USED, key, sessionId, createdAt, updatedAt: createdAt, spawnDepth: 0, external: false },
+      agentId: agentIdInKey(key) ?? keys.defaultAgentId,
+      kind: kindOf(key, keys),
+    });
+    await tx.updateTable("session_ids").set(row).where("session_id", "=", sessionId).execute();
+  }
+  await sql`update sessions set
+    next_lane_seq = max(next_lane_seq,
+      1 + coalesce((select max(lane_seq) from runs where session_key = sessions.key), 0)),
+    session_id = coalesce((select later.session_id from session_ids later join session_ids known
+        on known.session_id = sessions.session_id and later.created_at > known.created_at
+      where later.session_key = sessions.key order by later.created_at desc limit 1), session_id)`.execute(
+    tx,
+  );
+}
+
 /** Rebuilds the store of `settings.dir`. No gateway may run on it. */
-export function recoverStore(job: MoveJob): Promise<Result<Recovered>> {
+export function recoverStore(job: MoveJob, keys: KeyRules): Promise<Result<Recovered>> {
   const { dir, postgresUrl } = job.settings;
   const file = join(dir, STORE_FILE);
   return told<Recovered>(job, file, "store.postgresUrl", async () => {
@@ -199,33 +246,40 @@ export function recoverStore(job: MoveJob): Promise<Result<Recovered>> {
         hint: "Restore the database with the tools of its server. Nothing was changed.",
       });
     }
-    if (!existsSync(file)) return noStoreIn(dir);
+    if (!existsSync(file) && copiesIn(dir).length === 0) return noStoreIn(dir);
     const unlock = lockStore(dir);
     try {
-      return await withFolder(join(dir, "recovering"), (folder) => rebuild(job, folder));
+      return await withFolder(join(dir, "recovering"), (folder) => rebuild(job, keys, folder));
     } finally {
       unlock();
     }
   });
 }
 
-async function rebuild(job: MoveJob, folder: string): Promise<Result<Recovered>> {
+async function rebuild(job: MoveJob, keys: KeyRules, folder: string): Promise<Result<Recovered>> {
   const { dir } = job.settings;
   const file = join(dir, STORE_FILE);
-  const newest = await newestBackup(job.settings);
+  const backups = await backupsOf(job.settings);
   const place = (name: string): string => mkdtempSync(join(folder, name));
   const source = await openCopy(file, place("old-"), job);
   if (source === undefined) {
+    const [newest] = backups;
     const wayOut = newest === undefined ? "" : `, and run npx parley-gateway store restore ${newest}`;
     return fail("store_unavailable", `nothing in ${file} can be read`, {
-      hint: `Move it away, with any -wal, -shm and -mark${wayOut}. Nothing was changed.`,
+      hint: `Move it away, with any -wal, -shm, -mark and .jsonl files${wayOut}. Nothing was changed.`,
     });
   }
-  const backup = newest === undefined ? undefined : await openCopy(newest, place("backup-"), job);
+  let used: string | undefined;
+  let backup: DatabaseSync | undefined;
+  for (const name of backups) {
+    backup = await openCopy(name, place("backup-"), job);
+    used = name;
+    if (backup !== undefined) break;
+  }
   try {
     const open = () => openSqlite({ dir: folder, durability: "normal", log: job.world.log });
     const salvaged = await withStore(open, async (store) => {
-      const incomplete = await store.transaction((tx) => salvage(tx, source, backup, job));
+      const incomplete = await store.transaction((tx) => salvage(tx, source, backup, { job, keys }));
       return { incomplete, tally: await tallyOf(store.db) };
     });
     const made = join(folder, STORE_FILE);
@@ -233,13 +287,13 @@ async function rebuild(job: MoveJob, folder: string): Promise<Result<Recovered>>
     job.signal.throwIfAborted();
     const kept = keepOld(dir);
     giveStore(made, dir);
-    const isUsed = backup !== undefined && salvaged.incomplete.some((table) => FROM_BACKUP.includes(table));
+    const isUsed = backup !== undefined && FROM_BACKUP.some((table) => salvaged.incomplete.includes(table));
     return ok({
       from: dir,
       to: dir,
       kept,
       ...salvaged,
-      ...optional({ backup: isUsed ? newest : undefined }),
+      ...optional({ backup: isUsed ? used : undefined }),
     });
   } finally {
     source.close();

@@ -12,7 +12,11 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { deleteSessionRows, insertSession } from "../../../src/store/queries/sessions/sessions.ts";
+import {
+  deleteSessionRows,
+  insertSession,
+  replaceSessionId,
+} from "../../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
@@ -26,8 +30,13 @@ import { good, jobOn, words } from "./moves.ts";
 
 const ONE = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11";
 const TWO = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b22";
+const THREE = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b33";
+const FOUR = "0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b44";
 const KEY = "agent:main:main";
+const NEW = "agent:main:new";
 const RESEARCH = "agent:research:main";
+
+const KEYS = { mainKey: "main", scope: "per-sender", defaultAgentId: "main" } as const;
 
 const open = (dir: string): Promise<Store> => openSqlite({ dir, durability: "full", log: silentLog });
 
@@ -77,7 +86,7 @@ async function longTranscript(): Promise<{ dir: string; ids: string[]; backup: s
   return { dir, ids: numbered(0, 400), backup };
 }
 
-const recovered = async (dir: string): Promise<Recovered> => good(await recoverStore(jobOn(dir)));
+const recovered = async (dir: string): Promise<Recovered> => good(await recoverStore(jobOn(dir), KEYS));
 
 /** Copies a store without its backups, and damages a page. */
 function damagedAt(page: number, dir: string, isKept: (name: string) => boolean): string {
@@ -89,12 +98,12 @@ function damagedAt(page: number, dir: string, isKept: (name: string) => boolean)
   return to;
 }
 
-/** Returns some pages of the table of messages. */
-function pagesOf(dir: string): number[] {
+/** Returns some pages of a table. */
+function pagesOf(dir: string, table = "messages"): number[] {
   const database = new DatabaseSync(join(dir, STORE_FILE), { readOnly: true });
   const rows = database
-    .prepare("select pageno from dbstat where name = 'messages' and pagetype = 'leaf' order by path")
-    .all();
+    .prepare("select pageno from dbstat where name = ? and pagetype = 'leaf' order by path")
+    .all(table);
   database.close();
   return [0.1, 0.5, 0.9].map((part) => Number(rows[Math.floor(part * rows.length)]?.pageno) - 1);
 }
@@ -138,15 +147,58 @@ test("damage: lost messages come back from the newest backup, in their order, bu
   expect(used).toBeGreaterThan(0);
 });
 
+async function sessionsIn(dir: string): Promise<Record<string, string>> {
+  const store = await open(dir);
+  const rows = await store.db.selectFrom("sessions").select(["key", "session_id"]).orderBy("key").execute();
+  await store.close();
+  return Object.fromEntries(rows.map((row) => [row.key, row.session_id]));
+}
+
+test("damage: messages stay if the list of transcripts cannot be read", async () => {
+  const { dir, ids } = await longTranscript();
+  const to = damagedAt(pagesOf(dir, "session_ids")[0] ?? 0, dir, (name) => !name.includes("backups"));
+  const { incomplete } = await recovered(to);
+  expect(incomplete).toEqual(["session_ids"]);
+  expect(await idsOf(to)).toEqual({ [ONE]: ids });
+});
+
+test.each(["sessions", "session_ids"])(
+  "damage: without the table %s a deleted session stays deleted, and a new one and a reset are kept",
+  async (table) => {
+    const { dir, ids } = await longTranscript();
+    const store = await open(dir);
+    await session(store, NEW, THREE);
+    await say(store, NEW, THREE, ["new"]);
+    await store.transaction((tx) => replaceSessionId(tx, KEY, FOUR, Date.now()));
+    await say(store, KEY, FOUR, ["after the reset"]);
+    await store.close();
+    const to = damagedAt(pagesOf(dir, table)[0] ?? 0, dir, () => true);
+    expect((await recovered(to)).incomplete).toEqual([table]);
+    expect(await sessionsIn(to)).toEqual({ [KEY]: FOUR, [NEW]: THREE });
+    expect(await idsOf(to)).toEqual({ [ONE]: ids, [THREE]: ["new"], [FOUR]: ["after the reset"] });
+  },
+);
+
+test("damage: an emptied database is not a store, and the newest backup that can be read is named", async () => {
+  const { dir, backup } = await longTranscript();
+  writeFileSync(join(dir, "backups", "zz-another.sqlite"), "of somebody else");
+  const emptied = new DatabaseSync(join(temporaryFolder(), "emptied"));
+  emptied.exec("create table t (a); drop table t");
+  const bytes = readFileSync(emptied.location() ?? "");
+  emptied.close();
+  writeFileSync(join(dir, STORE_FILE), bytes);
+  expect(words(await recoverStore(jobOn(dir), KEYS))).toContain(`store restore ${backup}`);
+});
+
 test("damage: a store of which nothing can be read is not replaced, and the newest backup is named", async () => {
   const { dir, backup } = await longTranscript();
   writeFileSync(join(dir, STORE_FILE), "x".repeat(9_000));
-  const said = words(await recoverStore(jobOn(dir)));
+  const said = words(await recoverStore(jobOn(dir), KEYS));
   expect(said).toContain(`nothing in ${join(dir, STORE_FILE)} can be read`);
   expect(said).toContain(`npx parley-gateway store restore ${backup}`);
   expect(readFileSync(join(dir, STORE_FILE), "utf8")).toBe("x".repeat(9_000));
   const none = temporaryFolder();
-  expect(words(await recoverStore(jobOn(none)))).toContain("there is no embedded store");
+  expect(words(await recoverStore(jobOn(none), KEYS))).toContain("there is no embedded store");
   expect(readdirSync(none).filter((name) => !name.startsWith("gateway."))).toEqual([]);
 });
 
@@ -165,12 +217,14 @@ test("damage: a cancelled recovery changes nothing, and a store in use is not re
   const dir = join(temporaryFolder(), "state");
   const store = await open(dir);
   await session(store, "agent:main:main", ONE);
-  expect(words(await recoverStore(jobOn(dir)))).toContain("Stop that gateway");
+  expect(words(await recoverStore(jobOn(dir), KEYS))).toContain("Stop that gateway");
   await store.close();
   const before = readFileSync(join(dir, STORE_FILE));
   const stopped = jobOn(dir, { signal: AbortSignal.abort() });
-  expect(words(await recoverStore(stopped))).toContain("stopped");
+  expect(words(await recoverStore(stopped, KEYS))).toContain("stopped");
   expect(readFileSync(join(dir, STORE_FILE)).equals(before)).toBe(true);
   expect(existsSync(join(dir, `${STORE_FILE}-mark`))).toBe(true);
-  expect(words(await recoverStore(jobOn({ url: "postgres://h/d" })))).toContain("only an embedded store");
+  expect(words(await recoverStore(jobOn({ url: "postgres://h/d" }), KEYS))).toContain(
+    "only an embedded store",
+  );
 });

@@ -4,7 +4,7 @@
 import { optional } from "../../../core/optional.ts";
 import { fail, type Result } from "../../../core/shapes/errors.ts";
 import type { ProcessRow } from "../../../core/shapes/process.ts";
-import type { Settings, StoreSettings } from "../../../core/shapes/settings/settings.ts";
+import { defaultAgent, type Settings, type StoreSettings } from "../../../core/shapes/settings/settings.ts";
 import type { StoreFacts } from "../../../store/show.ts";
 import type { GrantKind, Grants } from "../../../store/transfer/grants.ts";
 import type { Recovered } from "../../../store/transfer/recover.ts";
@@ -238,7 +238,11 @@ export async function restoreStore(
 }
 
 export async function recoverStore(cli: Cli): Promise<number> {
-  const move: Move<Recovered> = ({ store }, watch) => cli.parts.store.recover(store, watch);
+  const move: Move<Recovered> = (settings, watch) => {
+    const { mainKey, scope } = settings.session;
+    const keys = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
+    return cli.parts.store.recover(settings.store, keys, watch);
+  };
   return make(cli, move, ({ to, kept, tally, incomplete, backup }) => {
     const left = unfinished(tally);
     return [

@@ -18,7 +18,7 @@ import { Progress } from "../../eval/progress.ts";
 import { htmlOf, junitOf, reasonsOf } from "../../eval/report.ts";
 import { writeText } from "../../files.ts";
 import { type Link, type Reply, withLink } from "../../gateway-link.ts";
-import { count, excerpt } from "../../layout.ts";
+import { count, excerpt, table } from "../../layout.ts";
 import { readChange } from "./changed.ts";
 
 interface EvalOptions {
@@ -106,14 +106,11 @@ function show(cli: Cli, outcomes: readonly Outcome[], variants: readonly Variant
   };
   const of = (own: readonly Outcome[], name: string | undefined) =>
     own.find(({ variant }) => variant === name);
-  const columns = variants.map(({ name }) => [
-    name.toUpperCase(),
-    ([, own]: readonly [string, readonly Outcome[]]) => cell(of(own, name), of(own, first?.name)),
+  const rows = [...Map.groupBy(outcomes, ({ name }) => name)].map(([name, own]) => [
+    name,
+    ...variants.map((variant) => cell(of(own, variant.name), of(own, first?.name))),
   ]);
-  cli.table<readonly [string, readonly Outcome[]]>([...Map.groupBy(outcomes, ({ name }) => name)], {
-    CASE: ([name]) => name,
-    ...Object.fromEntries(columns),
-  });
+  for (const line of table(["CASE", ...variants.map(({ name }) => name.toUpperCase())], rows)) cli.line(line);
   for (const one of outcomes.filter(({ passed }) => !passed)) {
     cli.line();
     cli.say(`${one.name}, ${one.variant}:`);

@@ -3,6 +3,17 @@
 
 import { id, integer, nullable, orElse, rowNumber, table, text, unique, word } from "./definition.ts";
 
+/** The facts that a device states when it asks for pairing. */
+const DEVICE = {
+  name: id,
+  platform: id,
+  version: id,
+  /** Raw public key in base64url. */
+  public_key: id,
+  caps_json: id,
+  commands_json: id,
+};
+
 export const AGENT_TABLES = {
   /**
    * Scheduled jobs. The time of the next turn is also stored as a deadline, and that deadline starts the
@@ -108,13 +119,7 @@ export const AGENT_TABLES = {
   nodes: table(
     {
       id,
-      name: id,
-      platform: id,
-      version: id,
-      /** Raw public key in base64url. */
-      public_key: id,
-      caps_json: id,
-      commands_json: id,
+      ...DEVICE,
       agent_id: nullable(id),
       paired_at: integer,
       last_seen_at: nullable(integer),
@@ -134,12 +139,7 @@ export const AGENT_TABLES = {
       node_id: id,
       request_id: unique(id),
       code: unique(id),
-      name: id,
-      platform: id,
-      version: id,
-      public_key: id,
-      caps_json: id,
-      commands_json: id,
+      ...DEVICE,
       remote: id,
       created_at: integer,
       /** Id of the token with which the device asked. */

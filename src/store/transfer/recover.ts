@@ -196,17 +196,18 @@ async function salvage(
     signal.throwIfAborted();
     if (!(await salvageTable(source, tx, table, world))) damaged.push(table);
   }
-  for (const table of ["sessions", "messages"]) {
-    await sql`insert into session_ids (session_id, session_key, created_at)
-      select session_id, ${sql.ref(table === "sessions" ? "key" : "session_key")}, min(created_at)
-      from ${sql.table(table)} group by session_id on conflict do nothing`.execute(tx);
-  }
+  await sql`insert into session_ids (session_id, session_key, created_at)
+    select session_id, key, created_at from sessions where true on conflict do nothing`.execute(tx);
+  await sql`insert into session_ids (session_id, session_key, created_at)
+    select session_id, session_key, min(created_at) from messages group by session_id
+    on conflict do nothing`.execute(tx);
   const left = await tx.selectFrom("session_ids").select("session_id").execute();
   const ids = new Set<unknown>(left.map(({ session_id: id }) => id));
   // A deletion removes all rows of a session. One of which nothing is left may have been deleted.
   const isLeft = ({ session_id: id }: Row): boolean => ids.has(id);
-  for (const table of backup === undefined ? [] : FROM_BACKUP) {
-    if (damaged.includes(table)) await salvageTable(backup as DatabaseSync, tx, table, world, isLeft);
+  if (backup !== undefined) {
+    const lost = FROM_BACKUP.filter((table) => damaged.includes(table));
+    for (const table of lost) await salvageTable(backup, tx, table, world, isLeft);
   }
   if (damaged.includes("sessions")) await reviveSessions(tx, keys);
   return damaged;
@@ -220,7 +221,13 @@ async function reviveSessions(tx: Tx, keys: KeyRules): Promise<void> {
     if ((await getSession(tx, key)) !== undefined) continue;
     await tx.deleteFrom("session_ids").where("session_id", "=", sessionId).execute();
     await insertSession(tx, {
-      ...{ ...NOT_YET_USED, key, sessionId, createdAt, updatedAt: createdAt, spawnDepth: 0, external: false },
+      ...NOT_YET_USED,
+      key,
+      sessionId,
+      createdAt,
+      updatedAt: createdAt,
+      spawnDepth: 0,
+      external: false,
       agentId: agentIdInKey(key) ?? keys.defaultAgentId,
       kind: kindOf(key, keys),
     });

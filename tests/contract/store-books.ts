@@ -7,6 +7,7 @@ import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
 import { deliveryFigures } from "../../src/store/queries/channels/delivery-figures.ts";
 import * as deadlines from "../../src/store/queries/deadlines.ts";
 import {
+  eraseAnswers,
   pruneAnswers,
   recallAnswer,
   rememberAnswer,
@@ -411,6 +412,15 @@ export function bookContract(store: () => Store): void {
     expect(await store().transaction((tx) => pruneAnswers(tx, 100))).toBe(0);
     expect(await store().transaction((tx) => pruneAnswers(tx, 101))).toBe(1);
     expect(await recallAnswer(store().db, call)).toBe("none");
+  });
+
+  test("a deleted session leaves the ids and the words of the protocol in stored answers, and no text", async () => {
+    const call = { key: "k", owner: "c", method: "tools.invoke", paramsHash: "h" };
+    const sent = { runId: "r", sessionKey: "agent:a:chat:1", status: "accepted", receipt: "queued" };
+    const answer = { ...sent, delivery: { status: "pending", mode: "announce" } };
+    await store().transaction((tx) => rememberAnswer(tx, call, { ...answer, reply: "a secret" }, 100));
+    await store().transaction((tx) => eraseAnswers(tx, "agent:a:chat:1", 100));
+    expect(await recallAnswer(store().db, call)).toEqual({ answer: { ...answer, reply: "" } });
   });
 
   test("ID4: if a running call holds a key, the key returns the answer of that call, or a failure after a crash", async () => {

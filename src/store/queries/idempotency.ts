@@ -139,7 +139,7 @@ export async function pruneAnswers(tx: Tx, beforeMs: number): Promise<number> {
 }
 
 /** Matches the names of fields that hold no text of people or agents. */
-const NO_TEXT = /(?:id|key|kind|status|state|code|model|channel|decision|scope)$/i;
+const NO_TEXT = /(?:id|key|kind|status|state|code|model|mode|receipt|channel|decision|scope)$/i;
 
 function withoutTexts(value: unknown, name = ""): unknown {
   if (typeof value === "string") return NO_TEXT.test(name) ? value : "";

@@ -156,11 +156,3 @@ test.each(["models.providers.__proto__.baseUrl", "models.providers.constructor.b
     expect(file.read()).toBe(FILE);
   },
 );
-
-test("I9: config.patch needs operator.admin", async () => {
-  const { house, revision } = await editing();
-  const reader = await house.client({ token: "reader-token" });
-  await expect(reader.request("config.patch", { changes: [], revision })).rejects.toMatchObject({
-    reason: "missing_scope",
-  });
-});

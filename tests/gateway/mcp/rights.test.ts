@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { openHouse } from "../kit.ts";
+import { openHouse, operatorToken } from "../kit.ts";
 import { type Answer, ask, objectOf, openPeer, raw, sendAs, written } from "./kit.ts";
 
 const READER = "a-token-that-only-reads";
@@ -11,12 +11,7 @@ const ANNA = "the-token-of-anna-alone";
 const NODE = "the-token-of-some-node";
 const TOKENS = [
   { token: READER, role: "operator" as const, scopes: ["operator.read" as const] },
-  {
-    token: ANNA,
-    role: "operator" as const,
-    scopes: ["operator.write" as const],
-    sessions: ["agent:main:mcp:anna*", "agent:research:main"],
-  },
+  operatorToken(ANNA, "operator.write", ["agent:main:mcp:anna*", "agent:research:main"]),
   { token: NODE, role: "node" as const, scopes: [] },
 ];
 const OPEN = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };

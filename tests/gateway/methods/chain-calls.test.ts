@@ -161,14 +161,3 @@ test("if the clock is set back during a run, its calls still follow each other i
   expect(mine.map(({ at }) => at)).toEqual(mine.map(() => run.startedAt));
   expect(mine.map(({ endAt }) => endAt)).toEqual(mine.map(() => run.startedAt));
 });
-
-test("if the run that was waited for reached its time limit, the wait has the code of that run's end", async () => {
-  const house = await houseOn("embedded");
-  const run = await tell(house, doing(sending(RESEARCH, "slow")));
-  const timedOut = { state: "timeout", code: null } as const;
-  await house.store.transaction((tx) =>
-    tx.updateTable("runs").set(timedOut).where("session_key", "=", RESEARCH).execute(),
-  );
-  const wait = (await look(house, run.chainId)).steps.find((step) => step.kind === "wait");
-  expect(wait).toMatchObject({ state: "answered", code: "run_timeout" });
-});

@@ -5,7 +5,7 @@ import type { GatewayError } from "../../../src/contract/client/node.ts";
 import { test } from "../../kit/deep.ts";
 import { whole } from "../../kit/live-text.ts";
 import { fakeWorld } from "../../kit/world.ts";
-import { type Frame, joined, openHouse, type Play, TOKEN } from "../kit.ts";
+import { type Frame, joined, openHouse, operatorToken, type Play, TOKEN } from "../kit.ts";
 import { joinedNode, pairedDevice } from "../nodes/kit.ts";
 
 const ended = (runId: string) => (frame: Frame) =>
@@ -99,12 +99,7 @@ test("an operator's note is published once, as a finished message", async () => 
 });
 
 test("I9: events reach only the tokens that cover their session", async () => {
-  const scoped = {
-    token: "scoped",
-    role: "operator" as const,
-    scopes: ["operator.read" as const],
-    sessions: ["agent:research:*"],
-  };
+  const scoped = operatorToken("scoped", "operator.read", ["agent:research:*"]);
   const house = await openHouse({
     gateway: { tokens: [scoped, { token: "node", role: "node", scopes: [] }] },
   });

@@ -1,14 +1,6 @@
 // The methods `store.backup` and `store.backups`, and the folder of backups.
 
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -47,20 +39,6 @@ const moved = (file: string): Result<Moved> =>
     to: file,
     tally: { sessions: 1, messages: 1, runs: 1, unfinishedRuns: 0, pendingDeliveries: 0 },
   });
-
-test("UK1: backups need a token with operator.admin that covers every session", async () => {
-  const partial = { token: "partial-token-of-a-test", role: "operator", scopes: ["operator.admin"] } as const;
-  const writer = { token: "writer-token-of-a-test", role: "operator", scopes: ["operator.write"] } as const;
-  const tokens = [{ ...partial, sessions: ["agent:main:*"] }, writer];
-  const house = await openHouse({ gateway: { tokens } });
-  for (const { token } of tokens)
-    for (const method of ["store.backups", "store.backup"] as const)
-      await expect((await house.client({ token })).request(method, {})).rejects.toMatchObject({
-        details: { code: "missing_scope" },
-      });
-  expect(existsSync(join(house.dir, "backups"))).toBe(false);
-  expect(await listed(house)).toMatchObject({ folder: join(house.dir, "backups"), backups: [], total: 0 });
-});
 
 test("a backup of a running gateway is listed with its size, and can be restored", async () => {
   const dir = temporaryFolder();

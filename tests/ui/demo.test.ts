@@ -1,13 +1,12 @@
 // The first minutes: from an unused gateway to the demo and back, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { openDemo } from "../../src/main.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { test } from "../kit/deep.ts";
+import { CUT, describeInBrowser, visit } from "../kit/browser.ts";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
@@ -128,22 +127,4 @@ describeInBrowser("the demo", () => {
     await page.getByText("idle").first().waitFor();
     await expect.poll(() => button(page, "Play the demo").count()).toBe(0);
   });
-
-  test.deep(
-    "axe-core finds no problem in the offer and the demo, and a phone shows both without scrolling sideways",
-    async () => {
-      const house = await houseWithDemo();
-      const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
-      await button(page, "Play the demo").waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
-      await button(page, "Play the demo").click();
-      await button(page, "Next: three jobs").waitFor();
-      // The bar of the demo is above every view; flow.test.ts tests the flow view.
-      await page.getByRole("link", { name: "Operations" }).click();
-      await page.getByRole("navigation", { name: "Operations" }).waitFor();
-      await page.locator("main:not(:has(.loading))").waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
-      expect(await sideways(page)).toBe(0);
-    },
-  );
 });

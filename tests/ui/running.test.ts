@@ -9,13 +9,12 @@ import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../src/store/queries/runs/waits.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { describeInBrowser, visit } from "../kit/browser.ts";
 import { sampleRun } from "../store/samples.ts";
 import { player, say } from "./inbox/kit.ts";
 import { relayOf } from "./relay.ts";
 import { seedSessions } from "./sessions/seed.ts";
 
-const SMALL_PHONE = { ...PHONE, width: 360 };
 const AT = "operations/runs";
 const TOKENS: TokenSettings[] = [
   { token: "reader-token", role: "operator", scopes: ["operator.read"] },
@@ -218,20 +217,6 @@ describeInBrowser("unfinished runs", () => {
     await expect.poll(() => names(scoped)).toEqual(["room 2"]);
     await scoped.getByRole("button", { name: "Stop room 2" }).click();
     await scoped.getByText("1 run stopped.").waitFor();
-    release();
-  });
-
-  test("fits a phone of 360 pixels, and axe-core finds no problem, dark and light", async () => {
-    const { house, release } = await busy(3);
-    await say(house, "agent:main:chat:1", "and then this");
-    for (const viewport of [undefined, SMALL_PHONE]) {
-      const shape = viewport === undefined ? {} : { viewport };
-      const { page } = await visit(house.http, { token: TOKEN, at: AT, ...shape });
-      await expect.poll(() => rows(page).count()).toBe(4);
-      await box(page, "room 2").click();
-      expect(await sideways(page)).toBe(0);
-      expect(await accessibilityProblems(page)).toEqual([]);
-    }
     release();
   });
 

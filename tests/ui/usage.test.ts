@@ -7,21 +7,15 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
-import { type House, type HouseOptions, openHouse, quiet, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { type House, type HouseOptions, openHouse, operatorToken, quiet, TOKEN } from "../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
 import { relayOf } from "./relay.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const DAY_MS = 86_400_000;
-const SMALL_PHONE = { ...PHONE, width: 360 };
-const SCOPED = {
-  token: "scoped-token",
-  role: "operator",
-  scopes: ["operator.read"],
-  sessions: [RESEARCH],
-} as const;
+const SCOPED = operatorToken("scoped-token", "operator.read", [RESEARCH]);
 
 interface Used {
   readonly runId?: string;
@@ -242,23 +236,5 @@ describeInBrowser("usage", () => {
     await expect.poll(() => page.getByRole("row", { name: /^All/ }).innerText()).toContain("2,000");
     await page.getByRole("button", { name: "Export CSV" }).click();
     await page.getByText("Exported 2,000 lines.").waitFor();
-  });
-
-  test("fits a phone of 360 pixels, and axe-core finds no problem, dark and light", async () => {
-    const agents = [
-      { ...agentSettings("main"), default: true, budget: { dailyCost: 1, dailyTokens: 9_000 } },
-    ];
-    const house = await spent({ choices: { agents: [...agents, agentSettings("research")] } });
-    for (const viewport of [undefined, SMALL_PHONE]) {
-      const shape = viewport === undefined ? {} : { viewport };
-      const { page } = await visit(house.http, {
-        token: TOKEN,
-        at: "operations/usage/7~session~cost~",
-        ...shape,
-      });
-      await rows(page).first().waitFor();
-      expect(await sideways(page)).toBe(0);
-      expect(await accessibilityProblems(page)).toEqual([]);
-    }
   });
 });

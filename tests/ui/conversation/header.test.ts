@@ -6,7 +6,7 @@ import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { group, rowIn } from "../inbox/kit.ts";
 import { withoutFirstRows } from "../relay.ts";
-import { manySessions, NEWEST, row, seedSessions } from "../sessions/seed.ts";
+import { row, seedSessions } from "../sessions/seed.ts";
 
 const MAIN = "agent:main:main";
 const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
@@ -124,24 +124,6 @@ describeInBrowser("the header of a conversation", () => {
     await page.goto(`${house.http}/#/inbox`);
     await rowIn(page, "Done", "main").first().waitFor();
     await expect.poll(() => group(page, "Waiting").count()).toBe(0);
-  });
-
-  test("a link to a session far down the list scrolls to the session's row, which is selected", async () => {
-    const house = await openHouse();
-    const seeds = manySessions(400, NEWEST);
-    await seedSessions(house.store, seeds);
-    const { key = "", label } = seeds.findLast(({ spawnedBy }) => spawnedBy === undefined) ?? {};
-    const { page } = await visit(house.http, { token: TOKEN, at: at(key) });
-    const found = row(page, new RegExp(`^${label}\\b`));
-    await found.waitFor();
-    await expect.poll(() => found.getAttribute("aria-selected")).toBe("true");
-    const inSight = await found.evaluate((one) => one.getBoundingClientRect().top < window.innerHeight);
-    expect(inSight).toBe(true);
-    // When another session is selected, this row disappears from the list again.
-    await row(page, /^conversation 1\b/)
-      .getByRole("link")
-      .click();
-    await found.waitFor({ state: "detached" });
   });
 
   test("while the list is loading, the page says so instead of `No sessions yet`", async () => {

@@ -4,14 +4,12 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { ok } from "../../../src/core/shapes/errors.ts";
 import { TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, CUT, describeInBrowser, visit } from "../../kit/browser.ts";
 import { configFileWith } from "../../kit/config-file.ts";
 import { openLine } from "../line.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";
 
 const AT = "operations/agents";
-const NARROWEST = { width: 360, height: 740 };
-
 const row = (page: Page, list: string, text: string) =>
   page.getByRole("list", { name: list, exact: true }).locator(":scope > li", { hasText: text });
 const test1 = (page: Page, model: string) => page.getByRole("button", { name: `Test ${model}` });
@@ -138,22 +136,5 @@ describeInBrowser("agents and models", () => {
     await reader.page.locator(".agent-name").first().waitFor();
     const buttons = reader.page.getByRole("button", { name: /^(Add agent|Remove)/ });
     await expect.poll(() => buttons.count()).toBe(0);
-  });
-
-  test("the view fits a phone, dark and light", async () => {
-    const house = await fleet();
-    const { page } = await visit(house.http, {
-      token: TOKEN,
-      at: `${AT}/main`,
-      viewport: NARROWEST,
-      dark: true,
-    });
-    await page.locator(".settings").waitFor();
-    await test1(page, "anthropic/claude-sonnet-4-5").click();
-    await page.getByText("HTTP 401").waitFor();
-    expect(await sideways(page)).toBeLessThanOrEqual(0);
-    expect(await accessibilityProblems(page)).toEqual([]);
-    await page.setViewportSize(PHONE);
-    expect(await sideways(page)).toBeLessThanOrEqual(0);
   });
 });

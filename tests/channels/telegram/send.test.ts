@@ -293,16 +293,6 @@ test("in a forum a bound session gets its own topic, and the session's texts go 
   expect(nameless).toMatchObject({ ok: true });
 });
 
-test("in a chat without topics, the chat itself is bound", async () => {
-  const { channel, server } = await ground();
-  expect(await channel.openThread?.(to(GROUP), "x")).toEqual({
-    ok: true,
-    value: { kind: "bound", route: { ...to(GROUP), accountId: "default" } },
-  });
-  expect(await channel.openThread?.(to(DIRECT), "x")).toMatchObject({ ok: true, value: { kind: "bound" } });
-  expect(server.calls.map(({ method }) => method)).not.toContain("createForumTopic");
-});
-
 test("if a topic cannot be created, the error names the missing right", async () => {
   const { channel, server } = await ground();
   const forum = server.chats.get(FORUM);

@@ -185,23 +185,6 @@ describe.skipIf(noPty)("in a pseudo-terminal", () => {
   });
 });
 
-test("Ctrl-C at the questions about an existing file and about the service writes nothing", async () => {
-  const home = temporaryFolder();
-  putFile(home);
-  const args = ["init", "--provider", "offline", "--channel", "none"];
-  const asked = call(home, args, { isTTY: true, machine: { platform: "linux" } });
-  await asked.shows("Replace it");
-  asked.stdin.write(CTRL_C);
-  expect(await asked.code).toBe(1);
-  const later = call(home, args, { isTTY: true, machine: { platform: "linux" } });
-  await later.shows("Replace it");
-  later.stdin.write("y");
-  await later.shows("as a service");
-  later.stdin.write(CTRL_C);
-  expect(await later.code).toBe(1);
-  expect(filesOf(home)).toEqual(["parley.json5"]);
-});
-
 test("without a terminal, init names every missing flag and what it found", async () => {
   const home = temporaryFolder();
   putFile(home);

@@ -1,5 +1,5 @@
 // Scheduled jobs on the page, in a real browser with a real gateway: they are created with a preview,
-// changed, paused, run and removed; live updates; hostile names.
+// changed, paused, run and removed; live updates.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";

@@ -142,35 +142,6 @@ describeInBrowser("the editor of the configuration", () => {
     expect(file.read()).toBe(`// by keyboard\n${FILE}`);
   });
 
-  test("a failed check can be repeated without another edit", async () => {
-    const { page, house } = await opened();
-    let refusals = 2;
-    await page.routeWebSocket(/^ws:/, (socket) => {
-      const server = socket.connectToServer();
-      socket.onMessage((text) => {
-        const { id, method, params } = JSON.parse(String(text));
-        const isCheck = method === "config.check" && params?.text !== undefined;
-        if (!isCheck || refusals === 0) return server.send(text);
-        refusals -= 1;
-        const error = { code: "UNAVAILABLE", message: "too many checks" };
-        socket.send(JSON.stringify({ type: "res", id, ok: false, error }));
-      });
-    });
-    await page.goto(`${house.http}/#/operations/configuration`);
-    await page.reload();
-    const problem = page.getByText("too many checks");
-    await type(page, "queueMax: 200", "queueMax: 8");
-    await problem.waitFor();
-    await button(page, "Review and save").click();
-    await expect.poll(() => dialog(page).getByText("too many checks").count()).toBe(1);
-    await dialog(page).getByRole("button", { name: "Retry" }).click();
-    await dialog(page).getByText("New runs use these settings at once.").waitFor();
-    await page.keyboard.press("Escape");
-    await page.getByRole("button", { name: "Retry" }).click();
-    await page.getByText("No problems", { exact: true }).waitFor();
-    await expect.poll(() => problem.count()).toBe(0);
-  });
-
   test("ES1: if two pages edit the file, the second one to save sees both changes and chooses; nothing is overwritten before", async () => {
     const first = await opened();
     const { page: second } = await visit(first.house.http, { token: TOKEN, at: "operations/configuration" });

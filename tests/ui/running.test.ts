@@ -135,26 +135,6 @@ describeInBrowser("unfinished runs", () => {
     release();
   });
 
-  test("further runs can be stopped while the gateway is still stopping a run", async () => {
-    const { house, release } = await busy(3);
-    const { page } = await visit(house.http, { token: TOKEN });
-    const relay = await relayOf(page, "chat.abort");
-    await page.goto(`${house.http}/#/${AT}`);
-    await page.reload();
-    relay.hold();
-    const stop = (name: string) => page.getByRole("button", { name: `Stop ${name}`, exact: true });
-    await stop("room 1").click();
-    await page.getByText("Stopping: 0 of 1").waitFor();
-    await stop("room 2").click();
-    await page.getByText("Stopping: 0 of 2").waitFor();
-    await expect.poll(relay.asked).toBe(2);
-    relay.release();
-    await expect.poll(() => page.getByText("1 run stopped.").count()).toBe(2);
-    await expect.poll(() => names(page)).toEqual(["room 3"]);
-    await page.getByText("Select runs to stop them together").waitFor();
-    release();
-  });
-
   test("the list follows starts and ends of runs without a reload; the selection remains, and late answers block nothing", async () => {
     const { house, release } = await busy(2);
     const { page } = await visit(house.http, { token: TOKEN });

@@ -8,7 +8,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
 import { type House, type HouseOptions, openHouse, operatorToken, quiet, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, visit } from "../kit/browser.ts";
+import { describeInBrowser, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
 import { relayOf } from "./relay.ts";
 
@@ -117,23 +117,6 @@ describeInBrowser("usage", () => {
     await expect.poll(() => page.url()).toContain("#/flow/");
   });
 
-  test("one click on the tab opens the flow of today's most expensive chain", async () => {
-    const house = await spent();
-    const client = await house.client();
-    const send = async (message: string, cost: number) => {
-      const { runId } = await client.request("chat.send", { sessionKey: MAIN, message });
-      await quiet(house);
-      await use(house, [{ sessionKey: MAIN, tokens: 1_500, cost, runId }]);
-    };
-    await send("compare all prices of the last ten years", 2.5);
-    await send("a cheap question", 0.01);
-    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
-    const tile = page.locator(".tile").filter({ hasText: "Most expensive chain today" });
-    await tile.getByText("$2.50, 1.5k tokens").waitFor();
-    await tile.getByRole("link", { name: "compare all prices" }).click();
-    await page.getByRole("button", { name: /^a person wrote to main: compare all prices/ }).waitFor();
-  });
-
   test("a used-up budget shows how many runs it stopped and when runs can start again; a second budget is within its limit", async () => {
     const agents = [
       { ...agentSettings("main"), default: true, budget: { dailyCost: 100 } },
@@ -186,17 +169,6 @@ describeInBrowser("usage", () => {
     await expect.poll(() => names(page)).toEqual(["research"]);
     await expect.poll(() => figure(page)).toBe("$3.00");
     await expect.poll(() => page.getByText("Budgets today").count()).toBe(0);
-  });
-
-  test("without usage the tab explains what will be counted; if tokens have no price, it says so", async () => {
-    const house = await openHouse();
-    const { page } = await visit(house.http, { token: TOKEN, at: "operations/usage" });
-    await page.getByText(/^When an agent has answered, the tokens/).waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
-    await use(house, [{ sessionKey: MAIN, tokens: 1_000 }]);
-    await period(page, "30 days").click();
-    await page.getByText("These models have no prices in the configuration.").waitFor();
-    await page.getByRole("region", { name: "Tokens by day" }).waitFor();
   });
 
   test("UT1: a late answer does not block the page, and does not replace a later selection", async () => {

@@ -134,30 +134,3 @@ test("if the store has no result of a call, the call ends as failed at the end o
   const sent = calls.find(({ name }) => name === "sessions_send");
   expect(sent).toMatchObject({ failed: true, endAt: run.endedAt });
 });
-
-test("if the clock is set back during a run, its calls still follow each other in time", async () => {
-  const house = await houseOn("embedded");
-  const again = doing(sending(RESEARCH, "what is new?"), sending(RESEARCH, "and now?"));
-  const run = await tell(house, again);
-  const setBack = (role: string, ms: number) =>
-    house.store.transaction((tx) =>
-      tx
-        .updateTable("messages")
-        .set((row) => ({ created_at: row("created_at", "-", ms) }))
-        .where("run_id", "=", run.runId)
-        .where("role", "=", role)
-        .execute(),
-    );
-  await setBack("toolResult", 10_000);
-  await setBack("assistant", 5_000);
-  const { calls = [] } = await look(house, run.chainId);
-  const mine = calls.filter(({ runId }) => runId === run.runId);
-  expect(mine.map(short)).toEqual([
-    "model rehearsal",
-    "tool sessions_send",
-    "tool sessions_send",
-    "model rehearsal",
-  ]);
-  expect(mine.map(({ at }) => at)).toEqual(mine.map(() => run.startedAt));
-  expect(mine.map(({ endAt }) => endAt)).toEqual(mine.map(() => run.startedAt));
-});

@@ -115,29 +115,6 @@ test("a gateway that stops cancels its backup, waits for its end and begins no o
   expect(await backups.begin()).toMatchObject({ code: "shutting_down" });
 });
 
-test("a backup that is asked for just before the gateway stops does not begin", async () => {
-  const settings = { dir: temporaryFolder(), durability: "normal" } as const;
-  let made = 0;
-  const make = async ({ file }: { file: string }) => {
-    made += 1;
-    return moved(file);
-  };
-  const backups = new Backups({ settings, world: fakeWorld(), secrets: [], make });
-  const [begun] = await Promise.all([backups.begin(), backups.close()]);
-  expect(begun).toMatchObject({ code: "shutting_down" });
-  expect(made).toBe(0);
-});
-
-test("a cancelled backup starts no process", async () => {
-  const dir = temporaryFolder();
-  await putEmptyStore(dir);
-  const settings = { dir, durability: "normal" } as const;
-  const folder = temporaryFolder();
-  const job = { settings, file: join(folder, "a.sqlite"), secrets: [] };
-  expect(await backupInProcess(job, AbortSignal.abort())).toMatchObject({ code: "shutting_down" });
-  expect(readdirSync(folder)).toEqual([]);
-});
-
 test("cancelling a backup kills its process within a call of SQLite, and leaves no file", async () => {
   const dir = temporaryFolder();
   await putEmptyStore(dir);

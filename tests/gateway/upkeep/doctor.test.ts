@@ -11,8 +11,6 @@ import { fakeWorld } from "../../kit/world.ts";
 import { openHouse } from "../kit.ts";
 
 const KEY = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
-const FINDING = { name: "node", level: "ok", text: "Node 24" } as const;
-
 /** A doctor whose program is this text, with a clock that the test holds. */
 function doctorRunning(program: string, environment: Record<string, string> = {}) {
   const world = fakeWorld();
@@ -49,20 +47,6 @@ async function stuckPids(folder: string): Promise<number[]> {
   await until(() => existsSync(file));
   return readFileSync(file, "utf8").split(" ").map(Number);
 }
-
-test("a request that reads is answered while the doctor of its connection still runs", async () => {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const house = await openHouse({ doctor: () => promise.then(() => ok([FINDING])) });
-  const client = await house.client();
-  const order: string[] = [];
-  const report = client.request("doctor", {}).then(() => order.push("doctor"));
-  const status = client.request("status", {}).then(() => {
-    order.push("status");
-    resolve();
-  });
-  await Promise.all([report, status]);
-  expect(order).toEqual(["status", "doctor"]);
-});
 
 test("a gateway without a doctor says so, and secrets in findings are redacted", async () => {
   const without = await (await openHouse()).client();

@@ -5,7 +5,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, visit } from "../../kit/browser.ts";
+import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { MAIN, player, say } from "../inbox/kit.ts";
 import { relayOf } from "../relay.ts";
 import { FAMILY, manySessions, NEWEST, seedSessions } from "../sessions/seed.ts";
@@ -181,45 +181,6 @@ describeInBrowser("the palette", () => {
     await page.keyboard.press("Control+k");
     await field(page).waitFor({ state: "detached" });
     await expect.poll(() => focused(page)).toMatchObject({ name: "Message" });
-  });
-
-  test("while its code is loading, no key acts in the composer, typed letters are kept for it, and Escape closes it", async () => {
-    let runs = 0;
-    const play = async () => {
-      runs += 1;
-      return "";
-    };
-    const house = await openHouse({ play });
-    // The introduction of an unused gateway would load the same code.
-    await say(house, MAIN, "hello");
-    await expect.poll(() => runs).toBe(1);
-    const { page } = await visit(house.http, { token: TOKEN, at: `sessions/${encodeURIComponent(MAIN)}` });
-    const code = Promise.withResolvers<void>();
-    await page.route(/\/extras-[^/]*\.js$/, async (route) => {
-      await code.promise;
-      await route.continue();
-    });
-    const message = page.getByRole("textbox", { name: "Message" });
-    await message.fill("half a thought");
-    const asked = page.waitForRequest(/\/extras-[^/]*\.js$/);
-    await page.keyboard.press("Control+k");
-    await asked;
-    expect(await accessibilityProblems(page)).toEqual([]);
-    await page.keyboard.type("x");
-    await page.keyboard.press("Enter");
-    await expect.poll(() => message.inputValue()).toBe("half a thought");
-    await page.keyboard.press("Escape");
-    await page.keyboard.type("s");
-    await expect.poll(() => message.inputValue()).toBe("half a thoughts");
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("x");
-    code.resolve();
-    await field(page).waitFor();
-    await expect.poll(() => field(page).inputValue()).toBe("x");
-    await page.keyboard.press("Escape");
-    await field(page).waitFor({ state: "detached" });
-    await expect.poll(() => focused(page)).toMatchObject({ name: "Message", text: "half a thoughts" });
-    expect(runs).toBe(1);
   });
 
   test("it opens every view and tab, and offers only those that the token may use", async () => {

@@ -58,7 +58,7 @@ describeInBrowser("the typeface", () => {
       await page.goto(`${house.http}/?again#/${at}`);
       await page.locator("h1").waitFor({ state: "attached" });
       await asked;
-      await page.waitForFunction("document.querySelector('.loading') === null");
+      await expect.poll(() => page.locator(".loading").count()).toBe(0);
       const before = await targets(page);
       expect(before.length).toBeGreaterThan(5);
       arrived.resolve();

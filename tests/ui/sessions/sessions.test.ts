@@ -4,9 +4,8 @@ import { expect, test } from "vitest";
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../../src/store/queries/runs/waits.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { CUT, describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
+import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
 import { sampleRun } from "../../store/samples.ts";
-import { openLine } from "../line.ts";
 import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, tree } from "./seed.ts";
 
 describeInBrowser("sessions", () => {
@@ -125,23 +124,6 @@ describeInBrowser("sessions", () => {
     expect(await press("ArrowLeft")).toBe("plan");
     await expect.poll(() => names(page)).toHaveLength(5);
     expect(await press("Home", "ArrowUp")).toBe((await names(page))[0]);
-  });
-
-  test("a row that a person collapsed above the open session stays collapsed when the page reconnects", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, FAMILY);
-    const line = await openLine(house.port);
-    const at = "sessions/agent%3Amain%3Asubagent%3Atwo";
-    const { page } = await visit(line.http, { token: TOKEN, at, allow: CUT });
-    await row(page, /write it/).waitFor();
-    await page.getByRole("button", { name: "Close plan" }).click();
-    await expect.poll(() => names(page)).toHaveLength(5);
-    line.cut();
-    // The new row shows that the list was read again.
-    await seedSessions(house.store, [{ key: "agent:main:chat:later", label: "later", updatedAt: NEWEST }]);
-    await row(page, /^later/).waitFor();
-    await expect.poll(() => names(page)).toHaveLength(6);
-    await page.getByRole("button", { name: "Open plan" }).waitFor();
   });
 
   test("SP2: search results begin at the top, and a long name with the focus on it is readable", async () => {

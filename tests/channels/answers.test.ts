@@ -182,12 +182,6 @@ test("an answer that is cut again is marked", async () => {
   expect(served).toHaveLength(2);
 });
 
-test("an answer that nothing continues is marked", async () => {
-  const { says, shown } = await openTalk({ main: [[text("One, two"), stop("length")], [stop("stop")]] });
-  says("count");
-  expect(await shown()).toEqual(["One, two", CUT]);
-});
-
 test("a tool call that was cut at the output limit is not run, and the model may repeat it", async () => {
   const half = call("agents_list", '{"a": "b');
   const { says, shown, served } = await openTalk({ main: [[half, stop("length")], "I gave up."] });

@@ -6,10 +6,8 @@ import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { openDemo } from "../../src/main.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { CUT, describeInBrowser, visit } from "../kit/browser.ts";
+import { describeInBrowser, visit } from "../kit/browser.ts";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
-import { freePort } from "../kit/loopback.ts";
-import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 const AT_MAIN = `sessions/${encodeURIComponent("agent:main:main")}`;
 const ASKED = "ask research: what should we check before a release?";
@@ -94,22 +92,6 @@ describeInBrowser("the demo", () => {
     const demo = await demoOf(await house.client(), house.url);
     const asked = (await saidIn(demo, "agent:main:main")).filter((text) => text === ASKED);
     expect(asked).toHaveLength(1);
-  });
-
-  test("after a restart of the gateway the page starts a new demo", async () => {
-    const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
-    const first = await startProcess({ home });
-    const { page } = await visit(first.httpUrl, { token: TOKEN, allow: new RegExp(`${CUT.source}|503|404`) });
-    await button(page, "Play the demo").click();
-    await button(page, "Next: three jobs").click();
-    await button(page, "Next: a circle").waitFor();
-    expect(await first.end("SIGTERM")).toBe(0);
-    await page.getByText(/Connection lost|stopping/i).waitFor();
-    await startProcess({ home });
-    // The restarted demo is at its first step.
-    await button(page, "Next: three jobs").waitFor();
-    await button(page, "Back to your gateway").click();
-    await button(page, "Play the demo").waitFor();
   });
 
   test("the demo is not offered without the scope to start it, or on a used gateway", async () => {

@@ -2,11 +2,9 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { ok } from "../../../src/core/shapes/errors.ts";
 import { TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, visit } from "../../kit/browser.ts";
 import { configFileWith } from "../../kit/config-file.ts";
-import { openLine } from "../line.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";
 
 const AT = "operations/agents";
@@ -66,28 +64,6 @@ describeInBrowser("agents and models", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
     const client = await house.client();
     expect((await client.request("usage", { by: "agent" })).lines).toMatchObject([{ name: "models.test" }]);
-  });
-
-  test("a slow model test does not block other views, and its outcome is shown even after a lost connection", async () => {
-    const held = Promise.withResolvers<void>();
-    const house = await fleet({
-      tryModel: async () => {
-        await held.promise;
-        return ok({ usable: true, text: "answered", durationMs: 9_000, answer: "at last" });
-      },
-    });
-    const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: CUT });
-    await test1(page, "offline/rehearsal").click();
-    const shown = row(page, "Models", "offline/").getByRole("status");
-    await expect.poll(() => shown.innerText()).toContain("Waiting for an answer");
-    await page.getByRole("link", { name: "Status", exact: true }).click();
-    await page.locator(".plot").first().waitFor();
-    await page.getByRole("link", { name: "Agents", exact: true }).click();
-    await test1(page, "offline/rehearsal").click();
-    line.cut();
-    held.resolve();
-    await expect.poll(() => shown.innerText()).toContain("answered “at last”");
   });
 
   test("a read-only token sees all agents, a token for some sessions only the agents of these; neither can test models", async () => {

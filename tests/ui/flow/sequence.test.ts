@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { accessibilityProblems, describeInBrowser } from "../../kit/browser.ts";
+import { describeInBrowser } from "../../kit/browser.ts";
 import { doing, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
 import { house, MAIN, open, RESEARCH, rules, stepNamed, tell, WRITER } from "./house.ts";
 
@@ -218,16 +218,5 @@ describeInBrowser("the flow view", () => {
     await expect.poll(() => page.locator(".chain-row").innerText()).toContain("writer");
     await page.getByRole("button", { name: "15 min" }).click();
     await expect.poll(() => page.locator(".chain-row").count()).toBe(1);
-  });
-
-  test("the texts of the chosen step are shown as in a conversation, not as Markdown source", async () => {
-    const here = await house();
-    const chainId = await tell(here, "Look:\n\n## Prices\n\n| region | price |\n|---|---|\n| north | 3 |");
-    const page = await open(here, `flow/${chainId}`);
-    await stepNamed(page, /^a person wrote to main/).click();
-    const details = page.getByRole("complementary", { name: "Selected step" });
-    await details.getByRole("cell", { name: "north" }).first().waitFor();
-    await expect.poll(() => details.innerText()).not.toMatch(/##|\|/);
-    expect(await accessibilityProblems(page)).toEqual([]);
   });
 });

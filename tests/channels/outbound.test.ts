@@ -363,20 +363,6 @@ test("I5: parts of a long text are acknowledged separately, and an acknowledged 
   expect(arrived.join(" ").split(/\s+/)).toEqual(words.split(" "));
 });
 
-test("a text whose channel is removed between two parts fails, and is not tried again and again", async () => {
-  const bench = await open(
-    (_, attempt) => (attempt === 1 ? { kind: "sent" } : { kind: "retry", error: "rain" }),
-    64,
-  );
-  await bench.queue("long", "roof", "pigeon", "word ".repeat(40));
-  await bench.settle();
-  bench.channels.delete("pigeon");
-  await bench.world.advance(3_000);
-  await bench.settle();
-  expect(await bench.states()).toEqual({ long: "failed refused" });
-  expect(bench.attempts).toHaveLength(2);
-});
-
 test("I5: if a channel throws, the text may have been sent, so the delivery is not retried", async () => {
   const bench = await open(() => {
     throw new Error("the pigeon is gone");

@@ -399,27 +399,6 @@ test("a hook gets events of different sessions concurrently, and events of one s
   await bench.until(all("sent"));
 });
 
-test("events that fail in one session delay no other session of the same hook", async () => {
-  const receiver = await startReceiver((told, response) => {
-    const isBad = String(told.body.data.sessionKey).endsWith("bad");
-    response.writeHead(isBad ? 500 : 204).end();
-  });
-  const bench = await open([hookTo(receiver.url)]);
-  // More rows than one read returns. They must not hide the rows after them.
-  await bench.tell(...Array.from({ length: 300 }, () => created("agent:main:chat:bad")));
-  await bench.start();
-  await receiver.next(() => true);
-  await bench.tell(...Array.from({ length: 5 }, (_, at) => created(`agent:main:chat:s${at}`)));
-  const good = () => receiver.told.filter((told) => !String(told.body.data.sessionKey).endsWith("bad"));
-  for (let round = 0; good().length < 5 && round < 100; round += 1) {
-    await bench.world.advance(500);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  expect(good()).toHaveLength(5);
-  const tries = receiver.told.length - 5;
-  expect(tries).toBeLessThan(10);
-});
-
 test("a failing receiver gets one request at a time, after growing pauses", async () => {
   const pace = new HookPace();
   expect([pace.room("a", 0, 1), pace.room("a", 0, 100)]).toEqual([32, 1]);

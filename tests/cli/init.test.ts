@@ -242,17 +242,6 @@ test("--yes uses the first model that was found, and keeps a copy of each earlie
   expect(report).toMatchObject({ ok: true, model: "offline/rehearsal", tested: false, service: false });
 });
 
-test("a name of a model that refers to a variable stays a name, in the file and in the test call", async () => {
-  const server = await models();
-  const home = temporaryFolder();
-  const name = "$" + "{MY_SECRET}";
-  const flags = ["--provider", "server", "--base-url", `${server.url}/openai/v1`, "--model", name];
-  const env = { MY_SECRET: "s3cret-value" };
-  expect(await run(home, ["init", ...flags], { env })).toMatchObject({ code: 0 });
-  expect(server.requests.at(-1)?.model).toBe(name);
-  expect((await run(home, ["config", "get", "agents.defaults.model"], { env })).out).toContain(name);
-});
-
 test("a channel is tested by one call and added to the file; a wrong token writes nothing", async () => {
   const platform = await startTelegram();
   platform.addBot(BOT_TOKEN, "parley_test_bot");

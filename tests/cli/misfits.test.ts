@@ -1,5 +1,5 @@
 // Tests the command line in unusual situations: removed agents, missing programs, another server on the port,
-// a gateway that stops, a busy session.
+// a gateway that stops.
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";

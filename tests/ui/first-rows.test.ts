@@ -129,31 +129,6 @@ describeInBrowser("the first rows", () => {
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(0);
   });
 
-  test("of 2,000 sessions and of the inbox, they are visible before the connection is open, and usable after it", async () => {
-    const house = await openHouse();
-    const client = await house.client();
-    await client.agent({ sessionKey: "agent:main:main", message: "first words" }).done;
-    await seedSessions(house.store, manySessions(1_250, NEWEST));
-    for (const viewport of [undefined, PHONE]) {
-      const view = viewport === undefined ? {} : { viewport };
-      const { page } = await visit(house.http, view);
-      const open = await holdSockets(page);
-      await page.goto(`${house.http}/#token=${TOKEN}`);
-      await page.reload();
-      await page.locator(".inbox-row", { hasText: /echo (first|second) words/ }).waitFor();
-      await page.getByRole("link", { name: "Sessions" }).click();
-      await row(page, /^main/).waitFor();
-      await page.getByRole("button", { name: "New session" }).waitFor({ state: "detached" });
-      // Requests wait until the connection is open.
-      await row(page, /^main/).click();
-      open();
-      await page.locator(".entry", { hasText: "echo first words" }).waitFor();
-      await page.getByRole("textbox", { name: "Message" }).fill("second words");
-      await page.getByRole("button", { name: "Send" }).click();
-      await page.locator(".entry", { hasText: "echo second words" }).last().waitFor();
-    }
-  });
-
   test("TK1: they are requested before a script file has arrived, after the token has left the address", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(3, NEWEST));

@@ -1,4 +1,4 @@
-// The bot's connection to Discord, and the recovery after a disconnect (DC1-3, DK1-2, DN1-3, DU1, PU2-3).
+// The bot's connection to Discord, and the recovery after a disconnect (DC1-3, DK1-2, DN1-3, DU1).
 
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";

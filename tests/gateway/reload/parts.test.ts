@@ -1,4 +1,4 @@
-// Parts of a gateway that follow a change of the configuration file: titles, hooks, jobs, slots.
+// Parts of a gateway that follow a change of the configuration file: hooks, jobs, slots.
 
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";

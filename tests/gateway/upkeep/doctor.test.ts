@@ -1,4 +1,4 @@
-// The method `doctor`: its rights, its limits, and its process.
+// The method `doctor`: its limits and its process.
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

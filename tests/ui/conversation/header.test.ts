@@ -1,5 +1,4 @@
-// The header of a conversation and the way to it, in a real browser against a real gateway: the last failure,
-// retry, deep links, loading.
+// The header of a conversation, in a real browser against a real gateway: the last failure, retry, loading.
 
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";

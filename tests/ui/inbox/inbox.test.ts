@@ -1,5 +1,5 @@
 // The page's inbox in a real browser: failures, permission requests, questions and deliveries are settled in
-// it. Tests use two tabs, the keyboard, a phone, and a restart of the gateway.
+// it. Tests use two tabs and the keyboard.
 
 import { expect, test } from "vitest";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";

@@ -1,6 +1,5 @@
 // The command palette in a real browser with a real gateway, by keyboard alone.
-// Hard cases: 2,000 sessions; Enter before the gateway has answered; tokens with few rights; a route that changes
-// while the palette is open.
+// Hard cases: 2,000 sessions; Enter before the gateway has answered; tokens with few rights.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";

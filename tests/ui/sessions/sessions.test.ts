@@ -126,23 +126,6 @@ describeInBrowser("sessions", () => {
     expect(await press("Home", "ArrowUp")).toBe((await names(page))[0]);
   });
 
-  test("SP2: search results begin at the top, and a long name with the focus on it is readable", async () => {
-    const house = await openHouse();
-    const long = { key: "agent:main:chat:long", label: `conversation of ${"many ".repeat(30)}words` };
-    await seedSessions(house.store, [long, ...manySessions(60, NEWEST)]);
-    const { page } = await visit(house.http, { token: TOKEN });
-    await row(page, /conversation 3/).waitFor();
-    const box = page.locator(".session-list");
-    await box.evaluate((element) => element.scrollTo(0, 900));
-    await page.getByLabel("Search sessions").fill("conversation");
-    await expect.poll(() => box.getAttribute("aria-label")).toBe("Matching sessions");
-    await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(0);
-    await page.getByLabel("Search sessions").fill("of many");
-    await expect.poll(() => names(page)).toEqual([long.label]);
-    await page.locator(".session-name a").focus();
-    expect(await page.locator(".session-name").evaluate((element) => element.scrollLeft)).toBe(0);
-  });
-
   test("rows move and change as runs start and end; sessions appear, disappear and return from the archive", async () => {
     const gate = Promise.withResolvers<void>();
     const house = await openHouse({

@@ -1,5 +1,4 @@
-// The session list in difficult cases: narrow tokens, hostile names, a gateway that restarts; and axe-core's
-// findings.
+// The session list in difficult cases: narrow tokens and hostile names.
 
 import { expect, test } from "vitest";
 import { openHouse, operatorToken, TOKEN } from "../../gateway/kit.ts";

@@ -155,23 +155,6 @@ test("the tool policy applies to clients: a denied tool is not listed, and the e
   });
 });
 
-test("the result of a client's sub-agent arrives in the client's inbox, and its transcript contains the spawn", async () => {
-  const house = await openHouse();
-  const peer = await openPeer(house, "version 2, newest revision", {
-    headers: { "x-parley-handle": "boss" },
-  });
-  const told = written(house, "agent:main:mcp:boss");
-  const spawned = await peer.call("sessions_spawn", { task: "count the stars", label: "stars" });
-  expect(spawned).toMatchObject({ status: "accepted" });
-  await told;
-  expect(await peer.call("sessions_inbox")).toMatchObject({
-    messages: [{ from: spawned.childSessionKey, text: expect.stringMatching(/^Status: ok\nResult: /) }],
-  });
-  expect(await peer.call("sessions_history", { sessionKey: "agent:main:mcp:boss" })).toMatchObject({
-    messages: [{ content: [{ text: `[to ${String(spawned.childSessionKey)}]\n\ncount the stars` }] }, {}],
-  });
-});
-
 test("I8: an answer continues the chain of its message, so two programs that answer each other stop at the chain's limit", async () => {
   const visible = { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } };
   const house = await openHouse({

@@ -126,8 +126,8 @@ function usageError(program: Command, error: CommanderError): CommanderError {
 }
 
 /**
- * Builds the program with its own commands and those of features. `finish` is called with the exit code of the
- * command, `writeError` with the message for wrong usage.
+ * Builds the program with its own commands and those of features. `finish` is called with the exit code of
+ * the command, `writeError` with the message for wrong usage.
  */
 export function buildProgram(
   parts: CliParts,

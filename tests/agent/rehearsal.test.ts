@@ -174,15 +174,6 @@ test("lists are shown with one entry per line", async () => {
   expect((await say("read research", { answers: () => ({ messages }) })).text).toContain("user: hi");
 });
 
-test("text streams in growing pieces, and the last piece is the whole text", async () => {
-  const { streamed, text } = await say("say one two three four five six");
-  expect(streamed.length).toBeGreaterThan(1);
-  streamed.forEach((piece) => {
-    expect(text.startsWith(piece)).toBe(true);
-  });
-  expect(streamed.at(-1)).toBe(text);
-});
-
 test("a sentence with a waiting time delays the next step by this time", async () => {
   const world = fakeWorld();
   const said = say("wait 3 seconds, then say done", { world });
@@ -193,14 +184,6 @@ test("a sentence with a waiting time delays the next step by this time", async (
   await world.timerWithin(10_000);
   await world.advance(2_000);
   expect((await asking).text).toBe("research answered: fine");
-});
-
-test("with a time to think the model answers after it, in addition to a wait", async () => {
-  const world = fakeWorld();
-  const said = say("wait 2s, then say hi", { world, thinkMs: 200 });
-  expect(await world.timerWithin(10_000)).toBe(2_200);
-  await world.advance(2_200);
-  expect((await said).text).toBe("hi");
 });
 
 test("the offline model can describe its session, its abilities and its limits", async () => {

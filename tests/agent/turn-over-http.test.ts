@@ -6,7 +6,6 @@ import { resolveModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import type { ModelBudget } from "../../src/core/rules/budget.ts";
 import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
-import { messageContext } from "../../src/core/rules/turn-rules.ts";
 import { isCompaction } from "../../src/core/shapes/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
@@ -92,41 +91,6 @@ test("a turn that exceeds its budget ends with the budget's code and text", asyn
   const { server, turn } = await turnOver("anthropic-messages", () => "done", { more: { budget } });
   expect(await turn.end).toMatchObject({ kind: "error", code: "budget_used", error: "nothing is left" });
   expect(server.requests).toEqual([]);
-});
-
-test("a scripted model can distinguish agents, sessions and steps by the request", async () => {
-  const party = { key: "agent:main:main", channel: "webchat" };
-  const system = buildSystemPrompt({
-    agentId: "research",
-    sessionKey: "main",
-    workspace: "/w",
-    toolNames: [],
-    context: messageContext({ requester: party, self: { key: "main", channel: "webchat" } }),
-  });
-  const { turn } = await turnOver(
-    "anthropic-messages",
-    (request) => `${request.agentId} ${request.sessionKey} ${request.step} ${request.lastUserText}`,
-    { more: { system } },
-  );
-  expect(await turn.end).toMatchObject({ text: "research main message go" });
-});
-
-test("the prompt contains date and time zone after all constant parts, and before the context of the run", () => {
-  const parts = {
-    agentId: "a",
-    sessionKey: "main",
-    workspace: "/w",
-    toolNames: [],
-    instructions: "Be kind.",
-  };
-  const prompt = (date: string) =>
-    buildSystemPrompt({ ...parts, context: "Heading", today: { date, timeZone: "Europe/Berlin" } });
-  const saturday = prompt("Saturday, 2026-11-21");
-  expect(saturday).toContain(
-    "Be kind.\n\nDate at the start of this run: Saturday, 2026-11-21 (time zone Europe/Berlin).\n\nHeading",
-  );
-  const before = (text: string) => text.slice(0, text.indexOf("Date at"));
-  expect(before(prompt("Tuesday, 2030-01-01"))).toBe(before(saturday));
 });
 
 test("S1, S2: the system prompt does not depend on the time of day, and the runtime's context comes last", () => {

@@ -13,7 +13,6 @@ import {
   type Entry,
   type Message,
   textOf,
-  toolCallsOf,
   ZERO_USAGE,
 } from "../../src/core/shapes/message.ts";
 import { ANSWER_LIMITS, PROVIDER_APIS } from "../../src/core/shapes/settings/settings.ts";
@@ -74,31 +73,6 @@ const transcripts: fc.Arbitrary<Entry[]> = fc
     const firstKeptId = `m${compactedAt}`;
     return [...entries, { id, type: "compaction", summary: "in short", firstKeptId, timestamp: 1 }];
   });
-
-test("V1, V2: for any transcript, the model sees paired tool calls, merged user messages, and no assistant message at either end", () => {
-  fc.assert(
-    fc.property(transcripts, (entries) => {
-      const view = modelView(entries, OFFLINE);
-      expect(view[0]?.role).toBe("user");
-      expect(view.at(-1)?.role).not.toBe("assistant");
-      const seen = new Set<string>();
-      let expected: string[] = [];
-      view.forEach((one, at) => {
-        if (one.role === "toolResult") expect(one.toolCallId).toBe(expected.shift());
-        else expect(expected).toEqual([]);
-        if (one.role === "user") expect(view[at - 1]?.role).not.toBe("user");
-        const ids = toolCallsOf(one).map((call) => call.id);
-        for (const id of ids) {
-          expect(seen.has(id)).toBe(false);
-          seen.add(id);
-        }
-        if (ids.length > 0) expected = ids;
-      });
-      expect(expected).toEqual([]);
-    }),
-    { numRuns: rounds(100, 500) },
-  );
-});
 
 test("C1: compaction never separates a tool call from its result, and keeps at least the last message", () => {
   fc.assert(

@@ -87,30 +87,6 @@ test("a process that lost its lease before its attempt was answered does not sen
   expect(a.app.sent).toEqual([]);
 });
 
-test("a process that stops leaves the others only after its last text is sent", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const channel = async () => {
-    asked.resolve();
-    await answer.promise;
-    return { kind: "sent" as const };
-  };
-  const a = await cluster.join({ plays: {}, deduplicates: false, channel }, world);
-  const b = await cluster.join({ plays: {}, deduplicates: false }, world);
-  await announced(a, asked.promise);
-  let isOver = false;
-  const over = a.app.engine.stop(0).then(() => {
-    isOver = true;
-  });
-  await pass(2 * LEASE_MS);
-  expect(await deliveryOf(b)).toMatchObject({ state: "pending", attempt_open: 1 });
-  answer.resolve();
-  await until(() => isOver);
-  await over;
-  expect(await deliveryOf(b)).toMatchObject({ state: "sent", attempts: 1 });
-  expect([a.app.sent.length, b.app.sent.length]).toEqual([1, 0]);
-});
-
 test("a process begins to send a text only after it has joined the others", async () => {
   const { world, cluster, pass, until } = await openStage();
   const [first, ofA] = [await cluster.join({ plays: {} }, world), link()];

@@ -33,15 +33,6 @@ test("every MCP tool gets a valid, unique and stable name", () => {
   expect(outsideName("files", "read.file")).toMatch(/^mcp__files__read_file_[0-9a-f]{8}$/);
 });
 
-test("two servers never get the same name prefix", () => {
-  fc.assert(
-    fc.property(serverNames, serverNames, fc.string(), (one, other, tool) => {
-      fc.pre(one !== other);
-      expect(outsideName(one, tool).startsWith(outsidePrefix(other))).toBe(false);
-    }),
-  );
-});
-
 const made = (schema: unknown) => {
   const result = plainSchema(schema, { steps: LIST_STEPS_MAX });
   return result.ok ? result.value.parameters : result.error;

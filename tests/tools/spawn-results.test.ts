@@ -4,23 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sessionViewer } from "../../src/access/access.ts";
-import type { ModelPort } from "../../src/agent/model/model.ts";
-import { optional } from "../../src/core/optional.ts";
-import type { SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
-import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
-import type { ProviderSettings, Settings } from "../../src/core/shapes/settings/settings.ts";
-import { Engine } from "../../src/engine/engine.ts";
-import { createExecutor } from "../../src/execute.ts";
-import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
-import { createSuccessors } from "../../src/flows/successors.ts";
 import { listRuns } from "../../src/store/queries/runs/runs.ts";
-import { getSession } from "../../src/store/queries/sessions/sessions.ts";
-import { callTool, toolNames } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
-import { endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
-import { type App, agentSettings, type Choices, settingsWith, spawningAgents } from "./app.ts";
+import { type App, agentSettings, type Choices, spawningAgents } from "./app.ts";
 import { appsOfFile } from "./apps.ts";
 
 const MAIN = "agent:main:main";
@@ -57,15 +44,6 @@ test("at the depth limit, the error for a sub-agent names the setting; a higher 
   const nested = await childOf(deeper, await deeper.call(CHILD, SPAWN, { task: "x" }));
   expect(nested).toMatchObject({ spawnDepth: 2, spawnedBy: CHILD });
   expect(await deeper.call(nested.key, SPAWN, { task: "x" })).toMatchObject({ code: "tool_denied" });
-});
-
-test("on a channel without threads, a thread is refused, and the error names the channel", async () => {
-  const own = await other({});
-  const route = { channel: "webchat", to: "somebody" };
-  await own.add("agent:main:chat:read", { lastRoute: route });
-  const result = await own.call("agent:main:chat:read", SPAWN, { task: "x", thread: true });
-  expect(result).toMatchObject({ status: "forbidden", code: "spawn_denied" });
-  expect(result.error).toContain("webchat has none");
 });
 
 test("with maxChildren unfinished children, another spawn gives an error that names the setting; a finished child makes room", async () => {
@@ -173,112 +151,6 @@ test("a child gets no tools that its requester lacks, and the result names the m
   });
   expect(await own.call(MAIN, SPAWN, { task: "x" })).not.toHaveProperty("withheldTools");
 });
-
-const PROVIDER: ProviderSettings = {
-  id: "local",
-  api: "openai-completions",
-  baseUrl: "http://127.0.0.1:1",
-  headers: {},
-  connectTimeoutSeconds: 10,
-  idleTimeoutSeconds: 90,
-  maxRetries: 3,
-  models: ["call", "agents", "defaults", "own"].map((id) => ({
-    id,
-    contextWindow: 100_000,
-    maxOutputTokens: 100,
-    reasoning: false,
-    images: false,
-    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-  })),
-};
-
-/** Opens an engine with the real executor. A fake model records which models are requested. */
-async function openReal(settings: Settings): Promise<{ engine: Engine; asked: string[] }> {
-  const world = quietWorld();
-  const store = await openStore(temporaryFolder(), world);
-  const asked: string[] = [];
-  const port: ModelPort = {
-    async call({ model }) {
-      asked.push(model.ref);
-      const content = [{ type: "text" as const, text: "done" }];
-      const from = {
-        api: "test",
-        provider: "local",
-        model: model.ref,
-        usage: ZERO_USAGE,
-        stopReason: "stop",
-      };
-      return { kind: "message", message: { role: "assistant", content, timestamp: 1, ...from } };
-    },
-  };
-  const sandboxFor = async () => ({ ok: true as const, value: undefined });
-  const engine: Engine = new Engine({
-    store,
-    world,
-    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 4 },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: () => undefined,
-    }),
-    executor: createExecutor({ settings, store, world, port, sandboxFor, engine: () => engine }),
-  });
-  await ensureMainSessions({ engine, settings });
-  await engine.start();
-  return { engine, asked };
-}
-
-test.each<[string, string, { call?: string; agents?: string; defaults?: string }]>([
-  ["the call's", "local/call", { call: "local/call", agents: "local/agents", defaults: "local/defaults" }],
-  [
-    "else the target agent's for sub-agents",
-    "local/agents",
-    { agents: "local/agents", defaults: "local/defaults" },
-  ],
-  ["else the defaults' for sub-agents", "local/defaults", { defaults: "local/defaults" }],
-  ["else the target agent's own", "local/own", {}],
-])(
-  "the child uses the model that is %s: the result names %s, and the child's run requests it",
-  async (_, expected, given) => {
-    const subagents = { allowAgents: ["*"], ...optional({ model: given.agents }) };
-    const settings: Settings = {
-      ...settingsWith({
-        agents: [
-          agentSettings("main", { subagents: { allowAgents: ["*"], model: "offline/rehearsal" } }),
-          agentSettings("research", { model: "local/own", subagents }),
-        ],
-        ...(given.defaults === undefined ? {} : { subagents: { model: given.defaults } }),
-      }),
-      providers: [PROVIDER],
-    };
-    const { engine, asked } = await openReal(settings);
-    const session = await getSession(engine.store.db, MAIN);
-    if (session === undefined) throw new Error("no main");
-    const chain: SpawnChain = [session];
-    const args = { task: "x", agentId: "research", ...optional({ model: given.call }) };
-    const viewer = sessionViewer(chain, settings);
-    const [agent] = settings.agents;
-    if (agent === undefined) throw new Error("no agent");
-    const ctx = {
-      settings,
-      db: engine.store.db,
-      engine,
-      viewer,
-      session,
-      agent,
-      chain,
-      toolNames: toolNames(),
-    };
-    const signal = new AbortController().signal;
-    const result = await callTool(
-      { ...ctx, signal },
-      { callId: "c", attempt: 1, name: SPAWN, arguments: args },
-    );
-    expect(result).toMatchObject({ status: "accepted", model: expected });
-    expect(await endOf(engine, String(result.runId))).toMatchObject({ state: "ok", model: expected });
-    expect(asked[0]).toBe(expected);
-    await engine.stop(0);
-  },
-);
 
 describe("agents_list", () => {
   test("agents_list names the caller's own agent and the agents that it may spawn, with model, runtime and sandbox", async () => {

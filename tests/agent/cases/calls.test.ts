@@ -144,15 +144,6 @@ test.each(["null", null, "", "  "])("a call with the arguments %j runs without a
   });
 });
 
-test.each(["[]", '""', [], "{}"])("a call with the empty arguments %j runs or is refused", async (given) => {
-  const talk = await ask(stream(calling(piece(0, "a1", given)), END));
-  const { results } = await callsIn(talk);
-  expect(talk.said).toBe("done");
-  expect(results).toHaveLength(1);
-  const [result] = results;
-  if (result?.isError === true) expect(textOf(result)).toMatch(/JSON object/);
-});
-
 test.each(["[1]", "7", '"limit"', '{"limit":1', ["limit"]])(
   "a call with the arguments %j is refused in words that a model can follow",
   async (given) => {
@@ -163,11 +154,3 @@ test.each(["[1]", "7", '"limit"', '{"limit":1', ["limit"]])(
     expect(results.map(textOf).join()).toMatch(/JSON object/);
   },
 );
-
-test("arguments that are encoded twice do not run without arguments", async () => {
-  const talk = await ask(stream(calling(piece(0, "a1", JSON.stringify(L1))), END));
-  const { calls, results } = await callsIn(talk);
-  expect(talk.said).toBe("done");
-  if (results[0]?.isError === true) expect(textOf(results[0])).toMatch(/JSON object/);
-  else expect(calls).toEqual([{ limit: 1 }]);
-});

@@ -164,21 +164,6 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
     expect(await kinds(app, MAIN)).toEqual(["turn ok", "append ok", "turn ok"]);
   });
 
-  test("I6: neither a sender that waits for an answer nor a waiting call of an operator holds a slot", async () => {
-    const app = await open({ maxConcurrent: 1 });
-    const { runId } = await app.tell(MAIN, "go");
-    await inInbox(app, "which port?");
-    const other = await app.tell(RESEARCH, "hello");
-    expect(await endOf(app.engine, other.runId)).toMatchObject({ state: "ok" });
-    const operator = app.send(RESEARCH, DESK, "which host?", 600);
-    await inInbox(app, "which port?", "which host?");
-    await app.send(DESK, RESEARCH, "this one", 0);
-    expect(await operator).toMatchObject({ status: "ok", reply: "this one" });
-    expect(await kinds(app, RESEARCH)).toEqual(["turn ok", "append ok"]);
-    await app.send(DESK, MAIN, "port 80", 0);
-    expect(await resultOf(app, runId)).toMatchObject({ reply: "port 80" });
-  });
-
   test("I7: a wait that would close a cycle through an external session is refused", async () => {
     const plays: FlowAppOptions["plays"] = {
       [MAIN]: async (actor) => JSON.stringify(await actor.send(RESEARCH, "ask the desk")),
@@ -299,15 +284,6 @@ test("I4: a repeated call that answers by name finds its first attempt", async (
   expect(await sendAs(app, call)).toEqual(first);
 });
 
-test("the answer for an aborted run arrives as a new message, and the old conversation does not prevent it", async () => {
-  const app = await openDesk();
-  const { runId } = await app.tell(MAIN, "go");
-  await inInbox(app, "which port?");
-  await app.engine.abort({ sessionKey: MAIN, runId });
-  await app.quiet();
-  expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
-});
-
 test("I3: a wait for an answer continues after a restart, with its original deadline", async () => {
   const dir = temporaryFolder();
   const first = await openDesk({ dir, dies: true });
@@ -383,14 +359,6 @@ test("if a client missed the answer to its send, the answer arrives once in its 
   await app.quiet();
   const told = (await app.texts(requester.key)).filter((text) => text.startsWith("user: "));
   expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\n\| port 80$/s)]);
-});
-
-test("if a run reaches its time limit while it waits, no open conversation is left", async () => {
-  const app = await openDesk();
-  const { runId } = await app.tell(MAIN, "go", { timeoutMs: 200 });
-  expect(await endOf(app.engine, runId)).toMatchObject({ state: "timeout" });
-  await app.quiet();
-  expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
 });
 
 test("if a caller disconnects or crashes, no open conversation is left", async () => {

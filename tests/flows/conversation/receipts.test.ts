@@ -7,11 +7,10 @@ import { injectedMessage } from "../../../src/core/shapes/message.ts";
 import { createInboxExpiry, noteReading } from "../../../src/flows/conversation/inbox-receipts.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
-import { hasUnread } from "../../../src/store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { both, share, test } from "../../kit/deep.ts";
-import { cleanup, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
+import { cleanup, crashAtEach, diesAtWork, temporaryFolder } from "../../kit/engine/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
@@ -155,19 +154,6 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 
-  test("an inbox counts a message as unread only when the transcript contains it", async () => {
-    const app = await open();
-    const sent = await app.send(MAIN, DESK, "which port?", 0);
-    await app.quiet();
-    const { sessionId } = await app.session(DESK);
-    const unread = (): Promise<boolean> => hasUnread(app.store.db, { sessionKey: DESK, sessionId });
-    expect(await unread()).toBe(true);
-    await app.store.transaction((tx) =>
-      tx.updateTable("runs").set({ state: "queued" }).where("run_id", "=", String(sent.runId)).execute(),
-    );
-    expect(await unread()).toBe(false);
-  });
-
   test("an unanswered message expires once at its stored time, and a later answer is a new message", async () => {
     const app = await open();
     const sent = await app.send(MAIN, DESK, "which port?", 0);
@@ -223,20 +209,6 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await receiptOf(app, result.runId)).toMatchObject({ state: "expired" });
     expect(await notices(app, RESEARCH)).toEqual([expect.stringContaining("was deleted before")]);
     expect(await notices(app, MAIN)).toEqual([]);
-  });
-
-  test("if a waiting sender gets its answer, both the question and the message with the answer become `answered`", async () => {
-    const app = await open({
-      plays: { [MAIN]: async (actor) => JSON.stringify(await actor.send(DESK, "?", 600)) },
-    });
-    const { runId } = await app.tell(MAIN, "go");
-    await expect.poll(() => app.texts(DESK)).toEqual(["user: ?"]);
-    const answer = await app.send(DESK, MAIN, "port 80", 30);
-    expect(answer).toMatchObject({ receipt: "answered" });
-    expect(await receiptOf(app, answer.runId)).toMatchObject({ state: "answered" });
-    const asked = JSON.parse((await endOf(app.engine, runId)).reply ?? "{}");
-    expect(asked).toMatchObject({ reply: "port 80", receipt: "answered" });
-    expect(await receiptOf(app, asked.messageId)).toMatchObject({ state: "answered" });
   });
 });
 

@@ -160,21 +160,6 @@ test("if a run is stopped while it waits for its right to execute, it makes no f
   await until(() => ended(a, runId));
 });
 
-test("a run starts only if the lease was renewed recently; an older lease is renewed first", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const ofA = link();
-  const a = await cluster.join({ plays: {} }, world, ofA.through);
-  ofA.beats = "hang";
-  // The lease is still valid, but more than half of it is over.
-  await pass(LEASE_MS / 2 + 300);
-  const { runId } = await a.app.tell(MAIN, "work");
-  await pass(300);
-  expect(await runOf(a, runId)).toMatchObject({ state: "queued" });
-  ofA.beats = "pass";
-  await until(() => ended(a, runId));
-  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
-});
-
 /** Starts a run on a process whose claim is committed, but gets its answer only after `answer` is called. */
 async function claimWithLateAnswer(a: ClusterProcess) {
   const answer = a.holdNextAnswer();

@@ -393,19 +393,6 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: a provider's error is reported as one sentence with the provider's own message, not as JSON",
-  async (api) => {
-    const served = await serve(() =>
-      httpError(400, "the temperature is too high", {}, "invalid_request_error"),
-    );
-    const outcome = await ask(requestTo(api, served)).outcome;
-    const error = outcome.kind === "failed" ? outcome.error : "";
-    expect(error).toMatch(/^(400 )?the temperature is too high.* \(HTTP 400, model /);
-    expect(error).not.toMatch(/[{}"]/);
-  },
-);
-
-test.each(PROVIDER_APIS)(
   "%s: if a connection breaks during an answer, the error is clear, and the text so far is kept",
   async (api) => {
     const served = await serve(() => [text("half of it ", 1), drop()]);

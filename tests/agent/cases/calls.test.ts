@@ -6,7 +6,6 @@ import {
   calling,
   DONE,
   delta,
-  json,
   openRaw,
   callPiece as piece,
   type RawReply,
@@ -128,13 +127,6 @@ test.each(Object.entries(STREAMS))(
     expect(results.map(({ isError }) => isError)).toEqual(limits.map(() => false));
   },
 );
-
-test("calls in one JSON document run", async () => {
-  const message = { role: "assistant", content: null, tool_calls: [piece(undefined, "a1", L1)] };
-  const talk = await ask(json({ choices: [{ index: 0, message, finish_reason: "tool_calls" }] }));
-  expect((await callsIn(talk)).calls).toEqual([{ limit: 1 }]);
-  expect(talk.said).toBe("done");
-});
 
 test.each(["null", null, "", "  "])("a call with the arguments %j runs without arguments", async (given) => {
   const talk = await ask(stream(calling(piece(0, "a1", given)), END));

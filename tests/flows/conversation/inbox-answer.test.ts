@@ -1,21 +1,13 @@
 // A sender waits for the answer of an external session: a client that reads its inbox and sends back.
 
 import { describe, expect } from "vitest";
-import { isEnded } from "../../../src/core/shapes/run.ts";
 import { sentSoFar } from "../../../src/flows/conversation/send.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
 import { sendResult } from "../../../src/tools/sessions/send.ts";
-import { both, quick, share, test } from "../../kit/deep.ts";
-import {
-  type CrashPoint,
-  cleanup,
-  crashAtEach,
-  diesAtWork,
-  endOf,
-  temporaryFolder,
-} from "../../kit/engine/engine.ts";
+import { both, share, test } from "../../kit/deep.ts";
+import { cleanup, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
 import {
   type FlowApp,
   type FlowAppOptions,
@@ -27,7 +19,6 @@ import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
 
 const DESK = "agent:main:mcp:desk";
-const COMMITS_MAX = 200;
 
 /**
  * Returns a turn in which main sends to the external session and answers with the result as JSON. Main
@@ -297,50 +288,6 @@ test("I3: a wait for an answer continues after a restart, with its original dead
   await second.send(DESK, MAIN, "port 80", 0);
   expect(await resultOf(second, runId)).toMatchObject({ status: "ok", reply: "port 80" });
 });
-
-/**
- * Answers for the external session when the question is in its inbox, unless the session has already
- * answered.
- */
-async function answerOnce(app: FlowApp): Promise<void> {
-  await expect.poll(() => app.texts(DESK)).toContain("user: which port?");
-  if ((await app.texts(DESK)).length > 1) return;
-  await app.send(DESK, MAIN, "port 80", 0);
-}
-
-async function crashAt(point: CrashPoint): Promise<boolean> {
-  const dir = temporaryFolder();
-  const first = await openDesk({ dir, crash: point }).catch(() => undefined);
-  if (first === undefined) return true;
-  await first.tell(MAIN, "go", { runId: "from-a-person" }).catch(() => {});
-  const answering = answerOnce(first).catch(() => {});
-  const died = await diesAtWork({
-    crashed: () => first.crashed(),
-    quiet: () => answering.then(() => first.quiet()),
-  });
-  if (!died) return false;
-  const second = await openDesk({ dir });
-  const runs = await second.runs(MAIN);
-  if (runs.length === 0) return true;
-  await answerOnce(second);
-  await second.quiet();
-  const [asked, answer, ...others] = await second.runs(MAIN);
-  expect(asked !== undefined && isEnded(asked.state), "I2").toBe(true);
-  expect(JSON.parse(asked?.reply ?? "{}"), "the answer is the reply").toMatchObject({ reply: "port 80" });
-  expect(answer, "I4: the answer starts no second turn").toMatchObject({ kind: "append", state: "ok" });
-  expect(others).toEqual([]);
-  await second.stop(0);
-  return true;
-}
-
-quick(describe.each(["before", "after"] as const))(
-  "a crash %s any commit of a wait for an answer",
-  (when) => {
-    test("I2, I4: after the crash the wait resumes, and gets exactly one answer", async () => {
-      expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(6);
-    });
-  },
-);
 
 test("if a client missed the answer to its send, the answer arrives once in its inbox, as a notice", async () => {
   const app = await openDesk({ plays: {} });

@@ -9,8 +9,8 @@ import { openExternal } from "../../../src/flows/session/external.ts";
 import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
-import { both, share, test } from "../../kit/deep.ts";
-import { cleanup, crashAtEach, diesAtWork, temporaryFolder } from "../../kit/engine/engine.ts";
+import { both, share } from "../../kit/deep.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
@@ -211,43 +211,3 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 });
-
-test.each(["before", "after"] as const)(
-  "I4: after a crash %s any commit no state of a message is lost, and its sender is notified once",
-  async (when) => {
-    const plays: FlowAppOptions["plays"] = {
-      [RESEARCH]: ({ input }) => {
-        if (input === "fail") throw new Error("no disk");
-        return "yes";
-      },
-      [MAIN]: async (actor) => {
-        if (actor.step !== "message" || actor.input !== "go") return "REPLY_SKIP";
-        await actor.send(RESEARCH, "fail", 0, "one");
-        await actor.send(RESEARCH, "work", 0, "two");
-        return "sent";
-      },
-    };
-    const commits = await crashAtEach(when, 100, async (point) => {
-      const dir = temporaryFolder();
-      const first = await openFlowApp({ plays, dir, crash: point }).catch(() => undefined);
-      if (first === undefined) return true;
-      await first.tell(MAIN, "go", { runId: "go" }).catch(() => {});
-      if (!(await diesAtWork(first))) return false;
-      const second = await openFlowApp({ plays, dir });
-      // A person repeats a message that was not accepted.
-      await second.tell(MAIN, "go", { runId: "go" });
-      await second.quiet();
-      const messages = (await second.runs(RESEARCH)).filter(({ flow }) => flow?.step === "round1");
-      const states = messages.map(async (run) => (await receiptOf(second, run.runId))?.state);
-      expect((await Promise.all(states)).sort()).toEqual(["answered", "failed"]);
-      const told = (await notices(second, MAIN)).map((text) =>
-        messages.findIndex((run) => text.includes(run.runId)),
-      );
-      expect(told.sort()).toEqual([0, 1]);
-      await second.stop(0);
-      return true;
-    });
-    expect(commits).toBeGreaterThan(6);
-  },
-  120_000,
-);

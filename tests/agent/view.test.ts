@@ -3,8 +3,7 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { acpPrompt } from "../../src/agent/acp/prompt.ts";
-import { compact, planCut } from "../../src/agent/loop/compaction.ts";
-import { matchResults } from "../../src/agent/loop/result-matching.ts";
+import { compact } from "../../src/agent/loop/compaction.ts";
 import { modelView } from "../../src/agent/loop/view.ts";
 import type { ModelPort, ResolvedModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
@@ -73,26 +72,6 @@ const transcripts: fc.Arbitrary<Entry[]> = fc
     const firstKeptId = `m${compactedAt}`;
     return [...entries, { id, type: "compaction", summary: "in short", firstKeptId, timestamp: 1 }];
   });
-
-test("C1: compaction never separates a tool call from its result, and keeps at least the last message", () => {
-  fc.assert(
-    fc.property(fc.array(message, { maxLength: 14 }), fc.nat(60), (made, keptTokens) => {
-      const messages = made.map((one, at): Message => ({ ...one, id: `m${at}` }));
-      const cut = planCut(messages, keptTokens);
-      if (cut === undefined) return;
-      const at = messages.findIndex((one) => one.id === cut.firstKeptId);
-      expect(at).toBe(cut.older.length);
-      expect(at).toBeGreaterThan(0);
-      expect(at).toBeLessThan(messages.length);
-      for (const [from, results] of matchResults(messages)) {
-        for (const one of results.values()) {
-          expect(messages.indexOf(from) < at).toBe(messages.indexOf(one) < at);
-        }
-      }
-    }),
-    { numRuns: rounds(100, 500) },
-  );
-});
 
 test("V3: thinking and signatures of another model are omitted, those of the same model are kept", () => {
   const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "s" };
@@ -277,24 +256,4 @@ test("C4: in a summary request each line is quoted under its author's name", asy
     "[result of t]",
   ]);
   expect(heads.slice(5).every((line) => line === "[user]")).toBe(true);
-});
-
-test("a text that is too long for a model is never cut inside a character", async () => {
-  const emoji = "🙂".repeat(200_000);
-  for (const text of [emoji, `a${emoji}`]) {
-    const long = { ...result("x"), content: [{ type: "text" as const, text }] } as Message;
-    const said = Array.from({ length: 8 }, (_, at) => ({ ...userSays(text), id: `long-${at}` }));
-    const [, , shown] = modelView([userSays("hi"), assistant("", { calls: ["x"] }), long], OFFLINE);
-    expect(textOf(shown as Message).isWellFormed()).toBe(true);
-    let asked = "";
-    const port: ModelPort = {
-      async call({ entries: [entry] }) {
-        asked = textOf(entry as Message);
-        return { kind: "aborted" };
-      },
-    };
-    await compact({ ...COMPACTION, world: fakeWorld(), entries: said as Entry[], port });
-    expect(asked).toContain("characters left out");
-    expect(asked.isWellFormed()).toBe(true);
-  }
 });

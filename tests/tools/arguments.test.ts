@@ -224,42 +224,6 @@ test.each([
   expect((await app.call(MAIN, name, args)).status).toBeUndefined();
 });
 
-const HOSTILE = [
-  "' or 1=1 --",
-  '"; drop table sessions; --',
-  "%00",
-  "\u0000",
-  "../../etc/passwd",
-  "__proto__",
-  "constructor",
-  "\ud800",
-  "🙂".repeat(50),
-  "a".repeat(400),
-  "NEAR(a b)",
-  '"',
-  "*",
-  "agent:",
-  "agent:main:",
-  "agent::main",
-  "agent:main:main:extra",
-  "-1",
-];
-
-test.each(HOSTILE)("every tool treats the hostile text %j only as data", async (text) => {
-  for (const args of [{ search: text }, { agentId: text }, { cursor: text }, { kinds: [text] }]) {
-    expect(await app.call(MAIN, "sessions_list", args)).toBeTypeOf("object");
-  }
-  expect((await app.call(MAIN, "sessions_history", { sessionKey: text })).status).toMatch(/error|forbidden/);
-  expect((await app.call(MAIN, "sessions_history", { sessionKey: "main", before: text })).status).toBe(
-    "error",
-  );
-  expect((await app.call(MAIN, "sessions_send", { label: text, message: "x" })).status).toMatch(
-    /error|forbidden/,
-  );
-  expect((await app.call(MAIN, "session_status", { runId: text })).status).toMatch(/error|forbidden/);
-  expect(await app.call(MAIN, "sessions_search", { query: text })).toMatchObject({ count: 0, hits: [] });
-});
-
 test("many unknown arguments are counted, and suggestions are computed only for those that the error names", async () => {
   const args = Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`unknown${at}`, at]));
   const names = Array.from({ length: 20 }, (_, at) => [`aRatherLongArgumentName${at}`, { type: "string" }]);

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { judgeRefusal } from "../../../src/agent/model/refusals.ts";
-import { OVERFLOWS } from "../../kit/dialects/overflow.ts";
+import { NOT_OVERFLOWS, OVERFLOWS } from "../../kit/dialects/overflow.ts";
 import { WORDINGS } from "./wordings.ts";
 
 test.each(Object.keys(WORDINGS))("whatever its words, an error is known to blame: %s", (part) => {
@@ -12,11 +12,15 @@ test.each(Object.keys(WORDINGS))("whatever its words, an error is known to blame
   expect(judged.length).toBeGreaterThan(10);
 });
 
-test("each server's error about a context that is too long is known as one", () => {
-  const judged = OVERFLOWS.map(({ server, status, body }) => {
-    return [server, judgeRefusal(status, typeof body === "string" ? body : JSON.stringify(body))];
-  });
-  expect(judged).toEqual(OVERFLOWS.map(({ server }) => [server, "length"]));
+test.each([
+  ["a context that is too long", OVERFLOWS, "length"],
+  ["another limit of tokens", NOT_OVERFLOWS, undefined],
+] as const)("each server's error about %s is known as one", (_, refusals, part) => {
+  for (const { server, status, body } of refusals)
+    expect([server, judgeRefusal(status, typeof body === "string" ? body : JSON.stringify(body))]).toEqual([
+      server,
+      part,
+    ]);
 });
 
 test("long rows of digits are judged in time that grows with their length", () => {

@@ -1,4 +1,5 @@
-// Lists how servers report that a prompt is larger than the model's context window, in their own words.
+// Lists how servers report that a prompt is larger than the model's context window, and similar answers that
+// mean something else. The words are those of the servers.
 
 export interface Refusal {
   readonly server: string;
@@ -278,3 +279,27 @@ const LOCAL: readonly Refusal[] = [
 ];
 
 export const OVERFLOWS: readonly Refusal[] = [...HOSTED, ...LOCAL];
+
+/** Refusals that speak of tokens, lengths or contexts, and do not mean that the prompt is too large. */
+export const NOT_OVERFLOWS: readonly Refusal[] = [
+  anthropic(
+    "Anthropic, rate",
+    429,
+    "This request would exceed your organization's maximum rate of 30,000 input tokens per minute. Reduce " +
+      "the prompt length or the maximum tokens requested",
+    "rate_limit_error",
+  ),
+  error(
+    "OpenAI, rate",
+    429,
+    "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 31012. The input or output " +
+      "tokens must be reduced in order to run successfully.",
+    { type: "tokens", code: "rate_limit_exceeded" },
+  ),
+  say("Bedrock, rate", 429, { message: "Too many tokens, please wait before trying again." }),
+  error("OpenRouter, rate", 429, "The maximum context length of the free tier was used up for today"),
+  error("OpenAI, temperature", 400, "Invalid 'temperature': must be at most 2"),
+  error("a proxy, key", 401, "The token is invalid: its maximum length is 64"),
+  error("a proxy, right", 403, "This token has no right to the model's long context window"),
+  error("a proxy, model", 404, "No model with a context window of 1M tokens has this name"),
+];

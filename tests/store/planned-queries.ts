@@ -10,7 +10,6 @@ import * as flows from "../../src/store/queries/chains/flows.ts";
 import * as refusals from "../../src/store/queries/chains/refusals.ts";
 import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
 import { deliveryFigures } from "../../src/store/queries/channels/delivery-figures.ts";
-import * as cronJobs from "../../src/store/queries/cron-jobs.ts";
 import * as deadlines from "../../src/store/queries/deadlines.ts";
 import * as idempotency from "../../src/store/queries/idempotency.ts";
 import * as attention from "../../src/store/queries/runs/attention.ts";
@@ -46,7 +45,6 @@ export const BUSY = "agent:main:main";
 /** The inbox of an external session. All of its runs are messages. */
 export const INBOX = "agent:main:mcp:busy";
 const FENCE = { runId: "r1", owner: "o", attempt: 1 };
-const JOBS = Array.from({ length: 100 }, (_, n) => `j${n * 7 + 1}`);
 export const EVERY = { scope: { all: true }, limit: 5 } as const;
 const PATTERNS = { scope: { all: false, agentIds: "any", patterns: ["agent:main:*"] }, limit: 5 } as const;
 const USAGE = sampleRun().usage;
@@ -178,13 +176,6 @@ export const QUERIES: Readonly<Record<string, Work>> = {
   listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", limit: 50 }),
   recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, { at: 5, canRepeat: () => true }),
   usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),
-  getJob: (tx) => cronJobs.getJob(tx, "j5"),
-  holdJob: (tx) => cronJobs.holdJob(tx, "j5"),
-  listJobs: (tx) => cronJobs.listJobs(tx, 50),
-  listTurns: (tx) => cronJobs.listTurns(tx, "j5", 50),
-  lastTurns: (tx) => cronJobs.lastTurns(tx, JOBS),
-  unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j5"),
-  insertTurn: (tx) => cronJobs.insertTurn(tx, { jobId: "j5", cause: "manual", firedAt: 5, runId: "r5" }),
   deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r5", "r6"]),
   filterCountsOfPatterns: (tx) =>
     filterCounts(tx, { scope: { all: false, agentIds: "any", patterns: ["agent:*"] }, askedBy: "t" }),
@@ -201,8 +192,6 @@ export const QUERIES: Readonly<Record<string, Work>> = {
   hasPendingDelivery: (tx) => deliveries.hasPendingDelivery(tx, ["r1", "r2"]),
   deliveryFigures: (tx) => deliveryFigures(tx, ['["webchat",', '["webhook",null,"x",null]']),
   listDeliveriesOfSession: (tx) => deliveries.listDeliveries(tx, { sessionKey: BUSY, limit: 5 }),
-  jobsOfSession: (tx) => cronJobs.jobsOfSession(tx, BUSY),
-  countJobsMadeBy: (tx) => cronJobs.countJobsMadeBy(tx, "main"),
   recallAnswer: (tx) => idempotency.recallAnswer(tx, { key: "k", owner: "c", method: "m", paramsHash: "h" }),
   lastDoneTurnsOfPatterns: (tx) => attention.lastTurns(tx, "done", { ...PATTERNS, sinceMs: 5 }),
   everyQueuedTurn: (tx) => attention.activeTurns(tx, "queued", { ...EVERY, everyQueued: true }),

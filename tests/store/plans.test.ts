@@ -20,19 +20,18 @@ import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { noteQueries, runUndone } from "../kit/store/noted-queries.ts";
+import { FEATURES } from "./feature-plans.ts";
 import { BUSY, EVERY, LISTS, QUERIES } from "./planned-queries.ts";
 import { sampleRun, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
-const TABLES =
-  "sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency cron_jobs cron_runs".split(
+const TABLES = [
+  ..."sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency".split(
     " ",
-  );
-/** Indexes with only a few rows, which may be read completely. */
-const SMALL = [
-  "USING COVERING INDEX runs_ready",
-  "USING INDEX deliveries_open",
-  "USING INDEX cron_jobs_by_age",
+  ),
+  ...FEATURES.tables,
 ];
+/** Indexes with only a few rows, which may be read completely. */
+const SMALL = ["USING COVERING INDEX runs_ready", "USING INDEX deliveries_open", ...FEATURES.small];
 const { dir, remove } = temporaryDir();
 let store: Store;
 let raw: DatabaseSync;
@@ -152,7 +151,7 @@ const EMBEDDED: typeof QUERIES = {
   budgetStops: (tx) => budgetStops(tx, 5),
   replaceSessionId: (tx) => sessions.replaceSessionId(tx, BUSY, "a new id", 5),
 };
-for (const [name, work] of Object.entries({ ...QUERIES, ...EMBEDDED })) {
+for (const [name, work] of Object.entries({ ...QUERIES, ...EMBEDDED, ...FEATURES.queries(BUSY) })) {
   test(`the query ${name} reads no whole table`, () => planned(work));
 }
 

@@ -13,6 +13,7 @@ import type { Tx } from "../../../src/store/sql.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { noteQueries, runUndone } from "../../kit/store/noted-queries.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../../kit/store/postgres.ts";
+import { FEATURES } from "../feature-plans.ts";
 import { BUSY, INBOX, LISTS, PLAN_ROWS, QUERIES, TREE } from "../planned-queries.ts";
 
 /**
@@ -69,10 +70,7 @@ insert into flows (flow_id, chain_id, requester_key, requester_session_id, reque
   from generate_series(1, ${half}) n;
 insert into slots select n, 's' || n from generate_series(1, 1000) n;
 insert into deadlines select (array['child', 'cron', 'another'])[n % 3 + 1], 'k' || n, n from generate_series(1, ${half}) n;
-insert into cron_jobs (id, agent_id, enabled, schedule_json, message, timeout_ms, missed, next_at, created_at, updated_at)
-  select 'j' || n, 'main', 1, '{}', 'x', 0, 'once', n, n, n from generate_series(1, 1000) n;
-insert into cron_runs (job_id, cause, due_at, fired_at, run_id)
-  select 'j' || n % 1000, 'schedule', n, n, 'r' || n from generate_series(1, ${2 * rows}) n;
+${FEATURES.rows(rows)}
 insert into deliveries (id, session_key, kind, route_key, route_json, text, state, attempts, attempt_open, parts_sent,
     next_attempt_at, created_at)
   select 'd' || n, 'k' || n % 100, 'send', 'route' || n % 20, '{}', 'x', case when n % 100 = 0 then 'pending' else 'sent' end,
@@ -85,7 +83,7 @@ insert into ledger (run_id, session_key, agent_id, provider, model, input, outpu
 }
 
 const TABLES = `sessions, session_names, messages, message_texts, runs, inbox_marks, waits, flows, deadlines, deliveries,
-  ledger, cron_jobs, cron_runs`;
+  ledger, ${FEATURES.tables.join(", ")}`;
 
 let opened: PostgresStore;
 
@@ -186,6 +184,7 @@ for (const [name, question] of Object.entries(searches)) {
 /** Queries that exist on PostgreSQL only, or that SQLite plans at each execution. */
 const SHARED: typeof QUERIES = {
   ...QUERIES,
+  ...FEATURES.manyQueries(),
   holdForDeletion: (tx) => holdForDeletion(tx, "agent:a1:chat:201", [BUSY]),
   holdForEnd: (tx) =>
     holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flow: { flowId: "f5", step: "round1", turn: 1 } }),

@@ -20,6 +20,14 @@ interface Erased {
 
 const ALWAYS = sql`1 = 1`;
 
+/** Removes the rows that end with a session, even if its transcripts stay. */
+export async function removeEnded(tx: Tx, key: string): Promise<void> {
+  for (const [table, { rules }] of Object.entries<Table>(TABLES)) {
+    if (rules.endsWith !== undefined)
+      await sql`delete from ${sql.table(table)} where ${rules.endsWith(key)}`.execute(tx);
+  }
+}
+
 export async function eraseTexts(tx: Tx, { key, sessionIds, since }: Erased): Promise<void> {
   for (const [table, { rules }] of Object.entries<Table>(TABLES)) {
     if (rules.removed !== undefined) {

@@ -12,11 +12,10 @@ import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import { type Changes, recordsOf } from "../../records.ts";
 import { changesRows, type Db, isAmong, type Tx } from "../../sql.ts";
-import { deleteJobsOfSession } from "../cron-jobs.ts";
 import { deleteSessionRules } from "../permission-rules.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { handOver, moveMessages, trimInherited } from "../transcripts/inherited.ts";
-import { eraseTexts } from "./erase.ts";
+import { eraseTexts, removeEnded } from "./erase.ts";
 
 /**
  * Maximum number of spawners to follow. It is larger than any allowed spawn depth, and stops at a cycle in
@@ -230,7 +229,7 @@ export async function deleteSessionRows(
   const session = tx.deleteFrom("sessions").where("key", "=", key).returning("created_at");
   const since = (await session.executeTakeFirst())?.created_at ?? 0;
   await deleteSessionRules(tx, key);
-  await deleteJobsOfSession(tx, key);
+  await removeEnded(tx, key);
   await tx.updateTable("sessions").set({ orphaned: 1 }).where("spawned_by", "=", key).execute();
   if (!what.transcripts) return [];
   const given = await handOver(tx, key);

@@ -132,6 +132,19 @@ test("I14: known secrets are redacted in plain text, JSON and addresses, even if
   expect(knowing.mask(knowing.mask("opensesame"))).toBe(M);
 });
 
+test("I14, RD5: cutting a text within a secret leaves no part of the secret", () => {
+  const knowing = new Redactor(["a".repeat(40), "plain-words-of-mine"]);
+  const key = KEYS.openai;
+  const text = `say plain-words-of-mine ${key} ${"word ".repeat(2_000)}`;
+  for (let charsMax = 0; charsMax < 80; charsMax += 1) {
+    const { text: begin, whole } = knowing.beginning(text, charsMax);
+    expect(`say ${M} ${M} ${"word ".repeat(20)}`.startsWith(begin) && begin.length === charsMax).toBe(true);
+    expect(whole).toBe(false);
+  }
+  expect(knowing.beginning(`${"x ".repeat(600)}sk-${letters.repeat(400)}`, 1_200).text).not.toContain("sk-");
+  expect(knowing.beginning("short", 5)).toEqual({ text: "short", whole: true });
+});
+
 describe("a mask says how long a text is that no credential can be", () => {
   const KEY_LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ";
   test.each([

@@ -56,6 +56,14 @@ test("TS2: indentation and blank lines inside code are kept", () => {
   expect(code.join("\n")).toBe(text.split("\n").slice(1, -1).join("\n"));
 });
 
+test("TS2: blank lines at a cut within code are kept", () => {
+  const line = "a".repeat(20);
+  expect(check(`word word\n\`\`\`\n${line}\n\n\n\n\`\`\``, 40)).toEqual([
+    `word word\n\`\`\`\n${line}\n\n\n\`\`\``,
+    "```\n\n```",
+  ]);
+});
+
 test("TS3: a code block that fits into a part is not split if the part can end before it", () => {
   const block = "```\none\ntwo\n```";
   expect(splitText(`${"word ".repeat(10)}\n\n${block}`, 60)).toEqual(["word ".repeat(10).trim(), block]);

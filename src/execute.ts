@@ -36,7 +36,6 @@ import {
   notConfigured,
   outsideKind,
   type Settings,
-  type ThinkingLevel,
   thinkingNamed,
 } from "./core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "./core/shapes/tool.ts";
@@ -149,11 +148,6 @@ function failed(error: string): EndFacts {
   return { state: "error", code: "run_failed", error };
 }
 
-function thinkingOf(run: Run, session: Session, agent: AgentSettings): ThinkingLevel {
-  const wanted = run.input.thinking ?? session.thinkingLevel ?? agent.thinking;
-  return thinkingNamed(wanted) ?? agent.thinking;
-}
-
 /** Returns the fallback models that can guarantee the format of the run. */
 function fallbacksOf(
   settings: Settings,
@@ -179,14 +173,6 @@ function storedEntry(entry: Entry): Entry {
     block.type === "toolCall" ? { ...block, arguments: keptArguments(block.name, block.arguments) } : block,
   );
   return { ...entry, content };
-}
-
-/** Returns the names of all tools that were called in a transcript. */
-function calledIn(entries: readonly Entry[]): string[] {
-  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
-  return messages.flatMap((message) =>
-    message.role === "assistant" ? toolCallsOf(message).map(({ name }) => name) : [],
-  );
 }
 
 /** Returns the additional context for the model: the run's own, or the session's. */
@@ -226,13 +212,6 @@ export interface Offer extends Pick<TurnArgs, "tools" | "thinking"> {
   readonly parts: readonly PromptPart[];
 }
 
-/** Adds offered tools that this gateway does not have, because a record offers them. */
-function withOffered(every: readonly ToolSpec[], offered: readonly ToolSpec[]): readonly ToolSpec[] {
-  const names = new Set(every.map(({ name }) => name));
-  const more = offered.filter(({ name }) => !names.has(name));
-  return more.length === 0 ? every : [...every, ...more];
-}
-
 /** Builds the prompt and the list of tools, and records them. */
 async function offerOf(
   parts: ExecuteParts,
@@ -253,10 +232,11 @@ async function offerOf(
   const context = await contextOf(parts, run, session);
   const prompt = promptOf({ settings, session, agent, tools: offered, context, ...supplies });
   const { sessionKey } = prompt;
+  const wanted = run.input.thinking ?? session.thinkingLevel ?? agent.thinking;
   const made: Offer = {
     parts: promptParts(prompt),
     tools: offered.map((tool) => tool.spec),
-    thinking: thinkingOf(run, session, agent),
+    thinking: thinkingNamed(wanted) ?? agent.thinking,
   };
   const own = parts.hooks?.offer(run, made, { sessionKey, ...optional({ context }) }) ?? made;
   const { parts: sections, tools, thinking } = own;
@@ -349,13 +329,6 @@ async function executeOutside(
   return factsOf(guarded.result, { ref: agent.model });
 }
 
-/**
- * Returns a tool's name for a trace. A name that the model invented could be any text, so it is not shown.
- */
-function tracedName(name: string, tools: readonly ToolSpec[]): string {
-  return tools.some((tool) => tool.name === name) ? name : "unknown";
-}
-
 function publishRetry({ run, publish }: LaneHandle, retry: ModelRetry, atMs: number): void {
   publish({ kind: "retry", runId: run.runId, sessionKey: run.sessionKey, retry, atMs });
 }
@@ -369,7 +342,8 @@ function publishTool(
 ): void {
   const { runId, sessionKey } = run;
   const { callId, isError } = event;
-  const name = tracedName(event.name, everyTool);
+  // A name that the model invented could be any text.
+  const name = everyTool.some((tool) => tool.name === event.name) ? event.name : "unknown";
   const shown =
     event.arguments === undefined ? {} : { arguments: keptArguments(event.name, event.arguments) };
   if (isError === true) log.debug({ part: "tools", callId, tool: name }, "a tool call failed");
@@ -503,7 +477,16 @@ async function executeTurn(
     signal,
     wait: handle.wait,
   };
-  const everyTool = withOffered(toolSpecs(outside, calledIn(entries)), offer.tools);
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  const every = toolSpecs(
+    outside,
+    messages.flatMap((message) =>
+      message.role === "assistant" ? toolCallsOf(message).map(({ name }) => name) : [],
+    ),
+  );
+  // A record may offer tools that this gateway does not have.
+  const names = new Set(every.map(({ name }) => name));
+  const everyTool = [...every, ...offer.tools.filter(({ name }) => !names.has(name))];
   let answering = model.value;
   const end = await runTurn({
     runId: run.runId,

@@ -21,9 +21,6 @@ function ofToken({ now, next }: Callers): string[] {
   return keeps ? [] : ["After a restart, the token that you use has fewer rights, and can't edit this file."];
 }
 
-const removed = (before: readonly string[], after: readonly string[]): string =>
-  before.filter((one) => !after.includes(one)).join(", ");
-
 /** Returns a sentence for each change that the caller would notice when it connects again. */
 export function reachChanges(running: Settings, next: Settings, callers: Callers): string[] {
   const [before, after] = [running.gateway, next.gateway];
@@ -31,7 +28,7 @@ export function reachChanges(running: Settings, next: Settings, callers: Callers
   if (before.host !== after.host || before.port !== after.port)
     changes.push(`The gateway listens on ${after.host}:${after.port} after a restart.`);
   for (const name of ["allowedHosts", "allowedOrigins"] as const) {
-    const gone = removed(before[name], after[name]);
+    const gone = before[name].filter((one) => !after[name].includes(one)).join(", ");
     if (gone !== "") changes.push(`The gateway refuses ${gone} after a restart (gateway.${name}).`);
   }
   const moved = running.store.dir !== next.store.dir || running.store.postgresUrl !== next.store.postgresUrl;

@@ -354,12 +354,15 @@ export class Engine {
    */
   async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
     const { db } = this.store;
-    const willEnd = (): boolean =>
-      !this.bus.hasEnded(runId) && this.#executions.all().some(({ fence }) => fence.runId === runId);
     let run: Run | undefined;
     const hasEnded = async (ended?: Run): Promise<boolean> => {
       // The end of a run that executes here is never missed, so its row need not be read.
-      if (ended === undefined && willEnd()) return false;
+      if (
+        ended === undefined &&
+        !this.bus.hasEnded(runId) &&
+        this.#executions.all().some(({ fence }) => fence.runId === runId)
+      )
+        return false;
       run = ended ?? (await getRun(db, runId));
       return run === undefined || isEnded(run.state);
     };

@@ -181,12 +181,6 @@ function agentOfMemory(id: string): string | undefined {
   return id.startsWith(prefix) ? id.slice(prefix.length) : undefined;
 }
 
-/** Begins with a letter that no id of a permission request has, so that an answer never reaches the other. */
-const idOf = (path: string, text: string | undefined): string => {
-  const digest = createHash("sha256").update(JSON.stringify([path, text ?? null]));
-  return `i${digest.digest("hex").slice(0, 31)}`;
-};
-
 interface Pending {
   readonly row: KeptText;
   readonly now: Pick<PromptFile, "text" | "bytes">;
@@ -203,7 +197,13 @@ async function listPending(db: Db, { settings, guidance }: InstructionParts): Pr
     const { text } = now;
     const kind = text === undefined ? "deleted" : before === undefined ? "new" : "changed";
     const diff = safeText(unifiedDiff(before ?? "", text ?? "").join("\n"));
-    return { row, now, change: { id: idOf(path, text), path, kind, source, sessionKey, since, diff } };
+    // The id begins with a letter that no id of a permission request has, so no answer reaches the other.
+    const digest = createHash("sha256").update(JSON.stringify([path, text ?? null]));
+    return {
+      row,
+      now,
+      change: { id: `i${digest.digest("hex").slice(0, 31)}`, path, kind, source, sessionKey, since, diff },
+    };
   });
   // An owner may have restored a text by hand.
   return (await Promise.all(all)).filter(({ row, now }) => row.text !== now.text);

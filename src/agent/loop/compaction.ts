@@ -141,7 +141,11 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
   if (cut === undefined) return { kind: "nothing_older" };
   const first = request.fits ? await askInPlace(request, messages, cut) : undefined;
   if (first?.kind === "aborted") return first;
-  const isSummary = first?.kind === "message" && isWhole(first) && made(first) !== "";
+  const isSummary =
+    first?.kind === "message" &&
+    first.message.stopReason === "stop" &&
+    toolCallsOf({ ...first.message, id: "" }).length === 0 &&
+    made(first) !== "";
   const outcome = isSummary ? first : await askAsText(request, cut, summary);
   if (outcome.kind === "aborted") return { kind: "aborted" };
   const usage = addUsage(spentBy(outcome), first === outcome ? ZERO_USAGE : spentBy(first));
@@ -159,10 +163,6 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
 const NO_SUMMARY = "The model wrote no summary. This is the beginning and the end of the earlier messages:";
 
 type Answered = Extract<ModelOutcome, { kind: "message" }>;
-
-/** Returns whether an answer is text that was not cut short. */
-const isWhole = ({ message }: Answered): boolean =>
-  message.stopReason === "stop" && toolCallsOf({ ...message, id: "" }).length === 0;
 
 const made = ({ message }: Answered): string => textOf({ ...message, id: "" }).trim();
 

@@ -168,25 +168,13 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
   };
 }
 
-function refusalWords(code: string, error: string): string {
-  if (code === "queue_full") {
-    return "I can't take this message: too many are waiting already. Please write again later.";
-  }
-  return `I can't take this message: ${error}.`;
-}
-
-/** Returns the session for messages of a chat: the session that it is bound to, or its own. */
-async function sessionFor(parts: BurstParts, unit: Unit, place: ChatContext): Promise<Session> {
-  const bound = await boundSession(parts, unit, place.replyTo);
-  return bound ?? openSessionOf(unit, parts.settings, place);
-}
-
 /** Accepts one run for a group of messages. If that fails, tells the sender the reason. */
 async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise<void> {
   const last = group.waiting.at(-1);
   if (last === undefined) return;
   const { place } = last.message;
-  const session = await sessionFor(parts, unit, place);
+  const bound = await boundSession(parts, unit, place.replyTo);
+  const session = bound ?? (await openSessionOf(unit, parts.settings, place));
   const request = requestOf(parts.settings, session, place, group);
   const mode = accountOf(parts.settings.channels, place)?.inbound.queue ?? "followup";
   const accepted = await acceptByMode(parts.engine, unit, request, mode);
@@ -199,7 +187,10 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
     await updateSession(unit.tx, session.key, { lastRoute: place.replyTo });
     return;
   }
-  const text = refusalWords(accepted.code, accepted.error);
+  const text =
+    accepted.code === "queue_full"
+      ? "I can't take this message: too many are waiting already. Please write again later."
+      : `I can't take this message: ${accepted.error}.`;
   await queueNote(unit, { sessionKey: session.key, route: place.replyTo, text, about: "trouble" });
 }
 

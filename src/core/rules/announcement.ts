@@ -65,15 +65,13 @@ function hastyStart(line: string): string {
   return start;
 }
 
-function passesForLabel(line: string): boolean {
-  return LABEL_LIKE.test(hastyStart(line));
-}
-
 /** Formats a text as the body of a section. No line looks like a label, and every code fence is closed. */
 function body(text: string): string[] {
   const whole = text.toWellFormed().trim();
   const kept = head(whole, SECTION_CHARS_MAX);
-  const lines = kept.split(LINE_BREAK).map((line) => (passesForLabel(line) ? `${QUOTE_MARK}${line}` : line));
+  const lines = kept
+    .split(LINE_BREAK)
+    .map((line) => (LABEL_LIKE.test(hastyStart(line)) ? `${QUOTE_MARK}${line}` : line));
   const fence = lines.reduce<string | undefined>(fenceAfter, undefined);
   if (fence !== undefined) lines.push(fence);
   const rest = whole.length - kept.length;

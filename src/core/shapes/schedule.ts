@@ -126,12 +126,6 @@ const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Frid
 /** Returns the value of a cron field if it is a single number of at most two digits. */
 const numberOf = (field: string): number | undefined => (/^\d{1,2}$/.test(field) ? Number(field) : undefined);
 
-function clockWords(minute: string, hour: string): string | undefined {
-  const [m, h] = [numberOf(minute), numberOf(hour)];
-  if (m === undefined || h === undefined) return undefined;
-  return `at ${String(h).padStart(2, "0")}:${String(m).padStart(2, "0")}`;
-}
-
 function ordinal(day: number): string {
   const last = day % 10;
   const suffix = day >= 11 && day <= 13 ? "th" : (["th", "st", "nd", "rd"][last] ?? "th");
@@ -148,12 +142,10 @@ function dayWords(day: string, month: string, weekday: string): string | undefin
   }
   if (/^(1-5|mon-fri)$/i.test(weekday)) return "Monday to Friday";
   if (/^(0,6|6,0|6,7|6-7|sat,sun|sat-sun)$/i.test(weekday)) return "Saturday and Sunday";
-  const name = DAY_NAMES[numberOf(weekday) ?? -1] ?? DAY_NAMES.find((one) => isShort(weekday, one));
+  const name =
+    DAY_NAMES[numberOf(weekday) ?? -1] ??
+    DAY_NAMES.find((one) => weekday.toLowerCase() === one.slice(0, 3).toLowerCase());
   return name === undefined ? undefined : `every ${name}`;
-}
-
-function isShort(text: string, name: string): boolean {
-  return text.toLowerCase() === name.slice(0, 3).toLowerCase();
 }
 
 const NICKNAMES: Readonly<Record<string, string>> = {
@@ -170,7 +162,11 @@ function exprWords(expr: string): string | undefined {
   if (more.length > 0 || weekday === "") return undefined;
   const days = dayWords(day, month, weekday);
   if (days === undefined) return undefined;
-  const at = clockWords(minute, hour);
+  const [m, h] = [numberOf(minute), numberOf(hour)];
+  const at =
+    m === undefined || h === undefined
+      ? undefined
+      : `at ${String(h).padStart(2, "0")}:${String(m).padStart(2, "0")}`;
   if (at !== undefined) return `${days} ${at}`;
   if (days !== "every day" || hour !== "*") return undefined;
   const step = /^\*\/(\d{1,2})$/.exec(minute)?.[1];

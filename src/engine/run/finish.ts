@@ -246,24 +246,6 @@ export function publishEnd(
   publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
 }
 
-/**
- * Publishes the final state of the message that an ended run delivered. A message in an inbox gets its final
- * state later, from the program that reads the inbox.
- */
-async function publishFinalReceipt(unit: Unit, run: Run): Promise<void> {
-  const isForPeer = run.kind === "turn" && hasMark(run);
-  const receipt = isForPeer ? (await receiptsOf(unit.tx, [run])).get(run.runId) : receiptOf({ run });
-  if (receipt !== undefined) publishReceipt(unit, run, receipt.state, receipt.code);
-}
-
-function announceEnd(unit: Unit, run: Run, words: string, parts: EngineCore): void {
-  const text = spokenText(words);
-  unit.publish({ ...endEvent(run), text });
-  unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
-  unit.after(() => parts.watch.ended(run.runId, run));
-  unit.after(() => parts.look());
-}
-
 /** Stores the inputs of a run that the store may not have yet. */
 function storeRevision({ tx, now, after }: Unit, { revision }: EndFacts): Promise<void> | undefined {
   if (revision === undefined || revision.rows.length === 0) return undefined;
@@ -393,7 +375,15 @@ export async function endInUnit(
   const { end, ...more } = row;
   const after: Run = { ...run, ...end, ...more };
   await parts.successors.runEnded(parts.acceptor, unit, after, answered);
-  await publishFinalReceipt(unit, after);
-  announceEnd(unit, after, facts.reply ?? unfinished, parts);
+  const isForPeer = after.kind === "turn" && hasMark(after);
+  const receipt = isForPeer
+    ? (await receiptsOf(unit.tx, [after])).get(after.runId)
+    : receiptOf({ run: after });
+  if (receipt !== undefined) publishReceipt(unit, after, receipt.state, receipt.code);
+  const text = spokenText(facts.reply ?? unfinished);
+  unit.publish({ ...endEvent(after), text });
+  unit.publish({ kind: "session", sessionKey: after.sessionKey, change: "state" });
+  unit.after(() => parts.watch.ended(after.runId, after));
+  unit.after(() => parts.look());
   await publishBudgetRefusal(unit, run, facts, parts);
 }

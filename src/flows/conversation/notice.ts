@@ -41,11 +41,6 @@ function noticeText({ flow, run }: Sent, to: string, expired: string | undefined
   return [end, "", ...quoteLines(run.error ?? "no reason given"), ...said].join("\n");
 }
 
-/** Returns whether the sender's run was aborted. The reset of a session is not the sender's wish. */
-function hasStopped({ open, endReason }: Flow): boolean {
-  return !open && endReason === "run_aborted";
-}
-
 /**
  * Writes the outcome of a message into its sender's session. `expired`: the reason why the message expired in
  * an inbox.
@@ -67,7 +62,8 @@ export async function notifySender(sent: Sent, expired?: string): Promise<void> 
   };
   const request: AcceptRequest = {
     sessionKey: requester.key,
-    kind: run.state === "ok" || hasStopped(flow) ? "append" : "turn",
+    // An abort is the wish of the sender, a reset of its session is not.
+    kind: run.state === "ok" || (!flow.open && flow.endReason === "run_aborted") ? "append" : "turn",
     // The text comes from another session, so it is redacted like the result of a wait (I14).
     input: { text: unit.redactor.mask(noticeText(sent, to, expired)), provenance },
     chain,

@@ -28,12 +28,6 @@ function failureWords({ state, error }: Run, redactor: Redactor): string {
   return `I could not finish this: ${cut(cause, CAUSE_CHARS_MAX)}`;
 }
 
-/** Returns the sentence after the text of a run, or undefined if the run has a complete answer. */
-function endWords(run: Run, redactor: Redactor): string | undefined {
-  if (run.state !== "ok") return failureWords(run, redactor);
-  return run.error === CUT_SHORT ? "The answer was cut at the output limit." : undefined;
-}
-
 /**
  * Returns whether a chat gets the texts between the tool calls of a run. Jobs, web hooks and nodes send only
  * the last text.
@@ -59,6 +53,11 @@ export async function answerTexts(
     ? spokenTexts(await readRun(tx, run.runId)).slice(0, -1)
     : [];
   const texts = [...before, ...(isSilent(reply) ? [] : [reply])];
-  const last = endWords(run, redactor);
+  const last =
+    run.state !== "ok"
+      ? failureWords(run, redactor)
+      : run.error === CUT_SHORT
+        ? "The answer was cut at the output limit."
+        : undefined;
   return [...(await Promise.all(texts.map((text) => redactor.whole(text)))), ...(last ? [last] : [])];
 }

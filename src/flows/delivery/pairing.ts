@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import { keyRulesOf } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
-import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { accountOf } from "../../core/shapes/settings/channels.ts";
@@ -132,12 +132,6 @@ export async function askToPair(
   await queueNote(unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
 }
 
-function notFound(): Failure {
-  return fail("pairing_not_found", "there is no open pairing with this code", {
-    hint: "A code is valid for one hour; the person gets a new one with the next message.",
-  });
-}
-
 /** Normalises a code that a person typed. */
 function typed(code: string): string {
   return code.toUpperCase().replaceAll(/[\s-]/g, "");
@@ -152,7 +146,10 @@ async function decide(
 ): Promise<Result<ChannelPeer>> {
   const work = async (within: Unit): Promise<Result<ChannelPeer>> => {
     const asked = await holdPeerOfCode(within.tx, typed(code));
-    if (asked === undefined || asked.askedAt <= within.now - CODE_MS) return notFound();
+    if (asked === undefined || asked.askedAt <= within.now - CODE_MS)
+      return fail("pairing_not_found", "there is no open pairing with this code", {
+        hint: "A code is valid for one hour; the person gets a new one with the next message.",
+      });
     const { code: _, ...known } = asked;
     const decided: ChannelPeer = { ...known, state, decidedAt: within.now };
     await putPeer(within.tx, decided);

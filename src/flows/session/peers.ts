@@ -45,18 +45,6 @@ function unknownPeer(name: string): Failure {
   });
 }
 
-function mainKey(peer: string, agentId: string): string {
-  return formatKey({ form: "peer", peer, of: { form: "named", agentId, name: ["main"] } });
-}
-
-function checkName(name: string): Result<string> {
-  const given = name.trim().toLowerCase();
-  if (isPeerName(given)) return ok(given);
-  return fail("invalid_argument", `${quoted(name, 64)} cannot be the name of a peer`, {
-    hint: "Use 1 to 32 of a-z, 0-9, _ and -.",
-  });
-}
-
 function checkAgents({ agents }: Settings, wanted: readonly string[]): Result<string[]> {
   const ids = [...new Set(wanted.map((one) => one.trim().toLowerCase()))];
   const unknown = ids.find((id) => !agents.some((agent) => agent.id === id));
@@ -90,7 +78,12 @@ export interface PeerWishes {
 }
 
 function checkWishes({ settings }: PeerContext, wishes: PeerWishes): Result<PeerWishes> {
-  const name = checkName(wishes.name);
+  const given = wishes.name.trim().toLowerCase();
+  const name = isPeerName(given)
+    ? ok(given)
+    : fail("invalid_argument", `${quoted(wishes.name, 64)} cannot be the name of a peer`, {
+        hint: "Use 1 to 32 of a-z, 0-9, _ and -.",
+      });
   if (!name.ok) return name;
   const url = checkUrl(wishes.url);
   if (!url.ok) return url;
@@ -272,7 +265,7 @@ export async function noteOffers(
 /** Keeps a session for each agent that the peer offers, and archives those of other agents (PE3). */
 async function showOffers(settings: Settings, unit: Unit, { name, offers }: Peer): Promise<void> {
   const wanted = offers.map((agentId) => ({
-    key: mainKey(name, agentId),
+    key: formatKey({ form: "peer", peer: name, of: { form: "named", agentId, name: ["main"] } }),
     agentId: peerAgentId(name, agentId),
   }));
   for (const one of wanted) {

@@ -112,11 +112,6 @@ function tlsOf(url: URL): boolean | ConnectionOptions {
   };
 }
 
-function maskOf(secrets: readonly string[]): (text: string) => string {
-  const present = secrets.filter((secret) => secret !== "");
-  return (text) => present.reduce((masked, secret) => masked.replaceAll(secret, "[redacted]"), text);
-}
-
 /** Reads `postgresql://user:password@host:port/database?schema=name`. Throws a `StoreProblem`. */
 export function postgresAddress(text: string): PostgresAddress {
   const url = parsed(text);
@@ -135,6 +130,7 @@ export function postgresAddress(text: string): PostgresAddress {
   const binding = choiceOf(url, "channel_binding", BINDINGS);
   const shownHost = host.includes(":") ? `[${host}]` : encodeURI(host);
   const shownSchema = schema === DEFAULT_SCHEMA ? "" : `?schema=${schema}`;
+  const present = [password, url.password].filter((secret) => secret !== "");
   return {
     login: {
       host,
@@ -147,6 +143,6 @@ export function postgresAddress(text: string): PostgresAddress {
     },
     schema,
     place: `postgresql://${shownHost}:${port}/${encodeURIComponent(database)}${shownSchema}`,
-    mask: maskOf([password, url.password]),
+    mask: (text) => present.reduce((masked, secret) => masked.replaceAll(secret, "[redacted]"), text),
   };
 }

@@ -238,7 +238,10 @@ export class Scan {
       const end = start === 1 ? this.#word(at, code) : this.#mark(at, code);
       const short = goesOn ? this.#short : undefined;
       if (short !== undefined && length - at <= DECIDED_WITHIN) break;
-      if (end === NONE || this.#isMasked(end)) {
+      if (
+        end === NONE ||
+        (this.#text.startsWith(MASK, this.#start) && isMask(this.#text.slice(this.#start, end)))
+      ) {
         if (goesOn && this.#looked > at + 1) farSighted.add(at, this.#looked);
         at += 1;
       } else {
@@ -254,10 +257,6 @@ export class Scan {
     }
     const stop = Math.max(shown, farSighted.firstBeyond(at));
     return { text: out + text.slice(shown, stop), stop, floor: this.#floor };
-  }
-
-  #isMasked(end: number): boolean {
-    return this.#text.startsWith(MASK, this.#start) && isMask(this.#text.slice(this.#start, end));
   }
 
   /** Returns the end of the sequence of one kind that begins at this position or contains it. */
@@ -550,12 +549,8 @@ export class Scan {
     if (scheme === undefined) return NONE;
     const at = from + scheme;
     const plainEnd = this.runEnd(HEADER_PLAIN, at);
-    const isPlain = plainEnd - at > DIGIT_WITHIN || !this.#isMarked(plainEnd);
+    const isPlain = plainEnd - at > DIGIT_WITHIN || !(this.is(UPPER, plainEnd) || this.has("=", plainEnd));
     return isPlain ? NONE : this.#run(HEADER, at, 8);
-  }
-
-  #isMarked(at: number): boolean {
-    return this.is(UPPER, at) || this.has("=", at);
   }
 
   /** Matches a cookie header. Masks everything after the first name. */

@@ -88,7 +88,6 @@ export function createSandboxFor(newest: Settings, openFinder: () => Promise<San
 
 export type ReallyCall = (args?: ToolCallRequest["arguments"]) => Promise<ToolOutcome>;
 
-/** Changes turns, for a replay of a recorded chain. */
 export interface TurnHooks {
   /** Returns what the model gets instead of `made`. */
   offer(
@@ -124,7 +123,6 @@ export interface ExecuteParts {
   readonly threads?: Threads;
   /** Paired devices. Absent if nodes are disabled. */
   readonly nodes?: NodeSource | undefined;
-  /** Counts tool calls. */
   readonly answered?: ToolAnswered;
   /** Jobs that agents make. If absent, runs make none. */
   readonly jobs?: JobDoor;

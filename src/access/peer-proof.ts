@@ -9,16 +9,13 @@ import type { SigningKey } from "./gateway-key.ts";
 
 /** Scheme of the Authorization header. */
 const SCHEME = "Parley-Peer";
-/** Maximum difference between the clocks of two peers. */
 const SKEW_MAX_MS = 300_000;
 const HEADER_MAX_CHARS = 2_048;
 /** Separates these signatures from others with the same key. */
 const DOMAIN = "parley-peer-request:";
 
-/** The request that a proof is for. */
 export interface ProvenRequest {
   readonly method: string;
-  /** Path and query. */
   readonly path: string;
 }
 
@@ -52,7 +49,6 @@ export function peerProof(
 
 /** A proof whose signature was not checked yet. */
 export interface GivenProof {
-  /** Id of the key that must have signed it. */
   readonly from: string;
   /** Checks everything but the body. The result checks the body. */
   check(

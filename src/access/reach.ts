@@ -5,7 +5,6 @@ import { type Settings, storeName, type TokenSettings } from "../core/shapes/set
 import type { TokenRights } from "./token.ts";
 
 interface Callers {
-  /** The caller's rights now. */
   readonly now: TokenRights;
   /**
    * The settings of the caller's token after the restart. Undefined if the token would no longer be valid.

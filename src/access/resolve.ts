@@ -45,7 +45,6 @@ const LABELLED_MAX = 50;
 const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const UUID_AT_END = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** The arguments of one lookup. */
 interface SessionLookup {
   readonly ctx: AccessContext;
   readonly viewer: Viewer;

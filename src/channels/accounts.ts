@@ -44,7 +44,6 @@ export interface Account {
 
 /** Passed to `listen` of an account. */
 export interface Ear {
-  /** Aborted when the listener must stop listening. */
   readonly signal: AbortSignal;
   /** Reports that the connection works, and messages are received from now on. */
   ready(): void;
@@ -76,13 +75,11 @@ export interface AccountStatus {
 interface AccountParts {
   readonly commit: Commit;
   readonly world: World;
-  /** Id of this process. */
   readonly owner: string;
   /** Returns the end of this process's lease, on the monotonic clock. */
   leaseUntil(): number;
 }
 
-/** Listens to each account while this process holds its lease. */
 export class Accounts {
   readonly #parts: AccountParts;
   #keepers: readonly Keeper[] = [];
@@ -97,7 +94,6 @@ export class Accounts {
     for (const keeper of added) keeper.look();
   }
 
-  /** Returns the status of each account in this process. */
   statuses(): AccountStatus[] {
     return this.#keepers.map((keeper) => keeper.status);
   }

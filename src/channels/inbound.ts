@@ -38,7 +38,6 @@ import { createMediaReader, type MediaReader, type MediaTarget, NO_MEDIA } from 
 /** Maximum number of attempts to process one message, and of messages whose attempts are counted. */
 const ATTEMPTS_MAX = 10;
 const COUNTED_MAX = 1_000;
-/** Maximum length of an id in a log line. */
 const ID_SHOWN = 100;
 const SEE_LOG = "See the gateway's log.";
 
@@ -51,12 +50,10 @@ export interface Inbound {
   readonly burstDue: DeadlineHandler;
 }
 
-/** The session of a message, with the agent and the model that get its files. */
 interface Target extends MediaTarget {
   readonly sessionKey: string;
 }
 
-/** Returns the current session of the chat, and its agent. */
 async function targetOf(
   { settings, engine }: InboundParts,
   { place, account }: AdmittedMessage,
@@ -98,7 +95,6 @@ async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Prom
   }
 }
 
-/** Stores a message, unless it is stored already. */
 async function take(parts: InboundParts, reader: MediaReader, admitted: AdmittedMessage): Promise<void> {
   const { engine } = parts;
   const { id, message, command } = admitted;

@@ -32,7 +32,6 @@ function connectionOf(account: ChannelAccount): Omit<ChannelAccount, Rule> {
   return connection;
 }
 
-/** A channel whose calls are counted. */
 interface Counted {
   readonly channel: Channel;
   /** Resolves when no call is under way. */
@@ -117,7 +116,6 @@ export class LiveChannels {
     );
   }
 
-  /** Starts to listen, now and after each change. */
   listen(): void {
     this.#listens = true;
     for (const { channel } of this.#open.values()) this.#parts.accounts.start(channel.accounts ?? []);
@@ -153,7 +151,6 @@ export class LiveChannels {
     if (old !== undefined) void this.#leave(old);
   }
 
-  /** Closes a channel after its last call. */
   async #leave({ channel, whenFree }: Open): Promise<void> {
     this.#leaving.add(channel);
     await whenFree();

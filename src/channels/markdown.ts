@@ -34,7 +34,6 @@ const LINK = /^(?:https?:\/\/|mailto:|tel:)[^\s\p{Cc}]+$/iu;
 const LANGUAGE = /^[\w+#.-]{1,40}/;
 const RULE = "———";
 
-/** The text that is being built, with its marks in the order of their starts. */
 interface Page {
   text: string;
   readonly marks: { kind: MarkKind; from: number; to: number; href?: string; language?: string }[];
@@ -225,7 +224,6 @@ function tellsItself(words: string, href: string): boolean {
   return bare(words) === bare(href);
 }
 
-/** Text to insert at an offset. */
 interface Insertion {
   readonly at: number;
   readonly text: string;

@@ -80,14 +80,12 @@ interface OutboxParts {
   readonly commit: Commit;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly world: World;
-  /** Id of this process. */
   readonly owner: string;
   /**
    * Set if other processes deliver from the same outbox: see `Lease.watch`. Then only attempts of
    * processes that have died are settled.
    */
   readonly watchLease?: () => () => boolean;
-  /** Class of the deliveries that it delivers. */
   readonly of: DeliveryClass;
   /** Looks for due deliveries: see `Deadlines`. */
   lookAtDates(): void;

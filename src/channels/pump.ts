@@ -64,7 +64,6 @@ export class Pump {
   readonly #account: string;
   readonly #stop: AbortSignal | undefined;
   readonly #failure = new AbortController();
-  /** For each lane, the work that runs or waits last. */
   readonly #lanes = new Map<string, Promise<boolean>>();
   /** The newest work for which all later work waits. */
   #barrier: Promise<boolean> = Promise.resolve(true);
@@ -106,7 +105,6 @@ export class Pump {
     });
   }
 
-  /** Stores a message. */
   store(message: InboundMessage): Promise<void> {
     return this.keep(() => this.#host.receive(message));
   }
@@ -130,7 +128,6 @@ export class Pump {
     this.#failure.abort(problem);
   }
 
-  /** Waits until no frame waits. */
   async idle(): Promise<void> {
     while (this.#frames > 0) await this.#acknowledged;
   }

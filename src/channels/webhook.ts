@@ -12,7 +12,6 @@ import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
 
-/** Name of the receiver in error messages. */
 const RECEIVER = "the receiver";
 /** Time limit from the first attempt to connect to the last byte that is read. */
 const TIMEOUT_MS = 10_000;

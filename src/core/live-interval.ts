@@ -1,6 +1,5 @@
 // Decides how often the text of a streaming answer is read and published.
 
-/** Interval for one run in ms. */
 const ALONE_MS = 50;
 /**
  * Number of streaming runs above which the interval grows with their number, because each read and each

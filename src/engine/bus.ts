@@ -55,7 +55,6 @@ function isOfExecution(event: LiveEvent): event is OfExecution {
   );
 }
 
-/** Returns the ids in the event, for log lines. */
 function aboutOf(event: LiveEvent): object {
   const { sessionKey } = event;
   const runId = "runId" in event && event.runId !== undefined ? { runId: event.runId } : {};

@@ -40,7 +40,6 @@ export interface RemoteParts {
 /** The parts that keep the files of an answer. */
 export type KeepParts = Pick<RemoteParts, "settings" | "engine">;
 
-/** Executes runs of agents elsewhere. */
 export type RemoteTurn = (parts: RemoteParts, run: RemoteRun) => Promise<TurnEnd>;
 
 /** Sends a file of an agent elsewhere to the people of the session. Returns the result of such a call. */

@@ -33,7 +33,6 @@ export interface PeerRun {
   readonly entries: readonly Entry[];
 }
 
-/** Executes runs of sessions of peers. */
 export type PeerTurn = (parts: KeepParts & { readonly world: World }, run: PeerRun) => Promise<EndFacts>;
 
 function failed(error: string): EndFacts {

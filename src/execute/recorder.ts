@@ -33,7 +33,6 @@ function revisionOf(kind: RevisionKind, value: unknown): Revision {
   return { hash: digest.slice(0, HASH_CHARS), kind, body };
 }
 
-/** The inputs of a run. */
 export interface RecordedTurn extends Pick<RunInputs, "context" | "model" | "thinking"> {
   readonly settings: Settings;
   /** Parts of the prompt, without the context of the run. */
@@ -52,7 +51,6 @@ export interface RecorderParts {
 
 export class Recorder {
   readonly #parts: RecorderParts;
-  /** Revisions by their content. */
   readonly #texts = new Map<string, Revision>();
   readonly #settings = new WeakMap<Settings, Revision>();
   readonly #toolOf = oncePerTool(({ name, description, parameters, parallel, idempotent }: ToolSpec) =>

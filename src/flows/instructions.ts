@@ -45,7 +45,6 @@ export interface PromptFile {
   readonly real: string;
   /** Its beginning, as a prompt would have it. Absent: the file can't be used. */
   readonly text?: string;
-  /** Size of the whole file. */
   readonly bytes?: number;
 }
 
@@ -56,7 +55,6 @@ export interface PromptFiles {
   restore(path: string, text: string | undefined, temporaryId: string): Promise<Result<void>>;
 }
 
-/** The parts that the functions of this file need. */
 export interface InstructionParts {
   readonly settings: Settings;
   readonly guidance: PromptFiles;
@@ -175,7 +173,6 @@ async function textNow(
   return files.find((file) => file.path === path) ?? {};
 }
 
-/** Returns the agent whose memory has this row. */
 function agentOfMemory(id: string): string | undefined {
   const prefix = memoryRowId("");
   return id.startsWith(prefix) ? id.slice(prefix.length) : undefined;
@@ -268,7 +265,6 @@ async function answerChange(
   return ok(change);
 }
 
-/** The request or the change that was answered. */
 export type Answered = Pick<PermissionQuestion, "id" | "title"> &
   Partial<Pick<AnsweredPermission, "agentId" | "ruleId">>;
 

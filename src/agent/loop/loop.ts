@@ -77,13 +77,11 @@ export interface TurnArgs {
   steered?(): Promise<Entry | undefined>;
   /** Called with the streamed text of the assistant message. */
   onText(delta: TextDelta): void;
-  /** Called with the streamed thinking of the assistant message. Default: none. */
   onThinking?(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
   /** Called before each retry of a model call. Default: none. */
   onRetry?(retry: ModelRetry): void;
   readonly signal: AbortSignal;
-  /** Number of the attempt, counted from 1. */
   readonly attempt: number;
   readonly port: ModelPort;
   /** True for recorded answers: none is asked for again, and none is continued. Default false. */
@@ -98,7 +96,6 @@ export interface TurnArgs {
   readonly budget?: ModelBudget | undefined;
 }
 
-/** The arguments of a turn, with its own ports. */
 interface AskingArgs extends TurnArgs {
   /** Gives whole answers. Summaries of older messages use `port`. */
   readonly answerPort: ModelPort;
@@ -119,7 +116,6 @@ export type TurnEnd =
       /** `wait_cycle`, `chain_limit`: an agent elsewhere refused the message. */
       readonly code: "run_failed" | "wait_cycle" | "chain_limit" | FailureCode;
       readonly error: string;
-      /** The last text of the run. */
       readonly text?: string;
       readonly usage: Usage;
       readonly contextTokens: number;
@@ -134,7 +130,6 @@ const NOTHING_OLDER = "there is nothing older to summarise";
 /** Room in the window that a summary needs if it is asked for at the end of the conversation. */
 const SUMMARY_ROOM_TOKENS = 12_000;
 
-/** The state of a turn; grows as entries are appended. */
 interface Progress {
   readonly entries: Entry[];
   usage: Usage;
@@ -318,7 +313,6 @@ function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
   return last?.stopReason === "aborted" ? undefined : last;
 }
 
-/** Returns the last text of the messages, or undefined if they have none. */
 function lastText(messages: readonly Message[]): string | undefined {
   return messages
     .filter(isWritten)
@@ -326,7 +320,6 @@ function lastText(messages: readonly Message[]): string | undefined {
     .findLast((text) => text.trim() !== "");
 }
 
-/** Returns whether the run has a text since its last input. */
 function hasAnswered(entries: readonly Entry[]): boolean {
   const own = ownMessages(entries);
   return lastText(own.slice(own.findLastIndex(({ role }) => role === "user") + 1)) !== undefined;
@@ -448,7 +441,6 @@ async function shorten(
   return "done";
 }
 
-/** Returns the parts of a model request that are the same for answers and summaries. */
 function commonParts(args: TurnArgs, { entries }: Progress) {
   const { model, system, tools, runId, limits } = args;
   const own = ownMessages(entries);

@@ -20,7 +20,6 @@ import { head } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
 import { matchResults } from "./result-matching.ts";
 
-/** Lines for people. */
 const LINES: Record<HistoryPart, string> = {
   pictures: "The provider refused a picture. The pictures above are no longer sent to the model.",
   thinking: "The provider refused earlier thinking. The thinking above is no longer sent to the model.",

@@ -17,7 +17,6 @@ import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { type ConversationContext, code, count, why } from "./context.ts";
 
-/** The argument with which a person restores the agent's setting. */
 const DEFAULT = "default";
 const MODELS_SHOWN_MAX = 30;
 

@@ -93,7 +93,6 @@ interface Waiting {
   readonly message: WaitingMessage;
 }
 
-/** Messages that become one run. */
 interface Group {
   readonly waiting: Waiting[];
   text: string;

@@ -47,10 +47,8 @@ const GIVEN_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 80;
 const WHY_CHARS_MAX = 200;
 
-/** The files of a message, as they are stored. */
 export interface KeptMedia {
   readonly images: readonly ImageBlock[];
-  /** For each file, a note for the model. */
   readonly notes: readonly string[];
   /** Folder of the stored files. Absent if there are none. */
   readonly folder?: string;
@@ -58,7 +56,6 @@ export interface KeptMedia {
 
 export const NO_MEDIA: KeptMedia = { images: [], notes: [] };
 
-/** The agent and the model to which the files go. */
 export interface MediaTarget {
   readonly agent: AgentSettings;
   readonly maxBytes: number;
@@ -124,9 +121,7 @@ interface Gathered {
   readonly images: ImageBlock[];
   readonly files: ReturnType<typeof plannedFile>[];
   readonly notes: string[];
-  /** Total bytes of pictures so far. */
   shown: number;
-  /** Total bytes of all files so far. */
   bytes: number;
 }
 

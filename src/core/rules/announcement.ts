@@ -27,7 +27,6 @@ export interface AnnouncementFacts {
   readonly status: AnnouncedStatus;
   /** The last reply, or a substitute text if there was no reply. */
   readonly result: string;
-  /** Notes, for example the error of a failed run. */
   readonly notes?: string;
   readonly stats: AnnouncementStats;
 }
@@ -167,7 +166,6 @@ function partsOf(text: string): Record<Part, string> {
   return { before: joined("before"), result: joined("result"), notes: joined("notes") };
 }
 
-/** Outcome of a finished job, as it is stored with the job. */
 export interface JobOutcome {
   readonly status: AnnouncedStatus;
   readonly result: string;

@@ -61,10 +61,8 @@ export interface SpawnQuestion {
   readonly mayName: (agentId: string) => boolean;
 }
 
-/** Properties of a sub-agent that may be spawned. */
 export interface SpawnPlan {
   readonly agent: AgentSettings;
-  /** Model that the child starts with. */
   readonly model: string;
   /** If absent, the agent's own thinking level applies. */
   readonly thinking?: ThinkingLevel;
@@ -279,7 +277,6 @@ function chooseContainment(
   return fail("spawn_denied", error, { hint });
 }
 
-/** Refuses the call if the agent does not have the requested runtime. */
 function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure | undefined {
   const runtime = agent.runtime?.type ?? "subagent";
   if (wanted === undefined || wanted === runtime) return undefined;
@@ -295,7 +292,6 @@ export function refuseAttachments({ id, runtime }: AgentSettings): Failure | und
   });
 }
 
-/** Returns the first failure, extended by the texts of all other failures. */
 function firstWithAll(results: readonly Result<unknown>[]): Failure {
   const failures = results.filter((result) => !result.ok);
   const [first, ...others] = failures;

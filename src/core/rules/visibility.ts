@@ -28,7 +28,6 @@ import { hasScope } from "./scopes.ts";
 /** Shown in place of the key of a session that the reader may not see. */
 export const NOT_VISIBLE = "(not visible)";
 
-/** A session in the role of a viewer. */
 export interface SessionIdentity {
   readonly key: string;
   readonly agentId: string;

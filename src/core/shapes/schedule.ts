@@ -73,7 +73,6 @@ export interface AgentJobRequest {
   readonly timeZone?: string | undefined;
 }
 
-/** Maximum number of jobs in a store. */
 export const JOBS_MAX = 1_000;
 /** Number of past runs kept for each job. */
 export const TURNS_KEPT = 100;
@@ -83,15 +82,12 @@ export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
 /** Latest possible time: the end of the year 9999. */
 export const DATE_MAX_MS = 253_402_300_799_999;
 
-/** Maximum number of jobs that one session's agent may have made. */
 export const SESSION_JOBS_MAX = 20;
 /** Maximum number of jobs that all sessions of one agent may have made. */
 export const AGENT_JOBS_MAX = 100;
-/** Minimum interval of a job that an agent makes. */
 export const AGENT_EVERY_MIN_MS = 60_000;
 /** Latest first date of a job that an agent makes, from now on. */
 export const AGENT_HORIZON_MAX_MS = 5 * 366 * 86_400_000;
-/** Maximum number of characters in the message of a job that an agent makes. */
 export const AGENT_JOB_MESSAGE_MAX_CHARS = 4_000;
 
 /** Returns the key of the session in which a job runs. */
@@ -189,7 +185,6 @@ export function scheduleWords(schedule: Schedule): string {
   }
 }
 
-/** First line of the context of a job's run. */
 const CRON_HEADING = "Scheduled job context";
 
 /** Returns the context of a job's run: the schedule, who reads the answer, and how to send nothing. */

@@ -55,7 +55,6 @@ export type ParsedKey =
   | { readonly form: "peer"; readonly peer: string; readonly of: ParsedKey & { readonly agentId: string } }
   | { readonly form: "global" };
 
-/** Maximum length of a session key. */
 export const KEY_CHARS_MAX = 512;
 
 /** Maximum number of cached keys. A run reads the key of its session about ten times. */
@@ -297,7 +296,6 @@ function modernSpelling(text: string, agentId: string): string {
   return text;
 }
 
-/** The caller that uses a key. */
 export interface KeyCaller {
   /** The calling agent; for an operator, the default agent. */
   readonly agentId: string;

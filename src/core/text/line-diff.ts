@@ -73,7 +73,6 @@ export function folded(lines: readonly DiffLine[], around: number): DiffLine[] {
   return shown;
 }
 
-/** Number of unchanged lines around each change of a unified diff. */
 const CONTEXT_LINES = 3;
 
 /** Returns the changes as lines of a unified diff, without file names. */

@@ -35,7 +35,6 @@ const ASKS = "an agent asks for permission; answer with: npx parley-gateway perm
 /** Maximum number of sessions that one cycle check reads. If there are more, the wait is refused. */
 const CYCLE_SESSIONS_MAX = 10_000;
 
-/** Lets a call wait for runs and jobs. */
 export interface CallWait {
   /**
    * Records a wait; that for a message, in the transaction that accepts the message. Returns the rows of the
@@ -76,7 +75,6 @@ export interface RunWait extends CallWait {
   ): Promise<PermissionAnswered | undefined>;
 }
 
-/** The targets of a wait whose ends the waiter needs. */
 export type Wanted = "all" | "any";
 
 /** Called in the transaction that ends a wait before all of its targets have ended. */
@@ -154,7 +152,6 @@ async function waitPath(
   return path;
 }
 
-/** The target of a wait. */
 interface WaitTarget extends Pick<Wait, "kind"> {
   readonly sessionKey: string;
 }
@@ -227,7 +224,6 @@ export async function openWait(
 
 /** A wait of a peer's run for the answer to its message. */
 export interface PeerWait {
-  /** The chain's id at the peer. */
   readonly chainId: string;
   readonly deadlineAt: number;
 }

@@ -55,10 +55,8 @@ function textIntervalMs(chars: number, runs: number): number {
  */
 export type StopReason = "ended" | "parked";
 
-/** The interface of an execution for its executor. */
 export interface LaneHandle {
   readonly run: Run;
-  /** Fires when the run has to stop. */
   readonly signal: AbortSignal;
   /**
    * Writes an entry to disk before it returns. A final text is the exception: it is written by the
@@ -71,9 +69,7 @@ export interface LaneHandle {
    * already on disk.
    */
   steered(): Promise<UserMessage | undefined>;
-  /** Adds text of the message being written. */
   text(delta: TextDelta): void;
-  /** Adds thinking of the message being written. */
   thinking(delta: TextDelta): void;
   publish(event: LiveEvent): void;
   /**
@@ -105,7 +101,6 @@ export interface Execution {
   hasFinal(): boolean;
   /** Returns the text of the message being written, for an abort that keeps it. */
   textSoFar(): string;
-  /** Returns the inputs of the run, if they were recorded. */
   revision(): WorkingRevision | undefined;
   /** Publishes live text and thinking from the beginning, because a subscriber has missed a part. */
   publishText(): void;
@@ -120,7 +115,6 @@ export interface Execution {
 
 export interface ExecutionParts extends EngineCore {
   readonly scheduler: Pick<Scheduler, "resume" | "isWanted">;
-  /** Returns the number of runs that this process executes. */
   running(): number;
 }
 
@@ -132,7 +126,6 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
   const { runId, sessionKey } = run;
   let messages = 0;
   let whole = new LongText();
-  /** The delta that is not published yet. */
   let pending: TextDelta | undefined;
   /** The end of the text, in which a skip token may be growing. */
   let tail = "";

@@ -31,7 +31,6 @@ interface ExecutionsParts extends Omit<ExecutionParts, "running"> {
 export class Executions {
   readonly #parts: ExecutionsParts & ExecutionParts;
   readonly #byLane = new Map<string, Execution>();
-  /** Runs that a transaction in progress claims. */
   readonly #claimed = new Set<string>();
   #closed = false;
   #idle = Promise.withResolvers<void>();
@@ -52,7 +51,6 @@ export class Executions {
     return [...this.#byLane.values()];
   }
 
-  /** Returns whether this process executes a run. */
   executes({ runId, sessionKey }: Pick<Run, "runId" | "sessionKey">): boolean {
     return this.#byLane.get(sessionKey)?.fence.runId === runId;
   }
@@ -76,7 +74,6 @@ export class Executions {
     });
   }
 
-  /** Lets a run that has its slot again continue. */
   resume(held: HeldLane): void {
     if (this.executes(held)) this.#byLane.get(held.sessionKey)?.resumed();
   }
@@ -135,7 +132,6 @@ export class Executions {
     });
   }
 
-  /** Stops executing runs: a run whose claim is in progress is parked. */
   close(): void {
     this.#closed = true;
   }
@@ -189,7 +185,6 @@ export class Executions {
     }
   }
 
-  /** Writes the end of a run, and retries if that fails (L4). */
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
     const { commit } = this.#parts;
     const { run, log } = execution.handle;

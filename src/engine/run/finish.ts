@@ -41,7 +41,6 @@ import type { Unit } from "../unit.ts";
 import type { Execution } from "./execution.ts";
 import { publishReceipt } from "./receipts.ts";
 
-/** Why a run was ended from outside. */
 export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
 
 /** The part of the engine that successors need, in the transaction that ends their predecessor. */
@@ -73,7 +72,6 @@ export interface Successors {
   ): Promise<void>;
 }
 
-/** The outcome of an execution. */
 export interface EndFacts {
   readonly state: EndedRunState;
   readonly reply?: string;
@@ -92,7 +90,6 @@ export interface EndFacts {
    * since.
    */
   readonly heardText?: string;
-  /** The inputs of the run, to be stored. */
   readonly revision?: WorkingRevision | undefined;
 }
 
@@ -187,7 +184,6 @@ function unanswered({ state, code }: EndFacts): EndFacts {
   return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };
 }
 
-/** Returns the sum of the messages' usage, and the model of the last one. */
 function usageOf(messages: readonly Message[]): { usage: Usage; model?: string } {
   let usage = ZERO_USAGE;
   let model: string | undefined;
@@ -215,7 +211,6 @@ async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): 
   });
 }
 
-/** Builds the live event of an ended run from its row. */
 function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   return {
     kind: "run_ended",

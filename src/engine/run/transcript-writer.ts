@@ -81,7 +81,6 @@ export function createTranscriptWriter(
     return entry;
   };
   return {
-    /** Returns the final text, if it is not written yet. */
     finalText: () => (final === undefined || isCompaction(final) ? undefined : textOf(final)),
     /** Writes the final text, if there is one, in a transaction that ends or parks the run. */
     async writeFinal(unit: Unit): Promise<void> {

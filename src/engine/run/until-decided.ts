@@ -5,7 +5,6 @@ import { decidePermission, decisionOf } from "../../store/queries/permissions.ts
 import type { EngineCore } from "../engine.ts";
 import type { EndWatch } from "../lanes/end-watch.ts";
 
-/** The decision if nobody answers. */
 const UNANSWERED: PermissionAnswered = { decision: "deny", scope: "once", by: "" };
 
 /**

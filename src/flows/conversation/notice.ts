@@ -16,7 +16,6 @@ import type { Flow } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { partyOf } from "./party.ts";
 
-/** A sent message. */
 interface Sent {
   readonly acceptor: Pick<Acceptor, "acceptIn">;
   readonly unit: Unit;

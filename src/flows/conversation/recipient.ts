@@ -18,7 +18,6 @@ import { announceRoute } from "./party.ts";
  */
 export type FollowUp = "announcement" | "inbox_answer" | "none";
 
-/** A sent message. */
 export interface SentRun {
   readonly run: Run;
   /** Undefined if the session was deleted in the meantime. */

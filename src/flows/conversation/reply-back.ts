@@ -34,7 +34,6 @@ import { endUnanswered, inboxLoss, isAwaited, lossText } from "./inbox-receipts.
 import { notifySender } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
-/** A flow, and its run that has just ended. */
 interface FlowContext {
   readonly acceptor: Acceptor;
   readonly unit: Unit;

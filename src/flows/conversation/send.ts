@@ -43,7 +43,6 @@ export interface SendRequest {
   readonly guest?: boolean;
   /** See `RunInput.outside`. Default: that of the run that makes this call. */
   readonly outside?: string;
-  /** The stable id of the tool call. */
   readonly callId: string;
   readonly target: Session;
   readonly text: string;
@@ -65,11 +64,8 @@ interface SendParts {
   readonly settings: Settings;
 }
 
-/** The outcome of an accepted send, as the sender gets it. */
 export type SendOutcome = {
-  /** The run that handles the message in the target session. */
   readonly run: Run;
-  /** The state that the message had reached. */
   readonly receipt: ReceiptState;
   /** Several messages of the target wait for an answer in the sender's inbox, and this text answered none. */
   readonly isUnclear?: true;
@@ -267,7 +263,6 @@ async function readOutcome(
   return { kind: "pending", run, waitedSeconds, queuedBehind, followUp, receipt };
 }
 
-/** Returns the outcome of a message whose sender does not wait. */
 async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOutcome> {
   const flow = run.flow && (await getFlow(db, run.flow.flowId));
   if (flow?.endReason === IS_ANSWER) return { kind: "answered_waiter", run, receipt: "answered" };
@@ -296,7 +291,6 @@ function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<
   return waiter.during(work);
 }
 
-/** The current state of a send, for a client that polls. */
 export interface SentSoFar {
   readonly run: Run;
   /** Absent while the sender waits. */

@@ -15,7 +15,6 @@ import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 
 const CAUSE_CHARS_MAX = 300;
 
-/** Returns the failure of a run in one sentence for people. */
 function failureWords({ state, error }: Run, redactor: Redactor): string {
   if (state === "timeout") return "I ran out of time before I had finished this.";
   const line =

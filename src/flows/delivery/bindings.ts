@@ -44,15 +44,12 @@ export interface BindingParts {
   readonly settings: Settings;
 }
 
-/** Creates threads for sub-agents. The channels implement it. */
 export interface Threads {
-  /** Returns whether a channel has threads. */
   has(channel: string): boolean;
   /** Creates a thread below or beside this chat, or returns the chat itself. */
   open(at: Route, title: string): Promise<Result<Pick<ThreadBinding, "route" | "kind">>>;
 }
 
-/** The reason why a binding ended. */
 type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "requester" | "disabled";
 
 /** Returns the binding settings for chats like this one, or undefined if its account is not configured. */

@@ -27,7 +27,6 @@ import { getSession, sessionsOfChat } from "../../store/queries/sessions/session
 import type { Db } from "../../store/sql.ts";
 import { announceRoute } from "../conversation/party.ts";
 
-/** A destination as a caller names it. */
 export interface NamedPlace {
   /** Default: webchat. `to` is then a session. */
   readonly channel?: string | undefined;

@@ -46,7 +46,6 @@ async function queue(unit: Unit, hook: OutgoingHook, event: HookEvent, erase: bo
   });
 }
 
-/** Counts a dropped event. */
 async function countLost(
   unit: Unit,
   hook: OutgoingHook,

@@ -60,10 +60,8 @@ export function newCode(unit: Pick<Unit, "newId">, length: number): string {
   return code;
 }
 
-/** An unknown person who writes a direct message. */
 interface Stranger extends PeerId {
   readonly name?: string;
-  /** The route for the answer. */
   readonly route: Route;
 }
 

@@ -18,7 +18,6 @@ import type { Db } from "../../store/sql.ts";
 import { listVisible, type SessionPage } from "../session/list.ts";
 import { cancelJob } from "./cancel.ts";
 
-/** Maximum number of sub-agents in a list. */
 const LISTED_MAX = 100;
 
 /** A session that manages its own sub-agents. */
@@ -47,7 +46,6 @@ export async function unfinishedChildren(parent: Parent): Promise<Session[]> {
   return found.filter((child) => child !== undefined);
 }
 
-/** Returns the sub-agent with this key, if the session spawned it. */
 async function childOf(parent: Parent, key: string): Promise<Session | undefined> {
   const child = await getSession(parent.db, key);
   if (child?.spawnedBy !== parent.session.key) return undefined;

@@ -52,13 +52,11 @@ export interface JobParts {
   transcriptPath(sessionId: string): string | undefined;
 }
 
-/** The transaction that ends a run. */
 export interface Ending extends JobParts {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
 }
 
-/** A job that may have ended. */
 interface JobContext extends Ending {
   readonly flow: Flow;
   readonly child: Session;
@@ -303,7 +301,6 @@ export async function lookAbove(ending: Ending, { spawn }: Session): Promise<voi
   if (above !== undefined) await jobMayHaveEnded(ending, above);
 }
 
-/** Returns a child's job if it is unfinished. */
 async function openJobOf(unit: Unit, { spawn }: Session): Promise<Flow | undefined> {
   const flow = spawn && (await getFlow(unit.tx, spawn.flowId));
   return flow?.open === true ? flow : undefined;
@@ -384,7 +381,6 @@ async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | und
   return undefined;
 }
 
-/** Returns the figures of a job for its announcement. */
 async function statsOf(job: JobContext, runs: readonly Run[]): Promise<AnnouncementStats> {
   const { unit, child } = job;
   // A run that ended before it started has no duration.

@@ -27,7 +27,6 @@ export interface JobWaitRequest {
   readonly signal: AbortSignal;
   /** The wait of the calling run. Absent if another caller acts for the session. */
   readonly wait?: RunWait | undefined;
-  /** As in `SendRequest`. */
   readonly confirmsAnswers?: boolean | undefined;
 }
 

@@ -22,7 +22,6 @@ interface ExternalParts {
   readonly settings: Settings;
 }
 
-/** An MCP client of an agent, with the handle that identifies it on later connections. */
 export interface ExternalClient {
   readonly agentId: string;
   readonly handle: string;

@@ -62,7 +62,6 @@ interface ForkContext {
   readonly settings: Settings;
 }
 
-/** Refuses a session that cannot be forked. */
 function checkOrigin(origin: Session): Result<void> {
   const { key } = origin;
   if (origin.archivedAt !== undefined) {

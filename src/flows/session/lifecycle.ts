@@ -53,9 +53,7 @@ import { requestScrub } from "./scrub.ts";
 export interface LifecycleContext {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** Checks that a model with this name exists. The failure lists the valid models. */
   checkModel(name: string): Result<string>;
-  /** Removes the readable copy of a deleted transcript, if the store keeps one. */
   dropTranscript(sessionId: string): Promise<void>;
 }
 
@@ -437,7 +435,6 @@ export async function deleteSession(
   }
 }
 
-/** Returns the key of the deadline of a deletion. */
 function resumeKey(key: string, transcripts: boolean): string {
   return `${transcripts ? "all" : "row"} ${key}`;
 }

@@ -70,7 +70,6 @@ function readIntroduction(given: unknown): Introduction | undefined {
   return { key: known, agents: ids.sort() };
 }
 
-/** Options of a peer that its operator here decides. */
 export interface PeerWishes {
   readonly name: string;
   readonly url?: string | undefined;
@@ -277,7 +276,6 @@ async function showOffers(settings: Settings, unit: Unit, { name, offers }: Peer
     if (!wanted.some((one) => one.key === key)) await archiveIn(unit, key);
 }
 
-/** Returns the sessions of a peer that are not archived. */
 async function sessionsOf(tx: Tx, name: string): Promise<string[]> {
   const scope = { all: false, agentIds: "any", patterns: [`peer:${name}/*`] } as const;
   const { rows } = await listSessions(tx, { scope, limit: PEER_AGENTS_MAX * 2 });

@@ -42,7 +42,6 @@ export interface PostgresAddress {
    * The form shown to people: `postgresql://host:port/database`, plus the schema if it is not the default.
    */
   readonly place: string;
-  /** Removes the password from a text. */
   mask(text: string): string;
 }
 

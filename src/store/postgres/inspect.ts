@@ -22,7 +22,6 @@ import { asPostgresProblem } from "./problems.ts";
 const UNHURRIED = { ...TIMEOUTS, statementMs: 0 };
 
 export interface PostgresInspection {
-  /** Host, port, database and schema. */
   readonly place: string;
   /** For example `18.4`. */
   readonly server: string;

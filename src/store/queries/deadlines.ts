@@ -41,7 +41,6 @@ export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<v
 /** A kind of which deadlines are stored. */
 export interface StoredKind {
   readonly kind: string;
-  /** Time of its first deadline. */
   readonly firstAt: number;
   /** Time of its first deadline after now. */
   readonly nextAt: number | null;

@@ -75,7 +75,6 @@ function toQuestion(request: StoredRequest): PermissionQuestion {
  */
 const KEPT_MS = 60_000;
 
-/** The command that a request is about. */
 export interface AskedCommand {
   /** The tool call, if it continues after a crash. */
   readonly callId: string | undefined;
@@ -84,7 +83,6 @@ export interface AskedCommand {
   readonly files: NamedFiles;
 }
 
-/** A request to store. */
 export interface NewPermission extends Omit<PermissionQuestion, "asked"> {
   readonly attempt: number;
   readonly about?: AskedCommand | undefined;

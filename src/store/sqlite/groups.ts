@@ -48,7 +48,6 @@ interface Ended {
   readonly last: readonly LastWork[];
 }
 
-/** Callbacks before and after a group. */
 export interface GroupHooks {
   /** Called before a group begins, so that more callers can queue. If absent, the group begins at once. */
   readonly gather?: (() => Promise<void>) | undefined;

@@ -26,10 +26,8 @@ const COMPLETED_AT_START = 200;
 const BATCH_ENTRIES = 64;
 /** Larger entries are read one at a time. */
 const SMALL_BYTES = 16 * 1024;
-/** Maximum number of copies whose last position is cached. */
 const KNOWN_MAX = 1_000;
 const TAIL_BYTES = 16 * 1024;
-/** Maximum length of a header line. */
 const HEAD_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
 const ENDING = ".jsonl";
@@ -246,7 +244,6 @@ async function isRemoved(file: string): Promise<boolean> {
   );
 }
 
-/** Calls `work` with an open file and its size. Returns undefined if there is no such file. */
 async function inFile<T>(
   file: string,
   work: (handle: FileHandle, size: number) => Promise<T>,

@@ -55,7 +55,6 @@ export class StoreKeeper {
   #checkpoint: Timer | undefined;
   /** End of the log when it was last read. */
   #logEnd: ReturnType<LogView["index"]>;
-  /** True if the log contains a huge commit. */
   #isHuge = false;
   /** Whether the next commit empties the log, or a commit after the next checkpoint. */
   #empties: "no" | "at commit" | "later" = "no";
@@ -202,7 +201,6 @@ export class StoreKeeper {
     writer.close();
   }
 
-  /** Writes the mark for the current state. */
   #mark(sync = false): void {
     const { durability, reader, view, sync: logSync } = this.#parts;
     this.#tried(() => {

@@ -31,7 +31,6 @@ function workerFile(): string {
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
-/** A connection that sends its queries to the read worker. */
 export class ReadWorkerConnection implements DatabaseConnection {
   readonly #start: ReadWorkerOptions;
   #worker: Worker | undefined;

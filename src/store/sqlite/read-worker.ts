@@ -7,7 +7,6 @@ import { parentPort, workerData } from "node:worker_threads";
 import { optional } from "../../core/optional.ts";
 import { Statements } from "./statements.ts";
 
-/** Start options of the thread. */
 export interface ReadWorkerOptions {
   readonly file: string;
   readonly busyTimeoutMs: number;

@@ -51,7 +51,6 @@ interface SqliteOptions {
   readonly gather?: () => Promise<void>;
 }
 
-/** File name of the database in the store directory. */
 export const STORE_FILE = "parley.sqlite";
 
 /** Maximum wait for the lock of another program. It is short, because waiting blocks the process. */
@@ -152,7 +151,6 @@ function openWriter(file: string): DatabaseSync {
   return writer;
 }
 
-/** State of a store before anything is written to it. */
 interface Look {
   /**
    * Read-only connection. It is closed only after the writer was opened, so that SQLite reads the WAL only
@@ -192,7 +190,6 @@ function refuseUnsound(database: DatabaseSync, file: string): void {
 
 interface SyncedFiles extends Pick<KeptFiles, "file" | "view" | "reader"> {
   readonly writer: DatabaseSync;
-  /** Ends the background work on the files. */
   readonly stop: () => void;
 }
 
@@ -266,7 +263,6 @@ function checkedVersion(database: DatabaseSync, file: string): number {
   return version;
 }
 
-/** Returns the start options of a thread that reads this file. */
 function workerStart(file: string): ReadWorkerOptions {
   return { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: SEARCH_CACHE_KIB };
 }

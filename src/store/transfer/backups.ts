@@ -73,7 +73,6 @@ async function namesIn(folder: string): Promise<string[]> {
 
 const sizeOf = async (file: string): Promise<number> => (await stat(file).catch(() => undefined))?.size ?? 0;
 
-/** Returns the total size of all files in these folders. */
 async function sizeIn(folders: readonly string[]): Promise<number> {
   const files = await Promise.all(
     folders.map(async (folder) => (await namesIn(folder)).map((name) => join(folder, name))),
@@ -135,7 +134,6 @@ export class Backups {
     return isStopping ? STOPPING : ready;
   }
 
-  /** Cancels the backup, and waits for its end. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#making;

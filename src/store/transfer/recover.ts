@@ -36,7 +36,6 @@ export interface Recovered extends Moved {
   readonly backup?: string;
 }
 
-/** Number of rows per statement. */
 const BATCH_ROWS = 128;
 
 type Writer = (rows: readonly Row[]) => Promise<void>;
@@ -166,7 +165,6 @@ function keepOld(dir: string): string {
   return folder;
 }
 
-/** Returns the gateway's own backups, the newest first. */
 async function backupsOf(settings: StoreSettings): Promise<string[]> {
   const folder = backupFolder(settings);
   const names = await readdir(folder).catch((): string[] => []);

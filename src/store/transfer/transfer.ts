@@ -39,11 +39,9 @@ import { dropUnseen, type GrantKind, type Grants, grantsIn, tablesOf } from "./g
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
-  /** Names of source and target for people, without secrets. */
   readonly from: string;
   readonly to: string;
   readonly tally: Tally;
-  /** Size of the backup file. */
   readonly bytes?: number;
   /**
    * Unknown schema objects of the source that were not copied, for example `trigger "x"`. Absent if there
@@ -269,7 +267,6 @@ function giveName(made: string, file: string): void {
   }
 }
 
-/** Copies the embedded store's file. */
 async function copyEmbedded({ settings, signal }: MoveJob, made: string): Promise<Result<string>> {
   const file = join(settings.dir, STORE_FILE);
   const known = checkFile(file, { whole: false });

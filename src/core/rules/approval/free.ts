@@ -11,7 +11,6 @@
 
 import { quoted } from "../../text/cut.ts";
 
-/** Maximum length of a free line. */
 const LINE_MAX_CHARS = 1_000;
 const SHOWN_MAX_CHARS = 60;
 
@@ -92,7 +91,6 @@ export type FreeReading =
 
 interface Word {
   readonly text: string;
-  /** As it is written in the line. */
   raw: string;
 }
 

@@ -119,7 +119,6 @@ export type Tail = Kind | "key lines";
 
 /** Result of a search. */
 export interface Scanned {
-  /** Masked text, from the start of the search to its end. */
   readonly text: string;
   /** Position at which the search stopped, because the meaning of the rest depends on further text. */
   readonly stop: number;
@@ -190,9 +189,7 @@ export class Scan {
   readonly #behindMask: boolean;
   /** Made by the first sequence: most texts are short and have none. */
   #runs: Runs | undefined;
-  /** End of the last masked text. */
   #floor = 0;
-  /** Start of the current match. */
   #start = 0;
   /** Kind of characters that a matcher was reading when the text ended before it could decide. */
   #short: Tail | "more" | undefined;
@@ -210,7 +207,6 @@ export class Scan {
     this.#behindMask = behindMask;
   }
 
-  /** Returns the masked text, or the same text if it contains no credential. */
   masked(): string {
     const { text, floor } = this.search(0, false);
     return floor === 0 ? this.#text : text;

@@ -13,14 +13,12 @@ import { type ChainHead, HEADS, LABEL } from "./chain-lists.ts";
 import { type FlowOutline, flowsOfChain } from "./flows.ts";
 import { type Refusal, refusalsOf } from "./refusals.ts";
 
-/** First and last message of a run: the run's input and its final text. */
 export interface RunMessages {
   readonly input?: MessageRef;
   readonly answer?: MessageRef;
 }
 type MessageRef = Record<"id" | "sessionId", string>;
 
-/** A session of a chain, if it still exists. */
 export interface ChainSession {
   readonly key: string;
   readonly sessionId: string;
@@ -42,7 +40,6 @@ export interface WholeChain {
   readonly receipts: ReadonlyMap<string, Receipt>;
   /** Messages, by run id. */
   readonly messages: ReadonlyMap<string, RunMessages>;
-  /** Sessions by key. */
   readonly sessions: ReadonlyMap<string, ChainSession>;
   readonly truncated: boolean;
 }

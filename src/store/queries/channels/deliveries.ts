@@ -242,7 +242,6 @@ export async function eraseDeliveries(tx: Tx, sessionKey: string): Promise<void>
   await eraseSettled(tx, sql`session_key = ${sessionKey} and erase = 0`);
 }
 
-/** Selects the open attempts to settle. */
 export interface Recovery {
   readonly at: number;
   /** Returns whether the channel can recognise a repeated text. */

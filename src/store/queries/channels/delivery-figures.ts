@@ -22,7 +22,6 @@ export interface DeliveryFigures {
   readonly lastSentAt?: number;
 }
 
-/** Selects a limited number of rows in a state, the newest or the oldest. */
 function some(state: "sent" | "failed" | "pending", order: "asc" | "desc"): RawBuilder<unknown> {
   return sql`(select route_key, error, settled_at, seq from deliveries
     where state = ${sql.lit(state)} order by seq ${sql.raw(order)} limit ${sql.lit(RECENT_MAX)}) as recent`;

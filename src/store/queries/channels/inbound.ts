@@ -22,7 +22,6 @@ const COLUMNS = ["seq", "state", "edit", "body_json as body", "received_at as re
 
 export interface InboundRow {
   readonly seq: number;
-  /** An `InboundState`. */
   readonly state: string;
   readonly edit: string;
   /**
@@ -77,12 +76,9 @@ export function otherVersions(tx: Tx, id: InboundId): Promise<InboundRow[]> {
   return held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
 }
 
-/** Messages that wait under the same key. */
 interface Burst {
   readonly count: number;
-  /** Total number of characters in their bodies. */
   readonly chars: number;
-  /** Time at which the first message arrived. */
   readonly firstAt: number | undefined;
 }
 

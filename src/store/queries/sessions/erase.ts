@@ -12,9 +12,7 @@ import { eraseInputs } from "../runs/runs.ts";
 
 interface Erased {
   readonly key: string;
-  /** Ids of the transcripts that are deleted with the session. */
   readonly sessionIds: readonly string[];
-  /** Time at which the session was created. */
   readonly since: number;
 }
 

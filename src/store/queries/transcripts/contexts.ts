@@ -68,7 +68,6 @@ export class Contexts {
     return context.entries;
   }
 
-  /** Empties the cache. */
   clear(): void {
     this.#cached.clear();
     this.#chars = 0;

@@ -3,7 +3,7 @@
 // every run.
 
 import { sessionViewer } from "./access/access.ts";
-import { narrowed } from "./access/narrowed.ts";
+import { narrowSettings } from "./access/narrowed.ts";
 import { spawnChainOf } from "./access/spawn-chain.ts";
 import { runTurn, type TurnArgs, type TurnEnd } from "./agent/loop/loop.ts";
 import type { ToolEvent } from "./agent/loop/tool-calls.ts";
@@ -40,6 +40,7 @@ import {
 } from "./core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "./core/shapes/tool.ts";
 import type { Engine } from "./engine/engine.ts";
+import { failRun } from "./engine/run/begin.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { Executor } from "./engine/run/executions.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
@@ -142,10 +143,6 @@ export interface ExecuteParts {
   engine(): Engine;
 }
 
-function failed(error: string): EndFacts {
-  return { state: "error", code: "run_failed", error };
-}
-
 /** Returns the fallback models that can guarantee the format of the run. */
 function fallbacksOf(
   settings: Settings,
@@ -201,7 +198,7 @@ async function suppliesOf(
 /** Records the inputs of a run, so that it can be repeated. */
 function record({ recorder, settings }: ExecuteParts, handle: LaneHandle, turn: () => RecordedTurn): void {
   if (recorder === undefined || (settings.store.recordDays ?? 0) === 0) return;
-  handle.recorded(recorder.revisionOf(turn()));
+  handle.record(recorder.revisionOf(turn()));
 }
 
 /** The parts of a turn that a session's settings and supplies determine. */
@@ -292,13 +289,13 @@ async function executeOutside(
   const { settings, store, world } = parts;
   const { session, entries, agent } = given;
   const { runtime } = agent;
-  const cannot = failed(`agent "${agent.id}" can't run here`);
+  const cannot = failRun(`agent "${agent.id}" can't run here`);
   if (runtime === undefined) return cannot;
   const chain = await spawnChainOf(store.db, session);
   if (isSandboxed(chain, settings)) {
     const kind = outsideKind(runtime);
     const text = `agent "${agent.id}" is ${kind}, which can't be contained, and this session has to be`;
-    return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
+    return failRun(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
   }
   const context = await contextOf(parts, handle.run, session);
   const found = { handle, session, agent, entries, context };
@@ -383,10 +380,13 @@ function callbacksOf(
   handle: LaneHandle,
   everyTool: readonly ToolSpec[],
   trace: RunTrace | undefined,
-): Pick<TurnArgs, "append" | "steered" | "onText" | "onThinking" | "onTool" | "onRetry" | "awaitsApproval"> {
+): Pick<
+  TurnArgs,
+  "append" | "takeSteered" | "onText" | "onThinking" | "onTool" | "onRetry" | "awaitsApproval"
+> {
   return {
     append: (entry) => handle.append(storedEntry(entry)),
-    steered: () => handle.steered(),
+    takeSteered: () => handle.takeSteered(),
     onText: (delta) => handle.text(delta),
     onThinking: (delta) => handle.thinking(delta),
     onTool: (event) => publishTool(handle, everyTool, event, trace),
@@ -406,7 +406,7 @@ async function contextNow(newest: ExecuteParts, ctx: ToolContext): Promise<Resul
   // Without an agent of the chain its stricter rules would be unknown.
   const gone = chain.find(({ agentId }) => findAgent(now, agentId) === undefined);
   if (gone !== undefined) return fail("tool_denied", notConfigured(gone.agentId));
-  const settings = narrowed(ctx.settings, now);
+  const settings = narrowSettings(ctx.settings, now);
   const sandbox = await newest.sandboxFor(chain, settings);
   if (!sandbox.ok) return sandbox;
   const { sandbox: _, ...rest } = ctx;
@@ -450,19 +450,19 @@ async function executeTurn(
     contexts.read(run.sessionId),
   ]);
   if (session === undefined || session.sessionId !== run.sessionId)
-    return failed("the session was reset or deleted");
+    return failRun("the session was reset or deleted");
   const agent = findAgent(settings, session.agentId);
-  if (agent === undefined) return failed(notConfigured(session.agentId));
+  if (agent === undefined) return failRun(notConfigured(session.agentId));
   const able = checkFormat(settings, modelOf(settings, session), run.input.format);
-  if (!able.ok) return failed(able.error);
+  if (!able.ok) return failRun(able.error);
   if (agent.runtime !== undefined)
     return executeOutside({ ...parts, world }, handle, { session, entries, agent }, trace);
   const model = resolveModel(settings.providers, session.model ?? agent.model);
-  if (!model.ok) return failed(model.error);
+  if (!model.ok) return failRun(model.error);
   const chain = await spawnChainOf(store.db, session);
   const sandbox = await parts.sandboxFor(chain, settings);
   // Without a backend, the run is refused before the first model call. It never runs without the sandbox.
-  if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
+  if (!sandbox.ok) return failRun([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const supplies = await suppliesOf(parts, agent, chain, handle);
   const offer = await offerOf(parts, handle, { session, agent, chain, supplies, model: model.value.ref });
   const { nodes, outside, skills } = supplies;
@@ -518,8 +518,8 @@ async function executeTurn(
 async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: LaneHandle): Promise<EndFacts> {
   const { sessionKey, sessionId } = handle.run;
   const session = await getSession(parts.store.db, sessionKey);
-  if (session?.sessionId !== sessionId) return failed("the session was reset or deleted");
-  if (parts.peers === undefined) return failed("peers can't be reached from here");
+  if (session?.sessionId !== sessionId) return failRun("the session was reset or deleted");
+  if (parts.peers === undefined) return failRun("peers can't be reached from here");
   const turn = await parts.peers();
   await expectOutside(parts, handle, `peer ${peerInKey(sessionKey)?.peer}`);
   const entries = await contexts.read(sessionId);
@@ -535,7 +535,7 @@ export function createExecutor(parts: ExecuteParts): Executor {
       ? executeTurn(parts, { ...parts, settings: settingsNow(parts.settings) }, contexts, handle, trace)
       : executeAtPeer(parts, contexts, handle);
   const { settings, world } = parts;
-  const aborted = (run: Run): void => {
+  const noteAborted = (run: Run): void => {
     const { runId, agentId, sessionKey } = run;
     const runtime = findAgent(settingsNow(settings), agentId)?.runtime;
     const own = runtime?.type === "a2a" ? runtime : undefined;
@@ -546,9 +546,9 @@ export function createExecutor(parts: ExecuteParts): Executor {
         world.log.debug({ err: error, runId }, "could not cancel the task of an aborted run"),
       );
   };
-  if (traces === undefined) return { execute: (handle) => turn(handle), aborted };
+  if (traces === undefined) return { execute: (handle) => turn(handle), noteAborted: noteAborted };
   return {
-    aborted,
+    noteAborted: noteAborted,
     async execute(handle) {
       const trace = traces.forRun(handle.run);
       try {

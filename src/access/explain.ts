@@ -39,7 +39,7 @@ export interface ExplainQuestion {
   /**
    * Returns the key to show for a session in a wait cycle, or a placeholder if the reader must not see it.
    */
-  shown(key: string): string;
+  showKey(key: string): string;
 }
 
 interface ExplainContext extends ExplainQuestion {
@@ -86,7 +86,7 @@ async function spawn({ ctx, chain, viewer, target }: ExplainContext): Promise<Ch
 }
 
 /** Returns the checks of a send that follow the visibility check. */
-async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Promise<Check[]> {
+async function sending({ ctx, viewer, target, now, showKey }: ExplainContext): Promise<Check[]> {
   const { session } = target;
   if (session === undefined) return [];
   const checks: Check[] = [];
@@ -110,7 +110,7 @@ async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Pro
   });
   if (!free.ok) {
     const { cycle } = free.details as { readonly cycle: readonly string[] };
-    const path = cycle.map(shown).join(" -> ");
+    const path = cycle.map(showKey).join(" -> ");
     const rule = `waiting for the reply would close a cycle: ${path}; use timeoutSeconds: 0`;
     checks.push({ of: "wait_cycle", allowed: false, rule, code: free.code, now: true });
   }
@@ -120,10 +120,10 @@ async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Pro
 async function explainOne(context: ExplainContext, access: Explained): Promise<Explanation> {
   const right = access === "spawn" ? await spawn(context) : await sight(context, access);
   const more = access === "send" ? await sending(context) : [];
-  const masked = (check: Check): Check => ({ ...check, rule: context.redactor.mask(check.rule) });
-  const checks = [tool(context, access), right, ...more].map(masked);
+  const maskRule = (check: Check): Check => ({ ...check, rule: context.redactor.mask(check.rule) });
+  const checks = [tool(context, access), right, ...more].map(maskRule);
   const refusing = checks.find(({ allowed }) => !allowed);
-  const { rule, code, settings = [] } = refusing ?? masked(right);
+  const { rule, code, settings = [] } = refusing ?? maskRule(right);
   return {
     access,
     allowed: refusing === undefined,

@@ -57,7 +57,7 @@ export interface GivenProof {
   ): Result<(body: Uint8Array) => Result<void>>;
 }
 
-function refused(error: string, hint?: string): Result<never> {
+function refuse(error: string, hint?: string): Result<never> {
   return fail(
     "unauthorized",
     `the request of the peer is refused: ${error}`,
@@ -71,18 +71,15 @@ function checkFacts(
 ): Result<void> {
   const { to, at, method, path } = proof;
   if (to !== expected.to)
-    return refused(
+    return refuse(
       "it is for a gateway with another key",
       "Pair again: npx parley-gateway peer remove, then add.",
     );
-  if (method !== expected.method || path !== expected.path) return refused("it is for another request");
+  if (method !== expected.method || path !== expected.path) return refuse("it is for another request");
   const late = typeof at === "number" ? expected.now - at : Number.NaN;
   if (Math.abs(late) <= SKEW_MAX_MS) return ok(undefined);
   const seconds = Math.round(Math.abs(late) / 1000);
-  return refused(
-    `its time differs by ${seconds} s; the limit is ${SKEW_MAX_MS / 1000} s`,
-    "Set both clocks.",
-  );
+  return refuse(`its time differs by ${seconds} s; the limit is ${SKEW_MAX_MS / 1000} s`, "Set both clocks.");
 }
 
 /** Returns the proof in an Authorization header. Undefined: the header has another scheme. */
@@ -96,10 +93,10 @@ export function readProof(header: string | undefined): GivenProof | undefined {
     check(jwk, expected) {
       const key = { key: createPublicKey({ key: jwk, format: "jwk" }), dsaEncoding: "ieee-p1363" } as const;
       const isGenuine = verify("sha256", Buffer.from(DOMAIN + text), key, Buffer.from(mark, "base64url"));
-      if (!isGenuine) return refused("its signature is wrong");
+      if (!isGenuine) return refuse("its signature is wrong");
       const facts = checkFacts(proof, expected);
       if (!facts.ok) return facts;
-      return ok((body) => (hashOf(body) === proof.body ? ok(undefined) : refused("its body was changed")));
+      return ok((body) => (hashOf(body) === proof.body ? ok(undefined) : refuse("its body was changed")));
     },
   };
 }

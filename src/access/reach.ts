@@ -12,7 +12,7 @@ interface Callers {
   readonly next: Pick<TokenSettings, "role" | "scopes" | "sessions"> | undefined;
 }
 
-function ofToken({ now, next }: Callers): string[] {
+function explainToken({ now, next }: Callers): string[] {
   if (next === undefined)
     return ["The token that you use is not valid after a restart. Sign in with another one."];
   const keeps =
@@ -23,7 +23,7 @@ function ofToken({ now, next }: Callers): string[] {
 /** Returns a sentence for each change that the caller would notice when it connects again. */
 export function reachChanges(running: Settings, next: Settings, callers: Callers): string[] {
   const [before, after] = [running.gateway, next.gateway];
-  const changes = ofToken(callers);
+  const changes = explainToken(callers);
   if (before.host !== after.host || before.port !== after.port)
     changes.push(`The gateway listens on ${after.host}:${after.port} after a restart.`);
   for (const name of ["allowedHosts", "allowedOrigins"] as const) {

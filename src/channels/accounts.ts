@@ -39,11 +39,11 @@ export interface Account {
   /**
    * Listens until `ear.signal` is aborted. If it throws or returns earlier, it is called again after a pause.
    */
-  listen(ear: Ear): Promise<void>;
+  listen(ear: ListenPort): Promise<void>;
 }
 
 /** Passed to `listen` of an account. */
-export interface Ear {
+export interface ListenPort {
   readonly signal: AbortSignal;
   /** Reports that the connection works, and messages are received from now on. */
   ready(): void;
@@ -202,8 +202,8 @@ class Keeper {
       () =>
         signal.aborted
           ? undefined
-          : this.#failed(new ListenProblem("the platform closed the connection"), readyAt),
-      (error: unknown) => this.#failed(error, readyAt),
+          : this.#handleFailure(new ListenProblem("the platform closed the connection"), readyAt),
+      (error: unknown) => this.#handleFailure(error, readyAt),
     );
     const listening = { stopper, over };
     this.#listening = listening;
@@ -213,7 +213,7 @@ class Keeper {
   }
 
   /** `readyAt`: time on the monotonic clock since which the account worked. */
-  #failed(error: unknown, readyAt: number | undefined): void {
+  #handleFailure(error: unknown, readyAt: number | undefined): void {
     const { world } = this.#parts;
     const { name: account } = this.account;
     const now = world.clock.monotonic();

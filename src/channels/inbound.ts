@@ -112,7 +112,7 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
  * Handles a failure to process a message: rethrows it, or skips the message after the last attempt.
  * `attempts`: for each message, the number of failures.
  */
-async function endure(
+async function handleFailure(
   parts: InboundParts,
   attempts: Map<string, number>,
   failed: { readonly message: InboundMessage; readonly admitted: AdmittedMessage | undefined },
@@ -165,7 +165,7 @@ export function openInbound(parts: InboundParts): Inbound {
           if (admitted !== undefined) await take(parts, reader, admitted);
           else message.pressed?.refuse("This button is not for you.");
         } catch (error) {
-          await endure(parts, attempts, { message, admitted }, error);
+          await handleFailure(parts, attempts, { message, admitted }, error);
         }
       });
     },

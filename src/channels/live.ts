@@ -44,7 +44,7 @@ function countCalls(channel: Channel): Counted {
   let count = 0;
   let free = Promise.resolve();
   let release = (): void => {};
-  const counted =
+  const countCalls =
     <A extends unknown[], T>(call: Call<A, T>): Call<A, T> =>
     async (...args) => {
       if (count === 0) ({ promise: free, resolve: release } = Promise.withResolvers<void>());
@@ -60,12 +60,12 @@ function countCalls(channel: Channel): Counted {
   return {
     channel: {
       ...channel,
-      deliver: counted(deliver),
+      deliver: countCalls(deliver),
       ...optional({
-        typing: typing && counted(typing),
-        openThread: openThread && counted(openThread),
-        called: called && counted(called),
-        test: test && counted(test),
+        typing: typing && countCalls(typing),
+        openThread: openThread && countCalls(openThread),
+        called: called && countCalls(called),
+        test: test && countCalls(test),
       }),
     },
     whenFree: () => free,

@@ -34,7 +34,7 @@ export class Patience {
   }
 
   /** Waits after a failure. Throws it after too many. `afterMs`: the pause that the platform asks for. */
-  async endure(failure: unknown, afterMs?: number): Promise<void> {
+  async pauseAfter(failure: unknown, afterMs?: number): Promise<void> {
     this.#failures += 1;
     if (this.#failures >= FAILURES_MAX || this.#signal?.aborted === true) throw failure;
     const grownMs = grownPause(PAUSE_MIN_MS, PAUSE_MAX_MS, this.#failures - 1);
@@ -118,7 +118,7 @@ export class Pump {
         return await work();
       } catch (error) {
         log.warn({ err: error, account: this.#account }, "a message could not be stored");
-        await patience.endure(new ListenProblem("incoming messages can't be stored"));
+        await patience.pauseAfter(new ListenProblem("incoming messages can't be stored"));
       }
     }
   }

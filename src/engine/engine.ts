@@ -368,7 +368,7 @@ export class Engine {
     const runs =
       runId === undefined
         ? (await activeRuns(unit.tx, sessionKey)).filter((run) => isStopped(run, code))
-        : await this.#named(unit, sessionKey, runId);
+        : await this.#findNamed(unit, sessionKey, runId);
     const ended: string[] = [];
     for (const run of runs) {
       // Its execution may write until this transaction holds the run.
@@ -399,7 +399,7 @@ export class Engine {
    * Returns the run with this id if it has not ended. If it has ended, returns the runs of its flow that have
    * not started.
    */
-  async #named(unit: Unit, sessionKey: string, runId: string): Promise<Run[]> {
+  async #findNamed(unit: Unit, sessionKey: string, runId: string): Promise<Run[]> {
     const run = await getRun(unit.tx, runId);
     if (run === undefined || run.sessionKey !== sessionKey) return [];
     if (!isEnded(run.state)) return [run];

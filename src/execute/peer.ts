@@ -16,6 +16,7 @@ import type { Session } from "../core/shapes/session.ts";
 import { agentIdInKey, peerInKey } from "../core/shapes/session-key.ts";
 import { ANSWER_LIMITS } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
+import { failRun } from "../engine/run/begin.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
 import type { EndFacts } from "../engine/run/finish.ts";
 import { publishReceipt } from "../engine/run/receipts.ts";
@@ -35,10 +36,6 @@ export interface PeerRun {
 
 export type PeerTurn = (parts: KeepParts & { readonly world: World }, run: PeerRun) => Promise<EndFacts>;
 
-function failed(error: string): EndFacts {
-  return { state: "error", code: "run_failed", error };
-}
-
 /** Returns the key of the sending session. The peer's policy needs an agent in it. */
 async function senderOf({ store }: Engine, { input }: Run): Promise<string | undefined> {
   const { provenance } = input;
@@ -57,7 +54,7 @@ interface Addressed {
 }
 
 /** Returns the peer and the agent of a run, or why its message cannot be sent. */
-async function addressed(engine: Engine, run: Run): Promise<Addressed | string> {
+async function findAddress(engine: Engine, run: Run): Promise<Addressed | string> {
   const { peer: name, agentId } = peerInKey(run.sessionKey) ?? { peer: "", agentId: "" };
   const peer = await getPeer(engine.store.db, name);
   if (peer === undefined || !isPaired(peer)) return `there is no peer "${name}"`;
@@ -89,7 +86,7 @@ export async function sourceOfRun(
   parts: Pick<KeepParts, "engine"> & { readonly world: World },
   run: Run,
 ): Promise<RemoteSource | undefined> {
-  const to = await addressed(parts.engine, run);
+  const to = await findAddress(parts.engine, run);
   return typeof to === "string" ? undefined : sourceOf(parts, to);
 }
 
@@ -99,8 +96,8 @@ export function openPeers(): PeerTurn {
   return async (parts, { handle, session, entries }) => {
     const { engine, world } = parts;
     const { run } = handle;
-    const to = await addressed(engine, run);
-    if (typeof to === "string") return failed(to);
+    const to = await findAddress(engine, run);
+    if (typeof to === "string") return failRun(to);
     const { peer, agentId, sender } = to;
     const until = run.acceptedAt + INBOX_EXPIRES_MS;
     let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
@@ -134,6 +131,6 @@ export function openPeers(): PeerTurn {
       return { state: "aborted", code: "run_aborted", error: "the run was aborted" };
     const isLate = !isOffered && world.clock.now() >= until;
     if (isLate) return { state: "timeout", code: "run_timeout", error: end.error };
-    return { ...failed(end.error), code: end.code };
+    return failRun(end.error, end.code);
   };
 }

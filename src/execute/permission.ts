@@ -27,7 +27,7 @@ export async function askPermission(
     if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
     if (!opened?.ok) return "deny";
     const question = opened.value;
-    const decided = await wait.decided(question, signal, true);
+    const decided = await wait.waitForDecision(question, signal, true);
     // This write is not awaited, so that a stopped run ends without waiting for the store.
     const closed = engine.commit((unit) => closePermission(unit, question));
     closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));

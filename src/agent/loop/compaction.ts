@@ -145,11 +145,11 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
     first?.kind === "message" &&
     first.message.stopReason === "stop" &&
     toolCallsOf({ ...first.message, id: "" }).length === 0 &&
-    made(first) !== "";
+    readSummary(first) !== "";
   const outcome = isSummary ? first : await askAsText(request, cut, summary);
   if (outcome.kind === "aborted") return { kind: "aborted" };
   const usage = addUsage(spentBy(outcome), first === outcome ? ZERO_USAGE : spentBy(first));
-  const written = outcome.kind === "message" ? made(outcome) : "";
+  const written = outcome.kind === "message" ? readSummary(outcome) : "";
   if (written !== "") return { kind: "compacted", entry: entryOf(request.world, written, cut), usage };
   const error = outcome.kind === "message" ? `${model.ref} wrote an empty summary` : outcome.error;
   // The next turn may get a summary.
@@ -164,7 +164,7 @@ const NO_SUMMARY = "The model wrote no summary. This is the beginning and the en
 
 type Answered = Extract<ModelOutcome, { kind: "message" }>;
 
-const made = ({ message }: Answered): string => textOf({ ...message, id: "" }).trim();
+const readSummary = ({ message }: Answered): string => textOf({ ...message, id: "" }).trim();
 
 const spentBy = (outcome: ModelOutcome | undefined): Usage =>
   (outcome === undefined ? undefined : usageOf(outcome)) ?? ZERO_USAGE;

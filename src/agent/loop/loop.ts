@@ -74,7 +74,7 @@ export interface TurnArgs {
    * Returns the next stored message that has arrived during the turn. Called before each model call. Default:
    * none.
    */
-  steered?(): Promise<Entry | undefined>;
+  takeSteered?(): Promise<Entry | undefined>;
   /** Called with the streamed text of the assistant message. */
   onText(delta: TextDelta): void;
   onThinking?(delta: TextDelta): void;
@@ -164,21 +164,21 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
       const end = endOf(last, args.model, progress);
       if (end !== undefined) return end;
       const answered = answeredPlaces(progress.entries, last);
-      if (!(await answerCalls(port, last, answered, resumed, args.signal))) return aborted(progress);
+      if (!(await answerCalls(port, last, answered, resumed, args.signal))) return abortTurn(progress);
     }
     resumed = false;
-    if (args.signal.aborted) return aborted(progress);
-    if (progress.steps >= args.maxModelCalls) return failed(progress, tooManyCalls(args.maxModelCalls));
-    const said = await args.steered?.();
+    if (args.signal.aborted) return abortTurn(progress);
+    if (progress.steps >= args.maxModelCalls) return failTurn(progress, tooManyCalls(args.maxModelCalls));
+    const said = await args.takeSteered?.();
     if (said !== undefined) progress.entries.push(said);
-    if (args.signal.aborted) return aborted(progress);
+    if (args.signal.aborted) return abortTurn(progress);
     const outcome = await callModel(args, progress, append);
-    if (outcome.kind === "aborted") return aborted(progress, outcome.partial);
-    if (args.signal.aborted) return aborted(progress);
+    if (outcome.kind === "aborted") return abortTurn(progress, outcome.partial);
+    if (args.signal.aborted) return abortTurn(progress);
     const message = outcome.kind === "message" ? outcome.message : outcome.partial;
     if (message === undefined) {
       const { error, code } = outcome.kind === "failed" ? outcome : { error: "" };
-      return failed(progress, error, code);
+      return failTurn(progress, error, code);
     }
     last = takeMessage(args.world, progress, message);
     await append(last);
@@ -188,7 +188,7 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
 /** Makes the model's message an entry, which also carries the usage of answers that are not stored. */
 function takeMessage(world: World, progress: Progress, message: WrittenMessage): AssistantMessage {
   const { unstored } = progress;
-  const taken = adopted(world, unstored === ZERO_USAGE ? message : { ...message, earlierUsage: unstored });
+  const taken = adopt(world, unstored === ZERO_USAGE ? message : { ...message, earlierUsage: unstored });
   progress.unstored = ZERO_USAGE;
   count(progress, taken);
   return taken;
@@ -229,8 +229,8 @@ async function compactOnly(
   const made = compactedSinceInput(progress.entries)
     ? "done"
     : await makeRoom(args, progress, append, { fits, isNeeded: false });
-  if (made === "aborted" || signal.aborted) return aborted(progress);
-  if (made !== "done" && made !== NOTHING_OLDER) return failed(progress, made);
+  if (made === "aborted" || signal.aborted) return abortTurn(progress);
+  if (made !== "done" && made !== NOTHING_OLDER) return failTurn(progress, made);
   const left = made === "done" ? estimate(args, progress.entries) : used;
   const text =
     made === "done"
@@ -336,13 +336,13 @@ function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): S
 function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progress): TurnEnd | undefined {
   if (message.stopReason === "error") {
     const error = message.errorMessage ?? `${model.ref} failed without saying why`;
-    return failed(progress, error, message.errorCode);
+    return failTurn(progress, error, message.errorCode);
   }
   if (toolCallsOf(message).length > 0) return undefined;
   const isCut = message.stopReason === "length";
   if (isCut && textOf(message).trim() === "") {
     const limit = model.settings.maxOutputTokens;
-    return failed(
+    return failTurn(
       progress,
       `${model.ref} used up its output limit (${limit} tokens, or what a budget left) before it answered`,
     );
@@ -356,7 +356,11 @@ function tooManyCalls(maxModelCalls: number): string {
   return `stopped after ${maxModelCalls} model calls without a final answer (${setting}). ${GO_ON}`;
 }
 
-function failed(progress: Progress, error: string, code: FailureCode | "run_failed" = "run_failed"): TurnEnd {
+function failTurn(
+  progress: Progress,
+  error: string,
+  code: FailureCode | "run_failed" = "run_failed",
+): TurnEnd {
   const text = lastText(ownMessages(progress.entries));
   return {
     kind: "error",
@@ -368,12 +372,12 @@ function failed(progress: Progress, error: string, code: FailureCode | "run_fail
   };
 }
 
-function aborted(progress: Progress, partial?: WrittenMessage): TurnEnd {
+function abortTurn(progress: Progress, partial?: WrittenMessage): TurnEnd {
   return { kind: "aborted", usage: spentBy(progress), ...optional({ partial }) };
 }
 
 /** Gives the message an id, and every tool call an id that is unique in the message. */
-function adopted(world: World, message: WrittenMessage): AssistantMessage {
+function adopt(world: World, message: WrittenMessage): AssistantMessage {
   const used = new Set<string>();
   let place = 0;
   const content = message.content.map((block) => {

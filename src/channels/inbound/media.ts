@@ -107,14 +107,14 @@ function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<stri
 }
 
 /** Describes a file: its kind, and its name as the sender chose it. */
-function called(media: InboundMedia): string {
+function describeFile(media: InboundMedia): string {
   const name = cleanName(media.name);
   return `${WORDS[media.kind]}${name === undefined ? "" : ` ${JSON.stringify(name)}`}`;
 }
 
 function missing(media: InboundMedia, why: string, redactor: Redactor): string {
   const words = head(cleanName(redactor.mask(why)) ?? "unknown reason", WHY_CHARS_MAX);
-  return `[A ${called(media)} came with this message, but is missing: ${words}]`;
+  return `[A ${describeFile(media)} came with this message, but is missing: ${words}]`;
 }
 
 interface Gathered {
@@ -174,7 +174,7 @@ function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }:
   if (seesImages && imageType !== undefined && fits) {
     into.images.push({ type: "image", data: data.toString("base64"), mimeType: imageType });
     into.shown += data.length;
-    into.notes.push(`[A ${called(media)} is part of this message.]`);
+    into.notes.push(`[A ${describeFile(media)} is part of this message.]`);
     return;
   }
   const mimeType = imageType ?? mimeTypeOf(media);

@@ -162,8 +162,8 @@ function partsOf(text: string): Record<Part, string> {
     at = part;
     parts[at].push(head?.[2]?.trim() ?? "");
   }
-  const joined = (part: Part): string => parts[part].join("\n").trim();
-  return { before: joined("before"), result: joined("result"), notes: joined("notes") };
+  const joinLines = (part: Part): string => parts[part].join("\n").trim();
+  return { before: joinLines("before"), result: joinLines("result"), notes: joinLines("notes") };
 }
 
 export interface JobOutcome {

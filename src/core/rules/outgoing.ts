@@ -77,7 +77,7 @@ const REDIRECTS = [301, 302, ...KEEPS_METHOD];
  * Returns the address to follow. Returns undefined if the response is not a redirect or the redirect is
  * refused.
  */
-export function followed(purpose: Purpose, { method, url, status, location }: Redirect): string | undefined {
+export function follow(purpose: Purpose, { method, url, status, location }: Redirect): string | undefined {
   const { redirects } = RULES[purpose];
   if (redirects === "none" || location === null || !URL.canParse(location, url)) return undefined;
   const isKept = (method === "GET" ? REDIRECTS : KEEPS_METHOD).includes(status);

@@ -7,7 +7,7 @@
 // K3: older spellings are accepted but never written.
 // The name of a conversation never looks like a reserved word, or like a key of a channel or of the runtime.
 
-import { evictOldest, remembered } from "../bounded.ts";
+import { evictOldest, remember } from "../bounded.ts";
 import { FORK_KEY } from "../fork-key.ts";
 import { isPeerName, peerAgentId } from "../peer.ts";
 import { quoted } from "../text/cut.ts";
@@ -139,7 +139,7 @@ export function isChannelId(text: string): boolean {
   return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
 }
 
-function malformed(text: string): Failure {
+function refuseMalformed(text: string): Failure {
   const shown = quoted(text, 80);
   const why =
     text.length > KEY_CHARS_MAX
@@ -159,9 +159,9 @@ function malformed(text: string): Failure {
 export function parseKey(text: string): Result<ParsedKey> {
   const trimmed = text.trim();
   const parsed = trimmed.length > KEY_CHARS_MAX ? undefined : readKey(trimmed);
-  if (parsed === undefined) return malformed(trimmed);
+  if (parsed === undefined) return refuseMalformed(trimmed);
   const canonical = formatKey(parsed);
-  return canonical.length > KEY_CHARS_MAX ? malformed(canonical) : ok(parsed);
+  return canonical.length > KEY_CHARS_MAX ? refuseMalformed(canonical) : ok(parsed);
 }
 
 function readKey(text: string): ParsedKey | undefined {
@@ -320,7 +320,7 @@ export function canonicalKey(text: string, who: KeyCaller, rules: KeyRules): Res
   const whole = parseKey(modern);
   const bare = !whole.ok && who.bareNames === true && mayBeBareName(modern);
   const parsed = bare ? parseKey(`agent:${who.agentId}:${modern}`) : whole;
-  if (!parsed.ok) return malformed(trimmed);
+  if (!parsed.ok) return refuseMalformed(trimmed);
   const { value } = parsed;
   return ok(
     isMainName(value, rules) ? mainKeyOf(value.agentId, rules) : formatKey(withMainKey(value, rules)),
@@ -362,7 +362,7 @@ export function opensOnUse(key: string, rules: KeyRules): boolean {
 export function mainKeyOf(agentId: string, rules: KeyRules): string {
   if (rules.scope === "global") return "global";
   const { mainKey } = rules;
-  return remembered(mainKeys, `${agentId}:${mainKey}`, READ_MAX, () =>
+  return remember(mainKeys, `${agentId}:${mainKey}`, READ_MAX, () =>
     formatKey({ form: "named", agentId, name: [mainKey] }),
   );
 }

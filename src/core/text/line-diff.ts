@@ -56,7 +56,7 @@ function middle(a: readonly string[], b: readonly string[]): DiffLine[] {
 }
 
 /** Replaces unchanged lines that are far from any change by one line with their number. */
-export function folded(lines: readonly DiffLine[], around: number): DiffLine[] {
+export function foldLines(lines: readonly DiffLine[], around: number): DiffLine[] {
   const near = new Set<number>();
   for (const [at, { kind }] of lines.entries())
     if (kind !== "same") for (let by = -around; by <= around; by += 1) near.add(at + by);
@@ -85,7 +85,7 @@ export function unifiedDiff(before: string, after: string): string[] {
     if (hunk.length > 0) shown.push(at, ...hunk);
     [hunk, ofLeft, ofRight] = [[], 0, 0];
   };
-  for (const { kind, text } of folded(diffLines(before, after), CONTEXT_LINES)) {
+  for (const { kind, text } of foldLines(diffLines(before, after), CONTEXT_LINES)) {
     if (kind === "skipped") {
       close();
       left += Number(text);

@@ -107,7 +107,7 @@ const TURNED = /[\u202b\u202e\u2067]/;
 const MIRRORED: Readonly<Record<string, string>> = { "[": "]", "]": "[", "{": "}", "}": "{" };
 
 /** Reverses a line, because some characters reverse the reading direction. */
-function turned(line: string): string {
+function turnLine(line: string): string {
   const shown = skeleton([...line].reverse());
   return shown.replace(/[[\]{}]/g, (bracket) => MIRRORED[bracket] ?? bracket);
 }
@@ -155,7 +155,7 @@ export function quoteRuntimeLabels(text: string): string {
       // A line without letters cannot start a label.
       const end = at === here ? undefined : labelEnd(all, here);
       if (end !== undefined) quotedTo = Math.max(quotedTo, end);
-      const isTurned = TURNED.test(line) && labelEnd(turned(line), 0) !== undefined;
+      const isTurned = TURNED.test(line) && labelEnd(turnLine(line), 0) !== undefined;
       return here < quotedTo || isTurned ? `${QUOTE_MARK}${line}` : line;
     })
     .join("");

@@ -121,7 +121,7 @@ export class Lease {
   }
 
   /** Returns the same as `isFresh`, but first sends a new beat if the last one is too old. */
-  async renewed(): Promise<boolean> {
+  async ensureFresh(): Promise<boolean> {
     if (!this.isFresh() && this.#state === "open" && this.#waitMs() === 0) await this.#beat();
     return this.isFresh();
   }

@@ -16,7 +16,7 @@ export interface EndWatch {
    */
   until(
     ids: readonly string[],
-    isOver: (ended?: Run) => Promise<boolean>,
+    isOver: (noteEnd?: Run) => Promise<boolean>,
     deadlineAt: number,
     signal?: AbortSignal,
   ): Promise<void>;

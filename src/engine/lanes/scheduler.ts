@@ -162,7 +162,7 @@ export class Scheduler {
         return;
       }
       // Without a lease nothing is claimed. The sweep looks again.
-      if (lease !== undefined && !(await lease.renewed())) return;
+      if (lease !== undefined && !(await lease.ensureFresh())) return;
       const { start, head } = await this.#claimNext(left);
       if (start === "full") {
         this.#wanted = head?.queue;

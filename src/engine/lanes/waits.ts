@@ -68,7 +68,7 @@ export interface RunWait extends CallWait {
    * Waits until a permission request is decided or expires. Returns undefined if the run or the call was
    * aborted. `keepsSlot`: other work of the run may continue meanwhile, and a failure of the store is thrown.
    */
-  decided(
+  waitForDecision(
     question: PermissionQuestion,
     signal: AbortSignal,
     keepsSlot?: boolean,
@@ -130,9 +130,9 @@ async function waitPath(
   ends: readonly string[],
 ): Promise<string[] | "too_many" | undefined> {
   const cameFrom = new Map<string, string | undefined>([[from, undefined]]);
-  const reached = () => ends.find((end) => cameFrom.has(end));
+  const findReached = () => ends.find((end) => cameFrom.has(end));
   let frontier = [from];
-  while (frontier.length > 0 && reached() === undefined) {
+  while (frontier.length > 0 && findReached() === undefined) {
     if (cameFrom.size > CYCLE_SESSIONS_MAX) return "too_many";
     const edges = await edgesFrom(graph, frontier);
     frontier = [];
@@ -142,7 +142,7 @@ async function waitPath(
       frontier.push(edge.to);
     }
   }
-  const end = reached();
+  const end = findReached();
   if (end === undefined) return undefined;
   const path: string[] = [];
   for (let at: string | undefined = end; at !== undefined; at = cameFrom.get(at)) {
@@ -313,7 +313,7 @@ export function createRunWait(
     },
     during: (work) => work(),
     settle: (waits, wanted, gaveUp) => settling(() => settleWait(parts, waits, wanted, signal, gaveUp)),
-    decided: (question, callSignal, keepsSlot = false) => {
+    waitForDecision: (question, callSignal, keepsSlot = false) => {
       const { id: permissionId, title: what } = question;
       parts.world.log.warn({ permissionId, what }, ASKS);
       const decide = () => untilDecided(parts, question, AbortSignal.any([signal, callSignal]));

@@ -134,17 +134,17 @@ export const TOKEN_LIMIT_NAME = "the limit of the program or gateway that asked"
 export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   const { maxChainTokens, maxChainCost } = limits;
   const { tokenLimit } = chain;
-  const told = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
+  const refuse = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
   if (maxChainTokens !== undefined && chain.tokens >= maxChainTokens) {
     const setting = `session.agentToAgent.maxChainTokens is ${maxChainTokens}`;
-    return told(`this conversation has used ${chain.tokens} tokens (${setting})`);
+    return refuse(`this conversation has used ${chain.tokens} tokens (${setting})`);
   }
   if (tokenLimit !== undefined && chain.tokens >= tokenLimit) {
-    return told(`this conversation has used ${chain.tokens} tokens (${TOKEN_LIMIT_NAME} is ${tokenLimit})`);
+    return refuse(`this conversation has used ${chain.tokens} tokens (${TOKEN_LIMIT_NAME} is ${tokenLimit})`);
   }
   if (maxChainCost !== undefined && chain.cost >= maxChainCost) {
     const setting = `session.agentToAgent.maxChainCost is ${maxChainCost}`;
-    return told(`this conversation has cost ${chain.cost.toFixed(4)} USD (${setting})`);
+    return refuse(`this conversation has cost ${chain.cost.toFixed(4)} USD (${setting})`);
   }
   return ok(undefined);
 }

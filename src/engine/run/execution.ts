@@ -68,7 +68,7 @@ export interface LaneHandle {
    * Returns a message that arrived during the turn and must be read before the next step. The message is
    * already on disk.
    */
-  steered(): Promise<UserMessage | undefined>;
+  takeSteered(): Promise<UserMessage | undefined>;
   text(delta: TextDelta): void;
   thinking(delta: TextDelta): void;
   publish(event: LiveEvent): void;
@@ -83,7 +83,7 @@ export interface LaneHandle {
   elsewhere<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
   /** Records the inputs of the run. They are stored with its end. */
-  recorded(revision: WorkingRevision): void;
+  record(revision: WorkingRevision): void;
   /** Absent: the run's model calls have no budget. */
   readonly budget?: ModelBudget;
   /** Returns how many tokens the run's chain and agent may still use. Undefined if there is no limit. */
@@ -106,7 +106,7 @@ export interface Execution {
   publishText(): void;
   waiting(): boolean;
   /** Called when the run has its slot again. */
-  resumed(): void;
+  noteResumed(): void;
   stop(reason: StopReason): void;
   stopReason(): StopReason | undefined;
   /** Ends the run in this process: aborts calls that still run, which must not take a slot again. */
@@ -253,7 +253,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       run,
       signal: stopper.signal,
       append,
-      steered: () =>
+      takeSteered: () =>
         confirm()
           .then(keeper.giveWay)
           .then(() => takeSteering(run, fence, parts, reading)),
@@ -267,7 +267,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
       elsewhere: keeper.duringWait,
       wait: createRunWait(parts, held, keeper, stopper.signal),
-      recorded(of) {
+      record(of) {
         revision = of;
       },
       ...optional({ budget: createSpending(run, fence, parts, keeper.duringWait, stopper.signal) }),
@@ -284,7 +284,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       stream.publishAgain();
     },
     waiting: keeper.waiting,
-    resumed: keeper.resumed,
+    noteResumed: keeper.noteResumed,
     stop(why) {
       reason ??= why;
       stopper.abort(new Error(`run ${run.runId} was stopped: ${why}`));

@@ -7,7 +7,7 @@ import { holdForEnd, holdSessions } from "../../store/locks.ts";
 import { type HeldLane, heldBy, moveHeld } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import type { Unit } from "../unit.ts";
-import { failed } from "./begin.ts";
+import { failRun } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
 import { type EndFacts, endInUnit, LostLane, publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS, untilStored } from "./until-stored.ts";
@@ -19,7 +19,7 @@ export interface Executor {
    * Called after a begun run was aborted, whether a process executes it or not: stops its work elsewhere.
    * Must not throw.
    */
-  aborted?(run: Run): void;
+  noteAborted?(run: Run): void;
 }
 
 interface ExecutionsParts extends Omit<ExecutionParts, "running"> {
@@ -75,7 +75,7 @@ export class Executions {
   }
 
   resume(held: HeldLane): void {
-    if (this.executes(held)) this.#byLane.get(held.sessionKey)?.resumed();
+    if (this.executes(held)) this.#byLane.get(held.sessionKey)?.noteResumed();
   }
 
   /** Stops the execution of a run whose row has ended. */
@@ -86,7 +86,7 @@ export class Executions {
   /** Stops an aborted run, also at an agent elsewhere. */
   stopAborted(run: Run): void {
     this.stopEnded(run);
-    if (run.startedAt !== undefined) this.#parts.executor.aborted?.(run);
+    if (run.startedAt !== undefined) this.#parts.executor.noteAborted?.(run);
   }
 
   /**
@@ -181,7 +181,7 @@ export class Executions {
       if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
         handle.log.error({ err: error }, "a run failed unexpectedly");
       }
-      return failed("run_failed", error instanceof Error ? error.message : String(error));
+      return failRun(error instanceof Error ? error.message : String(error));
     }
   }
 

@@ -179,7 +179,7 @@ export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: 
  * Returns the facts for ending a message's own run, if the run that read the message ended before its model
  * answered it.
  */
-function unanswered({ state, code }: EndFacts): EndFacts {
+function refuseUnanswered({ state, code }: EndFacts): EndFacts {
   const error = "the run that had read this message ended before its model answered it";
   return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };
 }
@@ -244,7 +244,7 @@ export function publishEnd(
 /** Stores the inputs of a run that the store may not have yet. */
 function storeRevision({ tx, now, after }: Unit, { revision }: EndFacts): Promise<void> | undefined {
   if (revision === undefined || revision.rows.length === 0) return undefined;
-  after(() => revision.stored());
+  after(() => revision.noteStored());
   return keepRevisions(tx, revision.rows, now);
 }
 
@@ -366,7 +366,7 @@ export async function endInUnit(
   );
   if (!isStored) throw new LostLane(`run ${run.runId} has ended, or another process holds it`);
   if (messages.some((one) => one.role === "user" && one.steered === true))
-    await endTaken(unit, run, unanswered(facts), parts);
+    await endTaken(unit, run, refuseUnanswered(facts), parts);
   const { end, ...more } = row;
   const after: Run = { ...run, ...end, ...more };
   await parts.successors.runEnded(parts.acceptor, unit, after, answered);

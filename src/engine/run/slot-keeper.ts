@@ -75,7 +75,7 @@ export function createSlotKeeper(
       if (calls === 0 && waits === 0 && scheduler.isWanted(queue)) await duringWait(async () => {});
     },
     waiting: () => !isHeld,
-    resumed(): void {
+    noteResumed(): void {
       if (request === undefined) return;
       isHeld = true;
       request.resolve();

@@ -232,7 +232,7 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     await answerInInbox(unit, run, text, IS_ANSWER);
     await engine.endIn(unit, run, { state: "ok" });
   } else {
-    await chooseRecipient(run).accepted(unit, run);
+    await chooseRecipient(run).noteAccepted(unit, run);
     const opened = request.timeoutSeconds > 0 ? await openSendWait(engine, unit, request, run) : ok(run);
     if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
   }
@@ -282,7 +282,7 @@ function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<
     let run: Run | undefined;
     const gaveUp = async (unit: Unit): Promise<void> => {
       run = await getRun(unit.tx, runId);
-      if (run !== undefined) await chooseRecipient(run).gaveUp(unit, run);
+      if (run !== undefined) await chooseRecipient(run).noteGaveUp(unit, run);
     };
     const hasOutcome = (await waiter.settle(waits, "all", gaveUp)).some(isAnswered);
     run ??= (await getRun(store.db, runId)) ?? sent.run;

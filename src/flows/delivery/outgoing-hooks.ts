@@ -101,14 +101,14 @@ function createRooms(pendingMax: number) {
 
 /**
  * Returns the function that writes the outbox rows for a transaction's events, for the hooks that are
- * configured then. `pendingMax`: maximum number of waiting events per hook. Default 100,000. `dropped`:
+ * configured then. `pendingMax`: maximum number of waiting events per hook. Default 100,000. `onDropped`:
  * called for each dropped event.
  */
 export function createHookRecorder(
   settings: Pick<Settings, "outgoingHooks">,
-  more: { pendingMax?: number; dropped?: (hook: string) => void } = {},
+  more: { pendingMax?: number; onDropped?: (hook: string) => void } = {},
 ): Recorder {
-  const { pendingMax = PENDING_MAX, dropped } = more;
+  const { pendingMax = PENDING_MAX, onDropped } = more;
   const takeRoom = createRooms(pendingMax);
   return async (unit, events) => {
     const { outgoingHooks: hooks } = settings;
@@ -127,7 +127,7 @@ export function createHookRecorder(
           continue;
         }
         await countLost(unit, hook, event, pendingMax);
-        unit.after(() => dropped?.(hook.name));
+        unit.after(() => onDropped?.(hook.name));
       }
     }
     if (queued) unit.lookAtDates();

@@ -8,6 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { keyRulesOf } from "../../access/access.ts";
+import { normalizeCode } from "../../access/pairing-seal.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
@@ -130,11 +131,6 @@ export async function askToPair(
   await queueNote(unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
 }
 
-/** Normalises a code that a person typed. */
-function typed(code: string): string {
-  return code.toUpperCase().replaceAll(/[\s-]/g, "");
-}
-
 /** Approves or rejects the person who has the code, in the given transaction, or in a new one. */
 async function decide(
   parts: PairingParts,
@@ -143,7 +139,7 @@ async function decide(
   unit: Unit | undefined,
 ): Promise<Result<ChannelPeer>> {
   const work = async (within: Unit): Promise<Result<ChannelPeer>> => {
-    const asked = await holdPeerOfCode(within.tx, typed(code));
+    const asked = await holdPeerOfCode(within.tx, normalizeCode(code));
     if (asked === undefined || asked.askedAt <= within.now - CODE_MS)
       return fail("pairing_not_found", "there is no open pairing with this code", {
         hint: "A code is valid for one hour; the person gets a new one with the next message.",

@@ -144,7 +144,7 @@ async function turnFor({ unit, child }: JobContext, requester: Session): Promise
  * Puts a result into the requester's lane. Its place there writes it into the transcript, between two runs,
  * also if the turn that reads it is refused or stopped.
  */
-async function hand(
+async function deliverResult(
   context: JobContext,
   requester: Session | undefined,
   text: string,
@@ -173,7 +173,7 @@ async function announce(context: JobContext, text: string, last: Run | undefined
   const { unit, flow, child } = context;
   const { thread, route, runId = flow.flowId } = child.spawn ?? {};
   const requester = await getSession(unit.tx, flow.requesterKey);
-  const reach = await hand(context, requester, text, last);
+  const reach = await deliverResult(context, requester, text, last);
   if (thread !== undefined) {
     if (last?.state !== "error" && last?.state !== "timeout") return;
     const posted = { session: child, route: thread, text, runId: last.runId } as const;

@@ -208,7 +208,7 @@ export async function patchIn(
     });
   }
   const before = await holdSession(unit.tx, session.key);
-  if (before === undefined) return gone(session);
+  if (before === undefined) return refuseGone(session);
   if (checked.value.instructions != null && !hasPrompt(ctx.settings, before)) {
     return fail(
       "invalid_argument",
@@ -225,7 +225,7 @@ export async function patchIn(
   }
   await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
   unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
-  return changed(unit, session, request.also);
+  return applyPatch(unit, session, request.also);
 }
 
 /** Returns whether Parley writes the prompt of a session's agent. */
@@ -234,18 +234,18 @@ function hasPrompt(settings: Settings, { agentId, external }: Session): boolean 
 }
 
 /** Returns the session with the changes applied. */
-async function changed(
+async function applyPatch(
   unit: Unit,
   session: Session,
   also: Also<Session> | undefined,
 ): Promise<Result<Session>> {
   const after = await getSession(unit.tx, session.key);
-  if (after === undefined) return gone(session);
+  if (after === undefined) return refuseGone(session);
   await also?.(unit, after);
   return ok(after);
 }
 
-function gone(session: Session): Failure {
+function refuseGone(session: Session): Failure {
   return fail("session_not_found", `session ${session.key} no longer exists`);
 }
 
@@ -336,7 +336,7 @@ export async function resetIn(
   const { key } = session;
   await holdForAbort(unit.tx, key);
   const before = await getSession(unit.tx, key);
-  if (before === undefined) return gone(session);
+  if (before === undefined) return refuseGone(session);
   if (before.archivedAt !== undefined) {
     return fail("session_archived", `session ${key} is archived and read-only`, {
       hint: "Restore it first by setting archived to false.",
@@ -347,7 +347,7 @@ export async function resetIn(
   await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });
   await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
   unit.publish({ kind: "session", sessionKey: key, change: "reset" });
-  return changed(unit, session, also);
+  return applyPatch(unit, session, also);
 }
 
 interface DeleteRequest {
@@ -405,7 +405,7 @@ export async function deleteSession(
       const busy = await busyDescendantsOf(unit.tx, key, DELETION_SLICE + 1);
       const below = busy.slice(0, DELETION_SLICE);
       await holdForDeletion(unit.tx, key, below);
-      if ((await getSession(unit.tx, key)) === undefined) return gone(session);
+      if ((await getSession(unit.tx, key)) === undefined) return refuseGone(session);
       const isLast = busy.length === below.length || slice === DELETION_SLICES_MAX;
       await endWork(ctx, unit, session, { below, isLast });
       if (!isLast) {

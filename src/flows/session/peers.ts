@@ -6,7 +6,7 @@
 //      this gateway and that agent told each other, and is archived when the peer is removed.
 
 import { publicKeyIn, type SigningKey } from "../../access/gateway-key.ts";
-import { answerTo, codeKeyOf, sealed, unsealed } from "../../access/pairing-seal.ts";
+import { answerTo, codeKeyOf, seal, unseal } from "../../access/pairing-seal.ts";
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { isPaired, isPeerName, PEER_AGENTS_MAX, PEERS_MAX, type Peer, peerAgentId } from "../../core/peer.ts";
@@ -145,11 +145,11 @@ export async function beginPairing(
   if (!free.ok) return free;
   const codeKey = codeKeyOf(given.code);
   const mine: Introduction = { key: given.own.publicKey, agents: exposes };
-  const request = sealed(codeKey, "request", mine, ctx.engine.newId());
+  const request = seal(codeKey, "request", mine, ctx.engine.newId());
   return ok({
     request,
     async finish(answer, also) {
-      const theirs = readIntroduction(unsealed(codeKey, answerTo(request), answer));
+      const theirs = readIntroduction(unseal(codeKey, answerTo(request), answer));
       if (theirs === undefined)
         return fail("peer_unavailable", "the answer was not made with this pairing code; nothing was stored");
       return ctx.engine.commit(async (unit) => {
@@ -203,7 +203,7 @@ export async function answerPairing(
     const joined = await join(ctx, unit, peer, theirs, own);
     if (!joined.ok) return joined;
     const mine: Introduction = { key: own.publicKey, agents: peer.exposes };
-    return ok(sealed(peer.codeKey, answerTo(request), mine, unit.newId()));
+    return ok(seal(peer.codeKey, answerTo(request), mine, unit.newId()));
   });
 }
 
@@ -216,7 +216,7 @@ async function invitationFor(
   for (const peer of await listPeers(tx)) {
     const { codeKey, codeExpiresAt = 0 } = peer;
     const given =
-      codeKey === undefined || codeExpiresAt <= now ? undefined : unsealed(codeKey, "request", request);
+      codeKey === undefined || codeExpiresAt <= now ? undefined : unseal(codeKey, "request", request);
     if (given !== undefined) return { peer, given };
   }
   return undefined;

@@ -96,11 +96,11 @@ async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermiss
   await tx
     .deleteFrom("permissions")
     .where("call_id", "is not", null)
-    .where((is) => is.not(is.exists(unfinished(is))))
+    .where((is) => is.not(is.exists(selectUnfinished(is))))
     .execute();
 }
 
-const unfinished = (is: ExpressionBuilder<Tables, "permissions">) =>
+const selectUnfinished = (is: ExpressionBuilder<Tables, "permissions">) =>
   is
     .selectFrom("runs as r")
     .select("r.run_id")

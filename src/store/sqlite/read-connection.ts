@@ -95,7 +95,7 @@ export class ReadWorkerConnection implements DatabaseConnection {
     }
     this.#underWay = asked;
     try {
-      this.#worker ??= this.#started();
+      this.#worker ??= this.#startWorker();
       this.#worker.ref();
       this.#worker.postMessage(asked.question);
     } catch (error) {
@@ -103,7 +103,7 @@ export class ReadWorkerConnection implements DatabaseConnection {
     }
   }
 
-  #started(): Worker {
+  #startWorker(): Worker {
     const worker = new Worker(workerFile(), {
       workerData: this.#start,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },

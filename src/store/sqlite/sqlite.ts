@@ -202,13 +202,13 @@ function syncOf(
   { file, view, writer, reader, stop }: SyncedFiles,
 ): LogSync | undefined {
   if (durability === "normal") return undefined;
-  const failed = (problem: StoreProblem): void => {
+  const onFailure = (problem: StoreProblem): void => {
     log.error({ err: problem, file }, "could not sync the log; closed the store");
     stop();
     reader.close();
     writer.close();
   };
-  return new LogSync({ file, view, clock, failed });
+  return new LogSync({ file, view, clock, onFailure });
 }
 
 interface KeptFiles {
@@ -289,7 +289,7 @@ function storeOf(parts: Parts): Store {
     gather,
     sync,
     paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
-    committed: () => parts.keeper.committed(),
+    onCommitted: () => parts.keeper.noteCommit(),
   });
   let open = true;
   return {
@@ -318,7 +318,7 @@ function storeOf(parts: Parts): Store {
       }
       await readWorkerEnded;
       if (hasFailed) sync?.close();
-      parts.keeper.closed();
+      parts.keeper.finish();
       parts.unlock();
     },
   };

@@ -127,7 +127,7 @@ export class Backups {
     if (this.#isBusy)
       return fail("rate_limited", "a backup is being made; wait for its end before you start another");
     this.#isBusy = true;
-    const ready = await this.#prepared();
+    const ready = await this.#prepare();
     const isStopping = this.#stop.signal.aborted;
     if (ready.ok && !isStopping) this.#making = this.#make(ready.value);
     else this.#isBusy = false;
@@ -139,7 +139,7 @@ export class Backups {
     await this.#making;
   }
 
-  async #prepared(): Promise<Result<RunningBackup>> {
+  async #prepare(): Promise<Result<RunningBackup>> {
     const folder = this.#folder;
     const { settings, world } = this.#parts;
     const startedAtMs = world.clock.now();

@@ -89,7 +89,7 @@ function rowFailure(error: unknown): Failure | undefined {
  * Runs a move, and converts problems that a person has to fix into failures. `named` is the setting or option
  * that contains the database's address.
  */
-export async function told<T extends Moved>(
+export async function catchProblems<T extends Moved>(
   { signal }: MoveJob,
   place: string,
   named: string,
@@ -208,7 +208,7 @@ async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Resu
 export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> {
   const { dir } = job.settings;
   const file = join(dir, STORE_FILE);
-  return told<Moved>(job, file, "--to", async () => {
+  return catchProblems<Moved>(job, file, "--to", async () => {
     const { place } = postgresAddress(url);
     if (!existsSync(file)) return noStoreIn(dir);
     const unlock = lockStore(dir);
@@ -226,7 +226,7 @@ export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> 
 /** Writes a snapshot of the whole store to a new file. A gateway may be running. */
 export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> {
   const file = resolve(name);
-  return told<Moved>(job, file, "store.postgresUrl", async () => {
+  return catchProblems<Moved>(job, file, "store.postgresUrl", async () => {
     if (existsSync(file)) {
       const isFolder = statSync(file).isDirectory();
       return fail("store_unavailable", `${file} already exists; a backup never overwrites a file`, {
@@ -296,7 +296,7 @@ async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Res
 /** Fills an empty store from a backup file. No gateway may run on it. */
 export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>> {
   const file = resolve(name);
-  return told<Moved>(job, file, "store.postgresUrl", async () => {
+  return catchProblems<Moved>(job, file, "store.postgresUrl", async () => {
     const { postgresUrl: url, dir } = job.settings;
     const known = checkFile(file, { whole: true });
     if (!known.ok) return known;

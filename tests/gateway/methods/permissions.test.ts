@@ -111,7 +111,7 @@ test("PD2: an answer that is stored while its request expires counts, even if an
       };
       // The time of the request is over after the first look.
       const watch: Pick<EndWatch, "until"> = { until: async (_, look) => void (await look()) };
-      const decided: RunWait["decided"] = (question, signal) =>
+      const decided: RunWait["waitForDecision"] = (question, signal) =>
         untilDecided({ store: engine.store, commit, watch }, question, signal);
       const late = { ...handle, wait: { ...handle.wait, decided } };
       return askIn({ engine }, late, { title: "deploy", askMs: 5_000 });

@@ -95,7 +95,7 @@ interface Word {
 }
 
 const asks = (why: string) => ({ kind: "asks", why }) as const;
-const shown = (text: string): string => quoted(text, SHOWN_MAX_CHARS);
+const quote = (text: string): string => quoted(text, SHOWN_MAX_CHARS);
 
 /** A path that the program could open as another one than it was resolved as. */
 const ODD_PATH = /^[-~@:]|(^|\/)\.\.(\/|$)/;
@@ -106,16 +106,16 @@ function readWords(name: string, program: Program, words: readonly Word[]): stri
   let onlyPaths = false;
   for (const { text } of words) {
     if (!onlyPaths && text.startsWith("-")) {
-      if (!program.options.test(text)) return `${name}: option ${shown(text)} is not on its list`;
+      if (!program.options.test(text)) return `${name}: option ${quote(text)} is not on its list`;
       onlyPaths = text === "--";
     } else {
-      if (ODD_PATH.test(text)) return `${shown(text)} is not a plain path inside of the workspace`;
+      if (ODD_PATH.test(text)) return `${quote(text)} is not a plain path inside of the workspace`;
       paths.push(text);
     }
   }
   if (paths.length > (program.wordsMax ?? Number.POSITIVE_INFINITY)) return `${name}: it has too many words`;
   if (program.first === undefined) return paths;
-  return program.first.test(paths[0] ?? "") ? paths : `${name}: ${shown(paths[0] ?? "")} is not on its list`;
+  return program.first.test(paths[0] ?? "") ? paths : `${name}: ${quote(paths[0] ?? "")} is not on its list`;
 }
 
 /** Reads one command. Adds settings to a git command. */
@@ -132,7 +132,7 @@ function readCommand(words: readonly Word[]): string[] | string {
   const git = isGit ? GIT.get(subcommand) : undefined;
   if (git === undefined || second === undefined) {
     const command = isGit ? `git ${subcommand}` : name;
-    return `${shown(command)} is not on the list of commands that only read`;
+    return `${quote(command)} is not on the list of commands that only read`;
   }
   first.raw = GIT_RUN;
   second.raw = `${subcommand} ${gitOptions(subcommand)}`;
@@ -153,7 +153,7 @@ export function readFree(command: string): FreeReading {
   };
   for (take(BLANKS); at < command.length; take(BLANKS)) {
     const match = take(PART);
-    if (match === null) return asks(`the command has more than plain words, at ${shown(command.slice(at))}`);
+    if (match === null) return asks(`the command has more than plain words, at ${quote(command.slice(at))}`);
     const { discard, joint, single, double, plain } = match.groups ?? {};
     const part: Word = { text: single ?? double ?? plain ?? "", raw: match[0] };
     line.push(part);

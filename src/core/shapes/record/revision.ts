@@ -37,5 +37,5 @@ export interface WorkingRevision {
   readonly hash: string;
   /** The revisions to store with the run's end, because the store may not have them. */
   readonly rows: readonly Revision[];
-  stored(): void;
+  noteStored(): void;
 }

@@ -30,7 +30,7 @@ export interface ClientRunFilter {
 const CHANGED_AT = sql<number>`coalesce(ended_at, started_at, accepted_at)`;
 
 /** Returns the place of a run in the list. */
-export function placeOf({ endedAt, startedAt, acceptedAt, runId }: Run): RunPlace {
+export function findPlace({ endedAt, startedAt, acceptedAt, runId }: Run): RunPlace {
   return { changedAt: endedAt ?? startedAt ?? acceptedAt, runId };
 }
 

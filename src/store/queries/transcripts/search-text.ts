@@ -5,7 +5,7 @@
 //     the previous part, so that each phrase is complete in one of them.
 
 import { createHash } from "node:crypto";
-import { remembered } from "../../../core/bounded.ts";
+import { remember } from "../../../core/bounded.ts";
 
 /** Maximum number of indexed characters per message. No message from outside can be longer. */
 export const INDEXED_CHARS_MAX = 1_000_000;
@@ -35,7 +35,7 @@ const WORD = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
 const BETWEEN_WORDS = new RegExp(`[^\\p{L}\\p{N}\\p{M}\\p{Co}]|${UNSPACED.source}`, "gu");
 
 /** Puts spaces around each character of writing systems that do not separate words by spaces. */
-export function spaced(text: string): string {
+export function spaceWords(text: string): string {
   return text.replace(UNSPACED, " $& ");
 }
 
@@ -45,7 +45,7 @@ const tokens = new Map<string, string>();
 
 function token(prefix: "s" | "a", text: string): string {
   const make = (): string => prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
-  return remembered(tokens, prefix + text, TOKENS_MAX, make);
+  return remember(tokens, prefix + text, TOKENS_MAX, make);
 }
 
 /** Returns the index token of a session. */
@@ -83,7 +83,7 @@ export function* textParts(text: string): Generator<string> {
   for (let from = 0; from < text.length; ) {
     BETWEEN_WORDS.lastIndex = from + PART_CHARS;
     const end = BETWEEN_WORDS.exec(text)?.index ?? text.length;
-    const part = `${lead}${spaced(text.slice(from, end))}`;
+    const part = `${lead}${spaceWords(text.slice(from, end))}`;
     yield part;
     lead = `${lastWords(part)} `;
     from = end;
@@ -98,7 +98,7 @@ export function wordsOf(question: string): string[] {
   const words = question
     .slice(0, QUESTION_CHARS_MAX)
     .split(/\s+/u)
-    .map((part) => (spaced(part).match(WORD) ?? []).join(" "))
+    .map((part) => (spaceWords(part).match(WORD) ?? []).join(" "))
     .filter((word) => word !== "");
   return [...new Set(words)].slice(0, WORDS_MAX);
 }

@@ -540,7 +540,7 @@ export function createExecutor(parts: ExecuteParts): Executor {
     const runtime = findAgent(settingsNow(settings), agentId)?.runtime;
     const own = runtime?.type === "a2a" ? runtime : undefined;
     if (own === undefined && peerInKey(sessionKey) === undefined) return;
-    import("./execute/aborted.ts")
+    import("./execute/peer.ts")
       .then(({ cancelElsewhere }) => cancelElsewhere({ world, engine: parts.engine() }, run, own))
       .catch((error: unknown) =>
         world.log.debug({ err: error, runId }, "could not cancel the task of an aborted run"),

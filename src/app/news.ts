@@ -3,8 +3,7 @@
 
 import type { Channel } from "../channels/channel.ts";
 import { OutboxWorker } from "../channels/outbound.ts";
-import { createPushes } from "../channels/push.ts";
-import { createWebhooks } from "../channels/webhook.ts";
+import { createPushes, createWebhooks } from "../channels/webhook.ts";
 import { optional } from "../core/optional.ts";
 import { accountOf } from "../core/shapes/settings/channels.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";

@@ -1,6 +1,7 @@
 // Executes a claimed run of a session of a peer: takes its message to the peer, and brings back the answer.
 // PX1: the message stays queued while the peer is away. The run holds no slot meanwhile, and a restart of
 //      either gateway neither loses nor repeats the message.
+// Also cancels the task of an aborted run elsewhere, even if no process executes the run just then.
 
 import { signingKey } from "../access/gateway-key.ts";
 import { peerProof } from "../access/peer-proof.ts";
@@ -14,12 +15,11 @@ import type { Entry } from "../core/shapes/message.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { agentIdInKey, peerInKey } from "../core/shapes/session-key.ts";
-import { ANSWER_LIMITS } from "../core/shapes/settings/settings.ts";
+import { type A2aRuntime, ANSWER_LIMITS } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import { failRun } from "../engine/run/begin.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
-import type { EndFacts } from "../engine/run/finish.ts";
-import { publishReceipt } from "../engine/run/receipts.ts";
+import { type EndFacts, publishReceipt } from "../engine/run/finish.ts";
 import { getPeer } from "../store/queries/peers.ts";
 import { getRemoteTask } from "../store/queries/remote-tasks.ts";
 import { insertMark } from "../store/queries/runs/inbox-marks.ts";
@@ -133,4 +133,22 @@ export function openPeers(): PeerTurn {
     if (isLate) return { state: "timeout", code: "run_timeout", error: end.error };
     return failRun(end.error, end.code);
   };
+}
+
+/**
+ * Cancels the task of an aborted run. Does nothing if the task is unknown. `own`: how the agent is reached;
+ * undefined for an agent of a peer.
+ */
+export async function cancelElsewhere(
+  parts: { readonly engine: Engine; readonly world: World },
+  run: Run,
+  own: A2aRuntime | undefined,
+): Promise<void> {
+  const { sessionId, runId, agentId } = run;
+  const runtime = own ?? (await sourceOfRun(parts, run));
+  if (runtime === undefined) return;
+  const task = await getRemoteTask(parts.engine.store.db, sessionId);
+  if (task?.runId !== runId || task.remote !== runtime.card || task.taskId === undefined || task.isAsking)
+    return;
+  await new RemoteAgents().cancel({ runtime, agentId, world: parts.world }, task.taskId);
 }

@@ -33,7 +33,6 @@ import { budgetedPort } from "../model/budgeted.ts";
 import { fallbackPort } from "../model/fallback.ts";
 import type { FailureCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "../model/model.ts";
 import { compact } from "./compaction.ts";
-import { mendablePort } from "./mendable.ts";
 import { hasPart, omissionNote } from "./omission.ts";
 import { matchResults } from "./result-matching.ts";
 import { answerCalls, type ToolEvent } from "./tool-calls.ts";
@@ -515,4 +514,16 @@ function estimate(args: TurnArgs, entries: readonly Entry[]): number {
   if (before !== undefined) return contextOf(before) + since;
   const fixed = estimateTextTokens(args.system + JSON.stringify(args.tools));
   return fixed + modelView(entries, args.model).reduce((sum, message) => sum + estimateTokens(message), 0);
+}
+
+function mendablePort(port: ModelPort): ModelPort {
+  return {
+    async call(request, ...how) {
+      const outcome = await port.call(request, ...how);
+      if (outcome.kind !== "refused") return outcome;
+      const { messages } = liveTranscript(request.entries);
+      if (hasPart(messages, outcome.part, request.thinking)) return outcome;
+      return { kind: "failed", error: outcome.error };
+    },
+  };
 }

@@ -12,6 +12,7 @@ import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/p
 import type { Run } from "../../core/shapes/run.ts";
 import { takeAdvisoryLock } from "../../store/locks.ts";
 import { getFlow, holdFlow, openSpawnEdges } from "../../store/queries/chains/flows.ts";
+import { decidePermission, decisionOf } from "../../store/queries/permissions.ts";
 import { type HeldLane, isHeld } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import {
@@ -26,9 +27,9 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db, Store } from "../../store/sql.ts";
 import type { EngineCore } from "../engine.ts";
 import type { createSlotKeeper } from "../run/slot-keeper.ts";
-import { untilDecided } from "../run/until-decided.ts";
 import { untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
+import type { EndWatch } from "./end-watch.ts";
 
 const ASKS = "an agent asks for permission; answer with: npx parley-gateway permissions";
 
@@ -287,6 +288,35 @@ export async function settleWait(
     if (await giveUpWaits(unit.tx, callId)) await gaveUp?.(unit);
     return waitsOfCall(unit.tx, callId);
   });
+}
+
+const UNANSWERED: PermissionAnswered = { decision: "deny", scope: "once", by: "" };
+
+/**
+ * Resolves with the decision, or with a denial when the request expires or is deleted. Resolves with
+ * undefined when the wait is aborted.
+ */
+export async function untilDecided(
+  { store, commit, watch }: Pick<EngineCore, "store" | "commit"> & { watch: Pick<EndWatch, "until"> },
+  { id, sessionKey, expiresAt }: PermissionQuestion,
+  signal: AbortSignal,
+): Promise<PermissionAnswered | undefined> {
+  let decided: PermissionAnswered | "gone" | undefined;
+  const look = async (): Promise<boolean> => {
+    decided = await decisionOf(store.db, id);
+    return decided !== undefined;
+  };
+  await watch.until([id], look, expiresAt, signal);
+  if (signal.aborted) return undefined;
+  if (decided === undefined) {
+    await commit(async (unit) => {
+      if (await decidePermission(unit.tx, id, { ...UNANSWERED, atMs: unit.now }))
+        unit.publish({ kind: "permission", id, sessionKey, change: "settled", answer: UNANSWERED });
+    });
+    // If an answer was stored before this denial, it counts, because the owner gets a confirmation of it.
+    await look();
+  }
+  return decided === undefined || decided === "gone" ? UNANSWERED : decided;
 }
 
 /**

@@ -20,7 +20,7 @@ import { holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.t
 import type { Tx } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
 import type { Unit } from "../unit.ts";
-import { publishReceipt } from "./receipts.ts";
+import { publishReceipt } from "./finish.ts";
 
 export interface AcceptRequest {
   /** The caller's idempotency key; default: a new id. */

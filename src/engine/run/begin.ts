@@ -12,8 +12,7 @@ import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Unit } from "../unit.ts";
 import { type AcceptLimits, dailyBudgetOf, hasChainBudget, withinBudget } from "./accept.ts";
-import { type EndFacts, publishMessage, runtimeMessage } from "./finish.ts";
-import { publishReceipt } from "./receipts.ts";
+import { type EndFacts, publishMessage, publishReceipt, runtimeMessage } from "./finish.ts";
 
 /** Returns the end of a run that was never executed. */
 export function failRun(error: string, code: Code = "run_failed"): EndFacts {

@@ -3,7 +3,6 @@
 // X3: live text and thinking are published at most once in `textIntervalMs`, as deltas; the rest follows when
 //     the interval is over.
 
-import { liveIntervalMs } from "../../core/live-interval.ts";
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
 import { nameQueue } from "../../core/rules/run-queue.ts";
@@ -25,6 +24,19 @@ import { createSlotKeeper } from "./slot-keeper.ts";
 import { createSpending, tokensLeft } from "./spending.ts";
 import { takeSteering } from "./steering.ts";
 import { createTranscriptWriter, isFinalText, type Reading } from "./transcript-writer.ts";
+
+const ALONE_MS = 50;
+/**
+ * Number of streaming runs above which the interval grows with their number, because each read and each
+ * published piece costs system calls.
+ */
+const QUICK_RUNS_MAX = 32;
+const CROWDED_MAX_MS = 200;
+
+/** Returns the minimum interval in ms between two pieces of live text of one run while `runs` runs stream. */
+export function liveIntervalMs(runs: number): number {
+  return Math.max(ALONE_MS, Math.min((ALONE_MS * runs) / QUICK_RUNS_MAX, CROWDED_MAX_MS));
+}
 
 /**
  * Minimum interval for a message longer than `LONG_TEXT_CHARS`, because each piece costs every subscriber a

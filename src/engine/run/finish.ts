@@ -3,7 +3,7 @@
 // F2: an ended run leaves a valid transcript: every tool call has exactly one result.
 
 import { optional } from "../../core/optional.ts";
-import { hasMark, receiptOf } from "../../core/rules/receipt.ts";
+import { hasMark, isSessionMessage, receiptOf, sourceOf } from "../../core/rules/receipt.ts";
 import { isQuietStep, spokenText } from "../../core/rules/turn-rules.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
@@ -21,13 +21,19 @@ import {
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
 import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
-import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/shapes/run.ts";
+import {
+  type EndedRunState,
+  isEnded,
+  type ReceiptState,
+  type Run,
+  type RunEnd,
+} from "../../core/shapes/run.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import { holdForEnd } from "../../store/locks.ts";
 import { addChainUsage, claimBudgetNotice } from "../../store/queries/chains/chains.ts";
 import { holdRun, queuedIn, readyNext } from "../../store/queries/runs/claims.ts";
+import { receiptsOf } from "../../store/queries/runs/inbox-marks.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
-import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { keepRevisions } from "../../store/queries/runs/revisions.ts";
 import { endRun } from "../../store/queries/runs/runs.ts";
 import { releaseSlot } from "../../store/queries/runs/slots.ts";
@@ -39,7 +45,6 @@ import { together } from "../../store/transaction.ts";
 import type { AbortRequest, Engine, EngineCore } from "../engine.ts";
 import type { Unit } from "../unit.ts";
 import type { Execution } from "./execution.ts";
-import { publishReceipt } from "./receipts.ts";
 
 export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
 
@@ -99,6 +104,19 @@ export class LostLane extends Error {}
 /** Returns a note of the runtime. */
 export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now);
+}
+
+/** Publishes a state of the message that this run delivered, if it delivered one. */
+export function publishReceipt(
+  unit: Unit,
+  run: Pick<Run, "runId" | "sessionKey" | "flow" | "input">,
+  state: ReceiptState,
+  code?: string,
+): void {
+  const from = sourceOf(run.input);
+  if (!isSessionMessage(run) || from === undefined) return;
+  const { runId, sessionKey } = run;
+  unit.publish({ kind: "receipt", runId, sessionKey, from, state, atMs: unit.now, ...optional({ code }) });
 }
 
 /** Publishes that an entry was added to the transcript of this run. */

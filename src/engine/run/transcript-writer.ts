@@ -11,8 +11,7 @@ import { appendEntry, appendHeld } from "../../store/queries/transcripts/append.
 import { together } from "../../store/transaction.ts";
 import type { EngineCore } from "../engine.ts";
 import type { Unit } from "../unit.ts";
-import { endTaken, LostLane, publishMessage } from "./finish.ts";
-import { publishReceipt } from "./receipts.ts";
+import { endTaken, LostLane, publishMessage, publishReceipt } from "./finish.ts";
 import { untilStored } from "./until-stored.ts";
 
 /** Records which messages a run has read (`steering.ts`). */

@@ -9,7 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import type { Run, RunInput } from "../../core/shapes/run.ts";
 import {
   INSTRUCTIONS_CHARS_MAX,
   NOT_YET_USED,
@@ -492,4 +492,13 @@ export async function injectMessage(
     if (accepted.ok && accepted.value.fresh) await request.also?.(unit, accepted.value.run);
     return accepted;
   });
+}
+
+/** The input of such a run. Its text is in the transcript. */
+export const COMPACT_INPUT = { text: "/compact", compact: true } as const satisfies RunInput;
+
+/** Fails for an agent that is a program or is elsewhere, because the gateway does not call its model. */
+export function mayCompact(settings: Settings, { agentId }: Session): Result<void> {
+  if (findAgent(settings, agentId)?.runtime === undefined) return ok(undefined);
+  return fail("invalid_argument", `agent "${agentId}" manages the context of its model itself`);
 }

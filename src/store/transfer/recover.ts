@@ -25,7 +25,15 @@ import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
 import { distrust } from "../sqlite/trust.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 import { tallyOf } from "./tally.ts";
-import { giveStore, type Moved, type MoveJob, noStoreIn, catchProblems, withFolder, withStore } from "./transfer.ts";
+import {
+  attempt,
+  giveStore,
+  type Moved,
+  type MoveJob,
+  noStoreIn,
+  withFolder,
+  withStore,
+} from "./transfer.ts";
 
 export interface Recovered extends Moved {
   /** Folder to which the old files were moved. */
@@ -245,7 +253,7 @@ async function reviveSessions(tx: Tx, keys: KeyRules): Promise<void> {
 export function recoverStore(job: MoveJob, keys: KeyRules): Promise<Result<Recovered>> {
   const { dir, postgresUrl } = job.settings;
   const file = join(dir, STORE_FILE);
-  return catchProblems<Recovered>(job, file, "store.postgresUrl", async () => {
+  return attempt<Recovered>(job, file, "store.postgresUrl", async () => {
     if (postgresUrl !== undefined) {
       return fail("store_unavailable", "only an embedded store can be recovered", {
         hint: "Restore the database with the tools of its server. Nothing was changed.",

@@ -5,7 +5,7 @@ import { isEnded } from "../../../src/core/shapes/run.ts";
 import { sentSoFar } from "../../../src/flows/conversation/send.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { resetSession } from "../../../src/flows/session/lifecycle.ts";
-import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
+import { receiptsOf } from "../../../src/store/queries/runs/inbox-marks.ts";
 import { sendResult } from "../../../src/tools/sessions/send.ts";
 import { both, quick, share, test } from "../../kit/deep.ts";
 import {

@@ -7,7 +7,10 @@
 //      them, follows no links below them, writes nothing, uses no network, and starts no program. Given input
 //      instead of words, it treats it as data: `node` is not listed, because it would run its input.
 // FR3: git runs with settings that disable hooks, pagers, drivers and submodules. The caller checks its
-//      repository (git-config.ts).
+//      repository (GC1).
+// GC1: the configuration of a repository is harmless only if each line has one of the plain forms below, with
+//      a listed key. The keys neither start a program nor name another place or file. So `.gitattributes` is
+//      harmless as well: it names drivers and filters that only the configuration can define.
 
 import { quoted } from "../../text/cut.ts";
 
@@ -168,4 +171,27 @@ export function readFree(command: string): FreeReading {
   }
   const usesGit = commands.some(([first]) => first?.text === "git");
   return { kind: "free", line: line.map(({ raw }) => raw).join(" "), paths, usesGit };
+}
+
+const HEADER = /^\[(core|user|(?:remote|branch) "[\w./@+-]+")\]$/;
+const SETTING = /^([\w-]+) = ([\w ./:@+*%~-]*)$/;
+const IGNORED = /^$|^[#;][^\\]*$/;
+
+const OF_FILES = "filemode|ignorecase|symlinks|precomposeunicode|autocrlf|logallrefupdates";
+const KEYS: Readonly<Record<string, RegExp>> = {
+  core: new RegExp(`^(repositoryformatversion = 0|bare = false|(${OF_FILES}) = \\w+)$`, "i"),
+  user: /^(name|email) = /,
+  remote: /^(url|pushurl|fetch) = /,
+  branch: /^(remote|merge|rebase|vscode-merge-base) = /,
+};
+
+/** Returns the first line of a configuration file that may not be harmless, or undefined (GC1). */
+export function findGitRisk(config: string): string | undefined {
+  let section = "";
+  return config.split("\n").find((text) => {
+    const line = text.replace(/^[\t ]+/, "");
+    const header = HEADER.exec(line)?.[1];
+    if (header !== undefined) section = header.split(" ")[0] ?? "";
+    return !(header !== undefined || IGNORED.test(line) || (SETTING.test(line) && KEYS[section]?.test(line)));
+  });
 }

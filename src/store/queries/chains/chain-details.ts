@@ -6,7 +6,7 @@ import { optional } from "../../../core/optional.ts";
 import type { Receipt, Run } from "../../../core/shapes/run.ts";
 import { type Db, withoutNulls } from "../../sql.ts";
 import { type Delivery, deliveriesOfRuns } from "../channels/deliveries.ts";
-import { receiptsOf } from "../runs/receipts.ts";
+import { receiptsOf } from "../runs/inbox-marks.ts";
 import { byAcceptance, RUNS } from "../runs/runs.ts";
 import { type Wait, waitsOfCalls } from "../runs/waits.ts";
 import { type ChainHead, HEADS, LABEL } from "./chain-lists.ts";

@@ -86,14 +86,8 @@ export async function beginWriting(unit: Unit, parts: InstructionParts, call: Op
     if (file.text === undefined || !mayWrite(call, file)) continue;
     if (rows.kept.has(file.path) || isGuarded(rows, file)) continue;
     const { path, text, bytes } = file;
-    await putInstructionRow(unit.tx, {
-      ...fields,
-      id: path,
-      state: "confirmed",
-      path,
-      text,
-      ...optional({ bytes }),
-    });
+    const row = { ...fields, id: path, path, text, ...optional({ bytes }) };
+    await putInstructionRow(unit.tx, { ...row, state: "confirmed" });
   }
   await putInstructionRow(unit.tx, call);
 }

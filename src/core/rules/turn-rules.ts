@@ -147,22 +147,16 @@ export function decideNext(args: {
   if (end.state === "aborted") return { next: "end", reason: end.code ?? "run_aborted" };
   const silent = isSilent(end.reply ?? "");
   const turnsMax = Math.min(args.turnsMax, REPLY_TURNS_MAX);
-  switch (step) {
-    case "round1":
-      if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
-      if (silent) return { next: "end", reason: "skipped" };
-      return turnsMax >= 1 ? { next: "reply", turn: 2 } : { next: "announce" };
-    case "reply": {
-      const over = end.state !== "ok" || silent || turn - 1 >= turnsMax;
-      return over ? { next: "announce" } : { next: "reply", turn: turn + 1 };
-    }
-    case "announce":
-      if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
-      return { next: "end", reason: silent ? "silent" : "announced" };
-    case "task":
-      // A sub-agent's job is not a conversation. `flows/job` decides about its next step.
-      return { next: "end", reason: "no_conversation" };
+  // A sub-agent's job is not a conversation. `flows/job` decides about its next step.
+  if (step === "task") return { next: "end", reason: "no_conversation" };
+  if (step === "reply") {
+    const isOver = end.state !== "ok" || silent || turn - 1 >= turnsMax;
+    return isOver ? { next: "announce" } : { next: "reply", turn: turn + 1 };
   }
+  if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
+  if (step === "announce") return { next: "end", reason: silent ? "silent" : "announced" };
+  if (silent) return { next: "end", reason: "skipped" };
+  return turnsMax >= 1 ? { next: "reply", turn: 2 } : { next: "announce" };
 }
 
 /** A session of a conversation, as the context for a model describes it. */

@@ -7,7 +7,7 @@
 // K3: older spellings are accepted but never written.
 // The name of a conversation never looks like a reserved word, or like a key of a channel or of the runtime.
 
-import { evictOldest, remember } from "../bounded.ts";
+import { evictOldest } from "../bounded.ts";
 import { FORK_KEY } from "../fork-key.ts";
 import { isPeerName, peerAgentId } from "../peer.ts";
 import { quoted } from "../text/cut.ts";
@@ -60,8 +60,6 @@ export const KEY_CHARS_MAX = 512;
 /** Maximum number of cached keys. A run reads the key of its session about ten times. */
 const READ_MAX = 1_000;
 const readKeys = new Map<string, ParsedKey>();
-/** Main session keys by agent and name. A list asks for the same one for each of its rows. */
-const mainKeys = new Map<string, string>();
 
 /** Valid forms of keys, for the hint of an error. */
 const KEY_FORMS =
@@ -361,10 +359,7 @@ export function opensOnUse(key: string, rules: KeyRules): boolean {
 /** Returns the key of an agent's main session. With scope `global`, all agents share one. */
 export function mainKeyOf(agentId: string, rules: KeyRules): string {
   if (rules.scope === "global") return "global";
-  const { mainKey } = rules;
-  return remember(mainKeys, `${agentId}:${mainKey}`, READ_MAX, () =>
-    formatKey({ form: "named", agentId, name: [mainKey] }),
-  );
+  return formatKey({ form: "named", agentId, name: [rules.mainKey] });
 }
 
 /**

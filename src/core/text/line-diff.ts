@@ -18,11 +18,11 @@ export function diffLines(before: string, after: string): DiffLine[] {
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
   let end = 0;
   while (end < a.length - start && end < b.length - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
-  const line = (kind: DiffLine["kind"]) => (text: string) => ({ kind, text });
+  const keep = (text: string): DiffLine => ({ kind: "same", text });
   return [
-    ...a.slice(0, start).map(line("same")),
+    ...a.slice(0, start).map(keep),
     ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)),
-    ...a.slice(a.length - end).map(line("same")),
+    ...a.slice(a.length - end).map(keep),
   ];
 }
 

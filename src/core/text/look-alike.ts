@@ -83,17 +83,15 @@ const LINES_MAX = 20_000;
 const spelling = (letters: string): string =>
   letters.replaceAll("i", "l").replaceAll("m", "rn").replaceAll("w", "vv");
 
+const CURLY: Readonly<Record<string, string>> = { "{": "{", "<": "{", "}": "}", ">": "}" };
+
 /** Returns the letters and brackets of a line, because only these make a label. */
 function skeleton(signs: Iterable<string>): string {
   let kept = "";
   for (const sign of signs) {
     for (const plain of plainSign(sign)) {
-      if (OPENING.test(plain)) kept += "[";
-      else if (CLOSING.test(plain)) kept += "]";
-      else if (plain === "{" || plain === "<") kept += "{";
-      else if (plain === "}" || plain === ">") kept += "}";
-      else if (/\p{L}/u.test(plain)) kept += plain;
-      else kept += DIGITS[plain] ?? "";
+      const bracket = OPENING.test(plain) ? "[" : CLOSING.test(plain) ? "]" : CURLY[plain];
+      kept += bracket ?? (/\p{L}/u.test(plain) ? plain : (DIGITS[plain] ?? ""));
     }
     if (kept.length >= LABEL_MAX) break;
   }

@@ -167,14 +167,11 @@ async function chainAllows(
   limits: AcceptLimits,
   { chain: known, tokensLeft }: AcceptRequest,
 ): Promise<Result<Chain>> {
-  const hint = CHAIN_HINT;
   const before = known === undefined ? NEW_CHAIN : await holdChain(tx, chainId);
   const used: Chain = { ...before, ...optional({ tokenLimit: tokenLimitOf(before, tokensLeft) }) };
   if (used.runs >= limits.maxChainRuns) {
-    const runs = `${limits.maxChainRuns} runs`;
-    return fail("chain_limit", `this conversation has had ${runs} (session.agentToAgent.maxChainRuns)`, {
-      hint,
-    });
+    const error = `this conversation has had ${limits.maxChainRuns} runs (session.agentToAgent.maxChainRuns)`;
+    return fail("chain_limit", error, { hint: CHAIN_HINT });
   }
   const within = withinBudget(used, limits);
   return within.ok ? ok(used) : within;

@@ -53,12 +53,8 @@ export async function notifySender(sent: Sent, expired?: string): Promise<void> 
   const target = await getSession(unit.tx, flow.targetKey);
   const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
   const chain = { chainId: run.chainId, hop: run.hop };
-  const provenance: Provenance = {
-    kind: "notice",
-    sourceSessionKey: flow.targetKey,
-    runId: run.runId,
-    ...chain,
-  };
+  const { runId } = run;
+  const provenance: Provenance = { kind: "notice", sourceSessionKey: flow.targetKey, runId, ...chain };
   const request: AcceptRequest = {
     sessionKey: requester.key,
     // An abort is the wish of the sender, a reset of its session is not.

@@ -67,13 +67,9 @@ function endDateOf(binding: ThreadBinding): { dueAt: number; why: "idle" | "age"
 }
 
 async function planEnd(unit: Unit, binding: ThreadBinding): Promise<void> {
+  const key = routeKeyOf(binding.route);
   const end = endDateOf(binding);
-  if (end === undefined) return;
-  await unit.setDeadline({
-    kind: BINDING_DEADLINE,
-    key: routeKeyOf(binding.route),
-    dueAt: end.dueAt,
-  });
+  if (end !== undefined) await unit.setDeadline({ kind: BINDING_DEADLINE, key, dueAt: end.dueAt });
 }
 
 function limitMs(hours: number): number {

@@ -23,10 +23,8 @@ export function hookRoute(hook: OutgoingHook): Route {
   return { channel: WEBHOOK, to: hook.name };
 }
 
-function wants(hook: OutgoingHook, { type, sessionKey }: HookEvent): boolean {
-  if (!hook.events.includes(type)) return false;
-  return hook.sessions === undefined || matchesAny(hook.sessions, sessionKey);
-}
+const wants = ({ events, sessions }: OutgoingHook, { type, sessionKey }: HookEvent): boolean =>
+  events.includes(type) && (sessions === undefined || matchesAny(sessions, sessionKey));
 
 function bodyOf(id: string, type: string, atMs: number, data: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ version: HOOK_VERSION, id, type, timestamp: new Date(atMs).toISOString(), data });
@@ -63,17 +61,8 @@ async function countLost(
     `${pendingMax} events wait for this hook; ${lost.events} more since ${since} were not kept. ` +
     "Retry sends the receiver this number, dismiss forgets it.";
   if (before !== undefined) return rewriteBacklogRow(unit.tx, id, { text, error });
-  const row = {
-    id,
-    sessionKey,
-    kind: "hook",
-    route,
-    text,
-    state: "failed",
-    code: BACKLOG_FULL,
-    error,
-  } as const;
-  await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
+  const row = { id, sessionKey, kind: "hook", route, text, createdAt: unit.now } as const;
+  await insertDelivery(unit.tx, { ...row, state: "failed", code: BACKLOG_FULL, error });
 }
 
 interface Lost {

@@ -115,18 +115,9 @@ export async function askToPair(
   const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
   if (!isOpen && !(await hasRoom(unit, stranger))) return;
   const code = isOpen ? (known.code ?? "") : newCode(unit, CODE_LENGTH);
-  const { channel, accountId, peerId, name, route } = stranger;
-  await putPeer(unit.tx, {
-    channel,
-    accountId,
-    peerId,
-    state: "pending",
-    code,
-    route,
-    askedAt: isOpen ? known.askedAt : now,
-    toldAt: now,
-    ...optional({ name }),
-  });
+  const { name, route, ...who } = stranger;
+  const times = { askedAt: isOpen ? known.askedAt : now, toldAt: now };
+  await putPeer(unit.tx, { ...who, state: "pending", code, route, ...times, ...optional({ name }) });
   const sessionKey = filedUnder(parts.settings, stranger);
   await queueNote(unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
 }

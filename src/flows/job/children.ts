@@ -63,15 +63,11 @@ export async function ownChild(parent: Parent, key: string): Promise<Result<Sess
  * deleted after the job's end.
  */
 export async function ownJob(parent: Parent, key: string): Promise<Result<Flow>> {
+  const { db, run, session } = parent;
   const child = await childOf(parent, key);
-  const job = await (child === undefined ? jobOfDeleted(parent, key) : jobOf(parent.db, child));
-  return job === undefined ? notOwn(parent, key) : ok(job);
-}
-
-async function jobOfDeleted({ db, run, session }: Parent, key: string): Promise<Flow | undefined> {
-  if (run === undefined || (await getSession(db, key)) !== undefined) return undefined;
-  const job = await jobOfChild(db, key);
-  return job?.requesterKey === session.key ? job : undefined;
+  const isDeleted = child === undefined && run !== undefined && (await getSession(db, key)) === undefined;
+  const job = child === undefined ? isDeleted && (await jobOfChild(db, key)) : await jobOf(db, child);
+  return !job || job.requesterKey !== session.key ? notOwn(parent, key) : ok(job);
 }
 
 async function notOwn(parent: Parent, key: string): Promise<Failure> {

@@ -7,7 +7,6 @@
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { evictOldest } from "../../core/bounded.ts";
 import { createPaces } from "../../core/pace.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import type { Clock } from "../../world/plain.ts";
@@ -66,8 +65,6 @@ const SEARCH_CACHE_KIB = 16_384;
 const READER_CACHE_KIB = 2_048;
 /** Length of the log at which the commit itself checkpoints, if the keeper has not done so before. */
 const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
-/** Maximum number of cached paths of existing JSONL copies. */
-const WRITTEN_KNOWN_MAX = 10_000;
 
 /**
  * Opens the store of one gateway. Creates or converts it if necessary. Holds the lock of the directory until
@@ -303,7 +300,10 @@ function storeOf(parts: Parts): Store {
       transaction(async () => {}).catch(() => {});
     },
     transcriptPath,
-    writtenTranscript: writtenOf(transcriptPath),
+    writtenTranscript: (sessionId) => {
+      const path = transcriptPath(sessionId);
+      return existsSync(path) ? path : undefined;
+    },
     close: async () => {
       if (!open) return;
       open = false;
@@ -321,22 +321,5 @@ function storeOf(parts: Parts): Store {
       parts.keeper.finish();
       parts.unlock();
     },
-  };
-}
-
-/**
- * Returns a function that returns the path of a copy if the copy exists. It caches the paths that it found,
- * because a list of sessions asks for hundreds.
- */
-function writtenOf(pathOf: (sessionId: string) => string): Store["writtenTranscript"] {
-  const found = new Map<string, string>();
-  return (sessionId) => {
-    const known = found.get(sessionId);
-    if (known !== undefined) return known;
-    const path = pathOf(sessionId);
-    if (!existsSync(path)) return undefined;
-    found.set(sessionId, path);
-    evictOldest(found, WRITTEN_KNOWN_MAX);
-    return path;
   };
 }

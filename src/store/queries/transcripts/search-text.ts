@@ -5,7 +5,6 @@
 //     the previous part, so that each phrase is complete in one of them.
 
 import { createHash } from "node:crypto";
-import { remember } from "../../../core/bounded.ts";
 
 /** Maximum number of indexed characters per message. No message from outside can be longer. */
 export const INDEXED_CHARS_MAX = 1_000_000;
@@ -39,23 +38,16 @@ export function spaceWords(text: string): string {
   return text.replace(UNSPACED, " $& ");
 }
 
-/** Maximum number of cached tokens. Each message needs those of its session and its agent. */
-const TOKENS_MAX = 1_000;
-const tokens = new Map<string, string>();
-
-function token(prefix: "s" | "a", text: string): string {
-  const make = (): string => prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
-  return remember(tokens, prefix + text, TOKENS_MAX, make);
-}
+const token = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
 /** Returns the index token of a session. */
 export function sessionToken(sessionKey: string): string {
-  return token("s", sessionKey);
+  return `s${token(sessionKey)}`;
 }
 
 /** Returns the index token for all sessions of an agent. */
 export function agentToken(agentId: string): string {
-  return token("a", agentId);
+  return `a${token(agentId)}`;
 }
 
 /**

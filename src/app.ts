@@ -14,6 +14,7 @@ import { ClockWatch } from "./app/clock-watch.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { doctorOf } from "./app/doctor.ts";
 import { engineSettings } from "./app/engine-settings.ts";
+import { featureRunEnded, featureWarnings } from "./app/features.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
 import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
@@ -35,7 +36,7 @@ import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { ProcessFacts } from "./core/shapes/process.ts";
 import type { LogPart } from "./core/shapes/settings/logging.ts";
-import { backupFolder, notConfigured, type Settings } from "./core/shapes/settings/settings.ts";
+import { backupFolder, type Settings } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { splitRef } from "./core/text/model-ref.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
@@ -53,7 +54,6 @@ import { type Gateway, type GatewayDeps, startGateway } from "./gateway/server.t
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { fillFirstWords } from "./store/first-words.ts";
 import { StoreConflict, StoreProblem } from "./store/problems.ts";
-import { jobsOfOthers } from "./store/queries/cron-jobs.ts";
 import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { JsonlCopies } from "./store/sqlite/jsonl-copies.ts";
@@ -62,16 +62,11 @@ import type { Backups } from "./store/transfer/backups.ts";
 import { watchWrites } from "./store/write-watch.ts";
 import { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import type { OutsideTools } from "./tools/tool.ts";
-import { createAgentJobs } from "./triggers/agent-jobs.ts";
-import { withReplies } from "./triggers/replies.ts";
 import { createCalendar } from "./world/calendar.ts";
 import { publishGateway } from "./world/gateway-address.ts";
 import { logging, type World } from "./world.ts";
 
 const CALENDAR = createCalendar(() => processEnvironment().env.TZ);
-
-/** Maximum number of scheduled jobs in the start-up log's list of jobs that will fail. */
-const JOB_WARNINGS_MAX = 10;
 
 export interface AppOptions {
   readonly settings: Settings;
@@ -193,8 +188,7 @@ function buildEngine(
   const { channels } = ways;
   const record = recorderOf(settings, metrics);
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
-  const flows = createSuccessors({ settings, transcriptPath });
-  const successors = withReplies(flows, { settings });
+  const successors = createSuccessors({ settings, transcriptPath, runEnded: featureRunEnded });
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
   const nodes = settings.nodes.enabled ? new NodeHub(asked) : undefined;
   const contexts = new Contexts(store.db);
@@ -211,7 +205,7 @@ function buildEngine(
     sandboxFor,
     outside,
     nodes,
-    jobs: createAgentJobs({ engine: () => engine, timeZone: CALENDAR.timeZone }),
+    timeZone: CALENDAR.timeZone,
     guidance,
     recorder: recorderOfRuns(options),
     ...{ acp: acp.open, remote: openRemote, peers: peersOf() },
@@ -324,18 +318,6 @@ async function removeLost({ db }: Store, settings: Settings, { clock, log }: Wor
     const removed = await removeAttachments(workspace, dir);
     if (!removed.ok) log.warn({ dir, why: removed.error }, "lost attachments could not be removed");
   }
-}
-
-/**
- * Returns warnings about scheduled jobs that will fail because their agent was removed from the
- * configuration.
- */
-async function jobWarnings({ db }: Store, { agents }: Settings, { redactor }: World): Promise<string[]> {
-  const ids = agents.map(({ id }) => id);
-  return (await jobsOfOthers(db, ids, JOB_WARNINGS_MAX)).map(({ id, name = id, agentId }) => {
-    const job = JSON.stringify(redactor.mask(name));
-    return `the scheduled job ${job} fails: ${notConfigured(agentId)}; see npx parley-gateway cron list`;
-  });
 }
 
 /** Starts the clock watch. */
@@ -537,7 +519,8 @@ async function startOn(store: Store, options: AppOptions): Promise<App> {
   const undo: (() => Promise<void>)[] = [() => store.close()];
   try {
     const app = await openParts(options, store, undo);
-    return { ...app, warnings: await jobWarnings(app.store, options.settings, options.world) };
+    const show = (text: string): string => options.world.redactor.mask(text);
+    return { ...app, warnings: await featureWarnings(app.store.db, options.settings, show) };
   } catch (error) {
     await unwind(undo, options.world);
     throw error;

@@ -33,10 +33,16 @@ import {
 import { isObject } from "./core/json.ts";
 import { optional } from "./core/optional.ts";
 import { type Failure, fail, ok, type Result } from "./core/shapes/errors.ts";
-import type { SearchSettings, Settings, TokenSettings } from "./core/shapes/settings/settings.ts";
+import type {
+  AddedSettings,
+  SearchSettings,
+  Settings,
+  TokenSettings,
+} from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { matchesPattern } from "./core/text/pattern.ts";
 import type { Path } from "./core/text/value-path.ts";
+import { added } from "./features.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
 
@@ -264,13 +270,19 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     owners: file.commands.owners,
     joined: file.joined,
     channels,
-    cron: file.cron,
     nodes: file.nodes,
     hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens: auth.tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
     logging: loggingOf(file.logging, around.env, problems),
     ...tracesOf(file.telemetry, around.env, problems),
+    ...addedSettings(file),
   };
+}
+
+/** Returns the sections of the features, which the settings have as they are in the file. */
+function addedSettings(file: ConfigFile): AddedSettings {
+  const names = Object.keys(added("settings")) as readonly (keyof AddedSettings)[];
+  return Object.fromEntries(names.map((name) => [name, file[name]])) as unknown as AddedSettings;
 }
 
 const wordOf = (text: string): string => text.trim().toLowerCase();

@@ -66,7 +66,7 @@ import { memoryFor } from "./tools/guidance/memory.ts";
 import { promptOf } from "./tools/guidance/prompt.ts";
 import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions/spawn.ts";
-import { type JobDoor, type OutsideTools, type ToolAnswered, toolResult } from "./tools/tool.ts";
+import { type OutsideTools, type ToolAnswered, toolResult } from "./tools/tool.ts";
 import { type World, withFields } from "./world.ts";
 
 /** Called for every run and every call (I13). `settings`: default are the newest settings. */
@@ -126,7 +126,8 @@ export interface ExecuteParts {
   readonly nodes?: NodeSource | undefined;
   readonly answered?: ToolAnswered;
   /** Jobs that agents make. If absent, runs make none. */
-  readonly jobs?: JobDoor;
+  /** Returns the time zone of the gateway. */
+  timeZone?(): string;
   /** Records traces. Absent if traces are disabled. */
   readonly traces?: Traces | undefined;
   /** Changes what runs get and what their tool calls do. Absent: nothing is changed. */
@@ -369,8 +370,14 @@ function confirmedPort(port: ModelPort, { confirm, elsewhere }: LaneHandle, pace
 
 /** Returns the dependencies of tools that are the same in every run. */
 function toolPartsOf(parts: ExecuteParts) {
-  const { settings, store, outside, answered, threads, jobs, guidance } = parts;
-  const shared = { settings, answered, threads, jobs, guidance };
+  const { settings, store, outside, answered, threads, guidance } = parts;
+  const shared = {
+    settings,
+    answered,
+    threads,
+    guidance,
+    ...(parts.timeZone && { timeZone: parts.timeZone }),
+  };
   return { ...shared, db: store.db, engine: parts.engine(), toolNames: toolNames(outside) };
 }
 

@@ -37,6 +37,7 @@ import {
 } from "./core/shapes/settings/settings.ts";
 import { Redactor } from "./core/text/redact/redact.ts";
 import { harmlessJson } from "./core/text/safe-text.ts";
+import { added } from "./features.ts";
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
 import type { StoreInspection } from "./store/inspect.ts";
 import type { ServerReport } from "./tools/mcp/servers.ts";
@@ -347,6 +348,7 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
   const { env, home, world } = house;
   const silent: World = { ...world, log: realWorld({ level: "silent", sync: true }).log };
   return {
+    commandFor: added("commandFor"),
     world,
     env,
     home,
@@ -368,8 +370,6 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     checkStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(logging(world, { part: "store" })),
-    importState: async (wanted) =>
-      (await import("./import/import.ts")).importState({ ...wanted, env, home, world }),
     replay: async (...wanted) => (await import("./replay.ts")).replayIn(silent)(...wanted),
     ask: async (...wanted) => (await import("./replay/ask.ts")).askModel(silent, ...wanted),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),

@@ -33,7 +33,6 @@ import { appendEntry } from "./store/queries/transcripts/append.ts";
 import { ENTRY_COLUMNS, readEntry } from "./store/queries/transcripts/stored-entry.ts";
 import type { Store } from "./store/sql.ts";
 import { openMemoryStore } from "./store/sqlite/memory.ts";
-import { withReplies } from "./triggers/replies.ts";
 import { type Clock, otherWorkDone, type World } from "./world.ts";
 
 export interface Replayed {
@@ -158,7 +157,7 @@ class Replay {
     return new Engine({
       store: this.#store,
       world: this.#world,
-      successors: withReplies(flows, { settings }),
+      successors: flows,
       settings: own,
       isHeldBack: (run) => this.#isHeldBack(run),
       refusalOf: (run) => player.refusalOf(run),

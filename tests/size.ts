@@ -11,8 +11,8 @@ const INLINE_LINES_MAX = 8;
 const ROWS = 10;
 
 /**
- * The parts of `src`, each with the names that begin one of its files or folders. The first that fits counts.
- * Everything else in cli and gateway belongs to these, and the rest of `src` is the kernel.
+ * The parts of `src` that have no folder in `src/features` yet, each with the names of its files and folders. The
+ * first that fits counts. Everything else in cli and gateway belongs to these, and the rest is the kernel.
  */
 const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["telegram", "telegram"],
@@ -20,7 +20,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["whatsapp", "whatsapp"],
   ["signal", "signal"],
   ["imessage", "imessage"],
-  ["import", "import"],
   ["replay", "replays?|replay-process"],
   ["eval", "eval"],
   ["demo", "demo"],
@@ -37,7 +36,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["openai routes", "openai"],
   ["protocol 4", "version-4"],
   ["mcp", "mcp"],
-  ["cron", "cron.*|schedule|agent-jobs|triggers"],
   ["nodes", "nodes?|node-.*"],
   ["web hooks", "hooks?|hook-.*|incoming-hooks?|outgoing-hooks|webhook"],
   ["push", "push|push-configs"],
@@ -63,6 +61,8 @@ function filesBelow(folder: string, ending: RegExp): Map<string, string> {
 }
 
 function partName(path: string): string {
+  const [, feature] = /^src\/features\/([^/]+)/.exec(path) ?? [];
+  if (feature !== undefined) return feature;
   const steps = path.replace(/\.ts$/, "").split("/").slice(1);
   if (/^cli\/(chat|commands\/chat)/.test(steps.join("/"))) return "chat program";
   for (const [part, pattern] of PATTERNS) {

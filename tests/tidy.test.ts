@@ -48,6 +48,10 @@ test("each file imports only what the import table in ARCHITECTURE.md allows", (
   expect(rules.importTable(tree)).toEqual([]);
 });
 
+test("nothing outside a feature's folder knows the feature, but the lists of features", () => {
+  expect(rules.featureImports(tree)).toEqual([]);
+});
+
 test("the build has an entry for each worker that a module starts by its URL", () => {
   const build = texts.get("tsdown.config.ts") ?? "";
   expect(rules.unbuiltWorkers(tree, build)).toEqual([]);
@@ -170,6 +174,23 @@ test("bad example: forbidden imports are found: of a file, of a package, a dynam
     "src/core/c.ts:1: core must not import node:path: core is pure",
     "src/cli/c.ts:3: cli must not import ../gateway/a.ts",
     "src/drawer/d.ts: the folder drawer is not in the import table",
+  ]);
+});
+
+test("bad example: a file that knows a feature is found", () => {
+  const files = {
+    "src/features/a/a.ts": 'const needs = { needs: ["b"] };\nimport "../b/b.ts";\nimport "../c/c.ts";',
+    "src/features/b/b.ts": "export const b = 1;",
+    "src/features/c/c.ts": "export const c = 1;",
+    "src/core/d.ts": 'import type { b } from "../features/b/b.ts";',
+    "tests/core/d.test.ts": 'import { c } from "../../src/features/c/c.ts";',
+    "tests/features/c/c.test.ts": 'import { c } from "../../../src/features/c/c.ts";',
+    "src/features.ts": 'import { b } from "./features/b/b.ts";',
+  };
+  expect(plant(rules.featureImports, files)).toEqual([
+    "src/features/a/a.ts:3: knows the feature c",
+    "src/core/d.ts:1: knows the feature b",
+    "tests/core/d.test.ts:1: knows the feature c",
   ]);
 });
 

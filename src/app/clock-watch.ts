@@ -6,9 +6,8 @@ import type { Engine } from "../engine/engine.ts";
 import { INBOUND_DEADLINE } from "../flows/delivery/inbound-files.ts";
 import { listProcesses } from "../store/queries/processes.ts";
 import { newestTime, planAfterStep } from "../store/queries/reschedule.ts";
-import { replanJobs } from "../triggers/replan.ts";
-import { CRON_DEADLINE } from "../triggers/turns.ts";
 import type { Timer, World } from "../world.ts";
+import { FEATURE_DEADLINES, planFeaturesAgain } from "./features.ts";
 
 const LOOK_MS = 5_000;
 /** Smaller changes are normal corrections by time servers. */
@@ -22,7 +21,7 @@ const START_STEP_MIN_MS = 60_000;
 interface ClockParts {
   readonly engine: Engine;
   readonly world: World;
-  readonly settings: Pick<Settings, "cron">;
+  readonly settings: Settings;
 }
 
 export class ClockWatch {
@@ -93,9 +92,9 @@ export class ClockWatch {
   async #replan(now: number, before: number): Promise<void> {
     const { engine, world, settings } = this.#parts;
     world.log.warn({ backMs: before - now }, "the clock was set back; recomputing stored dates");
-    const kinds = { calendar: CRON_DEADLINE, short: INBOUND_DEADLINE };
+    const kinds = { calendar: FEATURE_DEADLINES, short: INBOUND_DEADLINE };
     await engine.commit((unit) => planAfterStep(unit.tx, { now, before }, kinds));
-    if (settings.cron.enabled) await replanJobs(engine);
+    await planFeaturesAgain(engine, settings);
     engine.lookAtDates();
   }
 }

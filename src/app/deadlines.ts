@@ -19,8 +19,8 @@ import { createDeletionResume, DELETION_DEADLINE } from "../flows/session/lifecy
 import { createScrub, SCRUB_DEADLINE } from "../flows/session/scrub.ts";
 import { REVOKED_DEADLINE } from "../gateway/session-tokens.ts";
 import type { JsonlCopies } from "../store/sqlite/jsonl-copies.ts";
-import { CRON_DEADLINE, createCronHandler } from "../triggers/turns.ts";
 import type { World } from "../world.ts";
+import { featureTimers, isTimerOn } from "./features.ts";
 import { createOldRowsCleanup, OLD_ROWS_DEADLINE } from "./old-rows.ts";
 
 /** Returns nothing while no channel receives messages. */
@@ -79,13 +79,13 @@ export function optionalDeadlines(
   handlers: Map<string, DeadlineHandler>,
   { settings, engine, burstDue }: Pick<DeadlineParts, "settings" | "engine"> & { burstDue: BurstDue },
 ): () => Promise<void> {
-  const cron = createCronHandler({ settings, engine });
+  const timers = featureTimers({ settings, engine });
   const put = (kind: string, handler: DeadlineHandler | undefined): void => {
     if (handler === undefined) handlers.delete(kind);
     else handlers.set(kind, handler);
   };
   return async () => {
-    put(CRON_DEADLINE, settings.cron.enabled ? cron : undefined);
+    for (const [kind, handler] of timers) put(kind, isTimerOn(kind, settings) ? handler : undefined);
     put(INBOUND_DEADLINE, burstDue());
     engine().lookAtDates();
   };

@@ -122,7 +122,7 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
     note: (text) => void stderr.write(`${text}\n`),
     style: (style, text) => (colours ? styleText(style, text, { validateStream: false }) : text),
     fail(trouble, exit = exitOf(trouble)) {
-      const { code, error, hint, details } = inCommands(trouble);
+      const { code, error, hint, details } = inCommands(trouble, parts.commandFor);
       const more = { ...optional({ hint, details }) };
       cli.document({ ok: false, error: { code, message: error, ...more } });
       if (!options.json) {

@@ -15,7 +15,6 @@ interface FailureText {
 const COMMANDS: Readonly<Record<string, string>> = {
   agents_list: "npx parley-gateway agents",
   "chains.list": "npx parley-gateway call chains.list",
-  "cron.list": "npx parley-gateway cron",
   "deliveries.list": "npx parley-gateway deliveries",
   "device.token.list": "npx parley-gateway devices",
   session_status: "npx parley-gateway sessions show",
@@ -27,21 +26,25 @@ const COMMANDS: Readonly<Record<string, string>> = {
   sessions_spawn: "npx parley-gateway tool sessions_spawn",
   "tokens.list": "npx parley-gateway tokens",
 };
-const NAMES = Object.keys(COMMANDS).join("|").replaceAll(".", "\\.");
-/** A name with the quotes around it, if it has some. */
-const NAME = new RegExp(`(["\`]?)\\b(${NAMES})\\b\\1`, "g");
 
 /** Error codes about tools. Their hints list names of tools, so these hints are not rewritten. */
 const ABOUT_TOOLS: readonly string[] = ["tool_denied", "unknown_tool"];
 
 /**
  * Returns the failure with a rewritten hint. If the message ends with the hint, the message is rewritten,
- * too.
+ * too. `more`: the commands of features.
  */
-export function inCommands<T extends FailureText>(trouble: T): T {
+export function inCommands<T extends FailureText>(
+  trouble: T,
+  more: Readonly<Record<string, string>> = {},
+): T {
   const { code, error, hint } = trouble;
   if (hint === undefined || ABOUT_TOOLS.includes(code)) return trouble;
-  const rewritten = hint.replaceAll(NAME, (_, _quote, name: string) => `"${COMMANDS[name]}"`);
+  const commands = { ...COMMANDS, ...more };
+  const names = Object.keys(commands).join("|").replaceAll(".", "\\.");
+  // A name with the quotes around it, if it has some.
+  const known = new RegExp(`(["\`]?)\\b(${names})\\b\\1`, "g");
+  const rewritten = hint.replaceAll(known, (_, _quote, name: string) => `"${commands[name]}"`);
   const message = error.endsWith(hint) ? `${error.slice(0, -hint.length)}${rewritten}` : error;
   return { ...trouble, error: message, hint: rewritten };
 }

@@ -13,7 +13,6 @@ import type {
   Settings,
   StoreSettings,
 } from "../core/shapes/settings/settings.ts";
-import type { ImportOptions, ImportReport } from "../import/import.ts";
 import type { askModel } from "../replay/ask.ts";
 import type { replayIn } from "../replay.ts";
 import type { StoreInspection } from "../store/inspect.ts";
@@ -114,6 +113,8 @@ export interface Machine {
 }
 
 export interface CliParts {
+  /** The commands that hints name in place of methods of features. */
+  readonly commandFor: Readonly<Record<string, string>>;
   readonly world: World;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The user's home directory. */
@@ -140,7 +141,6 @@ export interface CliParts {
   checkStore(settings: StoreSettings): Promise<StoreInspection>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
-  importState(wanted: Omit<ImportOptions, "env" | "home" | "world">): Promise<Result<ImportReport>>;
   /** Asks a model one question, with instructions. Returns its text, and the cost in USD. */
   ask(
     providers: readonly ProviderSettings[],

@@ -5,13 +5,13 @@
 import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError } from "commander";
 import { optional } from "../core/optional.ts";
+import { added } from "../features.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import type { CliParts } from "./parts.ts";
 import { addCommands, type Commands, inputOf, program as programRow, type Row } from "./row.ts";
 import { AGENTS } from "./rows/agents.ts";
 import { CALL, TOOL } from "./rows/calls.ts";
 import { CHANNELS, DELIVERIES } from "./rows/channels.ts";
-import { CRON } from "./rows/cron.ts";
 import { NODES } from "./rows/nodes.ts";
 import * as programs from "./rows/programs.ts";
 import { DEVICES, MAY, PEERS, PERMISSIONS, TOKENS } from "./rows/rights.ts";
@@ -46,7 +46,7 @@ const commandsOf = (root: Command): Commands => ({
     summary: "Manage the outbox: pending, sent and failed deliveries",
     commands: DELIVERIES,
   },
-  cron: { summary: "Manage scheduled jobs: messages to agents at set times", commands: CRON },
+  ...added("commands"),
   channels: { summary: "Manage channel accounts and who may write to them", commands: CHANNELS },
   node: {
     summary: "Manage nodes (devices that agents may use), or run this machine as a node",
@@ -77,7 +77,6 @@ const commandsOf = (root: Command): Commands => ({
     commands: programs.STORE,
   },
   service: { summary: "Run the gateway as a service of this user", commands: programs.SERVICE },
-  import: programs.IMPORT,
   config: {
     summary: "Check, read and change the configuration file",
     commands: programs.CONFIG,

@@ -2,6 +2,8 @@
 // spelling.
 
 import { nearestName } from "../core/text/nearest.ts";
+import { added } from "../features.ts";
+import type { Group, Row } from "./row.ts";
 
 /** Words for which people look at the top level, by the command that does what they mean. */
 const MEANINGS: Readonly<Record<string, string>> = {
@@ -10,7 +12,6 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "channels pair": "pair pairing",
   chat: "talk repl tui shell",
   "config check": "validate lint",
-  cron: "schedule schedules timer timers job jobs remind",
   deliveries: "outbox delivery",
   doctor: "check diagnose debug fix repair troubleshoot",
   gateway: "start serve server up launch daemon restart",
@@ -67,8 +68,16 @@ const SAME: readonly string[] = [
   "install enable",
 ];
 
+const ADDED = Object.fromEntries(
+  Object.entries<Row | Group>(added("commands")).flatMap(([name, row]) =>
+    "meanings" in row && row.meanings !== undefined ? [[name, row.meanings]] : [],
+  ),
+);
+
 const COMMAND_OF: ReadonlyMap<string, string> = new Map(
-  Object.entries(MEANINGS).flatMap(([command, words]) => words.split(" ").map((word) => [word, command])),
+  Object.entries({ ...MEANINGS, ...ADDED }).flatMap(([command, words]) =>
+    words.split(" ").map((word) => [word, command]),
+  ),
 );
 
 /** Returns the words of the table of meanings, with their commands. */

@@ -3,7 +3,8 @@
 // DC2: secrets are redacted in every line of the log, in any form (I14).
 
 import { isObject } from "../core/json.ts";
-import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { AddedSettings, Settings } from "../core/shapes/settings/settings.ts";
+import { added } from "../features.ts";
 import { configSchema } from "./schema/schema.ts";
 import { FACTS, type Rule, type Schema } from "./schema/setting.ts";
 
@@ -35,6 +36,9 @@ const at = (path: string): Tree =>
 const SERVER = at("tools.mcp.servers.each");
 const MAPPING = at("hooks.mappings.each");
 const CHANNELS = Object.values(at("channels")) as Tree[];
+
+const names = Object.keys(added("settings")) as readonly (keyof AddedSettings)[];
+const ADDED = Object.fromEntries(names.map((name) => [name, at(name)])) as Record<keyof AddedSettings, Rules>;
 
 /** The rules of all settings: those of the file, and of the settings that have another form than there. */
 export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
@@ -71,7 +75,6 @@ export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
       inbound: { ...at("inbound"), mediaMaxBytes: "show" },
     },
   },
-  cron: at("cron"),
   nodes: at("nodes"),
   hooks: {
     ...at("hooks"),
@@ -82,6 +85,7 @@ export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
   outgoingHooks: at("hooks.outgoing"),
   logging: at("logging"),
   traces: at("telemetry.traces"),
+  ...ADDED,
 };
 
 /** Returns the parts of a value for which `leaf` returns something else than undefined. */

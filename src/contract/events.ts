@@ -1,13 +1,12 @@
 // Lists all events that clients get: when each is sent, to which clients, and its payload.
 
-import type { CronChange } from "../core/shapes/event.ts";
 import type { Usage } from "../core/shapes/message.ts";
 import type { ModelRetry } from "../core/shapes/model-retry.ts";
 import type { EndedRunState, FlowStep, ReceiptState } from "../core/shapes/run.ts";
+import { added } from "../features.ts";
 import { PRESENCE_ENTRY } from "./frames.ts";
 import { HEALTH } from "./methods/operations.ts";
 import { deliveryState } from "./methods/parts.ts";
-import type { EventName } from "./protocol.ts";
 import {
   about,
   anything,
@@ -148,7 +147,8 @@ const AGENT = named(
 export type AgentEvent = Of<typeof AGENT>;
 
 /** An event of the protocol. */
-interface EventSpec {
+/** An event: when it is sent and to whom, and its payload. */
+export interface EventSpec {
   /** When it is sent, and to whom. */ readonly summary: string;
   readonly payload: Schema;
 }
@@ -253,11 +253,6 @@ export const EVENTS = {
       total: number("Events of the record."),
     }),
   },
-  cron: {
-    summary:
-      "A job was changed, started or ended; see `cron.list`. Sent to clients that may see its session.",
-    payload: object({ id: text(), key: text(), change: declared<CronChange>("CronChange") }),
-  },
   "node.pair.requested": {
     summary: "A device requests pairing. Sent to operator.admin.",
     payload: object(
@@ -312,7 +307,10 @@ export const EVENTS = {
     summary: "The gateway is stopping. Sent to every connection.",
     payload: object({ reason: text() }, { restartExpectedMs: number() }),
   },
-} as const satisfies Record<EventName, EventSpec>;
+  ...added("events"),
+} as const satisfies Record<string, EventSpec>;
+
+export type EventName = keyof typeof EVENTS;
 
 /** The payload of each event. */
 export type EventPayloads = { readonly [E in EventName]: Of<(typeof EVENTS)[E]["payload"]> };

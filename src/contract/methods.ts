@@ -4,13 +4,13 @@
 // error. `ignored` are params of the OpenClaw method with the same name that have no meaning here: they are
 // accepted and never read.
 
+import { added } from "../features.ts";
 import { ACCESS_METHODS } from "./methods/access.ts";
 import { AGENT_METHODS } from "./methods/agents.ts";
 import { ATTENTION_METHODS } from "./methods/attention.ts";
 import { CHAIN_METHODS } from "./methods/chains.ts";
 import { CHANNEL_METHODS } from "./methods/channels.ts";
 import { CONFIG_METHODS } from "./methods/configuration.ts";
-import { CRON_METHODS } from "./methods/cron.ts";
 import { DELIVERY_METHODS } from "./methods/deliveries.ts";
 import { DEMO_METHODS } from "./methods/demo.ts";
 import { DEVICE_METHODS } from "./methods/devices.ts";
@@ -26,7 +26,7 @@ import { TOOL_METHODS } from "./methods/tools.ts";
 import { UPKEEP_METHODS } from "./methods/upkeep.ts";
 import type { Of } from "./schema.ts";
 
-export const METHODS = {
+const KERNEL_METHODS = {
   ...OVERVIEW_METHODS,
   ...AGENT_METHODS,
   ...ATTENTION_METHODS,
@@ -42,12 +42,16 @@ export const METHODS = {
   ...CONFIG_METHODS,
   ...UPKEEP_METHODS,
   ...SERVER_METHODS,
-  ...CRON_METHODS,
   ...DEVICE_METHODS,
   ...TOKEN_METHODS,
   ...NODE_METHODS,
   ...PEER_METHODS,
 } as const satisfies Record<string, MethodSpec>;
+
+export const METHODS = { ...KERNEL_METHODS, ...added("methods") };
+
+/** The methods whose handlers the dispatcher has. Features bring the handlers of the others. */
+export type KernelMethodName = keyof typeof KERNEL_METHODS;
 
 export type MethodName = keyof typeof METHODS;
 

@@ -61,33 +61,8 @@ export const TEXT_DELTAS = "text-deltas";
 /** Capability of clients that get a model's thinking while it is written, as deltas. */
 export const THINKING_DELTAS = "thinking-deltas";
 
-/** Events that a connection may get, after `connect.challenge`. */
-export const EVENT_NAMES = [
-  "chat",
-  "agent",
-  "sessions",
-  "deliveries",
-  "attention",
-  "message.receipt",
-  "session.message",
-  "exec.approval.requested",
-  "exec.approval.resolved",
-  "replay",
-  "cron",
-  "node.pair.requested",
-  "node.pair.resolved",
-  "node.invoke.request",
-  "node.invoke.cancel",
-  "presence",
-  "config",
-  "health",
-  "tick",
-  "shutdown",
-] as const;
-export type EventName = (typeof EVENT_NAMES)[number];
-
 /** Events that a node gets. Only nodes get `node.invoke.*`. */
-export const NODE_EVENTS: readonly EventName[] = [
+export const NODE_EVENTS: readonly string[] = [
   "node.invoke.request",
   "node.invoke.cancel",
   "tick",

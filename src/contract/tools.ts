@@ -3,12 +3,16 @@
 // Arguments are converted leniently before they are checked (tools/arguments.ts).
 
 import type { JsonSchema, ToolSpec } from "../core/shapes/tool.ts";
+import { added } from "../features.ts";
 import type { Of, Schema } from "./schema.ts";
 import type { ToolEntry } from "./tools/parts.ts";
 import { SESSION_TOOLS } from "./tools/sessions.ts";
 import { WORK_TOOLS } from "./tools/work.ts";
 
-export const TOOLS = { ...SESSION_TOOLS, ...WORK_TOOLS } as const satisfies Record<string, ToolEntry>;
+export const TOOLS = { ...SESSION_TOOLS, ...WORK_TOOLS, ...added("tools") } as const satisfies Record<
+  string,
+  ToolEntry
+>;
 
 export type ToolName = keyof typeof TOOLS;
 

@@ -11,6 +11,7 @@ import { getSession } from "../store/queries/sessions/sessions.ts";
 import { directRunEnded } from "./conversation/direct.ts";
 import { endUnanswered } from "./conversation/inbox-receipts.ts";
 import { conversationAnswerLost, conversationRunEnded } from "./conversation/reply-back.ts";
+import { replyRunEnded } from "./delivery/replies.ts";
 import { cancelConversation, cancelJobs } from "./job/cancel.ts";
 import {
   type Ending,
@@ -24,8 +25,13 @@ import {
 } from "./job/end.ts";
 import { planArchiving } from "./session/client-session.ts";
 
+interface SuccessorParts extends JobParts {
+  /** Is called last in the transaction that ends a run. */
+  readonly runEnded?: (unit: Unit, run: Run) => Promise<void>;
+}
+
 /** Lets the flows create the successors of ended runs. */
-export function createSuccessors(parts: JobParts): Successors {
+export function createSuccessors(parts: SuccessorParts): Successors {
   return {
     async runEnded(acceptor, unit, run, answered) {
       const ending: Ending = { ...parts, acceptor, unit };
@@ -35,6 +41,8 @@ export function createSuccessors(parts: JobParts): Successors {
       if (flow?.kind === "send") await conversationRunEnded({ ...ending, flow, run }, answered);
       if (flow?.kind === "spawn") await jobRunEnded(ending, run, flow);
       await directRunEnded(parts, unit, run);
+      await replyRunEnded(parts, acceptor, unit, run);
+      await parts.runEnded?.(unit, run);
       await planArchiving(unit, run);
       await postponeCleanup(unit, run, flow?.open === true && flow.kind === "spawn");
     },

@@ -14,7 +14,7 @@ import { coversAgent } from "../access/token.ts";
 import { checkParams } from "../contract/check.ts";
 import { idempotencyOf } from "../contract/idempotency.ts";
 import { NODE } from "../contract/methods/parts.ts";
-import { isMethod, METHODS, type MethodName, methodOf } from "../contract/methods.ts";
+import { isMethod, type KernelMethodName, METHODS, type MethodName, methodOf } from "../contract/methods.ts";
 import { isLenient } from "../contract/protocol.ts";
 import { canonicalJson } from "../core/json.ts";
 import { type AdminPart, expandScopes, hasScope } from "../core/rules/scopes.ts";
@@ -25,6 +25,8 @@ import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
 import { throughDoubt, untilStored } from "../engine/run/until-stored.ts";
 import type { Unit } from "../engine/unit.ts";
+import type { Feature } from "../feature.ts";
+import { FEATURES } from "../features.ts";
 import {
   type KeyedCall,
   ownedKey,
@@ -34,6 +36,7 @@ import {
   settleKey,
 } from "../store/queries/idempotency.ts";
 import { isAlive } from "../store/queries/processes.ts";
+import type { ChoiceRules } from "../triggers/choices.ts";
 import { pause } from "../world/pause.ts";
 import { attentionMethods } from "./attention/attention.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
@@ -46,7 +49,6 @@ import { type ChannelDeps, channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import type { CommandDeps } from "./methods/commands.ts";
 import { type ConfigDeps, configMethods } from "./methods/configuration.ts";
-import { type CronDeps, cronMethods } from "./methods/cron.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { type DemoDeps, demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
@@ -68,12 +70,18 @@ import { callInForm, type FormFacts } from "./version-4/form.ts";
 import { formOf, wayInstead } from "./version-4/forms.ts";
 import { lenientParams } from "./version-4/params.ts";
 
+interface ZoneDeps {
+  /** Returns the time zone of the gateway. */
+  timeZone(): string;
+}
+
 /** Dependencies of all methods together. */
 export type MethodDeps = DescribeDeps &
   ChannelDeps &
   CommandDeps &
   ConfigDeps &
-  CronDeps &
+  ChoiceRules &
+  ZoneDeps &
   DemoDeps &
   DeviceDeps &
   NodeDeps &
@@ -87,7 +95,7 @@ export type MethodDeps = DescribeDeps &
   ToolDeps &
   UpkeepDeps;
 
-const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
+const HANDLERS: { readonly [M in KernelMethodName]: Method<M, MethodDeps> } = {
   ...systemMethods,
   ...agentSettingsMethods,
   ...sessionMethods,
@@ -106,13 +114,21 @@ const HANDLERS: { readonly [M in MethodName]: Method<M, MethodDeps> } = {
   ...configMethods,
   ...upkeepMethods,
   ...serverMethods,
-  ...cronMethods,
   ...deviceMethods,
   ...tokenMethods,
   ...sessionTokenMethods,
   ...nodeMethods,
   ...peerMethods,
 };
+
+/** Returns the handler of a method. The first call of a feature's method loads its code. */
+async function handlerOf(name: MethodName): Promise<Method<MethodName, MethodDeps>> {
+  const kernel: Partial<Record<string, unknown>> = HANDLERS;
+  const owner = (FEATURES as readonly Feature[]).find(({ methods = {} }) => Object.hasOwn(methods, name));
+  const found = kernel[name] ?? (await owner?.handlers?.())?.[name];
+  if (found === undefined) throw new Error(`the method ${name} has no handler`);
+  return found as Method<MethodName, MethodDeps>;
+}
 
 /**
  * Methods that a pass may call, over WebSocket and HTTP. They concern its session and the session's tools.
@@ -413,7 +429,7 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
     const read = isLenient(protocol) ? lenientParams(deps, name, given) : checkParams(name, given);
     const params = checkAgent(caller, await read);
     if (!params.ok) return { result: params };
-    const method: Method<M, MethodDeps> = HANDLERS[name];
+    const method = (await handlerOf(name)) as Method<M, MethodDeps>;
     const base = contextOf(asAdmitted(caller, name), signal);
     const keyed = method.repeats?.(params.value) === true ? undefined : keyedCall(caller, name, params.value);
     if (keyed !== undefined) {
@@ -432,7 +448,7 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
 
   return {
     async call(caller, method, params, signal, protocol) {
-      const form = isLenient(protocol) ? formOf(method) : undefined;
+      const form = isLenient(protocol) ? await formOf(method) : undefined;
       const known = mayCall(caller, form?.method ?? method);
       if (!known.ok) return { result: known };
       const ask = async (name: MethodName, given: unknown): Promise<Answer> => {

@@ -4,9 +4,11 @@
 // - Invalid input never causes an exception: every call is answered with one JSON object.
 // - The caller passes the MCP tools of the session; no server is started here.
 
-import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
+import { acceptedBy, type ToolName, toolSpec } from "../contract/tools.ts";
+import { requesterOf, type SpawnChain } from "../core/rules/sandbox-policy.ts";
 import {
   decideTool,
+  denying,
   filtersFor,
   mayHaveToolsUnder,
   NODES_TOOL,
@@ -18,12 +20,13 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
+import type { FeatureTool, Load } from "../feature.ts";
+import { added } from "../features.ts";
 import { noteRefusal, shownAnswer } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
 import type { Renewable } from "./approval.ts";
 import { readArguments } from "./arguments.ts";
 import type { Containable } from "./containment.ts";
-import { type CronContext, cronTool } from "./cron.ts";
 import { execTool } from "./exec.ts";
 import { fetchTool, fileTools, webSearchTool } from "./files/files.ts";
 import { type GuardContext, guarded, noteContent } from "./guidance/guard.ts";
@@ -43,11 +46,11 @@ import { sessionStatus } from "./sessions/status.ts";
 import { subagents } from "./subagents.ts";
 import {
   type CallerContext,
-  type NodeDoor,
   type OutsideSet,
   type OutsideTools,
   type Tool,
   type ToolAnswered,
+  type ToolPolicy,
   type ToolResult,
   toolResult,
   type WritingContext,
@@ -58,7 +61,6 @@ export interface ToolContext
   extends CallerContext,
     WritingContext,
     Containable,
-    CronContext,
     GuardContext,
     Renewable<ToolContext>,
     MessageContext,
@@ -80,8 +82,23 @@ type AnyTool = Tool<ToolContext>;
 
 const webSearch: AnyTool = webSearchTool();
 
+/** A tool whose code is loaded by its first call. */
+type DeferredTool = AnyTool & { readonly load?: Load<{ readonly tool: AnyTool }> };
+
+/** Returns the tool of a feature. */
+function deferred(name: string, { load, denied, isInternal }: FeatureTool): DeferredTool {
+  return {
+    spec: toolSpec(name as ToolName),
+    accepts: acceptedBy(name as ToolName),
+    load,
+    isUsable: ({ external }) => !(external && isInternal),
+    ...(denied && { denied }),
+    execute: async (ctx, args, call) => (await load()).tool.execute(ctx, args, call),
+  };
+}
+
 /** Every built-in tool. */
-const TOOLS: readonly AnyTool[] = [
+const TOOLS: readonly DeferredTool[] = [
   sessionsList,
   sessionsHistory,
   sessionsSend,
@@ -98,34 +115,36 @@ const TOOLS: readonly AnyTool[] = [
   execTool,
   skillTool,
   memoryTool,
-  cronTool,
   nodesTool,
+  ...Object.entries<FeatureTool>(added("tools")).map(([name, entry]) => deferred(name, entry)),
 ];
 
 const NAME_SHOWN_MAX_CHARS = 80;
 
-type Policy = SkillContext & {
-  readonly settings: Settings;
+type Policy = ToolPolicy & {
   readonly chain: SpawnChain;
   readonly outside?: OutsideSet | undefined;
-  /** Absent if no device is paired or nodes are disabled. */
-  readonly nodes?: NodeDoor | undefined;
-  /** True for the session of an external program. Default: false. */
-  readonly external?: boolean;
 };
 
 /** Returns the built-in tools that have something to work with, and the session's MCP tools. */
-function toolsIn(policy: Omit<Policy, "chain">): readonly AnyTool[] {
-  const { outside, nodes, settings, skills = [], external = false } = policy;
-  const unusable: readonly AnyTool[] = [
-    ...(skills.length === 0 ? [skillTool] : []),
-    ...(nodes === undefined ? [nodesTool] : []),
-    ...(external ? [cronTool] : []),
-    ...(settings.channels.length === 0 ? [messageTool] : []),
-    ...(settings.tools.search === undefined ? [webSearch] : []),
-  ];
-  const ours = TOOLS.filter((tool) => !unusable.includes(tool));
-  return [...ours, ...(outside?.tools ?? [])];
+function toolsIn(policy: Omit<Policy, "chain">): readonly DeferredTool[] {
+  const ours = TOOLS.filter(({ isUsable }) => isUsable?.(policy) ?? true);
+  return [...ours, ...(policy.outside?.tools ?? [])];
+}
+
+/** Returns why a tool's own rule denies it to a session, or to one that spawned it. */
+function deniedBy({ denied }: AnyTool, chain: SpawnChain, settings: Settings): string | undefined {
+  const requester = requesterOf(chain);
+  const above = requester === undefined || requester === "gone" ? undefined : requester;
+  return denied?.(chain, settings) ?? (above && denied?.(above, settings));
+}
+
+/** Decides whether a session may use a tool, by the settings and by the tool's own rule. */
+function verdictOn(name: string, policy: Policy, tool?: AnyTool): ReturnType<typeof decideTool> {
+  const { chain, settings } = policy;
+  const verdict = decideTool(name, filtersFor(chain, settings));
+  const because = tool && verdict.allowed ? deniedBy(tool, chain, settings) : undefined;
+  return because === undefined ? verdict : decideTool(name, [denying([name], because)]);
 }
 
 /** Returns the names of all tools, including denied ones. For MCP servers, returns the names known so far. */
@@ -147,9 +166,8 @@ export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): 
 
 /** Returns the tools that the policy allows. */
 export function toolsFor(policy: Policy): AnyTool[] {
-  const filters = filtersFor(policy.chain, policy.settings);
   return toolsIn(policy)
-    .filter((tool) => decideTool(tool.spec.name, filters).allowed)
+    .filter((tool) => verdictOn(tool.spec.name, policy, tool).allowed)
     .map((tool) => ({ ...tool, spec: specFor(policy, tool) }));
 }
 
@@ -169,10 +187,9 @@ interface ToolDescription {
 
 /** Returns every tool with the policy's verdict. */
 export function describeTools(policy: Policy): ToolDescription[] {
-  const filters = filtersFor(policy.chain, policy.settings);
   return toolsIn(policy).map((tool) => {
     const { name, description, parameters } = specFor(policy, tool);
-    const verdict = decideTool(name, filters);
+    const verdict = verdictOn(name, policy, tool);
     const reason = verdict.allowed ? verdict.reason : verdict.error;
     return { name, description, parameters, allowed: verdict.allowed, reason };
   });
@@ -196,9 +213,9 @@ export function withheldOutside(
   });
 }
 
-function findTool(policy: Policy, name: string): Result<AnyTool> {
+function findTool(policy: Policy, name: string): Result<DeferredTool> {
   const tool = toolsIn(policy).find((candidate) => candidate.spec.name === name);
-  const verdict = decideTool(name, filtersFor(policy.chain, policy.settings));
+  const verdict = verdictOn(name, policy, tool);
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;
@@ -232,7 +249,8 @@ export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise
 
 async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Result<ToolResult>> {
   // Also finds a tool that is no longer offered, because the call may have been accepted before a restart.
-  const known = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
+  const found = [...toolsIn(ctx), ...TOOLS].find((candidate) => candidate.spec.name === call.name);
+  const known = (await found?.load?.())?.tool ?? found;
   const args = await readArguments(known?.accepts ?? {}, call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
   if (before !== undefined) return ok(before);

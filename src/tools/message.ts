@@ -30,6 +30,7 @@ function destinationOf({ channel, to, accountId, threadId }: PlaceText["place"])
 }
 
 export const messageTool: Tool<MessageContext> = tool("message", {
+  isUsable: ({ settings }) => settings.channels.length > 0,
   limits: {
     channel: textLimit(ID_CHARS_MAX),
     to: textLimit(ID_CHARS_MAX),

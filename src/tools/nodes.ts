@@ -101,6 +101,7 @@ async function invoke(ctx: NodesContext, door: NodeDoor, args: Args, call: ToolC
 }
 
 export const nodesTool: Tool<NodesContext> = tool("nodes", {
+  isUsable: ({ nodes }) => nodes !== undefined,
   limits: {
     node: textLimit(NAME_MAX_CHARS),
     command: textLimit(NAME_MAX_CHARS),

@@ -13,7 +13,6 @@ import type { Viewer } from "../core/rules/visibility.ts";
 import { type Result, toolFailure } from "../core/shapes/errors.ts";
 import type { NodeCall, NodeStatus } from "../core/shapes/node.ts";
 import type { Run } from "../core/shapes/run.ts";
-import type { AgentJobRequest, CronJob } from "../core/shapes/schedule.ts";
 import type { Session } from "../core/shapes/session.ts";
 import type { AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolSpec } from "../core/shapes/tool.ts";
@@ -77,25 +76,6 @@ export interface NodeDoor {
   invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>>;
 }
 
-/** A calling session, its run, and the stable id of the call. */
-export interface JobCall {
-  readonly session: Session;
-  readonly run: Run;
-  readonly wait?: RunWait | undefined;
-  readonly callId: string;
-}
-
-/** The jobs of sessions. */
-export interface JobDoor {
-  /** Returns the current time in the gateway's time zone, and the name of the zone. */
-  now(): { readonly now: string; readonly timeZone: string };
-  /** Formats a time in the gateway's time zone. */
-  format(atMs: number): string;
-  /** A repeated call returns the job that the first one made. */
-  add(call: JobCall, request: AgentJobRequest): Promise<Result<CronJob>>;
-  remove(call: JobCall, id: string): Promise<Result<string>>;
-}
-
 /** Reads sessions with the rights of a viewer. */
 export interface ReadingContext {
   readonly settings: Settings;
@@ -119,6 +99,8 @@ export interface RunContext {
   readonly run?: Run;
   /** Lets the calling run wait for another one without holding a slot (I6). */
   readonly wait?: RunWait;
+  /** Returns the time zone of the gateway. Absent if the caller is not a run of this gateway. */
+  timeZone?(): string;
 }
 
 /** A context for tools that write. Changes are made in the name of the calling session and its run. */
@@ -137,6 +119,17 @@ export function toolResult(answer: Result<ToolResult>): ToolResult {
 /** Called after each answered call, by any caller. */
 export type ToolAnswered = (name: string, result: ToolResult) => void;
 
+/** The facts that decide which tools have something to work with. */
+export interface ToolPolicy {
+  readonly settings: Settings;
+  /** The session's skills. Absent: none. */
+  readonly skills?: readonly object[] | undefined;
+  /** Absent if no device is paired or nodes are disabled. */
+  readonly nodes?: NodeDoor | undefined;
+  /** True for the session of an external program. Default: false. */
+  readonly external?: boolean;
+}
+
 /** The session for which a description is written. */
 export interface Described {
   readonly settings: Settings;
@@ -152,8 +145,12 @@ export interface Tool<Context> {
   readonly accepts: JsonSchema;
   /** Returns the parts of `spec` that depend on the session and its settings. Default: none. */
   describe?(whose: Described): Partial<Pick<ToolSpec, "description" | "parameters">>;
+  /** Returns whether the tool has something to work with. Default: it has. */
+  isUsable?(policy: ToolPolicy): boolean;
+  /** Returns why a session may not use the tool, or undefined if it may. Default: it may. */
+  denied?(chain: SpawnChain, settings: Settings): string | undefined;
   /** Limits of arguments that the schema can't express. Default: none. */
-  readonly limits?: ArgumentLimits;
+  readonly limits?: ArgumentLimits | undefined;
   /**
    * Returns the answer to this call if it was accepted before a restart, or undefined if it was not. Called
    * before any policy check, because an accepted call is not checked again.
@@ -180,7 +177,8 @@ type Filled<A, L> = {
 type Limited<A, L> = A & Required<Pick<A, Filled<A, L>>>;
 
 /** The implementation of a built-in tool, typed by its entry in the contract. */
-interface Implementation<N extends ToolName, Context, L> extends Pick<Tool<Context>, "describe"> {
+interface Implementation<N extends ToolName, Context, L>
+  extends Pick<Tool<Context>, "describe" | "isUsable" | "denied"> {
   readonly limits?: L;
   before?(
     ctx: Context,

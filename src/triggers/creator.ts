@@ -10,7 +10,6 @@ import { type AccessContext, accessRulesOf, maySpeakAs, operatorViewer } from ".
 import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/route.ts";
-import { type CronJob, jobKey } from "../core/shapes/schedule.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import { resolvePlace } from "../flows/delivery/destination.ts";
 
@@ -19,36 +18,26 @@ export function tokenId(token: string): string {
   return createHash("sha256").update(`caller:${token}`).digest("hex").slice(0, 32);
 }
 
+/** Words for a failure: of the creator, of the agent, and about what helps. */
+export interface CreatorWords {
+  /** Like `created this job`. */
+  readonly made: string;
+  /** Like `as which the job runs`. */
+  readonly runs: string;
+  /** Like `the sessions of jobs, cron:<id>`. Default: the session's key. */
+  readonly sessions?: string;
+  readonly hint: string;
+}
+
 /** A run that a job or a node is about to start. */
 export interface CreatedTurn {
-  readonly by: "job" | "node";
+  readonly words: CreatorWords;
   /** The id of the creator's token. Absent if the job or node was created with the gateway's own token. */
   readonly createdBy?: string | undefined;
   readonly sessionKey: string;
   readonly agentId: string;
   /** The destination of the run's reply, in addition to the transcript. */
   readonly deliver?: Route | undefined;
-}
-
-const WORDS = {
-  job: {
-    made: "created this job",
-    runs: "as which the job runs",
-    hint: "Change the job (cron.update) with a token that may run it, or remove it.",
-  },
-  node: {
-    made: "paired this node",
-    runs: "to which the node speaks",
-    hint: "Remove the node and pair it again with a token that covers its sessions.",
-  },
-} as const;
-
-/** Returns the run that a job is about to start. */
-export function turnOfJob(
-  job: Pick<CronJob, "id" | "agentId" | "createdBy" | "deliver" | "sessionKey">,
-): CreatedTurn {
-  const { agentId, createdBy, deliver } = job;
-  return { by: "job", sessionKey: jobKey(job), agentId, createdBy, deliver };
 }
 
 /** Returns the creator of a job or a node, or undefined for the gateway's own token. */
@@ -66,25 +55,23 @@ export function creatorViewer(settings: Settings, createdBy: string): Viewer | u
 export function checkRights(
   settings: Settings,
   viewer: Viewer,
-  { by, sessionKey, agentId }: CreatedTurn,
+  { words, sessionKey, agentId }: CreatedTurn,
 ): Result<void> {
   const target = { key: sessionKey, agentId: "", archived: false, ancestors: [] };
   const hint = "See gateway.auth.tokens[].sessions.";
   if (!decideAccess("send", viewer, target, accessRulesOf(settings)).allowed) {
-    const sessions = sessionKey.startsWith("cron:")
-      ? "the sessions of jobs, cron:<id>"
-      : `the session ${sessionKey}`;
+    const { sessions = `the session ${sessionKey}` } = words;
     return fail("not_visible", `the token does not cover ${sessions}`, { hint });
   }
   if (maySpeakAs(settings, viewer, agentId)) return ok(undefined);
-  const text = `the token does not cover the agent ${agentId}, ${WORDS[by].runs}`;
+  const text = `the token does not cover the agent ${agentId}, ${words.runs}`;
   return fail("not_visible", text, { hint });
 }
 
 /** Checks that the run may start now with the current rights of its creator's token (CT1). */
 export async function checkCreator(ctx: AccessContext, turn: CreatedTurn): Promise<Result<void>> {
   if (turn.createdBy === undefined) return ok(undefined);
-  const { made, hint } = WORDS[turn.by];
+  const { made, hint } = turn.words;
   const viewer = creatorViewer(ctx.settings, turn.createdBy);
   if (viewer === undefined) {
     return fail("not_visible", `the token that ${made} was removed from the configuration`, { hint });

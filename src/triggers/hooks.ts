@@ -159,7 +159,7 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
     session,
     isNew,
     timeoutSeconds,
-    route,
+    replyTo: route,
     input: {
       text: turn.message,
       provenance: { kind: "hook", ...optional({ source }) },

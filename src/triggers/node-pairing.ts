@@ -41,7 +41,9 @@ import {
   renameNode,
 } from "../store/queries/nodes.ts";
 import { creatorOf } from "./creator.ts";
-import type { Also } from "./jobs.ts";
+
+/** Writes more rows in the transaction of the change, for example the answer under an idempotency key. */
+export type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 export interface NodeContext {
   readonly engine: Engine;

@@ -17,9 +17,15 @@ import { newSession } from "../flows/session/lifecycle.ts";
 import { getNode } from "../store/queries/nodes.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
-import { checkCreator } from "./creator.ts";
+import { type CreatorWords, checkCreator } from "./creator.ts";
 import type { NodeContext } from "./node-pairing.ts";
 import { acceptTurn, covered, noSession, type Outsider, replySession } from "./outsider.ts";
+
+const NODE_WORDS: CreatorWords = {
+  made: "paired this node",
+  runs: "to which the node speaks",
+  hint: "Remove the node and pair it again with a token that covers its sessions.",
+};
 
 const MESSAGE_MAX_CHARS = 100_000;
 
@@ -90,13 +96,13 @@ async function accept(
   const { agentId } = found.value.session;
   const allowed = await checkCreator(
     { db: unit.tx, settings: ctx.settings },
-    { by: "node", createdBy: node.createdBy, sessionKey: key, agentId, deliver: route },
+    { words: NODE_WORDS, createdBy: node.createdBy, sessionKey: key, agentId, deliver: route },
   );
   if (!allowed.ok) return allowed;
   return acceptTurn(ctx, unit, {
     ...found.value,
     timeoutSeconds,
-    route,
+    replyTo: route,
     input: {
       text: turn.message,
       provenance: { kind: "node", source: node.id },

@@ -73,23 +73,23 @@ interface OutsideTurn {
   readonly input: RunInput;
   /** Time limit of the run; 0 means no limit. */
   readonly timeoutSeconds: number | undefined;
-  readonly route: Route | undefined;
+  /** The destination of the reply, in addition to the transcript. */
+  readonly replyTo: Route | undefined;
 }
 
 /** Accepts the run in the given transaction. */
 export async function acceptTurn(
   { engine, settings }: NodeContext,
   unit: Unit,
-  { session, isNew, input, timeoutSeconds = 0, route }: OutsideTurn,
+  { session, isNew, input, timeoutSeconds = 0, replyTo }: OutsideTurn,
 ): Promise<Result<Run>> {
   const verdict = sendVerdict(settings, session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   if (isNew) await insertNew(unit, session);
   const accepted = await engine.acceptIn(unit, {
     sessionKey: session.key,
-    input,
+    input: { ...input, ...optional({ replyTo }) },
     ...(timeoutSeconds === 0 ? {} : { timeoutMs: Math.round(timeoutSeconds * 1_000) }),
-    ...optional({ route }),
   });
   return accepted.ok ? ok(accepted.value.run) : accepted;
 }

@@ -13,7 +13,7 @@ test.each([
     '"npx parley-gateway sessions" shows the keys that you can use.',
   ],
   ['"sessions_list" and `sessions_send`', '"npx parley-gateway sessions" and "npx parley-gateway send"'],
-  ["cron.list shows all jobs.", '"npx parley-gateway cron" shows all jobs.'],
+  ["deliveries.list shows all texts.", '"npx parley-gateway deliveries" shows all texts.'],
   ["sessions.reset starts a new transcript.", '"npx parley-gateway sessions reset" starts a new transcript.'],
 ])("tools and methods in the hint and the message %j are replaced by commands", (hint, told) => {
   const trouble = { code: "invalid_session_key", error: `no key. ${hint}`, hint };

@@ -20,7 +20,7 @@ import { loadSettings } from "../../src/config.ts";
 import { optional } from "../../src/core/optional.ts";
 import { ok, type Result } from "../../src/core/shapes/errors.ts";
 import { liveSettings } from "../../src/core/shapes/settings/live.ts";
-import { importState } from "../../src/import/import.ts";
+import { added } from "../../src/features.ts";
 import {
   inspectChannels,
   inspectDatabase,
@@ -185,6 +185,7 @@ export function call(home: string, argv: readonly string[], options: CallOptions
   const exits: number[] = [];
   const handlers = new Map<string, Set<() => void>>();
   const parts: CliParts = {
+    commandFor: added("commandFor"),
     world: options.world ?? quietWorld(),
     env: options.env ?? {},
     home,
@@ -208,7 +209,6 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     inspectDatabase: async (url) =>
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
     store: storeTools(quietWorld()),
-    importState: (wanted) => importState({ ...wanted, env: options.env ?? {}, home, world: quietWorld() }),
     replay: replayIn(quietWorld()),
     ask: (...wanted) => askModel(quietWorld(), ...wanted),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),

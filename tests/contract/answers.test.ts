@@ -2,9 +2,9 @@
 // tests/kit/gateway.ts checks the events.
 
 import { expect, test } from "vitest";
+import { EVENTS } from "../../src/contract/events.ts";
 import { NODE } from "../../src/contract/methods/parts.ts";
 import { type MethodName, methodOf, type ParamsOf } from "../../src/contract/methods.ts";
-import { EVENT_NAMES } from "../../src/contract/protocol.ts";
 import { ok } from "../../src/core/shapes/errors.ts";
 import type { PermissionRule } from "../../src/core/shapes/permission.ts";
 import { putPeer } from "../../src/store/queries/channels/channel-peers.ts";
@@ -347,5 +347,5 @@ test("each answer and event matches its entry in the contract, and every event o
   house.gateway.configChanged({ ok: true, changed: [], restart: [] });
   await house.stop();
   for (const { event = "" } of [...node.frames, ...newest.frames]) seen.add(event);
-  expect(EVENT_NAMES.filter((name) => !seen.has(name))).toEqual([]);
+  expect(Object.keys(EVENTS).filter((name) => !seen.has(name))).toEqual([]);
 });

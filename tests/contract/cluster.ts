@@ -3,18 +3,26 @@
 
 import { describe } from "vitest";
 import type { OpenGround } from "../kit/engine/cluster.ts";
-import { cronContract } from "./cluster-cron.ts";
 import { jobsContract } from "./cluster-jobs.ts";
 import { sharingContract } from "./cluster-sharing.ts";
 import { sightContract } from "./cluster-sight.ts";
 import { takeoverContract } from "./cluster-takeover.ts";
+
+interface FeatureContract {
+  clusterContract(openGround: OpenGround): void;
+}
+const FEATURES = import.meta.glob<FeatureContract>("../features/*/cluster-contract.ts", { eager: true });
+
+function featuresContract(openGround: OpenGround): void {
+  for (const { clusterContract: part } of Object.values(FEATURES)) part(openGround);
+}
 
 const PARTS = {
   "work seen from every process": sightContract,
   "work of dead processes": takeoverContract,
   "lanes, slots and waits": sharingContract,
   "waits for sub-agents": jobsContract,
-  "scheduled jobs": cronContract,
+  "what features share": featuresContract,
 } as const;
 type Part = keyof typeof PARTS;
 

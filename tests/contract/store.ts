@@ -17,7 +17,6 @@ import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
 import { crashContract } from "./store-crashes.ts";
-import { cronContract } from "./store-cron.ts";
 import { forkContract } from "./store-forks.ts";
 import { instructionContract } from "./store-instructions.ts";
 import { listContract } from "./store-lists.ts";
@@ -31,6 +30,14 @@ export interface OpenedStore {
   dispose(): Promise<void>;
 }
 export type OpenStore = () => Promise<OpenedStore>;
+
+interface FeatureContract {
+  storeContract(store: () => Store): void;
+}
+/** The tables of the features. */
+const FEATURES = Object.values(
+  import.meta.glob<FeatureContract>("../features/*/store-contract.ts", { eager: true }),
+);
 
 export function storeContract(name: string, open: OpenStore): void {
   describe(name, () => {
@@ -50,7 +57,7 @@ export function storeContract(name: string, open: OpenStore): void {
     describe("forks", () => forkContract(store));
     describe("outbox", () => outboxContract(store));
     describe("ledger and answers", () => bookContract(store));
-    describe("scheduled jobs", () => cronContract(store));
+    for (const { storeContract: part } of FEATURES) part(store);
     describe("nodes", () => nodeContract(store));
     describe("peers", () => peerContract(store));
     describe("instruction files", () => instructionContract(store));

@@ -3,29 +3,22 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { operatorViewer } from "../../src/access/access.ts";
 import { PEERS_MAX } from "../../src/core/peer.ts";
 import { PAIR_REQUESTS_PER_TOKEN_MAX } from "../../src/core/shapes/node.ts";
-import { JOBS_MAX } from "../../src/core/shapes/schedule.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { Unit } from "../../src/engine/unit.ts";
 import { askToPair } from "../../src/flows/delivery/pairing.ts";
 import { openPermission } from "../../src/flows/permission.ts";
 import { invitePeer } from "../../src/flows/session/peers.ts";
 import { addWithin } from "../../src/gateway/methods/rights/tokens.ts";
 import { getPeer } from "../../src/store/queries/channels/channel-peers.ts";
-import { addJob } from "../../src/triggers/jobs.ts";
 import { admitDevice } from "../../src/triggers/node-pairing.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { type Actor, type FlowApp, openFlowApp } from "../kit/engine/flow-app.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
 import { until } from "../kit/until.ts";
+import type { Add } from "./add-row.ts";
 
 const MAIN = "agent:main:main";
-const ADMIN = operatorViewer(["operator.admin"]);
-
-/** Adds a row, unless there are too many. Calls `then` before the commit. Returns whether it was added. */
-type Add = (app: FlowApp, at: number, then: (unit: Unit) => Promise<void>) => Promise<boolean>;
 
 const permission: Add = async (app, at, then) => {
   const { runId } = (await app.runs(MAIN))[0] ?? (await app.tell(MAIN, "go"));
@@ -58,13 +51,6 @@ const token: Add = ({ engine }, at, then) =>
 const peer: Add = async (app, at, then) =>
   (await invitePeer(app, { name: `peer-${at}`, exposes: [] }, then)).ok;
 
-const job: Add = async (app, _, then) => {
-  const ctx = { ...app, timeZone: () => "UTC", checkModel: () => ({ ok: true, value: "" }) as const };
-  const schedule = { kind: "every", everyMs: 60_000_000 } as const;
-  const wanted = { schedule, message: "work", agentId: "main", also: then };
-  return (await addJob(ctx, { viewer: ADMIN, id: "me" }, wanted)).ok;
-};
-
 const device: Add = async (app, at, then) => {
   const commit: Engine["commit"] = (work) =>
     app.engine.commit(async (unit) => {
@@ -85,13 +71,18 @@ const device: Add = async (app, at, then) => {
   return !met.ok && met.details?.pairing !== undefined;
 };
 
-test.each<[string, number, Add]>([
+interface FeatureLimits {
+  readonly limits: readonly (readonly [string, number, Add])[];
+}
+const FEATURES = Object.values(import.meta.glob<FeatureLimits>("../features/*/limits.ts", { eager: true }));
+
+test.each<readonly [string, number, Add]>([
   ["open permission requests of a session", 20, permission],
   ["open pairings of an account", 20, pairing],
   ["access tokens", 500, token],
   ["peers", PEERS_MAX, peer],
   ["devices of a token that wait to be paired", PAIR_REQUESTS_PER_TOKEN_MAX, device],
-  ["jobs", JOBS_MAX, job],
+  ...FEATURES.flatMap(({ limits }) => limits),
 ])("%s: of two that are added at once, one gets the last place", async (_, max, add) => {
   const { store, dispose } = await openPostgresStore();
   cleanup(dispose);

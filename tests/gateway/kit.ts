@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
+import { featureRunEnded, featureTimers, isTimerOn } from "../../src/app/features.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
 import { replaysOf } from "../../src/app/replays.ts";
 import type { Channel } from "../../src/channels/channel.ts";
@@ -32,9 +33,6 @@ import type { Store } from "../../src/store/sql.ts";
 import { Backups } from "../../src/store/transfer/backups.ts";
 import { GuidanceFiles } from "../../src/tools/guidance/guidance.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
-import { createAgentJobs } from "../../src/triggers/agent-jobs.ts";
-import { withReplies } from "../../src/triggers/replies.ts";
-import { CRON_DEADLINE, createCronHandler } from "../../src/triggers/turns.ts";
 import { createCalendar } from "../../src/world/calendar.ts";
 import type { World } from "../../src/world.ts";
 import {
@@ -125,7 +123,7 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "guidance" | "today" | "jobs">,
+  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "guidance" | "today" | "timeZone">,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -155,27 +153,23 @@ async function openWorkers(
       dailyBudgets: dailyBudgets(settings),
       maxConcurrent: settings.maxConcurrent,
     },
-    successors: withReplies(
-      createSuccessors({
-        settings,
-        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      }),
-      { settings },
-    ),
+    successors: createSuccessors({
+      settings,
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+      runEnded: featureRunEnded,
+    }),
     executor: executorOf(options, settings, store, world, {
       engine: () => engine,
       outside,
       nodes,
       guidance,
       today: CALENDAR.today,
-      jobs: createAgentJobs({ engine: () => engine, timeZone: CALENDAR.timeZone }),
+      timeZone: CALENDAR.timeZone,
       answered: metrics.toolAnswered,
     }),
     deadlineHandlers: new Map([
       [TEMPORARY_DEADLINE, archiveTemporary],
-      ...(settings.cron.enabled
-        ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })] as const]
-        : []),
+      ...[...featureTimers({ settings, engine: () => engine })].filter(([kind]) => isTimerOn(kind, settings)),
     ]),
     committed: metrics.committed,
   });

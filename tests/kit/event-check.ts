@@ -3,7 +3,6 @@
 import { Compile, type Validator } from "typebox/schema";
 import { EVENTS } from "../../src/contract/events.ts";
 import { EVENT_FRAME } from "../../src/contract/frames.ts";
-import { EVENT_NAMES } from "../../src/contract/protocol.ts";
 
 const validators = new Map<object, Validator>();
 
@@ -16,11 +15,11 @@ export function misfits(schema: object, value: unknown): readonly object[] {
 
 /** Fails the test run if an event violates the contract. May be called in a listener. */
 export function checkEvent(frame: { readonly event?: string; readonly payload?: unknown }): void {
-  const name = EVENT_NAMES.find((known) => known === frame.event);
+  const event = Object.entries(EVENTS).find(([name]) => name === frame.event)?.[1];
   const problems =
-    name === undefined
+    event === undefined
       ? ["unknown event"]
-      : [...misfits(EVENT_FRAME, frame), ...misfits(EVENTS[name].payload, frame.payload)];
+      : [...misfits(EVENT_FRAME, frame), ...misfits(event.payload, frame.payload)];
   if (problems.length === 0) return;
   const text = JSON.stringify({ frame, problems }).slice(0, 2_000);
   // Thrown later, because the client catches exceptions that its listeners throw.

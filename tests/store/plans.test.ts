@@ -14,7 +14,6 @@ import * as flows from "../../src/store/queries/chains/flows.ts";
 import * as refusals from "../../src/store/queries/chains/refusals.ts";
 import * as deliveries from "../../src/store/queries/channels/deliveries.ts";
 import { deliveryFigures } from "../../src/store/queries/channels/delivery-figures.ts";
-import * as cronJobs from "../../src/store/queries/cron-jobs.ts";
 import * as idempotency from "../../src/store/queries/idempotency.ts";
 import * as attention from "../../src/store/queries/runs/attention.ts";
 import { callMessagesOf } from "../../src/store/queries/runs/calls.ts";
@@ -40,18 +39,17 @@ import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { noteQueries, runUndone } from "../kit/store/noted-queries.ts";
+import { FEATURES } from "./feature-plans.ts";
 import { sampleRun, sampleSession, silentLog, temporaryDir, userMessage } from "./samples.ts";
 
-const TABLES =
-  "sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency cron_jobs cron_runs".split(
+const TABLES = [
+  ..."sessions session_ids messages runs waits flows chains refusals deliveries ledger idempotency".split(
     " ",
-  );
-/** Indexes with only a few rows, which may be read completely. */
-const SMALL = [
-  "USING COVERING INDEX runs_ready",
-  "USING INDEX deliveries_open",
-  "USING INDEX cron_jobs_by_age",
+  ),
+  ...FEATURES.tables,
 ];
+/** Indexes with only a few rows, which may be read completely. */
+const SMALL = ["USING COVERING INDEX runs_ready", "USING INDEX deliveries_open", ...FEATURES.small];
 const KEY = "agent:main:main";
 const FENCE = { runId: "run-1", owner: "o", attempt: 1 };
 const EVERY = { scope: { all: true }, limit: 5 } as const;
@@ -241,14 +239,6 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   listDeliveriesOfSession: (tx) => deliveries.listDeliveries(tx, { sessionKey: KEY, limit: 5 }),
   usageOf: (tx) => usageOf(tx, { sessionKey: KEY }),
   deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r1", "r2"]),
-  getJob: (tx) => cronJobs.getJob(tx, "j1"),
-  listJobs: (tx) => cronJobs.listJobs(tx, 5),
-  jobsOfSession: (tx) => cronJobs.jobsOfSession(tx, KEY),
-  countJobsMadeBy: (tx) => cronJobs.countJobsMadeBy(tx, "main"),
-  listTurns: (tx) => cronJobs.listTurns(tx, "j1", 5),
-  lastTurns: (tx) => cronJobs.lastTurns(tx, ["j1", "j2"]),
-  unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j1"),
-  insertTurn: (tx) => cronJobs.insertTurn(tx, { jobId: "j1", cause: "manual", firedAt: 5 }),
   recallAnswer: (tx) => idempotency.recallAnswer(tx, { key: "k", owner: "c", method: "m", paramsHash: "h" }),
   getRun: (tx) => runs.getRun(tx, "run-1"),
   getRunOfCall: (tx) => runs.getRunOfCall(tx, "c"),
@@ -293,6 +283,7 @@ const reads: Record<string, (tx: Tx) => Promise<unknown>> = {
   openFlowsOf: (tx) => flows.openFlowsOf(tx, KEY),
   openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "run-1"),
   openSpawnsOf: (tx) => flows.openSpawnsOf(tx, { sessionKey: KEY }),
+  ...FEATURES.queries(KEY),
 };
 const writes: Record<string, (tx: Tx) => Promise<unknown>> = {
   updateSession: (tx) => sessions.updateSession(tx, KEY, { label: "y" }),

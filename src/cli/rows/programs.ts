@@ -290,20 +290,6 @@ export const SERVICE: Commands = {
   }),
 };
 
-export const IMPORT = program({
-  summary: "Import an OpenClaw or Clawdbot state directory, without changing it",
-  args: { "<dir>": "" },
-  options: {
-    dryRun: flag("Show what would be imported, and change nothing"),
-    accept: option(
-      "<name...>",
-      "Also import these settings or groups of them, which affect security (all: every group)",
-    ),
-    link: flag("Let agents use the accepted workspaces where they are, instead of copies"),
-  },
-  load: async () => (await import("../commands/gateway/import.ts")).runImport,
-});
-
 export const CONFIG: Commands = {
   check: program({
     summary: "Check the configuration file and summarize it",

@@ -4,7 +4,8 @@
 
 import type { Static } from "typebox";
 import { LOG_FORMATS, LOG_LEVELS, LOG_PARTS, LOGGING } from "../../core/shapes/settings/logging.ts";
-import { PROVIDER_APIS, WAKES } from "../../core/shapes/settings/settings.ts";
+import { PROVIDER_APIS, TOKEN_SCOPES, WAKES } from "../../core/shapes/settings/settings.ts";
+import { added } from "../../features.ts";
 import { agents } from "./agents.ts";
 import { channels, inbound, threadBindings } from "./channels.ts";
 import { hooks } from "./hooks.ts";
@@ -103,11 +104,7 @@ const gateway = section(
           role: choice(["operator", "node"], "node: for paired devices, which have no scopes.", {
             default: "operator",
           }),
-          scopes: list(
-            choice(["operator.read", "operator.write", "operator.admin"]),
-            "Each scope includes the previous one.",
-            { default: [] },
-          ),
+          scopes: list(choice(TOKEN_SCOPES), "Each scope includes the previous one.", { default: [] }),
           sessions: texts("Session key patterns with `*`. Unset: every session."),
         }),
         "Additional tokens, each with fewer rights than gateway.auth.token.",
@@ -353,10 +350,10 @@ export const configSchema = object({
   }),
   hooks,
   a2a,
-  cron: section({ enabled: flag("Whether scheduled jobs run.", { default: true }) }),
   nodes,
   logging,
   telemetry: section({ traces }),
+  ...added("settings"),
 });
 
 /** The content of the configuration file, with defaults filled in. */

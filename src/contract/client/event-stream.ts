@@ -5,10 +5,8 @@
 //      as missed.
 // ES3: a pending read gets the next event, the end, or the error that ended the stream.
 
-import type { AgentEvent, ChatEvent, EventPayloads } from "../events.ts";
+import type { AgentEvent, ChatEvent, EventName, EventPayloads } from "../events.ts";
 import type { EventFrame } from "../frames.ts";
-import type { EventName } from "../protocol.ts";
-import { EVENT_NAMES } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 import type { GatewayEvent, Missed } from "./types.ts";
 
@@ -41,10 +39,6 @@ type AboutSession = Partial<
 function sessionOf({ payload }: GatewayEvent): string | undefined {
   const about = payload as AboutSession;
   return about.sessionKey ?? about.key;
-}
-
-function isKnown(name: string): name is EventName {
-  return (EVENT_NAMES as readonly string[]).includes(name);
 }
 
 /** Leaves out texts that a later text replaces (ES2). */
@@ -80,9 +74,8 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
 
   /** Buffers an event of the connection if it matches the filter. */
   offer(frame: EventFrame, chars: number): void {
-    if (!isKnown(frame.event)) return;
     const event = { event: frame.event, payload: frame.payload } as GatewayEvent;
-    if (this.#wants(frame.event, event)) this.#put({ event, chars });
+    if (this.#wants(frame.event as EventName, event)) this.#put({ event, chars });
   }
 
   /** Called after a reconnect. Events that were sent while the connection was broken are lost. */

@@ -1,11 +1,10 @@
 // Owns the public types of the client: options, requests, events. Its manual is docs/CLIENT.md.
 
 import type { World } from "../../world.ts";
-import type { EventOf, EventPayloads } from "../events.ts";
+import type { EventName, EventOf, EventPayloads } from "../events.ts";
 import type { ClientInfo, DeviceProof, EventFrame, HelloOk } from "../frames.ts";
 import type { KeyedMethod } from "../idempotency.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../methods.ts";
-import type { EventName } from "../protocol.ts";
 import type { GatewayError } from "./error.ts";
 
 /**
@@ -17,13 +16,12 @@ export type ClientWorld = Pick<World, "ids" | "random" | "log"> & {
 };
 
 export type { Message } from "../../core/shapes/message.ts";
-export type { AgentEvent, ChatEvent, EventPayloads } from "../events.ts";
+export type { AgentEvent, ChatEvent, EventName, EventPayloads } from "../events.ts";
 export type { ClientInfo, EventFrame, HelloOk } from "../frames.ts";
 export type { Health } from "../methods/operations.ts";
 export type { ListedRow, SessionRow } from "../methods/sessions.ts";
 export type { WaitAnswer } from "../methods/talk.ts";
 export type { MethodName, ParamsOf, PayloadOf } from "../methods.ts";
-export type { EventName } from "../protocol.ts";
 export type { ClientCode } from "./error.ts";
 
 /** An Ed25519 key that identifies this machine. */

@@ -2,8 +2,8 @@
 // Buffers are limited (event-stream.ts). A reader gets a notice of each reconnect and of the end.
 
 import { canonicalKey } from "../../core/shapes/session-key.ts";
+import type { EventName } from "../events.ts";
 import type { HelloOk } from "../frames.ts";
-import type { EventName } from "../protocol.ts";
 import { GatewayError } from "./error.ts";
 import { BUFFER_DEFAULT_EVENTS, EventStream } from "./event-stream.ts";
 import type { ReconnectingClient } from "./reconnecting.ts";

@@ -4,7 +4,6 @@
 import type { AdminPart } from "../../core/rules/scopes.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
-import type { EventName } from "../protocol.ts";
 import { about, integer, nullable, type ObjectSchema, object, oneOf, type Schema, text } from "../schema.ts";
 
 /** Maximum number of characters in a key, id, label or name. */
@@ -64,7 +63,7 @@ export interface MethodSpec {
   /** Error codes of the method, in addition to the common ones. */
   readonly errors?: readonly Code[];
   /** Events that the method causes. */
-  readonly events?: readonly EventName[];
+  readonly events?: readonly string[];
 }
 
 /** Error codes of methods with a param that names a session. */
@@ -77,7 +76,7 @@ export const NAMES_SESSION = [
 /** Error codes of methods that start a run. */
 export const ASKS_RUN = ["session_archived", "queue_full", "send_denied"] as const satisfies readonly Code[];
 /** Events from the start to the end of a run. */
-export const OF_RUNS = ["agent", "chat", "sessions"] as const satisfies readonly EventName[];
+export const OF_RUNS = ["agent", "chat", "sessions"] as const;
 
 /** The param that names a session. */
 export const sessionKey = about(

@@ -6,10 +6,10 @@
 // names. The list of agents that may use such a server, and the rule that it runs outside every sandbox, are
 // filters, too.
 
-import { agentIdInKey, rootKeyOf } from "../shapes/session-key.ts";
+import { agentIdInKey } from "../shapes/session-key.ts";
 import { agentOf, findAgent, type Settings, type ToolFilter } from "../shapes/settings/settings.ts";
 import { matchesAny, matchesPattern } from "../text/pattern.ts";
-import { memoryDenied, openToStrangers } from "./prompt/memory.ts";
+import { memoryDenied } from "./prompt/memory.ts";
 import { type ChainLink, hasNetwork, isSandboxed, requesterOf, type SpawnChain } from "./sandbox-policy.ts";
 
 /** A filter and its path in the settings, for example `tools` or `agents.list[research].tools`. */
@@ -90,7 +90,7 @@ export function maySpawnAt(spawnDepth: number, settings: Settings): boolean {
   return spawnDepth < settings.subagents.maxSpawnDepth;
 }
 
-const denying = (deny: readonly string[], because: string): PlacedFilter => ({
+export const denying = (deny: readonly string[], because: string): PlacedFilter => ({
   where: "",
   filter: { allow: [], deny },
   because,
@@ -201,25 +201,6 @@ function memoryFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   return because === undefined ? [] : [denying([MEMORY_TOOL], because)];
 }
 
-const JOBS_TOOL = "cron";
-
-/**
- * Returns why the agent of a session may not make jobs, or undefined if it may. Strangers must have no say in
- * it, because a job lasts, and runs as the session. Sub-agents end, and nobody gets the answers of a job's
- * own session.
- */
-export function jobsDenied(chain: SpawnChain, settings: Settings): string | undefined {
-  if (!settings.cron.enabled) return "cron.enabled is false";
-  if (chain[0].spawnedBy !== undefined) return "a sub-agent makes no jobs, because its session ends";
-  if (rootKeyOf(chain[0].key)?.form === "cron") return "the session of a scheduled job makes no other jobs";
-  return openToStrangers(chain, settings);
-}
-
-function jobFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
-  const because = jobsDenied(chain, settings);
-  return because === undefined ? [] : [denying([JOBS_TOOL], because)];
-}
-
 /** Returns the filters of the first session of a chain, without those of its ancestors. */
 function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const agent = agentOf(settings, chain[0]);
@@ -229,7 +210,6 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
     { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
     ...(isSubagent ? subagentFilters(chain, settings) : []),
     ...memoryFilters(chain, settings),
-    ...jobFilters(chain, settings),
     ...serverFilters(agent.id, settings),
     ...(settings.nodes.enabled ? [] : [denying([NODES_TOOL], "nodes.enabled is false")]),
     ...(settings.tools.search ? [] : [denying([SEARCH_TOOL], "tools.search is not set")]),

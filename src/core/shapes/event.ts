@@ -7,8 +7,6 @@ import type { PermissionAnswered, PermissionQuestion } from "./permission.ts";
 import type { Route } from "./route.ts";
 import type { EndedRunState, FlowStep, ReceiptState } from "./run.ts";
 
-export type CronChange = "added" | "updated" | "removed" | "fired" | "ended";
-
 /** New text, or new thinking, of the assistant message being written. */
 export type LiveTextEvent = ({ readonly kind: "text" } | { readonly kind: "thinking" }) & {
   readonly runId: string;
@@ -156,11 +154,11 @@ export type LiveEvent =
       readonly answer?: Pick<PermissionAnswered, "decision" | "scope">;
     }
   | {
-      /** A scheduled job was changed or became due, or its run ended. */
-      readonly kind: "cron";
-      readonly jobId: string;
+      /** An event of a feature. Clients that may see the session get it as it is. */
+      readonly kind: "feature";
+      readonly event: string;
       readonly sessionKey: string;
-      readonly change: CronChange;
+      readonly payload: object;
     }
   | {
       /** A device requested pairing, a request was decided, or a device was unpaired. */

@@ -60,6 +60,8 @@ export interface RunInput {
   readonly tokenLimit?: number;
   /** Context that the runtime adds after the system prompt. It starts with a fixed heading. */
   readonly context?: string;
+  /** Destination of the last text, in addition to the transcript: of a job, a web hook or a node. */
+  readonly replyTo?: Route;
   /** Thinking level for this run only. */
   readonly thinking?: string;
   /** Format of the final answer, for this run only. */
@@ -76,6 +78,11 @@ export interface RunInput {
   readonly unreadable?: true;
   /** Run that took this input over. The message is in that run's part of the transcript. */
   readonly takenBy?: string;
+}
+
+/** Returns whether no person and no session wrote the message, but a job, a web hook or a node. */
+export function isAutomatic({ provenance }: Pick<RunInput, "provenance">): boolean {
+  return provenance?.kind === "cron" || provenance?.kind === "hook" || provenance?.kind === "node";
 }
 
 /** Error of a run that succeeded, but whose answer is not complete. */

@@ -3,7 +3,7 @@
 
 import { chatTypesOf } from "../../core/rules/send-policy.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
-import { CUT_SHORT, type Run } from "../../core/shapes/run.ts";
+import { CUT_SHORT, isAutomatic, type Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
 import { accountOf } from "../../core/shapes/settings/channels.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -32,7 +32,7 @@ function failureWords({ state, error }: Run, redactor: Redactor): string {
  * the last text.
  */
 function wantsSteps(settings: Settings, { input }: Run, session: Session, route: Route): boolean {
-  if (["cron", "hook", "node"].includes(input.provenance?.kind ?? "")) return false;
+  if (isAutomatic(input)) return false;
   const steps = accountOf(settings.channels, route)?.steps;
   if (steps !== undefined) return steps === "all";
   // A session of all chats does not say which kind this one is.

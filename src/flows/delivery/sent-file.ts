@@ -9,8 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { insteadOfFile, sentFileId, takesFile } from "../../core/sent-file.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isInHouse, isSameRoute, LAST, type Route } from "../../core/shapes/route.ts";
-import type { Run } from "../../core/shapes/run.ts";
-import { jobKey } from "../../core/shapes/schedule.ts";
+import { isAutomatic, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -18,7 +17,6 @@ import type { RunWait } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { type Delivery, getDelivery } from "../../store/queries/channels/deliveries.ts";
 import { getSentFile, insertSentFile, type SentFile } from "../../store/queries/channels/sent-files.ts";
-import { getJob } from "../../store/queries/cron-jobs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { placeOfRun } from "../conversation/party.ts";
@@ -56,18 +54,15 @@ export async function fileSentBy(
 }
 
 /** Returns the destination of the replies of a run (FS2). */
-async function replyPlace(unit: Unit, session: Session, run: Run | undefined): Promise<Route | undefined> {
-  const provenance = run?.input.provenance;
-  if (provenance?.kind === "hook" || provenance?.kind === "node") return run?.route;
-  if (provenance?.kind !== "cron" || provenance.source === undefined) return placeOfRun(session, run);
-  const job = await getJob(unit.tx, provenance.source);
-  if (job === undefined || job.callId !== undefined) return run?.route;
-  return session.key === jobKey(job) ? job.deliver : undefined;
+function replyPlace(session: Session, run: Run | undefined): Route | undefined {
+  return run !== undefined && isAutomatic(run.input)
+    ? (run.input.replyTo ?? run.route)
+    : placeOfRun(session, run);
 }
 
 /** Returns the chat on a channel where the people of the run are, or undefined if there is none. */
 async function chatOf(unit: Unit, session: Session, run: Run | undefined): Promise<Route | undefined> {
-  const route = await replyPlace(unit, session, run);
+  const route = replyPlace(session, run);
   if (route === undefined || isInHouse(route)) return undefined;
   if (route.channel !== LAST) return route;
   const meant = await getSession(unit.tx, route.to);

@@ -100,6 +100,10 @@ export function* piecesOf(event: LiveTextEvent): Generator<LiveTextEvent> {
     yield { ...event, offset: event.offset + at, text: event.text.slice(at, at + LONG_CHARS) };
 }
 
+/** The event of a feature, which has the form of its contract. */
+const featureEvent = ({ event, sessionKey, payload }: LiveEvent & { kind: "feature" }) =>
+  ({ event, sessionKey, payload }) as unknown as OutEvent;
+
 /** Translates the events of one gateway, in their order. */
 export class Translator {
   readonly #runs: RunTracks;
@@ -173,10 +177,8 @@ export class Translator {
       }
       case "session":
         return [sessionEvent(event)];
-      case "cron": {
-        const { jobId: id, sessionKey, change } = event;
-        return [{ event: "cron", sessionKey, payload: { id, key: sessionKey, change } }];
-      }
+      case "feature":
+        return [featureEvent(event)];
       case "node":
         return [nodeEvent(event)];
     }

@@ -8,9 +8,9 @@
 // O6: a long event is encoded to bytes once for all readers.
 
 import type { WebSocket } from "ws";
-import type { EventPayloads } from "../../contract/events.ts";
+import type { EventName, EventPayloads } from "../../contract/events.ts";
 import type { StateVersion } from "../../contract/frames.ts";
-import { CLOSE, type EventName, MAX_FRAME_BYTES } from "../../contract/protocol.ts";
+import { CLOSE, MAX_FRAME_BYTES } from "../../contract/protocol.ts";
 import { optional } from "../../core/optional.ts";
 
 /** How an event relates to other events that may be held back. */

@@ -29,6 +29,9 @@ export interface Form<M extends MethodName = MethodName> {
   payload?(payload: PayloadOf<M>, given: Fields, deps: FormDeps): unknown;
 }
 
+/** Lets the compiler check the payload of the form's method. */
+export const form = <M extends MethodName>(one: Form<M>): Form<M> => one;
+
 /** Translates the request, makes it with `ask`, and translates a successful answer. */
 export async function callInForm<A extends { readonly result: Result<unknown> }>(
   form: Form,

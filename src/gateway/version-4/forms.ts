@@ -2,10 +2,11 @@
 
 import type { ChannelRow } from "../../contract/methods/channels.ts";
 import type { LogLine } from "../../contract/methods/operations.ts";
-import type { MethodName } from "../../contract/methods.ts";
 import { type Fields, integerOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
+import type { Feature } from "../../feature.ts";
+import { FEATURES } from "../../features.ts";
 import { logCursor, seqInCursor } from "../methods/operations.ts";
 import {
   agents,
@@ -16,8 +17,7 @@ import {
   newestMessages,
   startupWithReceipts,
 } from "./chat-forms.ts";
-import { jobShown, jobsShown, jobToAdd, jobToChange, turnsShown, withJobId } from "./cron-form.ts";
-import type { Form } from "./form.ts";
+import { type Form, form } from "./form.ts";
 import { devices, renamed, systemEvent, wakeNamed } from "./system-forms.ts";
 
 /** Maximum number of bytes of log lines in one answer, unless the request names another. */
@@ -88,31 +88,8 @@ const channels: Form<"channels.status"> = {
   },
 };
 
-/** Lets the compiler check the payload of the form's method. */
-const form = <M extends MethodName>(one: Form<M>): Form<M> => one;
-
 /** By the name that the client sends. */
 const FORMS: Readonly<Record<string, Form>> = {
-  "cron.list": form({ method: "cron.list", payload: jobsShown }),
-  "cron.get": form({ method: "cron.get", params: withJobId, payload: jobShown }),
-  "cron.status": form({
-    method: "cron.list",
-    params: () => ok({ limit: 1 }),
-    payload: ({ enabled, total, nextRunAtMs }) => ({
-      enabled,
-      jobs: total,
-      nextWakeAtMs: nextRunAtMs ?? null,
-    }),
-  }),
-  "cron.add": form({ method: "cron.add", params: jobToAdd, payload: ({ job }) => jobShown(job) }),
-  "cron.update": form({ method: "cron.update", params: jobToChange, payload: ({ job }) => jobShown(job) }),
-  "cron.remove": form({ method: "cron.remove", params: withJobId }),
-  "cron.run": form({
-    method: "cron.run",
-    params: withJobId,
-    payload: (started) => ({ ...started, enqueued: true }),
-  }),
-  "cron.runs": form({ method: "cron.runs", params: withJobId, payload: turnsShown }),
   "agents.list": agents,
   "chat.history": historyWithReceipts,
   "chat.startup": startupWithReceipts,
@@ -140,8 +117,13 @@ const FORMS: Readonly<Record<string, Form>> = {
   "last-heartbeat": form({ method: "system-presence", payload: () => null }),
 };
 
-export function formOf(method: string): Form | undefined {
-  return Object.hasOwn(FORMS, method) ? FORMS[method] : undefined;
+export async function formOf(method: string): Promise<Form | undefined> {
+  if (Object.hasOwn(FORMS, method)) return FORMS[method];
+  for (const { forms } of FEATURES as readonly Feature[]) {
+    const theirs = (await forms?.()) ?? {};
+    if (Object.hasOwn(theirs, method)) return theirs[method] as Form;
+  }
+  return undefined;
 }
 
 const NO_SETUP_CODES = "Connect the device with the gateway's token; node.pair.approve pairs a node.";

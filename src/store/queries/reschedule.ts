@@ -14,8 +14,8 @@ export interface BackwardStep {
 }
 
 interface Kinds {
-  /** Kind of deadlines that are calendar times. Their owner computes them again. */
-  readonly calendar: string;
+  /** Kinds of deadlines that are calendar times. Their owners compute them again. */
+  readonly calendar: readonly string[];
   /** Kind of deadlines that are a short delay after an event. */
   readonly short: string;
 }
@@ -47,7 +47,7 @@ export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds
     .where("due_at", ">", at)
     // Other deadlines are hours or days away. They move only if they were already due before the change.
     .where((eb) => eb.or([eb("kind", "=", kinds.short), eb("due_at", "<=", at + back)]))
-    .where("kind", "!=", kinds.calendar)
+    .where("kind", "not in", ["", ...kinds.calendar])
     .execute();
   // After the deadlines, because the timers of the outbox follow its rows.
   await tx

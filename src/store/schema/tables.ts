@@ -1,5 +1,6 @@
 // Lists the tables of the store: one definition for both databases (definition.ts).
 
+import { added } from "../../features.ts";
 import { AGENT_TABLES } from "./agent-tables.ts";
 import { CHANNEL_TABLES } from "./channel-tables.ts";
 import type { RowOf } from "./definition.ts";
@@ -7,7 +8,13 @@ import { RUN_TABLES } from "./run-tables.ts";
 import { SESSION_TABLES } from "./session-tables.ts";
 
 /** All tables. A copy of a store copies them in this order: the rows of a table may need those before. */
-export const TABLES = { ...SESSION_TABLES, ...RUN_TABLES, ...CHANNEL_TABLES, ...AGENT_TABLES };
+export const TABLES = {
+  ...SESSION_TABLES,
+  ...RUN_TABLES,
+  ...CHANNEL_TABLES,
+  ...AGENT_TABLES,
+  ...added("tables"),
+};
 
 /** The rows of all tables, for the query builder. */
 export type Tables = { [K in keyof typeof TABLES]: RowOf<(typeof TABLES)[K]> };

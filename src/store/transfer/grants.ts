@@ -3,32 +3,37 @@
 
 import { sql } from "kysely";
 import { visibleText } from "../../core/text/safe-text.ts";
+import { added } from "../../features.ts";
 import type { CopiedTable } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
-export const GRANT_KINDS = ["rules", "nodes", "peers", "people", "jobs", "memory", "tokens", "keys"] as const;
-export type GrantKind = (typeof GRANT_KINDS)[number];
-
 /** The grants of one kind in a backup. */
 export interface Grants {
-  readonly kind: GrantKind;
+  readonly kind: string;
   readonly count: number;
   /** One line for each of the first ones. */
   readonly lines: readonly string[];
 }
 
-interface GrantTables {
+/** The tables of a kind of grants. */
+export interface GrantRows {
   readonly tables: readonly CopiedTable[];
   /** SQL expression that describes a row of the first table. */
   readonly line: string;
+  /** Whether a row that is too long to be judged is not restored, although its kind was accepted. */
+  readonly isRefusedIfLong?: true;
 }
 
 const LINES_MAX = 1_000;
 /** A row with a longer description can't be judged by a person, so it is not restored. */
 const LINE_CHARS = 2_000;
 
-const GRANTS: Readonly<Record<GrantKind, GrantTables>> = {
-  rules: { tables: ["permission_rules"], line: "agent_id || ' may run in ' || folder || ': ' || command" },
+export const GRANTS: Readonly<Record<string, GrantRows>> = {
+  rules: {
+    tables: ["permission_rules"],
+    line: "agent_id || ' may run in ' || folder || ': ' || command",
+    isRefusedIfLong: true,
+  },
   nodes: {
     tables: ["nodes", "node_requests"],
     line: "name || ' (' || platform || ', key ' || public_key || ')'",
@@ -38,20 +43,16 @@ const GRANTS: Readonly<Record<GrantKind, GrantTables>> = {
     tables: ["channel_peers"],
     line: "channel || ':' || peer_id || ' ' || coalesce(name, '') || ' (' || state || ')'",
   },
-  jobs: {
-    tables: ["cron_jobs", "cron_runs"],
-    line: "agent_id || ': ' || coalesce(name, id) || ': ' || message",
-  },
   memory: { tables: ["agent_memory"], line: "agent_id || ' remembers: ' || text" },
   tokens: { tables: ["access_tokens", "device_tokens"], line: "name || ' with ' || scopes_json" },
   keys: { tables: ["gateway_keys"], line: "name" },
+  ...added("grants"),
 };
 
 /** Returns the grants that a store has, by kind. */
 export async function grantsIn(db: Db): Promise<Grants[]> {
   const found: Grants[] = [];
-  for (const kind of GRANT_KINDS) {
-    const { tables, line } = GRANTS[kind];
+  for (const [kind, { tables, line }] of Object.entries(GRANTS)) {
     let count = 0;
     for (const table of tables) {
       const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(table)}`.execute(db);
@@ -67,8 +68,8 @@ export async function grantsIn(db: Db): Promise<Grants[]> {
 }
 
 /** Returns the tables that hold grants of these kinds. */
-export function tablesOf(kinds: readonly GrantKind[]): ReadonlySet<CopiedTable> {
-  return new Set(kinds.flatMap((kind) => GRANTS[kind].tables));
+export function tablesOf(kinds: readonly string[]): ReadonlySet<CopiedTable> {
+  return new Set(kinds.flatMap((kind) => GRANTS[kind]?.tables ?? []));
 }
 
 /**
@@ -80,7 +81,8 @@ export function tablesOf(kinds: readonly GrantKind[]): ReadonlySet<CopiedTable> 
 export async function dropUnseen(tx: Tx): Promise<void> {
   await tx.deleteFrom("permissions").execute();
   await tx.deleteFrom("push_configs").execute();
-  for (const { tables, line } of [GRANTS.rules, GRANTS.jobs]) {
+  for (const { tables, line, isRefusedIfLong } of Object.values(GRANTS)) {
+    if (isRefusedIfLong !== true) continue;
     const [table = ""] = tables;
     const isLong = sql`length(${sql.raw(line)}) > ${sql.lit(LINE_CHARS)}`;
     await sql`delete from ${sql.table(table)} where ${isLong}`.execute(tx);

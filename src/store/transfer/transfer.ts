@@ -37,7 +37,7 @@ import { copyIntoOwnSchema, shownObject } from "../sqlite/schema.ts";
 import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
 import { type CopyWatch, copyRows } from "./copy.ts";
 import type { Row } from "./copy-messages.ts";
-import { dropUnseen, type GrantKind, type Grants, grantsIn, tablesOf } from "./grants.ts";
+import { dropUnseen, type Grants, grantsIn, tablesOf } from "./grants.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
@@ -59,7 +59,7 @@ export interface MoveJob extends Omit<CopyWatch, "redactor"> {
   readonly settings: StoreSettings;
   readonly world: World;
   /** Chooses the kinds of grants to restore from a backup, which may come from anybody. Default: none. */
-  accept?(grants: readonly Grants[]): Promise<readonly GrantKind[]>;
+  accept?(grants: readonly Grants[]): Promise<readonly string[]>;
 }
 
 /** SQLSTATEs for invalid data and for exceeded limits of the server. */

@@ -129,6 +129,7 @@ export const fetchTool: Tool<Context> = tool("fetch", {
 /** Returns the tool `search`. */
 export const webSearchTool = (timeoutMs = SEARCH_MAX_MS): Tool<Context> =>
   tool("search", {
+    isUsable: ({ settings }) => settings.tools.search !== undefined,
     limits: { query: textLimit(SEARCH_QUERY_MAX_CHARS), count: countLimit(SEARCH_COUNT_LIMIT) },
     execute: async (ctx, args) => {
       const answer = await inWorker(undefined, "search", ctx, { ...args }, timeoutMs);

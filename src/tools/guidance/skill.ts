@@ -14,6 +14,7 @@ export interface SkillContext {
 }
 
 export const skillTool: Tool<SkillContext> = tool("skill", {
+  isUsable: ({ skills = [] }) => skills.length > 0,
   async execute({ skills = [], guidance }, args) {
     const wanted = args.name.trim();
     const skill = skills.find(({ name }) => name === wanted);

@@ -9,7 +9,6 @@ import { firstBytes } from "../../../src/core/text/inbound-text.ts";
 import { readArguments } from "../../../src/tools/arguments.ts";
 import { resolvePath } from "../../../src/tools/files/workspace.ts";
 import { plainWords } from "../../../src/tools/mcp/plain-text.ts";
-import { readSchedule } from "../../../src/triggers/dates.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 
 const EVEN = "🙂".repeat(30_000);
@@ -25,11 +24,6 @@ test.each<[string, (text: string) => string | Promise<string>]>([
   ["an unknown argument", async (text) => errorOf(await readArguments(SCHEMA, { [text]: 1 }))],
   ["an invalid value", async (text) => errorOf(await readArguments(SCHEMA, { mode: text }))],
   ["a path", async (text) => errorOf(await resolvePath("/tmp", text, { createFolders: false }))],
-  [
-    "a time zone",
-    async (text) =>
-      errorOf(await readSchedule({ kind: "cron", expr: "0 7 * * *", tz: text }, { now: 0, zone: "UTC" })),
-  ],
   ["the words of an MCP server", (text) => plainWords(text, 11)],
   ["the words of an MCP server", (text) => plainWords(text, 12)],
   ["the redacted beginning", (text) => plainRedactor.beginning(text, 100).text],

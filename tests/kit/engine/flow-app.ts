@@ -2,6 +2,7 @@
 
 import { operatorViewer } from "../../../src/access/access.ts";
 import { engineSettings } from "../../../src/app/engine-settings.ts";
+import { featureRunEnded, featureTimers, isTimerOn } from "../../../src/app/features.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
 import { type Inbound, openInbound } from "../../../src/channels/inbound.ts";
 import { OutboxWorker } from "../../../src/channels/outbound.ts";
@@ -32,8 +33,6 @@ import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { sendResult } from "../../../src/tools/sessions/send.ts";
 import { toolResult } from "../../../src/tools/tool.ts";
-import { withReplies } from "../../../src/triggers/replies.ts";
-import { CRON_DEADLINE, createCronHandler } from "../../../src/triggers/turns.ts";
 import type { World } from "../../../src/world.ts";
 import { type Choices, settingsWith } from "../../tools/app.ts";
 import { isQuiet, linesOf, runsOf, untilQuiet } from "../store/store-view.ts";
@@ -231,22 +230,18 @@ function buildParts(parts: {
     store,
     world,
     settings: { ...engineSettings(settings), ...optional({ maxConcurrent: options.maxConcurrent }) },
-    successors: withReplies(
-      createSuccessors({
-        settings,
-        transcriptPath: (sessionId) => store.transcriptPath(sessionId),
-      }),
-      { settings },
-    ),
+    successors: createSuccessors({
+      settings,
+      transcriptPath: (sessionId) => store.transcriptPath(sessionId),
+      runEnded: featureRunEnded,
+    }),
     deadlineHandlers: new Map([
       [INBOUND_DEADLINE, (unit: Unit, key: string) => inbound.burstDue(unit, key)],
       [
         INBOUND_FILES_DEADLINE,
         createFilesCleanup(settings, (workspace, dir) => void removeAttachments(workspace, dir)),
       ],
-      ...(settings.cron.enabled
-        ? [[CRON_DEADLINE, createCronHandler({ settings, engine: () => engine })] as const]
-        : []),
+      ...[...featureTimers({ settings, engine: () => engine })].filter(([kind]) => isTimerOn(kind, settings)),
     ]),
     executor: {
       execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),

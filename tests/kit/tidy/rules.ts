@@ -21,7 +21,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: ["core", "world"],
   agent: ["core", "world"],
   sandbox: ["core", "world"],
-  import: ["core", "world", "config", "store"],
   engine: ["core", "world", "store"],
   telemetry: ["core", "world", "store", "engine", "agent"],
   access: ["core", "store", "engine"],
@@ -38,7 +37,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   cli: ["core", "config", "world", "contract"],
   ui: ["core", "contract"],
+  feature: [],
+  features: [
+    ...["core", "world", "config", "contract", "store", "engine", "access", "flows", "tools", "channels"],
+    ...["triggers", "gateway", "cli", "feature"],
+  ],
 };
+
+const FEATURE_LIST = "src/features.ts";
+/** The layers that read the list of features. */
+const READS_FEATURES = ["config", "contract", "store", "tools", "gateway", "cli"];
 
 /** The layers that may use a package. Each library belongs to few layers. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
@@ -54,7 +62,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@modelcontextprotocol/client": ["tools"],
   "node:sqlite": ["store"],
   pg: ["store"],
-  croner: ["triggers"],
+  croner: ["features"],
   grammy: ["channels"],
   "@opentelemetry/api": ["telemetry"],
   "@opentelemetry/resources": ["telemetry"],
@@ -103,10 +111,41 @@ function importProblem(layer: string, { specifier, target, isType }: ImportFact)
   }
   if (specifier.endsWith(".css")) return layer === "ui" ? undefined : forbidden;
   if (target === undefined) return `${specifier} is no source file`;
+  if (target === FEATURE_LIST) return isType || READS_FEATURES.includes(layer) ? undefined : forbidden;
   const to = layerOf(target);
   const allowed = [layer, ...(MAY_IMPORT[layer] ?? [])];
   const fits = isType || allowed.includes(target) || (to !== undefined && allowed.includes(to));
   return fits ? undefined : forbidden;
+}
+
+/** Returns the feature to whose folder a file belongs, in the source, the tests or the page. */
+const featureOf = (path: string): string | undefined =>
+  /^(?:src|ui\/src|tests)\/features\/([^/.]+)/.exec(path)?.[1];
+
+/** Returns the features that a feature's entry file names as its needs. */
+function needsOf(tree: readonly SourceFact[], name: string): string[] {
+  const entry = tree.find(({ path }) => path === `src/features/${name}/${name}.ts`);
+  const [, list = ""] = /\bneeds: \[([^\]]*)\]/.exec(entry?.text ?? "") ?? [];
+  return [...list.matchAll(/"([^"]+)"/g)].map(([, need = ""]) => need);
+}
+
+/**
+ * Checks that only the lists of features and the features that need it know that a feature exists: not even
+ * a type or a test of the kernel does.
+ */
+export function featureImports(tree: readonly SourceFact[]): string[] {
+  return tree.flatMap(({ path, imports }) => {
+    // The documents are those of the whole product.
+    if (path === FEATURE_LIST || path === "ui/src/features.ts" || path.startsWith("tests/docs/")) return [];
+    const own = featureOf(path);
+    const known = own === undefined ? [] : [own, ...needsOf(tree, own)];
+    return imports.flatMap(({ target = "", line }) => {
+      const other = featureOf(target);
+      return other === undefined || known.includes(other)
+        ? []
+        : [`${path}:${line}: knows the feature ${other}`];
+    });
+  });
 }
 
 /**
@@ -139,12 +178,12 @@ export function folders(paths: readonly string[]): string[] {
   return [...full, ...crowded];
 }
 
-/** Finds files that load each other. Types load nothing. */
+/** Finds files that load each other at their start. Types load nothing, and `import()` loads later. */
 export function cycles(tree: readonly SourceFact[]): string[] {
   const next = new Map(
     tree.map(({ path, imports }) => [
       path,
-      imports.flatMap(({ target, isType }) => (isType ? [] : (target ?? []))),
+      imports.flatMap(({ target, isType, isLate }) => (isType || isLate ? [] : (target ?? []))),
     ]),
   );
   const done = new Set<string>();
@@ -331,11 +370,14 @@ const isEntry = (path: string): boolean =>
   path === "vitest.config.ts" ||
   /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
   path === "tests/ui/node-fetch.d.ts" ||
+  path === "tests/glob.d.ts" ||
+  /^tests\/features\/[^/]+\/(store-contract|cluster-contract|plans|limits)\.ts$/.test(path) ||
   BENCHES.includes(path) ||
   /^bench\/by-hand-[a-z-]+\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||
   path === "tests/sim/run.ts" ||
   path === "tests/words.ts" ||
+  path === "tests/without.ts" ||
   path === "tests/size.ts" ||
   path.startsWith("bin/") ||
   path.endsWith(".test.ts");

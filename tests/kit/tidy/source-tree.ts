@@ -38,6 +38,8 @@ export interface ImportFact {
   readonly names: readonly string[] | "all";
   /** True if only types are imported, so that nothing is loaded. */
   readonly isType: boolean;
+  /** True for `import()`, which loads when it is called. */
+  readonly isLate: boolean;
   readonly line: number;
 }
 
@@ -144,30 +146,36 @@ class Reader {
     });
   }
 
-  #addImport(specifier: string, names: readonly string[] | "all", line: number, isType = false): void {
+  #addImport(
+    specifier: string,
+    names: readonly string[] | "all",
+    line: number,
+    { isType = false, isLate = false } = {},
+  ): void {
     const relative = specifier.startsWith(".") ? posix.join(dirname(this.#path), specifier) : undefined;
     const target = relative !== undefined && this.#files.has(relative) ? relative : undefined;
-    this.imports.push({ specifier, target, names, isType, line });
+    this.imports.push({ specifier, target, names, isType, isLate, line });
   }
 
   /** Records imports and re-exports of every kind, and paths of files that are started elsewhere. */
   #noteModules(node: Node, line: number): void {
     if (isImportDeclaration(node) && isStringLiteral(node.moduleSpecifier)) {
       const isType = node.importClause?.phaseModifier === SyntaxKind.TypeKeyword;
-      this.#addImport(node.moduleSpecifier.text, namesOf(node.importClause), line, isType);
+      this.#addImport(node.moduleSpecifier.text, namesOf(node.importClause), line, { isType });
     } else if (isExportDeclaration(node) && node.moduleSpecifier && isStringLiteral(node.moduleSpecifier)) {
       const names =
         node.exportClause && isNamedExports(node.exportClause) ? namesOf(node.exportClause) : "all";
-      this.#addImport(node.moduleSpecifier.text, names, line, node.isTypeOnly);
+      this.#addImport(node.moduleSpecifier.text, names, line, { isType: node.isTypeOnly });
     } else if (isImportTypeNode(node) && isLiteralTypeNode(node.argument)) {
       const { literal } = node.argument;
-      if (isStringLiteral(literal)) this.#addImport(literal.text, "all", line, true);
+      if (isStringLiteral(literal)) this.#addImport(literal.text, "all", line, { isType: true });
     } else if (isCallExpression(node) || isNewExpression(node)) {
       const [first] = node.arguments ?? [];
       const loads = isNewExpression(node) || node.expression.kind === SyntaxKind.ImportKeyword;
       if (first === undefined || !(isStringLiteral(first) || isNoSubstitutionTemplateLiteral(first))) return;
       const isFile = /^\.{1,2}\/.*\.([jt]s|tsx)$/.test(first.text);
-      if (loads && (isFile || !isNewExpression(node))) this.#addImport(first.text, "all", line);
+      if (loads && (isFile || !isNewExpression(node)))
+        this.#addImport(first.text, "all", line, { isLate: !isNewExpression(node) });
     }
   }
 

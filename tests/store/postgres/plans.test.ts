@@ -9,7 +9,6 @@ import { holdForAbort, holdForDeletion, holdForEnd } from "../../../src/store/lo
 import { newestFailures } from "../../../src/store/queries/agent-work.ts";
 import * as flows from "../../../src/store/queries/chains/flows.ts";
 import * as deliveries from "../../../src/store/queries/channels/deliveries.ts";
-import * as cronJobs from "../../../src/store/queries/cron-jobs.ts";
 import * as deadlines from "../../../src/store/queries/deadlines.ts";
 import * as attention from "../../../src/store/queries/runs/attention.ts";
 import * as claims from "../../../src/store/queries/runs/claims.ts";
@@ -33,6 +32,7 @@ import type { Tx } from "../../../src/store/sql.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { noteQueries, runUndone } from "../../kit/store/noted-queries.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../../kit/store/postgres.ts";
+import { FEATURES } from "../feature-plans.ts";
 import { sampleRun } from "../samples.ts";
 
 const ROWS = 50_000;
@@ -96,10 +96,7 @@ insert into flows (flow_id, chain_id, requester_key, requester_session_id, reque
   from generate_series(1, ${half}) n;
 insert into slots select n, 's' || n from generate_series(1, 1000) n;
 insert into deadlines select (array['child', 'cron', 'another'])[n % 3 + 1], 'k' || n, n from generate_series(1, ${half}) n;
-insert into cron_jobs (id, agent_id, enabled, schedule_json, message, timeout_ms, missed, next_at, created_at, updated_at)
-  select 'j' || n, 'main', 1, '{}', 'x', 0, 'once', n, n, n from generate_series(1, 1000) n;
-insert into cron_runs (job_id, cause, due_at, fired_at, run_id)
-  select 'j' || n % 1000, 'schedule', n, n, 'r' || n from generate_series(1, ${2 * rows}) n;
+${FEATURES.rows(rows)}
 insert into deliveries (id, session_key, kind, route_key, route_json, text, state, attempts, attempt_open, parts_sent,
     next_attempt_at, created_at)
   select 'd' || n, 'k' || n % 100, 'send', 'route' || n % 20, '{}', 'x', case when n % 100 = 0 then 'pending' else 'sent' end,
@@ -112,7 +109,7 @@ insert into ledger (run_id, session_key, agent_id, provider, model, input, outpu
 }
 
 const TABLES = `sessions, session_names, messages, message_texts, runs, inbox_marks, waits, flows, deadlines, deliveries,
-  ledger, cron_jobs, cron_runs`;
+  ledger, ${FEATURES.tables.join(", ")}`;
 
 let opened: PostgresStore;
 
@@ -194,7 +191,6 @@ async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
   });
 }
 
-const JOBS = Array.from({ length: 100 }, (_, n) => `j${n * 7 + 1}`);
 const ALL: Scope = { all: true };
 const TREE: Scope = { all: false, self: BUSY, treeOf: "agent:a1:chat:201" };
 const filters: Record<string, Partial<SessionFilter>> = {
@@ -325,14 +321,8 @@ const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
   listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", limit: 50 }),
   recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, { at: 5, canRepeat: () => true }),
   usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),
-  getJob: (tx) => cronJobs.getJob(tx, "j5"),
-  holdJob: (tx) => cronJobs.holdJob(tx, "j5"),
-  listJobs: (tx) => cronJobs.listJobs(tx, 50),
-  listTurns: (tx) => cronJobs.listTurns(tx, "j5", 50),
-  lastTurns: (tx) => cronJobs.lastTurns(tx, JOBS),
-  unfinishedRunOf: (tx) => cronJobs.unfinishedRunOf(tx, "j5"),
-  insertTurn: (tx) => cronJobs.insertTurn(tx, { jobId: "j5", cause: "manual", firedAt: 5, runId: "r5" }),
   deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r5", "r6"]),
+  ...FEATURES.manyQueries(),
 };
 for (const [name, work] of Object.entries(queries)) {
   test(`the query ${name} reads few rows`, () => expectFew(work));

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { inspectStoreDir } from "../../../src/store/inspect.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
-import { GRANT_KINDS, tablesOf } from "../../../src/store/transfer/grants.ts";
+import { GRANTS, tablesOf } from "../../../src/store/transfer/grants.ts";
 import { backupStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { AS_BEFORE, freshUrl, good, inEmbedded, inPostgres, jobOn, smallStore, words } from "./moves.ts";
@@ -142,7 +142,7 @@ test.each(["embedded", "postgres"])(
       "keys 1: cards",
     ]);
     const left = async ({ db }: Store) => {
-      const tables = [...tablesOf(GRANT_KINDS)];
+      const tables = [...tablesOf(Object.keys(GRANTS))];
       const rows = await Promise.all(tables.map((table) => db.selectFrom(table).selectAll().execute()));
       return rows.flat();
     };

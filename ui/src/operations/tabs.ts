@@ -1,20 +1,32 @@
 // The tabs for operators.
 // OP1: a tab is offered only if the token has its scope.
 
+import type { ComponentType } from "preact";
+import { FEATURE_TABS } from "../features.ts";
 import { coversAll, has, may } from "../gateway.ts";
 
 const GROUPS = ["Now", "Access", "Connections", "Upkeep"] as const;
 
-/**
- * The gateway must support the method. `whole`: the tab shows data of all sessions, so the token must cover
- * all of them.
- */
+interface TabFacts {
+  readonly title: string;
+  readonly group: (typeof GROUPS)[number];
+  readonly scope: Parameters<typeof may>[0];
+  /** A method that the gateway must support. */
+  readonly method: string;
+  /** Set if the tab shows data of all sessions, so the token must cover all of them. */
+  readonly whole?: true;
+}
+
+/** The tab of a feature. `about` is the rest of the address, for example the key of a session. */
+export interface TabRow extends TabFacts {
+  readonly Tab: ComponentType<{ about: string | undefined }>;
+}
+
 const TABS = [
   { title: "Status", group: "Now", scope: "operator.read", method: "status" },
   { title: "Runs", group: "Now", scope: "operator.read", method: "runs.list" },
   { title: "Usage", group: "Now", scope: "operator.read", method: "usage" },
   { title: "Agents", group: "Now", scope: "operator.read", method: "agents.describe" },
-  { title: "Schedules", group: "Now", scope: "operator.read", method: "cron.list" },
   { title: "Deliveries", group: "Connections", scope: "operator.admin", method: "deliveries.list" },
   { title: "Channels", group: "Connections", scope: "operator.read", method: "channels.status" },
   { title: "Rights", group: "Access", scope: "operator.read", method: "tools.catalog" },
@@ -26,21 +38,17 @@ const TABS = [
   { title: "Doctor", group: "Upkeep", scope: "operator.admin", method: "doctor", whole: true },
   { title: "Log", group: "Upkeep", scope: "operator.admin", method: "logs.tail", whole: true },
   { title: "Configuration", group: "Upkeep", scope: "operator.admin", method: "config.check", whole: true },
-] as const satisfies readonly {
-  readonly title: string;
-  readonly group: (typeof GROUPS)[number];
-  readonly scope: Parameters<typeof may>[0];
-  readonly method: string;
-  readonly whole?: true;
-}[];
+] as const satisfies readonly TabFacts[];
 
 export type TabTitle = (typeof TABS)[number]["title"];
 
+const isOffered = ({ scope, method, whole }: TabFacts): boolean =>
+  may(scope) && has(method) && (whole !== true || coversAll());
+
 /** Returns the tabs that the reader may open, with their names in the address. */
 export function offeredTabs() {
-  return TABS.filter((tab) => may(tab.scope) && has(tab.method) && (!("whole" in tab) || coversAll())).map(
-    ({ title, group }) => ({ title, group, name: title.toLowerCase() }),
-  );
+  const rows: readonly TabFacts[] = [...TABS, ...FEATURE_TABS];
+  return rows.filter(isOffered).map(({ title, group }) => ({ title, group, name: title.toLowerCase() }));
 }
 
 /** Returns the groups of these tabs. */

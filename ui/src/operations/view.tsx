@@ -1,6 +1,6 @@
 // The view of the tabs for operators, which `tabs.ts` lists.
 
-import type { ComponentType } from "preact";
+import { FEATURE_TABS } from "../features.ts";
 import { hrefOf, route } from "../route.ts";
 import { AgentsTab } from "./agents/tab.tsx";
 import { ChannelsTab } from "./channels.tsx";
@@ -11,22 +11,22 @@ import { NodesTab } from "./nodes/tab.tsx";
 import { PermissionsTab } from "./permissions.tsx";
 import { RightsTab } from "./rights.tsx";
 import { RunsTab } from "./running/tab.tsx";
-import { SchedulesTab } from "./schedules/tab.tsx";
 import { ServersTab } from "./servers/tab.tsx";
 import { StatusTab } from "./status.tsx";
-import { groupsOf, offeredTabs, type TabTitle } from "./tabs.ts";
+import { groupsOf, offeredTabs, type TabRow, type TabTitle } from "./tabs.ts";
 import { TokensTab } from "./tokens/tab.tsx";
 import { BackupsTab } from "./upkeep/backups.tsx";
 import { DoctorTab } from "./upkeep/doctor.tsx";
 import { UsageTab } from "./usage/tab.tsx";
 
-/** The content of each tab. `about` is the rest of the address, for example the key of a session. */
-const CONTENT: Readonly<Record<TabTitle, ComponentType<{ about: string | undefined }>>> = {
+type Tab = TabRow["Tab"];
+
+/** The content of each tab. */
+const KERNEL_TABS: Readonly<Record<TabTitle, Tab>> = {
   Status: StatusTab,
   Runs: RunsTab,
   Usage: UsageTab,
   Agents: AgentsTab,
-  Schedules: SchedulesTab,
   Deliveries: DeliveriesTab,
   Channels: ChannelsTab,
   Rights: RightsTab,
@@ -38,6 +38,10 @@ const CONTENT: Readonly<Record<TabTitle, ComponentType<{ about: string | undefin
   Doctor: DoctorTab,
   Log: LogTab,
   Configuration: ConfigurationTab,
+};
+const CONTENT: Readonly<Record<string, Tab>> = {
+  ...KERNEL_TABS,
+  ...Object.fromEntries(FEATURE_TABS.map(({ title, Tab: its }) => [title, its])),
 };
 
 type Offered = ReturnType<typeof offeredTabs>;
@@ -88,7 +92,7 @@ export function OperationsView() {
   const current = offered.find(({ name }) => name === at.tab) ?? offered[0];
   if (current === undefined)
     return <p class="empty">This token has no access to operations. Sign in with another one.</p>;
-  const Shown = CONTENT[current.title];
+  const Shown = CONTENT[current.title] ?? StatusTab;
   return (
     <div class="operations">
       <Tabs offered={offered} current={current} />

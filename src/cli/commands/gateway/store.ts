@@ -5,8 +5,9 @@ import { optional } from "../../../core/optional.ts";
 import { fail, type Result } from "../../../core/shapes/errors.ts";
 import type { ProcessRow } from "../../../core/shapes/process.ts";
 import { defaultAgent, type Settings, type StoreSettings } from "../../../core/shapes/settings/settings.ts";
+import { added } from "../../../features.ts";
 import type { StoreFacts } from "../../../store/show.ts";
-import type { GrantKind, Grants } from "../../../store/transfer/grants.ts";
+import type { Grants } from "../../../store/transfer/grants.ts";
 import type { Recovered } from "../../../store/transfer/recover.ts";
 import type { Tally } from "../../../store/transfer/tally.ts";
 import type { Moved } from "../../../store/transfer/transfer.ts";
@@ -161,15 +162,15 @@ export async function backupStore(cli: Cli, { file }: { readonly file: string })
 }
 
 /** The kinds of rows in a backup that give rights. */
-const GRANTS: Readonly<Record<GrantKind, string>> = {
+const GRANTS: Readonly<Record<string, string>> = {
   rules: "commands that run without a question",
   nodes: "paired devices",
   peers: "other gateways",
   people: "people on channels",
-  jobs: "scheduled jobs",
   memory: "memories of agents",
   tokens: "access tokens and devices",
   keys: "the gateway's own keys",
+  ...Object.fromEntries(Object.entries(added("grants")).map(([kind, { summary }]) => [kind, summary])),
 };
 
 const grantLines = ({ kind, count: n, lines }: Grants): string[] => [
@@ -179,10 +180,10 @@ const grantLines = ({ kind, count: n, lines }: Grants): string[] => [
 ];
 
 /** Asks about each kind of rows that give rights. Where nobody can be asked, accepts none. */
-async function askAbout(cli: Cli, grants: readonly Grants[]): Promise<readonly GrantKind[]> {
+async function askAbout(cli: Cli, grants: readonly Grants[]): Promise<readonly string[]> {
   if (!cli.parts.isTTY || cli.options.json) return [];
   const prompter = await openPrompter(cli.parts);
-  const accepted: GrantKind[] = [];
+  const accepted: string[] = [];
   cli.line("This backup also holds what gives rights. Accept only what you know.");
   for (const grant of grants) {
     for (const line of grantLines(grant)) cli.say(line);
@@ -208,7 +209,7 @@ export async function restoreStore(
   cli: Cli,
   { file, accept }: { readonly file: string; readonly accept?: string },
 ): Promise<number> {
-  const all = Object.keys(GRANTS) as GrantKind[];
+  const all = Object.keys(GRANTS);
   const named = accept?.split(",").map((kind) => kind.trim()) ?? [];
   const unknown = named.filter((kind) => kind !== "all" && !all.some((one) => one === kind));
   if (unknown.length > 0) {

@@ -2,7 +2,9 @@
 // environment. Their types derive from the schema of the file, which describes each setting
 // (`config/schema/schema.ts`); only settings that the file does not have in this form are described here.
 
+import type { Static } from "typebox";
 import type { ConfigFile } from "../../../config/schema/schema.ts";
+import type { Added } from "../../../features.ts";
 import type { IncomingHooks } from "../incoming-hook.ts";
 import type { Session } from "../session.ts";
 import type { ChannelAccount } from "./channels.ts";
@@ -83,7 +85,8 @@ export type AttachmentSettings = ConfigFile["tools"]["sessions_spawn"]["attachme
 export type NodeSettings = ConfigFile["nodes"];
 export type A2aSettings = ConfigFile["a2a"];
 export type TokenSettings = ConfigFile["gateway"]["auth"]["tokens"][number];
-export type TokenScope = TokenSettings["scopes"][number];
+export const TOKEN_SCOPES = ["operator.read", "operator.write", "operator.admin"] as const;
+export type TokenScope = (typeof TOKEN_SCOPES)[number];
 /** `dir` and `backupDir` are absolute. Without `postgresUrl` the state is in `dir`. No days count as 0. */
 export type StoreSettings = Pick<ConfigFile["store"], "dir" | "durability"> & Partial<ConfigFile["store"]>;
 export type TraceSettings = Omit<Known<ConfigFile["telemetry"]["traces"], "endpoint">, "enabled">;
@@ -174,7 +177,11 @@ export function storeName({ dir, postgresUrl }: StoreSettings): string {
   return `postgres://${host}${pathname}${schema === null ? "" : `?schema=${schema}`}`;
 }
 
-export interface Settings extends Pick<ConfigFile, "a2a" | "joined" | "cron" | "nodes" | "logging"> {
+type AddedSchemas = Added<"settings">;
+/** The settings of features. */
+export type AddedSettings = { readonly [K in keyof AddedSchemas]: Static<AddedSchemas[K]> };
+
+export interface Settings extends Pick<ConfigFile, "a2a" | "joined" | "nodes" | "logging">, AddedSettings {
   /** Absent token: the gateway generates one at its first start and stores it in the store directory. */
   readonly gateway: Omit<ConfigFile["gateway"], "auth"> & ConfigFile["gateway"]["auth"];
   readonly store: StoreSettings;

@@ -15,7 +15,6 @@ import type { Table } from "../../schema/definition.ts";
 import { TABLES } from "../../schema/tables.ts";
 import { changesRows, type Db, isAmong, type Tx } from "../../sql.ts";
 import { eraseDeliveries } from "../channels/deliveries.ts";
-import { deleteJobsOfSession } from "../cron-jobs.ts";
 import { eraseAnswers } from "../idempotency.ts";
 import { erasePayloads } from "../live-payloads.ts";
 import { deleteSessionRules } from "../permission-rules.ts";
@@ -235,7 +234,7 @@ export async function deleteSessionRows(
   const session = tx.deleteFrom("sessions").where("key", "=", key).returning("created_at");
   const since = (await session.executeTakeFirst())?.created_at ?? 0;
   await deleteSessionRules(tx, key);
-  await deleteJobsOfSession(tx, key);
+  await removeEnded(tx, key);
   await tx.updateTable("sessions").set({ orphaned: 1 }).where("spawned_by", "=", key).execute();
   if (!what.transcripts) return [];
   const given = await handOver(tx, key);
@@ -373,6 +372,14 @@ interface Erased {
 }
 
 const ALWAYS = sql`1 = 1`;
+
+/** Removes the rows that end with a session, even if its transcripts stay. */
+export async function removeEnded(tx: Tx, key: string): Promise<void> {
+  for (const [table, { rules }] of Object.entries<Table>(TABLES)) {
+    if (rules.endsWith !== undefined)
+      await sql`delete from ${sql.table(table)} where ${rules.endsWith(key)}`.execute(tx);
+  }
+}
 
 async function eraseTexts(tx: Tx, { key, sessionIds, since }: Erased): Promise<void> {
   for (const [table, { rules }] of Object.entries<Table>(TABLES)) {

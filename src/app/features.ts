@@ -1,0 +1,58 @@
+// Connects the features to the engine: their timers, the ends of their runs, and their checks at a start.
+
+import type { Run } from "../core/shapes/run.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { DeadlineHandler } from "../engine/deadlines.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Unit } from "../engine/unit.ts";
+import type { Feature, FeatureParts, FeatureTimer } from "../feature.ts";
+import { added, FEATURES } from "../features.ts";
+import type { Db } from "../store/sql.ts";
+
+const ALL: readonly Feature[] = FEATURES;
+const TIMERS: ReadonlyMap<string, FeatureTimer> = new Map(Object.entries(added("timers")));
+
+/** The kinds of deadlines of features. Their owners compute them again after the clock was set back. */
+export const FEATURE_DEADLINES: readonly string[] = [...TIMERS.keys()];
+
+/** Returns the handlers of the timers, by their kind. Their code is loaded when the first is due. */
+export function featureTimers(parts: FeatureParts): ReadonlyMap<string, DeadlineHandler> {
+  const handlers = new Map<string, DeadlineHandler>();
+  for (const [kind, { load }] of TIMERS) {
+    let handler: DeadlineHandler | undefined;
+    handlers.set(kind, async (unit, key) => {
+      handler ??= (await load()).createHandler(parts);
+      return handler(unit, key);
+    });
+  }
+  return handlers;
+}
+
+/** Returns whether this gateway handles deadlines of this kind. */
+export const isTimerOn = (kind: string, settings: Settings): boolean =>
+  TIMERS.get(kind)?.isOn?.(settings) ?? true;
+
+/** Lets the features compute their dates again after the clock was set back. */
+export async function planFeaturesAgain(engine: Engine, settings: Settings): Promise<void> {
+  for (const [kind, { load }] of TIMERS)
+    if (isTimerOn(kind, settings)) await (await load()).planAgain?.(engine);
+}
+
+/** Tells the feature that started a run that it has ended. */
+export async function featureRunEnded(unit: Unit, run: Run): Promise<void> {
+  const kind = run.input.provenance?.kind;
+  for (const { runEnded } of ALL)
+    if (kind !== undefined && runEnded?.of === kind) await (await runEnded.load()).runEnded(unit, run);
+}
+
+/** Returns what the features warn of at a start. */
+export async function featureWarnings(
+  db: Db,
+  settings: Settings,
+  show: (text: string) => string,
+): Promise<string[]> {
+  const warnings: string[] = [];
+  for (const { checks } of ALL)
+    if (checks !== undefined) warnings.push(...(await (await checks()).warnings(db, settings, show)));
+  return warnings;
+}

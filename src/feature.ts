@@ -1,0 +1,100 @@
+// Defines what a feature is: one capability in one folder, with everything that it adds to the kernel. Its
+// entry file holds declarations only; the code behind them is loaded at its first use.
+
+import type { Commands } from "./cli/row.ts";
+import type { Schema as Setting } from "./config/schema/setting.ts";
+import type { EventSpec } from "./contract/events.ts";
+import type { MethodSpec } from "./contract/methods/parts.ts";
+import type { ToolEntry } from "./contract/tools/parts.ts";
+import type { SpawnChain } from "./core/rules/sandbox-policy.ts";
+import type { Result } from "./core/shapes/errors.ts";
+import type { Provenance } from "./core/shapes/message.ts";
+import type { Run } from "./core/shapes/run.ts";
+import type { Settings } from "./core/shapes/settings/settings.ts";
+import type { DeadlineHandler } from "./engine/deadlines.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { Unit } from "./engine/unit.ts";
+import type { Table } from "./store/schema/definition.ts";
+import type { Db } from "./store/sql.ts";
+import type { GrantRows } from "./store/transfer/grants.ts";
+import type { Tool } from "./tools/tool.ts";
+
+/** Loads code. Its return type must be written at the function, because the types of the list need it. */
+export type Load<T> = () => Promise<T>;
+
+/** The handler of a method, as `Methods` of `gateway/call.ts` types it. */
+export interface MethodCode {
+  handle(ctx: never, params: never): Promise<Result<unknown>>;
+  repeats?(params: never): boolean;
+  follow?(ctx: never, answer: unknown): Promise<Result<unknown>>;
+}
+
+/** The parts of a running gateway that the code of features gets. */
+export interface FeatureParts {
+  /** The settings as they are now. */
+  readonly settings: Settings;
+  /** Returns the engine. A function, because it is created after the parts that it calls. */
+  engine(): Engine;
+}
+
+/** The code behind a stored deadline. */
+export interface TimerCode {
+  createHandler(parts: FeatureParts): DeadlineHandler;
+  /** Computes calendar dates again after the clock was set back. */
+  planAgain?(engine: Engine): Promise<void>;
+}
+
+export interface FeatureTimer {
+  /** Whether this gateway handles what is due. If not, it stays stored for one that does. Default: yes. */
+  isOn?(settings: Settings): boolean;
+  readonly load: Load<TimerCode>;
+}
+
+export interface FeatureTool extends ToolEntry {
+  /** Returns why a session may not use the tool, or undefined if it may. Default: it may. */
+  denied?(chain: SpawnChain, settings: Settings): string | undefined;
+  /** Whether sessions of external programs do not have it. */
+  readonly isInternal?: true;
+  // biome-ignore lint/suspicious/noExplicitAny: each tool declares the parts of the context that it needs
+  readonly load: Load<{ readonly tool: Tool<any> }>;
+}
+
+export interface Feature {
+  /** The name of its folder. */
+  readonly name: string;
+  /** The features whose code it imports. */
+  readonly needs?: readonly string[];
+  /** Sections of the configuration file. The settings have them under the same names. */
+  readonly settings?: Readonly<Record<string, Setting>>;
+  readonly tables?: Readonly<Record<string, Table>>;
+  /** Kinds of rows that give rights, which a restore copies only if a person has accepted them. */
+  readonly grants?: Readonly<
+    Record<
+      string,
+      Omit<GrantRows, "tables"> & { readonly tables: readonly string[]; readonly summary: string }
+    >
+  >;
+  readonly methods?: Readonly<Record<string, MethodSpec>>;
+  readonly handlers?: Load<Readonly<Record<string, MethodCode>>>;
+  readonly events?: Readonly<Record<string, EventSpec>>;
+  readonly tools?: Readonly<Record<string, FeatureTool>>;
+  readonly commands?: Commands;
+  /** The command that does what a method does, as the hints for users of a terminal name it. */
+  readonly commandFor?: Readonly<Record<string, string>>;
+  /** Other forms of methods, for clients of protocol version 4. */
+  readonly forms?: Load<Readonly<Record<string, object>>>;
+  /** Timers, by the kind of their deadlines. */
+  readonly timers?: Readonly<Record<string, FeatureTimer>>;
+  /** Is called in the transaction that ends a run whose message has a provenance of this kind. */
+  readonly runEnded?: {
+    readonly of: Provenance["kind"];
+    readonly load: Load<{ runEnded(unit: Unit, run: Run): Promise<void> }>;
+  };
+  /** Loads the check whose warnings are told at a start. `show` redacts a text. */
+  readonly checks?: Load<{
+    warnings(db: Db, settings: Settings, show: (text: string) => string): Promise<readonly string[]>;
+  }>;
+}
+
+/** Declares a feature. The types of its settings, tables, methods, events and tools stay known. */
+export const feature = <const F extends Feature>(declared: F): F => declared;

@@ -1,0 +1,33 @@
+// Lists the features. A feature is left out by removing its folder and its line here.
+
+import type { Feature } from "./feature.ts";
+import { cron } from "./features/cron/cron.ts";
+import { importFeature } from "./features/import/import.ts";
+
+export const FEATURES = [cron, importFeature] as const;
+
+type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I) => void ? I : never;
+type Given<K extends keyof Feature> = (typeof FEATURES)[number] extends infer F
+  ? F extends { readonly [P in K]: infer V }
+    ? V
+    : never
+  : never;
+
+/** Everything that the features add of one kind, by name. */
+export type Added<K extends keyof Feature> = [Given<K>] extends [never] ? unknown : Together<Given<K>>;
+
+/** Returns everything that the features add of one kind, by name. */
+export const added = <
+  K extends
+    | "settings"
+    | "tables"
+    | "methods"
+    | "events"
+    | "tools"
+    | "commands"
+    | "commandFor"
+    | "timers"
+    | "grants",
+>(
+  kind: K,
+): Added<K> => Object.assign({}, ...FEATURES.map((one: Feature) => one[kind]));

@@ -1,0 +1,85 @@
+// Proves that features can be left out. It removes them from a copy of the project, checks its types, and runs
+// the tests of the kernel. `npm run without -- cron` leaves out one feature and those that need it. Without a
+// name, the types are checked without each feature, then the tests run without all of them.
+
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Feature } from "../src/feature.ts";
+import { FEATURES } from "../src/features.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const COPIED = ["src", "tests", "ui", "bin", "package.json", "tsconfig.json", "vitest.config.ts"];
+const KERNEL_TESTS = ["core", "access", "engine", "flows", "store", "contract"].map(
+  (name) => `tests/${name}`,
+);
+const ALL: readonly Feature[] = FEATURES;
+
+/** Returns the names of the features, and of those that need one of them, also by way of others. */
+function withNeeding(names: readonly string[]): ReadonlySet<string> {
+  const gone = new Set(names);
+  for (const _ of ALL)
+    for (const { name, needs = [] } of ALL) if (needs.some((need) => gone.has(need))) gone.add(name);
+  return gone;
+}
+
+/** Removes the folders of a feature, and its lines in the two lists. */
+function remove(folder: string, name: string): void {
+  for (const path of ["src", "tests", "ui/src"])
+    rmSync(join(folder, path, "features", name), { recursive: true, force: true });
+  for (const list of ["src/features.ts", "ui/src/features.ts"]) {
+    const file = join(folder, list);
+    const text = readFileSync(file, "utf8");
+    const found = new RegExp(`^import \\{ (\\w+) \\} from "\\./features/${name}/[^"]+";\\n`, "m").exec(text);
+    if (found === null) continue;
+    const [line, imported] = found;
+    writeFileSync(file, text.replace(line, "").replace(new RegExp(`\\b${imported}\\b,?\\s?`), ""));
+  }
+}
+
+function run(folder: string, command: string, args: readonly string[]): boolean {
+  const program = join(ROOT, "node_modules/.bin", command);
+  return spawnSync(program, args, { cwd: folder, stdio: "inherit" }).status === 0;
+}
+
+function hasTypes(folder: string): boolean {
+  const kernel = { extends: "./tsconfig.json", include: ["src", "tests/glob.d.ts", ...KERNEL_TESTS] };
+  writeFileSync(join(folder, "tsconfig.kernel.json"), JSON.stringify(kernel));
+  const page = { extends: "./tsconfig.json", include: ["src"] };
+  writeFileSync(join(folder, "ui/tsconfig.kernel.json"), JSON.stringify(page));
+  const configs = ["tsconfig.kernel.json", "ui/tsconfig.kernel.json"];
+  return configs.every((config) => run(folder, "tsc", ["--noEmit", "-p", config]));
+}
+
+/** Returns whether the project works without these features. */
+function worksWithout(names: readonly string[], withTests: boolean): boolean {
+  const gone = withNeeding(names);
+  console.log(`\nWithout ${[...gone].join(" and ")}`);
+  const folder = mkdtempSync(join(tmpdir(), "parley-without-"));
+  try {
+    const filter = (from: string): boolean => !/\/(node_modules|dist)$/.test(from);
+    for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true, filter });
+    symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+    for (const name of gone) remove(folder, name);
+    const works = hasTypes(folder);
+    return works && withTests ? run(folder, "vitest", ["run", "--project", "tests", ...KERNEL_TESTS]) : works;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const every = ALL.map(({ name }) => name);
+const given = process.argv.slice(2);
+const unknown = given.filter((name) => !every.includes(name));
+if (unknown.length > 0) {
+  console.error(`There is no feature ${unknown.join(", ")}. There are: ${every.join(", ")}.`);
+  process.exit(2);
+}
+const works =
+  given.length > 0
+    ? worksWithout(given, true)
+    : every.every((name) => worksWithout([name], false)) && worksWithout(every, true);
+console.log(works ? "\nIt works without." : "\nIt does not work without.");
+process.exitCode = works ? 0 : 1;

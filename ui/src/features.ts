@@ -1,0 +1,6 @@
+// Lists the tabs of features. A feature is left out by removing its folder and its lines here.
+
+import { CRON_TAB } from "./features/cron/feature.ts";
+import type { TabRow } from "./operations/tabs.ts";
+
+export const FEATURE_TABS: readonly TabRow[] = [CRON_TAB];

@@ -8,7 +8,6 @@ import { sendVerdict } from "../core/rules/send-policy.ts";
 import { decideSpawn, spawnRule } from "../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
 import { refuseToPartner } from "../core/rules/turn-rules.ts";
-import type { Verdict } from "../core/rules/visibility.ts";
 import type { Check, Explained, Explanation } from "../core/shapes/explanation.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { agentIdInKey } from "../core/shapes/session-key.ts";
@@ -47,19 +46,15 @@ interface ExplainContext extends ExplainQuestion {
   readonly chain: SpawnChain;
 }
 
-function sightOf(verdict: Verdict): Check {
+async function sight({ ctx, chain, target }: ExplainContext, access: Explained): Promise<Check> {
+  const viewer = sessionViewer(chain, ctx.settings);
+  const verdict =
+    target.session === undefined
+      ? verdictOfKey(ctx, viewer, access, target.key)
+      : await openGate(ctx, viewer).decide(access, target.session);
   if (verdict.allowed) return { of: "sight", allowed: true, rule: verdict.rule };
   const { code, error, settings } = verdict;
   return { of: "sight", allowed: false, rule: error, code, settings };
-}
-
-async function sight({ ctx, chain, target }: ExplainContext, access: Explained): Promise<Check> {
-  const viewer = sessionViewer(chain, ctx.settings);
-  return sightOf(
-    target.session === undefined
-      ? verdictOfKey(ctx, viewer, access, target.key)
-      : await openGate(ctx, viewer).decide(access, target.session),
-  );
 }
 
 function tool({ ctx, chain }: ExplainContext, access: Explained): Check {
@@ -104,10 +99,7 @@ async function sending({ ctx, viewer, target, now, showKey }: ExplainContext): P
       ? { of: "send_policy", allowed: true, rule: "session.sendPolicy does not block the send" }
       : { of: "send_policy", allowed: false, rule: policy.error, code: "send_denied" },
   );
-  const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, {
-    kind: "run",
-    sessionKey: session.key,
-  });
+  const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, { kind: "run", sessionKey: session.key });
   if (!free.ok) {
     const { cycle } = free.details as { readonly cycle: readonly string[] };
     const path = cycle.map(showKey).join(" -> ");
@@ -124,14 +116,7 @@ async function explainOne(context: ExplainContext, access: Explained): Promise<E
   const checks = [tool(context, access), right, ...more].map(maskRule);
   const refusing = checks.find(({ allowed }) => !allowed);
   const { rule, code, settings = [] } = refusing ?? maskRule(right);
-  return {
-    access,
-    allowed: refusing === undefined,
-    rule,
-    settings,
-    checks,
-    ...optional({ code }),
-  };
+  return { access, allowed: refusing === undefined, rule, settings, checks, ...optional({ code }) };
 }
 
 /** Explains, for each access, whether the viewer may use it on the target, and by which rule. */

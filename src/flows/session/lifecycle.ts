@@ -209,14 +209,11 @@ export async function patchIn(
   }
   const before = await holdSession(unit.tx, session.key);
   if (before === undefined) return refuseGone(session);
-  if (checked.value.instructions != null && !hasPrompt(ctx.settings, before)) {
-    return fail(
-      "invalid_argument",
-      `the agent of ${session.key} is an outside program; it gets no instructions`,
-      {
-        hint: "Write them in the program's own configuration, or send them as a message.",
-      },
-    );
+  if (checked.value.instructions != null && (before.external || runtime !== undefined)) {
+    const error = `the agent of ${session.key} is an outside program; it gets no instructions`;
+    return fail("invalid_argument", error, {
+      hint: "Write them in the program's own configuration, or send them as a message.",
+    });
   }
   if (before.archivedAt !== undefined && request.archived !== false) {
     return fail("session_archived", `session ${session.key} is archived and read-only`, {
@@ -226,11 +223,6 @@ export async function patchIn(
   await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
   unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
   return applyPatch(unit, session, request.also);
-}
-
-/** Returns whether Parley writes the prompt of a session's agent. */
-function hasPrompt(settings: Settings, { agentId, external }: Session): boolean {
-  return !external && findAgent(settings, agentId)?.runtime === undefined;
 }
 
 /** Returns the session with the changes applied. */

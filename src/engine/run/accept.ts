@@ -133,18 +133,15 @@ export const TOKEN_LIMIT_NAME = "the limit of the program or gateway that asked"
 /** Fails if the chain has used up its budget. */
 export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   const { maxChainTokens, maxChainCost } = limits;
-  const { tokenLimit } = chain;
-  const refuse = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
-  if (maxChainTokens !== undefined && chain.tokens >= maxChainTokens) {
-    const setting = `session.agentToAgent.maxChainTokens is ${maxChainTokens}`;
-    return refuse(`this conversation has used ${chain.tokens} tokens (${setting})`);
-  }
-  if (tokenLimit !== undefined && chain.tokens >= tokenLimit) {
-    return refuse(`this conversation has used ${chain.tokens} tokens (${TOKEN_LIMIT_NAME} is ${tokenLimit})`);
-  }
-  if (maxChainCost !== undefined && chain.cost >= maxChainCost) {
-    const setting = `session.agentToAgent.maxChainCost is ${maxChainCost}`;
-    return refuse(`this conversation has cost ${chain.cost.toFixed(4)} USD (${setting})`);
+  const { tokens, cost, tokenLimit } = chain;
+  const budgets = [
+    [tokens, maxChainTokens, `used ${tokens} tokens (session.agentToAgent.maxChainTokens`],
+    [tokens, tokenLimit, `used ${tokens} tokens (${TOKEN_LIMIT_NAME}`],
+    [cost, maxChainCost, `cost ${cost.toFixed(4)} USD (session.agentToAgent.maxChainCost`],
+  ] as const;
+  for (const [used, limit, text] of budgets) {
+    if (limit !== undefined && used >= limit)
+      return fail("chain_limit", `this conversation has ${text} is ${limit})`, { hint: CHAIN_HINT });
   }
   return ok(undefined);
 }

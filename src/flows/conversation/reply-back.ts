@@ -161,19 +161,10 @@ async function announce(context: FlowContext): Promise<void> {
 
 /** Executes the next step. Returns true if a reply turn carries this run's text to the other party. */
 async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> {
-  switch (next.next) {
-    case "reply": {
-      if (await acceptReplyTurn(context, next.turn)) return true;
-      await announce(context);
-      return false;
-    }
-    case "announce":
-      await announce(context);
-      return false;
-    case "end":
-      await close(context, next.reason);
-      return false;
-  }
+  if (next.next === "reply" && (await acceptReplyTurn(context, next.turn))) return true;
+  if (next.next === "end") await close(context, next.reason);
+  else await announce(context);
+  return false;
 }
 
 async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {

@@ -162,7 +162,9 @@ export class Engine {
       shared,
       hints: new HintTransport({ store, shared, world }),
       lease: new Lease({
-        ...{ shared, world, processId: this.processId },
+        shared,
+        world,
+        processId: this.processId,
         facts: () => ({ host: "", version: "", ...facts?.() }),
       }),
     };

@@ -60,13 +60,14 @@ export async function keepFile(
   const data = await withoutCredentials(before, redactor);
   const name = await redactor.whole(sentNameOf(file.name));
   await handle.confirm();
-  const sent = await sendFile(
-    { settings, engine },
-    {
-      ...{ session, run: handle.run, wait: handle.wait, callId, name, caption: "" },
-      ...{ mimeType: sentTypeOf(name, data), bytes: data.length, content: data.toString("base64") },
-    },
-  );
+  const { run, wait } = handle;
+  const copy = {
+    name,
+    mimeType: sentTypeOf(name, data),
+    bytes: data.length,
+    content: data.toString("base64"),
+  };
+  const sent = await sendFile({ settings, engine }, { ...copy, session, run, wait, callId, caption: "" });
   return sent.ok ? sentResult(sent.value, data !== before) : toolFailure(sent);
 }
 

@@ -109,7 +109,9 @@ export function openPeers(): PeerTurn {
       contextTokens: 0,
       runtime: await sourceOf(parts, to),
       toPeer: {
-        ...{ text: run.input.text, images: run.input.images ?? [], until },
+        text: run.input.text,
+        images: run.input.images ?? [],
+        until,
         metadata: { [SENDER_FIELD]: sender },
         ...optional({ awaitedUntil: await awaitedUntil(engine.store.db, run.runId) }),
       },

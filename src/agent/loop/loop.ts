@@ -463,7 +463,9 @@ function ask(args: AskingArgs, progress: Progress): Promise<ModelOutcome> {
     {
       ...commonParts(args, progress),
       ...optional({ format }),
-      ...{ entries: progress.entries, onRetry, onThinking },
+      entries: progress.entries,
+      onRetry,
+      onThinking,
     },
     (delta) => {
       if (!args.signal.aborted) args.onText(delta);
@@ -489,11 +491,8 @@ async function makeRoom(
   how: { readonly fits: boolean; readonly isNeeded: boolean },
 ): Promise<string> {
   const { port, world, signal } = args;
-  const made = await compact({
-    ...commonParts(args, progress),
-    ...{ entries: progress.entries, port, world, signal, ...how },
-    keepsLastOnly: progress.compactions > 0,
-  });
+  const request = { ...commonParts(args, progress), entries: progress.entries, port, world, signal, ...how };
+  const made = await compact({ ...request, keepsLastOnly: progress.compactions > 0 });
   if (signal.aborted || made.kind === "aborted") return "aborted";
   if (made.kind === "nothing_older") return NOTHING_OLDER;
   progress.usage = addUsage(progress.usage, made.usage);

@@ -22,8 +22,7 @@ import type { Unit } from "../unit.ts";
 import { LostLane } from "./finish.ts";
 import { createSlotKeeper } from "./slot-keeper.ts";
 import { createSpending, tokensLeft } from "./spending.ts";
-import { takeSteering } from "./steering.ts";
-import { createTranscriptWriter, isFinalText, type Reading } from "./transcript-writer.ts";
+import { createTranscriptWriter, isFinalText, type Reading, takeSteering } from "./transcript-writer.ts";
 
 const ALONE_MS = 50;
 /**

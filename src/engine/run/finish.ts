@@ -184,7 +184,7 @@ async function closeTranscript(
 }
 
 /**
- * Ends the runs whose messages this run has read between two steps (`steering.ts`), in a transaction that
+ * Ends the runs whose messages this run has read between two steps (`takeSteering`), in a transaction that
  * holds the session.
  */
 export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: EngineCore): Promise<void> {

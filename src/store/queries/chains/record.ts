@@ -43,11 +43,8 @@ type EntryRow = Awaited<ReturnType<EntryQuery["execute"]>>[number];
 
 function toEntry(row: EntryRow, runIds: ReadonlySet<string>): StoredEntry {
   const runId = row.run_id !== null && runIds.has(row.run_id) ? row.run_id : undefined;
-  return {
-    ...{ seq: row.seq, sessionId: row.session_id, sessionKey: row.session_key, at: row.created_at },
-    ...optional({ runId }),
-    entry: readEntry(row),
-  };
+  const { seq, session_id: sessionId, session_key: sessionKey, created_at: at } = row;
+  return { seq, sessionId, sessionKey, at, ...optional({ runId }), entry: readEntry(row) };
 }
 
 /** Returns the entries of the chain's runs, and those that others wrote between them, in order. */

@@ -125,7 +125,6 @@ export interface ExecuteParts {
   /** Paired devices. Absent if nodes are disabled. */
   readonly nodes?: NodeSource | undefined;
   readonly answered?: ToolAnswered;
-  /** Jobs that agents make. If absent, runs make none. */
   /** Returns the time zone of the gateway. */
   timeZone?(): string;
   /** Records traces. Absent if traces are disabled. */

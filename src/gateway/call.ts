@@ -9,6 +9,7 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Accepted } from "../engine/run/accept.ts";
 import type { Unit } from "../engine/unit.ts";
+import type { ChoiceRules } from "../triggers/choices.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 
@@ -17,6 +18,12 @@ export interface BasicDeps {
   readonly settings: Settings;
   readonly world: World;
   readonly engine: Engine;
+}
+
+/** Dependencies of the methods of features. */
+export interface FeatureDeps extends BasicDeps, ChoiceRules {
+  /** Returns the time zone of the gateway. */
+  timeZone(): string;
 }
 
 /** `Deps`: the dependencies of the method's group. */

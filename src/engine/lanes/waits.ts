@@ -29,7 +29,6 @@ import type { EngineCore } from "../engine.ts";
 import type { createSlotKeeper } from "../run/slot-keeper.ts";
 import { untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
-import type { EndWatch } from "./end-watch.ts";
 
 const ASKS = "an agent asks for permission; answer with: npx parley-gateway permissions";
 
@@ -296,8 +295,8 @@ const UNANSWERED: PermissionAnswered = { decision: "deny", scope: "once", by: ""
  * Resolves with the decision, or with a denial when the request expires or is deleted. Resolves with
  * undefined when the wait is aborted.
  */
-export async function untilDecided(
-  { store, commit, watch }: Pick<EngineCore, "store" | "commit"> & { watch: Pick<EndWatch, "until"> },
+async function untilDecided(
+  { store, commit, watch }: EngineCore,
   { id, sessionKey, expiresAt }: PermissionQuestion,
   signal: AbortSignal,
 ): Promise<PermissionAnswered | undefined> {

@@ -8,7 +8,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { SessionKind } from "../src/core/shapes/session.ts";
-import { placeTokens, spaced } from "../src/store/queries/transcripts/search-text.ts";
+import { placeTokens, spaceWords } from "../src/store/queries/transcripts/search-text.ts";
 import { STORE_FILE } from "../src/store/sqlite/sqlite.ts";
 
 const BATCH = 50_000;
@@ -88,7 +88,7 @@ export class Filling {
       const entry = { id, role, content: [{ type: "text", text }], timestamp: at };
       insert.run(seq, id, sessionId, sessionKey, role, JSON.stringify(entry), at);
       if (role === "user") name.run(text.slice(0, FIRST_WORDS_CHARS), sessionId);
-      index.run(seq, spaced(text), placeTokens(sessionKey, agentId).join(" "));
+      index.run(seq, spaceWords(text), placeTokens(sessionKey, agentId).join(" "));
     });
   }
 

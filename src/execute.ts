@@ -3,7 +3,7 @@
 // every run.
 
 import { sessionViewer } from "./access/access.ts";
-import { narrowed } from "./access/narrowed.ts";
+import { narrowSettings } from "./access/narrowed.ts";
 import { spawnChainOf } from "./access/spawn-chain.ts";
 import { runTurn, type TurnArgs, type TurnEnd } from "./agent/loop/loop.ts";
 import type { ToolEvent } from "./agent/loop/tool-calls.ts";
@@ -36,11 +36,11 @@ import {
   notConfigured,
   outsideKind,
   type Settings,
-  type ThinkingLevel,
   thinkingNamed,
 } from "./core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "./core/shapes/tool.ts";
 import type { Engine } from "./engine/engine.ts";
+import { failRun } from "./engine/run/begin.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { Executor } from "./engine/run/executions.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
@@ -89,7 +89,6 @@ export function createSandboxFor(newest: Settings, openFinder: () => Promise<San
 
 export type ReallyCall = (args?: ToolCallRequest["arguments"]) => Promise<ToolOutcome>;
 
-/** Changes turns, for a replay of a recorded chain. */
 export interface TurnHooks {
   /** Returns what the model gets instead of `made`. */
   offer(
@@ -125,7 +124,6 @@ export interface ExecuteParts {
   readonly threads?: Threads;
   /** Paired devices. Absent if nodes are disabled. */
   readonly nodes?: NodeSource | undefined;
-  /** Counts tool calls. */
   readonly answered?: ToolAnswered;
   /** Returns the time zone of the gateway. */
   timeZone?(): string;
@@ -143,15 +141,6 @@ export interface ExecuteParts {
   readonly acp?: () => Promise<AcpHost>;
   /** Returns the engine. A function, because the engine is created later and needs this executor. */
   engine(): Engine;
-}
-
-function failed(error: string): EndFacts {
-  return { state: "error", code: "run_failed", error };
-}
-
-function thinkingOf(run: Run, session: Session, agent: AgentSettings): ThinkingLevel {
-  const wanted = run.input.thinking ?? session.thinkingLevel ?? agent.thinking;
-  return thinkingNamed(wanted) ?? agent.thinking;
 }
 
 /** Returns the fallback models that can guarantee the format of the run. */
@@ -179,14 +168,6 @@ function storedEntry(entry: Entry): Entry {
     block.type === "toolCall" ? { ...block, arguments: keptArguments(block.name, block.arguments) } : block,
   );
   return { ...entry, content };
-}
-
-/** Returns the names of all tools that were called in a transcript. */
-function calledIn(entries: readonly Entry[]): string[] {
-  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
-  return messages.flatMap((message) =>
-    message.role === "assistant" ? toolCallsOf(message).map(({ name }) => name) : [],
-  );
 }
 
 /** Returns the additional context for the model: the run's own, or the session's. */
@@ -217,20 +198,13 @@ async function suppliesOf(
 /** Records the inputs of a run, so that it can be repeated. */
 function record({ recorder, settings }: ExecuteParts, handle: LaneHandle, turn: () => RecordedTurn): void {
   if (recorder === undefined || (settings.store.recordDays ?? 0) === 0) return;
-  handle.recorded(recorder.revisionOf(turn()));
+  handle.record(recorder.revisionOf(turn()));
 }
 
 /** The parts of a turn that a session's settings and supplies determine. */
 export interface Offer extends Pick<TurnArgs, "tools" | "thinking"> {
   /** The parts of the system prompt. */
   readonly parts: readonly PromptPart[];
-}
-
-/** Adds offered tools that this gateway does not have, because a record offers them. */
-function withOffered(every: readonly ToolSpec[], offered: readonly ToolSpec[]): readonly ToolSpec[] {
-  const names = new Set(every.map(({ name }) => name));
-  const more = offered.filter(({ name }) => !names.has(name));
-  return more.length === 0 ? every : [...every, ...more];
 }
 
 /** Builds the prompt and the list of tools, and records them. */
@@ -253,10 +227,11 @@ async function offerOf(
   const context = await contextOf(parts, run, session);
   const prompt = promptOf({ settings, session, agent, tools: offered, context, ...supplies });
   const { sessionKey } = prompt;
+  const wanted = run.input.thinking ?? session.thinkingLevel ?? agent.thinking;
   const made: Offer = {
     parts: promptParts(prompt),
     tools: offered.map((tool) => tool.spec),
-    thinking: thinkingOf(run, session, agent),
+    thinking: thinkingNamed(wanted) ?? agent.thinking,
   };
   const own = parts.hooks?.offer(run, made, { sessionKey, ...optional({ context }) }) ?? made;
   const { parts: sections, tools, thinking } = own;
@@ -314,13 +289,13 @@ async function executeOutside(
   const { settings, store, world } = parts;
   const { session, entries, agent } = given;
   const { runtime } = agent;
-  const cannot = failed(`agent "${agent.id}" can't run here`);
+  const cannot = failRun(`agent "${agent.id}" can't run here`);
   if (runtime === undefined) return cannot;
   const chain = await spawnChainOf(store.db, session);
   if (isSandboxed(chain, settings)) {
     const kind = outsideKind(runtime);
     const text = `agent "${agent.id}" is ${kind}, which can't be contained, and this session has to be`;
-    return failed(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
+    return failRun(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
   }
   const context = await contextOf(parts, handle.run, session);
   const found = { handle, session, agent, entries, context };
@@ -349,13 +324,6 @@ async function executeOutside(
   return factsOf(guarded.result, { ref: agent.model });
 }
 
-/**
- * Returns a tool's name for a trace. A name that the model invented could be any text, so it is not shown.
- */
-function tracedName(name: string, tools: readonly ToolSpec[]): string {
-  return tools.some((tool) => tool.name === name) ? name : "unknown";
-}
-
 function publishRetry({ run, publish }: LaneHandle, retry: ModelRetry, atMs: number): void {
   publish({ kind: "retry", runId: run.runId, sessionKey: run.sessionKey, retry, atMs });
 }
@@ -369,7 +337,8 @@ function publishTool(
 ): void {
   const { runId, sessionKey } = run;
   const { callId, isError } = event;
-  const name = tracedName(event.name, everyTool);
+  // A name that the model invented could be any text.
+  const name = everyTool.some((tool) => tool.name === event.name) ? event.name : "unknown";
   const shown =
     event.arguments === undefined ? {} : { arguments: keptArguments(event.name, event.arguments) };
   if (isError === true) log.debug({ part: "tools", callId, tool: name }, "a tool call failed");
@@ -417,10 +386,13 @@ function callbacksOf(
   handle: LaneHandle,
   everyTool: readonly ToolSpec[],
   trace: RunTrace | undefined,
-): Pick<TurnArgs, "append" | "steered" | "onText" | "onThinking" | "onTool" | "onRetry" | "awaitsApproval"> {
+): Pick<
+  TurnArgs,
+  "append" | "takeSteered" | "onText" | "onThinking" | "onTool" | "onRetry" | "awaitsApproval"
+> {
   return {
     append: (entry) => handle.append(storedEntry(entry)),
-    steered: () => handle.steered(),
+    takeSteered: () => handle.takeSteered(),
     onText: (delta) => handle.text(delta),
     onThinking: (delta) => handle.thinking(delta),
     onTool: (event) => publishTool(handle, everyTool, event, trace),
@@ -440,7 +412,7 @@ async function contextNow(newest: ExecuteParts, ctx: ToolContext): Promise<Resul
   // Without an agent of the chain its stricter rules would be unknown.
   const gone = chain.find(({ agentId }) => findAgent(now, agentId) === undefined);
   if (gone !== undefined) return fail("tool_denied", notConfigured(gone.agentId));
-  const settings = narrowed(ctx.settings, now);
+  const settings = narrowSettings(ctx.settings, now);
   const sandbox = await newest.sandboxFor(chain, settings);
   if (!sandbox.ok) return sandbox;
   const { sandbox: _, ...rest } = ctx;
@@ -484,19 +456,19 @@ async function executeTurn(
     contexts.read(run.sessionId),
   ]);
   if (session === undefined || session.sessionId !== run.sessionId)
-    return failed("the session was reset or deleted");
+    return failRun("the session was reset or deleted");
   const agent = findAgent(settings, session.agentId);
-  if (agent === undefined) return failed(notConfigured(session.agentId));
+  if (agent === undefined) return failRun(notConfigured(session.agentId));
   const able = checkFormat(settings, modelOf(settings, session), run.input.format);
-  if (!able.ok) return failed(able.error);
+  if (!able.ok) return failRun(able.error);
   if (agent.runtime !== undefined)
     return executeOutside({ ...parts, world }, handle, { session, entries, agent }, trace);
   const model = resolveModel(settings.providers, session.model ?? agent.model);
-  if (!model.ok) return failed(model.error);
+  if (!model.ok) return failRun(model.error);
   const chain = await spawnChainOf(store.db, session);
   const sandbox = await parts.sandboxFor(chain, settings);
   // Without a backend, the run is refused before the first model call. It never runs without the sandbox.
-  if (!sandbox.ok) return failed([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
+  if (!sandbox.ok) return failRun([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const supplies = await suppliesOf(parts, agent, chain, handle);
   const offer = await offerOf(parts, handle, { session, agent, chain, supplies, model: model.value.ref });
   const { nodes, outside, skills } = supplies;
@@ -509,7 +481,16 @@ async function executeTurn(
     signal,
     wait: handle.wait,
   };
-  const everyTool = withOffered(toolSpecs(outside, calledIn(entries)), offer.tools);
+  const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
+  const every = toolSpecs(
+    outside,
+    messages.flatMap((message) =>
+      message.role === "assistant" ? toolCallsOf(message).map(({ name }) => name) : [],
+    ),
+  );
+  // A record may offer tools that this gateway does not have.
+  const names = new Set(every.map(({ name }) => name));
+  const everyTool = [...every, ...offer.tools.filter(({ name }) => !names.has(name))];
   let answering = model.value;
   const end = await runTurn({
     runId: run.runId,
@@ -543,8 +524,8 @@ async function executeTurn(
 async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: LaneHandle): Promise<EndFacts> {
   const { sessionKey, sessionId } = handle.run;
   const session = await getSession(parts.store.db, sessionKey);
-  if (session?.sessionId !== sessionId) return failed("the session was reset or deleted");
-  if (parts.peers === undefined) return failed("peers can't be reached from here");
+  if (session?.sessionId !== sessionId) return failRun("the session was reset or deleted");
+  if (parts.peers === undefined) return failRun("peers can't be reached from here");
   const turn = await parts.peers();
   await expectOutside(parts, handle, `peer ${peerInKey(sessionKey)?.peer}`);
   const entries = await contexts.read(sessionId);
@@ -560,20 +541,20 @@ export function createExecutor(parts: ExecuteParts): Executor {
       ? executeTurn(parts, { ...parts, settings: settingsNow(parts.settings) }, contexts, handle, trace)
       : executeAtPeer(parts, contexts, handle);
   const { settings, world } = parts;
-  const aborted = (run: Run): void => {
+  const noteAborted = (run: Run): void => {
     const { runId, agentId, sessionKey } = run;
     const runtime = findAgent(settingsNow(settings), agentId)?.runtime;
     const own = runtime?.type === "a2a" ? runtime : undefined;
     if (own === undefined && peerInKey(sessionKey) === undefined) return;
-    import("./execute/aborted.ts")
+    import("./execute/peer.ts")
       .then(({ cancelElsewhere }) => cancelElsewhere({ world, engine: parts.engine() }, run, own))
       .catch((error: unknown) =>
         world.log.debug({ err: error, runId }, "could not cancel the task of an aborted run"),
       );
   };
-  if (traces === undefined) return { execute: (handle) => turn(handle), aborted };
+  if (traces === undefined) return { execute: (handle) => turn(handle), noteAborted: noteAborted };
   return {
-    aborted,
+    noteAborted: noteAborted,
     async execute(handle) {
       const trace = traces.forRun(handle.run);
       try {

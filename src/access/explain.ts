@@ -8,7 +8,6 @@ import { sendVerdict } from "../core/rules/send-policy.ts";
 import { decideSpawn, spawnRule } from "../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
 import { refuseToPartner } from "../core/rules/turn-rules.ts";
-import type { Verdict } from "../core/rules/visibility.ts";
 import type { Check, Explained, Explanation } from "../core/shapes/explanation.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { agentIdInKey } from "../core/shapes/session-key.ts";
@@ -39,7 +38,7 @@ export interface ExplainQuestion {
   /**
    * Returns the key to show for a session in a wait cycle, or a placeholder if the reader must not see it.
    */
-  shown(key: string): string;
+  showKey(key: string): string;
 }
 
 interface ExplainContext extends ExplainQuestion {
@@ -47,19 +46,15 @@ interface ExplainContext extends ExplainQuestion {
   readonly chain: SpawnChain;
 }
 
-function sightOf(verdict: Verdict): Check {
+async function sight({ ctx, chain, target }: ExplainContext, access: Explained): Promise<Check> {
+  const viewer = sessionViewer(chain, ctx.settings);
+  const verdict =
+    target.session === undefined
+      ? verdictOfKey(ctx, viewer, access, target.key)
+      : await openGate(ctx, viewer).decide(access, target.session);
   if (verdict.allowed) return { of: "sight", allowed: true, rule: verdict.rule };
   const { code, error, settings } = verdict;
   return { of: "sight", allowed: false, rule: error, code, settings };
-}
-
-async function sight({ ctx, chain, target }: ExplainContext, access: Explained): Promise<Check> {
-  const viewer = sessionViewer(chain, ctx.settings);
-  return sightOf(
-    target.session === undefined
-      ? verdictOfKey(ctx, viewer, access, target.key)
-      : await openGate(ctx, viewer).decide(access, target.session),
-  );
 }
 
 function tool({ ctx, chain }: ExplainContext, access: Explained): Check {
@@ -86,7 +81,7 @@ async function spawn({ ctx, chain, viewer, target }: ExplainContext): Promise<Ch
 }
 
 /** Returns the checks of a send that follow the visibility check. */
-async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Promise<Check[]> {
+async function sending({ ctx, viewer, target, now, showKey }: ExplainContext): Promise<Check[]> {
   const { session } = target;
   if (session === undefined) return [];
   const checks: Check[] = [];
@@ -104,13 +99,10 @@ async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Pro
       ? { of: "send_policy", allowed: true, rule: "session.sendPolicy does not block the send" }
       : { of: "send_policy", allowed: false, rule: policy.error, code: "send_denied" },
   );
-  const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, {
-    kind: "run",
-    sessionKey: session.key,
-  });
+  const free = await refuseCycle({ tx: ctx.db, now }, viewer.key, { kind: "run", sessionKey: session.key });
   if (!free.ok) {
     const { cycle } = free.details as { readonly cycle: readonly string[] };
-    const path = cycle.map(shown).join(" -> ");
+    const path = cycle.map(showKey).join(" -> ");
     const rule = `waiting for the reply would close a cycle: ${path}; use timeoutSeconds: 0`;
     checks.push({ of: "wait_cycle", allowed: false, rule, code: free.code, now: true });
   }
@@ -120,18 +112,11 @@ async function sending({ ctx, viewer, target, now, shown }: ExplainContext): Pro
 async function explainOne(context: ExplainContext, access: Explained): Promise<Explanation> {
   const right = access === "spawn" ? await spawn(context) : await sight(context, access);
   const more = access === "send" ? await sending(context) : [];
-  const masked = (check: Check): Check => ({ ...check, rule: context.redactor.mask(check.rule) });
-  const checks = [tool(context, access), right, ...more].map(masked);
+  const maskRule = (check: Check): Check => ({ ...check, rule: context.redactor.mask(check.rule) });
+  const checks = [tool(context, access), right, ...more].map(maskRule);
   const refusing = checks.find(({ allowed }) => !allowed);
-  const { rule, code, settings = [] } = refusing ?? masked(right);
-  return {
-    access,
-    allowed: refusing === undefined,
-    rule,
-    settings,
-    checks,
-    ...optional({ code }),
-  };
+  const { rule, code, settings = [] } = refusing ?? maskRule(right);
+  return { access, allowed: refusing === undefined, rule, settings, checks, ...optional({ code }) };
 }
 
 /** Explains, for each access, whether the viewer may use it on the target, and by which rule. */

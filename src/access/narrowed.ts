@@ -67,7 +67,7 @@ function agent(a: AgentSettings, b: AgentSettings): AgentSettings {
 }
 
 /** Returns the settings for a tool call of a run that began with `begun`. */
-export function narrowed(begun: Settings, now: Settings): Settings {
+export function narrowSettings(begun: Settings, now: Settings): Settings {
   const { maxChildren, maxSpawnDepth } = begun.subagents;
   return {
     ...now,

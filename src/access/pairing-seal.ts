@@ -13,14 +13,14 @@ const TAG_BYTES = 16;
 export type SealedAs = "request" | `answer:${string}`;
 
 /** Normalises a code that a person typed. */
-function typedCode(code: string): string {
+export function normalizeCode(code: string): string {
   return code.toUpperCase().replaceAll(/[\s-]/g, "");
 }
 
 /** Returns the key of a pairing code. */
 export function codeKeyOf(code: string): string {
   return createHash("sha256")
-    .update(`parley-pairing:${typedCode(code)}`)
+    .update(`parley-pairing:${normalizeCode(code)}`)
     .digest("base64url");
 }
 
@@ -34,7 +34,7 @@ function cipherKey(codeKey: string, as: SealedAs): Uint8Array {
 }
 
 /** Seals a value. `unique`: a text that is never used again, which makes the nonce. */
-export function sealed(codeKey: string, as: SealedAs, value: unknown, unique: string): string {
+export function seal(codeKey: string, as: SealedAs, value: unknown, unique: string): string {
   const nonce = createHash("sha256").update(unique).digest().subarray(0, NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, cipherKey(codeKey, as), nonce);
   const text = Buffer.concat([cipher.update(JSON.stringify(value), "utf8"), cipher.final()]);
@@ -42,7 +42,7 @@ export function sealed(codeKey: string, as: SealedAs, value: unknown, unique: st
 }
 
 /** Returns the sealed value, or undefined if another code sealed it or it was changed. */
-export function unsealed(codeKey: string, as: SealedAs, text: string): unknown {
+export function unseal(codeKey: string, as: SealedAs, text: string): unknown {
   const bytes = Buffer.from(text, "base64url");
   if (bytes.length <= NONCE_BYTES + TAG_BYTES) return undefined;
   const end = NONCE_BYTES + TAG_BYTES;

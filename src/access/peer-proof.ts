@@ -9,16 +9,13 @@ import type { SigningKey } from "./gateway-key.ts";
 
 /** Scheme of the Authorization header. */
 const SCHEME = "Parley-Peer";
-/** Maximum difference between the clocks of two peers. */
 const SKEW_MAX_MS = 300_000;
 const HEADER_MAX_CHARS = 2_048;
 /** Separates these signatures from others with the same key. */
 const DOMAIN = "parley-peer-request:";
 
-/** The request that a proof is for. */
 export interface ProvenRequest {
   readonly method: string;
-  /** Path and query. */
   readonly path: string;
 }
 
@@ -52,7 +49,6 @@ export function peerProof(
 
 /** A proof whose signature was not checked yet. */
 export interface GivenProof {
-  /** Id of the key that must have signed it. */
   readonly from: string;
   /** Checks everything but the body. The result checks the body. */
   check(
@@ -61,7 +57,7 @@ export interface GivenProof {
   ): Result<(body: Uint8Array) => Result<void>>;
 }
 
-function refused(error: string, hint?: string): Result<never> {
+function refuse(error: string, hint?: string): Result<never> {
   return fail(
     "unauthorized",
     `the request of the peer is refused: ${error}`,
@@ -75,18 +71,15 @@ function checkFacts(
 ): Result<void> {
   const { to, at, method, path } = proof;
   if (to !== expected.to)
-    return refused(
+    return refuse(
       "it is for a gateway with another key",
       "Pair again: npx parley-gateway peer remove, then add.",
     );
-  if (method !== expected.method || path !== expected.path) return refused("it is for another request");
+  if (method !== expected.method || path !== expected.path) return refuse("it is for another request");
   const late = typeof at === "number" ? expected.now - at : Number.NaN;
   if (Math.abs(late) <= SKEW_MAX_MS) return ok(undefined);
   const seconds = Math.round(Math.abs(late) / 1000);
-  return refused(
-    `its time differs by ${seconds} s; the limit is ${SKEW_MAX_MS / 1000} s`,
-    "Set both clocks.",
-  );
+  return refuse(`its time differs by ${seconds} s; the limit is ${SKEW_MAX_MS / 1000} s`, "Set both clocks.");
 }
 
 /** Returns the proof in an Authorization header. Undefined: the header has another scheme. */
@@ -100,10 +93,10 @@ export function readProof(header: string | undefined): GivenProof | undefined {
     check(jwk, expected) {
       const key = { key: createPublicKey({ key: jwk, format: "jwk" }), dsaEncoding: "ieee-p1363" } as const;
       const isGenuine = verify("sha256", Buffer.from(DOMAIN + text), key, Buffer.from(mark, "base64url"));
-      if (!isGenuine) return refused("its signature is wrong");
+      if (!isGenuine) return refuse("its signature is wrong");
       const facts = checkFacts(proof, expected);
       if (!facts.ok) return facts;
-      return ok((body) => (hashOf(body) === proof.body ? ok(undefined) : refused("its body was changed")));
+      return ok((body) => (hashOf(body) === proof.body ? ok(undefined) : refuse("its body was changed")));
     },
   };
 }

@@ -5,7 +5,6 @@ import { type Settings, storeName, type TokenSettings } from "../core/shapes/set
 import type { TokenRights } from "./token.ts";
 
 interface Callers {
-  /** The caller's rights now. */
   readonly now: TokenRights;
   /**
    * The settings of the caller's token after the restart. Undefined if the token would no longer be valid.
@@ -13,7 +12,7 @@ interface Callers {
   readonly next: Pick<TokenSettings, "role" | "scopes" | "sessions"> | undefined;
 }
 
-function ofToken({ now, next }: Callers): string[] {
+function explainToken({ now, next }: Callers): string[] {
   if (next === undefined)
     return ["The token that you use is not valid after a restart. Sign in with another one."];
   const keeps =
@@ -21,17 +20,14 @@ function ofToken({ now, next }: Callers): string[] {
   return keeps ? [] : ["After a restart, the token that you use has fewer rights, and can't edit this file."];
 }
 
-const removed = (before: readonly string[], after: readonly string[]): string =>
-  before.filter((one) => !after.includes(one)).join(", ");
-
 /** Returns a sentence for each change that the caller would notice when it connects again. */
 export function reachChanges(running: Settings, next: Settings, callers: Callers): string[] {
   const [before, after] = [running.gateway, next.gateway];
-  const changes = ofToken(callers);
+  const changes = explainToken(callers);
   if (before.host !== after.host || before.port !== after.port)
     changes.push(`The gateway listens on ${after.host}:${after.port} after a restart.`);
   for (const name of ["allowedHosts", "allowedOrigins"] as const) {
-    const gone = removed(before[name], after[name]);
+    const gone = before[name].filter((one) => !after[name].includes(one)).join(", ");
     if (gone !== "") changes.push(`The gateway refuses ${gone} after a restart (gateway.${name}).`);
   }
   const moved = running.store.dir !== next.store.dir || running.store.postgresUrl !== next.store.postgresUrl;

@@ -45,7 +45,6 @@ const LABELLED_MAX = 50;
 const SESSION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const UUID_AT_END = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** The arguments of one lookup. */
 interface SessionLookup {
   readonly ctx: AccessContext;
   readonly viewer: Viewer;
@@ -123,7 +122,7 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
     return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
   }
   const gate = openGate(ctx, viewer);
-  const labelled = async (ofAgent: string | undefined): Promise<Session[]> => {
+  const findLabelled = async (ofAgent: string | undefined): Promise<Session[]> => {
     const { rows } = await listSessions(ctx.db, {
       scope: viewerScope(ctx, viewer),
       label: wanted,
@@ -133,10 +132,10 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
     const admitted = await Promise.all(rows.map((row) => gate.admits(access, row)));
     return rows.filter((_, index) => admitted[index]);
   };
-  const own = await labelled(agentId);
+  const own = await findLabelled(agentId);
   // If the viewer's agent has no session with this label, all visible sessions are searched.
   const isOpen = own.length === 0 && target.agentId === undefined && agentId !== undefined;
-  const seen = isOpen ? await labelled(undefined) : own;
+  const seen = isOpen ? await findLabelled(undefined) : own;
   const [first, second] = seen;
   if (first === undefined) {
     // No visible session has this label, but a hidden one could have it. The answer must not reveal that, so

@@ -9,7 +9,6 @@ import type { AgentSettings, Settings, TokenScope } from "../core/shapes/setting
 import { mayMatchBeginning } from "../core/text/pattern.ts";
 import { accessRulesOf, operatorViewer } from "./access.ts";
 
-/** The rights of an authenticated caller. */
 export interface TokenRights {
   readonly role: "operator" | "node";
   /** Includes the scopes that each scope implies. */

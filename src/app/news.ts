@@ -3,8 +3,7 @@
 
 import type { Channel } from "../channels/channel.ts";
 import { OutboxWorker } from "../channels/outbound.ts";
-import { createPushes } from "../channels/push.ts";
-import { createWebhooks } from "../channels/webhook.ts";
+import { createPushes, createWebhooks } from "../channels/webhook.ts";
 import { optional } from "../core/optional.ts";
 import { accountOf } from "../core/shapes/settings/channels.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
@@ -21,7 +20,7 @@ import type { World } from "../world.ts";
 
 /** Returns the recorder of what programs are told: events of web hooks, and ends of A2A tasks. */
 export function recorderOf(settings: Settings, metrics: Pick<Metrics, "hookEventDropped">): Recorder {
-  const hooks = createHookRecorder(settings, { dropped: metrics.hookEventDropped });
+  const hooks = createHookRecorder(settings, { onDropped: metrics.hookEventDropped });
   return bothRecorders(hooks, createPushRecorder());
 }
 
@@ -52,7 +51,7 @@ export function openOutboxes(parts: {
     channels,
     of: "texts",
     isConfigured: (route) => accountOf(settings.channels, route) !== undefined,
-    settled: (unit, delivery) => hurryCleanup(unit, delivery),
+    onSettled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
   const told = newsChannels(settings, store, world, token);
   const news = new OutboxWorker({ ...common, channels: told, of: "hooks" });

@@ -39,12 +39,11 @@ export interface Account {
   /**
    * Listens until `ear.signal` is aborted. If it throws or returns earlier, it is called again after a pause.
    */
-  listen(ear: Ear): Promise<void>;
+  listen(ear: ListenPort): Promise<void>;
 }
 
 /** Passed to `listen` of an account. */
-export interface Ear {
-  /** Aborted when the listener must stop listening. */
+export interface ListenPort {
   readonly signal: AbortSignal;
   /** Reports that the connection works, and messages are received from now on. */
   ready(): void;
@@ -76,13 +75,11 @@ export interface AccountStatus {
 interface AccountParts {
   readonly commit: Commit;
   readonly world: World;
-  /** Id of this process. */
   readonly owner: string;
   /** Returns the end of this process's lease, on the monotonic clock. */
   leaseUntil(): number;
 }
 
-/** Listens to each account while this process holds its lease. */
 export class Accounts {
   readonly #parts: AccountParts;
   #keepers: readonly Keeper[] = [];
@@ -97,7 +94,6 @@ export class Accounts {
     for (const keeper of added) keeper.look();
   }
 
-  /** Returns the status of each account in this process. */
   statuses(): AccountStatus[] {
     return this.#keepers.map((keeper) => keeper.status);
   }
@@ -206,8 +202,8 @@ class Keeper {
       () =>
         signal.aborted
           ? undefined
-          : this.#failed(new ListenProblem("the platform closed the connection"), readyAt),
-      (error: unknown) => this.#failed(error, readyAt),
+          : this.#handleFailure(new ListenProblem("the platform closed the connection"), readyAt),
+      (error: unknown) => this.#handleFailure(error, readyAt),
     );
     const listening = { stopper, over };
     this.#listening = listening;
@@ -217,7 +213,7 @@ class Keeper {
   }
 
   /** `readyAt`: time on the monotonic clock since which the account worked. */
-  #failed(error: unknown, readyAt: number | undefined): void {
+  #handleFailure(error: unknown, readyAt: number | undefined): void {
     const { world } = this.#parts;
     const { name: account } = this.account;
     const now = world.clock.monotonic();

@@ -13,7 +13,6 @@ import type { Route } from "../core/shapes/session.ts";
 import type { World } from "../world.ts";
 import type { Account } from "./accounts.ts";
 
-/** A file that is sent with a message. */
 export interface OutgoingFile {
   readonly name: string;
   readonly mimeType: string;
@@ -126,7 +125,6 @@ export interface InboundMessage {
   readonly edit?: string;
   /** Time of the message, in ms since 1970. */
   readonly sentAt: number;
-  /** Route for the reply: channel, account, chat and thread. */
   readonly replyTo: Route;
   /**
    * True if the sender chose the command from the platform's own menu. The text is then `/name arguments`.
@@ -154,11 +152,9 @@ export interface ChannelHost {
   /** Returns the last value that the account stored under this name, for example its read position. */
   cursor(accountId: string, name: string): Promise<string | undefined>;
   remember(accountId: string, name: string, value: string): Promise<void>;
-  /** Commands to publish in the platform's own menu. */
   readonly commands: readonly { readonly name: string; readonly description: string }[];
 }
 
-/** An HTTP request from the platform to the gateway's web server. */
 export interface PlatformCall {
   readonly accountId: string;
   readonly method: string;
@@ -168,7 +164,6 @@ export interface PlatformCall {
 }
 export interface PlatformAnswer {
   readonly status: number;
-  /** Body of the answer, as plain text. */
   readonly body: string;
 }
 

@@ -8,7 +8,6 @@ const ID_CHARS_MAX = 256;
 const NAME_CHARS_MAX = 200;
 const QUOTE_CHARS_MAX = 8_000;
 
-/** A frame that was read. */
 export type Read =
   | { readonly kind: "message"; readonly message: InboundMessage }
   /** The frame needs no answer, for example a receipt or a typing indicator. */

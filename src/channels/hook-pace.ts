@@ -44,22 +44,22 @@ export class HookPace {
     return this.#of(name).pausedUntil;
   }
 
-  begun(name: string): void {
+  noteBegin(name: string): void {
     const program = this.#of(name);
     this.#put(name, { ...program, underWay: program.underWay + 1 });
   }
 
-  ended(name: string): void {
+  noteEnd(name: string): void {
     const program = this.#of(name);
     this.#put(name, { ...program, underWay: program.underWay - 1 });
   }
 
-  answered(name: string): void {
+  noteSuccess(name: string): void {
     this.#put(name, { ...HEALTHY, underWay: this.#of(name).underWay });
   }
 
   /** Records a failure. `afterMs`: the pause that the receiver requested. */
-  failed(name: string, now: number, afterMs = 0): void {
+  noteFailure(name: string, now: number, afterMs = 0): void {
     const program = this.#of(name);
     // Failures during a pause belong to requests that began before it. Such concurrent failures count once.
     const failures = now < program.pausedUntil ? program.failures : program.failures + 1;

@@ -18,8 +18,7 @@ import { safeLine } from "../core/text/safe-text.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Unit } from "../engine/unit.ts";
 import { StoreConflict, StoreProblem } from "../store/problems.ts";
-import { getCursor, putCursor } from "../store/queries/channels/channel-cursors.ts";
-import { isKnown } from "../store/queries/channels/inbound.ts";
+import { getCursor, isKnown, putCursor } from "../store/queries/channels/inbound.ts";
 import { getBinding } from "../store/queries/channels/thread-bindings.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { accountName } from "./accounts.ts";
@@ -38,7 +37,6 @@ import { createMediaReader, type MediaReader, type MediaTarget, NO_MEDIA } from 
 /** Maximum number of attempts to process one message, and of messages whose attempts are counted. */
 const ATTEMPTS_MAX = 10;
 const COUNTED_MAX = 1_000;
-/** Maximum length of an id in a log line. */
 const ID_SHOWN = 100;
 const SEE_LOG = "See the gateway's log.";
 
@@ -51,12 +49,10 @@ export interface Inbound {
   readonly burstDue: DeadlineHandler;
 }
 
-/** The session of a message, with the agent and the model that get its files. */
 interface Target extends MediaTarget {
   readonly sessionKey: string;
 }
 
-/** Returns the current session of the chat, and its agent. */
 async function targetOf(
   { settings, engine }: InboundParts,
   { place, account }: AdmittedMessage,
@@ -98,7 +94,6 @@ async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Prom
   }
 }
 
-/** Stores a message, unless it is stored already. */
 async function take(parts: InboundParts, reader: MediaReader, admitted: AdmittedMessage): Promise<void> {
   const { engine } = parts;
   const { id, message, command } = admitted;
@@ -116,7 +111,7 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
  * Handles a failure to process a message: rethrows it, or skips the message after the last attempt.
  * `attempts`: for each message, the number of failures.
  */
-async function endure(
+async function handleFailure(
   parts: InboundParts,
   attempts: Map<string, number>,
   failed: { readonly message: InboundMessage; readonly admitted: AdmittedMessage | undefined },
@@ -169,7 +164,7 @@ export function openInbound(parts: InboundParts): Inbound {
           if (admitted !== undefined) await take(parts, reader, admitted);
           else message.pressed?.refuse("This button is not for you.");
         } catch (error) {
-          await endure(parts, attempts, { message, admitted }, error);
+          await handleFailure(parts, attempts, { message, admitted }, error);
         }
       });
     },

@@ -32,7 +32,6 @@ function connectionOf(account: ChannelAccount): Omit<ChannelAccount, Rule> {
   return connection;
 }
 
-/** A channel whose calls are counted. */
 interface Counted {
   readonly channel: Channel;
   /** Resolves when no call is under way. */
@@ -45,7 +44,7 @@ function countCalls(channel: Channel): Counted {
   let count = 0;
   let free = Promise.resolve();
   let release = (): void => {};
-  const counted =
+  const countCalls =
     <A extends unknown[], T>(call: Call<A, T>): Call<A, T> =>
     async (...args) => {
       if (count === 0) ({ promise: free, resolve: release } = Promise.withResolvers<void>());
@@ -61,12 +60,12 @@ function countCalls(channel: Channel): Counted {
   return {
     channel: {
       ...channel,
-      deliver: counted(deliver),
+      deliver: countCalls(deliver),
       ...optional({
-        typing: typing && counted(typing),
-        openThread: openThread && counted(openThread),
-        called: called && counted(called),
-        test: test && counted(test),
+        typing: typing && countCalls(typing),
+        openThread: openThread && countCalls(openThread),
+        called: called && countCalls(called),
+        test: test && countCalls(test),
       }),
     },
     whenFree: () => free,
@@ -117,7 +116,6 @@ export class LiveChannels {
     );
   }
 
-  /** Starts to listen, now and after each change. */
   listen(): void {
     this.#listens = true;
     for (const { channel } of this.#open.values()) this.#parts.accounts.start(channel.accounts ?? []);
@@ -153,7 +151,6 @@ export class LiveChannels {
     if (old !== undefined) void this.#leave(old);
   }
 
-  /** Closes a channel after its last call. */
   async #leave({ channel, whenFree }: Open): Promise<void> {
     this.#leaving.add(channel);
     await whenFree();

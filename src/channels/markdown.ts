@@ -34,7 +34,6 @@ const LINK = /^(?:https?:\/\/|mailto:|tel:)[^\s\p{Cc}]+$/iu;
 const LANGUAGE = /^[\w+#.-]{1,40}/;
 const RULE = "———";
 
-/** The text that is being built, with its marks in the order of their starts. */
 interface Page {
   text: string;
   readonly marks: { kind: MarkKind; from: number; to: number; href?: string; language?: string }[];
@@ -54,7 +53,7 @@ function write(page: Page, text: string): void {
 }
 
 /** Writes `content` and marks it, unless it is already inside a mark of the same kind. */
-function marked(
+function writeMarked(
   page: Page,
   mark: { kind: MarkKind; href?: string; language?: string },
   content: () => void,
@@ -74,9 +73,9 @@ function marked(
 }
 
 /** Writes a link if the URL may become one. Otherwise writes the URL after the text. */
-function linked(page: Page, href: string, content: () => void): void {
+function writeUrl(page: Page, href: string, content: () => void): void {
   if (LINK.test(href) && URL.canParse(href)) {
-    marked(page, { kind: "link", href }, content);
+    writeMarked(page, { kind: "link", href }, content);
     return;
   }
   const from = page.text.length;
@@ -86,7 +85,7 @@ function linked(page: Page, href: string, content: () => void): void {
 }
 
 function writeLink(page: Page, { href, tokens }: Tokens.Link | Tokens.Image): void {
-  linked(page, href, () => {
+  writeUrl(page, href, () => {
     const from = page.text.length;
     writeInline(page, tokens);
     if (page.text.length === from) write(page, href);
@@ -102,14 +101,14 @@ type Writer = (page: Page, token: Tokens.Generic) => void;
 const over =
   (kind: MarkKind): Writer =>
   (page, { tokens = [] }) =>
-    marked(page, { kind }, () => writeInline(page, tokens));
+    writeMarked(page, { kind }, () => writeInline(page, tokens));
 
 const SPANS: Readonly<Record<string, Writer>> = {
   strong: over("bold"),
   em: over("italic"),
   del: over("strike"),
   br: (page) => write(page, "\n"),
-  codespan: (page, { text }) => marked(page, { kind: "code" }, () => write(page, text)),
+  codespan: (page, { text }) => writeMarked(page, { kind: "code" }, () => write(page, text)),
   link: (page, token) => writeLink(page, token as Tokens.Link),
   image: (page, token) => writeLink(page, token as Tokens.Image),
   checkbox: (page, { checked }) => write(page, checked === true ? "☑ " : "☐ "),
@@ -128,7 +127,7 @@ function writeCode(page: Page, { text, lang = "" }: Tokens.Code): void {
   const { indent } = page;
   // Do not indent code in a list item, so that people can copy it.
   page.indent = "";
-  marked(page, { kind: "pre", ...optional({ language }) }, () => write(page, text));
+  writeMarked(page, { kind: "pre", ...optional({ language }) }, () => write(page, text));
   page.indent = indent;
 }
 
@@ -140,7 +139,7 @@ function writeRow(page: Page, cells: readonly Tokens.TableCell[]): void {
 }
 
 function writeTable(page: Page, { header, rows }: Tokens.Table): void {
-  marked(page, { kind: "bold" }, () => writeRow(page, header));
+  writeMarked(page, { kind: "bold" }, () => writeRow(page, header));
   for (const row of rows) {
     write(page, "\n");
     writeRow(page, row);
@@ -162,7 +161,8 @@ function writeList(page: Page, { ordered, start, items, loose }: Tokens.List): v
 const BLOCKS: Readonly<Record<string, Writer>> = {
   heading: over("bold"),
   paragraph: (page, { tokens = [] }) => writeInline(page, tokens),
-  blockquote: (page, { tokens = [] }) => marked(page, { kind: "quote" }, () => writeBlocks(page, tokens)),
+  blockquote: (page, { tokens = [] }) =>
+    writeMarked(page, { kind: "quote" }, () => writeBlocks(page, tokens)),
   code: (page, token) => writeCode(page, token as Tokens.Code),
   list: (page, token) => writeList(page, token as Tokens.List),
   table: (page, token) => writeTable(page, token as Tokens.Table),
@@ -225,7 +225,6 @@ function tellsItself(words: string, href: string): boolean {
   return bare(words) === bare(href);
 }
 
-/** Text to insert at an offset. */
 interface Insertion {
   readonly at: number;
   readonly text: string;
@@ -260,14 +259,14 @@ export function spelledOut(
     pieces.push(marked.text.slice(end, at), text);
     end = at;
   }
-  const moved = (at: number, counts: (insertion: Insertion) => boolean): number =>
+  const shiftOffset = (at: number, counts: (insertion: Insertion) => boolean): number =>
     added.filter(counts).reduce((sum, { text }) => sum + text.length, at);
   const marks = marked.marks
     .filter((mark) => !isSpelled(mark))
     .map((mark) => ({
       ...mark,
-      from: moved(mark.from, ({ at }) => at <= mark.from),
-      to: moved(mark.to, ({ at }) => at < mark.to),
+      from: shiftOffset(mark.from, ({ at }) => at <= mark.from),
+      to: shiftOffset(mark.to, ({ at }) => at < mark.to),
     }));
   return { text: pieces.join("") + marked.text.slice(end), marks };
 }

@@ -80,21 +80,19 @@ interface OutboxParts {
   readonly commit: Commit;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly world: World;
-  /** Id of this process. */
   readonly owner: string;
   /**
    * Set if other processes deliver from the same outbox: see `Lease.watch`. Then only attempts of
    * processes that have died are settled.
    */
   readonly watchLease?: () => () => boolean;
-  /** Class of the deliveries that it delivers. */
   readonly of: DeliveryClass;
   /** Looks for due deliveries: see `Deadlines`. */
   lookAtDates(): void;
   /** Returns whether the settings have the channel and the account of a route. Default: never. */
   isConfigured?(route: Route): boolean;
   /** Called in the transaction that settles a delivery. */
-  settled?(unit: Unit, delivery: Delivery): Promise<void>;
+  onSettled?(unit: Unit, delivery: Delivery): Promise<void>;
 }
 
 /**
@@ -146,7 +144,7 @@ export class OutboxWorker implements LeasedWorker {
   }
 
   async #recover(): Promise<void> {
-    const { commit, channels, world, owner, watchLease, of, settled } = this.#parts;
+    const { commit, channels, world, owner, watchLease, of, onSettled } = this.#parts;
     const own = { owner, isUnderWay: (id: string) => this.#underWay.has(id) };
     const canRepeat = (route: Route): boolean => channels.get(route.channel)?.deduplicates === true;
     const failed = await commit(async (unit) => {
@@ -154,7 +152,7 @@ export class OutboxWorker implements LeasedWorker {
       const rows = await recoverOpenAttempts(unit.tx, { at: unit.now, canRepeat, ...dead, of, own });
       for (const row of rows) {
         tellOutcome(unit, row, { kind: "failed", code: "ambiguous", error: UNKNOWN });
-        await settled?.(unit, row);
+        await onSettled?.(unit, row);
       }
       return rows;
     });
@@ -203,9 +201,9 @@ export class OutboxWorker implements LeasedWorker {
 
   #begin(place: string, delivery: Delivery): void {
     if (this.#state !== "open") return;
-    this.#pace.begun(place);
+    this.#pace.noteBegin(place);
     const work = this.#attempt(place, delivery).finally(() => {
-      this.#pace.ended(place);
+      this.#pace.noteEnd(place);
       this.#underWay.delete(delivery.id);
       this.#parts.lookAtDates();
     });
@@ -230,8 +228,8 @@ export class OutboxWorker implements LeasedWorker {
       };
       // Before the attempt begins, because this process may lose its lease while it reads.
       const read = await this.#withFile(delivery, message);
-      if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;
-      const answer = "kind" in read ? read : await this.#hand(delivery, read, message);
+      if (!(await this.#mayBegin({ ...delivery, partsSent: part - 1 }))) return;
+      const answer = "kind" in read ? read : await this.#passToChannel(delivery, read, message);
       this.#notePace(place, answer);
       const outcome = this.#settle(delivery, await this.#withoutAbsence(delivery, answer));
       const isLast = part === last;
@@ -242,8 +240,8 @@ export class OutboxWorker implements LeasedWorker {
 
   #notePace(place: string, answer: DeliveryOutcome): void {
     if (answer.kind === "retry")
-      this.#pace.failed(place, this.#parts.world.clock.monotonic(), answer.afterMs);
-    else this.#pace.answered(place);
+      this.#pace.noteFailure(place, this.#parts.world.clock.monotonic(), answer.afterMs);
+    else this.#pace.noteSuccess(place);
   }
 
   /** Decides whether a delivery without its channel or account waits or fails (OB1). */
@@ -259,7 +257,7 @@ export class OutboxWorker implements LeasedWorker {
   }
 
   /** Returns whether this process may send the next part. Waits while another process could send it. */
-  async #begun(delivery: Delivery): Promise<boolean> {
+  async #mayBegin(delivery: Delivery): Promise<boolean> {
     const { commit, world, owner, watchLease } = this.#parts;
     let mayBeOpen = false;
     for (;;) {
@@ -288,14 +286,14 @@ export class OutboxWorker implements LeasedWorker {
 
   /** Records the outcome of an attempt. Retries until the store accepts it. */
   async #record(delivery: Delivery, outcome: AttemptOutcome): Promise<void> {
-    const { commit, world, owner, settled } = this.#parts;
+    const { commit, world, owner, onSettled } = this.#parts;
     const isLast = outcome.kind !== "part" && outcome.kind !== "retry";
     let mayBeStored = false;
     for (;;) {
       try {
         await commit(async (unit) => {
           // First, because a clean-up locks its date before it queues texts.
-          if (isLast) await settled?.(unit, delivery);
+          if (isLast) await onSettled?.(unit, delivery);
           const ended = await endAttempt(unit.tx, { id: delivery.id, owner }, outcome, unit.now);
           if (ended || mayBeStored) tellOutcome(unit, delivery, outcome);
         });
@@ -314,7 +312,7 @@ export class OutboxWorker implements LeasedWorker {
   }
 
   /** Passes a text or a file to the channel. `withoutFile`: what is sent if the platform refuses the file. */
-  async #hand(delivery: Delivery, sent: Content, withoutFile: Content): Promise<DeliveryOutcome> {
+  async #passToChannel(delivery: Delivery, sent: Content, withoutFile: Content): Promise<DeliveryOutcome> {
     const { id, sessionKey, route, runId } = delivery;
     // Taken for each part, because a channel is closed when it was replaced and no call is under way.
     const channel = this.#parts.channels.get(route.channel);

@@ -34,7 +34,7 @@ export class Patience {
   }
 
   /** Waits after a failure. Throws it after too many. `afterMs`: the pause that the platform asks for. */
-  async endure(failure: unknown, afterMs?: number): Promise<void> {
+  async pauseAfter(failure: unknown, afterMs?: number): Promise<void> {
     this.#failures += 1;
     if (this.#failures >= FAILURES_MAX || this.#signal?.aborted === true) throw failure;
     const grownMs = grownPause(PAUSE_MIN_MS, PAUSE_MAX_MS, this.#failures - 1);
@@ -64,7 +64,6 @@ export class Pump {
   readonly #account: string;
   readonly #stop: AbortSignal | undefined;
   readonly #failure = new AbortController();
-  /** For each lane, the work that runs or waits last. */
   readonly #lanes = new Map<string, Promise<boolean>>();
   /** The newest work for which all later work waits. */
   #barrier: Promise<boolean> = Promise.resolve(true);
@@ -106,7 +105,6 @@ export class Pump {
     });
   }
 
-  /** Stores a message. */
   store(message: InboundMessage): Promise<void> {
     return this.keep(() => this.#host.receive(message));
   }
@@ -120,7 +118,7 @@ export class Pump {
         return await work();
       } catch (error) {
         log.warn({ err: error, account: this.#account }, "a message could not be stored");
-        await patience.endure(new ListenProblem("incoming messages can't be stored"));
+        await patience.pauseAfter(new ListenProblem("incoming messages can't be stored"));
       }
     }
   }
@@ -130,7 +128,6 @@ export class Pump {
     this.#failure.abort(problem);
   }
 
-  /** Waits until no frame waits. */
   async idle(): Promise<void> {
     while (this.#frames > 0) await this.#acknowledged;
   }

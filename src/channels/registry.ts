@@ -23,7 +23,7 @@ const OPENERS: Openers = {
 };
 
 /** Creates the replacement for a channel that cannot be loaded. It rejects every text with the reason. */
-function unloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: string): Channel {
+function makeUnloaded(id: ChannelId, accounts: readonly ChannelAccount[], why: string): Channel {
   const failed = () => Promise.reject(new ListenProblem(why, true));
   const deliver: Channel["deliver"] = () => Promise.resolve({ kind: "retry", error: why });
   return channelOf(
@@ -52,6 +52,6 @@ export async function openChannel<C extends ChannelId>(
     return await OPENERS[id](own, host);
   } catch (error) {
     host.world.log.error({ err: error, channel: id }, "a channel could not be loaded");
-    return unloaded(id, own, whyUnloaded(id, error));
+    return makeUnloaded(id, own, whyUnloaded(id, error));
   }
 }

@@ -6,7 +6,6 @@ import type { Threads } from "../flows/delivery/bindings.ts";
 import type { World } from "../world.ts";
 import type { Channel } from "./channel.ts";
 
-/** Time limit for creating a thread. */
 const OPEN_MS = 30_000;
 
 /** Creates the service that opens threads. The caller may add channels to `channels` later. */

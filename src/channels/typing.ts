@@ -23,7 +23,6 @@ interface TypingParts {
   readonly channels: ReadonlyMap<string, Channel>;
 }
 
-/** A run of this process whose chat shows a typing indicator. */
 interface Shown {
   timer?: Timer;
   readonly untilMs: number;

@@ -10,7 +10,7 @@ export function evictOldest(
 }
 
 /** Returns the value of a key, and makes it if it is missing. The map keeps at most `max` values. */
-export function remembered<V>(kept: Map<string, V>, key: string, max: number, make: () => V): V {
+export function remember<V>(kept: Map<string, V>, key: string, max: number, make: () => V): V {
   const known = kept.get(key);
   if (known !== undefined) return known;
   const made = make();
@@ -35,6 +35,6 @@ export function oncePerTool<
     const { name, description, parameters } = tool;
     const values = known.get(parameters) ?? new Map<string, V>();
     known.set(parameters, values);
-    return remembered(values, `${name} ${description}`, SAME_PARAMETERS_MAX, () => make(tool));
+    return remember(values, `${name} ${description}`, SAME_PARAMETERS_MAX, () => make(tool));
   };
 }

@@ -15,7 +15,6 @@ export const isMark = (byte: number): boolean => IS_MARK[byte] === 1;
 /** Ends of a message: of the whole body, of a line, or the empty line after an event of a stream. */
 export type MessageEnd = "body" | "line" | "event";
 
-/** Measures messages that arrive in pieces. */
 export class JsonMeter {
   readonly #end: MessageEnd;
   readonly #bytesMax: number;

@@ -1,11 +1,9 @@
 // The shape of a peer: another Parley gateway whose agents talk with agents of this one.
 
-/** Path at which a gateway pairs. */
 export const PAIR_PATH = "/peer/pair";
 /** Path at which a peer asks which agents it may see. */
 export const AGENTS_PATH = "/peer/agents";
 
-/** A peer, or an invitation that nobody has used yet. */
 export interface Peer {
   /** Its name here. The other gateway does not know this name. */
   readonly name: string;
@@ -25,10 +23,8 @@ export interface Peer {
   readonly createdAt: number;
 }
 
-/** A peer that has paired. */
 export type PairedPeer = Peer & Required<Pick<Peer, "key" | "keyId">>;
 
-/** Maximum number of peers and invitations. */
 export const PEERS_MAX = 64;
 /** Maximum number of agents that one side names. */
 export const PEER_AGENTS_MAX = 64;

@@ -38,24 +38,16 @@ export interface SharedBus extends Bus {
   showsText(): boolean;
 }
 
-type OfExecution = Extract<LiveEvent, { kind: "run_started" | "text" | "thinking" | "tool" | "run_ended" }>;
+const OF_EXECUTION = ["run_started", "text", "thinking", "tool", "run_ended"] as const;
+type OfExecution = Extract<LiveEvent, { kind: (typeof OF_EXECUTION)[number] }>;
 
 /**
  * Returns whether an event belongs to the execution of a run, and so must not be published after the run's
  * end. Notes, and events of flows and deliveries, may be.
  */
-function isOfExecution(event: LiveEvent): event is OfExecution {
-  const { kind } = event;
-  return (
-    kind === "run_started" ||
-    kind === "text" ||
-    kind === "thinking" ||
-    kind === "tool" ||
-    kind === "run_ended"
-  );
-}
+const isOfExecution = (event: LiveEvent): event is OfExecution =>
+  OF_EXECUTION.some((kind) => kind === event.kind);
 
-/** Returns the ids in the event, for log lines. */
 function aboutOf(event: LiveEvent): object {
   const { sessionKey } = event;
   const runId = "runId" in event && event.runId !== undefined ? { runId: event.runId } : {};

@@ -17,7 +17,6 @@ import type { Commit, Unit } from "./unit.ts";
 
 /** Maximum number of rows of a kind that are handled before those of the next kind. */
 const AT_ONCE_MAX = 50;
-/** Delay before a failed handler is called again. */
 const FAILED_AGAIN_MS = 60_000;
 /** Delay before the next look if other processes handle all due rows. */
 const TAKEN_AGAIN_MS = 100;
@@ -64,7 +63,6 @@ export class Deadlines {
     await this.#handling;
   }
 
-  /** Begins what is due. Safe to call at any time. */
   look(): void {
     if (!this.#isOpen) return;
     this.#lookAgain = this.#looking !== undefined;

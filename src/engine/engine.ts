@@ -37,7 +37,6 @@ import { createFollowUp, guardSuccessors } from "./run/follow-up.ts";
 import { Reconciler } from "./run/reconcile.ts";
 import { type Commit, createCommit, type Unit, type UnitWatch } from "./unit.ts";
 
-/** Time that parked runs have to release their lanes when the process stops. */
 const PARK_MS = 1_500;
 
 export interface EngineSettings extends AcceptLimits {
@@ -51,7 +50,6 @@ export interface AbortRequest {
   readonly sessionKey: string;
   /** Only this run, or its successors if it has ended. Absent: every unfinished run of the session. */
   readonly runId?: string;
-  /** Default `run_aborted`. */
   readonly reason?: AbortReason;
   /**
    * True if the sub-agents that these runs started continue. Default false: the sub-agents' work is
@@ -79,9 +77,7 @@ export interface EngineParts extends UnitWatch {
   readonly settings: EngineSettings;
   readonly successors: Successors;
   readonly executor: Executor;
-  /** Handlers of stored deadlines, by kind. */
   readonly deadlineHandlers?: ReadonlyMap<string, DeadlineHandler>;
-  /** Facts about this process for the other processes. */
   readonly facts?: () => Partial<Omit<ProcessFacts, "processId">>;
   /** Returns whether a turn must not start yet. `lookAtSlots` asks again. Default: no turn. */
   readonly isHeldBack?: (run: Run) => boolean;
@@ -103,16 +99,13 @@ export interface EngineCore {
   readonly commit: Commit;
   readonly world: World;
   readonly bus: SharedBus;
-  /** Id of this process. */
   readonly owner: string;
-  /** May change. */
   readonly limits: EngineSettings;
   readonly watch: EndWatch;
   /** Absent: no other process shares the store. */
   readonly lease?: Lease;
   readonly successors: Successors;
   readonly acceptor: Acceptor;
-  /** Starts ready runs: a lane or a slot may have come free. */
   look(): void;
 }
 
@@ -139,7 +132,6 @@ export class Engine {
   readonly leaseUntil: () => number;
   /** See `Lease.watch`. Undefined with an embedded store. */
   readonly watchLease: (() => () => boolean) | undefined;
-  /** Runs `work` in one transaction; see `Unit`. */
   readonly commit: Commit;
   /** Records failures of secondary work, which must not fail a run. */
   readonly log: Log;
@@ -147,7 +139,6 @@ export class Engine {
   readonly redactor: Redactor;
   /** Handles the deadline `FOLLOW_UP_DEADLINE`. */
   readonly followUp: DeadlineHandler;
-  /** The waits of callers that are not runs. */
   readonly callerWaits: CallerWaits;
   readonly #core: EngineCore;
   readonly #executions: Executions;
@@ -171,7 +162,9 @@ export class Engine {
       shared,
       hints: new HintTransport({ store, shared, world }),
       lease: new Lease({
-        ...{ shared, world, processId: this.processId },
+        shared,
+        world,
+        processId: this.processId,
         facts: () => ({ host: "", version: "", ...facts?.() }),
       }),
     };
@@ -234,7 +227,6 @@ export class Engine {
     if (this.#state === "running") this.#scheduler.look();
   }
 
-  /** Checks everything that may be due. */
   #lookAround(): void {
     this.#look();
     this.#deadlines.look();
@@ -246,7 +238,6 @@ export class Engine {
     this.#workers.push(worker);
   }
 
-  /** Sends a message, which may be lost, to another process. */
   writeTo(processId: string, body: unknown): void {
     this.#dispatch?.write(processId, body);
   }
@@ -269,7 +260,6 @@ export class Engine {
     return this.#core.world.ids.orderedUuid();
   }
 
-  /** Recovers runs after a crash, and starts to execute. */
   async start(): Promise<void> {
     if (this.#dispatch === undefined) await this.#recover();
     this.#state = "running";
@@ -279,10 +269,7 @@ export class Engine {
     await Promise.all(this.#workers.map((worker) => worker.start()));
   }
 
-  /**
-   * Recovers all runs that were held. No other process uses this store, so the process that held them has
-   * exited.
-   */
+  // No other process uses this store, so the process that held the runs has exited.
   async #recover(): Promise<void> {
     const resumed = await this.commit(async (unit) => {
       await this.callerWaits.giveUp(unit);
@@ -302,7 +289,6 @@ export class Engine {
     });
   }
 
-  /** Accepts a run in a new transaction. */
   async accept(request: AcceptRequest): Promise<Result<Accepted>> {
     const open = this.accepting();
     return open.ok ? this.commit((unit) => this.acceptIn(unit, request)) : open;
@@ -338,7 +324,6 @@ export class Engine {
     await this.#core.successors.budgetUsedUp(this, unit, { sessionKey, ...chain }, budget.error);
   }
 
-  /** Looks for rows that are due. Safe to call at any time. */
   lookAtDates(): void {
     this.#deadlines.look();
   }
@@ -354,12 +339,15 @@ export class Engine {
    */
   async waitForRun(runId: string, deadlineAt: number, signal?: AbortSignal): Promise<Run | undefined> {
     const { db } = this.store;
-    const willEnd = (): boolean =>
-      !this.bus.hasEnded(runId) && this.#executions.all().some(({ fence }) => fence.runId === runId);
     let run: Run | undefined;
     const hasEnded = async (ended?: Run): Promise<boolean> => {
       // The end of a run that executes here is never missed, so its row need not be read.
-      if (ended === undefined && willEnd()) return false;
+      if (
+        ended === undefined &&
+        !this.bus.hasEnded(runId) &&
+        this.#executions.all().some(({ fence }) => fence.runId === runId)
+      )
+        return false;
       run = ended ?? (await getRun(db, runId));
       return run === undefined || isEnded(run.state);
     };
@@ -382,7 +370,7 @@ export class Engine {
     const runs =
       runId === undefined
         ? (await activeRuns(unit.tx, sessionKey)).filter((run) => isStopped(run, code))
-        : await this.#named(unit, sessionKey, runId);
+        : await this.#findNamed(unit, sessionKey, runId);
     const ended: string[] = [];
     for (const run of runs) {
       // Its execution may write until this transaction holds the run.
@@ -413,7 +401,7 @@ export class Engine {
    * Returns the run with this id if it has not ended. If it has ended, returns the runs of its flow that have
    * not started.
    */
-  async #named(unit: Unit, sessionKey: string, runId: string): Promise<Run[]> {
+  async #findNamed(unit: Unit, sessionKey: string, runId: string): Promise<Run[]> {
     const run = await getRun(unit.tx, runId);
     if (run === undefined || run.sessionKey !== sessionKey) return [];
     if (!isEnded(run.state)) return [run];

@@ -30,7 +30,6 @@ export interface Unit {
   readonly redactor: Redactor;
   /** The parts that failed in an earlier attempt of this transaction, with their errors (U5). */
   readonly failed: ReadonlyMap<string, unknown>;
-  /** The runs that this transaction has ended. */
   readonly ended: Set<string>;
   newId(): string;
   /** Makes an ordered id, for rows of a large table that are never looked up by a prefix of the id. */
@@ -39,9 +38,7 @@ export interface Unit {
   setDeadline(deadline: Deadline): Promise<void>;
   /** Looks after the commit for rows that are due. A transaction that queues a delivery calls it. */
   lookAtDates(): void;
-  /** Publishes an event after the commit. */
   publish(event: LiveEvent): void;
-  /** Calls `action` after the commit. */
   after(action: () => void): void;
   /** Calls `action` in the same transaction, after the main work has succeeded. */
   atEnd(action: () => Promise<void>): void;
@@ -120,7 +117,6 @@ function isFailure(value: unknown): value is Failure {
   return typeof value === "object" && value !== null && "ok" in value && value.ok === false;
 }
 
-/** Callbacks about each transaction. */
 export interface UnitWatch {
   /** Writes rows for the events of a transaction, in that transaction. Default: none. */
   readonly record?: Recorder | undefined;

@@ -40,7 +40,6 @@ export interface RemoteParts {
 /** The parts that keep the files of an answer. */
 export type KeepParts = Pick<RemoteParts, "settings" | "engine">;
 
-/** Executes runs of agents elsewhere. */
 export type RemoteTurn = (parts: RemoteParts, run: RemoteRun) => Promise<TurnEnd>;
 
 /** Sends a file of an agent elsewhere to the people of the session. Returns the result of such a call. */
@@ -61,13 +60,14 @@ export async function keepFile(
   const data = await withoutCredentials(before, redactor);
   const name = await redactor.whole(sentNameOf(file.name));
   await handle.confirm();
-  const sent = await sendFile(
-    { settings, engine },
-    {
-      ...{ session, run: handle.run, wait: handle.wait, callId, name, caption: "" },
-      ...{ mimeType: sentTypeOf(name, data), bytes: data.length, content: data.toString("base64") },
-    },
-  );
+  const { run, wait } = handle;
+  const copy = {
+    name,
+    mimeType: sentTypeOf(name, data),
+    bytes: data.length,
+    content: data.toString("base64"),
+  };
+  const sent = await sendFile({ settings, engine }, { ...copy, session, run, wait, callId, caption: "" });
   return sent.ok ? sentResult(sent.value, data !== before) : toolFailure(sent);
 }
 

@@ -2,6 +2,8 @@
 // session tools and answers its requests for permission.
 // A session that requires a sandbox is refused, because the program can't run in one. During the turn, calls
 // that the program makes with its session's pass belong to this run.
+// PD1: a permission request is denied if there is no answer in time, the run ends, the gateway stops or the
+//      store fails.
 
 import { keyRulesOf } from "../access/access.ts";
 import { AcpAgents } from "../agent/acp/acp.ts";
@@ -13,14 +15,17 @@ import type { TurnEnd } from "../agent/loop/loop.ts";
 import { optional } from "../core/optional.ts";
 import { askingVariables } from "../core/rules/approval/acp-programs.ts";
 import type { Entry } from "../core/shapes/message.ts";
+import type { PermissionDecision } from "../core/shapes/permission.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { displayKey } from "../core/shapes/session-key.ts";
 import type { AcpRuntime, AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { RunWait } from "../engine/lanes/waits.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
+import { closePermission, openPermission, type PermissionRequest } from "../flows/permission.ts";
 import type { RunTrace } from "../telemetry/traces.ts";
 import type { Passes } from "../tools/passes.ts";
-import type { World } from "../world.ts";
-import { askPermission, type PermissionParts } from "./permission.ts";
+import type { Log, World } from "../world.ts";
 
 /** Dependencies of turns of ACP agents. The first such turn creates them. */
 export interface AcpHost {
@@ -132,5 +137,35 @@ export async function acpTurn(
     });
   } finally {
     end();
+  }
+}
+
+export interface PermissionParts {
+  readonly engine: Pick<Engine, "commit">;
+}
+
+/** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
+export async function askPermission(
+  parts: PermissionParts,
+  asked: PermissionRequest,
+  { wait, signal, log }: { wait: RunWait; signal: AbortSignal; log: Log },
+): Promise<PermissionDecision> {
+  const { engine } = parts;
+  if (signal.aborted) return "deny";
+  try {
+    const opened = await engine.commit(async (unit) =>
+      (await wait.holds(unit)) ? openPermission(unit, asked) : undefined,
+    );
+    if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
+    if (!opened?.ok) return "deny";
+    const question = opened.value;
+    const decided = await wait.waitForDecision(question, signal, true);
+    // This write is not awaited, so that a stopped run ends without waiting for the store.
+    const closed = engine.commit((unit) => closePermission(unit, question));
+    closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));
+    return decided?.decision ?? "deny";
+  } catch (error) {
+    log.error({ err: error }, "a permission request failed and counts as denied");
+    return "deny";
   }
 }

@@ -1,6 +1,7 @@
 // Executes a claimed run of a session of a peer: takes its message to the peer, and brings back the answer.
 // PX1: the message stays queued while the peer is away. The run holds no slot meanwhile, and a restart of
 //      either gateway neither loses nor repeats the message.
+// Also cancels the task of an aborted run elsewhere, even if no process executes the run just then.
 
 import { signingKey } from "../access/gateway-key.ts";
 import { peerProof } from "../access/peer-proof.ts";
@@ -14,11 +15,11 @@ import type { Entry } from "../core/shapes/message.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { agentIdInKey, peerInKey } from "../core/shapes/session-key.ts";
-import { ANSWER_LIMITS } from "../core/shapes/settings/settings.ts";
+import { type A2aRuntime, ANSWER_LIMITS } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
+import { failRun } from "../engine/run/begin.ts";
 import type { LaneHandle } from "../engine/run/execution.ts";
-import type { EndFacts } from "../engine/run/finish.ts";
-import { publishReceipt } from "../engine/run/receipts.ts";
+import { type EndFacts, publishReceipt } from "../engine/run/finish.ts";
 import { getPeer } from "../store/queries/peers.ts";
 import { getRemoteTask } from "../store/queries/remote-tasks.ts";
 import { insertMark } from "../store/queries/runs/inbox-marks.ts";
@@ -33,12 +34,7 @@ export interface PeerRun {
   readonly entries: readonly Entry[];
 }
 
-/** Executes runs of sessions of peers. */
 export type PeerTurn = (parts: KeepParts & { readonly world: World }, run: PeerRun) => Promise<EndFacts>;
-
-function failed(error: string): EndFacts {
-  return { state: "error", code: "run_failed", error };
-}
 
 /** Returns the key of the sending session. The peer's policy needs an agent in it. */
 async function senderOf({ store }: Engine, { input }: Run): Promise<string | undefined> {
@@ -58,7 +54,7 @@ interface Addressed {
 }
 
 /** Returns the peer and the agent of a run, or why its message cannot be sent. */
-async function addressed(engine: Engine, run: Run): Promise<Addressed | string> {
+async function findAddress(engine: Engine, run: Run): Promise<Addressed | string> {
   const { peer: name, agentId } = peerInKey(run.sessionKey) ?? { peer: "", agentId: "" };
   const peer = await getPeer(engine.store.db, name);
   if (peer === undefined || !isPaired(peer)) return `there is no peer "${name}"`;
@@ -90,7 +86,7 @@ export async function sourceOfRun(
   parts: Pick<KeepParts, "engine"> & { readonly world: World },
   run: Run,
 ): Promise<RemoteSource | undefined> {
-  const to = await addressed(parts.engine, run);
+  const to = await findAddress(parts.engine, run);
   return typeof to === "string" ? undefined : sourceOf(parts, to);
 }
 
@@ -100,8 +96,8 @@ export function openPeers(): PeerTurn {
   return async (parts, { handle, session, entries }) => {
     const { engine, world } = parts;
     const { run } = handle;
-    const to = await addressed(engine, run);
-    if (typeof to === "string") return failed(to);
+    const to = await findAddress(engine, run);
+    if (typeof to === "string") return failRun(to);
     const { peer, agentId, sender } = to;
     const until = run.acceptedAt + INBOX_EXPIRES_MS;
     let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
@@ -113,7 +109,9 @@ export function openPeers(): PeerTurn {
       contextTokens: 0,
       runtime: await sourceOf(parts, to),
       toPeer: {
-        ...{ text: run.input.text, images: run.input.images ?? [], until },
+        text: run.input.text,
+        images: run.input.images ?? [],
+        until,
         metadata: { [SENDER_FIELD]: sender },
         ...optional({ awaitedUntil: await awaitedUntil(engine.store.db, run.runId) }),
       },
@@ -135,6 +133,24 @@ export function openPeers(): PeerTurn {
       return { state: "aborted", code: "run_aborted", error: "the run was aborted" };
     const isLate = !isOffered && world.clock.now() >= until;
     if (isLate) return { state: "timeout", code: "run_timeout", error: end.error };
-    return { ...failed(end.error), code: end.code };
+    return failRun(end.error, end.code);
   };
+}
+
+/**
+ * Cancels the task of an aborted run. Does nothing if the task is unknown. `own`: how the agent is reached;
+ * undefined for an agent of a peer.
+ */
+export async function cancelElsewhere(
+  parts: { readonly engine: Engine; readonly world: World },
+  run: Run,
+  own: A2aRuntime | undefined,
+): Promise<void> {
+  const { sessionId, runId, agentId } = run;
+  const runtime = own ?? (await sourceOfRun(parts, run));
+  if (runtime === undefined) return;
+  const task = await getRemoteTask(parts.engine.store.db, sessionId);
+  if (task?.runId !== runId || task.remote !== runtime.card || task.taskId === undefined || task.isAsking)
+    return;
+  await new RemoteAgents().cancel({ runtime, agentId, world: parts.world }, task.taskId);
 }

@@ -2,7 +2,7 @@
 // settings. Equal inputs are hashed once, and stored once.
 
 import { createHash } from "node:crypto";
-import { evictOldest, oncePerTool, remembered } from "../core/bounded.ts";
+import { evictOldest, oncePerTool, remember } from "../core/bounded.ts";
 import { optional } from "../core/optional.ts";
 import type { PromptPart } from "../core/rules/prompt/prompt.ts";
 import {
@@ -33,7 +33,6 @@ function revisionOf(kind: RevisionKind, value: unknown): Revision {
   return { hash: digest.slice(0, HASH_CHARS), kind, body };
 }
 
-/** The inputs of a run. */
 export interface RecordedTurn extends Pick<RunInputs, "context" | "model" | "thinking"> {
   readonly settings: Settings;
   /** Parts of the prompt, without the context of the run. */
@@ -52,7 +51,6 @@ export interface RecorderParts {
 
 export class Recorder {
   readonly #parts: RecorderParts;
-  /** Revisions by their content. */
   readonly #texts = new Map<string, Revision>();
   readonly #settings = new WeakMap<Settings, Revision>();
   readonly #toolOf = oncePerTool(({ name, description, parameters, parallel, idempotent }: ToolSpec) =>
@@ -83,7 +81,7 @@ export class Recorder {
     const run = this.#textOf("run", `run ${JSON.stringify(inputs)}`, () => inputs);
     const now = this.#parts.now();
     const rows = [run, settings, list, ...prompt, ...tools].filter(({ hash }) => this.#isUnknown(hash, now));
-    return { hash: run.hash, rows, stored: () => this.#stored(rows, now) };
+    return { hash: run.hash, rows, noteStored: () => this.#noteStored(rows, now) };
   }
 
   #isUnknown(hash: string, now: number): boolean {
@@ -91,7 +89,7 @@ export class Recorder {
     return storedAt === undefined || now - storedAt > STORE_AGAIN_MS;
   }
 
-  #stored(rows: readonly Revision[], at: number): void {
+  #noteStored(rows: readonly Revision[], at: number): void {
     for (const { hash } of rows) {
       this.#storedAt.set(hash, at);
       evictOldest(this.#storedAt, STORED_MAX);
@@ -99,7 +97,7 @@ export class Recorder {
   }
 
   #textOf(kind: RevisionKind, key: string, value: () => unknown): Revision {
-    return remembered(this.#texts, key, TEXTS_MAX, () => revisionOf(kind, value()));
+    return remember(this.#texts, key, TEXTS_MAX, () => revisionOf(kind, value()));
   }
 
   #settingsOf(settings: Settings): Revision {

@@ -65,7 +65,7 @@ export class Titles {
   /** Handles the ends of runs of this process. Returns a function that stops, and aborts open calls. */
   follow(bus: Bus): () => Promise<void> {
     const unfollow = bus.subscribe((event, here) => {
-      if (here && event.kind === "run_ended") this.#ended(event);
+      if (here && event.kind === "run_ended") this.#handleEnd(event);
     });
     return async () => {
       unfollow();
@@ -74,7 +74,7 @@ export class Titles {
     };
   }
 
-  #ended(end: Ended): void {
+  #handleEnd(end: Ended): void {
     if (end.state !== "ok" || end.text === "" || !isChatKey(end.sessionKey)) return;
     if (this.#calls.size >= CALLS_MAX) return;
     const { log } = this.#parts.world;

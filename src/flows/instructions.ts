@@ -45,7 +45,6 @@ export interface PromptFile {
   readonly real: string;
   /** Its beginning, as a prompt would have it. Absent: the file can't be used. */
   readonly text?: string;
-  /** Size of the whole file. */
   readonly bytes?: number;
 }
 
@@ -56,7 +55,6 @@ export interface PromptFiles {
   restore(path: string, text: string | undefined, temporaryId: string): Promise<Result<void>>;
 }
 
-/** The parts that the functions of this file need. */
 export interface InstructionParts {
   readonly settings: Settings;
   readonly guidance: PromptFiles;
@@ -88,14 +86,8 @@ export async function beginWriting(unit: Unit, parts: InstructionParts, call: Op
     if (file.text === undefined || !mayWrite(call, file)) continue;
     if (rows.kept.has(file.path) || isGuarded(rows, file)) continue;
     const { path, text, bytes } = file;
-    await putInstructionRow(unit.tx, {
-      ...fields,
-      id: path,
-      state: "confirmed",
-      path,
-      text,
-      ...optional({ bytes }),
-    });
+    const row = { ...fields, id: path, path, text, ...optional({ bytes }) };
+    await putInstructionRow(unit.tx, { ...row, state: "confirmed" });
   }
   await putInstructionRow(unit.tx, call);
 }
@@ -175,17 +167,10 @@ async function textNow(
   return files.find((file) => file.path === path) ?? {};
 }
 
-/** Returns the agent whose memory has this row. */
 function agentOfMemory(id: string): string | undefined {
   const prefix = memoryRowId("");
   return id.startsWith(prefix) ? id.slice(prefix.length) : undefined;
 }
-
-/** Begins with a letter that no id of a permission request has, so that an answer never reaches the other. */
-const idOf = (path: string, text: string | undefined): string => {
-  const digest = createHash("sha256").update(JSON.stringify([path, text ?? null]));
-  return `i${digest.digest("hex").slice(0, 31)}`;
-};
 
 interface Pending {
   readonly row: KeptText;
@@ -203,7 +188,13 @@ async function listPending(db: Db, { settings, guidance }: InstructionParts): Pr
     const { text } = now;
     const kind = text === undefined ? "deleted" : before === undefined ? "new" : "changed";
     const diff = safeText(unifiedDiff(before ?? "", text ?? "").join("\n"));
-    return { row, now, change: { id: idOf(path, text), path, kind, source, sessionKey, since, diff } };
+    // The id begins with a letter that no id of a permission request has, so no answer reaches the other.
+    const digest = createHash("sha256").update(JSON.stringify([path, text ?? null]));
+    return {
+      row,
+      now,
+      change: { id: `i${digest.digest("hex").slice(0, 31)}`, path, kind, source, sessionKey, since, diff },
+    };
   });
   // An owner may have restored a text by hand.
   return (await Promise.all(all)).filter(({ row, now }) => row.text !== now.text);
@@ -268,7 +259,6 @@ async function answerChange(
   return ok(change);
 }
 
-/** The request or the change that was answered. */
 export type Answered = Pick<PermissionQuestion, "id" | "title"> &
   Partial<Pick<AnsweredPermission, "agentId" | "ruleId">>;
 

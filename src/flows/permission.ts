@@ -60,7 +60,6 @@ export interface PermissionRequest {
   readonly askMs: number;
   /** The scopes that an answer may have. Default: once. */
   readonly scopes?: readonly PermissionScope[];
-  /** The command that the request is about. */
   readonly about?: AskedCommand;
 }
 
@@ -83,7 +82,6 @@ export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scope
   ];
 }
 
-/** Writes the note in Markdown. */
 function noteText({ id, agentId, title, detail, scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
   const wider = scopes.filter((scope) => scope !== "once").join(" or ");
@@ -192,7 +190,6 @@ export async function closePermission(
   return deleted !== "gone";
 }
 
-/** The answer to a request. */
 export interface PermissionAnswer extends PermissionAnswered {
   /** Id of the request, or the beginning of the id. */
   readonly id: string;
@@ -235,7 +232,6 @@ async function keepRule(
   return ok(made.id);
 }
 
-/** The rights of a person who answers. */
 export interface AnswerRights {
   covers(sessionKey: string): boolean;
   /** False: the person can't allow a command for all sessions of an agent. */

@@ -180,7 +180,7 @@ async function approved(
     if (!request.ok) return request;
     if (request.value === "run") return ok(command);
     const { question, files: before } = request.value;
-    const answered = await wait.decided(question, signal);
+    const answered = await wait.waitForDecision(question, signal);
     if (answered === undefined) return LOST;
     const changed =
       answered.decision === "allow" ? findChange(before, await readNamedFiles(folder, command)) : undefined;

@@ -1,14 +1,13 @@
 // Checks on the disk that a line which may run without a question stays inside the workspace.
 // FL1: each of its paths resolves, links included, to something inside the workspace, or to nothing.
-// FL2: git is free only in a repository with a harmless configuration (GC1 of git-config.ts), whose folder
+// FL2: git is free only in a repository with a harmless configuration (GC1 of free.ts), whose folder
 //      `.git` is a real one, borrows nothing from other places, and has no links: git shows parts of a file
 //      that it can't read.
 // A program that a sandboxed session runs at the same moment can replace a file by a link after this check.
 
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { FreeLine } from "../core/rules/approval/free.ts";
-import { findGitRisk } from "../core/rules/approval/git-config.ts";
+import { type FreeLine, findGitRisk } from "../core/rules/approval/free.ts";
 import { quoted } from "../core/text/cut.ts";
 import { resolvePath } from "./files/workspace.ts";
 

@@ -9,7 +9,7 @@ import type { LookupAddress, LookupOptions } from "node:dns";
 import type { AgentOptions, ClientRequest, Agent as PlainAgent, RequestOptions } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
 import { BlockList, isIP } from "node:net";
-import { followed, type Purpose, reachOf } from "../core/rules/outgoing.ts";
+import { follow, type Purpose, reachOf } from "../core/rules/outgoing.ts";
 import { plainHttp, secureHttp, trustSystem } from "./http.ts";
 import { proxyFor } from "./proxy.ts";
 
@@ -302,7 +302,7 @@ export function outgoingFetch(
       const answer = await fetch(to, { ...init, ...dispatcher, redirect: "manual" });
       const method = (init?.method ?? "GET").toUpperCase();
       const { status, headers } = answer;
-      const next = followed(purpose, { method, url, status, location: headers.get("location") });
+      const next = follow(purpose, { method, url, status, location: headers.get("location") });
       if (next === undefined || follows === REDIRECTS_MAX) return answer;
       await answer.body?.cancel();
       url = next;

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { accessRulesOf, sessionViewer } from "../../src/access/access.ts";
-import { narrowed } from "../../src/access/narrowed.ts";
+import { narrowSettings } from "../../src/access/narrowed.ts";
 import { readApproval } from "../../src/core/rules/approval/policy.ts";
 import { hasNetwork, isSandboxed, type SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import { spawnableAgents } from "../../src/core/rules/spawn-policy.ts";
@@ -53,7 +53,7 @@ const chains: fc.Arbitrary<SpawnChain> = fc
 test("NR1: a run may do only what both settings allow", () => {
   fc.assert(
     fc.property(settings, settings, chains, fc.constantFrom(...IDS), (begun, now, chain, agentId) => {
-      const both = narrowed(begun, now);
+      const both = narrowSettings(begun, now);
       const target = { key: `agent:${agentId}:y`, agentId, archived: false, ancestors: [] };
       const sees = (one: Settings) =>
         decideAccess("read", sessionViewer(chain, one), target, accessRulesOf(one)).allowed;

@@ -3,7 +3,7 @@
 import { createPrivateKey, generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { publicKeyIn, type SigningKey } from "../../src/access/gateway-key.ts";
-import { answerTo, codeKeyOf, sealed, unsealed } from "../../src/access/pairing-seal.ts";
+import { answerTo, codeKeyOf, seal, unseal } from "../../src/access/pairing-seal.ts";
 import { peerProof, readProof } from "../../src/access/peer-proof.ts";
 
 function newKey(): SigningKey {
@@ -59,13 +59,13 @@ test("a key of another kind, or with missing parts, is no key of a peer", () => 
 test("PE1: a sealed message opens with its code only, and an answer with its own request only", () => {
   const key = codeKeyOf("abcd-efgh-jkmn-pqrs");
   expect(codeKeyOf("ABCDEFGH JKMNPQRS")).toBe(key);
-  const request = sealed(key, "request", { n: 1 }, "one");
-  expect(unsealed(key, "request", request)).toEqual({ n: 1 });
-  expect(unsealed(codeKeyOf("AAAA"), "request", request)).toBeUndefined();
-  const answer = sealed(key, answerTo(request), { n: 2 }, "two");
-  expect(unsealed(key, answerTo(request), answer)).toEqual({ n: 2 });
-  expect(unsealed(key, answerTo("another"), answer)).toBeUndefined();
-  expect(unsealed(key, "request", answer)).toBeUndefined();
+  const request = seal(key, "request", { n: 1 }, "one");
+  expect(unseal(key, "request", request)).toEqual({ n: 1 });
+  expect(unseal(codeKeyOf("AAAA"), "request", request)).toBeUndefined();
+  const answer = seal(key, answerTo(request), { n: 2 }, "two");
+  expect(unseal(key, answerTo(request), answer)).toEqual({ n: 2 });
+  expect(unseal(key, answerTo("another"), answer)).toBeUndefined();
+  expect(unseal(key, "request", answer)).toBeUndefined();
   for (const text of ["", "AAAA", `${request}A`, request.slice(0, -2)])
-    expect(unsealed(key, "request", text)).toBeUndefined();
+    expect(unseal(key, "request", text)).toBeUndefined();
 });

@@ -217,7 +217,7 @@ test("L5, L2: messages that arrive during a turn are read between two steps, whe
     appendsMax,
     more: {
       maxModelCalls: 3,
-      steered: async () => {
+      takeSteered: async () => {
         const isDue = messagesOf(entries).at(-1)?.role === "toolResult" && entries.length === 3;
         if (!isDue) return undefined;
         const said = { ...userSays("and this", "later"), steered: true };

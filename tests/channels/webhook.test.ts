@@ -363,7 +363,10 @@ test("an unreachable receiver's queue is limited: one failed row counts the drop
 test("every dropped event is counted, for each hook and in the store", async () => {
   const receiver = await startReceiver();
   const dropped: string[] = [];
-  const bench = await open([hookTo(receiver.url)], { pendingMax: 3, dropped: (hook) => dropped.push(hook) });
+  const bench = await open([hookTo(receiver.url)], {
+    pendingMax: 3,
+    onDropped: (hook) => dropped.push(hook),
+  });
   await bench.tell(created(), created());
   await bench.tell(created(), created(), created());
   await Promise.all(Array.from({ length: 10 }, () => bench.tell(created())));
@@ -402,20 +405,20 @@ test("a hook gets events of different sessions concurrently, and events of one s
 test("a failing receiver gets one request at a time, after growing pauses", async () => {
   const pace = new HookPace();
   expect([pace.room("a", 0, 1), pace.room("a", 0, 100)]).toEqual([32, 1]);
-  for (let at = 0; at < 32; at += 1) pace.begun("a");
+  for (let at = 0; at < 32; at += 1) pace.noteBegin("a");
   expect(pace.room("a", 0, 1)).toBe(0);
   for (let at = 0; at < 32; at += 1) {
-    pace.failed("a", 10);
-    pace.ended("a");
+    pace.noteFailure("a", 10);
+    pace.noteEnd("a");
   }
   // Failures of simultaneous requests count as one.
   expect(pace.pausedUntil("a")).toBe(1_010);
   expect([pace.room("a", 1_009, 1), pace.room("a", 1_010, 1)]).toEqual([0, 1]);
-  pace.failed("a", 1_010);
+  pace.noteFailure("a", 1_010);
   expect(pace.pausedUntil("a")).toBe(3_010);
-  pace.failed("a", 3_010, 60_000);
+  pace.noteFailure("a", 3_010, 60_000);
   expect(pace.pausedUntil("a")).toBe(63_010);
-  pace.answered("a");
+  pace.noteSuccess("a");
   expect(pace.room("a", 3_020, 1)).toBe(32);
 });
 

@@ -69,7 +69,7 @@ test("I6: a sub-agent gives its slot to a person between two steps, and continue
   const child: Play = async ({ handle }) => {
     working.resolve();
     while (!hasBegun) {
-      await handle.steered();
+      await handle.takeSteered();
       await new Promise((resolve) => setImmediate(resolve));
     }
     return "done";

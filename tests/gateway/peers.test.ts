@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { signingKey } from "../../src/access/gateway-key.ts";
-import { codeKeyOf, sealed } from "../../src/access/pairing-seal.ts";
+import { codeKeyOf, seal } from "../../src/access/pairing-seal.ts";
 import { peerProof } from "../../src/access/peer-proof.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
@@ -81,7 +81,7 @@ test("PE2: a gateway that knows the code, but sends no usable key or too many ag
   const ec = (namedCurve: string) =>
     generateKeyPairSync("ec", { namedCurve }).publicKey.export({ format: "jwk" });
   const pairWith = async (introduction: unknown) => {
-    const request = sealed(codeKeyOf(code), "request", introduction, JSON.stringify(introduction));
+    const request = seal(codeKeyOf(code), "request", introduction, JSON.stringify(introduction));
     const body = JSON.stringify({ request });
     return (await fetch(`${far.http}/peer/pair`, { method: "POST", body })).status;
   };

@@ -289,7 +289,7 @@ export class GatewayProcess {
       world,
       owner: this.engine.processId,
       lookAtDates: () => this.engine.lookAtDates(),
-      settled: (unit, delivery) => hurryCleanup(unit, delivery),
+      onSettled: (unit, delivery) => hurryCleanup(unit, delivery),
       ...optional({ watchLease: this.engine.watchLease }),
     });
     this.engine.attach(this.#outbox);

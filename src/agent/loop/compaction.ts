@@ -141,11 +141,15 @@ export async function compact(request: CompactionRequest): Promise<CompactionOut
   if (cut === undefined) return { kind: "nothing_older" };
   const first = request.fits ? await askInPlace(request, messages, cut) : undefined;
   if (first?.kind === "aborted") return first;
-  const isSummary = first?.kind === "message" && isWhole(first) && made(first) !== "";
+  const isSummary =
+    first?.kind === "message" &&
+    first.message.stopReason === "stop" &&
+    toolCallsOf({ ...first.message, id: "" }).length === 0 &&
+    readSummary(first) !== "";
   const outcome = isSummary ? first : await askAsText(request, cut, summary);
   if (outcome.kind === "aborted") return { kind: "aborted" };
   const usage = addUsage(spentBy(outcome), first === outcome ? ZERO_USAGE : spentBy(first));
-  const written = outcome.kind === "message" ? made(outcome) : "";
+  const written = outcome.kind === "message" ? readSummary(outcome) : "";
   if (written !== "") return { kind: "compacted", entry: entryOf(request.world, written, cut), usage };
   const error = outcome.kind === "message" ? `${model.ref} wrote an empty summary` : outcome.error;
   // The next turn may get a summary.
@@ -160,11 +164,7 @@ const NO_SUMMARY = "The model wrote no summary. This is the beginning and the en
 
 type Answered = Extract<ModelOutcome, { kind: "message" }>;
 
-/** Returns whether an answer is text that was not cut short. */
-const isWhole = ({ message }: Answered): boolean =>
-  message.stopReason === "stop" && toolCallsOf({ ...message, id: "" }).length === 0;
-
-const made = ({ message }: Answered): string => textOf({ ...message, id: "" }).trim();
+const readSummary = ({ message }: Answered): string => textOf({ ...message, id: "" }).trim();
 
 const spentBy = (outcome: ModelOutcome | undefined): Usage =>
   (outcome === undefined ? undefined : usageOf(outcome)) ?? ZERO_USAGE;

@@ -33,7 +33,6 @@ import { budgetedPort } from "../model/budgeted.ts";
 import { fallbackPort } from "../model/fallback.ts";
 import type { FailureCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "../model/model.ts";
 import { compact } from "./compaction.ts";
-import { mendablePort } from "./mendable.ts";
 import { hasPart, omissionNote } from "./omission.ts";
 import { matchResults } from "./result-matching.ts";
 import { answerCalls, type ToolEvent } from "./tool-calls.ts";
@@ -74,16 +73,14 @@ export interface TurnArgs {
    * Returns the next stored message that has arrived during the turn. Called before each model call. Default:
    * none.
    */
-  steered?(): Promise<Entry | undefined>;
+  takeSteered?(): Promise<Entry | undefined>;
   /** Called with the streamed text of the assistant message. */
   onText(delta: TextDelta): void;
-  /** Called with the streamed thinking of the assistant message. Default: none. */
   onThinking?(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
   /** Called before each retry of a model call. Default: none. */
   onRetry?(retry: ModelRetry): void;
   readonly signal: AbortSignal;
-  /** Number of the attempt, counted from 1. */
   readonly attempt: number;
   readonly port: ModelPort;
   /** True for recorded answers: none is asked for again, and none is continued. Default false. */
@@ -98,7 +95,6 @@ export interface TurnArgs {
   readonly budget?: ModelBudget | undefined;
 }
 
-/** The arguments of a turn, with its own ports. */
 interface AskingArgs extends TurnArgs {
   /** Gives whole answers. Summaries of older messages use `port`. */
   readonly answerPort: ModelPort;
@@ -119,7 +115,6 @@ export type TurnEnd =
       /** `wait_cycle`, `chain_limit`: an agent elsewhere refused the message. */
       readonly code: "run_failed" | "wait_cycle" | "chain_limit" | FailureCode;
       readonly error: string;
-      /** The last text of the run. */
       readonly text?: string;
       readonly usage: Usage;
       readonly contextTokens: number;
@@ -134,7 +129,6 @@ const NOTHING_OLDER = "there is nothing older to summarise";
 /** Room in the window that a summary needs if it is asked for at the end of the conversation. */
 const SUMMARY_ROOM_TOKENS = 12_000;
 
-/** The state of a turn; grows as entries are appended. */
 interface Progress {
   readonly entries: Entry[];
   usage: Usage;
@@ -169,21 +163,21 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
       const end = endOf(last, args.model, progress);
       if (end !== undefined) return end;
       const answered = answeredPlaces(progress.entries, last);
-      if (!(await answerCalls(port, last, answered, resumed, args.signal))) return aborted(progress);
+      if (!(await answerCalls(port, last, answered, resumed, args.signal))) return abortTurn(progress);
     }
     resumed = false;
-    if (args.signal.aborted) return aborted(progress);
-    if (progress.steps >= args.maxModelCalls) return failed(progress, tooManyCalls(args.maxModelCalls));
-    const said = await args.steered?.();
+    if (args.signal.aborted) return abortTurn(progress);
+    if (progress.steps >= args.maxModelCalls) return failTurn(progress, tooManyCalls(args.maxModelCalls));
+    const said = await args.takeSteered?.();
     if (said !== undefined) progress.entries.push(said);
-    if (args.signal.aborted) return aborted(progress);
+    if (args.signal.aborted) return abortTurn(progress);
     const outcome = await callModel(args, progress, append);
-    if (outcome.kind === "aborted") return aborted(progress, outcome.partial);
-    if (args.signal.aborted) return aborted(progress);
+    if (outcome.kind === "aborted") return abortTurn(progress, outcome.partial);
+    if (args.signal.aborted) return abortTurn(progress);
     const message = outcome.kind === "message" ? outcome.message : outcome.partial;
     if (message === undefined) {
       const { error, code } = outcome.kind === "failed" ? outcome : { error: "" };
-      return failed(progress, error, code);
+      return failTurn(progress, error, code);
     }
     last = takeMessage(args.world, progress, message);
     await append(last);
@@ -193,7 +187,7 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
 /** Makes the model's message an entry, which also carries the usage of answers that are not stored. */
 function takeMessage(world: World, progress: Progress, message: WrittenMessage): AssistantMessage {
   const { unstored } = progress;
-  const taken = adopted(world, unstored === ZERO_USAGE ? message : { ...message, earlierUsage: unstored });
+  const taken = adopt(world, unstored === ZERO_USAGE ? message : { ...message, earlierUsage: unstored });
   progress.unstored = ZERO_USAGE;
   count(progress, taken);
   return taken;
@@ -234,8 +228,8 @@ async function compactOnly(
   const made = compactedSinceInput(progress.entries)
     ? "done"
     : await makeRoom(args, progress, append, { fits, isNeeded: false });
-  if (made === "aborted" || signal.aborted) return aborted(progress);
-  if (made !== "done" && made !== NOTHING_OLDER) return failed(progress, made);
+  if (made === "aborted" || signal.aborted) return abortTurn(progress);
+  if (made !== "done" && made !== NOTHING_OLDER) return failTurn(progress, made);
   const left = made === "done" ? estimate(args, progress.entries) : used;
   const text =
     made === "done"
@@ -318,7 +312,6 @@ function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
   return last?.stopReason === "aborted" ? undefined : last;
 }
 
-/** Returns the last text of the messages, or undefined if they have none. */
 function lastText(messages: readonly Message[]): string | undefined {
   return messages
     .filter(isWritten)
@@ -326,7 +319,6 @@ function lastText(messages: readonly Message[]): string | undefined {
     .findLast((text) => text.trim() !== "");
 }
 
-/** Returns whether the run has a text since its last input. */
 function hasAnswered(entries: readonly Entry[]): boolean {
   const own = ownMessages(entries);
   return lastText(own.slice(own.findLastIndex(({ role }) => role === "user") + 1)) !== undefined;
@@ -343,13 +335,13 @@ function answeredPlaces(entries: readonly Entry[], message: AssistantMessage): S
 function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progress): TurnEnd | undefined {
   if (message.stopReason === "error") {
     const error = message.errorMessage ?? `${model.ref} failed without saying why`;
-    return failed(progress, error, message.errorCode);
+    return failTurn(progress, error, message.errorCode);
   }
   if (toolCallsOf(message).length > 0) return undefined;
   const isCut = message.stopReason === "length";
   if (isCut && textOf(message).trim() === "") {
     const limit = model.settings.maxOutputTokens;
-    return failed(
+    return failTurn(
       progress,
       `${model.ref} used up its output limit (${limit} tokens, or what a budget left) before it answered`,
     );
@@ -363,7 +355,11 @@ function tooManyCalls(maxModelCalls: number): string {
   return `stopped after ${maxModelCalls} model calls without a final answer (${setting}). ${GO_ON}`;
 }
 
-function failed(progress: Progress, error: string, code: FailureCode | "run_failed" = "run_failed"): TurnEnd {
+function failTurn(
+  progress: Progress,
+  error: string,
+  code: FailureCode | "run_failed" = "run_failed",
+): TurnEnd {
   const text = lastText(ownMessages(progress.entries));
   return {
     kind: "error",
@@ -375,12 +371,12 @@ function failed(progress: Progress, error: string, code: FailureCode | "run_fail
   };
 }
 
-function aborted(progress: Progress, partial?: WrittenMessage): TurnEnd {
+function abortTurn(progress: Progress, partial?: WrittenMessage): TurnEnd {
   return { kind: "aborted", usage: spentBy(progress), ...optional({ partial }) };
 }
 
 /** Gives the message an id, and every tool call an id that is unique in the message. */
-function adopted(world: World, message: WrittenMessage): AssistantMessage {
+function adopt(world: World, message: WrittenMessage): AssistantMessage {
   const used = new Set<string>();
   let place = 0;
   const content = message.content.map((block) => {
@@ -448,7 +444,6 @@ async function shorten(
   return "done";
 }
 
-/** Returns the parts of a model request that are the same for answers and summaries. */
 function commonParts(args: TurnArgs, { entries }: Progress) {
   const { model, system, tools, runId, limits } = args;
   const own = ownMessages(entries);
@@ -468,7 +463,9 @@ function ask(args: AskingArgs, progress: Progress): Promise<ModelOutcome> {
     {
       ...commonParts(args, progress),
       ...optional({ format }),
-      ...{ entries: progress.entries, onRetry, onThinking },
+      entries: progress.entries,
+      onRetry,
+      onThinking,
     },
     (delta) => {
       if (!args.signal.aborted) args.onText(delta);
@@ -494,11 +491,8 @@ async function makeRoom(
   how: { readonly fits: boolean; readonly isNeeded: boolean },
 ): Promise<string> {
   const { port, world, signal } = args;
-  const made = await compact({
-    ...commonParts(args, progress),
-    ...{ entries: progress.entries, port, world, signal, ...how },
-    keepsLastOnly: progress.compactions > 0,
-  });
+  const request = { ...commonParts(args, progress), entries: progress.entries, port, world, signal, ...how };
+  const made = await compact({ ...request, keepsLastOnly: progress.compactions > 0 });
   if (signal.aborted || made.kind === "aborted") return "aborted";
   if (made.kind === "nothing_older") return NOTHING_OLDER;
   progress.usage = addUsage(progress.usage, made.usage);
@@ -519,4 +513,16 @@ function estimate(args: TurnArgs, entries: readonly Entry[]): number {
   if (before !== undefined) return contextOf(before) + since;
   const fixed = estimateTextTokens(args.system + JSON.stringify(args.tools));
   return fixed + modelView(entries, args.model).reduce((sum, message) => sum + estimateTokens(message), 0);
+}
+
+function mendablePort(port: ModelPort): ModelPort {
+  return {
+    async call(request, ...how) {
+      const outcome = await port.call(request, ...how);
+      if (outcome.kind !== "refused") return outcome;
+      const { messages } = liveTranscript(request.entries);
+      if (hasPart(messages, outcome.part, request.thinking)) return outcome;
+      return { kind: "failed", error: outcome.error };
+    },
+  };
 }

@@ -20,7 +20,6 @@ import { head } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
 import { matchResults } from "./result-matching.ts";
 
-/** Lines for people. */
 const LINES: Record<HistoryPart, string> = {
   pictures: "The provider refused a picture. The pictures above are no longer sent to the model.",
   thinking: "The provider refused earlier thinking. The thinking above is no longer sent to the model.",
@@ -70,13 +69,13 @@ export function withoutRefused(messages: readonly Message[]): readonly Message[]
 function withoutParts(message: Message, parts: ReadonlySet<HistoryPart>): Message {
   const content = message.content.map((block) => {
     if (block.type === "image" && parts.has("pictures")) return PICTURE;
-    return block.type === "text" && parts.has("long texts") ? shortened(block) : block;
+    return block.type === "text" && parts.has("long texts") ? shortenText(block) : block;
   });
   const changed = { ...message, content } as Message;
   return changed.role === "assistant" && parts.has("thinking") ? { ...changed, model: NO_MODEL } : changed;
 }
 
-function shortened(block: TextBlock): TextBlock {
+function shortenText(block: TextBlock): TextBlock {
   const { length } = block.text;
   if (length <= TEXT_CHARS_MAX) return block;
   const left = length - HEAD_CHARS - TAIL_CHARS;

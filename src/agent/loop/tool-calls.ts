@@ -36,7 +36,6 @@ const OUTCOME_UNKNOWN = fail(
   { hint: "The call was not run again; check its effects before you repeat it." },
 );
 
-/** An event about a tool call for live listeners. */
 export interface ToolEvent {
   readonly phase: "start" | "end";
   readonly callId: string;
@@ -153,7 +152,7 @@ async function answer(
   if (outcome === ABORTED || signal.aborted) return;
   const id = resultIdOf({ messageId: message.id, index });
   const stored = await port.append(
-    resultMessage(port.world, id, call, bounded(outcome, port.maxResultBytes)),
+    resultMessage(port.world, id, call, boundOutcome(outcome, port.maxResultBytes)),
   );
   if (isCompaction(stored) || stored.role !== "toolResult") return;
   const { isError } = stored;
@@ -188,7 +187,7 @@ function refusalOf(
 }
 
 /** Cuts a result to its limit, with a note. */
-function bounded(outcome: ToolOutcome, maxBytes: number): ToolOutcome {
+function boundOutcome(outcome: ToolOutcome, maxBytes: number): ToolOutcome {
   const { text, details } = outcome;
   const bytes = Buffer.byteLength(text);
   const detailBytes = details === undefined ? 0 : Buffer.byteLength(JSON.stringify(details) ?? "");

@@ -60,7 +60,7 @@ export function modelView(entries: readonly Entry[], model: ResolvedModel): Mess
   if (summary !== undefined)
     view.push({ ...note("summary", quoteSummary(summary)), provenance: { kind: "notice" } });
   messages.forEach((message, at) => {
-    if (message.role === "user") view.push(labelled(message));
+    if (message.role === "user") view.push(labelMessage(message));
     if (message.role === "assistant") {
       const isOver = at < lastUserAt;
       view.push(...assistantTurn(message, answers.get(message) ?? new Map(), model, usedIds, isOver));
@@ -92,7 +92,7 @@ function note(id: string, text: string): UserMessage {
 /**
  * Adds a text block that names the author of a message, unless the author is the person of the conversation.
  */
-function labelled(message: UserMessage): UserMessage {
+function labelMessage(message: UserMessage): UserMessage {
   const label = labelOf(message);
   const hasContent = message.content.some((block) => block.type === "image" || block.text.trim() !== "");
   const content = hasContent ? message.content : [{ type: "text" as const, text: "(empty message)" }];

@@ -61,12 +61,12 @@ function isCutText({ message }: Answered): boolean {
 }
 
 /** Joins an answer and its continuation. Signatures of the texts are left out: they fit neither text. */
-function joined(first: WrittenMessage, second: WrittenMessage): WrittenMessage {
-  const kept = (message: WrittenMessage, type: string): AssistantMessage["content"] =>
+function joinAnswers(first: WrittenMessage, second: WrittenMessage): WrittenMessage {
+  const selectBlocks = (message: WrittenMessage, type: string): AssistantMessage["content"] =>
     message.content.filter((block) => block.type === type);
   const text = textIn(first) + textIn(second);
-  const thoughts = [...kept(first, "thinking"), ...kept(second, "thinking")];
-  return { ...second, content: [...thoughts, { type: "text", text }, ...kept(second, "toolCall")] };
+  const thoughts = [...selectBlocks(first, "thinking"), ...selectBlocks(second, "thinking")];
+  return { ...second, content: [...thoughts, { type: "text", text }, ...selectBlocks(second, "toolCall")] };
 }
 
 /** Returns a port that gives whole answers to a turn. */
@@ -97,9 +97,9 @@ export function wholeAnswerPort(port: ModelPort, turn: TurnState): ModelPort {
     const adds = (more?: WrittenMessage): more is WrittenMessage =>
       more !== undefined && (textIn(more) !== "" || hasCalls(more));
     if (next.kind === "message" && adds(next.message))
-      return { kind: "message", message: joined(message, next.message) };
+      return { kind: "message", message: joinAnswers(message, next.message) };
     if ((next.kind === "failed" || next.kind === "aborted") && adds(next.partial))
-      return { ...next, partial: joined(message, next.partial) };
+      return { ...next, partial: joinAnswers(message, next.partial) };
     turn.discard(usageOf(next) ?? ZERO_USAGE);
     const counted = { ...message, usage: ZERO_USAGE };
     return next.kind === "aborted" ? { ...next, partial: counted } : { kind: "message", message: counted };

@@ -18,7 +18,6 @@ import type { Engine } from "../../engine/engine.ts";
 import type { Unit } from "../../engine/unit.ts";
 import type { PromptFiles } from "../../flows/instructions.ts";
 
-/** Services that commands use. */
 export interface CommandParts {
   readonly engine: Engine;
   readonly settings: Settings;
@@ -28,13 +27,10 @@ export interface CommandParts {
   checkModel(name: string): Result<string>;
 }
 
-/** A command, its sender, and its chat. */
 export interface CommandRequest extends CommandCall {
   readonly sender: { readonly channel: string; readonly id: string; readonly isOwner: boolean };
   readonly chatType: "direct" | "group" | "channel";
-  /** Key of the session for which the command was written. */
   readonly sessionKey: string;
-  /** Chat in which the command was written. */
   readonly route: Route;
   readonly accountId: string;
   /**
@@ -44,24 +40,19 @@ export interface CommandRequest extends CommandCall {
   readonly operator?: Extract<Viewer, { kind: "operator" }>;
 }
 
-/** The answer to a command. */
 export interface CommandAnswer {
-  /** Markdown. */
   readonly text: string;
-  /** Buttons below the text. */
   readonly choices?: readonly Choice[];
   /** True if the sender may not give the command, or it is too late for it. It has changed nothing. */
   readonly isRefused?: boolean;
 }
 
-/** All that a command needs while it runs. */
 export interface CommandContext {
   readonly parts: CommandParts;
   readonly unit: Unit;
   readonly request: CommandRequest;
 }
 
-/** All that a command needs while it runs in an existing conversation. */
 export interface ConversationContext extends CommandContext {
   readonly session: Session;
 }

@@ -10,14 +10,19 @@ import {
   thinkingNamed,
   thinkingOf,
 } from "../../core/shapes/settings/settings.ts";
-import { COMPACT_INPUT, mayCompact } from "../../flows/session/compact.ts";
 import { forkIn } from "../../flows/session/fork.ts";
-import { type PatchRequest, patchIn, resetIn, VERBOSE_LEVELS } from "../../flows/session/lifecycle.ts";
+import {
+  COMPACT_INPUT,
+  mayCompact,
+  type PatchRequest,
+  patchIn,
+  resetIn,
+  VERBOSE_LEVELS,
+} from "../../flows/session/lifecycle.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { type ConversationContext, code, count, why } from "./context.ts";
 
-/** The argument with which a person restores the agent's setting. */
 const DEFAULT = "default";
 const MODELS_SHOWN_MAX = 30;
 

@@ -139,7 +139,6 @@ function confirmation(
   };
 }
 
-/** Deletes the rule of a lasting permission. */
 async function undo(context: CommandContext, id: string): Promise<string | undefined> {
   const { unit } = context;
   const rules = await listRules(unit.tx);

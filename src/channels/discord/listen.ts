@@ -9,7 +9,7 @@ import { type Fields, numberOf, objectOf, textOf } from "../../core/json.ts";
 import type { DiscordAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { accountName, type Ear, ListenProblem } from "../accounts.ts";
+import { accountName, type ListenPort, ListenProblem } from "../accounts.ts";
 import { type ChannelHost, TOO_SOON } from "../channel.ts";
 import { type Frame, Pump } from "../pump.ts";
 import { catchUp } from "./catch-up.ts";
@@ -109,7 +109,7 @@ function endProblem(ending: Ending): ListenProblem {
 }
 
 /** Listens until the signal is aborted. Throws a `ListenProblem` if it fails. */
-export async function listenToDiscord(line: DiscordClient, ear: Ear): Promise<void> {
+export async function listenToDiscord(line: DiscordClient, ear: ListenPort): Promise<void> {
   try {
     const me = await whoAmI(line, ear.signal);
     const marks = await Marks.read(line.host, line.account.accountId);
@@ -124,7 +124,7 @@ const PRESS_AFTER_MS = 1_000;
 
 class Listening {
   readonly #line: DiscordClient;
-  readonly #ear: Ear;
+  readonly #ear: ListenPort;
   readonly #marks: Marks;
   readonly #botId: string;
   readonly #pump: Pump;
@@ -135,7 +135,7 @@ class Listening {
    */
   #beginning: GatewaySession | undefined;
 
-  constructor(line: DiscordClient, ear: Ear, marks: Marks, botId: string) {
+  constructor(line: DiscordClient, ear: ListenPort, marks: Marks, botId: string) {
     this.#line = line;
     this.#ear = ear;
     this.#marks = marks;

@@ -125,7 +125,7 @@ export async function patiently<T>({ clock }: World, signal: AbortSignal, ask: (
     } catch (error) {
       const isPassing = error instanceof DiscordProblem && !["token", "refused"].includes(error.kind);
       if (!isPassing || (error.afterMs ?? 0) > PATIENCE_PAUSE_MAX_MS) throw error;
-      await patience.endure(error, error.afterMs);
+      await patience.pauseAfter(error, error.afterMs);
     }
   }
 }

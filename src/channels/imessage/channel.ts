@@ -10,7 +10,7 @@ import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/js
 import type { IMessageAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { accountName, type Ear, ListenProblem } from "../accounts.ts";
+import { accountName, type ListenPort, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, OutgoingMessage } from "../channel.ts";
 import { plainText, readMarkdown } from "../markdown.ts";
 import { channelOf, type PlatformAccount } from "../platform.ts";
@@ -77,7 +77,7 @@ class Listener {
     this.#place = place;
   }
 
-  async listen({ signal, ready }: Ear): Promise<void> {
+  async listen({ signal, ready }: ListenPort): Promise<void> {
     const { settings, host, runner } = this.#place;
     const pump = new Pump(host, accountName(ID, settings.accountId), signal);
     const program = await runner.program();

@@ -33,7 +33,6 @@ export interface AdmissionParts {
   readonly world: World;
 }
 
-/** An accepted message, with what was decided about it. */
 export interface AdmittedMessage {
   readonly message: InboundMessage;
   readonly account: ChannelAccount;

@@ -93,7 +93,6 @@ interface Waiting {
   readonly message: WaitingMessage;
 }
 
-/** Messages that become one run. */
 interface Group {
   readonly waiting: Waiting[];
   text: string;
@@ -128,15 +127,6 @@ function groupsOf(waiting: readonly Waiting[]): Group[] {
   return groups;
 }
 
-/**
- * Returns whether the sender's name is put before the text: always in groups, and in a main session if the
- * sender is not an owner.
- */
-function isNamed(settings: Settings, session: Session, { channel, chat, peerId }: ChatContext): boolean {
-  if (chat.type !== "direct") return true;
-  return session.kind === "main" && !isOwner(settings.owners, channel, { id: peerId });
-}
-
 function requestOf(settings: Settings, session: Session, place: ChatContext, group: Group): AcceptRequest {
   const { channel, chat, peerId, peerName } = place;
   const images = group.waiting.flatMap(({ message }) => message.images);
@@ -148,6 +138,8 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
   };
   const sender = `${channel}:${peerId}`;
   const isFromOwner = isOwner(settings.owners, channel, { id: peerId });
+  // In groups, and in a main session if the sender is not an owner, the name is put before the text.
+  const isNamed = chat.type !== "direct" || (session.kind === "main" && !isFromOwner);
   const isFromOutside = isOutsider(settings, { isOwner: isFromOwner, isDirect: chat.type === "direct" });
   return {
     sessionKey: session.key,
@@ -158,9 +150,7 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
       // ME1 of core/rules/prompt/memory.ts decides about the main session.
       ...(!isFromOwner && session.kind !== "main" ? { guest: true } : {}),
       ...(isFromOutside ? { outside: `guest ${sender}` } : {}),
-      ...(isNamed(settings, session, place)
-        ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" }
-        : {}),
+      ...(isNamed ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" } : {}),
       // A sub-agent in whose thread people write gets another context.
       ...(isSubagentKey(session.key) ? {} : { context: chatContext(shown) }),
     },
@@ -168,25 +158,13 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
   };
 }
 
-function refusalWords(code: string, error: string): string {
-  if (code === "queue_full") {
-    return "I can't take this message: too many are waiting already. Please write again later.";
-  }
-  return `I can't take this message: ${error}.`;
-}
-
-/** Returns the session for messages of a chat: the session that it is bound to, or its own. */
-async function sessionFor(parts: BurstParts, unit: Unit, place: ChatContext): Promise<Session> {
-  const bound = await boundSession(parts, unit, place.replyTo);
-  return bound ?? openSessionOf(unit, parts.settings, place);
-}
-
 /** Accepts one run for a group of messages. If that fails, tells the sender the reason. */
 async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise<void> {
   const last = group.waiting.at(-1);
   if (last === undefined) return;
   const { place } = last.message;
-  const session = await sessionFor(parts, unit, place);
+  const bound = await boundSession(parts, unit, place.replyTo);
+  const session = bound ?? (await openSessionOf(unit, parts.settings, place));
   const request = requestOf(parts.settings, session, place, group);
   const mode = accountOf(parts.settings.channels, place)?.inbound.queue ?? "followup";
   const accepted = await acceptByMode(parts.engine, unit, request, mode);
@@ -199,7 +177,10 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
     await updateSession(unit.tx, session.key, { lastRoute: place.replyTo });
     return;
   }
-  const text = refusalWords(accepted.code, accepted.error);
+  const text =
+    accepted.code === "queue_full"
+      ? "I can't take this message: too many are waiting already. Please write again later."
+      : `I can't take this message: ${accepted.error}.`;
   await queueNote(unit, { sessionKey: session.key, route: place.replyTo, text, about: "trouble" });
 }
 
@@ -281,26 +262,22 @@ async function isNews(
   said: WaitingMessage,
 ): Promise<boolean> {
   const others = await otherVersions(unit.tx, id);
-  const ignored = { state: "ignored", body: settledBody(said) } as const;
-  if (id.edit === "") {
-    if (others.length === 0) return true;
-    await settleInbound(unit.tx, seq, ignored);
+  const ignore = async (): Promise<false> => {
+    await settleInbound(unit.tx, seq, { state: "ignored", body: settledBody(said) });
     return false;
-  }
+  };
+  if (id.edit === "") return others.length === 0 || ignore();
   const waiting = others.findLast(({ state }) => state === "pending");
   const before = waiting && (JSON.parse(waiting.body) as WaitingMessage);
   if (waiting !== undefined && before?.hasParts !== true) {
     const changed = { ...before, text: said.text, fold: said.fold };
     await rewriteInbound(unit.tx, waiting.seq, JSON.stringify(changed));
-    await settleInbound(unit.tx, seq, ignored);
-    return false;
+    return ignore();
   }
   const latest = others.at(-1);
   if (latest === undefined) return true;
-  if ((JSON.parse(latest.body) as SettledMessage).fold === said.fold || said.text.trim() === "") {
-    await settleInbound(unit.tx, seq, ignored);
-    return false;
-  }
+  const isSame = (JSON.parse(latest.body) as SettledMessage).fold === said.fold;
+  if (isSame || said.text.trim() === "") return ignore();
   await rewriteInbound(unit.tx, seq, JSON.stringify({ ...said, changes: true }));
   return true;
 }

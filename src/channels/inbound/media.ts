@@ -47,10 +47,8 @@ const GIVEN_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 80;
 const WHY_CHARS_MAX = 200;
 
-/** The files of a message, as they are stored. */
 export interface KeptMedia {
   readonly images: readonly ImageBlock[];
-  /** For each file, a note for the model. */
   readonly notes: readonly string[];
   /** Folder of the stored files. Absent if there are none. */
   readonly folder?: string;
@@ -58,7 +56,6 @@ export interface KeptMedia {
 
 export const NO_MEDIA: KeptMedia = { images: [], notes: [] };
 
-/** The agent and the model to which the files go. */
 export interface MediaTarget {
   readonly agent: AgentSettings;
   readonly maxBytes: number;
@@ -110,23 +107,21 @@ function fileName(media: InboundMedia, mimeType: string, taken: ReadonlySet<stri
 }
 
 /** Describes a file: its kind, and its name as the sender chose it. */
-function called(media: InboundMedia): string {
+function describeFile(media: InboundMedia): string {
   const name = cleanName(media.name);
   return `${WORDS[media.kind]}${name === undefined ? "" : ` ${JSON.stringify(name)}`}`;
 }
 
 function missing(media: InboundMedia, why: string, redactor: Redactor): string {
   const words = head(cleanName(redactor.mask(why)) ?? "unknown reason", WHY_CHARS_MAX);
-  return `[A ${called(media)} came with this message, but is missing: ${words}]`;
+  return `[A ${describeFile(media)} came with this message, but is missing: ${words}]`;
 }
 
 interface Gathered {
   readonly images: ImageBlock[];
   readonly files: ReturnType<typeof plannedFile>[];
   readonly notes: string[];
-  /** Total bytes of pictures so far. */
   shown: number;
-  /** Total bytes of all files so far. */
   bytes: number;
 }
 
@@ -179,7 +174,7 @@ function take(into: Gathered, media: InboundMedia, data: Buffer, { seesImages }:
   if (seesImages && imageType !== undefined && fits) {
     into.images.push({ type: "image", data: data.toString("base64"), mimeType: imageType });
     into.shown += data.length;
-    into.notes.push(`[A ${called(media)} is part of this message.]`);
+    into.notes.push(`[A ${describeFile(media)} is part of this message.]`);
     return;
   }
   const mimeType = imageType ?? mimeTypeOf(media);

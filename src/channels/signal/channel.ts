@@ -15,7 +15,7 @@ import { fail, ok } from "../../core/shapes/errors.ts";
 import type { SignalAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { accountName, type Ear, ListenProblem } from "../accounts.ts";
+import { accountName, type ListenPort, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMedia, OutgoingMessage } from "../channel.ts";
 import type { Read } from "../frame.ts";
 import { channelOf, type PlatformAccount } from "../platform.ts";
@@ -117,7 +117,7 @@ class Listener {
     this.#place = place;
   }
 
-  async listen({ signal, ready }: Ear): Promise<void> {
+  async listen({ signal, ready }: ListenPort): Promise<void> {
     const { settings, daemon, host } = this.#place;
     const { number, accountId } = settings;
     const account = accountName(ID, accountId);

@@ -20,7 +20,7 @@ import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
-import { accountName, type Ear, ListenProblem } from "../accounts.ts";
+import { accountName, type ListenPort, ListenProblem } from "../accounts.ts";
 import { type ChannelHost, TOO_SOON } from "../channel.ts";
 import { Patience, Pump } from "../pump.ts";
 import { type Bot, type Called, NO_SERVER_WORDS } from "./bot.ts";
@@ -90,7 +90,7 @@ interface Batch {
 }
 
 /** Receives the messages of one bot until the signal is aborted. Throws if retries cannot help. */
-export async function listen(bot: Bot, host: ChannelHost, { signal, ready }: Ear): Promise<void> {
+export async function listen(bot: Bot, host: ChannelHost, { signal, ready }: ListenPort): Promise<void> {
   const { clock } = host.world;
   const reader = await introduce(bot, host, signal);
   const place: ReadPosition = { sealed: await host.cursor(bot.accountId, SEALED) };
@@ -107,7 +107,7 @@ export async function listen(bot: Bot, host: ChannelHost, { signal, ready }: Ear
       continue;
     }
     if (answer.kind !== "done") {
-      await patience.endure(pollProblem(answer));
+      await patience.pauseAfter(pollProblem(answer));
       continue;
     }
     isFirst = false;
@@ -116,7 +116,7 @@ export async function listen(bot: Bot, host: ChannelHost, { signal, ready }: Ear
     const updates = listOf(answer.value);
     const why = isList ? await take(updates, place, { bot, host, reader, pump }) : NO_SERVER_WORDS;
     if (why !== undefined) {
-      await patience.endure(new ListenProblem(why));
+      await patience.pauseAfter(new ListenProblem(why));
       continue;
     }
     patience.reset();

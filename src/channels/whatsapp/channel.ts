@@ -11,7 +11,7 @@ import type { WhatsAppAccount } from "../../core/shapes/settings/channels.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { pause } from "../../world/pause.ts";
-import { accountName, type Ear, ListenProblem } from "../accounts.ts";
+import { accountName, type ListenPort, ListenProblem } from "../accounts.ts";
 import type { Channel, ChannelHost, DeliveryOutcome, InboundMessage, OutgoingMessage } from "../channel.ts";
 import { channelOf, type PlatformAccount } from "../platform.ts";
 import { Pump } from "../pump.ts";
@@ -185,7 +185,11 @@ async function deliver(
  * Checks periodically whether the account works. Its messages do not come here, but by webhook to any
  * process.
  */
-async function listen({ world }: ChannelHost, line: WhatsAppNumber, { signal, ready }: Ear): Promise<void> {
+async function listen(
+  { world }: ChannelHost,
+  line: WhatsAppNumber,
+  { signal, ready }: ListenPort,
+): Promise<void> {
   for (;;) {
     const asked = await askNumber(line.account, world, signal);
     if (signal.aborted) return;

@@ -11,7 +11,7 @@ import { jsonWithin } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import { unescaped } from "../../core/text/json5-places.ts";
+import { unescapeText } from "../../core/text/json5-places.ts";
 import { unifiedDiff } from "../../core/text/line-diff.ts";
 import { compare } from "../check.ts";
 import { replacing } from "../problems.ts";
@@ -110,7 +110,7 @@ const tooLarge = (name: string, bytes: number): Result<never> =>
 /** Returns a function that masks the file's secrets in a text, for example in an error message (ED2). */
 function hiderOf({ values }: HiddenText): (text: string) => string {
   const forms = [...values].flatMap(([shown, { raw }]) => {
-    const value = unescaped(raw);
+    const value = unescapeText(raw);
     return [raw, value, jsonWithin(value)].map((form) => [form, shown] as const);
   });
   return replacing(forms.filter(([form]) => form.length >= SECRET_CHARS_MIN));

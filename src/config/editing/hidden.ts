@@ -5,7 +5,7 @@
 // HS3: a text in which a secret may remain is not shown at all.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type Json5Place, json5Places, unescaped } from "../../core/text/json5-places.ts";
+import { type Json5Place, json5Places, unescapeText } from "../../core/text/json5-places.ts";
 import { MASK } from "../../core/text/redact/mask.ts";
 import { isSecretName } from "../../core/text/redact/shapes.ts";
 import type { Path } from "../../core/text/value-path.ts";
@@ -97,7 +97,7 @@ function insideOf(raw: string, { start, end }: Json5Place): [number, number] {
 function contentOf(text: string, place: Json5Place): string {
   const raw = text.slice(place.start, place.end);
   if (place.kind === "comment") return raw.slice(2);
-  return place.kind === "text" ? unescaped(text.slice(...insideOf(raw, place))) : "";
+  return place.kind === "text" ? unescapeText(text.slice(...insideOf(raw, place))) : "";
 }
 
 /** Returns true if a comment contains a setting with a secret. */

@@ -27,7 +27,6 @@ export interface AnnouncementFacts {
   readonly status: AnnouncedStatus;
   /** The last reply, or a substitute text if there was no reply. */
   readonly result: string;
-  /** Notes, for example the error of a failed run. */
   readonly notes?: string;
   readonly stats: AnnouncementStats;
 }
@@ -65,15 +64,13 @@ function hastyStart(line: string): string {
   return start;
 }
 
-function passesForLabel(line: string): boolean {
-  return LABEL_LIKE.test(hastyStart(line));
-}
-
 /** Formats a text as the body of a section. No line looks like a label, and every code fence is closed. */
 function body(text: string): string[] {
   const whole = text.toWellFormed().trim();
   const kept = head(whole, SECTION_CHARS_MAX);
-  const lines = kept.split(LINE_BREAK).map((line) => (passesForLabel(line) ? `${QUOTE_MARK}${line}` : line));
+  const lines = kept
+    .split(LINE_BREAK)
+    .map((line) => (LABEL_LIKE.test(hastyStart(line)) ? `${QUOTE_MARK}${line}` : line));
   const fence = lines.reduce<string | undefined>(fenceAfter, undefined);
   if (fence !== undefined) lines.push(fence);
   const rest = whole.length - kept.length;
@@ -165,11 +162,10 @@ function partsOf(text: string): Record<Part, string> {
     at = part;
     parts[at].push(head?.[2]?.trim() ?? "");
   }
-  const joined = (part: Part): string => parts[part].join("\n").trim();
-  return { before: joined("before"), result: joined("result"), notes: joined("notes") };
+  const joinLines = (part: Part): string => parts[part].join("\n").trim();
+  return { before: joinLines("before"), result: joinLines("result"), notes: joinLines("notes") };
 }
 
-/** Outcome of a finished job, as it is stored with the job. */
 export interface JobOutcome {
   readonly status: AnnouncedStatus;
   readonly result: string;

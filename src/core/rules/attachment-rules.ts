@@ -9,12 +9,10 @@ import type { AttachmentSettings } from "../shapes/settings/settings.ts";
 import { base64Parts } from "../text/base64.ts";
 import { quoted } from "../text/cut.ts";
 
-/** A valid attachment whose content is not decoded yet. */
 export interface CheckedAttachment {
   readonly name: string;
   readonly encoding: "utf8" | "base64";
   readonly content: string;
-  /** Size after decoding. */
   readonly bytes: number;
   readonly mimeType: string;
 }
@@ -93,7 +91,7 @@ function base64Bytes(text: string): number | string {
 }
 
 /** Quotes a name for an error message. Removes characters that could make the message misleading. */
-function shown(name: unknown): string {
+function quoteName(name: unknown): string {
   if (typeof name !== "string") return "";
   const escaped = quoted(name, 80).replace(
     /[^\x20-\x7e\p{L}\p{N}]/gu,
@@ -110,10 +108,10 @@ interface ItemContext {
 function checkOne(item: unknown, { index, limits }: ItemContext): Result<CheckedAttachment> {
   const at = `attachments[${index}]`;
   if (!isObject(item)) return fail("invalid_argument", `${at} must be an object with name and content`);
-  const label = `${at}${shown(item.name)}`;
+  const label = `${at}${quoteName(item.name)}`;
   const unknown = Object.keys(item).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) {
-    const error = `${label} has the unknown field${shown(unknown)}; fields are ${FIELDS.join(", ")}`;
+    const error = `${label} has the unknown field${quoteName(unknown)}; fields are ${FIELDS.join(", ")}`;
     return fail("unknown_argument", error);
   }
   const { name, content, encoding = "utf8", mimeType } = item;
@@ -179,7 +177,7 @@ export function checkAttachments(
     const fold = foldName(name);
     const same = names.get(fold);
     if (same !== undefined) {
-      const error = `attachments[${index}]${shown(name)} has the same name as${shown(same)}`;
+      const error = `attachments[${index}]${quoteName(name)} has the same name as${quoteName(same)}`;
       const hint =
         "Letter case and similar-looking characters are ignored. Give each attachment a different name.";
       return fail("invalid_argument", error, { hint });
@@ -190,7 +188,7 @@ export function checkAttachments(
       const most = `${SETTINGS}.maxTotalBytes is ${limits.maxTotalBytes}`;
       return fail(
         "too_large",
-        `attachments[${index}]${shown(name)} brings the total to ${totalBytes} bytes; ${most}`,
+        `attachments[${index}]${quoteName(name)} brings the total to ${totalBytes} bytes; ${most}`,
       );
     }
     files.push(checked.value);

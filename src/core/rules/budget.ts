@@ -24,20 +24,16 @@ export interface Amount {
   readonly cost: number;
 }
 
-/** Maximum amount that one model call can use. */
 export interface CallSize {
   readonly inputTokens: number;
   readonly maxOutputTokens: number;
   readonly price: ModelSettings["cost"];
 }
 
-/** State of a budget at the time of a call. */
 export interface BudgetState {
   readonly unit: keyof Amount;
   readonly limit: number;
-  /** Amount used so far, without reservations. */
   readonly used: number;
-  /** Amount that running calls of other runs have reserved. */
   readonly reserved: number;
   readonly code: Extract<Code, "chain_limit" | "budget_used">;
   /** Subject of the error text: `this conversation`, or the agent. */

@@ -10,7 +10,6 @@ export interface CommandWord {
   readonly name: string;
   /** Maximum 100 characters on one line, because platforms show it in their menus. */
   readonly description: string;
-  /** Syntax of the arguments. */
   readonly usage: string;
   readonly ownerOnly: boolean;
   /** True if only owners may use the command in groups. In a direct chat everybody may use it. */
@@ -30,7 +29,6 @@ const word = <N extends string>(name: N, usage: string, description: string, who
 const IN_GROUPS = { ownerOnlyInGroups: true };
 const OWNER = { ownerOnly: true };
 
-/** All commands, in the order in which menus show them. */
 export const COMMANDS = [
   word("help", "[command]", "List the commands, or explain one of them"),
   word("status", "", "Show what this conversation is doing, its model and its usage"),
@@ -80,7 +78,6 @@ export function rightsFor(command: CommandName): OperatorRights {
   return { scope: forAdmins ? "operator.admin" : "operator.write", everySession: command === "pair" };
 }
 
-/** A parsed command. */
 export interface CommandCall {
   readonly command: CommandName;
   /** Trimmed text after the command name; may be empty. */

@@ -63,9 +63,6 @@ interface Named {
   readonly alsoKnownAs?: readonly string[] | undefined;
 }
 
-/** Returns whether an entry consists of digits, so that it must be an id and must not match a user name. */
-const isNumeric = (entry: string): boolean => /^[+-]?\d+$/.test(entry);
-
 function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs = [] }: Named): boolean {
   const isName = (known: string): boolean => known.startsWith("@");
   const names = alsoKnownAs.filter(isName).map(plainName);
@@ -74,7 +71,8 @@ function isNamed(entries: readonly string[], channel: string, { id, alsoKnownAs 
     const wanted = idIn(entry, channel);
     if (wanted === EVERYBODY || plainId(wanted) === plainId(id)) return true;
     if (otherIds.includes(plainId(wanted.toLowerCase()))) return true;
-    const name = isNumeric(wanted) ? "" : plainName(wanted);
+    // Digits are an id, which must not match a user name.
+    const name = /^[+-]?\d+$/.test(wanted) ? "" : plainName(wanted);
     return name !== "" && names.includes(name);
   });
 }

@@ -33,7 +33,6 @@ export interface HostProgramEnd {
 
 const PATTERN_WORDS = /\s+/;
 
-/** Returns whether a pattern matches a program with these arguments. */
 function covers(pattern: string, argv: readonly string[]): boolean {
   const words = pattern.trim().split(PATTERN_WORDS);
   const open = words.length > 1 && words.at(-1) === "*";

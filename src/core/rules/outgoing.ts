@@ -6,7 +6,6 @@
 // OG3: only a page may redirect to another origin, which is checked like the first. MCP servers may redirect
 //      within their own origin, with the same method.
 
-/** Purpose of a request. */
 export type Purpose =
   | "model"
   | "mcp"
@@ -64,7 +63,6 @@ export function reachOf(purpose: Purpose, url: string, configured: string | unde
   return { kind: "refused", why: "the address does not use TLS. Nothing was sent." };
 }
 
-/** Properties of a response that matter for redirects. */
 export interface Redirect {
   readonly method: string;
   readonly url: string;
@@ -79,7 +77,7 @@ const REDIRECTS = [301, 302, ...KEEPS_METHOD];
  * Returns the address to follow. Returns undefined if the response is not a redirect or the redirect is
  * refused.
  */
-export function followed(purpose: Purpose, { method, url, status, location }: Redirect): string | undefined {
+export function follow(purpose: Purpose, { method, url, status, location }: Redirect): string | undefined {
   const { redirects } = RULES[purpose];
   if (redirects === "none" || location === null || !URL.canParse(location, url)) return undefined;
   const isKept = (method === "GET" ? REDIRECTS : KEEPS_METHOD).includes(status);

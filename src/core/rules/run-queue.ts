@@ -33,7 +33,6 @@ export function hasPriority(queue: string, over: string): boolean {
   return queue.slice(0, 1) < over.slice(0, 1);
 }
 
-/** The first run of a queue. */
 export interface QueueHead {
   readonly queue: string;
   /** True if the run has started, and waits to continue. Such runs go before those that have not. */
@@ -42,9 +41,7 @@ export interface QueueHead {
   readonly readyAt: number;
 }
 
-/** The use of slots by the runs of an agent. */
 export interface AgentUse {
-  /** Number of slots that they hold. */
   readonly held: number;
   /** Greater for an agent that got a slot later. */
   readonly served: number;

@@ -37,7 +37,6 @@ export function expandScopes(scopes: readonly string[]): readonly TokenScope[] {
   return SCOPES.filter((scope) => hasScope(scopes, scope));
 }
 
-/** The rights of a token. */
 export interface Rights {
   readonly scopes: readonly TokenScope[];
   /** Session key patterns. Absent: every session. */

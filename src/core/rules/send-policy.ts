@@ -30,7 +30,7 @@ function ruleMatches(rule: SendRule, question: SendQuestion): boolean {
   return prefix === undefined || question.keys.some((key) => key.toLowerCase().startsWith(prefix));
 }
 
-function denied(because: string): SendVerdict {
+function denySend(because: string): SendVerdict {
   return { allowed: false, error: `send blocked by session policy: ${because}` };
 }
 
@@ -43,16 +43,16 @@ function describeMatch({ match }: SendRule): string {
 export function decideSend(question: SendQuestion, policy: SendPolicySettings): SendVerdict {
   if (question.override === "allow") return { allowed: true };
   if (question.override === "deny") {
-    return denied('the session\'s own sendPolicy is "deny"; an operator can clear it with sessions.patch');
+    return denySend('the session\'s own sendPolicy is "deny"; an operator can clear it with sessions.patch');
   }
   const matching = policy.rules.filter((rule) => ruleMatches(rule, question));
   const deny = matching.find((rule) => rule.action === "deny");
   if (deny !== undefined) {
     const at = policy.rules.indexOf(deny);
-    return denied(`session.sendPolicy.rules[${at}] denies ${describeMatch(deny)}`);
+    return denySend(`session.sendPolicy.rules[${at}] denies ${describeMatch(deny)}`);
   }
   if (matching.length > 0 || policy.default === "allow") return { allowed: true };
-  return denied(
+  return denySend(
     'session.sendPolicy.default is "deny" and no rule in session.sendPolicy.rules allows this session',
   );
 }

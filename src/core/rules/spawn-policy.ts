@@ -61,10 +61,8 @@ export interface SpawnQuestion {
   readonly mayName: (agentId: string) => boolean;
 }
 
-/** Properties of a sub-agent that may be spawned. */
 export interface SpawnPlan {
   readonly agent: AgentSettings;
-  /** Model that the child starts with. */
   readonly model: string;
   /** If absent, the agent's own thinking level applies. */
   readonly thinking?: ThinkingLevel;
@@ -84,7 +82,7 @@ export interface SpawnPlan {
 
 const TIMEOUT_MAX_SECONDS = 30 * 86_400;
 const LISTED_MAX = 20;
-const shown = (text: string): string => quoted(text, 80);
+const quote = (text: string): string => quoted(text, 80);
 
 /** Returns the configured agents that `requester` may spawn: itself, and the agents in its allow list. */
 export function spawnableAgents(requester: AgentSettings, settings: Settings): AgentSettings[] {
@@ -97,7 +95,7 @@ export function spawnableAgents(requester: AgentSettings, settings: Settings): A
 export function spawnRule(requester: AgentSettings, agentId: string): string {
   if (agentId === requester.id) return "every agent may spawn itself as a sub-agent";
   const listed = requester.subagents.allowAgents.includes(agentId) ? agentId : "*";
-  return `agents.list[${requester.id}].subagents.allowAgents has ${shown(listed)}`;
+  return `agents.list[${requester.id}].subagents.allowAgents has ${quote(listed)}`;
 }
 
 function checkDepth(spawnDepth: number, settings: Settings): Failure | undefined {
@@ -137,9 +135,9 @@ function chooseAgent({ call, chain, mayName }: SpawnQuestion, settings: Settings
   const more =
     ids.length === 0 ? {} : { hint: `Allowed: ${allowedAgents.join(", ")}.`, details: { allowedAgents } };
   if (requester.subagents.allowAgents.includes("*") || id === requester.id) {
-    return fail("agent_not_found", `there is no agent ${shown(id)} in agents.list`, more);
+    return fail("agent_not_found", `there is no agent ${quote(id)} in agents.list`, more);
   }
-  const error = `agent ${shown(id)} is not in agents.list[${requester.id}].subagents.allowAgents`;
+  const error = `agent ${quote(id)} is not in agents.list[${requester.id}].subagents.allowAgents`;
   return fail("spawn_denied", error, more);
 }
 
@@ -171,12 +169,12 @@ function readModel(model: string, settings: Settings): Result<string> {
   if (meant !== undefined && others.length === 0) return ok(meant);
   if (meant !== undefined) {
     const validModels = [meant, ...others];
-    const error = `${shown(model)} is a model of several providers: write ${validModels.join(" or ")}`;
+    const error = `${quote(model)} is a model of several providers: write ${validModels.join(" or ")}`;
     return fail("invalid_model", error, { details: { validModels } });
   }
   const validModels = nearestNames(model, names, LISTED_MAX);
   const more = names.length > validModels.length ? ` and ${names.length - validModels.length} more` : "";
-  const error = `there is no model ${shown(model)}; valid: ${validModels.join(", ")}${more}`;
+  const error = `there is no model ${quote(model)}; valid: ${validModels.join(", ")}${more}`;
   return fail("invalid_model", error, { hint: "Write it as <provider>/<model>.", details: { validModels } });
 }
 
@@ -184,7 +182,7 @@ function chooseThinking(wanted: string | undefined): Result<ThinkingLevel | unde
   const found = wanted === undefined ? undefined : thinkingNamed(wanted);
   if (wanted === undefined || found !== undefined) return ok(found);
   const valid = THINKING_LEVELS.join(", ");
-  return fail("invalid_thinking", `there is no thinking level ${shown(wanted)}; valid: ${valid}`);
+  return fail("invalid_thinking", `there is no thinking level ${quote(wanted)}; valid: ${valid}`);
 }
 
 function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
@@ -211,7 +209,7 @@ function chooseWord<Word extends string>(
 ): Result<Word> {
   const found = given === undefined ? words[0] : words.find((word) => word === given);
   if (found !== undefined) return ok(found);
-  return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${shown(given ?? "")}`);
+  return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${quote(given ?? "")}`);
 }
 
 /** Checks that `mode` and `thread` match each other, and that the channel supports them. */
@@ -279,11 +277,10 @@ function chooseContainment(
   return fail("spawn_denied", error, { hint });
 }
 
-/** Refuses the call if the agent does not have the requested runtime. */
 function checkRuntime(wanted: string | undefined, agent: AgentSettings): Failure | undefined {
   const runtime = agent.runtime?.type ?? "subagent";
   if (wanted === undefined || wanted === runtime) return undefined;
-  const error = `agent "${agent.id}" has the runtime "${runtime}", not ${shown(wanted)}; leave runtime out`;
+  const error = `agent "${agent.id}" has the runtime "${runtime}", not ${quote(wanted)}; leave runtime out`;
   return fail("invalid_argument", error);
 }
 
@@ -295,7 +292,6 @@ export function refuseAttachments({ id, runtime }: AgentSettings): Failure | und
   });
 }
 
-/** Returns the first failure, extended by the texts of all other failures. */
 function firstWithAll(results: readonly Result<unknown>[]): Failure {
   const failures = results.filter((result) => !result.ok);
   const [first, ...others] = failures;

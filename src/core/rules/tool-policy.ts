@@ -111,9 +111,7 @@ function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
     );
 }
 
-/** The tool that uses paired devices. */
 export const NODES_TOOL = "nodes";
-/** The tool that searches the web. */
 const SEARCH_TOOL = "search";
 
 /**
@@ -159,7 +157,6 @@ export function mayHaveToolsUnder(prefix: string, filters: readonly PlacedFilter
   );
 }
 
-/** Returns the filters that apply because the session is a sub-agent. */
 function subagentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const { spawnDepth } = chain[0];
   const { maxSpawnDepth } = settings.subagents;
@@ -197,7 +194,6 @@ function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): Place
   ];
 }
 
-/** The tool that changes the memory of an agent. */
 const MEMORY_TOOL = "memory";
 
 function memoryFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {

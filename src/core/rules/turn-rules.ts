@@ -147,22 +147,16 @@ export function decideNext(args: {
   if (end.state === "aborted") return { next: "end", reason: end.code ?? "run_aborted" };
   const silent = isSilent(end.reply ?? "");
   const turnsMax = Math.min(args.turnsMax, REPLY_TURNS_MAX);
-  switch (step) {
-    case "round1":
-      if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
-      if (silent) return { next: "end", reason: "skipped" };
-      return turnsMax >= 1 ? { next: "reply", turn: 2 } : { next: "announce" };
-    case "reply": {
-      const over = end.state !== "ok" || silent || turn - 1 >= turnsMax;
-      return over ? { next: "announce" } : { next: "reply", turn: turn + 1 };
-    }
-    case "announce":
-      if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
-      return { next: "end", reason: silent ? "silent" : "announced" };
-    case "task":
-      // A sub-agent's job is not a conversation. `flows/job` decides about its next step.
-      return { next: "end", reason: "no_conversation" };
+  // A sub-agent's job is not a conversation. `flows/job` decides about its next step.
+  if (step === "task") return { next: "end", reason: "no_conversation" };
+  if (step === "reply") {
+    const isOver = end.state !== "ok" || silent || turn - 1 >= turnsMax;
+    return isOver ? { next: "announce" } : { next: "reply", turn: turn + 1 };
   }
+  if (end.state !== "ok") return { next: "end", reason: end.code ?? "run_failed" };
+  if (step === "announce") return { next: "end", reason: silent ? "silent" : "announced" };
+  if (silent) return { next: "end", reason: "skipped" };
+  return turnsMax >= 1 ? { next: "reply", turn: 2 } : { next: "announce" };
 }
 
 /** A session of a conversation, as the context for a model describes it. */
@@ -186,7 +180,7 @@ function quote(text: string): string {
 }
 
 /** Formats a key or label in quotation marks on one line, because a label may contain any text. */
-function named(party: Party): string {
+function describe(party: Party): string {
   const label = party.label === undefined ? "" : `, labelled ${JSON.stringify(party.label)}`;
   return `session ${JSON.stringify(party.key)}${label} (channel ${JSON.stringify(party.channel)})`;
 }
@@ -207,8 +201,8 @@ export function messageContext(args: { requester: Party; self: Party }): string 
   return [
     HEADING.message,
     "",
-    `This message comes from another session, not from a person: ${named(args.requester)}.`,
-    `You are ${named(args.self)}.`,
+    `This message comes from another session, not from a person: ${describe(args.requester)}.`,
+    `You are ${describe(args.self)}.`,
     replyTo(args.requester),
     "Your reply goes back to that session automatically when you have finished.",
     `Do not call sessions_send to ${JSON.stringify(args.requester.key)}; it would be refused.`,
@@ -225,8 +219,8 @@ export function replyContext(args: { self: Party; other: Party; turn: number; tu
   return [
     HEADING.reply,
     "",
-    `The message is the latest reply of the other party: ${named(args.other)}.`,
-    `You are ${named(args.self)}, the ${role === "requester" ? "one who asked" : "one who was asked"}.`,
+    `The message is the latest reply of the other party: ${describe(args.other)}.`,
+    `You are ${describe(args.self)}, the ${role === "requester" ? "one who asked" : "one who was asked"}.`,
     `This is reply turn ${args.turn - 1} of at most ${args.turnsMax}.`,
     replyTo(args.other),
     "Your reply goes to the other party automatically; no person sees it.",
@@ -249,7 +243,7 @@ export function announceContext(args: {
   return [
     HEADING.announce,
     "",
-    `The conversation with ${named(args.requester)} is over. You are ${named(args.self)}.`,
+    `The conversation with ${describe(args.requester)} is over. You are ${describe(args.self)}.`,
     `What you answer now is posted to the people in your channel ${JSON.stringify(args.self.channel)}.`,
     `To post nothing, answer with exactly ${ANNOUNCE_SKIP}.`,
     DATA_NOTE,
@@ -288,13 +282,13 @@ export function subagentContext(args: {
   thread?: boolean;
 }): string {
   const alone = [
-    `You were started by ${named(args.requester)} for one task: the first message. No person reads along.`,
+    `You were started by ${describe(args.requester)} for one task: the first message. No person reads along.`,
     "Do this task and nothing else. You cannot ask anyone: decide yourself, and say what you decided.",
     `Your last reply is your result. ${resultReader(args.way)}`,
     "Write in it what you found or did, and do not try to send it anywhere.",
   ];
   const inThread = [
-    `You were started by ${named(args.requester)} for one task: the first message.`,
+    `You were started by ${describe(args.requester)} for one task: the first message.`,
     `You have a thread of the channel ${JSON.stringify(args.self.channel)} to yourself: your replies are`,
     "posted there automatically, and what people write there comes to you, during the task and after it.",
     "Your first reply is the result of the task, which that session gets as well: write in it what you",
@@ -303,7 +297,7 @@ export function subagentContext(args: {
   return [
     HEADING.subagent,
     "",
-    `You are a sub-agent, ${named(args.self)}, ${args.depth} deep.`,
+    `You are a sub-agent, ${describe(args.self)}, ${args.depth} deep.`,
     ...(args.thread === true ? inThread : alone),
     args.maySpawn
       ? "You may start sub-agents of your own with sessions_spawn; you are woken with each of their results."
@@ -325,8 +319,8 @@ export function subagentAnnounceContext(args: {
   return [
     HEADING.subagentAnnounce,
     "",
-    `Your job has ended with status ${args.status}. You are ${named(args.self)}.`,
-    `What you answer now is announced to ${named(args.requester)}, which gave you the task.`,
+    `Your job has ended with status ${args.status}. You are ${describe(args.self)}.`,
+    `What you answer now is announced to ${describe(args.requester)}, which gave you the task.`,
     "Answer in two parts, without the status, which the runtime adds:",
     "Result: what you found or did, complete: the reader has not seen your work.",
     "Notes: anything else that the reader should know, or nothing.",

@@ -28,7 +28,6 @@ import { hasScope } from "./scopes.ts";
 /** Shown in place of the key of a session that the reader may not see. */
 export const NOT_VISIBLE = "(not visible)";
 
-/** A session in the role of a viewer. */
 export interface SessionIdentity {
   readonly key: string;
   readonly agentId: string;
@@ -182,7 +181,7 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   if (target.archived) return refuse("not_visible", target, "agents do not see archived sessions", []);
   const own = decideAlone(viewer, target, rules);
   const requester = viewer.requester === "gone" ? undefined : viewer.requester;
-  if (!own.allowed || requester === undefined || inTree(viewer, target, rules)) return own;
+  if (!own.allowed || requester === undefined || byTree(viewer, target, rules) !== undefined) return own;
   const above = decideForSession(requester, target, rules);
   if (above.allowed) return allow(`${own.rule}; and the session that spawned it sees it too: ${above.rule}`);
   // The target may be visible only because of its agent, which its key may not name. A refusal that used the
@@ -195,11 +194,6 @@ function decideForSession(viewer: SessionIdentity, target: Target, rules: Access
   const needed =
     settings.length === 0 ? "no setting would show it" : `it would need ${settings.join(" and ")}`;
   return refuse(code, target, `the session that spawned this one does not see it: ${needed}`, settings);
-}
-
-/** Returns whether the target is the viewer itself or one of its descendants. */
-function inTree(viewer: SessionIdentity, target: Target, rules: AccessRules): boolean {
-  return byTree(viewer, target, rules) !== undefined;
 }
 
 /** Explains why the target is in the viewer's tree. Returns undefined if the target is outside the tree. */

@@ -77,7 +77,6 @@ export interface ChainStep {
   /** Maximum reply turns after the first answer. */
   readonly turnsMax?: number;
   readonly hop?: number;
-  /** The message, shortened. */
   readonly text: string;
   /** Answer of the step's run, shortened. */
   readonly answer?: string;
@@ -102,9 +101,7 @@ export interface ChainCall {
   readonly id: string;
   readonly runId: string;
   readonly kind: "model" | "tool";
-  /** Name of the model or tool. */
   readonly name: string;
-  /** Time when the call began. */
   readonly at: number;
   /** Absent while the call is in progress. */
   readonly endAt?: number;
@@ -114,7 +111,6 @@ export interface ChainCall {
   readonly cost?: number;
 }
 
-/** A session of a chain. */
 export interface ChainParty {
   readonly key: string;
   readonly label?: string;
@@ -136,7 +132,6 @@ export interface ChainTalk {
 /** A chain as an entry of a list. */
 export interface ChainRow {
   readonly chainId: string;
-  /** Session in which the chain began. */
   readonly rootSessionKey?: string;
   /** The first message, shortened. */
   readonly opening?: string;
@@ -145,7 +140,6 @@ export interface ChainRow {
   /** True if one of its runs is queued, running or waiting. */
   readonly active: boolean;
   readonly runs: number;
-  /** Number of runs that failed or timed out. */
   readonly failed: number;
   readonly hopMax: number;
   readonly tokens: number;
@@ -161,7 +155,6 @@ export interface ChainRow {
   /** Sessions in order of their first step; at most 24. */
   readonly sessions: readonly string[];
   readonly sessionCount: number;
-  /** Number of conversations and jobs. */
   readonly flows: number;
   readonly refused: number;
   /** Messages by pair of sessions; at most 40 pairs. */

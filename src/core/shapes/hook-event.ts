@@ -63,7 +63,7 @@ function sessionChanged({ sessionKey, change, archived }: Of<"session">): HookEv
   return change === "state" ? undefined : { type: SESSION_CHANGES[change], sessionKey, data };
 }
 
-function settled(event: Of<"delivery">, redactor: Redactor): HookEvent | undefined {
+function describeDelivery(event: Of<"delivery">, redactor: Redactor): HookEvent | undefined {
   const { sessionKey, deliveryId, runId, what, state, code, channel, to } = event;
   if (state === "sent" && what !== "announce") return undefined;
   const facts = optional({ runId, code, error: maskedError(event.error, redactor) });
@@ -82,7 +82,7 @@ export function hookEventOf(event: LiveEvent, redactor: Redactor): HookEvent | u
     case "session":
       return sessionChanged(event);
     case "delivery":
-      return settled(event, redactor);
+      return describeDelivery(event, redactor);
     default:
       return undefined;
   }

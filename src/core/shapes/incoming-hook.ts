@@ -36,9 +36,7 @@ export interface HookMapping
   readonly proof: HookProof;
   /** GitHub events that start a run: `push`, `issues`, `issues.opened`. Empty: all events. */
   readonly events: readonly string[];
-  /** Template of the message for the agent. */
   readonly message: string;
-  /** Destination of the reply, in addition to the transcript. */
   readonly deliver?: Route;
 }
 
@@ -48,9 +46,7 @@ export interface IncomingHooks extends Pick<HooksInFile, "enabled" | "token" | "
 
 /** Maximum number of characters in a message. */
 export const HOOK_MESSAGE_MAX_CHARS = 100_000;
-/** Maximum number of characters of an inserted field. */
 const FIELD_MAX_CHARS = 4_000;
-/** Maximum number of fields in a template. */
 const TEMPLATE_FIELDS_MAX = 50;
 
 const FIELD = /\{\{([^{}]*)\}\}/g;
@@ -94,7 +90,6 @@ function asText(value: unknown): string {
   }
 }
 
-/** Formats one field for a message. */
 function fieldText(value: unknown): string {
   return safeText(cut(asText(value), FIELD_MAX_CHARS));
 }

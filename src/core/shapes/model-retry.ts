@@ -5,9 +5,7 @@ export interface ModelRetry {
   readonly attempt: number;
   /** Maximum number of attempts. */
   readonly of: number;
-  /** Time to wait before the attempt. */
   readonly delayMs: number;
-  /** Error text of the provider. */
   readonly error: string;
 }
 

@@ -30,7 +30,6 @@ export interface NodeConnection {
   readonly since: number;
 }
 
-/** A paired device. */
 export interface NodeRow extends NodeFacts {
   /** SHA-256 hash of the node's public key, in hex. */
   readonly id: string;
@@ -52,14 +51,12 @@ export interface PairRequest extends NodeFacts {
   readonly code: string;
   readonly nodeId: string;
   readonly publicKey: string;
-  /** Address of the device. */
   readonly remote: string;
   readonly createdAt: number;
   /** Id of the token with which the device asked. Absent in requests of earlier versions. */
   readonly askedBy?: string;
 }
 
-/** A paired node and its connection status. */
 export interface NodeStatus {
   readonly node: NodeRow;
   readonly connected: boolean;
@@ -79,14 +76,11 @@ export interface NodeCall {
 export const PAIR_REQUESTS_PER_TOKEN_MAX = 20;
 export const PAIR_REQUESTS_MAX = 200;
 export const PAIR_REQUEST_MS = 3_600_000;
-/** Maximum number of paired nodes. */
 export const NODES_MAX = 200;
 
 export const NODE_TIMEOUT_DEFAULT_MS = 30_000;
 export const NODE_TIMEOUT_MAX_MS = 600_000;
-/** Maximum size of a command's params as JSON, in bytes. */
 export const NODE_PARAMS_MAX_BYTES = 256 * 1024;
-/** Maximum size of a node's answer as JSON, in bytes. */
 export const NODE_ANSWER_MAX_BYTES = 1024 * 1024;
 
 const NAME_MAX_CHARS = 64;
@@ -95,7 +89,6 @@ const COMMANDS_MAX = 64;
 const COMMAND = /^[a-zA-Z][a-zA-Z0-9_-]*(?:\.[a-zA-Z0-9_-]+)*$/;
 const COMMAND_MAX_CHARS = 64;
 
-/** Returns whether a text is a valid name of a command. */
 function isNodeCommand(text: string): boolean {
   return text.length <= COMMAND_MAX_CHARS && COMMAND.test(text);
 }
@@ -166,7 +159,6 @@ export function nodesNamed<T extends { readonly node: Pick<NodeRow, "id" | "name
   return nodes.filter(({ node }) => node.id.startsWith(text));
 }
 
-/** First line of the context of a node's run. */
 const NODE_HEADING = "Node context";
 
 /** Returns the context of a run that a node started: the name of the node, and who reads the answer. */

@@ -6,11 +6,8 @@ export type PermissionDecision = "allow" | "deny";
 export const PERMISSION_SCOPES = ["once", "session", "always"] as const;
 export type PermissionScope = (typeof PERMISSION_SCOPES)[number];
 
-/** The command that a request is about. */
 export interface ShownCommand {
-  /** The whole command. */
   readonly command: string;
-  /** Folder in which it would run. */
   readonly folder: string;
   /** Why the owner is asked. Absent if only a setting says so. */
   readonly reason?: string;
@@ -25,7 +22,6 @@ export interface PermissionQuestion {
   readonly sessionKey: string;
   readonly agentId: string;
   readonly runId: string;
-  /** Description of the action, written by the agent. */
   readonly title: string;
   readonly kind?: string;
   /** Names and values of the arguments. Only a long text that a program wants to write is shortened. */
@@ -40,7 +36,6 @@ export interface PermissionQuestion {
   readonly expiresAt: number;
 }
 
-/** A decision about a permission request. */
 export interface PermissionAnswered {
   readonly decision: PermissionDecision;
   readonly scope: PermissionScope;
@@ -48,7 +43,6 @@ export interface PermissionAnswered {
   readonly by: string;
 }
 
-/** A request that was answered. */
 export interface AnsweredPermission extends PermissionQuestion {
   /** The rule that was made of it. Absent if it was answered for once. */
   readonly ruleId?: string;
@@ -71,13 +65,10 @@ export interface PermissionRule {
   /** The session that asked. With scope `session`, the rule applies to it only. */
   readonly sessionKey: string;
   readonly scope: Exclude<PermissionScope, "once">;
-  /** The whole command, as its owner saw it. */
   readonly command: string;
-  /** Folder in which the command runs. */
   readonly folder: string;
   /** ms since 1970. */
   readonly createdAt: number;
-  /** Name of the person who allowed the command. */
   readonly createdBy: string;
 }
 

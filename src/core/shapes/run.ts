@@ -125,7 +125,6 @@ export interface Run {
   readonly owner?: string;
   readonly acceptedAt: number;
   readonly startedAt?: number;
-  /** Time when the model first answered a message between sessions. */
   readonly heardAt?: number;
   readonly endedAt?: number;
   /** Maximum duration of the run from its start; 0: no limit. */
@@ -133,7 +132,6 @@ export interface Run {
   /** Destination of the reply. Absent if the reply only goes to the transcript. */
   readonly route?: Route;
   readonly flow?: FlowRef;
-  /** Run whose tool call created this one. */
   readonly parentRunId?: string;
   /** Owner of the idempotency key. Absent if the run has no key, or if an older version accepted it. */
   readonly askedBy?: string;

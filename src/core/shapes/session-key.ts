@@ -7,7 +7,7 @@
 // K3: older spellings are accepted but never written.
 // The name of a conversation never looks like a reserved word, or like a key of a channel or of the runtime.
 
-import { evictOldest, remembered } from "../bounded.ts";
+import { evictOldest } from "../bounded.ts";
 import { FORK_KEY } from "../fork-key.ts";
 import { isPeerName, peerAgentId } from "../peer.ts";
 import { quoted } from "../text/cut.ts";
@@ -55,14 +55,11 @@ export type ParsedKey =
   | { readonly form: "peer"; readonly peer: string; readonly of: ParsedKey & { readonly agentId: string } }
   | { readonly form: "global" };
 
-/** Maximum length of a session key. */
 export const KEY_CHARS_MAX = 512;
 
 /** Maximum number of cached keys. A run reads the key of its session about ten times. */
 const READ_MAX = 1_000;
 const readKeys = new Map<string, ParsedKey>();
-/** Main session keys by agent and name. A list asks for the same one for each of its rows. */
-const mainKeys = new Map<string, string>();
 
 /** Valid forms of keys, for the hint of an error. */
 const KEY_FORMS =
@@ -140,7 +137,7 @@ export function isChannelId(text: string): boolean {
   return CHANNEL_ID.test(text) && !NEVER_A_CHANNEL.includes(text);
 }
 
-function malformed(text: string): Failure {
+function refuseMalformed(text: string): Failure {
   const shown = quoted(text, 80);
   const why =
     text.length > KEY_CHARS_MAX
@@ -160,9 +157,9 @@ function malformed(text: string): Failure {
 export function parseKey(text: string): Result<ParsedKey> {
   const trimmed = text.trim();
   const parsed = trimmed.length > KEY_CHARS_MAX ? undefined : readKey(trimmed);
-  if (parsed === undefined) return malformed(trimmed);
+  if (parsed === undefined) return refuseMalformed(trimmed);
   const canonical = formatKey(parsed);
-  return canonical.length > KEY_CHARS_MAX ? malformed(canonical) : ok(parsed);
+  return canonical.length > KEY_CHARS_MAX ? refuseMalformed(canonical) : ok(parsed);
 }
 
 function readKey(text: string): ParsedKey | undefined {
@@ -297,7 +294,6 @@ function modernSpelling(text: string, agentId: string): string {
   return text;
 }
 
-/** The caller that uses a key. */
 export interface KeyCaller {
   /** The calling agent; for an operator, the default agent. */
   readonly agentId: string;
@@ -322,7 +318,7 @@ export function canonicalKey(text: string, who: KeyCaller, rules: KeyRules): Res
   const whole = parseKey(modern);
   const bare = !whole.ok && who.bareNames === true && mayBeBareName(modern);
   const parsed = bare ? parseKey(`agent:${who.agentId}:${modern}`) : whole;
-  if (!parsed.ok) return malformed(trimmed);
+  if (!parsed.ok) return refuseMalformed(trimmed);
   const { value } = parsed;
   return ok(
     isMainName(value, rules) ? mainKeyOf(value.agentId, rules) : formatKey(withMainKey(value, rules)),
@@ -363,10 +359,7 @@ export function opensOnUse(key: string, rules: KeyRules): boolean {
 /** Returns the key of an agent's main session. With scope `global`, all agents share one. */
 export function mainKeyOf(agentId: string, rules: KeyRules): string {
   if (rules.scope === "global") return "global";
-  const { mainKey } = rules;
-  return remembered(mainKeys, `${agentId}:${mainKey}`, READ_MAX, () =>
-    formatKey({ form: "named", agentId, name: [mainKey] }),
-  );
+  return formatKey({ form: "named", agentId, name: [rules.mainKey] });
 }
 
 /**

@@ -6,7 +6,6 @@ export interface UsageSum {
   readonly cacheRead: number;
   readonly cacheWrite: number;
   readonly totalTokens: number;
-  /** USD. */
   readonly cost: number;
 }
 
@@ -17,7 +16,6 @@ export type UsageGroup = (typeof USAGE_GROUPS)[number];
 export const USAGE_ORDERS = ["cost", "tokens"] as const;
 export type UsageOrder = (typeof USAGE_ORDERS)[number];
 
-/** The usage of some runs. */
 export interface UsageTotal extends UsageSum {
   readonly runs: number;
 }
@@ -25,9 +23,7 @@ export interface UsageTotal extends UsageSum {
 export interface UsageLine extends UsageTotal {
   /** Agent id, session key, chain id, `<provider>/<model>`, or day in UTC like 2027-03-01. */
   readonly name: string;
-  /** Label of the session, or of a chain's first session. */
   readonly label?: string;
-  /** First session of a chain. */
   readonly sessionKey?: string;
   /** Beginning of the chain's first message. */
   readonly opening?: string;

@@ -108,7 +108,7 @@ export function* textsIn(value: unknown, depth = 0): Generator<string> {
 }
 
 /** Returns a message in which each text is redacted and has at most `max` characters. */
-async function masked(
+async function maskMessage(
   message: Message,
   max: number,
   redactor: Redactor,
@@ -146,7 +146,7 @@ export async function cutHistory(
   const pace = redactor.pace();
   for (const whole of forward ? messages : messages.toReversed()) {
     await pace();
-    const { message, isCut } = await masked(whole, limits.maxTextChars, redactor, pace);
+    const { message, isCut } = await maskMessage(whole, limits.maxTextChars, redactor, pace);
     await pace();
     const content = cutStrings(message.content, limits.maxTextChars);
     let cut = content === message.content ? message : ({ ...message, content } as Message);

@@ -31,7 +31,6 @@ interface Open {
   wantsKey: boolean;
 }
 
-/** Returns the first position from `from` at which the pattern matches, or the end of the text. */
 function next(text: string, pattern: RegExp, from: number): number {
   pattern.lastIndex = from;
   return pattern.exec(text)?.index ?? text.length;
@@ -55,7 +54,7 @@ function commentEnd(text: string, from: number): number {
 }
 
 /** Returns the text with each escape sequence replaced by the character that it stands for. */
-export function unescaped(text: string): string {
+export function unescapeText(text: string): string {
   return text.replace(/\\(?:u([0-9a-f]{4})|x([0-9a-f]{2})|\r\n|([\s\S]))/gi, (_, wide, short, char = "") => {
     if (wide !== undefined || short !== undefined) return String.fromCharCode(parseInt(wide ?? short, 16));
     return char === "\n" ? "" : char;
@@ -105,7 +104,7 @@ class Reader {
     const isQuoted = text[start] === '"' || text[start] === "'";
     if (top?.wantsKey === true) {
       const closed = isQuoted && end - start > 1 && text[end - 1] === text[start];
-      top.at = unescaped(text.slice(start + (isQuoted ? 1 : 0), end - (closed ? 1 : 0)));
+      top.at = unescapeText(text.slice(start + (isQuoted ? 1 : 0), end - (closed ? 1 : 0)));
       top.wantsKey = false;
       this.places.push({ kind: "key", start, end, path: this.#path() });
       return;

@@ -3,7 +3,6 @@
 import { fail, ok, type Result } from "../shapes/errors.ts";
 import { head } from "./cut.ts";
 
-/** Maximum length of a session label. */
 export const LABEL_CHARS_MAX = 200;
 const UNFIT = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\s]+/gu;

@@ -18,11 +18,11 @@ export function diffLines(before: string, after: string): DiffLine[] {
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
   let end = 0;
   while (end < a.length - start && end < b.length - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
-  const line = (kind: DiffLine["kind"]) => (text: string) => ({ kind, text });
+  const keep = (text: string): DiffLine => ({ kind: "same", text });
   return [
-    ...a.slice(0, start).map(line("same")),
+    ...a.slice(0, start).map(keep),
     ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)),
-    ...a.slice(a.length - end).map(line("same")),
+    ...a.slice(a.length - end).map(keep),
   ];
 }
 
@@ -56,7 +56,7 @@ function middle(a: readonly string[], b: readonly string[]): DiffLine[] {
 }
 
 /** Replaces unchanged lines that are far from any change by one line with their number. */
-export function folded(lines: readonly DiffLine[], around: number): DiffLine[] {
+export function foldLines(lines: readonly DiffLine[], around: number): DiffLine[] {
   const near = new Set<number>();
   for (const [at, { kind }] of lines.entries())
     if (kind !== "same") for (let by = -around; by <= around; by += 1) near.add(at + by);
@@ -73,7 +73,6 @@ export function folded(lines: readonly DiffLine[], around: number): DiffLine[] {
   return shown;
 }
 
-/** Number of unchanged lines around each change of a unified diff. */
 const CONTEXT_LINES = 3;
 
 /** Returns the changes as lines of a unified diff, without file names. */
@@ -86,7 +85,7 @@ export function unifiedDiff(before: string, after: string): string[] {
     if (hunk.length > 0) shown.push(at, ...hunk);
     [hunk, ofLeft, ofRight] = [[], 0, 0];
   };
-  for (const { kind, text } of folded(diffLines(before, after), CONTEXT_LINES)) {
+  for (const { kind, text } of foldLines(diffLines(before, after), CONTEXT_LINES)) {
     if (kind === "skipped") {
       close();
       left += Number(text);

@@ -83,17 +83,15 @@ const LINES_MAX = 20_000;
 const spelling = (letters: string): string =>
   letters.replaceAll("i", "l").replaceAll("m", "rn").replaceAll("w", "vv");
 
+const CURLY: Readonly<Record<string, string>> = { "{": "{", "<": "{", "}": "}", ">": "}" };
+
 /** Returns the letters and brackets of a line, because only these make a label. */
 function skeleton(signs: Iterable<string>): string {
   let kept = "";
   for (const sign of signs) {
     for (const plain of plainSign(sign)) {
-      if (OPENING.test(plain)) kept += "[";
-      else if (CLOSING.test(plain)) kept += "]";
-      else if (plain === "{" || plain === "<") kept += "{";
-      else if (plain === "}" || plain === ">") kept += "}";
-      else if (/\p{L}/u.test(plain)) kept += plain;
-      else kept += DIGITS[plain] ?? "";
+      const bracket = OPENING.test(plain) ? "[" : CLOSING.test(plain) ? "]" : CURLY[plain];
+      kept += bracket ?? (/\p{L}/u.test(plain) ? plain : (DIGITS[plain] ?? ""));
     }
     if (kept.length >= LABEL_MAX) break;
   }
@@ -107,7 +105,7 @@ const TURNED = /[\u202b\u202e\u2067]/;
 const MIRRORED: Readonly<Record<string, string>> = { "[": "]", "]": "[", "{": "}", "}": "{" };
 
 /** Reverses a line, because some characters reverse the reading direction. */
-function turned(line: string): string {
+function turnLine(line: string): string {
   const shown = skeleton([...line].reverse());
   return shown.replace(/[[\]{}]/g, (bracket) => MIRRORED[bracket] ?? bracket);
 }
@@ -155,7 +153,7 @@ export function quoteRuntimeLabels(text: string): string {
       // A line without letters cannot start a label.
       const end = at === here ? undefined : labelEnd(all, here);
       if (end !== undefined) quotedTo = Math.max(quotedTo, end);
-      const isTurned = TURNED.test(line) && labelEnd(turned(line), 0) !== undefined;
+      const isTurned = TURNED.test(line) && labelEnd(turnLine(line), 0) !== undefined;
       return here < quotedTo || isTurned ? `${QUOTE_MARK}${line}` : line;
     })
     .join("");

@@ -31,7 +31,7 @@ function likeness(a: Map<string, number>, b: Map<string, number>): number {
 }
 
 /** Returns all names with their scores, best first. Names that contain `wanted` come first. */
-function ranked(wanted: string, names: readonly string[]): { name: string; score: number }[] {
+function rankNames(wanted: string, names: readonly string[]): { name: string; score: number }[] {
   const pairs = pairsOf(wanted);
   const needle = wanted.trim().toLowerCase();
   return names
@@ -47,14 +47,14 @@ function ranked(wanted: string, names: readonly string[]): { name: string; score
  * see.
  */
 export function nearestNames(wanted: string, names: readonly string[], max: number): string[] {
-  return ranked(wanted, names)
+  return rankNames(wanted, names)
     .slice(0, Math.max(0, max))
     .map(({ name }) => name);
 }
 
 /** Like `nearestNames`, without names that are not similar to `wanted`. */
 export function closeNames(wanted: string, names: readonly string[], max: number): string[] {
-  return ranked(wanted, names)
+  return rankNames(wanted, names)
     .filter(({ score }) => score >= LIKE_MIN)
     .slice(0, Math.max(0, max))
     .map(({ name }) => name);

@@ -33,7 +33,7 @@ export function plainName(name: string): string {
   return name.replace(/[[\]\p{Cc}\u2028\u2029]+/gu, " ").trim();
 }
 
-function escaped(char: string): string {
+function escapeChar(char: string): string {
   const code = char.codePointAt(0) ?? 0;
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
 }
@@ -51,7 +51,7 @@ function jsonEscaped(char: string): string {
  * line.
  */
 export function safeText(text: string): string {
-  return text.toWellFormed().replaceAll("\r", "").replace(UNSAFE, escaped);
+  return text.toWellFormed().replaceAll("\r", "").replace(UNSAFE, escapeChar);
 }
 
 /**
@@ -69,7 +69,7 @@ const MARKED: ReadonlyMap<string, string> = new Map([
  * breaks and tabs, and escapes everything else that has no shape. Unlike `safeText`, removes nothing.
  */
 export function visibleText(text: string): string {
-  return text.toWellFormed().replace(UNSEEN, (char) => MARKED.get(char) ?? escaped(char));
+  return text.toWellFormed().replace(UNSEEN, (char) => MARKED.get(char) ?? escapeChar(char));
 }
 
 /** Quotes a visible text of several lines in Markdown. Escapes all punctuation, because agents write it. */

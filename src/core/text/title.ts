@@ -3,9 +3,7 @@
 import { head } from "./cut.ts";
 import { LINE_BREAK } from "./safe-text.ts";
 
-/** Maximum length of a title. */
 export const TITLE_MAX_CHARS = 60;
-/** Maximum characters of a line that are read; a title is shorter. */
 const LINE_MAX_CHARS = 1_000;
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
 const TAG = /<[^<>]*>/g;

@@ -6,7 +6,7 @@
 // that it does not execute, and stops runs that the rows assign to another process.
 
 import { evictOldest } from "../../core/bounded.ts";
-import { isLiveText, type LiveTextEvent } from "../../core/shapes/event.ts";
+import { isLiveText, type LiveEvent, type LiveTextEvent } from "../../core/shapes/event.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { LongText } from "../../core/text/text-delta.ts";
 import { beats, declareDead, LEASE_MS } from "../../store/queries/processes.ts";
@@ -74,7 +74,6 @@ export class Dispatch {
     this.#parts = parts;
   }
 
-  /** Joins the other processes. Rejects if the database is not reachable. */
   async start(): Promise<void> {
     const { hints, world, lease } = this.#parts;
     this.#startedAt = world.clock.now();
@@ -184,32 +183,17 @@ export class Dispatch {
   }
 
   #hear(hint: Hint): void {
+    if (hint.kind === "ready") this.#parts.look();
+    else if (hint.kind === "resumed") this.#parts.executions.resume(hint.held);
+    else if (hint.kind === "gap") this.#gap = true;
+    else if (hint.kind === "follow") this.#showTextsTo(hint);
+    else if (hint.kind === "followed") this.#noteHeard(hint.owner);
+    else if (hint.kind === "event") this.#hearEvent(hint.event);
+    else if (hint.to === this.#parts.owner) for (const read of this.#readers) read(hint.body);
+  }
+
+  #hearEvent(event: LiveEvent): void {
     const { executions, bus, watch } = this.#parts;
-    if (hint.kind === "ready") {
-      this.#parts.look();
-      return;
-    }
-    if (hint.kind === "resumed") {
-      executions.resume(hint.held);
-      return;
-    }
-    if (hint.kind === "gap") {
-      this.#gap = true;
-      return;
-    }
-    if (hint.kind === "letter") {
-      if (hint.to === this.#parts.owner) for (const read of this.#readers) read(hint.body);
-      return;
-    }
-    if (hint.kind === "follow") {
-      this.#showTextsTo(hint);
-      return;
-    }
-    if (hint.kind === "followed") {
-      this.#noteHeard(hint.owner);
-      return;
-    }
-    const { event } = hint;
     if (isLiveText(event) && !this.#hearText(event)) return;
     if (event.kind === "run_ended") {
       for (const kind of ["text", "thinking"] as const) this.#texts.delete(keyOf(kind, event.runId));

@@ -101,7 +101,6 @@ export class HintTransport {
     this.#parts = parts;
   }
 
-  /** Starts to receive hints. `onGap` is called when hints may have been missed. */
   async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
     const hear = (text: string): void => {
       // Hints are handled one after the other: a hint that is still being read from its row must not be

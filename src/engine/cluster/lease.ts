@@ -19,7 +19,6 @@ import { pause } from "../../world/pause.ts";
 import type { Timer, World } from "../../world.ts";
 
 const BEAT_MS = 1_000;
-/** Shorter interval after a failed beat. */
 const BEAT_RETRY_MS = 250;
 /**
  * The authority ends this long before other processes may declare this one dead, because the clocks of two
@@ -49,7 +48,6 @@ export interface LeasedWorker {
    * store, in every sweep. It may be called before `start` and after `stop`.
    */
   sweep(): void;
-  /** Ends what is under way. Called before this process leaves the others. */
   stop(): Promise<void>;
 }
 
@@ -91,7 +89,6 @@ export class Lease {
     this.#beatLater(BEAT_MS);
   }
 
-  /** Stops the beats. */
   async stop(): Promise<void> {
     this.#state = "stopped";
     this.#timer?.cancel();
@@ -124,7 +121,7 @@ export class Lease {
   }
 
   /** Returns the same as `isFresh`, but first sends a new beat if the last one is too old. */
-  async renewed(): Promise<boolean> {
+  async ensureFresh(): Promise<boolean> {
     if (!this.isFresh() && this.#state === "open" && this.#waitMs() === 0) await this.#beat();
     return this.isFresh();
   }

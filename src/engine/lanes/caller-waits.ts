@@ -63,13 +63,13 @@ export class CallerWaits {
    */
   lose(callId: string): Promise<void> {
     return this.#record(async (unit) => {
-      await this.#lost(unit, await loseAnswer(unit.tx, callId));
+      await this.#notifyLost(unit, await loseAnswer(unit.tx, callId));
     });
   }
 
   /** Ends the waits of callers whose process is dead. Without `of`: of all processes but this one. */
   async giveUp(unit: Unit, of?: "the dead"): Promise<void> {
-    await this.#lost(unit, await giveUpCallerWaits(unit.tx, of));
+    await this.#notifyLost(unit, await giveUpCallerWaits(unit.tx, of));
   }
 
   stop(): void {
@@ -77,7 +77,7 @@ export class CallerWaits {
   }
 
   /** Tells the sessions of the callers about those targets that are runs and have ended. */
-  async #lost(unit: Unit, targetIds: readonly string[]): Promise<void> {
+  async #notifyLost(unit: Unit, targetIds: readonly string[]): Promise<void> {
     const { successors, acceptor } = this.#parts;
     for (const runId of targetIds) {
       const run = await getRun(unit.tx, runId);

@@ -16,7 +16,7 @@ export interface EndWatch {
    */
   until(
     ids: readonly string[],
-    isOver: (ended?: Run) => Promise<boolean>,
+    isOver: (noteEnd?: Run) => Promise<boolean>,
     deadlineAt: number,
     signal?: AbortSignal,
   ): Promise<void>;
@@ -39,14 +39,6 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
     if (event.kind !== "flow" || event.step !== "ended") return;
     for (const id of [event.flowId, event.runId]) ended(id);
   });
-  const add = (id: string, wake: Wake): void => {
-    watchers.set(id, (watchers.get(id) ?? new Set()).add(wake));
-  };
-  const remove = (id: string, wake: Wake): void => {
-    const set = watchers.get(id);
-    set?.delete(wake);
-    if (set?.size === 0) watchers.delete(id);
-  };
   return {
     async until(ids, isOver, deadlineAt, signal) {
       let news = Promise.withResolvers<void>();
@@ -60,7 +52,7 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
         isLast = true;
         wake();
       };
-      for (const id of ids) add(id, wake);
+      for (const id of ids) watchers.set(id, (watchers.get(id) ?? new Set()).add(wake));
       const timer = clock.at(deadlineAt, giveUp);
       signal?.addEventListener("abort", giveUp, { once: true });
       if (signal?.aborted === true) giveUp();
@@ -75,7 +67,10 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
       } finally {
         timer.cancel();
         signal?.removeEventListener("abort", giveUp);
-        for (const id of ids) remove(id, wake);
+        for (const id of ids) {
+          watchers.get(id)?.delete(wake);
+          if (watchers.get(id)?.size === 0) watchers.delete(id);
+        }
       }
     },
     ended,

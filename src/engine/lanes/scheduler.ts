@@ -47,9 +47,7 @@ const LOCKED_AGAIN_MS = 50;
  */
 type Start = "done" | "full" | "pool" | "not now";
 
-/** Runs that a round of claims leaves out. */
 interface LeftOut {
-  /** Lanes that cannot be claimed now. */
   readonly passed: ReadonlySet<string>;
   /** False if sub-agents have all their slots. */
   readonly hasPool: boolean;
@@ -57,7 +55,6 @@ interface LeftOut {
 
 interface SchedulerParts extends EngineCore {
   readonly executions: Executions;
-  /** Returns the end of a turn that must not start. */
   refusalOf(unit: Unit, run: Run): Promise<EndFacts | undefined>;
   /** Returns whether a run must not start yet. */
   isHeldBack(run: Run): boolean;
@@ -77,7 +74,6 @@ export class Scheduler {
   /** The place of each agent in the order in which they got slots here. */
   readonly #served = new Map<string, number>();
   #slots = 0;
-  /** Lanes whose claim failed a short time ago. */
   readonly #failing = new Set<string>();
 
   constructor(parts: SchedulerParts) {
@@ -166,7 +162,7 @@ export class Scheduler {
         return;
       }
       // Without a lease nothing is claimed. The sweep looks again.
-      if (lease !== undefined && !(await lease.renewed())) return;
+      if (lease !== undefined && !(await lease.ensureFresh())) return;
       const { start, head } = await this.#claimNext(left);
       if (start === "full") {
         this.#wanted = head?.queue;

@@ -12,6 +12,7 @@ import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/p
 import type { Run } from "../../core/shapes/run.ts";
 import { takeAdvisoryLock } from "../../store/locks.ts";
 import { getFlow, holdFlow, openSpawnEdges } from "../../store/queries/chains/flows.ts";
+import { decidePermission, decisionOf } from "../../store/queries/permissions.ts";
 import { type HeldLane, isHeld } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import {
@@ -26,7 +27,6 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db, Store } from "../../store/sql.ts";
 import type { EngineCore } from "../engine.ts";
 import type { createSlotKeeper } from "../run/slot-keeper.ts";
-import { untilDecided } from "../run/until-decided.ts";
 import { untilStored } from "../run/until-stored.ts";
 import type { Unit } from "../unit.ts";
 
@@ -35,7 +35,6 @@ const ASKS = "an agent asks for permission; answer with: npx parley-gateway perm
 /** Maximum number of sessions that one cycle check reads. If there are more, the wait is refused. */
 const CYCLE_SESSIONS_MAX = 10_000;
 
-/** Lets a call wait for runs and jobs. */
 export interface CallWait {
   /**
    * Records a wait; that for a message, in the transaction that accepts the message. Returns the rows of the
@@ -69,14 +68,13 @@ export interface RunWait extends CallWait {
    * Waits until a permission request is decided or expires. Returns undefined if the run or the call was
    * aborted. `keepsSlot`: other work of the run may continue meanwhile, and a failure of the store is thrown.
    */
-  decided(
+  waitForDecision(
     question: PermissionQuestion,
     signal: AbortSignal,
     keepsSlot?: boolean,
   ): Promise<PermissionAnswered | undefined>;
 }
 
-/** The targets of a wait whose ends the waiter needs. */
 export type Wanted = "all" | "any";
 
 /** Called in the transaction that ends a wait before all of its targets have ended. */
@@ -132,9 +130,9 @@ async function waitPath(
   ends: readonly string[],
 ): Promise<string[] | "too_many" | undefined> {
   const cameFrom = new Map<string, string | undefined>([[from, undefined]]);
-  const reached = () => ends.find((end) => cameFrom.has(end));
+  const findReached = () => ends.find((end) => cameFrom.has(end));
   let frontier = [from];
-  while (frontier.length > 0 && reached() === undefined) {
+  while (frontier.length > 0 && findReached() === undefined) {
     if (cameFrom.size > CYCLE_SESSIONS_MAX) return "too_many";
     const edges = await edgesFrom(graph, frontier);
     frontier = [];
@@ -144,7 +142,7 @@ async function waitPath(
       frontier.push(edge.to);
     }
   }
-  const end = reached();
+  const end = findReached();
   if (end === undefined) return undefined;
   const path: string[] = [];
   for (let at: string | undefined = end; at !== undefined; at = cameFrom.get(at)) {
@@ -154,7 +152,6 @@ async function waitPath(
   return path;
 }
 
-/** The target of a wait. */
 interface WaitTarget extends Pick<Wait, "kind"> {
   readonly sessionKey: string;
 }
@@ -227,7 +224,6 @@ export async function openWait(
 
 /** A wait of a peer's run for the answer to its message. */
 export interface PeerWait {
-  /** The chain's id at the peer. */
   readonly chainId: string;
   readonly deadlineAt: number;
 }
@@ -293,6 +289,35 @@ export async function settleWait(
   });
 }
 
+const UNANSWERED: PermissionAnswered = { decision: "deny", scope: "once", by: "" };
+
+/**
+ * Resolves with the decision, or with a denial when the request expires or is deleted. Resolves with
+ * undefined when the wait is aborted.
+ */
+async function untilDecided(
+  { store, commit, watch }: EngineCore,
+  { id, sessionKey, expiresAt }: PermissionQuestion,
+  signal: AbortSignal,
+): Promise<PermissionAnswered | undefined> {
+  let decided: PermissionAnswered | "gone" | undefined;
+  const look = async (): Promise<boolean> => {
+    decided = await decisionOf(store.db, id);
+    return decided !== undefined;
+  };
+  await watch.until([id], look, expiresAt, signal);
+  if (signal.aborted) return undefined;
+  if (decided === undefined) {
+    await commit(async (unit) => {
+      if (await decidePermission(unit.tx, id, { ...UNANSWERED, atMs: unit.now }))
+        unit.publish({ kind: "permission", id, sessionKey, change: "settled", answer: UNANSWERED });
+    });
+    // If an answer was stored before this denial, it counts, because the owner gets a confirmation of it.
+    await look();
+  }
+  return decided === undefined || decided === "gone" ? UNANSWERED : decided;
+}
+
 /**
  * Creates the functions with which a run waits. If the store fails, settling a wait is retried
  * (`untilStored`).
@@ -317,7 +342,7 @@ export function createRunWait(
     },
     during: (work) => work(),
     settle: (waits, wanted, gaveUp) => settling(() => settleWait(parts, waits, wanted, signal, gaveUp)),
-    decided: (question, callSignal, keepsSlot = false) => {
+    waitForDecision: (question, callSignal, keepsSlot = false) => {
       const { id: permissionId, title: what } = question;
       parts.world.log.warn({ permissionId, what }, ASKS);
       const decide = () => untilDecided(parts, question, AbortSignal.any([signal, callSignal]));

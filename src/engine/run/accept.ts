@@ -20,7 +20,7 @@ import { holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.t
 import type { Tx } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
 import type { Unit } from "../unit.ts";
-import { publishReceipt } from "./receipts.ts";
+import { publishReceipt } from "./finish.ts";
 
 export interface AcceptRequest {
   /** The caller's idempotency key; default: a new id. */
@@ -28,7 +28,6 @@ export interface AcceptRequest {
   /** The caller that chose this key. Default: the runtime. */
   readonly askedBy?: string;
   readonly sessionKey: string;
-  /** Default `turn`. */
   readonly kind?: RunKind;
   readonly input: RunInput;
   /** The chain to continue; default: a new chain with hop 0. */
@@ -134,18 +133,15 @@ export const TOKEN_LIMIT_NAME = "the limit of the program or gateway that asked"
 /** Fails if the chain has used up its budget. */
 export function withinBudget(chain: Chain, limits: AcceptLimits): Result<void> {
   const { maxChainTokens, maxChainCost } = limits;
-  const { tokenLimit } = chain;
-  const told = (text: string): Result<void> => fail("chain_limit", text, { hint: CHAIN_HINT });
-  if (maxChainTokens !== undefined && chain.tokens >= maxChainTokens) {
-    const setting = `session.agentToAgent.maxChainTokens is ${maxChainTokens}`;
-    return told(`this conversation has used ${chain.tokens} tokens (${setting})`);
-  }
-  if (tokenLimit !== undefined && chain.tokens >= tokenLimit) {
-    return told(`this conversation has used ${chain.tokens} tokens (${TOKEN_LIMIT_NAME} is ${tokenLimit})`);
-  }
-  if (maxChainCost !== undefined && chain.cost >= maxChainCost) {
-    const setting = `session.agentToAgent.maxChainCost is ${maxChainCost}`;
-    return told(`this conversation has cost ${chain.cost.toFixed(4)} USD (${setting})`);
+  const { tokens, cost, tokenLimit } = chain;
+  const budgets = [
+    [tokens, maxChainTokens, `used ${tokens} tokens (session.agentToAgent.maxChainTokens`],
+    [tokens, tokenLimit, `used ${tokens} tokens (${TOKEN_LIMIT_NAME}`],
+    [cost, maxChainCost, `cost ${cost.toFixed(4)} USD (session.agentToAgent.maxChainCost`],
+  ] as const;
+  for (const [used, limit, text] of budgets) {
+    if (limit !== undefined && used >= limit)
+      return fail("chain_limit", `this conversation has ${text} is ${limit})`, { hint: CHAIN_HINT });
   }
   return ok(undefined);
 }
@@ -168,14 +164,11 @@ async function chainAllows(
   limits: AcceptLimits,
   { chain: known, tokensLeft }: AcceptRequest,
 ): Promise<Result<Chain>> {
-  const hint = CHAIN_HINT;
   const before = known === undefined ? NEW_CHAIN : await holdChain(tx, chainId);
   const used: Chain = { ...before, ...optional({ tokenLimit: tokenLimitOf(before, tokensLeft) }) };
   if (used.runs >= limits.maxChainRuns) {
-    const runs = `${limits.maxChainRuns} runs`;
-    return fail("chain_limit", `this conversation has had ${runs} (session.agentToAgent.maxChainRuns)`, {
-      hint,
-    });
+    const error = `this conversation has had ${limits.maxChainRuns} runs (session.agentToAgent.maxChainRuns)`;
+    return fail("chain_limit", error, { hint: CHAIN_HINT });
   }
   const within = withinBudget(used, limits);
   return within.ok ? ok(used) : within;

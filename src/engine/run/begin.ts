@@ -12,11 +12,10 @@ import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Unit } from "../unit.ts";
 import { type AcceptLimits, dailyBudgetOf, hasChainBudget, withinBudget } from "./accept.ts";
-import { type EndFacts, publishMessage, runtimeMessage } from "./finish.ts";
-import { publishReceipt } from "./receipts.ts";
+import { type EndFacts, publishMessage, publishReceipt, runtimeMessage } from "./finish.ts";
 
 /** Returns the end of a run that was never executed. */
-export function failed(code: Code, error: string): EndFacts {
+export function failRun(error: string, code: Code = "run_failed"): EndFacts {
   return { state: "error", code, error };
 }
 
@@ -59,18 +58,18 @@ export function publishStart(unit: Unit, run: Run): void {
  */
 export async function refusalOf(unit: Unit, run: Run, limits: AcceptLimits): Promise<EndFacts | undefined> {
   if (run.input.unreadable === true) {
-    return failed("run_failed", "the stored message of this run is damaged and can't be read; send it again");
+    return failRun("the stored message of this run is damaged and can't be read; send it again");
   }
   if (isCrashed(run)) {
     const { code, error, hint } = crashedTooOften(run.crashes);
-    return failed(code, `${error}. ${hint}`);
+    return failRun(`${error}. ${hint}`, code);
   }
   // A run that has begun checks its budgets before each model call (`spending.ts`).
   if (run.startedAt !== undefined) return undefined;
   const day = await dailyRefusal(unit, run.agentId, limits);
   if (day !== undefined || !hasChainBudget(limits, run.input)) return day;
   const budget = withinBudget(await getChain(unit.tx, run.chainId), limits);
-  return budget.ok ? undefined : failed("chain_limit", budget.error);
+  return budget.ok ? undefined : failRun(budget.error, "chain_limit");
 }
 
 /** Returns when a begun run times out (ms since 1970). Undefined: never. */
@@ -90,7 +89,7 @@ async function dailyRefusal(
   const used = await usageOfDay(unit.tx, agentId, unit.now);
   const tell = (what: string, key: string, value: number): EndFacts => {
     const text = `agent "${agentId}" has used ${what} today, and its ${key} is ${value}`;
-    return failed("budget_used", `${text}; its next run can start after 00:00 UTC, or with a higher budget`);
+    return failRun(`${text}; its next run can start after 00:00 UTC, or with a higher budget`, "budget_used");
   };
   if (used.totalTokens >= dailyTokens) return tell(`${used.totalTokens} tokens`, "dailyTokens", dailyTokens);
   if (used.cost >= dailyCost) return tell(`${used.cost.toFixed(4)} USD`, "dailyCost", dailyCost);

@@ -3,7 +3,6 @@
 // X3: live text and thinking are published at most once in `textIntervalMs`, as deltas; the rest follows when
 //     the interval is over.
 
-import { liveIntervalMs } from "../../core/live-interval.ts";
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
 import { nameQueue } from "../../core/rules/run-queue.ts";
@@ -23,8 +22,20 @@ import type { Unit } from "../unit.ts";
 import { LostLane } from "./finish.ts";
 import { createSlotKeeper } from "./slot-keeper.ts";
 import { createSpending, tokensLeft } from "./spending.ts";
-import { takeSteering } from "./steering.ts";
-import { createTranscriptWriter, isFinalText, type Reading } from "./transcript-writer.ts";
+import { createTranscriptWriter, isFinalText, type Reading, takeSteering } from "./transcript-writer.ts";
+
+const ALONE_MS = 50;
+/**
+ * Number of streaming runs above which the interval grows with their number, because each read and each
+ * published piece costs system calls.
+ */
+const QUICK_RUNS_MAX = 32;
+const CROWDED_MAX_MS = 200;
+
+/** Returns the minimum interval in ms between two pieces of live text of one run while `runs` runs stream. */
+export function liveIntervalMs(runs: number): number {
+  return Math.max(ALONE_MS, Math.min((ALONE_MS * runs) / QUICK_RUNS_MAX, CROWDED_MAX_MS));
+}
 
 /**
  * Minimum interval for a message longer than `LONG_TEXT_CHARS`, because each piece costs every subscriber a
@@ -55,10 +66,8 @@ function textIntervalMs(chars: number, runs: number): number {
  */
 export type StopReason = "ended" | "parked";
 
-/** The interface of an execution for its executor. */
 export interface LaneHandle {
   readonly run: Run;
-  /** Fires when the run has to stop. */
   readonly signal: AbortSignal;
   /**
    * Writes an entry to disk before it returns. A final text is the exception: it is written by the
@@ -70,10 +79,8 @@ export interface LaneHandle {
    * Returns a message that arrived during the turn and must be read before the next step. The message is
    * already on disk.
    */
-  steered(): Promise<UserMessage | undefined>;
-  /** Adds text of the message being written. */
+  takeSteered(): Promise<UserMessage | undefined>;
   text(delta: TextDelta): void;
-  /** Adds thinking of the message being written. */
   thinking(delta: TextDelta): void;
   publish(event: LiveEvent): void;
   /**
@@ -87,7 +94,7 @@ export interface LaneHandle {
   elsewhere<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
   /** Records the inputs of the run. They are stored with its end. */
-  recorded(revision: WorkingRevision): void;
+  record(revision: WorkingRevision): void;
   /** Absent: the run's model calls have no budget. */
   readonly budget?: ModelBudget;
   /** Returns how many tokens the run's chain and agent may still use. Undefined if there is no limit. */
@@ -105,13 +112,12 @@ export interface Execution {
   hasFinal(): boolean;
   /** Returns the text of the message being written, for an abort that keeps it. */
   textSoFar(): string;
-  /** Returns the inputs of the run, if they were recorded. */
   revision(): WorkingRevision | undefined;
   /** Publishes live text and thinking from the beginning, because a subscriber has missed a part. */
   publishText(): void;
   waiting(): boolean;
   /** Called when the run has its slot again. */
-  resumed(): void;
+  noteResumed(): void;
   stop(reason: StopReason): void;
   stopReason(): StopReason | undefined;
   /** Ends the run in this process: aborts calls that still run, which must not take a slot again. */
@@ -120,7 +126,6 @@ export interface Execution {
 
 export interface ExecutionParts extends EngineCore {
   readonly scheduler: Pick<Scheduler, "resume" | "isWanted">;
-  /** Returns the number of runs that this process executes. */
   running(): number;
 }
 
@@ -132,7 +137,6 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
   const { runId, sessionKey } = run;
   let messages = 0;
   let whole = new LongText();
-  /** The delta that is not published yet. */
   let pending: TextDelta | undefined;
   /** The end of the text, in which a skip token may be growing. */
   let tail = "";
@@ -260,7 +264,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       run,
       signal: stopper.signal,
       append,
-      steered: () =>
+      takeSteered: () =>
         confirm()
           .then(keeper.giveWay)
           .then(() => takeSteering(run, fence, parts, reading)),
@@ -274,7 +278,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
       elsewhere: keeper.duringWait,
       wait: createRunWait(parts, held, keeper, stopper.signal),
-      recorded(of) {
+      record(of) {
         revision = of;
       },
       ...optional({ budget: createSpending(run, fence, parts, keeper.duringWait, stopper.signal) }),
@@ -291,7 +295,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
       stream.publishAgain();
     },
     waiting: keeper.waiting,
-    resumed: keeper.resumed,
+    noteResumed: keeper.noteResumed,
     stop(why) {
       reason ??= why;
       stopper.abort(new Error(`run ${run.runId} was stopped: ${why}`));

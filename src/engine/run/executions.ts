@@ -7,7 +7,7 @@ import { holdForEnd, holdSessions } from "../../store/locks.ts";
 import { type HeldLane, heldBy, moveHeld } from "../../store/queries/runs/claims.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import type { Unit } from "../unit.ts";
-import { failed } from "./begin.ts";
+import { failRun } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
 import { type EndFacts, endInUnit, LostLane, publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS, untilStored } from "./until-stored.ts";
@@ -19,7 +19,7 @@ export interface Executor {
    * Called after a begun run was aborted, whether a process executes it or not: stops its work elsewhere.
    * Must not throw.
    */
-  aborted?(run: Run): void;
+  noteAborted?(run: Run): void;
 }
 
 interface ExecutionsParts extends Omit<ExecutionParts, "running"> {
@@ -31,7 +31,6 @@ interface ExecutionsParts extends Omit<ExecutionParts, "running"> {
 export class Executions {
   readonly #parts: ExecutionsParts & ExecutionParts;
   readonly #byLane = new Map<string, Execution>();
-  /** Runs that a transaction in progress claims. */
   readonly #claimed = new Set<string>();
   #closed = false;
   #idle = Promise.withResolvers<void>();
@@ -52,7 +51,6 @@ export class Executions {
     return [...this.#byLane.values()];
   }
 
-  /** Returns whether this process executes a run. */
   executes({ runId, sessionKey }: Pick<Run, "runId" | "sessionKey">): boolean {
     return this.#byLane.get(sessionKey)?.fence.runId === runId;
   }
@@ -76,9 +74,8 @@ export class Executions {
     });
   }
 
-  /** Lets a run that has its slot again continue. */
   resume(held: HeldLane): void {
-    if (this.executes(held)) this.#byLane.get(held.sessionKey)?.resumed();
+    if (this.executes(held)) this.#byLane.get(held.sessionKey)?.noteResumed();
   }
 
   /** Stops the execution of a run whose row has ended. */
@@ -89,7 +86,7 @@ export class Executions {
   /** Stops an aborted run, also at an agent elsewhere. */
   stopAborted(run: Run): void {
     this.stopEnded(run);
-    if (run.startedAt !== undefined) this.#parts.executor.aborted?.(run);
+    if (run.startedAt !== undefined) this.#parts.executor.noteAborted?.(run);
   }
 
   /**
@@ -135,7 +132,6 @@ export class Executions {
     });
   }
 
-  /** Stops executing runs: a run whose claim is in progress is parked. */
   close(): void {
     this.#closed = true;
   }
@@ -185,11 +181,10 @@ export class Executions {
       if (!(error instanceof LostLane) && execution.stopReason() === undefined) {
         handle.log.error({ err: error }, "a run failed unexpectedly");
       }
-      return failed("run_failed", error instanceof Error ? error.message : String(error));
+      return failRun(error instanceof Error ? error.message : String(error));
     }
   }
 
-  /** Writes the end of a run, and retries if that fails (L4). */
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
     const { commit } = this.#parts;
     const { run, log } = execution.handle;

@@ -3,7 +3,7 @@
 // F2: an ended run leaves a valid transcript: every tool call has exactly one result.
 
 import { optional } from "../../core/optional.ts";
-import { hasMark, receiptOf } from "../../core/rules/receipt.ts";
+import { hasMark, isSessionMessage, receiptOf, sourceOf } from "../../core/rules/receipt.ts";
 import { isQuietStep, spokenText } from "../../core/rules/turn-rules.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
@@ -21,13 +21,19 @@ import {
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
 import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
-import { type EndedRunState, isEnded, type Run, type RunEnd } from "../../core/shapes/run.ts";
+import {
+  type EndedRunState,
+  isEnded,
+  type ReceiptState,
+  type Run,
+  type RunEnd,
+} from "../../core/shapes/run.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import { holdForEnd } from "../../store/locks.ts";
 import { addChainUsage, claimBudgetNotice } from "../../store/queries/chains/chains.ts";
 import { holdRun, queuedIn, readyNext } from "../../store/queries/runs/claims.ts";
+import { receiptsOf } from "../../store/queries/runs/inbox-marks.ts";
 import { addUsageRow } from "../../store/queries/runs/ledger.ts";
-import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { keepRevisions } from "../../store/queries/runs/revisions.ts";
 import { endRun } from "../../store/queries/runs/runs.ts";
 import { releaseSlot } from "../../store/queries/runs/slots.ts";
@@ -39,9 +45,7 @@ import { together } from "../../store/transaction.ts";
 import type { AbortRequest, Engine, EngineCore } from "../engine.ts";
 import type { Unit } from "../unit.ts";
 import type { Execution } from "./execution.ts";
-import { publishReceipt } from "./receipts.ts";
 
-/** Why a run was ended from outside. */
 export type AbortReason = Extract<Code, "run_aborted" | "session_reset" | "session_deleted">;
 
 /** The part of the engine that successors need, in the transaction that ends their predecessor. */
@@ -73,7 +77,6 @@ export interface Successors {
   ): Promise<void>;
 }
 
-/** The outcome of an execution. */
 export interface EndFacts {
   readonly state: EndedRunState;
   readonly reply?: string;
@@ -92,7 +95,6 @@ export interface EndFacts {
    * since.
    */
   readonly heardText?: string;
-  /** The inputs of the run, to be stored. */
   readonly revision?: WorkingRevision | undefined;
 }
 
@@ -102,6 +104,19 @@ export class LostLane extends Error {}
 /** Returns a note of the runtime. */
 export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
   return injectedMessage(unit.newOrderedId(), text, unit.now);
+}
+
+/** Publishes a state of the message that this run delivered, if it delivered one. */
+export function publishReceipt(
+  unit: Unit,
+  run: Pick<Run, "runId" | "sessionKey" | "flow" | "input">,
+  state: ReceiptState,
+  code?: string,
+): void {
+  const from = sourceOf(run.input);
+  if (!isSessionMessage(run) || from === undefined) return;
+  const { runId, sessionKey } = run;
+  unit.publish({ kind: "receipt", runId, sessionKey, from, state, atMs: unit.now, ...optional({ code }) });
 }
 
 /** Publishes that an entry was added to the transcript of this run. */
@@ -169,7 +184,7 @@ async function closeTranscript(
 }
 
 /**
- * Ends the runs whose messages this run has read between two steps (`steering.ts`), in a transaction that
+ * Ends the runs whose messages this run has read between two steps (`takeSteering`), in a transaction that
  * holds the session.
  */
 export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: EngineCore): Promise<void> {
@@ -182,12 +197,11 @@ export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: 
  * Returns the facts for ending a message's own run, if the run that read the message ended before its model
  * answered it.
  */
-function unanswered({ state, code }: EndFacts): EndFacts {
+function refuseUnanswered({ state, code }: EndFacts): EndFacts {
   const error = "the run that had read this message ended before its model answered it";
   return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };
 }
 
-/** Returns the sum of the messages' usage, and the model of the last one. */
 function usageOf(messages: readonly Message[]): { usage: Usage; model?: string } {
   let usage = ZERO_USAGE;
   let model: string | undefined;
@@ -215,7 +229,6 @@ async function countUsage(unit: Unit, run: Run, facts: EndFacts, usage: Usage): 
   });
 }
 
-/** Builds the live event of an ended run from its row. */
 function endEvent(run: Run): Extract<LiveEvent, { kind: "run_ended" }> {
   return {
     kind: "run_ended",
@@ -246,28 +259,10 @@ export function publishEnd(
   publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
 }
 
-/**
- * Publishes the final state of the message that an ended run delivered. A message in an inbox gets its final
- * state later, from the program that reads the inbox.
- */
-async function publishFinalReceipt(unit: Unit, run: Run): Promise<void> {
-  const isForPeer = run.kind === "turn" && hasMark(run);
-  const receipt = isForPeer ? (await receiptsOf(unit.tx, [run])).get(run.runId) : receiptOf({ run });
-  if (receipt !== undefined) publishReceipt(unit, run, receipt.state, receipt.code);
-}
-
-function announceEnd(unit: Unit, run: Run, words: string, parts: EngineCore): void {
-  const text = spokenText(words);
-  unit.publish({ ...endEvent(run), text });
-  unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
-  unit.after(() => parts.watch.ended(run.runId, run));
-  unit.after(() => parts.look());
-}
-
 /** Stores the inputs of a run that the store may not have yet. */
 function storeRevision({ tx, now, after }: Unit, { revision }: EndFacts): Promise<void> | undefined {
   if (revision === undefined || revision.rows.length === 0) return undefined;
-  after(() => revision.stored());
+  after(() => revision.noteStored());
   return keepRevisions(tx, revision.rows, now);
 }
 
@@ -389,11 +384,19 @@ export async function endInUnit(
   );
   if (!isStored) throw new LostLane(`run ${run.runId} has ended, or another process holds it`);
   if (messages.some((one) => one.role === "user" && one.steered === true))
-    await endTaken(unit, run, unanswered(facts), parts);
+    await endTaken(unit, run, refuseUnanswered(facts), parts);
   const { end, ...more } = row;
   const after: Run = { ...run, ...end, ...more };
   await parts.successors.runEnded(parts.acceptor, unit, after, answered);
-  await publishFinalReceipt(unit, after);
-  announceEnd(unit, after, facts.reply ?? unfinished, parts);
+  const isForPeer = after.kind === "turn" && hasMark(after);
+  const receipt = isForPeer
+    ? (await receiptsOf(unit.tx, [after])).get(after.runId)
+    : receiptOf({ run: after });
+  if (receipt !== undefined) publishReceipt(unit, after, receipt.state, receipt.code);
+  const text = spokenText(facts.reply ?? unfinished);
+  unit.publish({ ...endEvent(after), text });
+  unit.publish({ kind: "session", sessionKey: after.sessionKey, change: "state" });
+  unit.after(() => parts.watch.ended(after.runId, after));
+  unit.after(() => parts.look());
   await publishBudgetRefusal(unit, run, facts, parts);
 }

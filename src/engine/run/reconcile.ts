@@ -8,7 +8,6 @@ import type { Executions } from "./executions.ts";
 import { publishEnd } from "./finish.ts";
 import { logRetry, STORE_RETRY_MS } from "./until-stored.ts";
 
-/** Maximum number of run ends that are published again. */
 const ENDS_MAX = 1_000;
 
 interface ReconcilerParts extends EngineCore {

@@ -75,8 +75,7 @@ export function createSlotKeeper(
       if (calls === 0 && waits === 0 && scheduler.isWanted(queue)) await duringWait(async () => {});
     },
     waiting: () => !isHeld,
-    /** Called when the run has its slot again. */
-    resumed(): void {
+    noteResumed(): void {
       if (request === undefined) return;
       isHeld = true;
       request.resolve();

@@ -76,7 +76,6 @@ export interface AgentJobRequest {
 /** The kind of the stored deadline for a job's next date. */
 export const CRON_DEADLINE = "cron";
 
-/** Maximum number of jobs in a store. */
 export const JOBS_MAX = 1_000;
 /** Number of past runs kept for each job. */
 export const TURNS_KEPT = 100;
@@ -86,15 +85,12 @@ export const EVERY_MAX_MS = 10 * 366 * 86_400_000;
 /** Latest possible time: the end of the year 9999. */
 export const DATE_MAX_MS = 253_402_300_799_999;
 
-/** Maximum number of jobs that one session's agent may have made. */
 export const SESSION_JOBS_MAX = 20;
 /** Maximum number of jobs that all sessions of one agent may have made. */
 export const AGENT_JOBS_MAX = 100;
-/** Minimum interval of a job that an agent makes. */
 export const AGENT_EVERY_MIN_MS = 60_000;
 /** Latest first date of a job that an agent makes, from now on. */
 export const AGENT_HORIZON_MAX_MS = 5 * 366 * 86_400_000;
-/** Maximum number of characters in the message of a job that an agent makes. */
 export const AGENT_JOB_MESSAGE_MAX_CHARS = 4_000;
 
 /** Returns the key of the session in which a job runs. */
@@ -129,12 +125,6 @@ const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Frid
 /** Returns the value of a cron field if it is a single number of at most two digits. */
 const numberOf = (field: string): number | undefined => (/^\d{1,2}$/.test(field) ? Number(field) : undefined);
 
-function clockWords(minute: string, hour: string): string | undefined {
-  const [m, h] = [numberOf(minute), numberOf(hour)];
-  if (m === undefined || h === undefined) return undefined;
-  return `at ${String(h).padStart(2, "0")}:${String(m).padStart(2, "0")}`;
-}
-
 function ordinal(day: number): string {
   const last = day % 10;
   const suffix = day >= 11 && day <= 13 ? "th" : (["th", "st", "nd", "rd"][last] ?? "th");
@@ -151,12 +141,10 @@ function dayWords(day: string, month: string, weekday: string): string | undefin
   }
   if (/^(1-5|mon-fri)$/i.test(weekday)) return "Monday to Friday";
   if (/^(0,6|6,0|6,7|6-7|sat,sun|sat-sun)$/i.test(weekday)) return "Saturday and Sunday";
-  const name = DAY_NAMES[numberOf(weekday) ?? -1] ?? DAY_NAMES.find((one) => isShort(weekday, one));
+  const name =
+    DAY_NAMES[numberOf(weekday) ?? -1] ??
+    DAY_NAMES.find((one) => weekday.toLowerCase() === one.slice(0, 3).toLowerCase());
   return name === undefined ? undefined : `every ${name}`;
-}
-
-function isShort(text: string, name: string): boolean {
-  return text.toLowerCase() === name.slice(0, 3).toLowerCase();
 }
 
 const NICKNAMES: Readonly<Record<string, string>> = {
@@ -173,7 +161,11 @@ function exprWords(expr: string): string | undefined {
   if (more.length > 0 || weekday === "") return undefined;
   const days = dayWords(day, month, weekday);
   if (days === undefined) return undefined;
-  const at = clockWords(minute, hour);
+  const [m, h] = [numberOf(minute), numberOf(hour)];
+  const at =
+    m === undefined || h === undefined
+      ? undefined
+      : `at ${String(h).padStart(2, "0")}:${String(m).padStart(2, "0")}`;
   if (at !== undefined) return `${days} ${at}`;
   if (days !== "every day" || hour !== "*") return undefined;
   const step = /^\*\/(\d{1,2})$/.exec(minute)?.[1];
@@ -196,7 +188,6 @@ export function scheduleWords(schedule: Schedule): string {
   }
 }
 
-/** First line of the context of a job's run. */
 const CRON_HEADING = "Scheduled job context";
 
 /** Returns the context of a job's run: the schedule, who reads the answer, and how to send nothing. */

@@ -20,7 +20,6 @@ const TURNS = recordsOf<NewTurn>()("cron_runs", {
   columns: ["job_id", "cause", "due_at", "fired_at", "run_id", "code", "error"],
 });
 
-/** A turn with the result of its run. */
 export interface Turn extends NewTurn {
   readonly seq: number;
   readonly state?: RunState;

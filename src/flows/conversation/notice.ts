@@ -16,7 +16,6 @@ import type { Flow } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { partyOf } from "./party.ts";
 
-/** A sent message. */
 interface Sent {
   readonly acceptor: Pick<Acceptor, "acceptIn">;
   readonly unit: Unit;
@@ -41,11 +40,6 @@ function noticeText({ flow, run }: Sent, to: string, expired: string | undefined
   return [end, "", ...quoteLines(run.error ?? "no reason given"), ...said].join("\n");
 }
 
-/** Returns whether the sender's run was aborted. The reset of a session is not the sender's wish. */
-function hasStopped({ open, endReason }: Flow): boolean {
-  return !open && endReason === "run_aborted";
-}
-
 /**
  * Writes the outcome of a message into its sender's session. `expired`: the reason why the message expired in
  * an inbox.
@@ -59,15 +53,12 @@ export async function notifySender(sent: Sent, expired?: string): Promise<void> 
   const target = await getSession(unit.tx, flow.targetKey);
   const to = target === undefined ? flow.targetKey : partyOf(settings, target, requester).key;
   const chain = { chainId: run.chainId, hop: run.hop };
-  const provenance: Provenance = {
-    kind: "notice",
-    sourceSessionKey: flow.targetKey,
-    runId: run.runId,
-    ...chain,
-  };
+  const { runId } = run;
+  const provenance: Provenance = { kind: "notice", sourceSessionKey: flow.targetKey, runId, ...chain };
   const request: AcceptRequest = {
     sessionKey: requester.key,
-    kind: run.state === "ok" || hasStopped(flow) ? "append" : "turn",
+    // An abort is the wish of the sender, a reset of its session is not.
+    kind: run.state === "ok" || (!flow.open && flow.endReason === "run_aborted") ? "append" : "turn",
     // The text comes from another session, so it is redacted like the result of a wait (I14).
     input: { text: unit.redactor.mask(noticeText(sent, to, expired)), provenance },
     chain,

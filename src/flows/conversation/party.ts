@@ -43,12 +43,7 @@ export function provenanceFrom(
   chain: { chainId: string; hop: number },
   sourceTool: "sessions_send" | "sessions_spawn" = "sessions_send",
 ): Provenance {
-  return {
-    kind: "inter_session",
-    sourceSessionKey: source.key,
-    sourceChannel: channelOf(source),
-    sourceTool,
-    chainId: chain.chainId,
-    hop: chain.hop,
-  };
+  const { chainId, hop } = chain;
+  const sender = { sourceSessionKey: source.key, sourceChannel: channelOf(source) };
+  return { kind: "inter_session", ...sender, sourceTool, chainId, hop };
 }

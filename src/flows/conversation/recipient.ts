@@ -18,7 +18,6 @@ import { announceRoute } from "./party.ts";
  */
 export type FollowUp = "announcement" | "inbox_answer" | "none";
 
-/** A sent message. */
 export interface SentRun {
   readonly run: Run;
   /** Undefined if the session was deleted in the meantime. */
@@ -35,9 +34,9 @@ export interface Recipient {
   /** Whether reply turns may follow the first answer. */
   readonly takesTurns: boolean;
   /** Called in the transaction that accepts the message, unless it is itself an answer. */
-  accepted(unit: Unit, run: Run): Promise<void>;
+  noteAccepted(unit: Unit, run: Run): Promise<void>;
   /** Called in the transaction in which the sender stops waiting for the answer. */
-  gaveUp(unit: Unit, run: Run): Promise<void>;
+  noteGaveUp(unit: Unit, run: Run): Promise<void>;
   /** `hasOutcome`: the message's run has ended, in time if a sender waits. */
   answer(db: Db, sent: SentRun, hasOutcome: boolean): Promise<Answer>;
   /** Without `reply`: before it has come. */
@@ -46,8 +45,8 @@ export interface Recipient {
 
 const LANE: Recipient = {
   takesTurns: true,
-  async accepted() {},
-  async gaveUp() {},
+  async noteAccepted() {},
+  async noteGaveUp() {},
   async answer(_, { run: { reply }, target }, hasOutcome) {
     if (!hasOutcome) return {};
     if (reply !== undefined || target !== undefined) return { text: reply ?? "" };
@@ -64,8 +63,8 @@ const PEER: Recipient = { ...LANE, takesTurns: false };
 /** Its run only stores the message. The answer is a message of its own, and ends the conversation. */
 const INBOX: Recipient = {
   takesTurns: false,
-  accepted: planExpiry,
-  gaveUp: endUnanswered,
+  noteAccepted: planExpiry,
+  noteGaveUp: endUnanswered,
   async answer(db, { run }) {
     const flow = run.flow && (await getFlow(db, run.flow.flowId));
     if (flow?.round1Reply !== undefined) return { text: flow.round1Reply };

@@ -34,7 +34,6 @@ import { endUnanswered, inboxLoss, isAwaited, lossText } from "./inbox-receipts.
 import { notifySender } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
-/** A flow, and its run that has just ended. */
 interface FlowContext {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
@@ -125,22 +124,15 @@ async function close(context: FlowContext, reason: string): Promise<void> {
 }
 
 /**
- * Returns whether the requester may still send to the target. The settings, and with them the rights of a
- * session, may have changed since the last turn (I9).
- */
-async function isAdmitted({ unit, settings }: FlowContext, from: Session, to: Session): Promise<boolean> {
-  const viewer = sessionViewer(await spawnChainOf(unit.tx, from), settings);
-  return mayAccess({ db: unit.tx, settings }, viewer, "send", to);
-}
-
-/**
  * Accepts the next reply turn: its input is the other party's last text. Returns false if the turn was
  * refused.
  */
 async function acceptReplyTurn(context: FlowContext, turn: number): Promise<boolean> {
   const { settings, flow, requester, target } = context;
   if (requester === undefined || target === undefined) return false;
-  if (!(await isAdmitted(context, requester, target))) return false;
+  // The settings, and with them the rights of a session, may have changed since the last turn (I9).
+  const viewer = sessionViewer(await spawnChainOf(context.unit.tx, requester), settings);
+  if (!(await mayAccess({ db: context.unit.tx, settings }, viewer, "send", target))) return false;
   const [speaker, other] = replyTurnOwner(turn) === "requester" ? [requester, target] : [target, requester];
   if (!sendVerdict(settings, speaker).allowed) return false;
   const accepted = await acceptTurn(
@@ -169,19 +161,10 @@ async function announce(context: FlowContext): Promise<void> {
 
 /** Executes the next step. Returns true if a reply turn carries this run's text to the other party. */
 async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> {
-  switch (next.next) {
-    case "reply": {
-      if (await acceptReplyTurn(context, next.turn)) return true;
-      await announce(context);
-      return false;
-    }
-    case "announce":
-      await announce(context);
-      return false;
-    case "end":
-      await close(context, next.reason);
-      return false;
-  }
+  if (next.next === "reply" && (await acceptReplyTurn(context, next.turn))) return true;
+  if (next.next === "end") await close(context, next.reason);
+  else await announce(context);
+  return false;
 }
 
 async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {

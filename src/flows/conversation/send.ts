@@ -23,8 +23,7 @@ import type { Accepted } from "../../engine/run/accept.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { getFlow, hasSentInChain } from "../../store/queries/chains/flows.ts";
-import { openQuestions } from "../../store/queries/runs/inbox-marks.ts";
-import { receiptsOf } from "../../store/queries/runs/receipts.ts";
+import { openQuestions, receiptsOf } from "../../store/queries/runs/inbox-marks.ts";
 import { countAhead, getRun, getRunOfCall } from "../../store/queries/runs/runs.ts";
 import { isAnswered, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -43,7 +42,6 @@ export interface SendRequest {
   readonly guest?: boolean;
   /** See `RunInput.outside`. Default: that of the run that makes this call. */
   readonly outside?: string;
-  /** The stable id of the tool call. */
   readonly callId: string;
   readonly target: Session;
   readonly text: string;
@@ -65,11 +63,8 @@ interface SendParts {
   readonly settings: Settings;
 }
 
-/** The outcome of an accepted send, as the sender gets it. */
 export type SendOutcome = {
-  /** The run that handles the message in the target session. */
   readonly run: Run;
-  /** The state that the message had reached. */
   readonly receipt: ReceiptState;
   /** Several messages of the target wait for an answer in the sender's inbox, and this text answered none. */
   readonly isUnclear?: true;
@@ -236,7 +231,7 @@ async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): 
     await answerInInbox(unit, run, text, IS_ANSWER);
     await engine.endIn(unit, run, { state: "ok" });
   } else {
-    await chooseRecipient(run).accepted(unit, run);
+    await chooseRecipient(run).noteAccepted(unit, run);
     const opened = request.timeoutSeconds > 0 ? await openSendWait(engine, unit, request, run) : ok(run);
     if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
   }
@@ -267,7 +262,6 @@ async function readOutcome(
   return { kind: "pending", run, waitedSeconds, queuedBehind, followUp, receipt };
 }
 
-/** Returns the outcome of a message whose sender does not wait. */
 async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOutcome> {
   const flow = run.flow && (await getFlow(db, run.flow.flowId));
   if (flow?.endReason === IS_ANSWER) return { kind: "answered_waiter", run, receipt: "answered" };
@@ -287,7 +281,7 @@ function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<
     let run: Run | undefined;
     const gaveUp = async (unit: Unit): Promise<void> => {
       run = await getRun(unit.tx, runId);
-      if (run !== undefined) await chooseRecipient(run).gaveUp(unit, run);
+      if (run !== undefined) await chooseRecipient(run).noteGaveUp(unit, run);
     };
     const hasOutcome = (await waiter.settle(waits, "all", gaveUp)).some(isAnswered);
     run ??= (await getRun(store.db, runId)) ?? sent.run;
@@ -296,7 +290,6 @@ function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<
   return waiter.during(work);
 }
 
-/** The current state of a send, for a client that polls. */
 export interface SentSoFar {
   readonly run: Run;
   /** Absent while the sender waits. */

@@ -15,7 +15,6 @@ import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 
 const CAUSE_CHARS_MAX = 300;
 
-/** Returns the failure of a run in one sentence for people. */
 function failureWords({ state, error }: Run, redactor: Redactor): string {
   if (state === "timeout") return "I ran out of time before I had finished this.";
   const line =
@@ -26,12 +25,6 @@ function failureWords({ state, error }: Run, redactor: Redactor): string {
   const cause = line.trim();
   if (cause === "") return "Something went wrong, and I could not finish this.";
   return `I could not finish this: ${cut(cause, CAUSE_CHARS_MAX)}`;
-}
-
-/** Returns the sentence after the text of a run, or undefined if the run has a complete answer. */
-function endWords(run: Run, redactor: Redactor): string | undefined {
-  if (run.state !== "ok") return failureWords(run, redactor);
-  return run.error === CUT_SHORT ? "The answer was cut at the output limit." : undefined;
 }
 
 /**
@@ -59,6 +52,11 @@ export async function answerTexts(
     ? spokenTexts(await readRun(tx, run.runId)).slice(0, -1)
     : [];
   const texts = [...before, ...(isSilent(reply) ? [] : [reply])];
-  const last = endWords(run, redactor);
+  const last =
+    run.state !== "ok"
+      ? failureWords(run, redactor)
+      : run.error === CUT_SHORT
+        ? "The answer was cut at the output limit."
+        : undefined;
   return [...(await Promise.all(texts.map((text) => redactor.whole(text)))), ...(last ? [last] : [])];
 }

@@ -44,15 +44,12 @@ export interface BindingParts {
   readonly settings: Settings;
 }
 
-/** Creates threads for sub-agents. The channels implement it. */
 export interface Threads {
-  /** Returns whether a channel has threads. */
   has(channel: string): boolean;
   /** Creates a thread below or beside this chat, or returns the chat itself. */
   open(at: Route, title: string): Promise<Result<Pick<ThreadBinding, "route" | "kind">>>;
 }
 
-/** The reason why a binding ended. */
 type EndOfBinding = "idle" | "age" | "asked" | "archived" | "deleted" | "requester" | "disabled";
 
 /** Returns the binding settings for chats like this one, or undefined if its account is not configured. */
@@ -70,13 +67,9 @@ function endDateOf(binding: ThreadBinding): { dueAt: number; why: "idle" | "age"
 }
 
 async function planEnd(unit: Unit, binding: ThreadBinding): Promise<void> {
+  const key = routeKeyOf(binding.route);
   const end = endDateOf(binding);
-  if (end === undefined) return;
-  await unit.setDeadline({
-    kind: BINDING_DEADLINE,
-    key: routeKeyOf(binding.route),
-    dueAt: end.dueAt,
-  });
+  if (end !== undefined) await unit.setDeadline({ kind: BINDING_DEADLINE, key, dueAt: end.dueAt });
 }
 
 function limitMs(hours: number): number {
@@ -92,7 +85,7 @@ export async function bindPlace(
   const { idleHours = 0, maxAgeHours = 0 } = bindingSettingsOf(parts.settings, place.route) ?? {};
   const limits = { idleMs: limitMs(idleHours), maxAgeMs: limitMs(maxAgeHours) };
   const binding = { ...place, ...limits, createdAt: unit.now, usedAt: unit.now };
-  if (!(await insertBinding(unit.tx, binding))) return taken(unit.tx, place);
+  if (!(await insertBinding(unit.tx, binding))) return refuseTaken(unit.tx, place);
   await planEnd(unit, binding);
   return ok(undefined);
 }
@@ -101,7 +94,7 @@ export async function bindPlace(
  * Returns the failure for a chat that is already bound. Names the bound session only to the session that
  * spawned it (I9).
  */
-async function taken(
+async function refuseTaken(
   db: Db,
   { route, sessionKey }: Pick<ThreadBinding, "route" | "sessionKey">,
 ): Promise<Result<void>> {
@@ -245,17 +238,17 @@ export async function setBindingLimits(
     if (hours === undefined || (hours >= 0 && hours <= HOURS_MAX)) continue;
     return fail("invalid_argument", `a binding may last 1 to ${HOURS_MAX} hours, or 0 for no end`);
   }
-  const limited = (binding: ThreadBinding): ThreadBinding => ({
+  const applyLimits = (binding: ThreadBinding): ThreadBinding => ({
     ...binding,
     ...(limits.idleHours === undefined ? {} : { idleMs: limitMs(limits.idleHours) }),
     ...(limits.maxAgeHours === undefined ? {} : { maxAgeMs: limitMs(limits.maxAgeHours) }),
   });
   const found = await getBinding(unit.tx, route);
   // Lock the deadline before the binding, in the same order as the deadline's handler.
-  if (found !== undefined) await planEnd(unit, limited(found));
+  if (found !== undefined) await planEnd(unit, applyLimits(found));
   const before = await holdBinding(unit.tx, route);
   if (before === undefined) return fail("invalid_argument", "this chat is not bound to a session");
-  const binding = limited(before);
+  const binding = applyLimits(before);
   await limitBinding(unit.tx, binding);
   return ok(binding);
 }

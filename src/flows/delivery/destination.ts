@@ -27,7 +27,6 @@ import { getSession, sessionsOfChat } from "../../store/queries/sessions/session
 import type { Db } from "../../store/sql.ts";
 import { announceRoute } from "../conversation/party.ts";
 
-/** A destination as a caller names it. */
 export interface NamedPlace {
   /** Default: webchat. `to` is then a session. */
   readonly channel?: string | undefined;
@@ -37,11 +36,6 @@ export interface NamedPlace {
 }
 
 const ID_CHARS_MAX = 512;
-
-/** Returns the configured channels other than webchat. */
-function channelsOf({ channels }: Settings): string[] {
-  return [...new Set(channels.map(({ channel }) => channel))];
-}
 
 function checkId(name: string, text: string): Result<string> {
   const id = text.trim();
@@ -68,7 +62,7 @@ export function checkPlace(
   const [first] = accounts;
   if (first === undefined) {
     const shown = quoted(place.channel, 60);
-    const there = [WEBCHAT, ...channelsOf(settings)].join(", ");
+    const there = [WEBCHAT, ...new Set(settings.channels.map(({ channel }) => channel))].join(", ");
     return fail("channel_unknown", `no channel ${shown} is configured; configured: ${there}`);
   }
   const { accountId = first.accountId } = place;
@@ -195,14 +189,6 @@ export async function leaveVerdict(
 }
 
 /**
- * Returns whether a viewer may write to any destination: only an operator whose token covers all sessions
- * may.
- */
-function coversEverything(viewer: Viewer): boolean {
-  return viewer.kind === "operator" && viewer.patterns === undefined && viewer.as === undefined;
-}
-
-/**
  * Returns the session of the people at a destination, for a viewer who may write to them. Returns undefined
  * if there is no such session and the viewer may write to any destination.
  */
@@ -215,7 +201,9 @@ export async function addressee(
   for (const session of await sessionsAt(ctx.db, ctx.settings, route)) {
     if (await gate.admits("send", session)) return ok(session);
   }
-  if (coversEverything(viewer)) return ok(undefined);
+  // Only an operator whose token covers all sessions may write to any destination.
+  if (viewer.kind === "operator" && viewer.patterns === undefined && viewer.as === undefined)
+    return ok(undefined);
   const shown = quoted(route.to, 60);
   return fail("not_visible", `${route.channel} ${shown} is not a chat of a session that you may write to`, {
     hint: "Name a chat of such a session, or let the token cover more sessions.",

@@ -32,7 +32,6 @@ import { announceRoute } from "../conversation/party.ts";
 import { checkPlace, isKnownPeer, leadToSamePlace, type NamedPlace, sessionsAt } from "./destination.ts";
 import { mayQueue, putInOutbox } from "./outbox.ts";
 
-/** The session or operator that wants to write. */
 interface Writer {
   readonly viewer: Viewer;
   readonly session: Session;
@@ -42,13 +41,10 @@ interface Writer {
   readonly run?: Run;
 }
 
-/** A text of a session's agent for people on a channel. */
 export interface PlaceText extends Writer {
-  /** The stable id of the tool call. */
   readonly callId: string;
   readonly place: NamedPlace & { readonly channel: string };
   readonly text: string;
-  /** The wait of the calling run. */
   readonly wait?: RunWait;
 }
 
@@ -130,7 +126,6 @@ async function knownPlace(
   return unknown(meant.value, accounts[0]);
 }
 
-/** Returns the id of the delivery of a call. */
 function deliveryIdOf(callId: string): string {
   return `message-${callId}`;
 }

@@ -39,7 +39,6 @@ export interface OutgoingText {
 /** Maximum number of texts that may wait for one chat (O2). */
 const WAITING_MAX = 200;
 
-/** Checks that a chat may get another text that is not the answer of a run. */
 async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
   if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
   return fail("queue_full", `${WAITING_MAX} texts already wait for this chat, which is the limit`, {
@@ -102,9 +101,7 @@ export async function queueDelivery(
   return { id, state };
 }
 
-/** A text of the gateway itself to a person at a channel. */
 interface Note {
-  /** The session that the note is about. */
   readonly sessionKey: string;
   readonly route: Route;
   readonly text: string;

@@ -23,10 +23,8 @@ export function hookRoute(hook: OutgoingHook): Route {
   return { channel: WEBHOOK, to: hook.name };
 }
 
-function wants(hook: OutgoingHook, { type, sessionKey }: HookEvent): boolean {
-  if (!hook.events.includes(type)) return false;
-  return hook.sessions === undefined || matchesAny(hook.sessions, sessionKey);
-}
+const wants = ({ events, sessions }: OutgoingHook, { type, sessionKey }: HookEvent): boolean =>
+  events.includes(type) && (sessions === undefined || matchesAny(sessions, sessionKey));
 
 function bodyOf(id: string, type: string, atMs: number, data: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ version: HOOK_VERSION, id, type, timestamp: new Date(atMs).toISOString(), data });
@@ -46,7 +44,6 @@ async function queue(unit: Unit, hook: OutgoingHook, event: HookEvent, erase: bo
   });
 }
 
-/** Counts a dropped event. */
 async function countLost(
   unit: Unit,
   hook: OutgoingHook,
@@ -64,17 +61,8 @@ async function countLost(
     `${pendingMax} events wait for this hook; ${lost.events} more since ${since} were not kept. ` +
     "Retry sends the receiver this number, dismiss forgets it.";
   if (before !== undefined) return rewriteBacklogRow(unit.tx, id, { text, error });
-  const row = {
-    id,
-    sessionKey,
-    kind: "hook",
-    route,
-    text,
-    state: "failed",
-    code: BACKLOG_FULL,
-    error,
-  } as const;
-  await insertDelivery(unit.tx, { ...row, createdAt: unit.now });
+  const row = { id, sessionKey, kind: "hook", route, text, createdAt: unit.now } as const;
+  await insertDelivery(unit.tx, { ...row, state: "failed", code: BACKLOG_FULL, error });
 }
 
 interface Lost {
@@ -102,14 +90,14 @@ function createRooms(pendingMax: number) {
 
 /**
  * Returns the function that writes the outbox rows for a transaction's events, for the hooks that are
- * configured then. `pendingMax`: maximum number of waiting events per hook. Default 100,000. `dropped`:
+ * configured then. `pendingMax`: maximum number of waiting events per hook. Default 100,000. `onDropped`:
  * called for each dropped event.
  */
 export function createHookRecorder(
   settings: Pick<Settings, "outgoingHooks">,
-  more: { pendingMax?: number; dropped?: (hook: string) => void } = {},
+  more: { pendingMax?: number; onDropped?: (hook: string) => void } = {},
 ): Recorder {
-  const { pendingMax = PENDING_MAX, dropped } = more;
+  const { pendingMax = PENDING_MAX, onDropped } = more;
   const takeRoom = createRooms(pendingMax);
   return async (unit, events) => {
     const { outgoingHooks: hooks } = settings;
@@ -128,7 +116,7 @@ export function createHookRecorder(
           continue;
         }
         await countLost(unit, hook, event, pendingMax);
-        unit.after(() => dropped?.(hook.name));
+        unit.after(() => onDropped?.(hook.name));
       }
     }
     if (queued) unit.lookAtDates();

@@ -8,8 +8,9 @@
 
 import { createHash } from "node:crypto";
 import { keyRulesOf } from "../../access/access.ts";
+import { normalizeCode } from "../../access/pairing-seal.ts";
 import { optional } from "../../core/optional.ts";
-import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { accountOf } from "../../core/shapes/settings/channels.ts";
@@ -60,10 +61,8 @@ export function newCode(unit: Pick<Unit, "newId">, length: number): string {
   return code;
 }
 
-/** An unknown person who writes a direct message. */
 interface Stranger extends PeerId {
   readonly name?: string;
-  /** The route for the answer. */
   readonly route: Route;
 }
 
@@ -116,31 +115,11 @@ export async function askToPair(
   const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
   if (!isOpen && !(await hasRoom(unit, stranger))) return;
   const code = isOpen ? (known.code ?? "") : newCode(unit, CODE_LENGTH);
-  const { channel, accountId, peerId, name, route } = stranger;
-  await putPeer(unit.tx, {
-    channel,
-    accountId,
-    peerId,
-    state: "pending",
-    code,
-    route,
-    askedAt: isOpen ? known.askedAt : now,
-    toldAt: now,
-    ...optional({ name }),
-  });
+  const { name, route, ...who } = stranger;
+  const times = { askedAt: isOpen ? known.askedAt : now, toldAt: now };
+  await putPeer(unit.tx, { ...who, state: "pending", code, route, ...times, ...optional({ name }) });
   const sessionKey = filedUnder(parts.settings, stranger);
   await queueNote(unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
-}
-
-function notFound(): Failure {
-  return fail("pairing_not_found", "there is no open pairing with this code", {
-    hint: "A code is valid for one hour; the person gets a new one with the next message.",
-  });
-}
-
-/** Normalises a code that a person typed. */
-function typed(code: string): string {
-  return code.toUpperCase().replaceAll(/[\s-]/g, "");
 }
 
 /** Approves or rejects the person who has the code, in the given transaction, or in a new one. */
@@ -151,8 +130,11 @@ async function decide(
   unit: Unit | undefined,
 ): Promise<Result<ChannelPeer>> {
   const work = async (within: Unit): Promise<Result<ChannelPeer>> => {
-    const asked = await holdPeerOfCode(within.tx, typed(code));
-    if (asked === undefined || asked.askedAt <= within.now - CODE_MS) return notFound();
+    const asked = await holdPeerOfCode(within.tx, normalizeCode(code));
+    if (asked === undefined || asked.askedAt <= within.now - CODE_MS)
+      return fail("pairing_not_found", "there is no open pairing with this code", {
+        hint: "A code is valid for one hour; the person gets a new one with the next message.",
+      });
     const { code: _, ...known } = asked;
     const decided: ChannelPeer = { ...known, state, decidedAt: within.now };
     await putPeer(within.tx, decided);

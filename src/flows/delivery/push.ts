@@ -66,8 +66,8 @@ export function createPushRecorder(): Recorder {
 
 /** Combines two recorders. */
 export function bothRecorders(first: Recorder, second: Recorder): Recorder {
-  return async (unit, events) => {
-    await first(unit, events);
-    await second(unit, events);
+  return async (...args) => {
+    await first(...args);
+    await second(...args);
   };
 }

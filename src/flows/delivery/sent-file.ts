@@ -32,11 +32,8 @@ interface FileToSend extends Pick<SentFile, "name" | "mimeType" | "caption" | "b
   readonly session: Session;
   /** Absent if an operator calls. */
   readonly run?: Run;
-  /** The wait of the calling run. */
   readonly wait?: RunWait;
-  /** The stable id of the tool call. */
   readonly callId: string;
-  /** Base64. */
   readonly content: string;
 }
 

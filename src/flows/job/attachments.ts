@@ -30,7 +30,6 @@ interface PlannedFile {
   readonly data: Buffer;
 }
 
-/** Decoded files that are ready to be written. */
 export interface AttachmentPlan {
   readonly files: readonly PlannedFile[];
 }

@@ -18,7 +18,6 @@ import type { Db } from "../../store/sql.ts";
 import { listVisible, type SessionPage } from "../session/list.ts";
 import { cancelJob } from "./cancel.ts";
 
-/** Maximum number of sub-agents in a list. */
 const LISTED_MAX = 100;
 
 /** A session that manages its own sub-agents. */
@@ -47,7 +46,6 @@ export async function unfinishedChildren(parent: Parent): Promise<Session[]> {
   return found.filter((child) => child !== undefined);
 }
 
-/** Returns the sub-agent with this key, if the session spawned it. */
 async function childOf(parent: Parent, key: string): Promise<Session | undefined> {
   const child = await getSession(parent.db, key);
   if (child?.spawnedBy !== parent.session.key) return undefined;
@@ -65,15 +63,11 @@ export async function ownChild(parent: Parent, key: string): Promise<Result<Sess
  * deleted after the job's end.
  */
 export async function ownJob(parent: Parent, key: string): Promise<Result<Flow>> {
+  const { db, run, session } = parent;
   const child = await childOf(parent, key);
-  const job = await (child === undefined ? jobOfDeleted(parent, key) : jobOf(parent.db, child));
-  return job === undefined ? notOwn(parent, key) : ok(job);
-}
-
-async function jobOfDeleted({ db, run, session }: Parent, key: string): Promise<Flow | undefined> {
-  if (run === undefined || (await getSession(db, key)) !== undefined) return undefined;
-  const job = await jobOfChild(db, key);
-  return job?.requesterKey === session.key ? job : undefined;
+  const isDeleted = child === undefined && run !== undefined && (await getSession(db, key)) === undefined;
+  const job = child === undefined ? isDeleted && (await jobOfChild(db, key)) : await jobOf(db, child);
+  return !job || job.requesterKey !== session.key ? notOwn(parent, key) : ok(job);
 }
 
 async function notOwn(parent: Parent, key: string): Promise<Failure> {

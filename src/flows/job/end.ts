@@ -52,13 +52,11 @@ export interface JobParts {
   transcriptPath(sessionId: string): string | undefined;
 }
 
-/** The transaction that ends a run. */
 export interface Ending extends JobParts {
   readonly acceptor: Acceptor;
   readonly unit: Unit;
 }
 
-/** A job that may have ended. */
 interface JobContext extends Ending {
   readonly flow: Flow;
   readonly child: Session;
@@ -146,7 +144,7 @@ async function turnFor({ unit, child }: JobContext, requester: Session): Promise
  * Puts a result into the requester's lane. Its place there writes it into the transcript, between two runs,
  * also if the turn that reads it is refused or stopped.
  */
-async function hand(
+async function deliverResult(
   context: JobContext,
   requester: Session | undefined,
   text: string,
@@ -175,7 +173,7 @@ async function announce(context: JobContext, text: string, last: Run | undefined
   const { unit, flow, child } = context;
   const { thread, route, runId = flow.flowId } = child.spawn ?? {};
   const requester = await getSession(unit.tx, flow.requesterKey);
-  const reach = await hand(context, requester, text, last);
+  const reach = await deliverResult(context, requester, text, last);
   if (thread !== undefined) {
     if (last?.state !== "error" && last?.state !== "timeout") return;
     const posted = { session: child, route: thread, text, runId: last.runId } as const;
@@ -303,7 +301,6 @@ export async function lookAbove(ending: Ending, { spawn }: Session): Promise<voi
   if (above !== undefined) await jobMayHaveEnded(ending, above);
 }
 
-/** Returns a child's job if it is unfinished. */
 async function openJobOf(unit: Unit, { spawn }: Session): Promise<Flow | undefined> {
   const flow = spawn && (await getFlow(unit.tx, spawn.flowId));
   return flow?.open === true ? flow : undefined;
@@ -384,7 +381,6 @@ async function lastWords(unit: Unit, runs: readonly Run[]): Promise<string | und
   return undefined;
 }
 
-/** Returns the figures of a job for its announcement. */
 async function statsOf(job: JobContext, runs: readonly Run[]): Promise<AnnouncementStats> {
   const { unit, child } = job;
   // A run that ended before it started has no duration.

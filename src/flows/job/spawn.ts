@@ -46,15 +46,12 @@ export interface SpawnRequest {
   readonly guest?: boolean;
   /** See `RunInput.outside`. Default: that of the run that makes this call. */
   readonly outside?: string;
-  /** The wait of the run that makes this tool call. */
   readonly wait?: RunWait;
   readonly callId: string;
   readonly task: string;
   readonly label?: string;
-  /** The spawn policy's plan for this call. */
   readonly plan: SpawnPlan;
   readonly attachments?: AttachmentPlan;
-  /** The chat of the people behind the call. */
   readonly route?: Route;
 }
 
@@ -242,7 +239,6 @@ export async function spawnedBefore(
   return { kind: "child_deleted", runId, childKey, ...optional({ model }) };
 }
 
-/** Creates the thread for a child with its own thread, or returns undefined if the child needs none. */
 async function threadFor(
   { settings, threads }: SpawnParts,
   { plan, route, label, task }: SpawnRequest,

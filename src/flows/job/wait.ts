@@ -27,7 +27,6 @@ export interface JobWaitRequest {
   readonly signal: AbortSignal;
   /** The wait of the calling run. Absent if another caller acts for the session. */
   readonly wait?: RunWait | undefined;
-  /** As in `SendRequest`. */
   readonly confirmsAnswers?: boolean | undefined;
 }
 
@@ -74,7 +73,7 @@ async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> 
   return { status: statusOf(run), result: run?.reply ?? "" };
 }
 
-async function waited(parts: WaitParts, until: Wanted, waits: readonly Wait[]): Promise<JobsWaited> {
+async function readOutcomes(parts: WaitParts, until: Wanted, waits: readonly Wait[]): Promise<JobsWaited> {
   const { db } = parts.engine.store;
   const finished: FinishedJob[] = [];
   const unfinished: AwaitedJob[] = [];
@@ -94,7 +93,7 @@ async function waited(parts: WaitParts, until: Wanted, waits: readonly Wait[]): 
  * Waits for the recorded jobs. Of a run, queued messages that would report the same outcomes become plain
  * transcript entries.
  */
-async function settled(parts: WaitParts, call: WaitingCall, waits: readonly Wait[]): Promise<JobsWaited> {
+async function settleJobs(parts: WaitParts, call: WaitingCall, waits: readonly Wait[]): Promise<JobsWaited> {
   const { engine } = parts;
   const { requester, until, wait } = call;
   const ended = await engine.callerWaits.of(call).settle(waits, until);
@@ -105,13 +104,13 @@ async function settled(parts: WaitParts, call: WaitingCall, waits: readonly Wait
       const keys = ended.filter(isAnswered).map((row) => row.targetSessionKey);
       await writeDownWakes(unit, requester, keys);
     });
-  return waited(parts, until, ended);
+  return readOutcomes(parts, until, ended);
 }
 
 /** Continues a wait that was recorded before a crash, or returns undefined if no wait was recorded. */
 export async function waitedBefore(parts: WaitParts, call: WaitingCall): Promise<JobsWaited | undefined> {
   const waits = call.wait && (await waitsOfCall(parts.engine.store.db, call.callId));
-  return waits?.[0] && settled(parts, call, waits);
+  return waits?.[0] && settleJobs(parts, call, waits);
 }
 
 /** Waits for jobs of the requester's own sub-agents. */
@@ -137,6 +136,6 @@ export async function waitForJobs(parts: WaitParts, request: JobWaitRequest): Pr
       const known = await waitsOfCall(unit.tx, callId);
       return known.length > 0 ? ok(known) : waiter.open(unit, asked);
     });
-    return opened.ok ? ok(await settled(parts, call, opened.value)) : opened;
+    return opened.ok ? ok(await settleJobs(parts, call, opened.value)) : opened;
   });
 }

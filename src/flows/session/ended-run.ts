@@ -25,7 +25,7 @@ interface Decision {
   also(unit: Unit, run: Run): Promise<void>;
 }
 
-function gone(runId: string) {
+function refuse(runId: string) {
   return fail("run_not_found", `no run ${quoted(runId, 80)} waits for a decision`, {
     hint: "It may have been dismissed, or another turn followed. The open ones: npx parley-gateway inbox",
   });
@@ -46,9 +46,9 @@ export async function retryRun(
   const isFailed = failed?.state === "error" || failed?.state === "timeout";
   // The requester of a job or a conversation was notified of the failure, and may ask again itself.
   if (failed === undefined || !isFailed || failed.flow !== undefined || !covers(failed.sessionKey))
-    return gone(runId);
+    return refuse(runId);
   const session = await getSession(engine.store.db, failed.sessionKey);
-  if (session === undefined || session.sessionId !== failed.sessionId) return gone(runId);
+  if (session === undefined || session.sessionId !== failed.sessionId) return refuse(runId);
   const verdict = sendVerdict(settings, session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   const { takenBy: _, ...input } = failed.input;
@@ -61,7 +61,7 @@ export async function retryRun(
     });
     if (!accepted.ok) return accepted;
     const { run } = accepted.value;
-    if (!(await dismissTurn(unit.tx, runId, { at: unit.now, retriedBy: run.runId }))) return gone(runId);
+    if (!(await dismissTurn(unit.tx, runId, { at: unit.now, retriedBy: run.runId }))) return refuse(runId);
     await also(unit, run);
     return ok(run);
   });
@@ -75,8 +75,8 @@ export async function dismissRun(
 ): Promise<Result<Run>> {
   return engine.commit(async (unit): Promise<Result<Run>> => {
     const run = await getRun(unit.tx, runId);
-    if (run === undefined || !covers(run.sessionKey)) return gone(runId);
-    if (!(await dismissTurn(unit.tx, runId, { at: unit.now }))) return gone(runId);
+    if (run === undefined || !covers(run.sessionKey)) return refuse(runId);
+    if (!(await dismissTurn(unit.tx, runId, { at: unit.now }))) return refuse(runId);
     unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
     await also(unit, run);
     return ok(run);

@@ -22,7 +22,6 @@ interface ExternalParts {
   readonly settings: Settings;
 }
 
-/** An MCP client of an agent, with the handle that identifies it on later connections. */
 export interface ExternalClient {
   readonly agentId: string;
   readonly handle: string;
@@ -56,7 +55,7 @@ export async function openExternal(
   const label = labelOf(name ?? "");
   const access = { db: engine.store.db, settings };
   const mayWrite = viewer.kind === "operator" && hasScope(viewer.scopes, "operator.write");
-  const admitted = async (session: Session): Promise<Result<Session>> => {
+  const admit = async (session: Session): Promise<Result<Session>> => {
     const verdict = await openGate(access, viewer).decide("read", session);
     if (!verdict.allowed) return fail(verdict.code, verdict.error);
     if (session.archivedAt === undefined) return ok(session);
@@ -66,7 +65,7 @@ export async function openExternal(
   };
   const known = await getSession(engine.store.db, key);
   if (known !== undefined) {
-    const found = await admitted(known);
+    const found = await admit(known);
     const unnamed = found.ok && known.label === undefined && label !== undefined && mayWrite;
     return unnamed ? ok(await nameIt(parts, known, label)) : found;
   }
@@ -74,7 +73,7 @@ export async function openExternal(
     const facts = { key, agentId, external: true, ...optional({ label }) };
     // A concurrent first request of the client may have created the session.
     const session = (await getSession(unit.tx, key)) ?? newSession(parts, unit, facts);
-    const found = await admitted(session);
+    const found = await admit(session);
     if (found.ok && mayWrite && (await getSession(unit.tx, key)) === undefined)
       await insertNew(unit, session);
     return found;

@@ -62,7 +62,6 @@ interface ForkContext {
   readonly settings: Settings;
 }
 
-/** Refuses a session that cannot be forked. */
 function checkOrigin(origin: Session): Result<void> {
   const { key } = origin;
   if (origin.archivedAt !== undefined) {
@@ -128,14 +127,10 @@ function forkOf(origin: Session, key: string, unit: Unit, label: string | undefi
   };
 }
 
-/** Returns the label or name of a session, or else the first words of its conversation. */
-function titleOf(unit: Unit, { label, displayName, firstWords = "" }: Session): string {
-  return unit.redactor.line(label || displayName || firstWords, TITLE_MAX_CHARS);
-}
-
 /** Makes the notice with which the fork's own part begins. The page makes a link of the origin's key. */
 function markerOf(fork: Session, origin: Session, unit: Unit): UserMessage {
-  const title = titleOf(unit, origin);
+  const { label, displayName, firstWords = "" } = origin;
+  const title = unit.redactor.line(label || displayName || firstWords, TITLE_MAX_CHARS);
   const from = title === "" ? "another conversation" : `the conversation ${quoted(title, TITLE_MAX_CHARS)}`;
   const later = "Later work there is not part of this conversation.";
   const text = `Forked from ${from}, after the message above. ${later}`;

@@ -9,7 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import type { Run, RunInput } from "../../core/shapes/run.ts";
 import {
   INSTRUCTIONS_CHARS_MAX,
   NOT_YET_USED,
@@ -53,9 +53,7 @@ import { requestScrub } from "./scrub.ts";
 export interface LifecycleContext {
   readonly engine: Engine;
   readonly settings: Settings;
-  /** Checks that a model with this name exists. The failure lists the valid models. */
   checkModel(name: string): Result<string>;
-  /** Removes the readable copy of a deleted transcript, if the store keeps one. */
   dropTranscript(sessionId: string): Promise<void>;
 }
 
@@ -210,15 +208,12 @@ export async function patchIn(
     });
   }
   const before = await holdSession(unit.tx, session.key);
-  if (before === undefined) return gone(session);
-  if (checked.value.instructions != null && !hasPrompt(ctx.settings, before)) {
-    return fail(
-      "invalid_argument",
-      `the agent of ${session.key} is an outside program; it gets no instructions`,
-      {
-        hint: "Write them in the program's own configuration, or send them as a message.",
-      },
-    );
+  if (before === undefined) return refuseGone(session);
+  if (checked.value.instructions != null && (before.external || runtime !== undefined)) {
+    const error = `the agent of ${session.key} is an outside program; it gets no instructions`;
+    return fail("invalid_argument", error, {
+      hint: "Write them in the program's own configuration, or send them as a message.",
+    });
   }
   if (before.archivedAt !== undefined && request.archived !== false) {
     return fail("session_archived", `session ${session.key} is archived and read-only`, {
@@ -227,27 +222,22 @@ export async function patchIn(
   }
   await updateSession(unit.tx, session.key, { ...checked.value, updatedAt: unit.now });
   unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
-  return changed(unit, session, request.also);
-}
-
-/** Returns whether Parley writes the prompt of a session's agent. */
-function hasPrompt(settings: Settings, { agentId, external }: Session): boolean {
-  return !external && findAgent(settings, agentId)?.runtime === undefined;
+  return applyPatch(unit, session, request.also);
 }
 
 /** Returns the session with the changes applied. */
-async function changed(
+async function applyPatch(
   unit: Unit,
   session: Session,
   also: Also<Session> | undefined,
 ): Promise<Result<Session>> {
   const after = await getSession(unit.tx, session.key);
-  if (after === undefined) return gone(session);
+  if (after === undefined) return refuseGone(session);
   await also?.(unit, after);
   return ok(after);
 }
 
-function gone(session: Session): Failure {
+function refuseGone(session: Session): Failure {
   return fail("session_not_found", `session ${session.key} no longer exists`);
 }
 
@@ -338,7 +328,7 @@ export async function resetIn(
   const { key } = session;
   await holdForAbort(unit.tx, key);
   const before = await getSession(unit.tx, key);
-  if (before === undefined) return gone(session);
+  if (before === undefined) return refuseGone(session);
   if (before.archivedAt !== undefined) {
     return fail("session_archived", `session ${key} is archived and read-only`, {
       hint: "Restore it first by setting archived to false.",
@@ -349,7 +339,7 @@ export async function resetIn(
   await ctx.engine.abortIn(unit, { sessionKey: key, reason: "session_reset", keepChildren: true });
   await replaceSessionId(unit.tx, key, unit.newId(), unit.now);
   unit.publish({ kind: "session", sessionKey: key, change: "reset" });
-  return changed(unit, session, also);
+  return applyPatch(unit, session, also);
 }
 
 interface DeleteRequest {
@@ -407,7 +397,7 @@ export async function deleteSession(
       const busy = await busyDescendantsOf(unit.tx, key, DELETION_SLICE + 1);
       const below = busy.slice(0, DELETION_SLICE);
       await holdForDeletion(unit.tx, key, below);
-      if ((await getSession(unit.tx, key)) === undefined) return gone(session);
+      if ((await getSession(unit.tx, key)) === undefined) return refuseGone(session);
       const isLast = busy.length === below.length || slice === DELETION_SLICES_MAX;
       await endWork(ctx, unit, session, { below, isLast });
       if (!isLast) {
@@ -437,7 +427,6 @@ export async function deleteSession(
   }
 }
 
-/** Returns the key of the deadline of a deletion. */
 function resumeKey(key: string, transcripts: boolean): string {
   return `${transcripts ? "all" : "row"} ${key}`;
 }
@@ -495,4 +484,13 @@ export async function injectMessage(
     if (accepted.ok && accepted.value.fresh) await request.also?.(unit, accepted.value.run);
     return accepted;
   });
+}
+
+/** The input of such a run. Its text is in the transcript. */
+export const COMPACT_INPUT = { text: "/compact", compact: true } as const satisfies RunInput;
+
+/** Fails for an agent that is a program or is elsewhere, because the gateway does not call its model. */
+export function mayCompact(settings: Settings, { agentId }: Session): Result<void> {
+  if (findAgent(settings, agentId)?.runtime === undefined) return ok(undefined);
+  return fail("invalid_argument", `agent "${agentId}" manages the context of its model itself`);
 }

@@ -6,7 +6,7 @@
 //      this gateway and that agent told each other, and is archived when the peer is removed.
 
 import { publicKeyIn, type SigningKey } from "../../access/gateway-key.ts";
-import { answerTo, codeKeyOf, sealed, unsealed } from "../../access/pairing-seal.ts";
+import { answerTo, codeKeyOf, seal, unseal } from "../../access/pairing-seal.ts";
 import { fieldsOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { isPaired, isPeerName, PEER_AGENTS_MAX, PEERS_MAX, type Peer, peerAgentId } from "../../core/peer.ts";
@@ -45,18 +45,6 @@ function unknownPeer(name: string): Failure {
   });
 }
 
-function mainKey(peer: string, agentId: string): string {
-  return formatKey({ form: "peer", peer, of: { form: "named", agentId, name: ["main"] } });
-}
-
-function checkName(name: string): Result<string> {
-  const given = name.trim().toLowerCase();
-  if (isPeerName(given)) return ok(given);
-  return fail("invalid_argument", `${quoted(name, 64)} cannot be the name of a peer`, {
-    hint: "Use 1 to 32 of a-z, 0-9, _ and -.",
-  });
-}
-
 function checkAgents({ agents }: Settings, wanted: readonly string[]): Result<string[]> {
   const ids = [...new Set(wanted.map((one) => one.trim().toLowerCase()))];
   const unknown = ids.find((id) => !agents.some((agent) => agent.id === id));
@@ -82,7 +70,6 @@ function readIntroduction(given: unknown): Introduction | undefined {
   return { key: known, agents: ids.sort() };
 }
 
-/** Options of a peer that its operator here decides. */
 export interface PeerWishes {
   readonly name: string;
   readonly url?: string | undefined;
@@ -90,7 +77,12 @@ export interface PeerWishes {
 }
 
 function checkWishes({ settings }: PeerContext, wishes: PeerWishes): Result<PeerWishes> {
-  const name = checkName(wishes.name);
+  const given = wishes.name.trim().toLowerCase();
+  const name = isPeerName(given)
+    ? ok(given)
+    : fail("invalid_argument", `${quoted(wishes.name, 64)} cannot be the name of a peer`, {
+        hint: "Use 1 to 32 of a-z, 0-9, _ and -.",
+      });
   if (!name.ok) return name;
   const url = checkUrl(wishes.url);
   if (!url.ok) return url;
@@ -153,11 +145,11 @@ export async function beginPairing(
   if (!free.ok) return free;
   const codeKey = codeKeyOf(given.code);
   const mine: Introduction = { key: given.own.publicKey, agents: exposes };
-  const request = sealed(codeKey, "request", mine, ctx.engine.newId());
+  const request = seal(codeKey, "request", mine, ctx.engine.newId());
   return ok({
     request,
     async finish(answer, also) {
-      const theirs = readIntroduction(unsealed(codeKey, answerTo(request), answer));
+      const theirs = readIntroduction(unseal(codeKey, answerTo(request), answer));
       if (theirs === undefined)
         return fail("peer_unavailable", "the answer was not made with this pairing code; nothing was stored");
       return ctx.engine.commit(async (unit) => {
@@ -211,7 +203,7 @@ export async function answerPairing(
     const joined = await join(ctx, unit, peer, theirs, own);
     if (!joined.ok) return joined;
     const mine: Introduction = { key: own.publicKey, agents: peer.exposes };
-    return ok(sealed(peer.codeKey, answerTo(request), mine, unit.newId()));
+    return ok(seal(peer.codeKey, answerTo(request), mine, unit.newId()));
   });
 }
 
@@ -224,7 +216,7 @@ async function invitationFor(
   for (const peer of await listPeers(tx)) {
     const { codeKey, codeExpiresAt = 0 } = peer;
     const given =
-      codeKey === undefined || codeExpiresAt <= now ? undefined : unsealed(codeKey, "request", request);
+      codeKey === undefined || codeExpiresAt <= now ? undefined : unseal(codeKey, "request", request);
     if (given !== undefined) return { peer, given };
   }
   return undefined;
@@ -272,7 +264,7 @@ export async function noteOffers(
 /** Keeps a session for each agent that the peer offers, and archives those of other agents (PE3). */
 async function showOffers(settings: Settings, unit: Unit, { name, offers }: Peer): Promise<void> {
   const wanted = offers.map((agentId) => ({
-    key: mainKey(name, agentId),
+    key: formatKey({ form: "peer", peer: name, of: { form: "named", agentId, name: ["main"] } }),
     agentId: peerAgentId(name, agentId),
   }));
   for (const one of wanted) {
@@ -284,7 +276,6 @@ async function showOffers(settings: Settings, unit: Unit, { name, offers }: Peer
     if (!wanted.some((one) => one.key === key)) await archiveIn(unit, key);
 }
 
-/** Returns the sessions of a peer that are not archived. */
 async function sessionsOf(tx: Tx, name: string): Promise<string[]> {
   const scope = { all: false, agentIds: "any", patterns: [`peer:${name}/*`] } as const;
   const { rows } = await listSessions(tx, { scope, limit: PEER_AGENTS_MAX * 2 });

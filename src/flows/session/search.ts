@@ -18,7 +18,6 @@ import {
 } from "../../store/queries/transcripts/transcript-search.ts";
 import type { Db } from "../../store/sql.ts";
 
-/** The dependencies of a search. */
 export interface SearchParts extends AccessContext {
   readonly viewer: Viewer;
   readonly redactor: Redactor;
@@ -36,9 +35,7 @@ export interface SearchRequest {
   readonly query: string;
   readonly limit: number;
   readonly cursor?: string | undefined;
-  /** Limits the search to this session. */
   readonly sessionKey?: string | undefined;
-  /** Limits the search to sessions of this agent. */
   readonly agentId?: string | undefined;
 }
 

@@ -27,7 +27,7 @@ import { isEnded, type Run, type RunState } from "../../core/shapes/run.ts";
 import { a2aKey } from "../../core/shapes/session-key.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
 import { chainFrom, contextOwner, contextSession, ownRun } from "../../flows/session/client-session.ts";
-import { clientRuns, placeOf, type RunPlace } from "../../store/queries/runs/client-runs.ts";
+import { clientRuns, findPlace, type RunPlace } from "../../store/queries/runs/client-runs.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { type Caller, keyOwnerOf } from "../auth.ts";
 import type { BasicDeps, CallContext } from "../call.ts";
@@ -261,7 +261,7 @@ export class A2aOperations {
     for (const run of page)
       tasks.push(listedJson(await this.taskOf(call, run, { artifacts, history }), artifacts));
     const last = runs.length > limit ? page.at(-1) : undefined;
-    const nextPageToken = last === undefined ? "" : pageToken(placeOf(last));
+    const nextPageToken = last === undefined ? "" : pageToken(findPlace(last));
     return { tasks, nextPageToken, pageSize: limit, totalSize: total };
   }
 

@@ -14,12 +14,13 @@ import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
 import { archiveSession } from "../../flows/job/archive.ts";
-import { COMPACT_INPUT, mayCompact } from "../../flows/session/compact.ts";
 import { type Forked, forkSession } from "../../flows/session/fork.ts";
 import {
+  COMPACT_INPUT,
   createSession,
   deleteSession,
   type LifecycleContext,
+  mayCompact,
   patchSession,
   resetSession,
 } from "../../flows/session/lifecycle.ts";

@@ -42,7 +42,6 @@ export interface PostgresAddress {
    * The form shown to people: `postgresql://host:port/database`, plus the schema if it is not the default.
    */
   readonly place: string;
-  /** Removes the password from a text. */
   mask(text: string): string;
 }
 
@@ -54,7 +53,7 @@ function bad(detail: string): StoreProblem {
  * Parses the address. An address may have no host, if it names a socket path in `?host=`. `URL` requires a
  * host, so such an address gets a placeholder.
  */
-function parsed(text: string): URL {
+function parseAddress(text: string): URL {
   const url = URL.parse(text) ?? URL.parse(text.replace("@/", "@localhost/"));
   if (url === null) throw bad("it is not a valid URL");
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") {
@@ -64,7 +63,7 @@ function parsed(text: string): URL {
   return url;
 }
 
-function decoded(text: string, what: string): string {
+function decodePart(text: string, what: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -112,29 +111,25 @@ function tlsOf(url: URL): boolean | ConnectionOptions {
   };
 }
 
-function maskOf(secrets: readonly string[]): (text: string) => string {
-  const present = secrets.filter((secret) => secret !== "");
-  return (text) => present.reduce((masked, secret) => masked.replaceAll(secret, "[redacted]"), text);
-}
-
 /** Reads `postgresql://user:password@host:port/database?schema=name`. Throws a `StoreProblem`. */
 export function postgresAddress(text: string): PostgresAddress {
-  const url = parsed(text);
+  const url = parseAddress(text);
   const unknown = [...url.searchParams.keys()].filter((name) => !PARAMETERS.some((known) => known === name));
   if (unknown.length > 0) {
     throw bad(`it has an unknown parameter; allowed are ${PARAMETERS.join(", ")}`);
   }
   const schema = schemaOf(url.searchParams.get("schema"));
-  const named = decoded(url.hostname, "host").replace(/^\[(.*)\]$/, "$1");
+  const named = decodePart(url.hostname, "host").replace(/^\[(.*)\]$/, "$1");
   const host = url.searchParams.get("host") ?? (named === "" ? "localhost" : named);
   const port = url.port === "" ? DEFAULT_PORT : Number(url.port);
-  const database = decoded(url.pathname.slice(1), "database");
+  const database = decodePart(url.pathname.slice(1), "database");
   if (database === "") throw bad("it names no database");
-  const user = decoded(url.username, "user");
-  const password = decoded(url.password, "password");
+  const user = decodePart(url.username, "user");
+  const password = decodePart(url.password, "password");
   const binding = choiceOf(url, "channel_binding", BINDINGS);
   const shownHost = host.includes(":") ? `[${host}]` : encodeURI(host);
   const shownSchema = schema === DEFAULT_SCHEMA ? "" : `?schema=${schema}`;
+  const present = [password, url.password].filter((secret) => secret !== "");
   return {
     login: {
       host,
@@ -147,6 +142,6 @@ export function postgresAddress(text: string): PostgresAddress {
     },
     schema,
     place: `postgresql://${shownHost}:${port}/${encodeURIComponent(database)}${shownSchema}`,
-    mask: maskOf([password, url.password]),
+    mask: (text) => present.reduce((masked, secret) => masked.replaceAll(secret, "[redacted]"), text),
   };
 }

@@ -24,12 +24,10 @@ import { asPostgresProblem, postgresProblem } from "./problems.ts";
  */
 const OVERDUE_MS = 2_000;
 const KEEP_ALIVE_AFTER_MS = 10_000;
-/** Maximum wait for the server's answer when a connection is closed. */
 const END_TIMEOUT_MS = 1_000;
 
 /** Time limits of a connection, in ms. 0: no limit. */
 export interface Timeouts {
-  /** Maximum time for establishing a connection. */
   readonly connectMs: number;
   /** The server cancels a statement after this time. */
   readonly statementMs: number;

@@ -22,7 +22,6 @@ import { asPostgresProblem } from "./problems.ts";
 const UNHURRIED = { ...TIMEOUTS, statementMs: 0 };
 
 export interface PostgresInspection {
-  /** Host, port, database and schema. */
   readonly place: string;
   /** For example `18.4`. */
   readonly server: string;
@@ -120,14 +119,9 @@ const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigg
       and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')
   order by 1, 2`;
 
-/** Returns the triggers and functions of this program's schema, for example `trigger "x"`. */
-function ownActingObjects(): Set<string> {
-  const made = triggersSql("postgres").matchAll(/\bcreate or replace (trigger|function) (\w+)/g);
-  return new Set([...made].map(([, type, name]) => `${type} "${name}"`));
-}
-
 async function differencesIn(client: Client, schema: string): Promise<string[]> {
-  const own = ownActingObjects();
+  const made = triggersSql("postgres").matchAll(/\bcreate or replace (trigger|function) (\w+)/g);
+  const own = new Set([...made].map(([, type, name]) => `${type} "${name}"`));
   const { rows } = await client.query<{ type: string; name: string }>(ACTING_OBJECTS, [schema]);
   return rows
     .map(({ type, name }) => `${type} ${JSON.stringify(name)}`)
@@ -158,14 +152,6 @@ function missingRights(facts: Facts, schema: string, inSchema: SchemaFacts | und
   // A later version must alter the tables, and only their owner can do so.
   if (inSchema.owner !== null) missing.push(`grant ${inSchema.owner} to ${user}`);
   return missing;
-}
-
-function unsafeSettings({ fsync, synchronous, fullPages }: Facts): string[] {
-  return [
-    ...(fsync === "off" ? ["fsync = off"] : []),
-    ...(synchronous === "off" ? ["synchronous_commit = off"] : []),
-    ...(fullPages === "off" ? ["full_page_writes = off"] : []),
-  ];
 }
 
 /** Opens the schema as a gateway does, and reads the processes and the row counts. */
@@ -211,7 +197,11 @@ async function lookThrough(
     missingRights: missing,
     clockAheadMs: Math.round((before + after) / 2 - facts.now),
     connections: { max: facts.max, others: facts.others, ofProcess: CONNECTIONS_OF_PROCESS },
-    unsafe: unsafeSettings(facts),
+    unsafe: [
+      ...(facts.fsync === "off" ? ["fsync = off"] : []),
+      ...(facts.synchronous === "off" ? ["synchronous_commit = off"] : []),
+      ...(facts.fullPages === "off" ? ["full_page_writes = off"] : []),
+    ],
     processes: rows?.processes ?? [],
     ...(rows?.tally === undefined ? {} : { holds: { tally: rows.tally, bytes: inSchema?.bytes ?? 0 } }),
   };

@@ -22,7 +22,6 @@ const TABLE_TIMEOUT = "20s";
 
 /** Facts about a database and its server. They are read first, to decide whether it can hold a store. */
 export interface Look {
-  /** As `server_version_num`. */
   readonly server: number;
   readonly encoding: string;
   readonly standby: boolean;
@@ -59,7 +58,6 @@ export function serverVersion({ server }: Look): string {
   return `${Math.floor(server / 10_000)}.${server % 10_000}`;
 }
 
-/** Returns the columns of each table of a schema. */
 async function tablesIn(client: Client, schema: string): Promise<ExistingTables> {
   const { rows } = await client.query<{ table: string; columns: string }>({
     text: `select table_name as "table", string_agg(column_name, ' ') as columns

@@ -30,14 +30,14 @@ export class Outage {
     this.#connecting = connecting;
   }
 
-  lost(reason: unknown): void {
+  noteLost(reason: unknown): void {
     if (this.#away) return;
     this.#away = true;
     const { world, address } = this.#connecting;
     world.log.warn({ err: reason, place: address.place }, "lost a connection to the store");
   }
 
-  made(): void {
+  noteMade(): void {
     if (!this.#away) return;
     this.#away = false;
     const { world, address } = this.#connecting;
@@ -114,7 +114,7 @@ export class PostgresPool implements Connections<PostgresConnection> {
     this.#count += 1;
     const connection = await this.#connect();
     this.#open.add(connection);
-    this.#outage.made();
+    this.#outage.noteMade();
     if (!this.#closed) return connection;
     this.#drop(connection);
     throw new Error("the store is closed");
@@ -124,12 +124,12 @@ export class PostgresPool implements Connections<PostgresConnection> {
     try {
       return await PostgresConnection.open(this.#connecting, (lost, reason) => {
         if (this.#closed) return;
-        this.#outage.lost(reason);
+        this.#outage.noteLost(reason);
         if (this.#idle.includes(lost)) this.#drop(lost);
       });
     } catch (error) {
       this.#count -= 1;
-      if (!this.#closed) this.#outage.lost(error);
+      if (!this.#closed) this.#outage.noteLost(error);
       if (this.#count === 0) for (const waiting of this.#waiting.splice(0)) waiting.reject(error);
       throw error;
     }

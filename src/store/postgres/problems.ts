@@ -64,12 +64,6 @@ interface ServerError extends Error {
   where?: string;
 }
 
-/** Returns the error's text. If all addresses of a host name failed, the reasons are in nested errors. */
-function textOf(error: Error): string {
-  if (!(error instanceof AggregateError)) return error.message;
-  return error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join("; ");
-}
-
 /** Creates a store problem of this kind, without the password in its text. */
 export function postgresProblem(
   problem: StoreProblemKind,
@@ -91,7 +85,11 @@ export function asPostgresProblem(
   if (!(error instanceof Error) || error instanceof StoreProblem || error instanceof StoreConflict)
     return error;
   const { code, constraint } = error as ServerError;
-  const text = address.mask(textOf(error));
+  const text = address.mask(
+    !(error instanceof AggregateError)
+      ? error.message
+      : error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join("; "),
+  );
   if (code !== undefined && CONFLICTS.has(code)) return new StoreConflict(code, text, constraint);
   const problem = problemOf(code, text) ?? otherwise;
   if (problem !== undefined) return postgresProblem(problem, address, text);

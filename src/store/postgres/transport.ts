@@ -51,7 +51,7 @@ export class SideConnection {
   query(text: string, values: unknown[], onSent?: () => void): Promise<Record<string, unknown>[]> {
     const answer = this.#turn.then(async () => {
       try {
-        const client = await this.#connected();
+        const client = await this.#getClient();
         onSent?.();
         return (await client.query({ text, values })).rows as Record<string, unknown>[];
       } catch (error) {
@@ -68,13 +68,13 @@ export class SideConnection {
     if (this.#client !== undefined) await endClient(this.#client, this.#connecting.world);
   }
 
-  async #connected(): Promise<Client> {
+  async #getClient(): Promise<Client> {
     if (this.#closed) throw new Error("the store is closed");
     if (this.#client !== undefined) return this.#client;
     const client = await connectClient(this.#connecting, { query_timeout: QUERY_TIMEOUT_MS });
-    this.#outage.made();
+    this.#outage.noteMade();
     client.on("error", (error) => {
-      if (!this.#closed) this.#outage.lost(error);
+      if (!this.#closed) this.#outage.noteLost(error);
       if (this.#client === client) this.#drop();
     });
     this.#client = client;
@@ -121,7 +121,7 @@ export class Notifier {
     if (tooLong !== undefined)
       throw new Error(`a text of ${tooLong.length} characters is too long for one message between processes`);
     const room = PENDING_MAX - this.#pending.length;
-    if (texts.length > room) this.#lost(texts.length - room, new Error("too many messages are waiting"));
+    if (texts.length > room) this.#noteLost(texts.length - room, new Error("too many messages are waiting"));
     for (const text of texts.slice(0, Math.max(0, room))) {
       // Each message gets a number, because PostgreSQL merges identical messages of one statement.
       this.#count += 1;
@@ -153,13 +153,13 @@ export class Notifier {
         }
         this.#lostCount = 0;
       } catch (error) {
-        this.#lost(batch.length, error);
+        this.#noteLost(batch.length, error);
       }
     }
   }
 
   /** Logs one warning per outage, because many messages may be lost during an outage. */
-  #lost(count: number, reason: unknown): void {
+  #noteLost(count: number, reason: unknown): void {
     if (this.#lostCount === 0) {
       this.#connecting.world.log.warn({ err: reason, count }, "messages to other processes were lost");
     }
@@ -213,7 +213,7 @@ export class Listener {
     if (this.#stopped) return await endClient(client, this.#connecting.world);
     this.#client = client;
     this.#failures = 0;
-    this.#outage.made();
+    this.#outage.noteMade();
   }
 
   /** Notes that an echo was sent: it must arrive within `ECHO_MS`. */
@@ -245,7 +245,7 @@ export class Listener {
     this.#sentAt = undefined;
     this.#lostAt ??= this.#connecting.world.clock.monotonic();
     void endClient(client, this.#connecting.world);
-    this.#outage.lost(reason);
+    this.#outage.noteLost(reason);
     this.#again();
   }
 

@@ -7,7 +7,6 @@ import { recordsOf } from "../records.ts";
 import type { Db, Tx } from "../sql.ts";
 
 export interface AgentMemory {
-  /** The text with all changes. */
   readonly text: string;
   /** The text that counts, if changes wait for an owner. */
   readonly confirmed?: string;

@@ -14,7 +14,7 @@ export type Deadline = RecordOf<"deadlines">;
 const DEADLINES = recordsOf<Deadline>()("deadlines", { key: ["kind", "key"], columns: ["due_at"] });
 
 /** Returns a date that differs from the one of the row, so that a running handler does not delete the row. */
-function moved(dueAt: number): RawBuilder<number> {
+function moveDate(dueAt: number): RawBuilder<number> {
   const at = sql`cast(${Math.round(dueAt)} as bigint)`;
   return sql`case when deadlines.due_at = ${at} then ${at} + 1 else ${at} end`;
 }
@@ -24,14 +24,14 @@ export async function setDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promi
   await tx
     .insertInto("deadlines")
     .values({ kind, key, due_at: Math.round(dueAt) })
-    .onConflict((conflict) => conflict.columns(["kind", "key"]).doUpdateSet({ due_at: moved(dueAt) }))
+    .onConflict((conflict) => conflict.columns(["kind", "key"]).doUpdateSet({ due_at: moveDate(dueAt) }))
     .execute();
 }
 
 /** Makes a deadline due now, if it exists. */
 export async function hurryDeadline(tx: Tx, { kind, key, dueAt }: Deadline): Promise<void> {
   const deadline = tx.updateTable("deadlines").where((eb) => eb.and({ kind, key }));
-  await deadline.set({ due_at: moved(dueAt) }).execute();
+  await deadline.set({ due_at: moveDate(dueAt) }).execute();
 }
 
 export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<void> {
@@ -41,7 +41,6 @@ export async function dropDeadline(tx: Tx, kind: string, key: string): Promise<v
 /** A kind of which deadlines are stored. */
 export interface StoredKind {
   readonly kind: string;
-  /** Time of its first deadline. */
   readonly firstAt: number;
   /** Time of its first deadline after now. */
   readonly nextAt: number | null;

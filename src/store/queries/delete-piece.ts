@@ -4,7 +4,6 @@ import { type RawBuilder, sql } from "kysely";
 import type { Tables } from "../schema/tables.ts";
 import type { Tx } from "../sql.ts";
 
-/** Maximum number of rows that one call deletes. */
 const ROWS_MAX = 5_000;
 
 /**

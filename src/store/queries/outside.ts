@@ -4,7 +4,6 @@ import { sql } from "kysely";
 import { prepared } from "../prepared.ts";
 import type { Db, Tx } from "../sql.ts";
 
-/** A session, and the chain of its run. */
 export interface OutsidePlace {
   readonly key: string;
   readonly sessionId: string;

@@ -75,7 +75,6 @@ function toQuestion(request: StoredRequest): PermissionQuestion {
  */
 const KEPT_MS = 60_000;
 
-/** The command that a request is about. */
 export interface AskedCommand {
   /** The tool call, if it continues after a crash. */
   readonly callId: string | undefined;
@@ -84,7 +83,6 @@ export interface AskedCommand {
   readonly files: NamedFiles;
 }
 
-/** A request to store. */
 export interface NewPermission extends Omit<PermissionQuestion, "asked"> {
   readonly attempt: number;
   readonly about?: AskedCommand | undefined;
@@ -98,11 +96,11 @@ async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermiss
   await tx
     .deleteFrom("permissions")
     .where("call_id", "is not", null)
-    .where((is) => is.not(is.exists(unfinished(is))))
+    .where((is) => is.not(is.exists(selectUnfinished(is))))
     .execute();
 }
 
-const unfinished = (is: ExpressionBuilder<Tables, "permissions">) =>
+const selectUnfinished = (is: ExpressionBuilder<Tables, "permissions">) =>
   is
     .selectFrom("runs as r")
     .select("r.run_id")

@@ -13,7 +13,6 @@ export interface BackwardStep {
   readonly before: number;
 }
 
-/** Kinds of stored deadlines, by the way in which their times were computed. */
 interface Kinds {
   /** Kinds of deadlines that are calendar times. Their owners compute them again. */
   readonly calendar: readonly string[];

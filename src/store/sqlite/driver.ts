@@ -129,7 +129,7 @@ class SqliteConnection implements GroupConnection {
 
   #control(text: string): void {
     try {
-      this.#statements.prepared(text).statement.run();
+      this.#statements.prepare(text).statement.run();
     } catch (error) {
       throw asStoreProblem(error, this.#file);
     }

@@ -106,7 +106,7 @@ export function fileFailure(error: unknown, file: string): Failure | undefined {
     const result = errcode & 0xff;
     if (result === NOT_A_DATABASE)
       return fail("store_unavailable", `${file} is not a store of this program`, { hint: NAME_A_BACKUP });
-    if (result === CORRUPT) return damaged(file, error.message);
+    if (result === CORRUPT) return refuseDamaged(file, error.message);
     if (result === BUSY) {
       return fail("store_unavailable", `${file} is locked by another program`, {
         hint: "Close the program that has it open, then try again.",
@@ -122,7 +122,7 @@ export function fileFailure(error: unknown, file: string): Failure | undefined {
   });
 }
 
-function damaged(file: string, detail: string): Failure {
+function refuseDamaged(file: string, detail: string): Failure {
   return fail("store_unavailable", `${file} is damaged: ${detail}`, {
     hint: "Nothing was changed. Keep it, with any -wal and -shm beside it: an earlier backup may be whole.",
   });
@@ -173,7 +173,7 @@ export function checkFile(file: string, what: Reading): Result<KnownFile> {
     if (!regular.ok) return regular;
     const database = openSnapshot(file);
     try {
-      return checked(database, file, what);
+      return checkDatabase(database, file, what);
     } finally {
       database.close();
     }
@@ -184,7 +184,7 @@ export function checkFile(file: string, what: Reading): Result<KnownFile> {
   }
 }
 
-function checked(database: DatabaseSync, file: string, { whole }: Reading): Result<KnownFile> {
+function checkDatabase(database: DatabaseSync, file: string, { whole }: Reading): Result<KnownFile> {
   const read = (name: string): unknown => Object.values(database.prepare(`pragma ${name}`).get() ?? {})[0];
   const version = Number(read("user_version"));
   if (read("application_id") !== APPLICATION_ID || version === 0) {
@@ -202,7 +202,7 @@ function checked(database: DatabaseSync, file: string, { whole }: Reading): Resu
   }
   const check = whole === "pages" ? "quick_check(1)" : "integrity_check(1)";
   const soundness = whole === false ? "ok" : read(check);
-  if (soundness !== "ok") return damaged(file, String(soundness));
+  if (soundness !== "ok") return refuseDamaged(file, String(soundness));
   const differences = schemaDifferences(database, version);
   const unreadable = whole === true ? unreadableTable(differences) : undefined;
   if (unreadable === undefined) return ok({ version, differences });

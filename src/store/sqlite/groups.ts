@@ -48,12 +48,11 @@ interface Ended {
   readonly last: readonly LastWork[];
 }
 
-/** Callbacks before and after a group. */
 export interface GroupHooks {
   /** Called before a group begins, so that more callers can queue. If absent, the group begins at once. */
   readonly gather?: (() => Promise<void>) | undefined;
   /** Called after a group was committed. Must not throw. */
-  readonly committed?: () => void;
+  readonly onCommitted?: () => void;
 }
 
 interface GroupParts extends GroupHooks {
@@ -62,7 +61,7 @@ interface GroupParts extends GroupHooks {
   readonly open: () => { readonly tx: Tx; readonly end: () => void };
 }
 
-async function gathered({ gather }: GroupParts): Promise<void> {
+async function gatherMembers({ gather }: GroupParts): Promise<void> {
   try {
     await gather?.();
   } catch {
@@ -76,7 +75,7 @@ export function groupedTransactions(parts: GroupParts): Store["transaction"] {
   let isBusy = false;
   const work = async (): Promise<void> => {
     while (waiting.length > 0) {
-      await gathered(parts);
+      await gatherMembers(parts);
       await runGroup(parts, waiting);
     }
     isBusy = false;
@@ -115,7 +114,7 @@ async function runLast({ open }: GroupParts, done: readonly Done[]): Promise<voi
 }
 
 async function runGroup(parts: GroupParts, waiting: Member[]): Promise<void> {
-  const { connection, committed } = parts;
+  const { connection, onCommitted } = parts;
   const done: Done[] = [];
   try {
     for (let count = 0; count < GROUP_MAX; count += 1) {
@@ -128,12 +127,12 @@ async function runGroup(parts: GroupParts, waiting: Member[]): Promise<void> {
       await runLast(parts, done);
       await connection.rest();
       await connection.commit();
-      committed?.();
+      onCommitted?.();
       await connection.rest();
     }
   } catch (error) {
     connection.rollback();
-    for (const { reject } of done) reject(done.length === 1 ? error : lost(error));
+    for (const { reject } of done) reject(done.length === 1 ? error : describeLoss(error));
     return;
   }
   for (const { tell } of done) tell();
@@ -171,7 +170,7 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
       connection.undoPart();
     } catch {
       reject(error);
-      throw lost(error);
+      throw describeLoss(error);
     }
     // The member may have failed because of uncommitted rows of other members, so the error is reported only
     // after their commit.
@@ -183,7 +182,7 @@ async function runPart(connection: GroupConnection, member: Member): Promise<Don
  * Returns the error for members that were rolled back only because another member failed. They may be
  * retried.
  */
-function lost(error: unknown): StoreProblem {
+function describeLoss(error: unknown): StoreProblem {
   if (error instanceof StoreProblem) return error;
   const why = error instanceof Error ? error.message : String(error);
   const detail = `a group of transactions was rolled back: ${why}`;

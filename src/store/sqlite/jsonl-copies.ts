@@ -26,10 +26,8 @@ const COMPLETED_AT_START = 200;
 const BATCH_ENTRIES = 64;
 /** Larger entries are read one at a time. */
 const SMALL_BYTES = 16 * 1024;
-/** Maximum number of copies whose last position is cached. */
 const KNOWN_MAX = 1_000;
 const TAIL_BYTES = 16 * 1024;
-/** Maximum length of a header line. */
 const HEAD_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
 const ENDING = ".jsonl";
@@ -111,7 +109,7 @@ class CopyQueue {
       await this.#gather();
       for (const sessionId of [...this.#noted]) {
         this.#noted.delete(sessionId);
-        await this.#tried("could not write a transcript copy", sessionId, () => this.#append(sessionId));
+        await this.#try("could not write a transcript copy", sessionId, () => this.#append(sessionId));
       }
     }
   }
@@ -127,11 +125,11 @@ class CopyQueue {
   async #takeStock(): Promise<void> {
     const { dir, db } = this.#parts;
     const newest = db.selectFrom("sessions").select("session_id").where("archived", "=", 0);
-    await this.#tried("could not complete the transcript copies", undefined, async () => {
+    await this.#try("could not complete the transcript copies", undefined, async () => {
       const rows = newest.orderBy("updated_at", "desc").orderBy("key", "desc").limit(COMPLETED_AT_START);
       for (const { session_id: id } of await rows.execute()) this.#noted.add(id);
     });
-    await this.#tried("could not look for copies of deleted transcripts", undefined, async () => {
+    await this.#try("could not look for copies of deleted transcripts", undefined, async () => {
       // An earlier version recorded its progress.
       await rm(join(dir, "mirror.progress"), { force: true });
       const ids = (await readdir(dir)).filter((name) => name.endsWith(ENDING));
@@ -222,14 +220,14 @@ class CopyQueue {
     this.#ends.delete(sessionId);
     if (!PLAIN_ID.test(sessionId)) return;
     const file = this.#fileOf(sessionId);
-    await this.#tried("could not remove a transcript copy", sessionId, async () => {
+    await this.#try("could not remove a transcript copy", sessionId, async () => {
       await rm(file, { force: true });
       // An earlier version kept copies with messages that the store lacked under these names.
       for (let number = 1; await isRemoved(`${file}.ahead-${number}`); number += 1);
     });
   }
 
-  async #tried(text: string, sessionId: string | undefined, work: () => Promise<void>): Promise<void> {
+  async #try(text: string, sessionId: string | undefined, work: () => Promise<void>): Promise<void> {
     const place = sessionId === undefined ? {} : { sessionId, file: this.#fileOf(sessionId) };
     await work().catch((error: unknown) => this.#parts.log.warn({ err: error, ...place }, text));
   }
@@ -246,7 +244,6 @@ async function isRemoved(file: string): Promise<boolean> {
   );
 }
 
-/** Calls `work` with an open file and its size. Returns undefined if there is no such file. */
 async function inFile<T>(
   file: string,
   work: (handle: FileHandle, size: number) => Promise<T>,

@@ -55,7 +55,6 @@ export class StoreKeeper {
   #checkpoint: Timer | undefined;
   /** End of the log when it was last read. */
   #logEnd: ReturnType<LogView["index"]>;
-  /** True if the log contains a huge commit. */
   #isHuge = false;
   /** Whether the next commit empties the log, or a commit after the next checkpoint. */
   #empties: "no" | "at commit" | "later" = "no";
@@ -78,10 +77,10 @@ export class StoreKeeper {
   }
 
   /** Call this after a commit is on disk and before the next commit. */
-  committed(): void {
+  noteCommit(): void {
     const { clock } = this.#parts;
     if (this.#end.signal.aborted) return;
-    if (this.#empties === "at commit") this.#tried(() => this.#emptyLog(), CHECKPOINT_FAILED);
+    if (this.#empties === "at commit") this.#try(() => this.#emptyLog(), CHECKPOINT_FAILED);
     if (clock === undefined) {
       this.#mark();
       return;
@@ -152,7 +151,7 @@ export class StoreKeeper {
 
   #writeBack(): void {
     const { reader, sync } = this.#parts;
-    this.#tried(() => {
+    this.#try(() => {
       sync?.refuse();
       if (this.#isHuge) this.#writeBackInWorker();
       else reader.exec(CHECKPOINT);
@@ -170,7 +169,7 @@ export class StoreKeeper {
     const run = (sql: string): Promise<unknown> =>
       readWorker.executeQuery(CompiledQuery.raw(sql), { signal });
     const failed = (error: unknown): void => {
-      if (!signal.aborted) this.#failed(error, CHECKPOINT_FAILED);
+      if (!signal.aborted) this.#logFailure(error, CHECKPOINT_FAILED);
     };
     const checkpoint = (): void => this.#onceSynced(() => void run(CHECKPOINT).catch(failed));
     run(OPEN_LOG).then(checkpoint).catch(failed);
@@ -187,13 +186,13 @@ export class StoreKeeper {
   closing(): void {
     this.stop();
     this.#mark();
-    this.#tried(() => {
+    this.#try(() => {
       this.#rows = numbersGiven(this.#parts.reader);
     }, "could not read the row numbers for the high-water mark");
   }
 
   /** Must be called after the connections are closed. */
-  closed(): void {
+  finish(): void {
     const { file, writer, view } = this.#parts;
     // SQLite deletes the log only after it has written the whole log to the database.
     const isWhole = statSync(`${file}-wal`, { throwIfNoEntry: false }) === undefined;
@@ -202,10 +201,9 @@ export class StoreKeeper {
     writer.close();
   }
 
-  /** Writes the mark for the current state. */
   #mark(sync = false): void {
     const { durability, reader, view, sync: logSync } = this.#parts;
-    this.#tried(() => {
+    this.#try(() => {
       logSync?.refuse();
       const log = durability === "full" ? view.place() : undefined;
       const rows = durability === "full" ? numbersGiven(reader) : {};
@@ -215,19 +213,19 @@ export class StoreKeeper {
 
   #write(mark: Omit<Mark, "durability">, sync: boolean): void {
     const { writer, durability } = this.#parts;
-    this.#tried(() => writer.write({ durability, ...mark }, { sync }), "could not write the high-water mark");
+    this.#try(() => writer.write({ durability, ...mark }, { sync }), "could not write the high-water mark");
   }
 
-  #tried(work: () => void, text: string): void {
+  #try(work: () => void, text: string): void {
     try {
       work();
     } catch (error) {
-      this.#failed(error, text);
+      this.#logFailure(error, text);
     }
   }
 
   /** Logs only the first failure, because an older mark is also valid, and a longer log. */
-  #failed(error: unknown, text: string): void {
+  #logFailure(error: unknown, text: string): void {
     if (!this.#warned) this.#parts.log.warn({ err: error, file: this.#parts.file }, text);
     this.#warned = true;
   }

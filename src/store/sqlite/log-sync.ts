@@ -24,7 +24,7 @@ interface SyncParts {
   /** If absent, every commit is synced outside the event loop. */
   readonly clock?: Pick<Clock, "monotonic"> | undefined;
   /** Called once, after a sync failed. Must end everything in this process that could checkpoint. */
-  readonly failed: (problem: StoreProblem) => void;
+  readonly onFailure: (problem: StoreProblem) => void;
 }
 
 /**
@@ -114,10 +114,10 @@ export class LogSync {
   }
 
   #fail(cause: Error): StoreProblem {
-    const { file, failed } = this.#parts;
+    const { file, onFailure } = this.#parts;
     const more = { detail: cause.message, cause };
     this.#problem = new StoreProblem("unsynced", file, more);
-    failed(this.#problem);
+    onFailure(this.#problem);
     // The rows are in the log, and may still be there after a restart, so the outcome is in doubt.
     return new StoreProblem("unsynced", file, { ...more, inDoubt: true });
   }

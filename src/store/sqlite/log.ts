@@ -73,7 +73,6 @@ export class LogView {
   readonly #file: string;
   #index: number | undefined;
 
-  /** `file` is the path of the database. */
   constructor(file: string) {
     this.#file = file;
   }

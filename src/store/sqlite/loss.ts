@@ -35,7 +35,6 @@ interface Opened {
   /** Schema version, or 0 if the database is empty. */
   readonly version: number;
   readonly view: LogView;
-  /** Whether the database file itself contains the last frame of the log that the mark names. */
   readonly hasPage: boolean;
 }
 

@@ -35,7 +35,6 @@ export class PageCheck {
     this.#plan(FIRST_MS);
   }
 
-  /** Resolves when the check has ended and its file is closed. */
   async close(): Promise<void> {
     this.#stop.abort();
     this.#timer?.cancel();

@@ -31,7 +31,6 @@ function workerFile(): string {
   return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
 }
 
-/** A connection that sends its queries to the read worker. */
 export class ReadWorkerConnection implements DatabaseConnection {
   readonly #start: ReadWorkerOptions;
   #worker: Worker | undefined;
@@ -96,7 +95,7 @@ export class ReadWorkerConnection implements DatabaseConnection {
     }
     this.#underWay = asked;
     try {
-      this.#worker ??= this.#started();
+      this.#worker ??= this.#startWorker();
       this.#worker.ref();
       this.#worker.postMessage(asked.question);
     } catch (error) {
@@ -104,7 +103,7 @@ export class ReadWorkerConnection implements DatabaseConnection {
     }
   }
 
-  #started(): Worker {
+  #startWorker(): Worker {
     const worker = new Worker(workerFile(), {
       workerData: this.#start,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },

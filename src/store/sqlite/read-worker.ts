@@ -7,7 +7,6 @@ import { parentPort, workerData } from "node:worker_threads";
 import { optional } from "../../core/optional.ts";
 import { Statements } from "./statements.ts";
 
-/** Start options of the thread. */
 export interface ReadWorkerOptions {
   readonly file: string;
   readonly busyTimeoutMs: number;
@@ -27,7 +26,7 @@ const { file, busyTimeoutMs, cacheKib } = workerData as ReadWorkerOptions;
 let database: DatabaseSync | undefined;
 let statements: Statements | undefined;
 
-function opened(): Statements {
+function openStatements(): Statements {
   database ??= new DatabaseSync(file, { timeout: busyTimeoutMs, enableForeignKeyConstraints: false });
   if (statements === undefined) {
     database.enableDefensive(true);
@@ -39,7 +38,7 @@ function opened(): Statements {
 
 function answerTo({ sql, parameters }: NonNullable<ReadRequest>): ReadResponse {
   try {
-    return { rows: opened().run(sql, parameters).rows };
+    return { rows: openStatements().run(sql, parameters).rows };
   } catch (error) {
     const { message, code, errcode } = error as { message: string; code?: string; errcode?: number };
     return {

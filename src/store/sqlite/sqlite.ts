@@ -7,7 +7,6 @@
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { evictOldest } from "../../core/bounded.ts";
 import { createPaces } from "../../core/pace.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import type { Clock } from "../../world/plain.ts";
@@ -51,7 +50,6 @@ interface SqliteOptions {
   readonly gather?: () => Promise<void>;
 }
 
-/** File name of the database in the store directory. */
 export const STORE_FILE = "parley.sqlite";
 
 /** Maximum wait for the lock of another program. It is short, because waiting blocks the process. */
@@ -67,8 +65,6 @@ const SEARCH_CACHE_KIB = 16_384;
 const READER_CACHE_KIB = 2_048;
 /** Length of the log at which the commit itself checkpoints, if the keeper has not done so before. */
 const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
-/** Maximum number of cached paths of existing JSONL copies. */
-const WRITTEN_KNOWN_MAX = 10_000;
 
 /**
  * Opens the store of one gateway. Creates or converts it if necessary. Holds the lock of the directory until
@@ -152,7 +148,6 @@ function openWriter(file: string): DatabaseSync {
   return writer;
 }
 
-/** State of a store before anything is written to it. */
 interface Look {
   /**
    * Read-only connection. It is closed only after the writer was opened, so that SQLite reads the WAL only
@@ -192,7 +187,6 @@ function refuseUnsound(database: DatabaseSync, file: string): void {
 
 interface SyncedFiles extends Pick<KeptFiles, "file" | "view" | "reader"> {
   readonly writer: DatabaseSync;
-  /** Ends the background work on the files. */
   readonly stop: () => void;
 }
 
@@ -205,13 +199,13 @@ function syncOf(
   { file, view, writer, reader, stop }: SyncedFiles,
 ): LogSync | undefined {
   if (durability === "normal") return undefined;
-  const failed = (problem: StoreProblem): void => {
+  const onFailure = (problem: StoreProblem): void => {
     log.error({ err: problem, file }, "could not sync the log; closed the store");
     stop();
     reader.close();
     writer.close();
   };
-  return new LogSync({ file, view, clock, failed });
+  return new LogSync({ file, view, clock, onFailure });
 }
 
 interface KeptFiles {
@@ -266,7 +260,6 @@ function checkedVersion(database: DatabaseSync, file: string): number {
   return version;
 }
 
-/** Returns the start options of a thread that reads this file. */
 function workerStart(file: string): ReadWorkerOptions {
   return { file, busyTimeoutMs: BUSY_TIMEOUT_MS, cacheKib: SEARCH_CACHE_KIB };
 }
@@ -293,7 +286,7 @@ function storeOf(parts: Parts): Store {
     gather,
     sync,
     paceOf: clock === undefined ? undefined : createPaces({ clock, gather }),
-    committed: () => parts.keeper.committed(),
+    onCommitted: () => parts.keeper.noteCommit(),
   });
   let open = true;
   return {
@@ -307,7 +300,10 @@ function storeOf(parts: Parts): Store {
       transaction(async () => {}).catch(() => {});
     },
     transcriptPath,
-    writtenTranscript: writtenOf(transcriptPath),
+    writtenTranscript: (sessionId) => {
+      const path = transcriptPath(sessionId);
+      return existsSync(path) ? path : undefined;
+    },
     close: async () => {
       if (!open) return;
       open = false;
@@ -322,25 +318,8 @@ function storeOf(parts: Parts): Store {
       }
       await readWorkerEnded;
       if (hasFailed) sync?.close();
-      parts.keeper.closed();
+      parts.keeper.finish();
       parts.unlock();
     },
-  };
-}
-
-/**
- * Returns a function that returns the path of a copy if the copy exists. It caches the paths that it found,
- * because a list of sessions asks for hundreds.
- */
-function writtenOf(pathOf: (sessionId: string) => string): Store["writtenTranscript"] {
-  const found = new Map<string, string>();
-  return (sessionId) => {
-    const known = found.get(sessionId);
-    if (known !== undefined) return known;
-    const path = pathOf(sessionId);
-    if (!existsSync(path)) return undefined;
-    found.set(sessionId, path);
-    evictOldest(found, WRITTEN_KNOWN_MAX);
-    return path;
   };
 }

@@ -9,7 +9,6 @@ type Row = Record<string, unknown>;
 
 interface Prepared {
   readonly statement: StatementSync;
-  /** Names of the columns, or empty if the statement returns no rows. */
   readonly columns: readonly string[];
 }
 
@@ -34,14 +33,14 @@ export class Statements {
   }
 
   run(sql: string, parameters: readonly unknown[]): Ran {
-    const { statement, columns } = this.prepared(sql);
+    const { statement, columns } = this.prepare(sql);
     const values = parameters as SQLInputValue[];
     if (columns.length === 0) return { rows: [], did: statement.run(...values) };
     const rows = statement.all(...values) as unknown as unknown[][];
     return { rows: rows.map((row) => rowOf(columns, row)) };
   }
 
-  prepared(sql: string): Prepared {
+  prepare(sql: string): Prepared {
     const known = this.#prepared.get(sql);
     if (known !== undefined) {
       this.#prepared.delete(sql);

@@ -7,7 +7,6 @@ import { Redactor } from "../../core/text/redact/redact.ts";
 import { realWorld } from "../../world.ts";
 import { backupStore } from "./transfer.ts";
 
-/** The message that starts the backup. */
 export interface BackupWorkerOptions {
   readonly settings: StoreSettings;
   readonly file: string;

@@ -62,20 +62,17 @@ const unreadable = (folder: string, error: unknown) =>
     hint: "Check its owner and its mode, or set store.backupDir.",
   });
 
-const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
-
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    if (isMissing(error)) return [];
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
   }
 }
 
 const sizeOf = async (file: string): Promise<number> => (await stat(file).catch(() => undefined))?.size ?? 0;
 
-/** Returns the total size of all files in these folders. */
 async function sizeIn(folders: readonly string[]): Promise<number> {
   const files = await Promise.all(
     folders.map(async (folder) => (await namesIn(folder)).map((name) => join(folder, name))),
@@ -130,20 +127,19 @@ export class Backups {
     if (this.#isBusy)
       return fail("rate_limited", "a backup is being made; wait for its end before you start another");
     this.#isBusy = true;
-    const ready = await this.#prepared();
+    const ready = await this.#prepare();
     const isStopping = this.#stop.signal.aborted;
     if (ready.ok && !isStopping) this.#making = this.#make(ready.value);
     else this.#isBusy = false;
     return isStopping ? STOPPING : ready;
   }
 
-  /** Cancels the backup, and waits for its end. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#making;
   }
 
-  async #prepared(): Promise<Result<RunningBackup>> {
+  async #prepare(): Promise<Result<RunningBackup>> {
     const folder = this.#folder;
     const { settings, world } = this.#parts;
     const startedAtMs = world.clock.now();

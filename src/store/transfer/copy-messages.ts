@@ -41,7 +41,14 @@ export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Reda
   const seqOf = new Map(added.map(({ seq, id }) => [id, seq]));
   const spoken = rows.filter(({ role }) => role === "user" || role === "assistant");
   const keys = [...new Set(spoken.map((row) => String(row.session_key)))];
-  const owners = keys.length === 0 ? [] : await agentsOf(tx, keys);
+  const owners =
+    keys.length === 0
+      ? []
+      : await tx
+          .selectFrom("sessions")
+          .select(["key", "agent_id"])
+          .where(isAmong(tx, "key", keys))
+          .execute();
   const agentOf = new Map(owners.map((row) => [row.key, row.agent_id]));
   const found: Searchable[] = [];
   for (const row of spoken) {
@@ -53,15 +60,6 @@ export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Reda
   }
   if (kindOf(tx) === "sqlite") for (const message of found) await indexEmbedded(tx, message);
   else if (found.length > 0) await indexOnServer(tx, found);
-}
-
-/** Returns the agent of each of these sessions that exists. */
-async function agentsOf(tx: Tx, keys: readonly string[]): Promise<{ key: string; agent_id: string }[]> {
-  return tx
-    .selectFrom("sessions")
-    .select(["key", "agent_id"])
-    .where(isAmong(tx, "key", keys))
-    .execute();
 }
 
 async function indexOnServer(tx: Tx, found: readonly Searchable[]): Promise<void> {

@@ -25,7 +25,15 @@ import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
 import { distrust } from "../sqlite/trust.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
 import { tallyOf } from "./tally.ts";
-import { giveStore, type Moved, type MoveJob, noStoreIn, told, withFolder, withStore } from "./transfer.ts";
+import {
+  attempt,
+  giveStore,
+  type Moved,
+  type MoveJob,
+  noStoreIn,
+  withFolder,
+  withStore,
+} from "./transfer.ts";
 
 export interface Recovered extends Moved {
   /** Folder to which the old files were moved. */
@@ -36,7 +44,6 @@ export interface Recovered extends Moved {
   readonly backup?: string;
 }
 
-/** Number of rows per statement. */
 const BATCH_ROWS = 128;
 
 type Writer = (rows: readonly Row[]) => Promise<void>;
@@ -166,7 +173,6 @@ function keepOld(dir: string): string {
   return folder;
 }
 
-/** Returns the gateway's own backups, the newest first. */
 async function backupsOf(settings: StoreSettings): Promise<string[]> {
   const folder = backupFolder(settings);
   const names = await readdir(folder).catch((): string[] => []);
@@ -247,7 +253,7 @@ async function reviveSessions(tx: Tx, keys: KeyRules): Promise<void> {
 export function recoverStore(job: MoveJob, keys: KeyRules): Promise<Result<Recovered>> {
   const { dir, postgresUrl } = job.settings;
   const file = join(dir, STORE_FILE);
-  return told<Recovered>(job, file, "store.postgresUrl", async () => {
+  return attempt<Recovered>(job, file, "store.postgresUrl", async () => {
     if (postgresUrl !== undefined) {
       return fail("store_unavailable", "only an embedded store can be recovered", {
         hint: "Restore the database with the tools of its server. Nothing was changed.",

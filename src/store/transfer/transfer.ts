@@ -8,6 +8,7 @@
 
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { sql } from "kysely";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { StoreSettings } from "../../core/shapes/settings/settings.ts";
 import { ensureFolder } from "../../world/folders.ts";
@@ -18,7 +19,8 @@ import { openPostgres } from "../postgres/postgres.ts";
 import { StoreConflict, StoreProblem } from "../problems.ts";
 import { countFresh } from "../queries/processes.ts";
 import { SCHEMA_VERSION } from "../schema/statements.ts";
-import type { Db, Store, Tx } from "../sql.ts";
+import { COPIED_TABLES } from "../schema/tables.ts";
+import { type Db, kindOf, type Store, type Tx } from "../sql.ts";
 import { copiesIn } from "../sqlite/check.ts";
 import {
   checkFile,
@@ -34,16 +36,14 @@ import { MARK_ENDING } from "../sqlite/mark.ts";
 import { copyIntoOwnSchema, shownObject } from "../sqlite/schema.ts";
 import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
 import { type CopyWatch, copyRows } from "./copy.ts";
-import { clearSessions, nonEmptyTables } from "./empty-store.ts";
+import type { Row } from "./copy-messages.ts";
 import { dropUnseen, type Grants, grantsIn, tablesOf } from "./grants.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
-  /** Names of source and target for people, without secrets. */
   readonly from: string;
   readonly to: string;
   readonly tally: Tally;
-  /** Size of the backup file. */
   readonly bytes?: number;
   /**
    * Unknown schema objects of the source that were not copied, for example `trigger "x"`. Absent if there
@@ -91,7 +91,7 @@ function rowFailure(error: unknown): Failure | undefined {
  * Runs a move, and converts problems that a person has to fix into failures. `named` is the setting or option
  * that contains the database's address.
  */
-export async function told<T extends Moved>(
+export async function attempt<T extends Moved>(
   { signal }: MoveJob,
   place: string,
   named: string,
@@ -210,7 +210,7 @@ async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Resu
 export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> {
   const { dir } = job.settings;
   const file = join(dir, STORE_FILE);
-  return told<Moved>(job, file, "--to", async () => {
+  return attempt<Moved>(job, file, "--to", async () => {
     const { place } = postgresAddress(url);
     if (!existsSync(file)) return noStoreIn(dir);
     const unlock = lockStore(dir);
@@ -228,7 +228,7 @@ export function migrateStore(job: MoveJob, url: string): Promise<Result<Moved>> 
 /** Writes a snapshot of the whole store to a new file. A gateway may be running. */
 export function backupStore(job: MoveJob, name: string): Promise<Result<Moved>> {
   const file = resolve(name);
-  return told<Moved>(job, file, "store.postgresUrl", async () => {
+  return attempt<Moved>(job, file, "store.postgresUrl", async () => {
     if (existsSync(file)) {
       const isFolder = statSync(file).isDirectory();
       return fail("store_unavailable", `${file} already exists; a backup never overwrites a file`, {
@@ -269,7 +269,6 @@ function giveName(made: string, file: string): void {
   }
 }
 
-/** Copies the embedded store's file. */
 async function copyEmbedded({ settings, signal }: MoveJob, made: string): Promise<Result<string>> {
   const file = join(settings.dir, STORE_FILE);
   const known = checkFile(file, { whole: false });
@@ -299,7 +298,7 @@ async function readPostgres(job: MoveJob, url: string, dir: string): Promise<Res
 /** Fills an empty store from a backup file. No gateway may run on it. */
 export function restoreStore(job: MoveJob, name: string): Promise<Result<Moved>> {
   const file = resolve(name);
-  return told<Moved>(job, file, "store.postgresUrl", async () => {
+  return attempt<Moved>(job, file, "store.postgresUrl", async () => {
     const { postgresUrl: url, dir } = job.settings;
     const known = checkFile(file, { whole: true });
     if (!known.ok) return known;
@@ -385,4 +384,58 @@ async function placeFile(
   } finally {
     unlock();
   }
+}
+
+/**
+ * A store with at least this many sessions does not count as empty, because the start of a gateway creates
+ * fewer.
+ */
+const SESSIONS_MAX = 1_000;
+/** Columns that are set in every new session. */
+const OF_EVERY_SESSION = new Set([
+  "row_id",
+  "key",
+  "session_id",
+  "agent_id",
+  "kind",
+  "created_at",
+  "updated_at",
+  "archived",
+]);
+
+/** Returns the copied tables that this database has. A file of an older version lacks some of them. */
+async function copiedTables(db: Db): Promise<readonly string[]> {
+  if (kindOf(db) === "postgres") return COPIED_TABLES;
+  const { rows } = await sql<{ name: string }>`select name from sqlite_schema where type = 'table'`.execute(
+    db,
+  );
+  const names = new Set(rows.map(({ name }) => name));
+  return COPIED_TABLES.filter((table) => names.has(table));
+}
+
+/** Returns whether a session has only default values, and no run was ever accepted for it. */
+function isUntouched(row: Row): boolean {
+  return Object.entries(row).every(
+    ([name, value]) =>
+      OF_EVERY_SESSION.has(name) || (name === "next_lane_seq" ? value === 1 : value === null || value === 0),
+  );
+}
+
+/** Returns the names of the tables with content; an empty list means that the store is empty. */
+async function nonEmptyTables(db: Db): Promise<string[]> {
+  const held: string[] = [];
+  for (const table of await copiedTables(db)) {
+    if (table === "session_ids") continue;
+    const limit = table === "sessions" ? SESSIONS_MAX : 1;
+    const { rows } = await sql<Row>`select * from ${sql.table(table)} limit ${sql.lit(limit)}`.execute(db);
+    const isEmpty = table === "sessions" ? rows.length < limit && rows.every(isUntouched) : rows.length === 0;
+    if (!isEmpty) held.push(table);
+  }
+  return held;
+}
+
+/** Deletes the sessions of an otherwise empty store. */
+async function clearSessions(tx: Tx): Promise<void> {
+  await tx.deleteFrom("sessions").execute();
+  await tx.deleteFrom("session_ids").execute();
 }

@@ -15,8 +15,8 @@ import { modelOf, thinkingOf, windowOf } from "../../core/shapes/settings/settin
 import type { UsageSum } from "../../core/shapes/usage.ts";
 import { type Flow, openFlowsOf } from "../../store/queries/chains/flows.ts";
 import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
+import { receiptsOf } from "../../store/queries/runs/inbox-marks.ts";
 import { usageOf } from "../../store/queries/runs/ledger.ts";
-import { receiptsOf } from "../../store/queries/runs/receipts.ts";
 import { countAhead, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 import { textLimit } from "../arguments.ts";

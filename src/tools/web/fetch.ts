@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { brotliDecompress, unzip } from "node:zlib";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
-import { followed } from "../../core/rules/outgoing.ts";
+import { follow } from "../../core/rules/outgoing.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { FETCH_TEXT_MAX_CHARS } from "../../core/shapes/tool.ts";
 import { head } from "../../core/text/cut.ts";
@@ -146,7 +146,7 @@ export async function fetchPage(
     const answer = await get(href, allowHosts.includes(host) ? href : undefined);
     if (!answer.ok) return answer;
     const { status, headers } = answer.value;
-    const next = followed("page", { method: "GET", url: href, status, location: headers.location ?? null });
+    const next = follow("page", { method: "GET", url: href, status, location: headers.location ?? null });
     if (next === undefined) return shown(answer.value, href, Number(args.offset ?? 0));
     if (hops === REDIRECTS_MAX) return failed(`the page leads to more than ${REDIRECTS_MAX} others`);
     url = next;

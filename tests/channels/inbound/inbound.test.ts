@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { openInbound } from "../../../src/channels/inbound.ts";
 import { ok } from "../../../src/core/shapes/errors.ts";
 import { bindPlace } from "../../../src/flows/delivery/bindings.ts";
-import { getCursor, putCursor } from "../../../src/store/queries/channels/channel-cursors.ts";
+import { getCursor, putCursor } from "../../../src/store/queries/channels/inbound.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { makeSessions, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import type { Play } from "../../kit/engine/flow-app.ts";

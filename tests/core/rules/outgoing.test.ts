@@ -1,7 +1,7 @@
 // The addresses that each kind of outgoing HTTP request may reach, and the redirects that it follows.
 
 import { expect, test } from "vitest";
-import { followed, type Purpose, reachOf } from "../../../src/core/rules/outgoing.ts";
+import { follow, type Purpose, reachOf } from "../../../src/core/rules/outgoing.ts";
 
 const HERE = "http://127.0.0.1:11434/v1";
 const ALL: readonly Purpose[] = ["model", "mcp", "channel", "media", "webhook", "gateway"];
@@ -72,6 +72,6 @@ const REDIRECTS: readonly [Purpose, string, number, string | null, string | unde
 test.each(REDIRECTS)(
   "OG3: purpose %s: the redirect of %s with status %i to %s is followed to %s",
   (purpose, method, status, location, to) => {
-    expect(followed(purpose, { method, url: FROM, status, location })).toBe(to);
+    expect(follow(purpose, { method, url: FROM, status, location })).toBe(to);
   },
 );

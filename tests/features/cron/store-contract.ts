@@ -5,7 +5,7 @@ import { ZERO_USAGE } from "../../../src/core/shapes/message.ts";
 import { type CronJob, TURNS_KEPT } from "../../../src/features/cron/job.ts";
 import * as jobs from "../../../src/features/cron/store.ts";
 import { endRun, insertRun } from "../../../src/store/queries/runs/runs.ts";
-import { removeEnded } from "../../../src/store/queries/sessions/erase.ts";
+import { removeEnded } from "../../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { sampleRun } from "../../store/samples.ts";
 

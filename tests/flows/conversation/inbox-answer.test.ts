@@ -4,7 +4,7 @@ import { describe, expect } from "vitest";
 import { sentSoFar } from "../../../src/flows/conversation/send.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { resetSession } from "../../../src/flows/session/lifecycle.ts";
-import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
+import { receiptsOf } from "../../../src/store/queries/runs/inbox-marks.ts";
 import { sendResult } from "../../../src/tools/sessions/send.ts";
 import { both, share, test } from "../../kit/deep.ts";
 import { cleanup, endOf, temporaryFolder } from "../../kit/engine/engine.ts";

@@ -7,7 +7,7 @@ import { injectedMessage } from "../../../src/core/shapes/message.ts";
 import { createInboxExpiry, noteReading } from "../../../src/flows/conversation/inbox-receipts.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
-import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
+import { receiptsOf } from "../../../src/store/queries/runs/inbox-marks.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { both, share } from "../../kit/deep.ts";
 import { cleanup } from "../../kit/engine/engine.ts";

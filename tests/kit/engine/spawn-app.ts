@@ -213,7 +213,7 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
     world,
     owner: engine.processId,
     lookAtDates: () => engine.lookAtDates(),
-    settled: (unit, delivery) => hurryCleanup(unit, delivery),
+    onSettled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
   await ensureMainSessions({ engine, settings });
   engine.attach(outbox);

@@ -87,7 +87,7 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: "woken-run-on-an-old-lease",
     breaks: "CS3: a lane is taken up by a process whose lease is nearly over",
     file: "src/engine/lanes/scheduler.ts",
-    from: "      if (lease !== undefined && !(await lease.renewed())) return;\n",
+    from: "      if (lease !== undefined && !(await lease.ensureFresh())) return;\n",
     to: "",
   },
   {

@@ -119,16 +119,16 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "attempt-not-recorded",
     breaks: "I5: a delivery is made before the attempt is on record",
     file: "src/channels/outbound.ts",
-    from: "      if (!(await this.#begun({ ...delivery, partsSent: part - 1 }))) return;\n",
+    from: "      if (!(await this.#mayBegin({ ...delivery, partsSent: part - 1 }))) return;\n",
     to: "",
   },
   {
     name: "sent-before-it-is-answered",
     breaks: "I5: a delivery counts as sent before its channel has said so",
     file: "src/channels/outbound.ts",
-    from: `      const answer = "kind" in read ? read : await this.#hand(delivery, read, message);\n`,
+    from: `      const answer = "kind" in read ? read : await this.#passToChannel(delivery, read, message);\n`,
     to: `      await this.#record(delivery, { kind: "sent" });
-      const answer = "kind" in read ? read : await this.#hand(delivery, read, message);
+      const answer = "kind" in read ? read : await this.#passToChannel(delivery, read, message);
 `,
   },
   {

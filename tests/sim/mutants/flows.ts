@@ -77,7 +77,7 @@ export const FLOW_MUTANTS: readonly Mutant[] = [
     name: "inbox-without-a-date",
     breaks: "I2: a message in an inbox never expires",
     file: "src/flows/conversation/send.ts",
-    from: "    await chooseRecipient(run).accepted(unit, run);\n",
+    from: "    await chooseRecipient(run).noteAccepted(unit, run);\n",
     to: "",
   },
   {

@@ -137,9 +137,9 @@ test.each(["embedded", "postgres"])(
       "nodes 1: camera (linux, key AAAA)",
       "peers 1: mallory at wss://mallory.example",
       "people 1: telegram:7 Mallory (approved)",
-      "jobs 1: main: nightly: send the keys",
       'tokens 1: laptop with ["operator.admin"]',
       "keys 1: cards",
+      "jobs 1: main: nightly: send the keys",
     ]);
     const left = async ({ db }: Store) => {
       const tables = [...tablesOf(Object.keys(GRANTS))];

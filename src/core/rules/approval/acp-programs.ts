@@ -4,9 +4,7 @@
 import type { AcpRuntime } from "../../shapes/settings/settings.ts";
 import { SESSION_TOOLS } from "../tool-policy.ts";
 
-/** A known program, and the switch that makes it ask before it changes something. */
 interface AcpProgram {
-  /** Name for people. */
   readonly name: string;
   /** Names in its `agentInfo`. */
   readonly agentNames: readonly string[];

@@ -7,11 +7,13 @@
 //      them, follows no links below them, writes nothing, uses no network, and starts no program. Given input
 //      instead of words, it treats it as data: `node` is not listed, because it would run its input.
 // FR3: git runs with settings that disable hooks, pagers, drivers and submodules. The caller checks its
-//      repository (git-config.ts).
+//      repository (GC1).
+// GC1: the configuration of a repository is harmless only if each line has one of the plain forms below, with
+//      a listed key. The keys neither start a program nor name another place or file. So `.gitattributes` is
+//      harmless as well: it names drivers and filters that only the configuration can define.
 
 import { quoted } from "../../text/cut.ts";
 
-/** Maximum length of a free line. */
 const LINE_MAX_CHARS = 1_000;
 const SHOWN_MAX_CHARS = 60;
 
@@ -92,12 +94,11 @@ export type FreeReading =
 
 interface Word {
   readonly text: string;
-  /** As it is written in the line. */
   raw: string;
 }
 
 const asks = (why: string) => ({ kind: "asks", why }) as const;
-const shown = (text: string): string => quoted(text, SHOWN_MAX_CHARS);
+const quote = (text: string): string => quoted(text, SHOWN_MAX_CHARS);
 
 /** A path that the program could open as another one than it was resolved as. */
 const ODD_PATH = /^[-~@:]|(^|\/)\.\.(\/|$)/;
@@ -108,16 +109,16 @@ function readWords(name: string, program: Program, words: readonly Word[]): stri
   let onlyPaths = false;
   for (const { text } of words) {
     if (!onlyPaths && text.startsWith("-")) {
-      if (!program.options.test(text)) return `${name}: option ${shown(text)} is not on its list`;
+      if (!program.options.test(text)) return `${name}: option ${quote(text)} is not on its list`;
       onlyPaths = text === "--";
     } else {
-      if (ODD_PATH.test(text)) return `${shown(text)} is not a plain path inside of the workspace`;
+      if (ODD_PATH.test(text)) return `${quote(text)} is not a plain path inside of the workspace`;
       paths.push(text);
     }
   }
   if (paths.length > (program.wordsMax ?? Number.POSITIVE_INFINITY)) return `${name}: it has too many words`;
   if (program.first === undefined) return paths;
-  return program.first.test(paths[0] ?? "") ? paths : `${name}: ${shown(paths[0] ?? "")} is not on its list`;
+  return program.first.test(paths[0] ?? "") ? paths : `${name}: ${quote(paths[0] ?? "")} is not on its list`;
 }
 
 /** Reads one command. Adds settings to a git command. */
@@ -134,7 +135,7 @@ function readCommand(words: readonly Word[]): string[] | string {
   const git = isGit ? GIT.get(subcommand) : undefined;
   if (git === undefined || second === undefined) {
     const command = isGit ? `git ${subcommand}` : name;
-    return `${shown(command)} is not on the list of commands that only read`;
+    return `${quote(command)} is not on the list of commands that only read`;
   }
   first.raw = GIT_RUN;
   second.raw = `${subcommand} ${gitOptions(subcommand)}`;
@@ -155,7 +156,7 @@ export function readFree(command: string): FreeReading {
   };
   for (take(BLANKS); at < command.length; take(BLANKS)) {
     const match = take(PART);
-    if (match === null) return asks(`the command has more than plain words, at ${shown(command.slice(at))}`);
+    if (match === null) return asks(`the command has more than plain words, at ${quote(command.slice(at))}`);
     const { discard, joint, single, double, plain } = match.groups ?? {};
     const part: Word = { text: single ?? double ?? plain ?? "", raw: match[0] };
     line.push(part);
@@ -170,4 +171,27 @@ export function readFree(command: string): FreeReading {
   }
   const usesGit = commands.some(([first]) => first?.text === "git");
   return { kind: "free", line: line.map(({ raw }) => raw).join(" "), paths, usesGit };
+}
+
+const HEADER = /^\[(core|user|(?:remote|branch) "[\w./@+-]+")\]$/;
+const SETTING = /^([\w-]+) = ([\w ./:@+*%~-]*)$/;
+const IGNORED = /^$|^[#;][^\\]*$/;
+
+const OF_FILES = "filemode|ignorecase|symlinks|precomposeunicode|autocrlf|logallrefupdates";
+const KEYS: Readonly<Record<string, RegExp>> = {
+  core: new RegExp(`^(repositoryformatversion = 0|bare = false|(${OF_FILES}) = \\w+)$`, "i"),
+  user: /^(name|email) = /,
+  remote: /^(url|pushurl|fetch) = /,
+  branch: /^(remote|merge|rebase|vscode-merge-base) = /,
+};
+
+/** Returns the first line of a configuration file that may not be harmless, or undefined (GC1). */
+export function findGitRisk(config: string): string | undefined {
+  let section = "";
+  return config.split("\n").find((text) => {
+    const line = text.replace(/^[\t ]+/, "");
+    const header = HEADER.exec(line)?.[1];
+    if (header !== undefined) section = header.split(" ")[0] ?? "";
+    return !(header !== undefined || IGNORED.test(line) || (SETTING.test(line) && KEYS[section]?.test(line)));
+  });
 }

@@ -16,7 +16,6 @@ import { isSilent } from "../turn-rules.ts";
 export const ATTENTION_GROUPS = ["needs_you", "running", "waiting", "failed", "done"] as const;
 export type AttentionGroup = (typeof ATTENTION_GROUPS)[number];
 
-/** Heading of each group. */
 export const GROUP_TITLES: Readonly<Record<AttentionGroup, string>> = {
   needs_you: "Needs you",
   running: "Running",
@@ -29,7 +28,6 @@ export interface LastTurn {
   readonly state: EndedRunState;
   readonly code?: string;
   readonly flowStep?: FlowStep;
-  /** End of the turn's reply. */
   readonly tail: string;
   /** The agent is elsewhere, and waits for another message. */
   readonly asks?: boolean;
@@ -38,7 +36,6 @@ export interface LastTurn {
   readonly hasJobs?: boolean;
 }
 
-/** The group of a session's last turn, and the reason for it. */
 export interface TurnPlace {
   readonly group: Exclude<AttentionGroup, "running">;
   readonly kind: "run" | "budget" | "question";

@@ -92,7 +92,7 @@ const occurrence = (problem: string): Failure =>
     hint: "The action read returns the memory. Give oldText exactly, long enough to occur once.",
   });
 
-function replaced(memory: string, oldText: string, text: string): Result<string> {
+function replaceText(memory: string, oldText: string, text: string): Result<string> {
   const at = oldText === "" ? -1 : memory.indexOf(oldText);
   if (at === -1) return occurrence("does not occur");
   if (memory.includes(oldText, at + 1)) return occurrence("occurs more than once");
@@ -104,9 +104,9 @@ function changedText(memory: string, change: MemoryChange): Result<string> {
     case "add":
       return ok(memory === "" ? change.text : `${memory}\n${change.text}`);
     case "replace":
-      return replaced(memory, change.oldText, change.text);
+      return replaceText(memory, change.oldText, change.text);
     case "remove":
-      return replaced(memory, change.oldText, "");
+      return replaceText(memory, change.oldText, "");
     case "set":
       return ok(change.text);
   }

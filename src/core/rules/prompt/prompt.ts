@@ -15,7 +15,6 @@ export interface PromptParts {
   readonly missingTools?: readonly string[];
   /** The operator's instructions for this agent. */
   readonly instructions?: string;
-  /** The operator's instructions for this session. */
   readonly ofSession?: string;
   /** Texts of instruction files, outermost folder first. */
   readonly files?: readonly InstructionFile[];
@@ -28,7 +27,6 @@ export interface PromptParts {
   readonly context?: string;
 }
 
-/** An instruction file such as AGENTS.md. */
 export interface InstructionFile {
   readonly path: string;
   readonly text: string;

@@ -6,7 +6,6 @@ import type { Session } from "../session.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { RevisionKind } from "./revision.ts";
 
-/** A session of a chain. */
 export interface RecordedSession {
   /** The session as it is now, with the transcript that the chain used. */
   readonly session: Session;
@@ -30,7 +29,6 @@ export interface RecordedRevision {
   readonly body: unknown;
 }
 
-/** A conversation or a job of the chain. */
 export interface RecordedFlow {
   readonly flowId: string;
   readonly kind: "send" | "spawn";

@@ -7,7 +7,6 @@ export type RevisionKind = "run" | "prompt" | "tool" | "tools" | "settings";
 export interface Revision {
   readonly hash: string;
   readonly kind: RevisionKind;
-  /** JSON. */
   readonly body: string;
 }
 
@@ -16,14 +15,12 @@ export const SESSION_PLACE = "{session}";
 
 /** Body of a revision of kind `run`: the inputs of a run, except its message and its transcript. */
 export interface RunInputs {
-  /** Version of the program. */
   readonly version: string;
   /** `<provider>/<model>`. */
   readonly model: string;
   readonly thinking: string;
   /** Hash of the settings, without their secrets. */
   readonly settings: string;
-  /** Hash of the list of the tools that the model was offered. */
   readonly tools: string;
   /** Hashes of the parts of the system prompt, without the context of the run. */
   readonly prompt: readonly string[];
@@ -40,6 +37,5 @@ export interface WorkingRevision {
   readonly hash: string;
   /** The revisions to store with the run's end, because the store may not have them. */
   readonly rows: readonly Revision[];
-  /** Called when these rows are stored. */
-  stored(): void;
+  noteStored(): void;
 }

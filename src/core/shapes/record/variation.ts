@@ -14,7 +14,6 @@ export interface Variation {
   readonly message?: string;
   /** Number or message id of the first step that models answer. Absent: the first that differs. */
   readonly from?: string;
-  /** Tools that really run. */
   readonly live: readonly string[];
 }
 

@@ -46,7 +46,6 @@ export type { MaskStream };
 /** Redacted start of a text. */
 export interface Beginning {
   readonly text: string;
-  /** True if `text` is the whole text, not only its beginning. */
   readonly whole: boolean;
 }
 
@@ -140,7 +139,6 @@ export class Redactor {
     return whole ? shown : `${head(shown, charsMax - 1)}…`;
   }
 
-  /** Like `cut`, with the text on one line. */
   line(text: string, charsMax: number): string {
     const { text: shown, whole } = this.beginning(text, charsMax * BLANKS_MAX);
     const flat = shown.replaceAll(/\s+/g, " ").trim();

@@ -119,7 +119,6 @@ export type Tail = Kind | "key lines";
 
 /** Result of a search. */
 export interface Scanned {
-  /** Masked text, from the start of the search to its end. */
   readonly text: string;
   /** Position at which the search stopped, because the meaning of the rest depends on further text. */
   readonly stop: number;
@@ -190,9 +189,7 @@ export class Scan {
   readonly #behindMask: boolean;
   /** Made by the first sequence: most texts are short and have none. */
   #runs: Runs | undefined;
-  /** End of the last masked text. */
   #floor = 0;
-  /** Start of the current match. */
   #start = 0;
   /** Kind of characters that a matcher was reading when the text ended before it could decide. */
   #short: Tail | "more" | undefined;
@@ -210,8 +207,7 @@ export class Scan {
     this.#behindMask = behindMask;
   }
 
-  /** Returns the masked text, or the same text if it contains no credential. */
-  masked(): string {
+  maskText(): string {
     const { text, floor } = this.search(0, false);
     return floor === 0 ? this.#text : text;
   }
@@ -238,7 +234,10 @@ export class Scan {
       const end = start === 1 ? this.#word(at, code) : this.#mark(at, code);
       const short = goesOn ? this.#short : undefined;
       if (short !== undefined && length - at <= DECIDED_WITHIN) break;
-      if (end === NONE || this.#isMasked(end)) {
+      if (
+        end === NONE ||
+        (this.#text.startsWith(MASK, this.#start) && isMask(this.#text.slice(this.#start, end)))
+      ) {
         if (goesOn && this.#looked > at + 1) farSighted.add(at, this.#looked);
         at += 1;
       } else {
@@ -254,10 +253,6 @@ export class Scan {
     }
     const stop = Math.max(shown, farSighted.firstBeyond(at));
     return { text: out + text.slice(shown, stop), stop, floor: this.#floor };
-  }
-
-  #isMasked(end: number): boolean {
-    return this.#text.startsWith(MASK, this.#start) && isMask(this.#text.slice(this.#start, end));
   }
 
   /** Returns the end of the sequence of one kind that begins at this position or contains it. */
@@ -324,7 +319,7 @@ export class Scan {
     return this.#text.slice(Math.max(this.#floor, at - most), at);
   }
 
-  #found(start: number, end: number): number {
+  #noteMatch(start: number, end: number): number {
     this.#start = start;
     return end;
   }
@@ -337,11 +332,11 @@ export class Scan {
       this.#work.steps += 1;
       if (!this.has(begin, at)) continue;
       const end = body(this, at + begin.length);
-      if (end !== NONE) return this.#found(at, end);
+      if (end !== NONE) return this.#noteMatch(at, end);
     }
     if (code === X && this.has("xox", at) && this.is(LOWER, at + 3) && this.has("-", at + 4)) {
       const end = run(DASHED, 10)(this, at + 5);
-      if (end !== NONE) return this.#found(at, end);
+      if (end !== NONE) return this.#noteMatch(at, end);
     }
     return before === UNDERSCORE ? NONE : this.#wholeWord(at);
   }
@@ -365,7 +360,7 @@ export class Scan {
 
   #run(of: Kind, from: number, least: number): number {
     const end = this.runEnd(of, from);
-    return end - from >= least ? this.#found(from, end) : NONE;
+    return end - from >= least ? this.#noteMatch(from, end) : NONE;
   }
 
   /** Skips up to three blanks. Returns NONE if there are more. */
@@ -393,10 +388,10 @@ export class Scan {
     const port = this.runEnd(DIGIT, from);
     if (port > from && port - from <= 5 && (this.has("?", port) || this.has("#", port))) return NONE;
     const end = this.runEnd(UNTIL_SLASH, from);
-    if (this.runsOut(end)) return this.#found(from, end);
+    if (this.runsOut(end)) return this.#noteMatch(from, end);
     for (let last = Math.min(end - 1, from + 512); last > from; last -= 1) {
       this.#work.steps += 1;
-      if (this.has("@", last)) return this.#found(from, last);
+      if (this.has("@", last)) return this.#noteMatch(from, last);
     }
     return NONE;
   }
@@ -410,7 +405,7 @@ export class Scan {
     if (digits < 8 || digits > 10) return NONE;
     if (/^[0-9a-f]{8}-/.test(this.#text.slice(at + 1, at + 10))) return NONE;
     const end = this.runEnd(WORD, at + 1);
-    return end - at > 30 ? this.#found(at + 1, end) : NONE;
+    return end - at > 30 ? this.#noteMatch(at + 1, end) : NONE;
   }
 
   /** Matches private keys, and `--name value`. */
@@ -436,13 +431,13 @@ export class Scan {
     this.#work.steps += end - from;
     this.#looked = Math.max(this.#looked, end + 1);
     if (end === this.#text.length) this.#needsMore();
-    if (this.runsOut(end)) return this.#found(at, end);
+    if (this.runsOut(end)) return this.#noteMatch(at, end);
     if (this.has("-----END ", end)) {
       const lastEnd = this.runEnd(KEY_LINE, end + 9);
-      if (lastEnd - end <= 70 && this.has("-----", lastEnd)) return this.#found(at, lastEnd + 5);
+      if (lastEnd - end <= 70 && this.has("-----", lastEnd)) return this.#noteMatch(at, lastEnd + 5);
     }
     const linesEnd = this.#keyLines(from);
-    return linesEnd > from ? this.#found(at, linesEnd) : NONE;
+    return linesEnd > from ? this.#noteMatch(at, linesEnd) : NONE;
   }
 
   /** Returns the end of consecutive lines of a key. */
@@ -473,14 +468,14 @@ export class Scan {
     const name = this.#before(nameEnd, NAME_CHARS_MAX);
     const from = this.#skipBlanks(at + 1);
     if (from === NONE) return NONE;
-    if (NAME_END.test(name)) return this.#named(at, from, style, isColon);
+    if (NAME_END.test(name)) return this.#matchNamed(at, from, style, isColon);
     if (style === "escaped") return NONE;
     if (/authorization$/i.test(name)) return this.#header(from);
     if (isColon && before === 0 && /(?<!\w)cookie$/i.test(name)) return this.#cookie(from);
     return NONE;
   }
 
-  #named(at: number, from: number, style: NameStyle, isColon: boolean): number {
+  #matchNamed(at: number, from: number, style: NameStyle, isColon: boolean): number {
     if (style === "escaped") return isColon ? this.#escapedValue(from) : NONE;
     if (QUOTES.includes(this.#text.charCodeAt(from))) return this.#quotedValue(from);
     if (style === "quoted") return NONE;
@@ -504,7 +499,7 @@ export class Scan {
     while (end > from && this.#text.charCodeAt(end - 1) === BACKSLASH_CODE) end -= 1;
     this.#work.steps += runEnd - end;
     if (end - from < least) return NONE;
-    return end - from <= VALUE_CHARS_MAX && this.has("(", end) ? NONE : this.#found(from, end);
+    return end - from <= VALUE_CHARS_MAX && this.has("(", end) ? NONE : this.#noteMatch(from, end);
   }
 
   /**
@@ -525,10 +520,10 @@ export class Scan {
     this.#work.steps += end - from;
     this.#looked = Math.max(this.#looked, end + 1);
     if (end >= text.length) this.#needsMore();
-    if (end > from && end < most && text.charCodeAt(end) === quote) return this.#found(from, end);
-    if (this.#open && end >= text.length) return this.#found(from, text.length);
+    if (end > from && end < most && text.charCodeAt(end) === quote) return this.#noteMatch(from, end);
+    if (this.#open && end >= text.length) return this.#noteMatch(from, text.length);
     const far = this.runEnd(UNQUOTED, from);
-    return far - from >= QUOTED_CHARS_MAX ? this.#found(from, far) : NONE;
+    return far - from >= QUOTED_CHARS_MAX ? this.#noteMatch(from, far) : NONE;
   }
 
   /** Matches a value inside a JSON string, in which quotation marks are escaped. */
@@ -550,12 +545,8 @@ export class Scan {
     if (scheme === undefined) return NONE;
     const at = from + scheme;
     const plainEnd = this.runEnd(HEADER_PLAIN, at);
-    const isPlain = plainEnd - at > DIGIT_WITHIN || !this.#isMarked(plainEnd);
+    const isPlain = plainEnd - at > DIGIT_WITHIN || !(this.is(UPPER, plainEnd) || this.has("=", plainEnd));
     return isPlain ? NONE : this.#run(HEADER, at, 8);
-  }
-
-  #isMarked(at: number): boolean {
-    return this.is(UPPER, at) || this.has("=", at);
   }
 
   /** Matches a cookie header. Masks everything after the first name. */
@@ -577,7 +568,7 @@ export const PASSES_MAX = 8;
 export function maskShapes(text: string, work: Work, open: boolean): string {
   let before = text;
   for (let passes = 1; ; passes += 1) {
-    const masked = new Scan(before, work, open).masked();
+    const masked = new Scan(before, work, open).maskText();
     if (masked === before || passes === PASSES_MAX) return masked;
     before = masked;
   }

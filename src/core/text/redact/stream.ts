@@ -60,7 +60,6 @@ function keyLinesEnd(text: string, last: boolean): TailEnd {
 
 /** Searches once for credentials by their shape, in a text that arrives in pieces. */
 class ShapeStage {
-  /** Text before `#rest`. Matchers may look back at it. */
   #context: string;
   #behindMask = false;
   #rest = "";
@@ -122,7 +121,6 @@ class ShapeStage {
   }
 }
 
-/** Masks one text that arrives in pieces. */
 export class MaskStream {
   readonly #known: KnownStage;
   /**

@@ -27,7 +27,7 @@ export const run =
   };
 
 /** Matches parts that are separated by dots. Each part has a range for its number of characters. */
-const dotted =
+const matchDotted =
   (...parts: readonly (readonly [number, number])[]): Body =>
   (scan, from) => {
     let at = from;
@@ -56,7 +56,7 @@ function awsKey(scan: TextScan, from: number): number {
 /** Prefixes of tokens. A token must not follow a letter or digit: `task-…` does not contain `sk-…`. */
 export const TOKENS: readonly (readonly [string, Body])[] = [
   // JSON Web Tokens.
-  ["eyJ", dotted([8, JWT_CHARS_MAX / 2], [8, JWT_CHARS_MAX], [8, ANY])],
+  ["eyJ", matchDotted([8, JWT_CHARS_MAX / 2], [8, JWT_CHARS_MAX], [8, ANY])],
   // OpenAI, Anthropic and others that use the same format. A digit is required, because hyphenated words
   // contain no digit.
   ["sk-", withDigit],
@@ -72,7 +72,7 @@ export const TOKENS: readonly (readonly [string, Body])[] = [
   ["AIza", run(WORD, 35)],
   ["ya29.", run(WORD, 20)],
   ["xapp-", run(DASHED, 10)],
-  ["SG.", dotted([16, 64], [16, ANY])],
+  ["SG.", matchDotted([16, 64], [16, ANY])],
   ...["gsk_", "xai-", "whsec_", "shpat_", "shpca_", "shppa_", "shpss_"].map(
     (of) => [of, run(ALNUM, 20)] as const,
   ),
@@ -81,10 +81,10 @@ export const TOKENS: readonly (readonly [string, Body])[] = [
   ["AGE-SECRET-KEY-1", run(UPPER, 20)],
   // Parley's own tokens: device tokens, tokens that operators create, codes and tokens of signed-in MCP
   // clients, and tokens of programs that work for a session.
-  ["pdt1.", dotted([16, 4_096], [16, ANY])],
-  ["pat1.", dotted([16, 64], [16, ANY])],
-  ...["pmc1.", "pmt1.", "pmr1."].map((of) => [of, dotted([16, 64], [1, 15], [16, ANY])] as const),
+  ["pdt1.", matchDotted([16, 4_096], [16, ANY])],
+  ["pat1.", matchDotted([16, 64], [16, ANY])],
+  ...["pmc1.", "pmt1.", "pmr1."].map((of) => [of, matchDotted([16, 64], [1, 15], [16, ANY])] as const),
   ["pass.", run(ALNUM, 60)],
   // Discord bots.
-  ...["M", "N", "O"].map((of) => [of, dotted([22, 27], [6, 6], [27, ANY])] as const),
+  ...["M", "N", "O"].map((of) => [of, matchDotted([22, 27], [6, 6], [27, ANY])] as const),
 ];

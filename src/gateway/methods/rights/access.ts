@@ -63,7 +63,7 @@ export const accessMethods: Methods<"access.explain"> = {
         accesses: params.access === undefined ? EXPLAINED : [params.access],
         now: ctx.deps.world.clock.now(),
         redactor: ctx.deps.world.redactor,
-        shown: (one) => (covers(one) ? one : NOT_VISIBLE),
+        showKey: (one) => (covers(one) ? one : NOT_VISIBLE),
       });
       return ok({
         viewer: { ...facts(viewer.value), sandboxed: identity.kind === "session" && identity.sandboxed },

@@ -6,21 +6,19 @@ import { optional } from "../../../core/optional.ts";
 import type { Receipt, Run } from "../../../core/shapes/run.ts";
 import { type Db, withoutNulls } from "../../sql.ts";
 import { type Delivery, deliveriesOfRuns } from "../channels/deliveries.ts";
-import { receiptsOf } from "../runs/receipts.ts";
+import { receiptsOf } from "../runs/inbox-marks.ts";
 import { byAcceptance, RUNS } from "../runs/runs.ts";
 import { type Wait, waitsOfCalls } from "../runs/waits.ts";
 import { type ChainHead, HEADS, LABEL } from "./chain-lists.ts";
 import { type FlowOutline, flowsOfChain } from "./flows.ts";
 import { type Refusal, refusalsOf } from "./refusals.ts";
 
-/** First and last message of a run: the run's input and its final text. */
 export interface RunMessages {
   readonly input?: MessageRef;
   readonly answer?: MessageRef;
 }
 type MessageRef = Record<"id" | "sessionId", string>;
 
-/** A session of a chain, if it still exists. */
 export interface ChainSession {
   readonly key: string;
   readonly sessionId: string;
@@ -42,7 +40,6 @@ export interface WholeChain {
   readonly receipts: ReadonlyMap<string, Receipt>;
   /** Messages, by run id. */
   readonly messages: ReadonlyMap<string, RunMessages>;
-  /** Sessions by key. */
   readonly sessions: ReadonlyMap<string, ChainSession>;
   readonly truncated: boolean;
 }

@@ -110,14 +110,11 @@ export async function chainsAtWork(
   return silent.map(HEADS.read).sort((a, b) => b.lastAt - a.lastAt);
 }
 
-/** Activity of one session in one chain. */
 export interface ChainShare {
   readonly chainId: string;
   readonly sessionKey: string;
-  /** Number of turns, without messages that were only stored. */
   readonly turns: number;
   readonly active: number;
-  /** Number of turns that failed or timed out. */
   readonly failed: number;
   readonly hopMax: number;
   readonly firstAt: number;
@@ -130,10 +127,8 @@ export interface ChainLink {
   readonly kind: "send" | "spawn" | "refused";
   readonly from: string;
   readonly to: string;
-  /** Number of conversations, jobs or refusals. */
   readonly flows: number;
   readonly open: number;
-  /** Number of runs in these conversations. */
   readonly steps: number;
 }
 

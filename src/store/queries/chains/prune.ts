@@ -45,13 +45,6 @@ async function pruneChains(tx: Tx, before: number): Promise<boolean> {
   return chainIds.length === CHAINS_MAX;
 }
 
-/** Deletes settled waits whose deadline has long passed. */
-async function pruneWaits(tx: Tx, before: number): Promise<void> {
-  await sql`delete from waits where call_id in (
-    select call_id from waits where deadline_at < ${before} and state not in ('open', 'ready')
-    limit ${sql.lit(ROWS_MAX)})`.execute(tx);
-}
-
 /** Deletes settled deliveries. A failed one stays until an operator has dismissed it. */
 async function pruneDeliveries(tx: Tx, before: number): Promise<void> {
   for (const state of ["sent", "skipped", "failed"]) {
@@ -67,7 +60,10 @@ async function pruneDeliveries(tx: Tx, before: number): Promise<void> {
 /** Deletes a limited number of rows that are older than this time. Returns whether there may be more. */
 export async function pruneStep(tx: Tx, before: number): Promise<boolean> {
   const isMore = await pruneChains(tx, before);
-  await pruneWaits(tx, before);
+  // Settled waits whose deadline has long passed.
+  await sql`delete from waits where call_id in (
+    select call_id from waits where deadline_at < ${before} and state not in ('open', 'ready')
+    limit ${sql.lit(ROWS_MAX)})`.execute(tx);
   await pruneDeliveries(tx, before);
   return isMore;
 }

@@ -43,11 +43,8 @@ type EntryRow = Awaited<ReturnType<EntryQuery["execute"]>>[number];
 
 function toEntry(row: EntryRow, runIds: ReadonlySet<string>): StoredEntry {
   const runId = row.run_id !== null && runIds.has(row.run_id) ? row.run_id : undefined;
-  return {
-    ...{ seq: row.seq, sessionId: row.session_id, sessionKey: row.session_key, at: row.created_at },
-    ...optional({ runId }),
-    entry: readEntry(row),
-  };
+  const { seq, session_id: sessionId, session_key: sessionKey, created_at: at } = row;
+  return { seq, sessionId, sessionKey, at, ...optional({ runId }), entry: readEntry(row) };
 }
 
 /** Returns the entries of the chain's runs, and those that others wrote between them, in order. */
@@ -95,7 +92,7 @@ async function sessionsOf(db: Db, keys: ReadonlySet<string>): Promise<Session[]>
 }
 
 /** Returns a session with the transcript that the chain used, and with its context before the chain. */
-async function recorded(
+async function recordSession(
   db: Db,
   session: Session,
   { runs, entries }: { runs: readonly Run[]; entries: readonly StoredEntry[] },
@@ -108,18 +105,18 @@ async function recorded(
 }
 
 async function revisionsOfRuns(db: Db, runs: readonly Run[]): Promise<RecordedRevision[]> {
-  const parsed = async (hashes: Iterable<string>): Promise<RecordedRevision[]> =>
+  const parseRevisions = async (hashes: Iterable<string>): Promise<RecordedRevision[]> =>
     (await revisionsOf(db, [...new Set(hashes)])).map(({ hash, kind, body }) => {
       return { hash, kind, body: JSON.parse(body) as unknown };
     });
-  const inputs = await parsed(runs.flatMap(({ revision }) => revision ?? []));
-  const parts = await parsed(
+  const inputs = await parseRevisions(runs.flatMap(({ revision }) => revision ?? []));
+  const parts = await parseRevisions(
     inputs.flatMap(({ body }) => {
       const { settings, tools, prompt } = body as RunInputs;
       return [settings, tools, ...prompt];
     }),
   );
-  const tools = await parsed(
+  const tools = await parseRevisions(
     parts.flatMap(({ kind, body }) => (kind === "tools" ? (body as readonly string[]) : [])),
   );
   return [...inputs, ...parts, ...tools];
@@ -165,7 +162,7 @@ export async function readChainRecord(
   ]);
   const sessions: RecordedSession[] = [];
   for (const session of await sessionsOf(db, keys)) {
-    sessions.push(await recorded(db, session, { runs, entries }));
+    sessions.push(await recordSession(db, session, { runs, entries }));
   }
   const runIds = runs.map(({ runId }) => runId);
   const waits = await waitsOfCalls(

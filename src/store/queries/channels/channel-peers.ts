@@ -9,7 +9,6 @@ import { countRows, type Db, type Tx } from "../../sql.ts";
 
 const PENDING = sql.lit("pending");
 
-/** Identifies a person at an account of a channel. */
 export interface PeerId {
   readonly channel: string;
   readonly accountId: string;

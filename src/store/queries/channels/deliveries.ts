@@ -187,7 +187,7 @@ export async function beginAttempt(
   return changesRows(tx, attempt);
 }
 
-function settled(outcome: Exclude<AttemptOutcome, { kind: "part" }>, at: number) {
+function settleFields(outcome: Exclude<AttemptOutcome, { kind: "part" }>, at: number) {
   switch (outcome.kind) {
     case "sent":
       return { state: "sent", code: null, error: null, settled_at: at };
@@ -211,7 +211,7 @@ export async function endAttempt(
     .set((eb) => ({
       attempt_open: 0,
       attempt_owner: null,
-      ...(outcome.kind === "part" ? { parts_sent: eb("parts_sent", "+", 1) } : settled(outcome, at)),
+      ...(outcome.kind === "part" ? { parts_sent: eb("parts_sent", "+", 1) } : settleFields(outcome, at)),
     }))
     .where("id", "=", id)
     .where("attempt_open", "=", 1)
@@ -242,7 +242,6 @@ export async function eraseDeliveries(tx: Tx, sessionKey: string): Promise<void>
   await eraseSettled(tx, sql`session_key = ${sessionKey} and erase = 0`);
 }
 
-/** Selects the open attempts to settle. */
 export interface Recovery {
   readonly at: number;
   /** Returns whether the channel can recognise a repeated text. */

@@ -22,16 +22,6 @@ export interface DeliveryFigures {
   readonly lastSentAt?: number;
 }
 
-/** Returns the index of the prefix with which a row's route key begins, or -1 if none matches. */
-function wayOf(prefixes: readonly string[]): RawBuilder<number> {
-  const whens = prefixes.map((prefix, way) => {
-    const chars = sql.lit([...prefix].length);
-    return sql`when substr(route_key, 1, ${chars}) = ${prefix} then ${sql.lit(way)}`;
-  });
-  return whens.length === 0 ? sql`-1` : sql`case ${sql.join(whens, sql` `)} else -1 end`;
-}
-
-/** Selects a limited number of rows in a state, the newest or the oldest. */
 function some(state: "sent" | "failed" | "pending", order: "asc" | "desc"): RawBuilder<unknown> {
   return sql`(select route_key, error, settled_at, seq from deliveries
     where state = ${sql.lit(state)} order by seq ${sql.raw(order)} limit ${sql.lit(RECENT_MAX)}) as recent`;
@@ -52,7 +42,11 @@ async function byWay<T extends object>(
 
 /** Returns the figures for each prefix of route keys. The last element is for rows that match no prefix. */
 export async function deliveryFigures(db: Db, prefixes: readonly string[]): Promise<DeliveryFigures[]> {
-  const way = wayOf(prefixes);
+  const whens = prefixes.map((prefix, way) => {
+    const chars = sql.lit([...prefix].length);
+    return sql`when substr(route_key, 1, ${chars}) = ${prefix} then ${sql.lit(way)}`;
+  });
+  const way = whens.length === 0 ? sql`-1` : sql`case ${sql.join(whens, sql` `)} else -1 end`;
   const counts = await byWay<Counts>(
     db,
     sql`select ${way} as way,

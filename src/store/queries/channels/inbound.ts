@@ -1,6 +1,7 @@
 // Owns the table of incoming channel messages, including those that wait to become part of a run. Each
 // message version is one row. If a platform sends it again, even after a restart, the insert finds the row.
-// Messages that are to be joined into a run are locked, so that only one process joins them.
+// Messages that are to be joined into a run are locked, so that only one process joins them. For platforms
+// that do not store the position up to which an account has been read, it is stored here.
 
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
@@ -22,7 +23,6 @@ const COLUMNS = ["seq", "state", "edit", "body_json as body", "received_at as re
 
 export interface InboundRow {
   readonly seq: number;
-  /** An `InboundState`. */
   readonly state: string;
   readonly edit: string;
   /**
@@ -77,12 +77,9 @@ export function otherVersions(tx: Tx, id: InboundId): Promise<InboundRow[]> {
   return held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
 }
 
-/** Messages that wait under the same key. */
 interface Burst {
   readonly count: number;
-  /** Total number of characters in their bodies. */
   readonly chars: number;
-  /** Time at which the first message arrived. */
   readonly firstAt: number | undefined;
 }
 
@@ -134,3 +131,16 @@ export function pruneInbound(tx: Tx, beforeMs: number): Promise<boolean> {
   const which = sql`received_at < ${beforeMs} and state <> ${PENDING} order by received_at`;
   return deletePiece(tx, "inbound", ["seq"], which);
 }
+
+type Cursor = RecordOf<"channel_cursors">;
+/** Identifies a stored position of an account. */
+type CursorId = Omit<Cursor, "value">;
+
+const CURSORS = recordsOf<Cursor>()("channel_cursors", {
+  key: ["channel", "account_id", "name"],
+  columns: ["value"],
+});
+
+export const getCursor = async (db: Db, id: CursorId) => (await CURSORS.find(db, id))?.value;
+
+export const putCursor = (tx: Tx, id: CursorId, value: string) => CURSORS.put(tx, { ...id, value });

@@ -7,7 +7,6 @@ import { countRows, type Db } from "../../sql.ts";
 import { patternCondition } from "../sessions/session-scope.ts";
 import { RUNS } from "./runs.ts";
 
-/** The position of a run in the list. */
 export interface RunPlace {
   readonly changedAt: number;
   readonly runId: string;
@@ -19,7 +18,6 @@ export interface ClientRunFilter {
   readonly keyPrefix: string;
   /** Patterns of the client's token. Absent: it covers every session. */
   readonly patterns?: readonly string[] | undefined;
-  /** Only runs of this session. */
   readonly sessionKey?: string | undefined;
   readonly states?: readonly RunState[] | undefined;
   /** Only runs that changed after this time. */
@@ -32,7 +30,7 @@ export interface ClientRunFilter {
 const CHANGED_AT = sql<number>`coalesce(ended_at, started_at, accepted_at)`;
 
 /** Returns the place of a run in the list. */
-export function placeOf({ endedAt, startedAt, acceptedAt, runId }: Run): RunPlace {
+export function findPlace({ endedAt, startedAt, acceptedAt, runId }: Run): RunPlace {
   return { changedAt: endedAt ?? startedAt ?? acceptedAt, runId };
 }
 

@@ -3,7 +3,8 @@
 // message that expects no answer, for example a notice, counts as ended from the start.
 
 import { sql } from "kysely";
-import type { InboxMark, InboxOutcome, Run } from "../../../core/shapes/run.ts";
+import { hasMark, isSessionMessage, receiptOf } from "../../../core/rules/receipt.ts";
+import type { InboxMark, InboxOutcome, Receipt, Run } from "../../../core/shapes/run.ts";
 import { recordsOf } from "../../records.ts";
 import { changesRows, countRows, type Db, type Tx } from "../../sql.ts";
 
@@ -131,4 +132,23 @@ export async function dropNoticeMarks(tx: Tx, sessionKey: string): Promise<void>
     .where("in_turn_at", "is", null)
     .where("outcome", "is", null)
     .execute();
+}
+
+/**
+ * Returns the receipts of the messages that these runs delivered, by run id. Runs that delivered no message
+ * between sessions are missing.
+ */
+export async function receiptsOf(db: Db, runs: readonly Run[]): Promise<Map<string, Receipt>> {
+  const messages = runs.filter(isSessionMessage);
+  const marked = messages.filter(hasMark);
+  const marks = await marksOf(
+    db,
+    marked.map(({ runId }) => runId),
+  );
+  return new Map(
+    messages.flatMap((run) => {
+      const receipt = receiptOf({ run, mark: marks.get(run.runId) });
+      return receipt === undefined ? [] : [[run.runId, receipt] as const];
+    }),
+  );
 }

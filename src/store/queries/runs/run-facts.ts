@@ -120,7 +120,6 @@ export async function factsOfLane(db: Db, sessionKey: string): Promise<LaneFacts
   }));
 }
 
-/** A run that ended earlier. */
 export type PrecedingRun = Pick<Run, "runId" | "sessionKey" | "acceptedAt" | "flow"> & {
   readonly endedAt: number;
 };

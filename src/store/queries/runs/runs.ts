@@ -192,7 +192,6 @@ export interface RunEndFacts {
   readonly end: RunEnd;
   readonly usage: Usage;
   readonly model?: string;
-  /** Hash of the revision with the run's inputs. */
   readonly revision?: string;
 }
 

@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import type { Db } from "../../sql.ts";
-import { isInherited } from "../transcripts/inherited.ts";
+import { IS_INHERITED } from "../transcripts/inherited.ts";
 
 /** A conversation that ended with a reset. */
 export interface EarlierConversation {
@@ -35,7 +35,7 @@ export async function earlierConversations(
     .where("session_ids.session_key", "=", session.key)
     .where("session_ids.session_id", "!=", session.sessionId)
     .where("messages.role", "!=", "compaction")
-    .where(sql<boolean>`not ${isInherited("session_ids.session_id")}`)
+    .where(sql<boolean>`not ${IS_INHERITED}`)
     .groupBy(["session_ids.session_id", "session_ids.created_at"])
     .orderBy("lastSeq", "desc")
     .limit(limit)
@@ -50,7 +50,7 @@ export async function hadTranscript(db: Db, key: string, sessionId: string): Pro
     .select("session_id")
     .where("session_key", "=", key)
     .where("session_id", "=", sessionId)
-    .where(sql<boolean>`not ${isInherited("session_ids.session_id")}`)
+    .where(sql<boolean>`not ${IS_INHERITED}`)
     .executeTakeFirst();
   return row !== undefined;
 }

@@ -9,10 +9,8 @@ import type { Db } from "../../sql.ts";
 import { marksOf } from "../runs/inbox-marks.ts";
 import { readMessage } from "../transcripts/stored-entry.ts";
 
-/** A message of an inbox. */
 export interface InboxEntry {
   readonly message: Message;
-  /** Run that delivered the message. */
   readonly runId: string;
   /** Absent for a message that an older version of Parley accepted. */
   readonly mark?: InboxMark;

@@ -247,7 +247,7 @@ function withIds(db: Db, ids: readonly number[]): Few {
 }
 
 /** Looks up rows, and then filters and sorts them. */
-async function sorted(
+async function sortFew(
   db: Db,
   { condition, count }: Few,
   conditions: readonly Condition[],
@@ -266,7 +266,7 @@ async function sorted(
 }
 
 /** Reads an index range in order, and keeps the rows that match. */
-async function walked(
+async function walkRange(
   db: Db,
   range: readonly Condition[],
   fits: readonly Condition[],
@@ -399,7 +399,7 @@ async function amongFew(
 ): Promise<SessionRows> {
   const fields = [...fieldConditions(db, filter)].filter(([field]) => field !== answered);
   const fits = [...fields.map(([, condition]) => condition), ...scopeConditions(db, filter.scope)];
-  return pageOf([await sorted(db, few, [...fits, ...bounded], filter)], filter.limit);
+  return pageOf([await sortFew(db, few, [...fits, ...bounded], filter)], filter.limit);
 }
 
 async function inRanges(
@@ -409,11 +409,11 @@ async function inRanges(
   rowsMax: number,
 ): Promise<SessionRows> {
   const { axis, fits, besides, besidesFit = [] } = await rangesOf(db, filter);
-  const portions = [await sorted(db, withIds(db, besides), [...fits, ...besidesFit, ...bounded], filter)];
+  const portions = [await sortFew(db, withIds(db, besides), [...fits, ...besidesFit, ...bounded], filter)];
   for (const condition of axis) {
     for (const archived of filter.includeArchived === true ? [0, 1] : [0]) {
       const range = [condition, sql<boolean>`s.archived = ${archived}`, ...bounded];
-      portions.push(await walked(db, range, fits, filter.limit, rowsMax));
+      portions.push(await walkRange(db, range, fits, filter.limit, rowsMax));
     }
   }
   return pageOf(portions, filter.limit);

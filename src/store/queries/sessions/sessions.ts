@@ -11,11 +11,16 @@ import type { Session, SessionState } from "../../../core/shapes/session.ts";
 import { held } from "../../locks.ts";
 import { prepared } from "../../prepared.ts";
 import { type Changes, recordsOf } from "../../records.ts";
+import type { Table } from "../../schema/definition.ts";
+import { TABLES } from "../../schema/tables.ts";
 import { changesRows, type Db, isAmong, type Tx } from "../../sql.ts";
+import { eraseDeliveries } from "../channels/deliveries.ts";
+import { eraseAnswers } from "../idempotency.ts";
+import { erasePayloads } from "../live-payloads.ts";
 import { deleteSessionRules } from "../permission-rules.ts";
-import { ACTIVE } from "../runs/runs.ts";
+import { forgetInstructions } from "../runs/revisions.ts";
+import { ACTIVE, eraseInputs } from "../runs/runs.ts";
 import { handOver, moveMessages, trimInherited } from "../transcripts/inherited.ts";
-import { eraseTexts, removeEnded } from "./erase.ts";
 
 /**
  * Maximum number of spawners to follow. It is larger than any allowed spawn depth, and stops at a cycle in
@@ -358,4 +363,41 @@ export function sessionsOfChat(
   return SESSIONS.all(
     sessions.where("archived_at", "is", null).orderBy("updated_at", "desc").limit(OF_CHAT_MAX),
   );
+}
+
+interface Erased {
+  readonly key: string;
+  readonly sessionIds: readonly string[];
+  readonly since: number;
+}
+
+const ALWAYS = sql`1 = 1`;
+
+/** Removes the rows that end with a session, even if its transcripts stay. */
+export async function removeEnded(tx: Tx, key: string): Promise<void> {
+  for (const [table, { rules }] of Object.entries<Table>(TABLES)) {
+    if (rules.endsWith !== undefined)
+      await sql`delete from ${sql.table(table)} where ${rules.endsWith(key)}`.execute(tx);
+  }
+}
+
+async function eraseTexts(tx: Tx, { key, sessionIds, since }: Erased): Promise<void> {
+  for (const [table, { rules }] of Object.entries<Table>(TABLES)) {
+    if (rules.removed !== undefined) {
+      const { of, when = ALWAYS } = rules.removed;
+      for (const name of of === "session_id" ? sessionIds : [key]) {
+        await sql`delete from ${sql.table(table)} where ${sql.ref(of)} = ${name} and ${when}`.execute(tx);
+      }
+    }
+    for (const { of, when = ALWAYS, columns } of rules.blanked ?? []) {
+      const values = Object.entries(columns).map(([name, value]) => sql`${sql.ref(name)} = ${value}`);
+      await sql`update ${sql.table(table)} set ${sql.join(values)}
+        where ${sql.ref(of)} = ${key} and ${when}`.execute(tx);
+    }
+  }
+  await eraseInputs(tx, key);
+  await forgetInstructions(tx, key);
+  await eraseDeliveries(tx, key);
+  await eraseAnswers(tx, key, since);
+  await erasePayloads(tx, key);
 }

@@ -30,7 +30,6 @@ export function searchableText(entry: Entry, redactor: Redactor): string | Promi
   return redactor.start(spoken, INDEXED_CHARS_MAX).then(({ text }) => text);
 }
 
-/** Column values of an entry's row. */
 type MessageValues = Parameters<typeof insertRow>[1];
 
 function insertRow(
@@ -193,7 +192,6 @@ async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: str
   await atCommit(tx, (last) => indexEmbedded(last, { seq, sessionKey, agentId: owner?.agent_id, text }));
 }
 
-/** A searchable message. */
 export interface Searchable {
   readonly seq: number;
   readonly sessionKey: string;

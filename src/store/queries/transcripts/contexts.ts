@@ -28,7 +28,7 @@ const EMPTY: Context = { entries: [], last: undefined, chars: 0 };
  * Adds rows to a context. The newest row need not be the last: a compaction comes before the older entries
  * that it kept.
  */
-function extended(context: Context, rows: readonly ContextRow[]): Context {
+function extendContext(context: Context, rows: readonly ContextRow[]): Context {
   let { last, chars } = context;
   for (const { seq, id, entry_json } of rows) {
     if (last === undefined || seq > last.seq) last = { seq, id };
@@ -54,8 +54,8 @@ export class Contexts {
     const newer = cached?.last && (await rowsAfter(this.#db, sessionId, cached.last));
     const context =
       cached === undefined || newer === undefined
-        ? extended(EMPTY, await contextRows(this.#db, sessionId))
-        : extended(cached, newer);
+        ? extendContext(EMPTY, await contextRows(this.#db, sessionId))
+        : extendContext(cached, newer);
     this.#drop(sessionId);
     // A context this large would evict all others, and in the end itself.
     if (context.chars > CHARS_MAX) return context.entries;
@@ -68,7 +68,6 @@ export class Contexts {
     return context.entries;
   }
 
-  /** Empties the cache. */
   clear(): void {
     this.#cached.clear();
     this.#chars = 0;

@@ -25,7 +25,6 @@ const FIRST_TEXT = /"text":"((?:[^"\\\p{Cc}]|\\u[\da-f]{4}|\\["\\/bfnrt])*)/iu;
  */
 const FIRST_WORDS_MAX_CHARS = 160;
 
-/** The first words of a session. */
 export interface FirstWordsValues {
   readonly words: string;
   /** Id of the transcript. Null: the message is not by a user, and nothing is written. */
@@ -115,9 +114,7 @@ export async function untitledSessions(db: Db, before: number, rowsMax: number):
 }
 
 interface FirstRow {
-  /** Index of the wanted part. */
   readonly n: number;
-  /** Beginning of the entry. */
   readonly entry: string | null;
   /** The transcript that this one continues, and the position of the last message that they share. */
   readonly origin: string | null;

@@ -7,7 +7,7 @@
 import { sql } from "kysely";
 import { toolCallsOf } from "../../../core/shapes/message.ts";
 import type { Db, Tx } from "../../sql.ts";
-import { isInherited } from "./inherited.ts";
+import { IS_INHERITED } from "./inherited.ts";
 import { ENTRY_COLUMNS, readMessage } from "./stored-entry.ts";
 
 /**
@@ -109,7 +109,7 @@ async function findMessage(
     .selectFrom("session_ids")
     .select("session_key")
     .where("session_id", "=", row.sessionId)
-    .where(sql<boolean>`not ${isInherited("session_ids.session_id")}`)
+    .where(sql<boolean>`not ${IS_INHERITED}`)
     .executeTakeFirst();
   if (owner?.session_key === session.key) return row;
   const place = { seq: row.seq, session_id: row.sessionId };

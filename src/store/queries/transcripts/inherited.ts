@@ -102,11 +102,9 @@ export async function isInheritedTranscript(db: Db, sessionId: string): Promise<
   return rows.length > 0;
 }
 
-/** Returns a condition that is true if the transcript with this id is inherited. */
-export function isInherited(sessionId: string) {
-  const id = sql.ref(sessionId);
-  return sql<boolean>`exists (select 1 from session_ids p where p.session_id = ${id} and ${INHERITED})`;
-}
+/** True if the transcript of a row of `session_ids` is inherited. */
+export const IS_INHERITED = sql<boolean>`exists (
+  select 1 from session_ids p where p.session_id = session_ids.session_id and ${INHERITED})`;
 
 /**
  * Returns the last message of an inherited transcript that a fork shares. Undefined if the transcript is not

@@ -6,7 +6,7 @@
 //      MB. A longer text gets several tsvectors, which overlap so that each phrase is complete in one of
 //      them.
 
-import { PREFIX_CHARS_MIN, spaced } from "./search-text.ts";
+import { PREFIX_CHARS_MIN, spaceWords } from "./search-text.ts";
 
 /**
  * Limits of one tsvector. They are below PostgreSQL's limits, to leave room for tokens of sessions and
@@ -37,7 +37,7 @@ const FORMS: Readonly<Record<string, string>> = { ς: "σ", ſ: "s", µ: "μ" };
  * do not separate words by spaces, each character becomes a word.
  */
 export function lexemesOf(text: string): string[] {
-  const plain = spaced(text)
+  const plain = spaceWords(text)
     .normalize("NFD")
     .replace(/([a-z])[\u0300-\u036f]+/giu, "$1")
     .normalize("NFC")
@@ -47,7 +47,7 @@ export function lexemesOf(text: string): string[] {
   return (plain.match(WORD) ?? []).map((word) => word.slice(0, WORD_CHARS_MAX).toWellFormed());
 }
 
-function quoted(lexeme: string): string {
+function quote(lexeme: string): string {
   return `'${lexeme.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
 }
 
@@ -71,7 +71,7 @@ class Part {
   }
 
   text(): string {
-    return [...this.#places].map(([lexeme, places]) => `${quoted(lexeme)}:${places.join(",")}`).join(" ");
+    return [...this.#places].map(([lexeme, places]) => `${quote(lexeme)}:${places.join(",")}`).join(" ");
   }
 }
 
@@ -87,7 +87,7 @@ export function vectorsOf(text: string, places: readonly string[]): string[] {
     if (at < lexemes.length) at = Math.max(from + 1, at - PHRASE_WORDS_MAX + 1);
   }
   const marks = [...places.map((place) => MARK + place), ...(parts.length > 1 ? [IN_PARTS] : [])];
-  return parts.map((part) => `${part.text()} ${marks.map(quoted).join(" ")}`);
+  return parts.map((part) => `${part.text()} ${marks.map(quote).join(" ")}`);
 }
 
 export interface LexemeQuestion {
@@ -111,14 +111,14 @@ export function lexemeQuestion(
 ): LexemeQuestion | undefined {
   const together: string[] = [];
   for (const word of words) {
-    const phrase = lexemesOf(word).slice(0, PHRASE_WORDS_MAX).map(quoted);
+    const phrase = lexemesOf(word).slice(0, PHRASE_WORDS_MAX).map(quote);
     if (phrase.length === 0) return undefined;
     together.push(`(${phrase.join(" <-> ")}${word.length < PREFIX_CHARS_MIN ? "" : ":*"})`);
   }
-  const near = places === undefined ? "" : `(${places.map((place) => quoted(MARK + place)).join(" | ")}) & `;
+  const near = places === undefined ? "" : `(${places.map((place) => quote(MARK + place)).join(" | ")}) & `;
   return {
     whole: near + together.join(" & "),
-    part: `${quoted(IN_PARTS)} & ${near}(${together.join(" | ")})`,
+    part: `${quote(IN_PARTS)} & ${near}(${together.join(" | ")})`,
     together,
   };
 }

@@ -5,7 +5,6 @@
 //     the previous part, so that each phrase is complete in one of them.
 
 import { createHash } from "node:crypto";
-import { remembered } from "../../../core/bounded.ts";
 
 /** Maximum number of indexed characters per message. No message from outside can be longer. */
 export const INDEXED_CHARS_MAX = 1_000_000;
@@ -35,27 +34,20 @@ const WORD = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
 const BETWEEN_WORDS = new RegExp(`[^\\p{L}\\p{N}\\p{M}\\p{Co}]|${UNSPACED.source}`, "gu");
 
 /** Puts spaces around each character of writing systems that do not separate words by spaces. */
-export function spaced(text: string): string {
+export function spaceWords(text: string): string {
   return text.replace(UNSPACED, " $& ");
 }
 
-/** Maximum number of cached tokens. Each message needs those of its session and its agent. */
-const TOKENS_MAX = 1_000;
-const tokens = new Map<string, string>();
-
-function token(prefix: "s" | "a", text: string): string {
-  const make = (): string => prefix + createHash("sha256").update(text).digest("hex").slice(0, 16);
-  return remembered(tokens, prefix + text, TOKENS_MAX, make);
-}
+const token = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
 /** Returns the index token of a session. */
 export function sessionToken(sessionKey: string): string {
-  return token("s", sessionKey);
+  return `s${token(sessionKey)}`;
 }
 
 /** Returns the index token for all sessions of an agent. */
 export function agentToken(agentId: string): string {
-  return token("a", agentId);
+  return `a${token(agentId)}`;
 }
 
 /**
@@ -83,7 +75,7 @@ export function* textParts(text: string): Generator<string> {
   for (let from = 0; from < text.length; ) {
     BETWEEN_WORDS.lastIndex = from + PART_CHARS;
     const end = BETWEEN_WORDS.exec(text)?.index ?? text.length;
-    const part = `${lead}${spaced(text.slice(from, end))}`;
+    const part = `${lead}${spaceWords(text.slice(from, end))}`;
     yield part;
     lead = `${lastWords(part)} `;
     from = end;
@@ -98,7 +90,7 @@ export function wordsOf(question: string): string[] {
   const words = question
     .slice(0, QUESTION_CHARS_MAX)
     .split(/\s+/u)
-    .map((part) => (spaced(part).match(WORD) ?? []).join(" "))
+    .map((part) => (spaceWords(part).match(WORD) ?? []).join(" "))
     .filter((word) => word !== "");
   return [...new Set(words)].slice(0, WORDS_MAX);
 }

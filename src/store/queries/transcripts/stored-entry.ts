@@ -23,7 +23,6 @@ import { HISTORY_PARTS, ZERO_USAGE } from "../../../core/shapes/message.ts";
 /** Columns that are needed to read an entry. */
 export const ENTRY_COLUMNS = ["id", "role", "entry_json", "created_at"] as const;
 
-/** Values of these columns. */
 export interface EntryRow {
   readonly id: string;
   readonly role: string;

@@ -24,7 +24,6 @@ const PLACES_MAX = 200;
 
 interface TranscriptQuestion {
   readonly query: string;
-  /** All sessions that the viewer may possibly see. */
   readonly scope: Scope;
   readonly agentId?: string;
   readonly sessionKey?: string;

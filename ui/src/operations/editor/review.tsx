@@ -3,7 +3,7 @@
 
 import { GatewayError } from "../../../../src/contract/client/error.ts";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
-import { type DiffLine, diffLines, folded } from "../../../../src/core/text/line-diff.ts";
+import { type DiffLine, diffLines, foldLines } from "../../../../src/core/text/line-diff.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";
@@ -27,7 +27,7 @@ const MARKS: Readonly<Record<DiffLine["kind"], readonly [string, string]>> = {
 
 /** Shows the changed lines between two texts. */
 export function Diff({ before, after, title }: { before: string; after: string; title: string }) {
-  const lines = folded(diffLines(before, after), CONTEXT_LINES);
+  const lines = foldLines(diffLines(before, after), CONTEXT_LINES);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
     <section class="diff card mono" aria-label={title} tabIndex={0}>

@@ -25,7 +25,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["demo", "demo"],
   ["doctor", "doctor"],
   ["init", "init"],
-  ["join", "join|inbox|wake"],
   ["service", "service"],
   ["chat program", "chat"],
   ["offline model", "offline"],

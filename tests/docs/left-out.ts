@@ -85,7 +85,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   },
   {
     command: /^npx parley-gateway join (\S+) --session \S+$/,
-    why: "asks at a terminal; tests/cli/join.test.ts joins with --yes",
+    why: "asks at a terminal; tests/features/join/join.test.ts joins with --yes",
     instead: async (ground, [, program]) => {
       const { out } = await ground.run("parley join --help");
       expectThat(out.includes(`"${program}"`), `nothing joins as ${program}`);

@@ -1,8 +1,6 @@
 // Commands that are programs of their own. Their code is loaded when they run.
 
 import { LOG_LEVELS } from "../../core/shapes/settings/logging.ts";
-import { WAKES } from "../../core/shapes/settings/settings.ts";
-import { PROGRAMS } from "../join/programs.ts";
 import {
   amount,
   type Commands,
@@ -18,8 +16,6 @@ import {
 import { routeOptions } from "./channels.ts";
 
 const OPEN_SIMILAR = "open it if there is none, although a similar name exists";
-const PROGRAM = { "<program>": { text: "Coding agent", choices: PROGRAMS } };
-const YES = { yes: flag("Change the configuration without asking") };
 
 export const CHAT = program({
   summary: "Chat with an agent in the terminal",
@@ -104,58 +100,6 @@ export const EVAL: Commands = {
     load: async () => (await import("../commands/sessions/eval.ts")).addCases,
   }),
 };
-
-export const MCP = program({
-  summary: "Serve the session tools to an MCP client over standard input and output",
-  options: {
-    session: option("<session>", "Act as this session (default: an external session for this client)", {
-      conflicts: ["handle", "agent"],
-    }),
-    joined: option("<handle>", "Serve a new window of this joined program"),
-    handle: option("<name>", "Return to the external session with this name (default: the client's name)"),
-    agent: option("<id>", "Create the external session for this agent (default: the default agent)"),
-  },
-  load: async () => (await import("../commands/mcp.ts")).runMcp,
-});
-
-export const JOIN = program({
-  summary: "Make each window of a coding agent in this folder a session that messages can wake",
-  args: PROGRAM,
-  options: {
-    session: option("<name>", "Name of the session (default: from the program and the folder)"),
-    wake: choice(
-      "<how>",
-      "When a message arrives for an idle window, notify you, or also continue the window's conversation",
-      WAKES,
-    ),
-    notify: checked(
-      "<place>",
-      "Chat that gets a notice of waiting messages, like telegram:123",
-      "like telegram:123",
-      (text) => (/^[a-z]+:.+$/.test(text) ? text : undefined),
-    ),
-    ...YES,
-  },
-  load: async () => (await import("../commands/join.ts")).joinProgram,
-});
-
-export const LEAVE = program({
-  summary: 'Undo "npx parley-gateway join" in this folder',
-  args: PROGRAM,
-  options: YES,
-  load: async () => (await import("../commands/join.ts")).leaveProgram,
-});
-
-export const INBOX = program({
-  summary: "List sessions by state: needs you, running, waiting, failed, done",
-  options: {
-    limit: withDefault(amount("<n>", "Print at most this many items of each group", 1), 20),
-    hook: choice("<program>", "Run as the hook of this joined program: print new messages", PROGRAMS),
-    joined: option("<handle>", "Name under which the program of the hook or the window has joined"),
-    window: amount("<n>", "Wake this window of a joined program when a message waits", 1),
-  },
-  load: async () => (await import("../commands/sessions/attention.ts")).showInbox,
-});
 
 export const ACP = program({
   summary: "Serve sessions to an editor over standard input and output (Agent Client Protocol)",

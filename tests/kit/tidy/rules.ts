@@ -135,8 +135,9 @@ function needsOf(tree: readonly SourceFact[], name: string): string[] {
  */
 export function featureImports(tree: readonly SourceFact[]): string[] {
   return tree.flatMap(({ path, imports }) => {
-    // The documents are those of the whole product.
-    if (path === FEATURE_LIST || path === "ui/src/features.ts" || path.startsWith("tests/docs/")) return [];
+    // The documents and the measurements are those of the whole product.
+    if (path === FEATURE_LIST || path === "ui/src/features.ts" || /^(tests\/docs|bench)\//.test(path))
+      return [];
     const own = featureOf(path);
     const known = own === undefined ? [] : [own, ...needsOf(tree, own)];
     return imports.flatMap(({ target = "", line }) => {

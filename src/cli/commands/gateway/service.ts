@@ -16,9 +16,9 @@ import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors
 import { safeLine, safeText } from "../../../core/text/safe-text.ts";
 import { ensureFolder } from "../../../world/folders.ts";
 import { type Cli, EXIT } from "../../cli.ts";
+import { inNpxCache } from "../../npx-cache.ts";
 import { launchdService } from "../../service/launchd.ts";
 import { MARK, type Service, type ServiceParts, type Step } from "../../service/manager.ts";
-import { inNpxCache } from "../../service/npx-cache.ts";
 import { systemdService } from "../../service/systemd.ts";
 
 const STEP_TIMEOUT_MS = 90_000;

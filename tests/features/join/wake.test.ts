@@ -5,12 +5,12 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { NUDGE } from "../../src/cli/join/programs.ts";
-import { test } from "../kit/deep.ts";
-import { cleanup } from "../kit/engine/engine.ts";
-import { startTelegram } from "../kit/platforms/telegram/server.ts";
-import { LAUNCHER } from "../kit/process/fleet.ts";
-import { configFile, type Gateway, makeHome, run, runJson, startGateway, TOKEN } from "./kit.ts";
+import { NUDGE } from "../../../src/features/join/programs.ts";
+import { configFile, type Gateway, makeHome, run, runJson, startGateway, TOKEN } from "../../cli/kit.ts";
+import { test } from "../../kit/deep.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { startTelegram } from "../../kit/platforms/telegram/server.ts";
+import { LAUNCHER } from "../../kit/process/fleet.ts";
 import { Window } from "./window.ts";
 
 const SLOW = { interval: 200 };

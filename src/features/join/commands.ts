@@ -2,13 +2,14 @@
 // Joining writes the configuration of a coding agent in this folder, so that each of its windows is a
 // session. Leaving undoes these changes.
 
+import { type Cli, EXIT } from "../../cli/cli.ts";
+import { inNpxCache } from "../../cli/npx-cache.ts";
+import { openPrompter } from "../../cli/prompter.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Wake } from "../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { type Cli, EXIT } from "../cli.ts";
-import { diffOf, makeChange, planChanges, planUndo, undoChange } from "../join/change.ts";
-import { PROGRAM, type ProgramId } from "../join/programs.ts";
+import { diffOf, makeChange, planChanges, planUndo, undoChange } from "./change.ts";
+import { PROGRAM, type ProgramId } from "./programs.ts";
 import {
   dropRecord,
   handleFor,
@@ -17,10 +18,9 @@ import {
   shareSession,
   startWords,
   writeRecord,
-} from "../join/record.ts";
-import { makeTokens, revokeTokens } from "../join/tokens.ts";
-import { openPrompter } from "../prompter.ts";
-import { inNpxCache } from "../service/npx-cache.ts";
+} from "./record.ts";
+import { makeTokens, revokeTokens } from "./tokens.ts";
+import type { Wake } from "./words.ts";
 
 interface JoinOptions {
   readonly program: string;

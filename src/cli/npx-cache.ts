@@ -1,7 +1,7 @@
 // Refuses to write the path of a program that may vanish: a copy in the cache of npx.
 
-import { type Failure, fail } from "../../core/shapes/errors.ts";
-import type { Cli } from "../cli.ts";
+import { type Failure, fail } from "../core/shapes/errors.ts";
+import type { Cli } from "./cli.ts";
 
 /** Returns the failure if this program is such a copy. `then`: the command to repeat once it is installed. */
 export function inNpxCache({ parts }: Cli, then: string): Failure | undefined {

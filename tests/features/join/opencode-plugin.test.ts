@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import { openCodePlugin } from "../../src/cli/join/opencode-plugin.ts";
+import { openCodePlugin } from "../../../src/features/join/opencode-plugin.ts";
 
 interface Plugin {
   "chat.message"(message: { sessionID: string; agent: string; model: string }): Promise<void>;

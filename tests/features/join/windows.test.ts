@@ -14,8 +14,8 @@ import {
   skipNews,
   takeOver,
   windowOf,
-} from "../../src/cli/join/windows.ts";
-import { fakeWorld } from "../kit/world.ts";
+} from "../../../src/features/join/windows.ts";
+import { fakeWorld } from "../../kit/world.ts";
 
 const OWN = { bridge: process.pid, program: process.pid };
 const BOOT_FILE = "/proc/sys/kernel/random/boot_id";

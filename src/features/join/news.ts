@@ -5,12 +5,12 @@
 // NE2: each program gets messages in one form, which says that its user did not write them. Each of their
 // lines is marked, and no text can close a tag in which a program wraps them.
 
+import { findAddress, httpBase } from "../../cli/address.ts";
+import type { Cli } from "../../cli/cli.ts";
 import { optional } from "../../core/optional.ts";
 import { plainName, quoteLines } from "../../core/text/safe-text.ts";
-import { findAddress, httpBase } from "../address.ts";
-import type { Cli } from "../cli.ts";
-import type { Upstream } from "../mcp/upstream.ts";
 import { askInbox, type InboxMessage, type InboxPage, type InboxWanted } from "./ask-inbox.ts";
+import type { Upstream } from "./mcp/upstream.ts";
 import { claimNews, cursorOf, endClaim } from "./windows.ts";
 
 const ASK_MAX_MS = 8_000;

@@ -2,19 +2,19 @@
 // Standard output carries only protocol messages. A failed start is reported on standard error.
 
 import { join } from "node:path";
-import { optional } from "../../core/optional.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { socketUrl } from "../address.ts";
-import { type Cli, EXIT, stopOnSignals, type Trouble } from "../cli.ts";
-import { openLink, type Reply } from "../gateway-link.ts";
-import { PROGRAM } from "../join/programs.ts";
-import { joinedFolder, readRecord, WINDOWS_MAX } from "../join/record.ts";
-import { renewTokens, windowToken } from "../join/tokens.ts";
-import { wakeWhenIdle } from "../join/wake.ts";
-import { closeWindow, openWindow, windowOf } from "../join/windows.ts";
-import { Bridge } from "../mcp/bridge.ts";
-import { type Upstream, UpstreamFinder } from "../mcp/upstream.ts";
-import { findOrName } from "../session-name.ts";
+import { socketUrl } from "../../../cli/address.ts";
+import { type Cli, EXIT, stopOnSignals, type Trouble } from "../../../cli/cli.ts";
+import { openLink, type Reply } from "../../../cli/gateway-link.ts";
+import { findOrName } from "../../../cli/session-name.ts";
+import { optional } from "../../../core/optional.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { PROGRAM } from "../programs.ts";
+import { joinedFolder, readRecord, WINDOWS_MAX } from "../record.ts";
+import { renewTokens, windowToken } from "../tokens.ts";
+import { wakeWhenIdle } from "../wake.ts";
+import { closeWindow, openWindow, windowOf } from "../windows.ts";
+import { Bridge } from "./bridge.ts";
+import { type Upstream, UpstreamFinder } from "./upstream.ts";
 
 interface McpOptions {
   readonly session?: string;

@@ -5,11 +5,11 @@
 // cannot have received it.
 
 import type { Readable } from "node:stream";
-import { isObject, jsonOf } from "../../core/json.ts";
-import type { Result } from "../../core/shapes/errors.ts";
-import { outgoingFetch } from "../../world/outgoing.ts";
-import { pause } from "../../world/pause.ts";
-import type { World } from "../../world.ts";
+import { isObject, jsonOf } from "../../../core/json.ts";
+import type { Result } from "../../../core/shapes/errors.ts";
+import { outgoingFetch } from "../../../world/outgoing.ts";
+import { pause } from "../../../world/pause.ts";
+import type { World } from "../../../world.ts";
 import { eventData } from "./event-stream.ts";
 import { LINE_MAX_BYTES, linesOf } from "./lines.ts";
 import type { Upstream } from "./upstream.ts";

@@ -3,8 +3,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { cleanup } from "../kit/engine/engine.ts";
-import { LAUNCHER } from "../kit/process/fleet.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { LAUNCHER } from "../../kit/process/fleet.ts";
 
 /** Replaces a coding agent's window: starts the MCP server and the hooks as the agent does. */
 export class Window {

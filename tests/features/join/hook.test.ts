@@ -8,15 +8,15 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { JoinRecord } from "../../src/cli/join/record.ts";
-import { readSessionToken, sessionToken } from "../../src/contract/session-token.ts";
-import { test } from "../kit/deep.ts";
-import { cleanup } from "../kit/engine/engine.ts";
-import { serveHttp } from "../kit/loopback.ts";
-import { LAUNCHER } from "../kit/process/fleet.ts";
-import { homeOf } from "../kit/process/gateway-process.ts";
-import { fakeWorld } from "../kit/world.ts";
-import { call, run, TOKEN } from "./kit.ts";
+import { readSessionToken, sessionToken } from "../../../src/contract/session-token.ts";
+import type { JoinRecord } from "../../../src/features/join/record.ts";
+import { call, run, TOKEN } from "../../cli/kit.ts";
+import { test } from "../../kit/deep.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { serveHttp } from "../../kit/loopback.ts";
+import { LAUNCHER } from "../../kit/process/fleet.ts";
+import { homeOf } from "../../kit/process/gateway-process.ts";
+import { fakeWorld } from "../../kit/world.ts";
 
 const LONG = "x".repeat(1024 * 1024);
 

@@ -5,13 +5,13 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import type { Cli } from "../../cli/cli.ts";
+import type { CliParts } from "../../cli/parts.ts";
 import { replaceFile } from "../../config/replace-file.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
-import type { Wake } from "../../core/shapes/settings/settings.ts";
-import type { Cli } from "../cli.ts";
-import type { CliParts } from "../parts.ts";
 import type { Change } from "./change.ts";
 import type { ProgramId } from "./programs.ts";
+import type { Wake } from "./words.ts";
 
 /** Maximum number of open windows of one program in one folder. */
 export const WINDOWS_MAX = 8;

@@ -5,12 +5,12 @@
 // hook that moves the window's cursor.
 
 import { join } from "node:path";
+import { type Cli, EXIT, stopOnSignals } from "../../cli/cli.ts";
 import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { pause } from "../../world/pause.ts";
-import { type Cli, EXIT, stopOnSignals } from "../cli.ts";
-import { tellNews, type WatchedWindow } from "../join/news.ts";
+import { tellNews, type WatchedWindow } from "./news.ts";
 import {
   blocked,
   type HookOutput,
@@ -19,15 +19,17 @@ import {
   type ProgramId,
   startsTurn,
   WAIT_MAX_SECONDS,
-} from "../join/programs.ts";
-import { joinedFolder, readRecord } from "../join/record.ts";
-import { renewTokens } from "../join/tokens.ts";
-import { startKeeper, wakeWhenIdle } from "../join/wake.ts";
-import { isOpen, noteConversation, takeOver, windowOf } from "../join/windows.ts";
+} from "./programs.ts";
+import { joinedFolder, readRecord } from "./record.ts";
+import { renewTokens } from "./tokens.ts";
+import { startKeeper, wakeWhenIdle } from "./wake.ts";
+import { isOpen, noteConversation, takeOver, windowOf } from "./windows.ts";
 
 interface InboxOptions {
-  readonly hook: ProgramId;
-  readonly joined: string;
+  readonly hook?: ProgramId;
+  readonly joined?: string;
+  readonly window?: number;
+  readonly limit: number;
 }
 
 const INPUT_MAX_CHARS = 1024 * 1024;
@@ -154,17 +156,17 @@ async function waitForNews(
   }
 }
 
-export async function tellInbox(cli: Cli, options: InboxOptions): Promise<number> {
+async function tellInbox(cli: Cli, hook: ProgramId, joined: string): Promise<number> {
   const { parts } = cli;
   const stop = stopOnSignals(parts);
   try {
-    const program = PROGRAM[options.hook];
+    const program = PROGRAM[hook];
     const event = await eventOf(parts.stdin);
     const mayWait = program.waits(parts.env, event.name);
-    const place = await hookWindow(cli, options.joined, mayWait ? WINDOW_WITHIN_MS : 0);
+    const place = await hookWindow(cli, joined, mayWait ? WINDOW_WITHIN_MS : 0);
     if (place === undefined) return EXIT.done;
     noteEvent(cli, place, event, startsTurn(event.name));
-    if (event.conversation !== undefined && !place.continued) await startKeeper(cli, options.joined, place);
+    if (event.conversation !== undefined && !place.continued) await startKeeper(cli, joined, place);
     let code: number = EXIT.done;
     const write = async (text: string): Promise<boolean> => {
       const output = program.tell(text, event.name);
@@ -194,10 +196,7 @@ export async function tellInbox(cli: Cli, options: InboxOptions): Promise<number
 }
 
 /** Wakes a window when messages arrive for it, until the window is closed (see `wakeWhenIdle`). */
-export async function wakeWindow(
-  cli: Cli,
-  { joined, window }: { readonly joined: string; readonly window: number },
-): Promise<number> {
+async function wakeWindow(cli: Cli, joined: string, window: number): Promise<number> {
   const { parts } = cli;
   const record = readRecord(parts.home, joined);
   if (record === undefined) {
@@ -210,4 +209,14 @@ export async function wakeWindow(
   } finally {
     stop.release();
   }
+}
+
+/** Prints the attention list, or runs as the hook of a joined program. */
+export async function showInbox(cli: Cli, { hook, joined, window, limit }: InboxOptions): Promise<number> {
+  if (joined !== undefined && window !== undefined) return wakeWindow(cli, joined, window);
+  if (joined !== undefined && hook !== undefined) return tellInbox(cli, hook, joined);
+  if (hook !== undefined || joined !== undefined || window !== undefined)
+    return cli.misuse("--joined must be used with --hook or --window, and both require --joined");
+  const { listAttention } = await import("../../cli/commands/sessions/attention.ts");
+  return listAttention(cli, limit);
 }

@@ -5,8 +5,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Edit } from "./change.ts";
 import { openCodePlugin } from "./opencode-plugin.ts";
+import type { PROGRAMS } from "./words.ts";
 
-export const PROGRAMS = ["claude-code", "codex", "opencode", "gemini", "qwen"] as const;
 export type ProgramId = (typeof PROGRAMS)[number];
 
 /** The commands that joining writes into a program's configuration. */

@@ -4,9 +4,16 @@
 import { StdioClientTransport as NewStdio } from "@modelcontextprotocol/client/stdio";
 import { StdioClientTransport as OldStdio } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";
-import { newPeer, oldPeer, type Peer, REVISION_OF, SPEAKERS, type Speaker } from "../../gateway/mcp/kit.ts";
-import { LAUNCHER } from "../../kit/process/fleet.ts";
-import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
+import { call, makeHome, run, runJson, startGateway } from "../../../cli/kit.ts";
+import {
+  newPeer,
+  oldPeer,
+  type Peer,
+  REVISION_OF,
+  SPEAKERS,
+  type Speaker,
+} from "../../../gateway/mcp/kit.ts";
+import { LAUNCHER } from "../../../kit/process/fleet.ts";
 
 /** Returns the command and the environment with which a client starts it. */
 function command(home: string, args: readonly string[]) {

@@ -5,10 +5,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { Bridge } from "../../../src/cli/mcp/bridge.ts";
-import { fail } from "../../../src/core/shapes/errors.ts";
-import { cleanup } from "../../kit/engine/engine.ts";
-import { fakeWorld } from "../../kit/world.ts";
+import { fail } from "../../../../src/core/shapes/errors.ts";
+import { Bridge } from "../../../../src/features/join/mcp/bridge.ts";
+import { cleanup } from "../../../kit/engine/engine.ts";
+import { fakeWorld } from "../../../kit/world.ts";
 
 test("the bridge retries an unreachable gateway many times without using more memory", async () => {
   const world = fakeWorld();

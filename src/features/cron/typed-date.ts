@@ -1,6 +1,6 @@
 // Parses dates of the command line.
 
-import { parseDate } from "../core/date.ts";
+import { parseDate } from "../../core/date.ts";
 
 /**
  * Parses an ISO 8601 date or a Unix time in ms, and returns a Unix time in ms. A date without an offset is in

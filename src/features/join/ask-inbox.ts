@@ -3,8 +3,8 @@
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
-import { eventData } from "../mcp/event-stream.ts";
-import type { Upstream } from "../mcp/upstream.ts";
+import { eventData } from "./mcp/event-stream.ts";
+import type { Upstream } from "./mcp/upstream.ts";
 
 export interface InboxMessage {
   readonly id: string;

@@ -1,12 +1,12 @@
 // Makes the tokens of a joined program's windows from the gateway's own token. Also renews and revokes them.
 
+import { findAddress, findToken, loadedSettings } from "../../cli/address.ts";
+import type { Cli } from "../../cli/cli.ts";
+import { openLink } from "../../cli/gateway-link.ts";
 import { readSessionToken, SESSION_TOKEN_MS, sessionToken } from "../../contract/session-token.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
-import { findAddress, findToken, loadedSettings } from "../address.ts";
-import type { Cli } from "../cli.ts";
-import { openLink } from "../gateway-link.ts";
 import { type JoinRecord, readRecord, WINDOW_NUMBERS, windowHandle, writeRecord } from "./record.ts";
 
 /** Tokens that would expire within this time are renewed. */

@@ -4,13 +4,13 @@
 // If a gateway was running at the start, this process never starts one later, because that gateway may be
 // restarting and must find its store unused.
 
-import { optional } from "../../core/optional.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { safeLine } from "../../core/text/safe-text.ts";
-import { pause } from "../../world/pause.ts";
-import { findAddress, httpBase, probe } from "../address.ts";
-import type { Cli } from "../cli.ts";
-import type { RunningGateway } from "../parts.ts";
+import { findAddress, httpBase, probe } from "../../../cli/address.ts";
+import type { Cli } from "../../../cli/cli.ts";
+import type { RunningGateway } from "../../../cli/parts.ts";
+import { optional } from "../../../core/optional.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { safeLine } from "../../../core/text/safe-text.ts";
+import { pause } from "../../../world/pause.ts";
 
 /** Number of attempts to find a running gateway, because another process may just be starting one. */
 const LOOKS_MAX = 10;

@@ -305,7 +305,7 @@ function upkeepOf(
   });
   const tryModel = modelTester({ ...options, world: asPart(world, "agent") });
   const localServers: GatewayDeps["localServers"] = async () => {
-    const { localServers: servers } = await import("./cli/init/local-models.ts");
+    const { localServers: servers } = await import("./agent/model/local-models.ts");
     return (await servers(environment, world)).filter(({ models }) => models.length > 0);
   };
   const replays = replaysOf({ settings, world: asPart(world, "gateway") });

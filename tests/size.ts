@@ -24,8 +24,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["eval", "eval"],
   ["demo", "demo"],
   ["doctor", "doctor"],
-  ["init", "init"],
-  ["service", "service"],
   ["chat program", "chat"],
   ["offline model", "offline"],
   ["a2a", "a2a|remote-tasks"],

@@ -63,7 +63,6 @@ const commandsOf = (root: Command): Commands => ({
   permissions: { summary: "Answer permission requests of agents", commands: PERMISSIONS },
   acp: programs.ACP,
   gateway: programs.GATEWAY,
-  init: programs.INIT,
   status: programs.STATUS,
   logs: programs.LOGS,
   models: programs.MODELS,
@@ -72,7 +71,6 @@ const commandsOf = (root: Command): Commands => ({
     summary: "Inspect, back up, restore, recover or migrate the store",
     commands: programs.STORE,
   },
-  service: { summary: "Run the gateway as a service of this user", commands: programs.SERVICE },
   config: {
     summary: "Check, read and change the configuration file",
     commands: programs.CONFIG,

@@ -148,7 +148,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   },
   {
     command: /^(?:systemctl --user|loginctl|journalctl --user)/,
-    why: "a test does not touch the machine's services; tests/cli/service.test.ts asks a systemctl of its own the same",
+    why: "a test does not touch the machine's services; tests/features/service/service.test.ts asks a systemctl of its own the same",
     instead: checkUnit,
   },
   {

@@ -124,23 +124,6 @@ export const GATEWAY = program({
   load: async () => (await import("../commands/gateway/gateway.ts")).runGateway,
 });
 
-export const INIT = program({
-  summary: "Set up a model, a service and a channel, and write the configuration file",
-  options: {
-    provider: option("<name>", "Use this model provider, like anthropic, ollama, server or offline"),
-    baseUrl: option("<url>", "Use this address of the provider's API, up to its version"),
-    keyEnv: option("<name>", "Read the key from this environment variable"),
-    model: option("<id>", "Use this model (default: ask, or the provider's first)"),
-    noTest: flag("Do not test the model and the channel first"),
-    service: flag("Install the service"),
-    noService: flag("Do not install the service"),
-    channel: option("<channel>", "Set up this channel (none: no channel)"),
-    set: option("<key=value...>", "Give these values of the channel"),
-    yes: flag("Ask nothing: use what was found, and replace an existing file (a copy is kept)"),
-  },
-  load: async () => (await import("../commands/init.ts")).runInit,
-});
-
 export const STATUS = program({
   summary: "Show what the gateway does and what needs you, on one screen",
   load: async () => (await import("../commands/gateway/status.ts")).showStatus,
@@ -211,26 +194,6 @@ export const STORE: Commands = {
   recover: program({
     summary: "Rebuild a damaged embedded store from its readable rows and its newest backup",
     load: async () => (await import("../commands/gateway/store.ts")).recoverStore,
-  }),
-};
-
-export const SERVICE: Commands = {
-  install: program({
-    summary: "Install the service, so that it starts with the machine and restarts after a failure",
-    options: {
-      print: flag("Print the service's file and change nothing"),
-      noStart: flag("Write the service's file and print the commands that start the service"),
-    },
-    load: async () => (await import("../commands/gateway/service.ts")).installService,
-  }),
-  uninstall: program({
-    summary: "Stop the service and remove its file, but keep the state",
-    load: async () => (await import("../commands/gateway/service.ts")).uninstallService,
-  }),
-  status: program({
-    summary: "Show whether the service is installed and running",
-    isDefault: true,
-    load: async () => (await import("../commands/gateway/service.ts")).serviceStatus,
   }),
 };
 

@@ -39,8 +39,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ui: ["core", "contract"],
   feature: [],
   features: [
-    ...["core", "world", "config", "contract", "store", "engine", "access", "flows", "tools", "channels"],
-    ...["triggers", "gateway", "cli", "feature"],
+    ...["core", "world", "config", "contract", "store", "agent", "sandbox", "engine", "access", "flows"],
+    ...["tools", "channels", "triggers", "gateway", "cli", "execute", "feature"],
   ],
 };
 

@@ -5,7 +5,7 @@
 // its own.
 
 import { join } from "node:path";
-import { count } from "../layout.ts";
+import { count } from "../../cli/layout.ts";
 import {
   commandOf,
   MARK,

@@ -1,6 +1,10 @@
 // The questions of `parley init` about the model: provider, key, model, and one call to test them.
 // IN1: a key in a variable stays there: the file refers to it. Only a typed key is written to the file.
 
+import { localServers, type ModelServer, modelsAt } from "../../agent/model/local-models.ts";
+import { FROM_ENVIRONMENT } from "../../cli/channels/guides.ts";
+import type { Cli } from "../../cli/cli.ts";
+import type { Prompter } from "../../cli/prompter.ts";
 import { secretsOf } from "../../config/describe.ts";
 import { KEY_VARIABLES, predefinedModels } from "../../config/providers.ts";
 import { settingsOfText } from "../../config.ts";
@@ -10,11 +14,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { Redactor } from "../../core/text/redact/redact.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { showPath } from "../../core/text/value-path.ts";
-import { FROM_ENVIRONMENT } from "../channels/guides.ts";
-import type { Cli } from "../cli.ts";
-import type { Prompter } from "../prompter.ts";
 import { type ChosenModel, fileText, modelRef } from "./file.ts";
-import { localServers, type ModelServer, modelsAt } from "./local-models.ts";
 
 /** Provider of a server whose address the user gives. */
 const OTHER = "server";

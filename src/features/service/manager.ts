@@ -1,6 +1,6 @@
 // Types for services under systemd and launchd: the values in a service file, and the commands that start,
 // stop and inspect the service.
-// commands/gateway/service.ts runs the commands.
+// commands.ts runs the commands.
 
 export interface Launcher {
   /** Path of the Node binary that runs this program. */

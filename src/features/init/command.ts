@@ -4,18 +4,18 @@
 // IN3: an existing file is replaced only if the user agrees, and its copy is kept.
 
 import { existsSync } from "node:fs";
+import { configToEdit } from "../../cli/address.ts";
+import { answersFor, chooseChannel, readPairs, testAccount, withAccount } from "../../cli/channels/add.ts";
+import { GUIDES } from "../../cli/channels/guides.ts";
+import { type Cli, EXIT } from "../../cli/cli.ts";
+import { openPrompter, type Prompter } from "../../cli/prompter.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { CHANNEL_IDS, type ChannelId } from "../../core/shapes/settings/channels.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
-import { configToEdit } from "../address.ts";
-import { answersFor, chooseChannel, readPairs, testAccount, withAccount } from "../channels/add.ts";
-import { GUIDES } from "../channels/guides.ts";
-import { type Cli, EXIT } from "../cli.ts";
-import { type Choice, chooseModel, findOffers, type ModelOptions, readyIds } from "../init/choose-model.ts";
-import { fileText, modelRef, writeFile } from "../init/file.ts";
-import { openPrompter, type Prompter } from "../prompter.ts";
-import { installService, serviceObjection } from "./gateway/service.ts";
+import { installService, serviceObjection } from "../service/commands.ts";
+import { type Choice, chooseModel, findOffers, type ModelOptions, readyIds } from "./choose-model.ts";
+import { fileText, modelRef, writeFile } from "./file.ts";
 
 interface InitOptions extends ModelOptions {
   readonly service?: boolean;

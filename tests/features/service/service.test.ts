@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../kit/engine/engine.ts";
-import { lacks } from "../kit/process/lacks.ts";
-import { type CallOptions, run } from "./kit.ts";
+import { type CallOptions, run } from "../../cli/kit.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { lacks } from "../../kit/process/lacks.ts";
 
 /**
  * Fake systemctl and loginctl, which record calls and state. If their folder has a file `no-bus`, they

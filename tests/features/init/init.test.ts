@@ -12,13 +12,13 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
-import { type ModelServer, startModelServer } from "../kit/model-server/server.ts";
-import { httpError } from "../kit/model-server/steps.ts";
-import { startTelegram } from "../kit/platforms/telegram/server.ts";
-import { addressOf, LAUNCHER, launch } from "../kit/process/fleet.ts";
-import { noPty, Pty } from "../kit/pty.ts";
-import { call, configFile, run, runJson } from "./kit.ts";
+import { call, configFile, run, runJson } from "../../cli/kit.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
+import { type ModelServer, startModelServer } from "../../kit/model-server/server.ts";
+import { httpError } from "../../kit/model-server/steps.ts";
+import { startTelegram } from "../../kit/platforms/telegram/server.ts";
+import { addressOf, LAUNCHER, launch } from "../../kit/process/fleet.ts";
+import { noPty, Pty } from "../../kit/pty.ts";
 
 const ENTER = "\r";
 const DOWN = "\x1b[B";

@@ -8,18 +8,18 @@
 
 import { appendFile, chmod, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
-import { othersReach } from "../../../config/file-mode.ts";
-import { replaceFile } from "../../../config/replace-file.ts";
-import { optional } from "../../../core/optional.ts";
-import type { HostProgramEnd } from "../../../core/rules/node-exec.ts";
-import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
-import { safeLine, safeText } from "../../../core/text/safe-text.ts";
-import { ensureFolder } from "../../../world/folders.ts";
-import { type Cli, EXIT } from "../../cli.ts";
-import { inNpxCache } from "../../npx-cache.ts";
-import { launchdService } from "../../service/launchd.ts";
-import { MARK, type Service, type ServiceParts, type Step } from "../../service/manager.ts";
-import { systemdService } from "../../service/systemd.ts";
+import { type Cli, EXIT } from "../../cli/cli.ts";
+import { inNpxCache } from "../../cli/npx-cache.ts";
+import { othersReach } from "../../config/file-mode.ts";
+import { replaceFile } from "../../config/replace-file.ts";
+import { optional } from "../../core/optional.ts";
+import type { HostProgramEnd } from "../../core/rules/node-exec.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { safeLine, safeText } from "../../core/text/safe-text.ts";
+import { ensureFolder } from "../../world/folders.ts";
+import { launchdService } from "./launchd.ts";
+import { MARK, type Service, type ServiceParts, type Step } from "./manager.ts";
+import { systemdService } from "./systemd.ts";
 
 const STEP_TIMEOUT_MS = 90_000;
 const OUTPUT_MAX_BYTES = 64 * 1024;

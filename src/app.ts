@@ -20,7 +20,6 @@ import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
 import { recorderOfRuns } from "./app/records.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
-import { replaysOf } from "./app/replays.ts";
 import { logRuns } from "./app/run-log.ts";
 import { titlesOf } from "./app/titles.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
@@ -293,7 +292,7 @@ function upkeepOf(
   options: AppOptions,
   acp: AcpParts,
   undo: (() => Promise<void>)[],
-): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups" | "replays"> {
+): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups"> {
   const { settings, world, configPath, environment } = options;
   const doctor = doctorOf({
     world: asPart(world, "gateway"),
@@ -308,8 +307,7 @@ function upkeepOf(
     const { localServers: servers } = await import("./agent/model/local-models.ts");
     return (await servers(environment, world)).filter(({ models }) => models.length > 0);
   };
-  const replays = replaysOf({ settings, world: asPart(world, "gateway") });
-  return { tryModel, localServers, doctor, replays, backups: backupsOf(options, undo) };
+  return { tryModel, localServers, doctor, backups: backupsOf(options, undo) };
 }
 
 /** Removes attachments that no session needs any longer. */

@@ -370,8 +370,6 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     checkStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(logging(world, { part: "store" })),
-    replay: async (...wanted) => (await import("./replay.ts")).replayIn(silent)(...wanted),
-    ask: async (...wanted) => (await import("./replay/ask.ts")).askModel(silent, ...wanted),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(silent, providers, ref),
     // No log lines, because the doctor prints these problems itself.

@@ -20,8 +20,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["whatsapp", "whatsapp"],
   ["signal", "signal"],
   ["imessage", "imessage"],
-  ["replay", "replays?|replay-process"],
-  ["eval", "eval"],
   ["demo", "demo"],
   ["doctor", "doctor"],
   ["chat program", "chat"],

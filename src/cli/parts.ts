@@ -13,8 +13,6 @@ import type {
   Settings,
   StoreSettings,
 } from "../core/shapes/settings/settings.ts";
-import type { askModel } from "../replay/ask.ts";
-import type { replayIn } from "../replay.ts";
 import type { StoreInspection } from "../store/inspect.ts";
 import type { PostgresInspection } from "../store/postgres/inspect.ts";
 import type { StoreFacts } from "../store/show.ts";
@@ -141,16 +139,6 @@ export interface CliParts {
   checkStore(settings: StoreSettings): Promise<StoreInspection>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
-  /** Asks a model one question, with instructions. Returns its text, and the cost in USD. */
-  ask(
-    providers: readonly ProviderSettings[],
-    question: Parameters<typeof askModel>[2],
-  ): ReturnType<typeof askModel>;
-  /**
-   * Runs a recorded chain again, without changes without calling a model. With changes, it also runs a chain
-   * from its first message.
-   */
-  readonly replay: ReturnType<typeof replayIn>;
   /** Tests the backend (and image) of an agent's settings. Absent if the test is not available. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent if the test is not available. */

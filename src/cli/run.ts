@@ -35,12 +35,6 @@ const commandsOf = (root: Command): Commands => ({
   tool: TOOL,
   call: CALL,
   agents: { summary: "Manage the configured agents", commands: AGENTS },
-  replay: programs.REPLAY,
-  diff: programs.DIFF,
-  eval: {
-    summary: "Check recorded chains with other models or instructions",
-    commands: programs.EVAL,
-  },
   usage: USAGE,
   deliveries: {
     summary: "Manage the outbox: pending, sent and failed deliveries",

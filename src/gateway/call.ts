@@ -2,6 +2,7 @@
 // dependencies that it needs.
 
 import type { AccessContext } from "../access/access.ts";
+import type { EventPayloads } from "../contract/events.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../contract/methods.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { fail, type Result } from "../core/shapes/errors.ts";
@@ -17,6 +18,11 @@ export interface BasicDeps {
   readonly settings: Settings;
   readonly world: World;
   readonly engine: Engine;
+}
+
+export interface TellDeps {
+  /** Sends an event to one connection. */
+  tell<E extends keyof EventPayloads>(caller: Caller, event: E, payload: EventPayloads[E]): void;
 }
 
 /** `Deps`: the dependencies of the method's group. */

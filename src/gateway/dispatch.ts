@@ -40,11 +40,11 @@ import type { ChoiceRules } from "../triggers/choices.ts";
 import { pause } from "../world/pause.ts";
 import { attentionMethods } from "./attention/attention.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
-import type { BasicDeps, CallContext, Method } from "./call.ts";
+import type { BasicDeps, CallContext, Method, TellDeps } from "./call.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { agentSettingsMethods, type DescribeDeps } from "./methods/agents.ts";
 import { chainMethods } from "./methods/chains/chains.ts";
-import type { ReplayDeps } from "./methods/chains/replay.ts";
+import type { RecordDeps } from "./methods/chains/record.ts";
 import { type ChannelDeps, channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import type { CommandDeps } from "./methods/commands.ts";
@@ -86,7 +86,8 @@ export type MethodDeps = DescribeDeps &
   DeviceDeps &
   NodeDeps &
   OperationDeps &
-  ReplayDeps &
+  RecordDeps &
+  TellDeps &
   BasicDeps &
   ServerListDeps &
   SessionDeps &

@@ -31,8 +31,6 @@ import {
   runProgram,
   storeTools,
 } from "../../src/main.ts";
-import { askModel } from "../../src/replay/ask.ts";
-import { replayIn } from "../../src/replay.ts";
 import { checkStoreDir, inspectStoreDir } from "../../src/store/inspect.ts";
 import type { World } from "../../src/world.ts";
 import { cleanup, putEmptyStore, quietWorld } from "../kit/engine/engine.ts";
@@ -209,8 +207,6 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     inspectDatabase: async (url) =>
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
     store: storeTools(quietWorld()),
-    replay: replayIn(quietWorld()),
-    ask: (...wanted) => askModel(quietWorld(), ...wanted),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
     inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
     inspectRemote: (runtime) => inspectRemote(runtime, quietWorld()),

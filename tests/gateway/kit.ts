@@ -7,7 +7,6 @@ import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
 import { featureRunEnded, featureTimers, isTimerOn } from "../../src/app/features.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
-import { replaysOf } from "../../src/app/replays.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
@@ -96,7 +95,6 @@ export interface HouseOptions {
   readonly tryModel?: GatewayDeps["tryModel"];
   readonly doctor?: GatewayDeps["doctor"];
   /** Replays and compares chains in place of processes. */
-  readonly replays?: GatewayDeps["replays"];
   /** Makes a backup in place of the thread. */
   readonly makeBackup?: ConstructorParameters<typeof Backups>[0]["make"];
   readonly agentSources?: GatewayDeps["agentSources"];
@@ -251,7 +249,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     sandboxFor: options.sandboxFor ?? (async () => ok(undefined)),
     ...{ outside, nodes, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,
-    ...{ metrics, replays: options.replays ?? replaysOf({ settings, world }) },
+    metrics,
     dropTranscript: async () => {},
     checkConfig: options.checkConfig,
     configFile: options.configFile,

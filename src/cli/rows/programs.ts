@@ -9,7 +9,6 @@ import {
   flag,
   option,
   program,
-  repeated,
   required,
   withDefault,
 } from "../row.ts";
@@ -54,52 +53,6 @@ export const RUN = program({
   },
   load: async () => (await import("../commands/run.ts")).runQuestion,
 });
-
-export const REPLAY = program({
-  summary: "Run a chain again from its record, and name the first difference",
-  args: { "[chain]": "Id of the chain (default: the newest)" },
-  options: {
-    file: option("<record>", "Use the record in this file", { conflicts: "save" }),
-    save: option("<file>", "Also write the record to this new file"),
-    model: option("<model>", "Really call this model instead of the recorded ones"),
-    agent: repeated("<agent.model=model>", "Really call this model for one agent"),
-    from: option("<step>", "Really call models from this step on (number or message id)"),
-    change: option("<file>", "Change instructions, settings or the first message as this JSON file says"),
-    live: option("<tools>", "Really run these tools (names with commas)"),
-    repeat: amount("<n>", "Replay this many times", 1),
-    out: option("<file>", "Write the record of the replay to this new file"),
-  },
-  load: async () => (await import("../commands/sessions/replay.ts")).replayChain,
-});
-
-export const DIFF = program({
-  summary: "Compare two chains step by step",
-  args: { "<a>": "Id of a chain, or file of its record", "<b>": "The chain to compare it with" },
-  load: async () => (await import("../commands/sessions/diff.ts")).diffRecords,
-});
-
-export const EVAL: Commands = {
-  run: program({
-    summary: "Replay all cases with all variants, and check the expectations",
-    isDefault: true,
-    args: { "<file>": "File with cases and variants" },
-    options: {
-      change: repeated("<file>", "Add a variant with this change (see npx parley-gateway replay)"),
-      junit: option("<file>", "Also write the outcomes as JUnit XML"),
-      html: option("<file>", "Also write the outcomes as an HTML page"),
-    },
-    load: async () => (await import("../commands/sessions/eval.ts")).runEvaluation,
-  }),
-  add: program({
-    summary: "Add recorded chains to the cases",
-    args: { "[chain]": "Id of the chain (default: the newest)" },
-    options: {
-      to: withDefault(option("<file>", "File of the cases"), "eval.json"),
-      newest: withDefault(amount("<n>", "Add this many of the newest chains", 1), 1),
-    },
-    load: async () => (await import("../commands/sessions/eval.ts")).addCases,
-  }),
-};
 
 export const ACP = program({
   summary: "Serve sessions to an editor over standard input and output (Agent Client Protocol)",

@@ -11,8 +11,8 @@ import { openModelPort } from "./agent/model/port.ts";
 import { type AcpParts, acpParts, urlOf } from "./app/acp-programs.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
+import { commandRunner } from "./app/command-runner.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
-import { doctorOf } from "./app/doctor.ts";
 import { engineSettings } from "./app/engine-settings.ts";
 import { featureRunEnded, featureWarnings } from "./app/features.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
@@ -292,9 +292,9 @@ function upkeepOf(
   options: AppOptions,
   acp: AcpParts,
   undo: (() => Promise<void>)[],
-): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups"> {
+): Pick<GatewayDeps, "tryModel" | "localServers" | "runCommand" | "backups"> {
   const { settings, world, configPath, environment } = options;
-  const doctor = doctorOf({
+  const runCommand = commandRunner({
     world: asPart(world, "gateway"),
     launcher: LAUNCH,
     folder: TOP,
@@ -307,7 +307,7 @@ function upkeepOf(
     const { localServers: servers } = await import("./agent/model/local-models.ts");
     return (await servers(environment, world)).filter(({ models }) => models.length > 0);
   };
-  return { tryModel, localServers, doctor, backups: backupsOf(options, undo) };
+  return { tryModel, localServers, runCommand, backups: backupsOf(options, undo) };
 }
 
 /** Removes attachments that no session needs any longer. */

@@ -21,7 +21,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["signal", "signal"],
   ["imessage", "imessage"],
   ["demo", "demo"],
-  ["doctor", "doctor"],
   ["chat program", "chat"],
   ["offline model", "offline"],
   ["a2a", "a2a|remote-tasks"],

@@ -69,7 +69,6 @@ const commandsOf = (root: Command): Commands => ({
     summary: "Check, read and change the configuration file",
     commands: programs.CONFIG,
   },
-  doctor: programs.DOCTOR,
   demo: programs.DEMO,
   completion: programRow({
     summary: "Print a completion script for a shell",

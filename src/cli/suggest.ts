@@ -3,7 +3,7 @@
 
 import { nearestName } from "../core/text/nearest.ts";
 import { added } from "../features.ts";
-import type { Group, Row } from "./row.ts";
+import type { Commands } from "./row.ts";
 
 /** Words for which people look at the top level, by the command that does what they mean. */
 const MEANINGS: Readonly<Record<string, string>> = {
@@ -13,18 +13,13 @@ const MEANINGS: Readonly<Record<string, string>> = {
   chat: "talk repl tui shell",
   "config check": "validate lint",
   deliveries: "outbox delivery",
-  doctor: "check diagnose debug fix repair troubleshoot",
   gateway: "start serve server up launch daemon restart",
-  init: "setup configure install wizard onboard",
-  inbox: "attention todo pending",
   link: "open page ui web dashboard browser url login auth",
   logs: "log tail follow watch journal trace",
-  mcp: "tools",
   models: "model provider providers llm key keys",
   permissions: "approve approval approvals allow deny permission",
   run: "ask exec query question prompt",
   send: "say message msg post tell",
-  "service install": "enable autostart boot background",
   "sessions archive": "archive hide",
   "sessions delete": "delete remove rm del",
   "sessions export": "export download transcript",
@@ -68,14 +63,14 @@ const SAME: readonly string[] = [
   "install enable",
 ];
 
-const ADDED = Object.fromEntries(
-  Object.entries<Row | Group>(added("commands")).flatMap(([name, row]) =>
-    "meanings" in row && row.meanings !== undefined ? [[name, row.meanings]] : [],
-  ),
-);
+const meaningsIn = (commands: Commands, before = ""): [command: string, words: string][] =>
+  Object.entries(commands).flatMap(([name, row]) => [
+    ...(row.meanings === undefined ? [] : [[before + name, row.meanings] as [string, string]]),
+    ...("commands" in row ? meaningsIn(row.commands, `${before}${name} `) : []),
+  ]);
 
 const COMMAND_OF: ReadonlyMap<string, string> = new Map(
-  Object.entries({ ...MEANINGS, ...ADDED }).flatMap(([command, words]) =>
+  [...Object.entries(MEANINGS), ...meaningsIn(added("commands"))].flatMap(([command, words]) =>
     words.split(" ").map((word) => [word, command]),
   ),
 );

@@ -40,7 +40,7 @@ import type { ChoiceRules } from "../triggers/choices.ts";
 import { pause } from "../world/pause.ts";
 import { attentionMethods } from "./attention/attention.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
-import type { BasicDeps, CallContext, Method, TellDeps } from "./call.ts";
+import type { BasicDeps, CallContext, CommandRunnerDeps, Method, TellDeps } from "./call.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { agentSettingsMethods, type DescribeDeps } from "./methods/agents.ts";
 import { chainMethods } from "./methods/chains/chains.ts";
@@ -88,6 +88,7 @@ export type MethodDeps = DescribeDeps &
   OperationDeps &
   RecordDeps &
   TellDeps &
+  CommandRunnerDeps &
   BasicDeps &
   ServerListDeps &
   SessionDeps &

@@ -93,8 +93,8 @@ export interface HouseOptions {
   /** The configured models. Default: the offline one. */
   readonly models?: ReturnType<GatewayDeps["models"]>;
   readonly tryModel?: GatewayDeps["tryModel"];
-  readonly doctor?: GatewayDeps["doctor"];
-  /** Replays and compares chains in place of processes. */
+  /** Gives the output of `parley doctor` in place of a process. */
+  readonly doctor?: (offline: boolean, signal: AbortSignal) => Promise<Result<readonly object[]>>;
   /** Makes a backup in place of the thread. */
   readonly makeBackup?: ConstructorParameters<typeof Backups>[0]["make"];
   readonly agentSources?: GatewayDeps["agentSources"];
@@ -216,6 +216,28 @@ function backupsOf({ makeBackup: make }: HouseOptions, { store }: Settings, worl
 
 const builtIn: GatewayDeps["tryModel"] = async () => ok({ usable: true, text: "built in", durationMs: 0 });
 
+/** Returns the end of the doctor's process. */
+const commandOf =
+  (doctor: NonNullable<HouseOptions["doctor"]>): NonNullable<GatewayDeps["runCommand"]> =>
+  async (words, { signal }) => {
+    const stopped = new Promise<undefined>((resolve) =>
+      signal.addEventListener("abort", () => resolve(undefined)),
+    );
+    const found = await Promise.race([doctor(words.includes("--offline"), signal), stopped]);
+    const stdout = found?.ok === true ? JSON.stringify({ findings: found.value }) : "";
+    const stderr = found?.ok === false ? found.error : "";
+    const ending = found === undefined ? "aborted" : "ended";
+    return {
+      ending,
+      exitCode: 0,
+      signal: null,
+      stdout,
+      stdoutBytes: stdout.length,
+      truncated: false,
+      stderr,
+    };
+  };
+
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const { world = quietWorld(), agentSources, doctor, openDemo, home } = options;
   const dir = options.dir ?? temporaryFolder();
@@ -244,7 +266,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     token: TOKEN,
     ...CALENDAR,
     ...modelsOf(options),
-    ...optional({ agentSources, doctor, openDemo }),
+    ...optional({ agentSources, runCommand: doctor && commandOf(doctor), openDemo }),
     ...{ localServers: async () => [], tryModel: options.tryModel ?? builtIn },
     sandboxFor: options.sandboxFor ?? (async () => ok(undefined)),
     ...{ outside, nodes, backups, guidance: helpers.guidance },

@@ -184,14 +184,6 @@ export const CONFIG: Commands = {
   }),
 };
 
-export const DOCTOR = program({
-  summary: "Find problems of this installation and explain how to fix them",
-  options: {
-    offline: flag("Do not contact models (each call costs a few tokens), channels or MCP servers"),
-  },
-  load: async () => (await import("../commands/gateway/doctor.ts")).runDoctor,
-});
-
 export const DEMO = program({
   summary: "Play a demo with three agents in a temporary directory",
   load: async () => (await import("../commands/demo.ts")).runDemo,

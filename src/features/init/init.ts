@@ -9,6 +9,7 @@ export const init = feature({
   commands: {
     init: program({
       summary: "Set up a model, a service and a channel, and write the configuration file",
+      meanings: "setup configure install wizard onboard",
       options: {
         provider: option("<name>", "Use this model provider, like anthropic, ollama, server or offline"),
         baseUrl: option("<url>", "Use this address of the provider's API, up to its version"),

@@ -27,6 +27,7 @@ export const join = feature({
   commands: {
     mcp: program({
       summary: "Serve the session tools to an MCP client over standard input and output",
+      meanings: "tools",
       options: {
         session: option("<session>", "Act as this session (default: an external session for this client)", {
           conflicts: ["handle", "agent"],
@@ -68,6 +69,7 @@ export const join = feature({
     }),
     inbox: program({
       summary: "List sessions by state: needs you, running, waiting, failed, done",
+      meanings: "attention todo pending",
       options: {
         limit: withDefault(amount("<n>", "Print at most this many items of each group", 1), 20),
         hook: choice("<program>", "Run as the hook of this joined program: print new messages", PROGRAMS),

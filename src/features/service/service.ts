@@ -11,6 +11,7 @@ export const service = feature({
       commands: {
         install: program({
           summary: "Install the service, so that it starts with the machine and restarts after a failure",
+          meanings: "enable autostart boot background",
           options: {
             print: flag("Print the service's file and change nothing"),
             noStart: flag("Write the service's file and print the commands that start the service"),

@@ -35,7 +35,6 @@ const TABS = [
   { title: "Nodes", group: "Connections", scope: "operator.admin", method: "node.pair.list" },
   { title: "Servers", group: "Connections", scope: "operator.read", method: "servers.list", whole: true },
   { title: "Backups", group: "Upkeep", scope: "operator.admin", method: "store.backups", whole: true },
-  { title: "Doctor", group: "Upkeep", scope: "operator.admin", method: "doctor", whole: true },
   { title: "Log", group: "Upkeep", scope: "operator.admin", method: "logs.tail", whole: true },
   { title: "Configuration", group: "Upkeep", scope: "operator.admin", method: "config.check", whole: true },
 ] as const satisfies readonly TabFacts[];

@@ -5,8 +5,7 @@ import { openModelPort } from "../../../agent/model/port.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { textOf } from "../../../core/shapes/message.ts";
 import type { ProviderSettings } from "../../../core/shapes/settings/settings.ts";
-import type { World } from "../../../world.ts";
-import { QUIET } from "../play/play.ts";
+import { silenced, type World } from "../../../world.ts";
 
 const ANSWER_MAX_BYTES = 64 * 1024;
 const ANSWER_MS_MAX = 120_000;
@@ -27,7 +26,7 @@ export async function askModel(
   const timer = world.clock.after(ANSWER_MS_MAX, () => stop.abort());
   const id = world.ids.uuid();
   const content = [{ type: "text" as const, text }];
-  const outcome = await openModelPort({ ...world, log: QUIET }).call(
+  const outcome = await openModelPort(silenced(world)).call(
     {
       ...{ model: model.value, system, tools: [], thinking: "off", sessionId: id },
       entries: [{ id, role: "user", content, timestamp: world.clock.now() }],

@@ -25,7 +25,7 @@ import { appendEntry } from "../../../store/queries/transcripts/append.ts";
 import { ENTRY_COLUMNS, readEntry } from "../../../store/queries/transcripts/stored-entry.ts";
 import type { Store } from "../../../store/sql.ts";
 import { openMemoryStore } from "../../../store/sqlite/memory.ts";
-import { type Clock, otherWorkDone, type World } from "../../../world.ts";
+import { type Clock, otherWorkDone, SILENT, silenced, type World } from "../../../world.ts";
 import { ReplayClock } from "./clock.ts";
 import { differencesOf, type PlayedRun } from "./compare.ts";
 import { draftOf } from "./draft.ts";
@@ -76,8 +76,6 @@ interface ScriptEvent {
   readonly act: () => void | Promise<void>;
 }
 
-/** A log without lines: a replay prints its outcome itself. */
-export const QUIET = { debug() {}, info() {}, warn() {}, error() {} };
 /** Number of runs at the same time. The record says when each begins, so slots do not limit them. */
 const UNLIMITED = 1_000_000;
 /** Results are cut once, in the record. */
@@ -117,7 +115,7 @@ class Replay {
       ids: { uuid: make, orderedUuid: make },
       random: () => 0.5,
       redactor: vary?.parts.redactor ?? new Redactor([]),
-      log: QUIET,
+      log: SILENT,
     };
     const path = (sessionId: string): string | undefined =>
       first.store.postgresUrl === undefined ? join(first.store.dir, `${sessionId}.jsonl`) : undefined;
@@ -453,7 +451,7 @@ export function replayIn(world: World) {
     const { variation, providers } = wanted;
     const secrets = providers.flatMap(({ apiKey = "", headers }) => [apiKey, ...Object.values(headers)]);
     const redactor = new Redactor(secrets.filter((secret) => secret !== ""));
-    const parts = { providers, port: openModelPort({ ...world, log: QUIET }), clock: world.clock, redactor };
+    const parts = { providers, port: openModelPort(silenced(world)), clock: world.clock, redactor };
     const vary = { variation, parts, ...(isFirst ? { settings: start.settings } : {}) };
     return replayChain(record, vary, progress);
   };

@@ -2,13 +2,13 @@
 // fix each problem.
 // Changes nothing. Lists each check that was skipped.
 
-import { safeLine, safeText } from "../../../core/text/safe-text.ts";
-import { runningUrl, socketUrl, tokenFor } from "../../address.ts";
-import { type Cli, EXIT } from "../../cli.ts";
-import type { Finding } from "../../doctor/finding.ts";
-import { checkGateway } from "../../doctor/gateway-checks.ts";
-import { checkMachine } from "../../doctor/machine-checks.ts";
-import { count } from "../../layout.ts";
+import { runningUrl, socketUrl, tokenFor } from "../../cli/address.ts";
+import { type Cli, EXIT } from "../../cli/cli.ts";
+import { count } from "../../cli/layout.ts";
+import { safeLine, safeText } from "../../core/text/safe-text.ts";
+import type { Finding } from "./checks/finding.ts";
+import { checkGateway } from "./checks/gateway-checks.ts";
+import { checkMachine } from "./checks/machine-checks.ts";
 
 const MARKS = { ok: "✓", warning: "!", problem: "✗" } as const;
 const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;

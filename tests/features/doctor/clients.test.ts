@@ -1,8 +1,8 @@
 // The doctor's finding about params of clients that have no effect.
 
 import { expect, test } from "vitest";
+import { makeHome, run, startGateway, TOKEN } from "../../cli/kit.ts";
 import { joined } from "../../gateway/kit.ts";
-import { makeHome, run, startGateway, TOKEN } from "../kit.ts";
 
 test("doctor lists the params that clients of version 4 sent in vain, and none before", async () => {
   const { home, port } = await makeHome();

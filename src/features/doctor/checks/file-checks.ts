@@ -3,11 +3,11 @@
 
 import { stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { octalMode, othersReach } from "../../config/file-mode.ts";
-import { TOKEN_FILE } from "../../contract/protocol.ts";
-import type { Settings } from "../../core/shapes/settings/settings.ts";
-import type { Cli } from "../cli.ts";
-import { size } from "../layout.ts";
+import type { Cli } from "../../../cli/cli.ts";
+import { size } from "../../../cli/layout.ts";
+import { octalMode, othersReach } from "../../../config/file-mode.ts";
+import { TOKEN_FILE } from "../../../contract/protocol.ts";
+import type { Settings } from "../../../core/shapes/settings/settings.ts";
 import { bad, type Finding, good, risk } from "./finding.ts";
 
 const OTHERS_WRITE = 0o022;

@@ -1,12 +1,12 @@
 // Outside MCP servers: the doctor's findings, and the death of the gateway.
 
 import { expect } from "vitest";
+import { run } from "../../cli/kit.ts";
 import { test } from "../../kit/deep.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
 import { openWitness, REFERENCE } from "../../tools/mcp-kit.ts";
 import { PROGRAM } from "../../tools/mcp-program.ts";
-import { run } from "../kit.ts";
 
 const node = (args: readonly string[], more: object = {}) => ({ command: process.execPath, args, ...more });
 const hello = [{ name: "hello", inputSchema: { type: "object" } }];

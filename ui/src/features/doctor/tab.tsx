@@ -2,16 +2,16 @@
 // is shown, and its findings stay until the next run.
 
 import { effect, signal } from "@preact/signals";
-import type { DoctorFinding, DoctorReport } from "../../../../src/contract/methods/upkeep.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
+import type { DoctorFinding, DoctorReport } from "../../../../src/features/doctor/contract.ts";
 import { tick } from "../../clock.ts";
 import { ask, stage } from "../../gateway.ts";
 import { Failed } from "../../parts/failure.tsx";
 import { ago, counted, duration } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
-import "../rows.css";
-import "./upkeep.css";
+import "../../operations/rows.css";
+import "../../operations/upkeep/upkeep.css";
 
 type Check =
   | { readonly kind: "running" }

@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { useProxies } from "../../../src/world/proxy.ts";
+import { configFile, makeHome, run } from "../../cli/kit.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { type Script, startModelServer } from "../../kit/model-server/server.ts";
 import { httpError, text, usage } from "../../kit/model-server/steps.ts";
 import { lacks } from "../../kit/process/lacks.ts";
 import { silentLog } from "../../store/samples.ts";
-import { configFile, makeHome, run } from "../kit.ts";
 
 interface Finding {
   readonly name: string;

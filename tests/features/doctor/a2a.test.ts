@@ -1,9 +1,9 @@
 // The doctor's findings about agents elsewhere, with a real gateway that exposes one.
 
 import { expect, test } from "vitest";
+import { run } from "../../cli/kit.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { homeWith, startProcess } from "../../kit/process/gateway-process.ts";
-import { run } from "../kit.ts";
 
 interface Finding {
   readonly name: string;

@@ -1,7 +1,7 @@
 // `parley doctor` says of each agent that is a program over ACP whether it asks before it acts.
 
 import { expect, test } from "vitest";
-import { makeHome, run } from "../kit.ts";
+import { makeHome, run } from "../../cli/kit.ts";
 
 interface Finding {
   readonly name: string;

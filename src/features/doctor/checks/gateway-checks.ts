@@ -1,12 +1,12 @@
 // Checks the running gateway. If none is running, checks whether its port is free.
 
 import { createServer } from "node:net";
-import type { PayloadOf } from "../../contract/methods.ts";
-import { mainKeyOf } from "../../core/shapes/session-key.ts";
-import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
-import type { Cli } from "../cli.ts";
-import { type Link, openLink } from "../gateway-link.ts";
-import { count } from "../layout.ts";
+import type { Cli } from "../../../cli/cli.ts";
+import { type Link, openLink } from "../../../cli/gateway-link.ts";
+import { count } from "../../../cli/layout.ts";
+import type { PayloadOf } from "../../../contract/methods.ts";
+import { mainKeyOf } from "../../../core/shapes/session-key.ts";
+import { defaultAgent, type Settings } from "../../../core/shapes/settings/settings.ts";
 import { bad, type Finding, good, risk } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DatabaseReport } from "../../../src/cli/parts.ts";
 import { optional } from "../../../src/core/optional.ts";
+import { makeHome, run, runJson, startGateway } from "../../cli/kit.ts";
 import { freePort } from "../../kit/loopback.ts";
 import { homeWith } from "../../kit/process/gateway-process.ts";
 import { runSql } from "../../kit/store/postgres.ts";
 import { freshUrl, inPostgres, schemaOf } from "../../store/transfer/moves.ts";
-import { makeHome, run, runJson, startGateway } from "../kit.ts";
 
 const REPORT: DatabaseReport = {
   place: "postgresql://db:5432/parley",

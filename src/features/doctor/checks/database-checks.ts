@@ -1,9 +1,9 @@
 // Checks whether a gateway can use the PostgreSQL store, and whether its commits are durable.
 // Each warning and problem contains a fix, if possible as an SQL statement.
 
-import type { Cli } from "../cli.ts";
-import { age, count } from "../layout.ts";
-import type { DatabaseReport } from "../parts.ts";
+import type { Cli } from "../../../cli/cli.ts";
+import { age, count } from "../../../cli/layout.ts";
+import type { DatabaseReport } from "../../../cli/parts.ts";
 import { alteredSchema, bad, type Finding, good, risk } from "./finding.ts";
 
 /**

@@ -2,13 +2,13 @@
 // Levels: `ok` reports a fact, `warning` reports a risk, `problem` reports that something does not work.
 
 import { join } from "node:path";
-import { loadSettings } from "../../config.ts";
-import { TOKEN_FILE } from "../../contract/protocol.ts";
-import type { Settings } from "../../core/shapes/settings/settings.ts";
-import { listProxies } from "../../world/proxy.ts";
-import { generatedToken } from "../address.ts";
-import { type Cli, loadOptionsOf } from "../cli.ts";
-import { count } from "../layout.ts";
+import { generatedToken } from "../../../cli/address.ts";
+import { type Cli, loadOptionsOf } from "../../../cli/cli.ts";
+import { count } from "../../../cli/layout.ts";
+import { loadSettings } from "../../../config.ts";
+import { TOKEN_FILE } from "../../../contract/protocol.ts";
+import type { Settings } from "../../../core/shapes/settings/settings.ts";
+import { listProxies } from "../../../world/proxy.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
 import { checkFiles } from "./file-checks.ts";
@@ -29,7 +29,9 @@ async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Fin
   // For PostgreSQL, `held` is false: other machines may use the store, so it does not show whether a gateway
   // runs here.
   if (postgresUrl !== undefined) return { findings: await checkDatabase(cli, postgresUrl), held: false };
-  const { state, text, damage, differences } = await cli.parts.checkStore(settings.store);
+  const { state, text, damage, differences } = (await import("../../../store/inspect.ts")).checkStoreDir(
+    settings.store,
+  );
   const isBad = damage !== undefined || state === "problem";
   const found = (isBad ? bad : good)("store", damage ?? text);
   return { findings: [found, ...alteredSchema(differences)], held: state === "in_use" };

@@ -3,24 +3,17 @@
 //      of that provider is tested. The cost is reported. With --offline no model is called.
 // MC2: a failure contains the provider's message, but never the key.
 
-import { secretsOf } from "../../config/describe.ts";
-import { OFFLINE_MODEL, type Settings } from "../../core/shapes/settings/settings.ts";
-import { Redactor } from "../../core/text/redact/redact.ts";
-import type { Cli } from "../cli.ts";
-import { count } from "../layout.ts";
+import type { Cli } from "../../../cli/cli.ts";
+import { modelsToCall, usedModels } from "../../../cli/commands/gateway/models.ts";
+import { count } from "../../../cli/layout.ts";
+import { secretsOf } from "../../../config/describe.ts";
+import { OFFLINE_MODEL, type Settings } from "../../../core/shapes/settings/settings.ts";
+import { Redactor } from "../../../core/text/redact/redact.ts";
 import { bad, type Finding, good, risk } from "./finding.ts";
 
 const name = "models";
 /** Maximum number of models to call, to limit the cost. Further models are only listed. */
 const CALLS_MAX = 12;
-
-/**
- * Returns the models that Parley itself calls. Agents that run as external programs call their own models.
- */
-function usedModels({ agents }: Settings): string[] {
-  const own = agents.filter(({ runtime }) => runtime === undefined);
-  return [...new Set(own.flatMap(({ model, subagents }) => [model, subagents.model ?? model]))];
-}
 
 function modelSummary(settings: Settings): Finding {
   const { providers } = settings;
@@ -32,15 +25,6 @@ function modelSummary(settings: Settings): Finding {
   if (!offline) return good(name, text);
   const mend = "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or configure models.providers.";
   return risk(name, `${text}: only the offline model answers`, mend);
-}
-
-/** Returns the models to call: each model that an agent uses, and the first model of each other provider. */
-export function modelsToCall(settings: Settings): { readonly ref: string; readonly used: boolean }[] {
-  const used = usedModels(settings).filter((ref) => ref !== OFFLINE_MODEL);
-  const spare = settings.providers
-    .filter(({ id, models }) => models.length > 0 && !used.some((ref) => ref.startsWith(`${id}/`)))
-    .map(({ id, models }) => `${id}/${models[0]?.id}`);
-  return [...used.map((ref) => ({ ref, used: true })), ...spare.map((ref) => ({ ref, used: false }))];
 }
 
 export async function checkModels(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {

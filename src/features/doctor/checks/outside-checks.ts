@@ -3,11 +3,12 @@
 // An account to which anybody may write is always reported, even if it is intended. A server without tools is
 // a problem, because runs continue without the tools that they expect.
 
-import { programOf, type Settings } from "../../core/shapes/settings/settings.ts";
-import { isProgram, SEARCH_PATH } from "../../world/programs.ts";
-import { generatedToken } from "../address.ts";
-import type { Cli } from "../cli.ts";
-import { count } from "../layout.ts";
+import { generatedToken } from "../../../cli/address.ts";
+import type { Cli } from "../../../cli/cli.ts";
+import { count } from "../../../cli/layout.ts";
+import { programOf, type Settings } from "../../../core/shapes/settings/settings.ts";
+import { isProgram, SEARCH_PATH } from "../../../world/programs.ts";
+import { silenced } from "../../../world.ts";
 import { bad, type Finding, good, risk } from "./finding.ts";
 
 /** Looks for each program in the PATH of its runs: the agent's own PATH, else that of this process. */
@@ -31,11 +32,11 @@ export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promi
 
 /** Reads the card of each agent elsewhere. */
 async function checkRemotes({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
-  const { inspectRemote } = parts;
-  if (inspectRemote === undefined) return [];
+  const world = silenced(parts.world);
   const found = agents.map(async ({ id, runtime }): Promise<Finding[]> => {
     if (runtime?.type !== "a2a") return [];
-    const { usable, text } = await inspectRemote(runtime);
+    const { inspectRemote } = await import("../../../agent/a2a/remote.ts");
+    const { usable, text } = await inspectRemote(runtime, world);
     const mend = `Check card, key and token in agents.list[${id}].runtime.`;
     return [usable ? good("a2a", `agent ${id}: ${text}`) : bad("a2a", `agent ${id}: ${text}`, mend)];
   });
@@ -43,11 +44,15 @@ async function checkRemotes({ parts }: Cli, { agents }: Settings): Promise<Findi
 }
 
 /** Starts and stops each configured MCP server. */
-async function checkMcp(cli: Cli, settings: Settings): Promise<Finding[]> {
-  const { inspectMcp } = cli.parts;
+async function checkMcp({ parts }: Cli, settings: Settings): Promise<Finding[]> {
   const { servers } = settings.tools.mcp;
-  if (inspectMcp === undefined || servers.length === 0) return [];
-  return (await inspectMcp(settings)).map(({ server, usable, text }) => {
+  if (servers.length === 0) return [];
+  const { openOutsideServers } = await import("../../../tools/mcp/servers.ts");
+  const { env: environment, machine } = parts;
+  const world = silenced(parts.world);
+  const outside = openOutsideServers({ settings, world, version: machine.version, environment });
+  const reports = await outside.inspect().finally(() => outside.close());
+  return reports.map(({ server, usable, text }) => {
     const { agents = [] } = servers.find(({ name }) => name === server) ?? {};
     const about = `${server}, for ${agents.length === 0 ? "every agent" : agents.join(", ")}: ${text}`;
     const mend = `Fix tools.mcp.servers.${server}, or disable it with enabled: false.`;

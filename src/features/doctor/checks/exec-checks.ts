@@ -1,18 +1,18 @@
 // Checks which agents may run commands, and whether a sandbox contains them.
 // A broken sandbox is a problem if an agent uses it. Otherwise it is only reported.
 
-import { acpProgramOf } from "../../core/rules/approval/acp-programs.ts";
-import { approvalOfAgent } from "../../core/rules/approval/policy.ts";
-import { containsSubagents } from "../../core/rules/sandbox-policy.ts";
-import { decideTool } from "../../core/rules/tool-policy.ts";
+import type { Cli } from "../../../cli/cli.ts";
+import { acpProgramOf } from "../../../core/rules/approval/acp-programs.ts";
+import { approvalOfAgent } from "../../../core/rules/approval/policy.ts";
+import { containsSubagents } from "../../../core/rules/sandbox-policy.ts";
+import { decideTool } from "../../../core/rules/tool-policy.ts";
 import {
   type AgentSettings,
   type ApprovalMode,
   programOf,
   type SandboxSettings,
   type Settings,
-} from "../../core/shapes/settings/settings.ts";
-import type { Cli } from "../cli.ts";
+} from "../../../core/shapes/settings/settings.ts";
 import { type Finding, good, risk } from "./finding.ts";
 
 const namesOf = (agents: readonly AgentSettings[]): string => agents.map(({ id }) => id).join(", ");

@@ -3,12 +3,13 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { doctorOf } from "../../../src/app/doctor.ts";
+import { commandRunner } from "../../../src/app/command-runner.ts";
 import { ok } from "../../../src/core/shapes/errors.ts";
+import { examine } from "../../../src/features/doctor/methods.ts";
+import { openHouse } from "../../gateway/kit.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
-import { openHouse } from "../kit.ts";
 
 const KEY = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
 const FINDING = { name: "node", level: "ok", text: "Node 24" } as const;
@@ -21,7 +22,8 @@ function doctorRunning(program: string, environment: Record<string, string> = {}
   writeFileSync(file, program);
   const launcher = [process.execPath, file];
   const gatewayUrl = () => "ws://127.0.0.1:7275";
-  const doctor = doctorOf({ world, launcher, folder, environment, gatewayUrl });
+  const run = commandRunner({ world, launcher, folder, environment, gatewayUrl });
+  const doctor = (offline: boolean, signal: AbortSignal) => examine(run, offline, signal);
   return { world, folder, doctor };
 }
 

@@ -12,7 +12,7 @@ import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { optional } from "../../src/core/optional.ts";
-import { fail, ok } from "../../src/core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
 import { dailyBudgets, type Settings } from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";

@@ -6,6 +6,7 @@ import { lazy } from "../../parts/lazy.tsx";
 export const DOCTOR_TAB: TabRow = {
   title: "Doctor",
   group: "Upkeep",
+  after: "Backups",
   scope: "operator.admin",
   method: "doctor",
   whole: true,

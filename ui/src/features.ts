@@ -9,4 +9,4 @@ import type { TabRow } from "./operations/tabs.ts";
 
 export const FEATURE_TABS: readonly TabRow[] = [CRON_TAB, DOCTOR_TAB];
 
-export const CHAIN_DIALOGS: readonly ChainDialog[] = [...REPLAY_DIALOGS];
+export const CHAIN_DIALOGS: readonly ChainDialog[] = [REPLAY_DIALOGS].flat();

@@ -124,13 +124,20 @@ export function StepActions({ step, isGone }: { step: FlowStep; isGone: (key: st
   );
 }
 
+export interface ChainDialogProps {
+  readonly chainId: string;
+  /** The agents of the chain. */
+  readonly agents: readonly string[];
+  readonly onClose: () => void;
+}
+
 /** A dialog of a feature about an ended chain. */
 export interface ChainDialog {
   /** The name of its button. */
   readonly name: string;
   /** A method that the gateway must support. */
   readonly method: string;
-  readonly Dialog: ComponentType<{ chainId: string; agents: readonly string[]; onClose: () => void }>;
+  readonly Dialog: ComponentType<ChainDialogProps>;
 }
 
 /** Offers the dialogs about a chain. Its record is complete when it has ended. */

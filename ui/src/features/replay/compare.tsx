@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { tick } from "../../clock.ts";
+import type { ChainDialogProps } from "../../flow/actions.tsx";
 import type { FlowStep } from "../../flow/words.ts";
 import { ask } from "../../gateway.ts";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -30,12 +31,7 @@ function StepTexts({ step }: { step: FlowStep }) {
 
 const NAMES = ["A: this chain", "B: other chain"] as const;
 
-interface CompareProps {
-  readonly chainId: string;
-  readonly onClose: () => void;
-}
-
-export function Compare({ chainId, onClose }: CompareProps) {
+export function Compare({ chainId, onClose }: ChainDialogProps) {
   const [inSequence, setInSequence] = useState(false);
   const [chosen, choose] = useState<FlowStep>();
   const read = useReading("chains to compare", () =>

@@ -5,6 +5,7 @@ import type { EventPayloads } from "../../../../src/contract/events.ts";
 import type { ParamsOf } from "../../../../src/contract/methods.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import type { ReplayOutcome } from "../../../../src/features/replay/contract.ts";
+import type { ChainDialogProps } from "../../flow/actions.tsx";
 import { ask, on } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";
 import { counted, money } from "../../parts/format.ts";
@@ -180,8 +181,7 @@ function Progress({
   );
 }
 
-export function Replay(props: { chainId: string; agents: readonly string[]; onClose: () => void }) {
-  const { chainId, agents, onClose } = props;
+export function Replay({ chainId, agents, onClose }: ChainDialogProps) {
   const [changes, setChanges] = useState<Changes>({ models: {}, instructions: {}, others: {} });
   const { progress, outcomes, busy, start, stop, again } = useReplay(chainId);
   const onChange: FieldsProps["onChange"] = (kind, name, text) =>

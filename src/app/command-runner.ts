@@ -3,7 +3,7 @@
 // caller disconnects.
 
 import { existsSync } from "node:fs";
-import type { CommandRunnerDeps } from "../gateway/call.ts";
+import type { FeatureDeps } from "../gateway/call.ts";
 import type { World } from "../world.ts";
 
 interface RunnerParts {
@@ -17,7 +17,7 @@ interface RunnerParts {
   gatewayUrl(): string;
 }
 
-export function commandRunner(parts: RunnerParts): NonNullable<CommandRunnerDeps["runCommand"]> {
+export function commandRunner(parts: RunnerParts): NonNullable<FeatureDeps["runCommand"]> {
   const { world, launcher, configPath, environment, folder } = parts;
   return async (words, limits) => {
     const { runHostProgram } = await import("../sandbox/host-program.ts");

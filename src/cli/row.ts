@@ -51,8 +51,6 @@ export type Input<A, O> = {
 
 interface Declared<A extends Arguments, O extends Options> {
   readonly summary: string;
-  /** Words for which people look at the top level and mean this command, with spaces between them. */
-  readonly meanings?: string;
   /** Whether the group runs this command if none is named. */
   readonly isDefault?: true;
   readonly args?: A;
@@ -65,8 +63,6 @@ export interface Row extends Declared<Arguments, Options> {
 
 export interface Group {
   readonly summary: string;
-  /** Words for which people look at the top level and mean this group, with spaces between them. */
-  readonly meanings?: string;
   readonly commands: Commands;
 }
 

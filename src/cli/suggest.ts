@@ -3,7 +3,6 @@
 
 import { nearestName } from "../core/text/nearest.ts";
 import { added } from "../features.ts";
-import type { Commands } from "./row.ts";
 
 /** Words for which people look at the top level, by the command that does what they mean. */
 const MEANINGS: Readonly<Record<string, string>> = {
@@ -63,14 +62,8 @@ const SAME: readonly string[] = [
   "install enable",
 ];
 
-const meaningsIn = (commands: Commands, before = ""): [command: string, words: string][] =>
-  Object.entries(commands).flatMap(([name, row]) => [
-    ...(row.meanings === undefined ? [] : [[before + name, row.meanings] as [string, string]]),
-    ...("commands" in row ? meaningsIn(row.commands, `${before}${name} `) : []),
-  ]);
-
 const COMMAND_OF: ReadonlyMap<string, string> = new Map(
-  [...Object.entries(MEANINGS), ...meaningsIn(added("commands"))].flatMap(([command, words]) =>
+  Object.entries({ ...MEANINGS, ...added("commandWords") }).flatMap(([command, words]) =>
     words.split(" ").map((word) => [word, command]),
   ),
 );

@@ -11,6 +11,7 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Accepted } from "../engine/run/accept.ts";
 import type { Unit } from "../engine/unit.ts";
+import type { ChoiceRules } from "../triggers/choices.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 
@@ -21,12 +22,14 @@ export interface BasicDeps {
   readonly engine: Engine;
 }
 
-export interface TellDeps {
+/** Dependencies of the methods of features. */
+export interface FeatureDeps extends BasicDeps, ChoiceRules {
+  /** Version of this program. */
+  readonly version: string;
+  /** Returns the time zone of the gateway. */
+  timeZone(): string;
   /** Sends an event to one connection. */
   tell<E extends keyof EventPayloads>(caller: Caller, event: E, payload: EventPayloads[E]): void;
-}
-
-export interface CommandRunnerDeps {
   /**
    * Runs a command of this program for this gateway in a process of its own, which prints its answer as JSON.
    * Absent if that is unavailable.

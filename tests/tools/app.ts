@@ -7,6 +7,7 @@ import { Compile, type Validator } from "typebox/schema";
 import { expect } from "vitest";
 import { keyRulesOf, sessionViewer } from "../../src/access/access.ts";
 import { spawnChainOf } from "../../src/access/spawn-chain.ts";
+import { defaultsOf } from "../../src/config/schema/setting.ts";
 import { TOOLS, type ToolName } from "../../src/contract/tools.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import type { Viewer } from "../../src/core/rules/visibility.ts";
@@ -16,6 +17,7 @@ import { NOT_YET_USED, type Session } from "../../src/core/shapes/session.ts";
 import { agentIdInKey, kindOf } from "../../src/core/shapes/session-key.ts";
 import { LOGGING } from "../../src/core/shapes/settings/logging.ts";
 import {
+  type AddedSettings,
   type AgentSettings,
   ANSWER_LIMITS,
   agentOf,
@@ -24,6 +26,7 @@ import {
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { Executor } from "../../src/engine/run/executions.ts";
+import { added } from "../../src/features.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -102,6 +105,13 @@ const NODES: Settings["nodes"] = {
   allowSandboxed: false,
 };
 
+/** Returns the settings of features, with their defaults. */
+function featureDefaults(): AddedSettings {
+  const sections = Object.entries<{ readonly properties: object }>(added("settings"));
+  const defaults = sections.map(([name, { properties }]) => [name, defaultsOf({ ...properties })]);
+  return Object.fromEntries(defaults) as unknown as AddedSettings;
+}
+
 /** Settings that a test may change. */
 export interface Choices {
   readonly agents?: readonly AgentSettings[];
@@ -110,7 +120,8 @@ export interface Choices {
   readonly subagents?: Partial<Settings["subagents"]>;
   readonly maxConcurrent?: number;
   readonly outgoingHooks?: Settings["outgoingHooks"];
-  readonly cron?: Settings["cron"];
+  /** Settings of features, instead of their defaults. */
+  readonly features?: Partial<AddedSettings>;
   readonly hooks?: Settings["hooks"];
   readonly nodes?: Partial<Settings["nodes"]>;
   readonly channels?: Settings["channels"];
@@ -181,7 +192,8 @@ export function settingsWith(choices: Choices = {}): Settings {
     owners: choices.owners ?? [],
     joined: choices.joined ?? { wake: "notify" },
     channels: choices.channels ?? [],
-    cron: choices.cron ?? { enabled: true },
+    ...featureDefaults(),
+    ...choices.features,
     nodes: { ...NODES, ...choices.nodes },
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],

@@ -7,14 +7,14 @@ import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { HostProgramEnd } from "../../core/rules/node-exec.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { BasicDeps, CommandRunnerDeps, Methods } from "../../gateway/call.ts";
+import type { FeatureDeps, Methods } from "../../gateway/call.ts";
 import type { DOCTOR_METHODS, DoctorFinding } from "./contract.ts";
 
 const DOCTOR_MAX_MS = 180_000;
 const OUTPUT_MAX_BYTES = 1024 * 1024;
 const LEVELS: readonly unknown[] = ["ok", "warning", "problem"] satisfies DoctorFinding["level"][];
 
-type RunCommand = CommandRunnerDeps["runCommand"];
+type RunCommand = FeatureDeps["runCommand"];
 
 /** The gateways whose doctor runs now. */
 const busy = new WeakSet<object>();
@@ -67,7 +67,7 @@ export async function examine(
   }
 }
 
-export const doctorMethods: Methods<keyof typeof DOCTOR_METHODS, BasicDeps & CommandRunnerDeps> = {
+export const doctorMethods: Methods<keyof typeof DOCTOR_METHODS, FeatureDeps> = {
   doctor: {
     async handle({ deps, signal }, { offline = false }) {
       const { clock, redactor } = deps.world;

@@ -8,12 +8,12 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { NO_VARIATION } from "../../core/shapes/record/variation.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Caller } from "../../gateway/auth.ts";
-import type { CallContext, Methods, TellDeps } from "../../gateway/call.ts";
-import { type RecordDeps, redacted, written } from "../../gateway/methods/chains/record.ts";
+import type { CallContext, FeatureDeps, Methods } from "../../gateway/call.ts";
+import { redacted, written } from "../../gateway/methods/chains/record.ts";
 import type { REPLAY_METHODS } from "./contract.ts";
 import { diffInProcess, replayInProcess } from "./worker/process.ts";
 
-type Context = CallContext<RecordDeps & TellDeps>;
+type Context = CallContext<FeatureDeps>;
 
 /** A replay that takes longer is ended. */
 const REPLAY_MAX_MS = 10 * 60_000;
@@ -80,7 +80,7 @@ async function replay(
     : replayed;
 }
 
-export const replayMethods: Methods<keyof typeof REPLAY_METHODS, RecordDeps & TellDeps> = {
+export const replayMethods: Methods<keyof typeof REPLAY_METHODS, FeatureDeps> = {
   "chains.replay": { handle: replay },
   "chains.replay.stop": {
     async handle({ caller }) {

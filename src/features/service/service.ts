@@ -1,33 +1,9 @@
 // Adds the gateway as a service of this user, under systemd or launchd.
 
-import { flag, program } from "../../cli/row.ts";
-import { feature } from "../../feature.ts";
+import { feature, type LoadedBy } from "../../feature.ts";
 
 export const service = feature({
   name: "service",
-  commands: {
-    service: {
-      summary: "Run the gateway as a service of this user",
-      commands: {
-        install: program({
-          summary: "Install the service, so that it starts with the machine and restarts after a failure",
-          meanings: "enable autostart boot background",
-          options: {
-            print: flag("Print the service's file and change nothing"),
-            noStart: flag("Write the service's file and print the commands that start the service"),
-          },
-          load: async () => (await import("./commands.ts")).installService,
-        }),
-        uninstall: program({
-          summary: "Stop the service and remove its file, but keep the state",
-          load: async () => (await import("./commands.ts")).uninstallService,
-        }),
-        status: program({
-          summary: "Show whether the service is installed and running",
-          isDefault: true,
-          load: async () => (await import("./commands.ts")).serviceStatus,
-        }),
-      },
-    },
-  },
+  commands: async (): LoadedBy<"commands"> => (await import("./rows.ts")).SERVICE,
+  commandWords: { "service install": "enable autostart boot background" },
 });

@@ -29,7 +29,7 @@ const WORKERS = {
   "parts/backup-worker": "src/store/transfer/backup-worker.ts",
   "parts/file-worker": "src/tools/files/file-worker.ts",
   "parts/read-worker": "src/store/sqlite/read-worker.ts",
-  "parts/replay-worker": "src/replay/replay-worker.ts",
+  "parts/replay-worker": "src/features/replay/worker/replay-worker.ts",
 };
 const ENTRIES = { main: "src/main.ts", app: "src/app.ts", ...WORKERS };
 

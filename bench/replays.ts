@@ -8,7 +8,7 @@ import { readRecord } from "../src/contract/chain-record.ts";
 import type { GatewayClient } from "../src/contract/client/node.ts";
 import type { PayloadOf } from "../src/contract/methods.ts";
 import type { ChainRecord } from "../src/core/shapes/record/chain.ts";
-import { replayIn } from "../src/replay.ts";
+import { replayIn } from "../src/features/replay/play/play.ts";
 import { realWorld } from "../src/world.ts";
 import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
 import { type Answer, startModelServer } from "../tests/kit/model-server/server.ts";

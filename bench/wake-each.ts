@@ -11,7 +11,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { NUDGE, PROGRAM, type Program } from "../src/cli/join/programs.ts";
+import { NUDGE, PROGRAM, type Program } from "../src/features/join/programs.ts";
 import { closeBrowser, visit } from "../tests/kit/browser.ts";
 import { cleanUp } from "../tests/kit/engine/engine.ts";
 import { freePort } from "../tests/kit/loopback.ts";

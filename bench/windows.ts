@@ -3,7 +3,7 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { ProgramId } from "../src/cli/join/programs.ts";
+import type { ProgramId } from "../src/features/join/programs.ts";
 import type { ModelServer } from "../tests/kit/model-server/server.ts";
 
 const PROMPT = "Begin.";

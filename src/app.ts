@@ -11,8 +11,8 @@ import { openModelPort } from "./agent/model/port.ts";
 import { type AcpParts, acpParts, urlOf } from "./app/acp-programs.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
+import { commandRunner } from "./app/command-runner.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
-import { doctorOf } from "./app/doctor.ts";
 import { engineSettings } from "./app/engine-settings.ts";
 import { featureRunEnded, featureWarnings } from "./app/features.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
@@ -20,7 +20,6 @@ import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
 import { recorderOfRuns } from "./app/records.ts";
 import { type Follower, followConfig } from "./app/reload.ts";
-import { replaysOf } from "./app/replays.ts";
 import { logRuns } from "./app/run-log.ts";
 import { titlesOf } from "./app/titles.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
@@ -293,9 +292,9 @@ function upkeepOf(
   options: AppOptions,
   acp: AcpParts,
   undo: (() => Promise<void>)[],
-): Pick<GatewayDeps, "tryModel" | "localServers" | "doctor" | "backups" | "replays"> {
+): Pick<GatewayDeps, "tryModel" | "localServers" | "runCommand" | "backups"> {
   const { settings, world, configPath, environment } = options;
-  const doctor = doctorOf({
+  const runCommand = commandRunner({
     world: asPart(world, "gateway"),
     launcher: LAUNCH,
     folder: TOP,
@@ -305,11 +304,10 @@ function upkeepOf(
   });
   const tryModel = modelTester({ ...options, world: asPart(world, "agent") });
   const localServers: GatewayDeps["localServers"] = async () => {
-    const { localServers: servers } = await import("./cli/init/local-models.ts");
+    const { localServers: servers } = await import("./agent/model/local-models.ts");
     return (await servers(environment, world)).filter(({ models }) => models.length > 0);
   };
-  const replays = replaysOf({ settings, world: asPart(world, "gateway") });
-  return { tryModel, localServers, doctor, replays, backups: backupsOf(options, undo) };
+  return { tryModel, localServers, runCommand, backups: backupsOf(options, undo) };
 }
 
 /** Removes attachments that no session needs any longer. */

@@ -2,9 +2,14 @@
 
 import type { Feature } from "./feature.ts";
 import { cron } from "./features/cron/cron.ts";
+import { doctor } from "./features/doctor/doctor.ts";
 import { importFeature } from "./features/import/import.ts";
+import { init } from "./features/init/init.ts";
+import { join } from "./features/join/join.ts";
+import { replay } from "./features/replay/replay.ts";
+import { service } from "./features/service/service.ts";
 
-export const FEATURES = [cron, importFeature] as const;
+export const FEATURES = [cron, doctor, importFeature, init, join, replay, service] as const;
 
 type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I) => void ? I : never;
 type Given<K extends keyof Feature> = (typeof FEATURES)[number] extends infer F

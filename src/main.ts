@@ -29,7 +29,6 @@ import type { ChannelAccount } from "./core/shapes/settings/channels.ts";
 import { liveSettings } from "./core/shapes/settings/live.ts";
 import { LOGGING, type LoggingSettings, loggingFrom } from "./core/shapes/settings/logging.ts";
 import {
-  type A2aRuntime,
   OFFLINE_MODEL,
   type ProviderSettings,
   type SandboxSettings,
@@ -39,10 +38,8 @@ import { Redactor } from "./core/text/redact/redact.ts";
 import { harmlessJson } from "./core/text/safe-text.ts";
 import { added } from "./features.ts";
 import type { DemoPlace, OpenDemo } from "./gateway/demo.ts";
-import type { StoreInspection } from "./store/inspect.ts";
-import type { ServerReport } from "./tools/mcp/servers.ts";
 import { useProxies } from "./world/proxy.ts";
-import { logging, realWorld, type World } from "./world.ts";
+import { logging, realWorld, silenced, type World } from "./world.ts";
 
 /** Root folder of a checkout or a package. */
 const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -176,16 +173,6 @@ export async function openDemo(world: World): Promise<Result<DemoPlace>> {
   }
 }
 
-async function inspectStore(dir: string): Promise<StoreInspection> {
-  const { inspectStoreDir } = await import("./store/inspect.ts");
-  return inspectStoreDir(dir);
-}
-
-async function checkStore(settings: Settings["store"]): Promise<StoreInspection> {
-  const { checkStoreDir } = await import("./store/inspect.ts");
-  return checkStoreDir(settings);
-}
-
 /** Describes a PostgreSQL store without starting a gateway on it. */
 export async function inspectDatabase(url: string, world: World): Promise<Result<DatabaseReport>> {
   const { inspectPostgres } = await import("./store/postgres/inspect.ts");
@@ -238,26 +225,6 @@ async function inspectSandbox(
   } finally {
     await rm(workspace, { recursive: true, force: true });
   }
-}
-
-/** Starts each external MCP server, lists its tools, and stops it. */
-export async function inspectMcp(
-  settings: Settings,
-  parts: { world: World; env: CliParts["env"] },
-): Promise<ServerReport[]> {
-  const { openOutsideServers } = await import("./tools/mcp/servers.ts");
-  const { world, env: environment } = parts;
-  const outside = openOutsideServers({ settings, world, version: versionOf(), environment });
-  try {
-    return await outside.inspect();
-  } finally {
-    await outside.close();
-  }
-}
-
-/** Reads and checks the card of an agent elsewhere. */
-export async function inspectRemote(runtime: A2aRuntime, world: World): Promise<Trial> {
-  return (await import("./agent/a2a/remote.ts")).inspectRemote(runtime, world);
 }
 
 /** Time limit of a model's test call; a model that needs longer counts as too slow. */
@@ -346,7 +313,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 
 function partsOf(house: LogParts & { home: string; world: World }): CliParts {
   const { env, home, world } = house;
-  const silent: World = { ...world, log: realWorld({ level: "silent", sync: true }).log };
+  const silent = silenced(world);
   return {
     commandFor: added("commandFor"),
     world,
@@ -366,18 +333,12 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     openGateway: (options) => openGateway(options, { ...house, openDemo: () => openDemo(world) }),
     runProgram: (program) => runProgram(program, world),
     machine: thisMachine(),
-    inspectStore,
-    checkStore,
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(logging(world, { part: "store" })),
-    replay: async (...wanted) => (await import("./replay.ts")).replayIn(silent)(...wanted),
-    ask: async (...wanted) => (await import("./replay/ask.ts")).askModel(silent, ...wanted),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(silent, providers, ref),
     // No log lines, because the doctor prints these problems itself.
     inspectChannels: (accounts) => inspectChannels(accounts, silent),
     missingFor,
-    inspectMcp: (settings) => inspectMcp(settings, { world: silent, env }),
-    inspectRemote: (runtime) => inspectRemote(runtime, silent),
   };
 }

@@ -73,6 +73,12 @@ export function logging(world: World, fields: object): World {
   return { ...world, log: withFields(world.log, fields) };
 }
 
+/** A log without lines. */
+export const SILENT: World["log"] = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Returns a world whose log drops all lines, for callers that print problems themselves. */
+export const silenced = (world: World): World => ({ ...world, log: SILENT });
+
 /** Returns the ids that each log line about a run contains. */
 export function idsOf(run: { runId: string; sessionKey: string; chainId: string }): object {
   const { runId, sessionKey, chainId } = run;

@@ -59,7 +59,7 @@ test("the build has an entry for each worker that a module starts by its URL", (
   expect(rules.unbuiltWorkers(started, build)).toEqual(["src/a/other-worker.ts"]);
   const withoutEntries = rules.unbuiltWorkers(tree, "");
   expect(withoutEntries).toEqual([
-    "src/replay/replay-worker.ts",
+    "src/features/replay/worker/replay-worker.ts",
     "src/store/sqlite/read-worker.ts",
     "src/store/transfer/backup-worker.ts",
     "src/tools/files/file-worker.ts",

@@ -173,7 +173,7 @@ const noGuess: Plugin = {
 };
 
 /** Parts that are small, or rarely needed. */
-const EXTRAS = ["demo", "setup", "palette", "operations/editor", "flow/replay", "inbox/peek"];
+const EXTRAS = ["demo", "setup", "palette", "operations/editor", "features/replay", "inbox/peek"];
 
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),

@@ -7,20 +7,15 @@ import type { Result } from "../core/shapes/errors.ts";
 import type { KeyRules } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type {
-  A2aRuntime,
   ProviderSettings,
   SandboxSettings,
   Settings,
   StoreSettings,
 } from "../core/shapes/settings/settings.ts";
-import type { askModel } from "../replay/ask.ts";
-import type { replayIn } from "../replay.ts";
-import type { StoreInspection } from "../store/inspect.ts";
 import type { PostgresInspection } from "../store/postgres/inspect.ts";
 import type { StoreFacts } from "../store/show.ts";
 import type { Recovered } from "../store/transfer/recover.ts";
 import type { Moved, MoveJob } from "../store/transfer/transfer.ts";
-import type { ServerReport } from "../tools/mcp/servers.ts";
 import type { World } from "../world.ts";
 
 export interface GatewayOptions {
@@ -136,31 +131,14 @@ export interface CliParts {
   /** Rejects if the program could not be started. */
   runProgram(program: HostProgram): Promise<HostProgramEnd>;
   readonly machine: Machine;
-  inspectStore(dir: string): Promise<StoreInspection>;
-  /** Like `inspectStore`, but also reads the whole store to find damage. */
-  checkStore(settings: StoreSettings): Promise<StoreInspection>;
   inspectDatabase(url: string): Promise<Result<DatabaseReport>>;
   readonly store: StoreTools;
-  /** Asks a model one question, with instructions. Returns its text, and the cost in USD. */
-  ask(
-    providers: readonly ProviderSettings[],
-    question: Parameters<typeof askModel>[2],
-  ): ReturnType<typeof askModel>;
-  /**
-   * Runs a recorded chain again, without changes without calling a model. With changes, it also runs a chain
-   * from its first message.
-   */
-  readonly replay: ReturnType<typeof replayIn>;
   /** Tests the backend (and image) of an agent's settings. Absent if the test is not available. */
   inspectSandbox?(wanted: SandboxSettings): Promise<SandboxReport>;
   /** Tests a model (`<provider>/<model>`) by asking it for one word. Absent if the test is not available. */
   inspectModel?(providers: readonly ProviderSettings[], ref: string): Promise<Trial>;
   /** Returns which packages the settings need and are missing, and how to install them. */
   missingFor?(settings: Settings): Promise<string | undefined>;
-  /** Starts and stops every outside MCP server of the settings. Absent if the test is not available. */
-  inspectMcp?(settings: Settings): Promise<ServerReport[]>;
-  /** Reads and checks the card of an agent elsewhere. Absent if the test is not available. */
-  inspectRemote?(runtime: A2aRuntime): Promise<Trial>;
   /** Tests each account at its platform. Absent if the test is not available. */
   inspectChannels?(accounts: readonly ChannelAccount[]): Promise<ChannelReport[]>;
 }

@@ -68,7 +68,6 @@ export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
     },
   },
   owners: "show",
-  joined: at("joined"),
   channels: {
     each: {
       ...Object.assign({}, ...CHANNELS),

@@ -243,16 +243,6 @@ export const EVENTS = {
       },
     ),
   },
-  replay: {
-    summary: "Progress of `chains.replay`. Sent to the connection that asked for it.",
-    payload: object({
-      chainId: text(),
-      replay: number("Number of this replay, from 1."),
-      of: number("Number of replays."),
-      done: number("Events of the record that were replayed."),
-      total: number("Events of the record."),
-    }),
-  },
   "node.pair.requested": {
     summary: "A device requests pairing. Sent to operator.admin.",
     payload: object(

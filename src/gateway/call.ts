@@ -2,7 +2,9 @@
 // dependencies that it needs.
 
 import type { AccessContext } from "../access/access.ts";
+import type { EventPayloads } from "../contract/events.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../contract/methods.ts";
+import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { fail, type Result } from "../core/shapes/errors.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
@@ -22,8 +24,20 @@ export interface BasicDeps {
 
 /** Dependencies of the methods of features. */
 export interface FeatureDeps extends BasicDeps, ChoiceRules {
+  /** Version of this program. */
+  readonly version: string;
   /** Returns the time zone of the gateway. */
   timeZone(): string;
+  /** Sends an event to one connection. */
+  tell<E extends keyof EventPayloads>(caller: Caller, event: E, payload: EventPayloads[E]): void;
+  /**
+   * Runs a command of this program for this gateway in a process of its own, which prints its answer as JSON.
+   * Absent if that is unavailable.
+   */
+  runCommand?(
+    words: readonly string[],
+    limits: Pick<HostProgram, "outputMaxBytes" | "timeoutMs" | "signal">,
+  ): Promise<HostProgramEnd>;
 }
 
 /** `Deps`: the dependencies of the method's group. */

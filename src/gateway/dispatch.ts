@@ -43,7 +43,7 @@ import type { BasicDeps, CallContext, FeatureDeps, Method } from "./call.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { agentSettingsMethods, type DescribeDeps } from "./methods/agents.ts";
 import { chainMethods } from "./methods/chains/chains.ts";
-import type { ReplayDeps } from "./methods/chains/replay.ts";
+import type { RecordDeps } from "./methods/chains/record.ts";
 import { type ChannelDeps, channelMethods } from "./methods/channels.ts";
 import { chatMethods } from "./methods/chat.ts";
 import type { CommandDeps } from "./methods/commands.ts";
@@ -79,7 +79,7 @@ export type MethodDeps = DescribeDeps &
   DeviceDeps &
   NodeDeps &
   OperationDeps &
-  ReplayDeps &
+  RecordDeps &
   BasicDeps &
   ServerListDeps &
   SessionDeps &

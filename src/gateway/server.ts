@@ -95,7 +95,7 @@ type OwnParts =
   | "demo"
   | "history"
   | "endDevice"
-  | "tellReplay"
+  | "tell"
   | "accessTokens";
 
 /** Everything that the composition root gives the gateway. */
@@ -172,8 +172,8 @@ class GatewayServer implements Gateway {
       presence: (caller) => this.#presence.ofCaller(caller, seesEverything(caller)),
       ignoredParams: createIgnoredParams(world),
       endDevice: (deviceId, role) => this.#endDevice(deviceId, role),
-      tellReplay: (caller, progress) =>
-        this.#fanout.broadcast(encodeEvent("replay", progress), (one) => one === caller),
+      tell: (caller, event, payload) =>
+        this.#fanout.broadcast(encodeEvent(event, payload), (one) => one === caller),
       accessTokens: { configured, authority, end: (id) => this.#accessUsers.end(id) },
       ...(this.#demo === undefined ? {} : { demo: this.#demo }),
     };

@@ -24,16 +24,11 @@ import { added } from "../../src/features.ts";
 import {
   inspectChannels,
   inspectDatabase,
-  inspectMcp,
   inspectModel,
-  inspectRemote,
   missingFor,
   runProgram,
   storeTools,
 } from "../../src/main.ts";
-import { askModel } from "../../src/replay/ask.ts";
-import { replayIn } from "../../src/replay.ts";
-import { checkStoreDir, inspectStoreDir } from "../../src/store/inspect.ts";
 import type { World } from "../../src/world.ts";
 import { cleanup, putEmptyStore, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
@@ -204,19 +199,13 @@ export function call(home: string, argv: readonly string[], options: CallOptions
     openGateway: (gatewayOptions) => openGateway(home, gatewayOptions, options.env),
     runProgram: (program) => runProgram(program, quietWorld()),
     machine: { ...MACHINE, ...options.machine },
-    inspectStore: async (dir) => inspectStoreDir(dir),
-    checkStore: async (settings) => checkStoreDir(settings),
     inspectDatabase: async (url) =>
       database === undefined ? inspectDatabase(url, quietWorld()) : ok(database),
     store: storeTools(quietWorld()),
-    replay: replayIn(quietWorld()),
-    ask: (...wanted) => askModel(quietWorld(), ...wanted),
     ...(sandbox === undefined ? {} : { inspectSandbox: async () => sandbox }),
     inspectChannels: (accounts) => inspectChannels(accounts, quietWorld()),
-    inspectRemote: (runtime) => inspectRemote(runtime, quietWorld()),
     inspectModel: (providers, ref) => inspectModel(quietWorld(), providers, ref),
     missingFor,
-    inspectMcp: (settings) => inspectMcp(settings, { world: quietWorld(), env: process.env }),
   };
   return {
     stdin,

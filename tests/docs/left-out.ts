@@ -85,7 +85,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   },
   {
     command: /^npx parley-gateway join (\S+) --session \S+$/,
-    why: "asks at a terminal; tests/cli/join.test.ts joins with --yes",
+    why: "asks at a terminal; tests/features/join/join.test.ts joins with --yes",
     instead: async (ground, [, program]) => {
       const { out } = await ground.run("parley join --help");
       expectThat(out.includes(`"${program}"`), `nothing joins as ${program}`);
@@ -148,7 +148,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   },
   {
     command: /^(?:systemctl --user|loginctl|journalctl --user)/,
-    why: "a test does not touch the machine's services; tests/cli/service.test.ts asks a systemctl of its own the same",
+    why: "a test does not touch the machine's services; tests/features/service/service.test.ts asks a systemctl of its own the same",
     instead: checkUnit,
   },
   {

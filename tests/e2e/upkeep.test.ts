@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { expect } from "vitest";
-import type { DoctorFinding } from "../../src/contract/methods/upkeep.ts";
+import type { PayloadOf } from "../../src/contract/methods.ts";
 import { checkFile } from "../../src/store/sqlite/file.ts";
 import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { test } from "../kit/deep.ts";
@@ -14,6 +14,8 @@ import { putEmptyStore } from "../kit/engine/engine.ts";
 import { launch } from "../kit/process/fleet.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 import { until } from "../kit/until.ts";
+
+type DoctorFinding = PayloadOf<"doctor">["findings"][number];
 
 /** Returns the findings that the command prints for this home folder. */
 async function printed(home: string, url: string): Promise<DoctorFinding[]> {

@@ -7,13 +7,12 @@ import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
 import { featureRunEnded, featureTimers, isTimerOn } from "../../src/app/features.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
-import { replaysOf } from "../../src/app/replays.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { optional } from "../../src/core/optional.ts";
-import { fail, ok } from "../../src/core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
 import {
   dailyBudgets,
   type Settings,
@@ -99,9 +98,8 @@ export interface HouseOptions {
   /** The configured models. Default: the offline one. */
   readonly models?: ReturnType<GatewayDeps["models"]>;
   readonly tryModel?: GatewayDeps["tryModel"];
-  readonly doctor?: GatewayDeps["doctor"];
-  /** Replays and compares chains in place of processes. */
-  readonly replays?: GatewayDeps["replays"];
+  /** Gives the output of `parley doctor` in place of a process. */
+  readonly doctor?: (offline: boolean, signal: AbortSignal) => Promise<Result<readonly object[]>>;
   /** Makes a backup in place of the thread. */
   readonly makeBackup?: ConstructorParameters<typeof Backups>[0]["make"];
   readonly agentSources?: GatewayDeps["agentSources"];
@@ -223,6 +221,28 @@ function backupsOf({ makeBackup: make }: HouseOptions, { store }: Settings, worl
 
 const builtIn: GatewayDeps["tryModel"] = async () => ok({ usable: true, text: "built in", durationMs: 0 });
 
+/** Returns the end of the doctor's process. */
+const commandOf =
+  (doctor: NonNullable<HouseOptions["doctor"]>): NonNullable<GatewayDeps["runCommand"]> =>
+  async (words, { signal }) => {
+    const stopped = new Promise<undefined>((resolve) =>
+      signal.addEventListener("abort", () => resolve(undefined)),
+    );
+    const found = await Promise.race([doctor(words.includes("--offline"), signal), stopped]);
+    const stdout = found?.ok === true ? JSON.stringify({ findings: found.value }) : "";
+    const stderr = found?.ok === false ? found.error : "";
+    const ending = found === undefined ? "aborted" : "ended";
+    return {
+      ending,
+      exitCode: 0,
+      signal: null,
+      stdout,
+      stdoutBytes: stdout.length,
+      truncated: false,
+      stderr,
+    };
+  };
+
 export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const { world = quietWorld(), agentSources, doctor, openDemo, home } = options;
   const dir = options.dir ?? temporaryFolder();
@@ -251,12 +271,12 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     token: TOKEN,
     ...CALENDAR,
     ...modelsOf(options),
-    ...optional({ agentSources, doctor, openDemo }),
+    ...optional({ agentSources, runCommand: doctor && commandOf(doctor), openDemo }),
     ...{ localServers: async () => [], tryModel: options.tryModel ?? builtIn },
     sandboxFor: options.sandboxFor ?? (async () => ok(undefined)),
     ...{ outside, nodes, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,
-    ...{ metrics, replays: options.replays ?? replaysOf({ settings, world }) },
+    metrics,
     dropTranscript: async () => {},
     checkConfig: options.checkConfig,
     configFile: options.configFile,

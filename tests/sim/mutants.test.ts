@@ -1,11 +1,9 @@
 // Checks that each mutant still fits the source. mutants.deep.test.ts and cluster.deep.test.ts check that the
-// simulation finds it, tests/replay/mutants.deep.test.ts that a replay does, ordinary.deep.test.ts that its test
-// fails.
+// simulation finds it, ordinary.deep.test.ts that its test fails.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { REPLAY_MUTANTS } from "../replay/mutants.ts";
 import { FOUND_AT } from "./mutants/found-at.ts";
 import { TESTED_MUTANTS } from "./mutants/ordinary/list.ts";
 import { CLUSTER_MUTANTS, MUTANTS } from "./mutants.ts";
@@ -15,7 +13,6 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 test.each([
   ["of the simulation", MUTANTS],
   ["of the cluster", CLUSTER_MUTANTS],
-  ["of replays", REPLAY_MUTANTS],
   ["of ordinary tests", TESTED_MUTANTS],
 ])("each mutant %s has a unique name, and its text occurs once in the source", (_, mutants) => {
   expect(new Set(mutants.map((mutant) => mutant.name)).size).toBe(mutants.length);

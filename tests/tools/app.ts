@@ -127,7 +127,6 @@ export interface Choices {
   readonly channels?: Settings["channels"];
   readonly owners?: Settings["owners"];
   readonly a2a?: Settings["a2a"];
-  readonly joined?: Settings["joined"];
   readonly recordDays?: number;
   readonly providers?: Settings["providers"];
 }
@@ -190,7 +189,6 @@ export function settingsWith(choices: Choices = {}): Settings {
     },
     a2a: choices.a2a ?? { expose: [], notifyHosts: [], descriptions: {} },
     owners: choices.owners ?? [],
-    joined: choices.joined ?? { wake: "notify" },
     channels: choices.channels ?? [],
     ...featureDefaults(),
     ...choices.features,

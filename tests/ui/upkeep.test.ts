@@ -3,13 +3,15 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { DoctorFinding } from "../../src/contract/methods/upkeep.ts";
+import type { PayloadOf } from "../../src/contract/methods.ts";
 import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
 import type { Moved } from "../../src/store/transfer/transfer.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
 import { badServer, mcpWith, openWitness } from "../tools/mcp-kit.ts";
+
+type DoctorFinding = PayloadOf<"doctor">["findings"][number];
 
 const FINDINGS: DoctorFinding[] = [
   { name: "node", level: "ok", text: "Node 24" },
@@ -39,7 +41,7 @@ describeInBrowser("the doctor", () => {
     await button.click();
     await page.getByText("Checking…").waitFor();
     await button.click({ force: true });
-    held[0]?.resolve(fail("exec_failed", "the doctor gave no result: the disk is full"));
+    held[0]?.resolve(fail("exec_failed", "the disk is full"));
     await page.getByRole("alert").getByText("the disk is full").waitFor();
     await page.getByRole("checkbox", { name: /^Contact models/ }).check();
     await page.getByRole("button", { name: "Retry" }).click();

@@ -1,6 +1,12 @@
-// Lists the tabs of features. A feature is left out by removing its folder and its lines here.
+// Lists what features add to the page: tabs, and dialogs about a chain. A feature is left out by removing its
+// folder and its lines here.
 
 import { CRON_TAB } from "./features/cron/feature.ts";
+import { DOCTOR_TAB } from "./features/doctor/feature.ts";
+import { REPLAY_DIALOGS } from "./features/replay/feature.ts";
+import type { ChainDialog } from "./flow/actions.tsx";
 import type { TabRow } from "./operations/tabs.ts";
 
-export const FEATURE_TABS: readonly TabRow[] = [CRON_TAB];
+export const FEATURE_TABS: readonly TabRow[] = [CRON_TAB, DOCTOR_TAB];
+
+export const CHAIN_DIALOGS: readonly ChainDialog[] = [REPLAY_DIALOGS].flat();

@@ -1,8 +1,6 @@
 // Commands that are programs of their own. Their code is loaded when they run.
 
 import { LOG_LEVELS } from "../../core/shapes/settings/logging.ts";
-import { WAKES } from "../../core/shapes/settings/settings.ts";
-import { PROGRAMS } from "../join/programs.ts";
 import {
   amount,
   type Commands,
@@ -11,15 +9,12 @@ import {
   flag,
   option,
   program,
-  repeated,
   required,
   withDefault,
 } from "../row.ts";
 import { routeOptions } from "./channels.ts";
 
 const OPEN_SIMILAR = "open it if there is none, although a similar name exists";
-const PROGRAM = { "<program>": { text: "Coding agent", choices: PROGRAMS } };
-const YES = { yes: flag("Change the configuration without asking") };
 
 export const CHAT = program({
   summary: "Chat with an agent in the terminal",
@@ -59,104 +54,6 @@ export const RUN = program({
   load: async () => (await import("../commands/run.ts")).runQuestion,
 });
 
-export const REPLAY = program({
-  summary: "Run a chain again from its record, and name the first difference",
-  args: { "[chain]": "Id of the chain (default: the newest)" },
-  options: {
-    file: option("<record>", "Use the record in this file", { conflicts: "save" }),
-    save: option("<file>", "Also write the record to this new file"),
-    model: option("<model>", "Really call this model instead of the recorded ones"),
-    agent: repeated("<agent.model=model>", "Really call this model for one agent"),
-    from: option("<step>", "Really call models from this step on (number or message id)"),
-    change: option("<file>", "Change instructions, settings or the first message as this JSON file says"),
-    live: option("<tools>", "Really run these tools (names with commas)"),
-    repeat: amount("<n>", "Replay this many times", 1),
-    out: option("<file>", "Write the record of the replay to this new file"),
-  },
-  load: async () => (await import("../commands/sessions/replay.ts")).replayChain,
-});
-
-export const DIFF = program({
-  summary: "Compare two chains step by step",
-  args: { "<a>": "Id of a chain, or file of its record", "<b>": "The chain to compare it with" },
-  load: async () => (await import("../commands/sessions/diff.ts")).diffRecords,
-});
-
-export const EVAL: Commands = {
-  run: program({
-    summary: "Replay all cases with all variants, and check the expectations",
-    isDefault: true,
-    args: { "<file>": "File with cases and variants" },
-    options: {
-      change: repeated("<file>", "Add a variant with this change (see npx parley-gateway replay)"),
-      junit: option("<file>", "Also write the outcomes as JUnit XML"),
-      html: option("<file>", "Also write the outcomes as an HTML page"),
-    },
-    load: async () => (await import("../commands/sessions/eval.ts")).runEvaluation,
-  }),
-  add: program({
-    summary: "Add recorded chains to the cases",
-    args: { "[chain]": "Id of the chain (default: the newest)" },
-    options: {
-      to: withDefault(option("<file>", "File of the cases"), "eval.json"),
-      newest: withDefault(amount("<n>", "Add this many of the newest chains", 1), 1),
-    },
-    load: async () => (await import("../commands/sessions/eval.ts")).addCases,
-  }),
-};
-
-export const MCP = program({
-  summary: "Serve the session tools to an MCP client over standard input and output",
-  options: {
-    session: option("<session>", "Act as this session (default: an external session for this client)", {
-      conflicts: ["handle", "agent"],
-    }),
-    joined: option("<handle>", "Serve a new window of this joined program"),
-    handle: option("<name>", "Return to the external session with this name (default: the client's name)"),
-    agent: option("<id>", "Create the external session for this agent (default: the default agent)"),
-  },
-  load: async () => (await import("../commands/mcp.ts")).runMcp,
-});
-
-export const JOIN = program({
-  summary: "Make each window of a coding agent in this folder a session that messages can wake",
-  args: PROGRAM,
-  options: {
-    session: option("<name>", "Name of the session (default: from the program and the folder)"),
-    wake: choice(
-      "<how>",
-      "When a message arrives for an idle window, notify you, or also continue the window's conversation",
-      WAKES,
-    ),
-    notify: checked(
-      "<place>",
-      "Chat that gets a notice of waiting messages, like telegram:123",
-      "like telegram:123",
-      (text) => (/^[a-z]+:.+$/.test(text) ? text : undefined),
-    ),
-    ...YES,
-  },
-  load: async () => (await import("../commands/join.ts")).joinProgram,
-});
-
-export const LEAVE = program({
-  summary: 'Undo "npx parley-gateway join" in this folder',
-  args: PROGRAM,
-  options: YES,
-  load: async () => (await import("../commands/join.ts")).leaveProgram,
-});
-
-export const INBOX = program({
-  summary: "List sessions by state: needs you, running, waiting, failed, done",
-  options: {
-    limit: withDefault(amount("<n>", "Print at most this many items of each group", 1), 20),
-    hook: choice("<program>", "Run as the hook of this joined program: print new messages", PROGRAMS),
-    joined: option("<handle>", "Name under which the program of the hook or the window has joined"),
-    window: amount("<n>", "Wake this window of a joined program when a message waits", 1),
-  },
-  load: async () => (await import("../commands/sessions/attention.ts")).showInbox,
-});
-
 export const ACP = program({
   summary: "Serve sessions to an editor over standard input and output (Agent Client Protocol)",
   options: {
@@ -178,23 +75,6 @@ export const GATEWAY = program({
     host: option("<address>", "Listen on this address instead of the configured one"),
   },
   load: async () => (await import("../commands/gateway/gateway.ts")).runGateway,
-});
-
-export const INIT = program({
-  summary: "Set up a model, a service and a channel, and write the configuration file",
-  options: {
-    provider: option("<name>", "Use this model provider, like anthropic, ollama, server or offline"),
-    baseUrl: option("<url>", "Use this address of the provider's API, up to its version"),
-    keyEnv: option("<name>", "Read the key from this environment variable"),
-    model: option("<id>", "Use this model (default: ask, or the provider's first)"),
-    noTest: flag("Do not test the model and the channel first"),
-    service: flag("Install the service"),
-    noService: flag("Do not install the service"),
-    channel: option("<channel>", "Set up this channel (none: no channel)"),
-    set: option("<key=value...>", "Give these values of the channel"),
-    yes: flag("Ask nothing: use what was found, and replace an existing file (a copy is kept)"),
-  },
-  load: async () => (await import("../commands/init.ts")).runInit,
 });
 
 export const STATUS = program({
@@ -270,26 +150,6 @@ export const STORE: Commands = {
   }),
 };
 
-export const SERVICE: Commands = {
-  install: program({
-    summary: "Install the service, so that it starts with the machine and restarts after a failure",
-    options: {
-      print: flag("Print the service's file and change nothing"),
-      noStart: flag("Write the service's file and print the commands that start the service"),
-    },
-    load: async () => (await import("../commands/gateway/service.ts")).installService,
-  }),
-  uninstall: program({
-    summary: "Stop the service and remove its file, but keep the state",
-    load: async () => (await import("../commands/gateway/service.ts")).uninstallService,
-  }),
-  status: program({
-    summary: "Show whether the service is installed and running",
-    isDefault: true,
-    load: async () => (await import("../commands/gateway/service.ts")).serviceStatus,
-  }),
-};
-
 export const CONFIG: Commands = {
   check: program({
     summary: "Check the configuration file and summarize it",
@@ -323,14 +183,6 @@ export const CONFIG: Commands = {
     load: async () => (await import("../commands/config/schema.ts")).printSchema,
   }),
 };
-
-export const DOCTOR = program({
-  summary: "Find problems of this installation and explain how to fix them",
-  options: {
-    offline: flag("Do not contact models (each call costs a few tokens), channels or MCP servers"),
-  },
-  load: async () => (await import("../commands/gateway/doctor.ts")).runDoctor,
-});
 
 export const DEMO = program({
   summary: "Play a demo with three agents in a temporary directory",

@@ -4,7 +4,7 @@
 
 import type { Static } from "typebox";
 import { LOG_FORMATS, LOG_LEVELS, LOG_PARTS, LOGGING } from "../../core/shapes/settings/logging.ts";
-import { PROVIDER_APIS, TOKEN_SCOPES, WAKES } from "../../core/shapes/settings/settings.ts";
+import { PROVIDER_APIS, TOKEN_SCOPES } from "../../core/shapes/settings/settings.ts";
 import { added } from "../../features.ts";
 import { agents } from "./agents.ts";
 import { channels, inbound, threadBindings } from "./channels.ts";
@@ -336,18 +336,6 @@ export const configSchema = object({
   channels,
   inbound,
   commands: section({ owners: texts("An owner, like telegram:123.", { default: [] }) }),
-  joined: section({
-    wake: choice(
-      WAKES,
-      "For a message to a window that cannot be woken: `notify` tells you; `resume` also continues the " +
-        "conversation without a window, as your user. `npx parley-gateway join --wake` overrides it.",
-      { default: "notify" },
-    ),
-    notify: text(
-      "Chat that gets notices, like telegram:123. Default: the desktop, else the first of commands.owners.",
-      { pattern: [/^[a-z]+:.+$/, "must be like telegram:123"] },
-    ),
-  }),
   hooks,
   a2a,
   nodes,

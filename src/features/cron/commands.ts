@@ -1,7 +1,6 @@
 // Scheduled jobs.
 
 import type { Cli } from "../../cli/cli.ts";
-import { readDate } from "../../cli/dates.ts";
 import type { Link, Reply } from "../../cli/gateway-link.ts";
 import { count, excerpt } from "../../cli/layout.ts";
 import { onlyMatch } from "../../cli/only-match.ts";
@@ -16,6 +15,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { CronJobRow, CronTurnRow } from "./contract.ts";
 import { JOB_CONVERSATIONS, MISSED_POLICIES } from "./job.ts";
+import { readDate } from "./typed-date.ts";
 
 const ERROR_CHARS_MAX = 60;
 const MESSAGE_CHARS_MAX = 40;

@@ -1,8 +1,8 @@
 // Scheduled jobs on the command line, with a real gateway.
 
 import { expect, test } from "vitest";
-import { readDate } from "../../../src/cli/dates.ts";
 import { readDuration } from "../../../src/core/duration.ts";
+import { readDate } from "../../../src/features/cron/typed-date.ts";
 import { makeHome, run, runJson, startGateway } from "../../cli/kit.ts";
 
 test("a job can be added, listed, changed, run and removed, and its runs are listed", async () => {

@@ -30,7 +30,7 @@ export interface Declaration {
 }
 
 function sources(): Map<string, string> {
-  const paths = ["core", "contract", "features"].flatMap((folder) =>
+  const paths = ["features", "core", "contract"].flatMap((folder) =>
     readdirSync(SRC + folder, { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`),
   );
   return new Map(

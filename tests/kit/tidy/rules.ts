@@ -39,8 +39,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ui: ["core", "contract"],
   feature: [],
   features: [
-    ...["core", "world", "config", "contract", "store", "engine", "access", "flows", "tools", "channels"],
-    ...["triggers", "gateway", "cli", "feature"],
+    ...["core", "world", "config", "contract", "store", "agent", "sandbox", "engine", "access", "flows"],
+    ...["tools", "channels", "triggers", "gateway", "cli", "execute", "feature"],
+    ...["src/app/engine-settings.ts", "src/app/records.ts"],
   ],
 };
 
@@ -78,7 +79,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Layers that may import everything, and that no other layer may import. */
-const ROOT_LAYERS = ["main", "app", "execute", "replay"];
+const ROOT_LAYERS = ["main", "app", "execute"];
 
 /**
  * Returns the layer of a file: `core`, `config`, `main`, …, `ui`; undefined for other files. Both
@@ -135,8 +136,9 @@ function needsOf(tree: readonly SourceFact[], name: string): string[] {
  */
 export function featureImports(tree: readonly SourceFact[]): string[] {
   return tree.flatMap(({ path, imports }) => {
-    // The documents are those of the whole product.
-    if (path === FEATURE_LIST || path === "ui/src/features.ts" || path.startsWith("tests/docs/")) return [];
+    // The documents and the measurements are those of the whole product.
+    if (path === FEATURE_LIST || path === "ui/src/features.ts" || /^(tests\/docs|bench)\//.test(path))
+      return [];
     const own = featureOf(path);
     const known = own === undefined ? [] : [own, ...needsOf(tree, own)];
     return imports.flatMap(({ target = "", line }) => {

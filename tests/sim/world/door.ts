@@ -46,7 +46,7 @@ export function openDoor(given: Pick<MethodDeps, Given>) {
     tryModel: async () => ok({ usable: true, text: "built in", durationMs: 0 }),
     accessTokens: { configured: [], authority, end: () => {} },
     backups: { list: async () => NO_BACKUPS, begin: async () => NO_BACKUPS },
-    tellReplay: () => {},
+    tell: () => {},
   };
   return {
     authority,

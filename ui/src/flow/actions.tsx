@@ -1,17 +1,17 @@
 // Offers the actions for the selected step: stop a run, cancel a job, retry, fork at its message, open the
-// session. Offers those for an ended chain: replay it, compare it with another one.
+// session. Offers the dialogs of features about an ended chain.
 
+import type { ComponentType } from "preact";
 import { useState } from "preact/hooks";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { fork, mayFork } from "../conversation/fork.ts";
+import { CHAIN_DIALOGS } from "../features.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { counted } from "../parts/format.ts";
-import { lazy } from "../parts/lazy.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { hrefOf } from "../route.ts";
-import { Overlay } from "./overlay/sequence.tsx";
 import { agentsIn } from "./state.ts";
 import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 
@@ -124,19 +124,31 @@ export function StepActions({ step, isGone }: { step: FlowStep; isGone: (key: st
   );
 }
 
-const DIALOGS = {
-  Replay: lazy(async () => (await import("./replay/replay.tsx")).Replay),
-  Compare: lazy(async () => (await import("./replay/compare.tsx")).Compare),
-};
+export interface ChainDialogProps {
+  readonly chainId: string;
+  /** The agents of the chain. */
+  readonly agents: readonly string[];
+  readonly onClose: () => void;
+}
 
-/** Offers the actions for a chain. Its record is complete when it has ended. */
+/** A dialog of a feature about an ended chain. */
+export interface ChainDialog {
+  /** The name of its button. */
+  readonly name: string;
+  /** A method that the gateway must support. */
+  readonly method: string;
+  readonly Dialog: ComponentType<ChainDialogProps>;
+}
+
+/** Offers the dialogs about a chain. Its record is complete when it has ended. */
 export function ChainActions({ chain }: { chain: ChainRow }) {
-  const [open, setOpen] = useState<keyof typeof DIALOGS>();
-  if (chain.active || !has("chains.replay") || !may("operator.admin") || !coversAll()) return null;
-  const Shown = open && DIALOGS[open];
+  const [open, setOpen] = useState<string>();
+  if (chain.active || !may("operator.admin") || !coversAll()) return null;
+  const offered = CHAIN_DIALOGS.filter(({ method }) => has(method));
+  const Shown = offered.find(({ name }) => name === open)?.Dialog;
   return (
     <>
-      {(["Replay", "Compare"] as const).map((name) => (
+      {offered.map(({ name }) => (
         <button
           key={name}
           type="button"
@@ -148,12 +160,7 @@ export function ChainActions({ chain }: { chain: ChainRow }) {
         </button>
       ))}
       {Shown && (
-        <Shown
-          chainId={chain.chainId}
-          agents={agentsIn([chain])}
-          sequence={Overlay}
-          onClose={() => setOpen(undefined)}
-        />
+        <Shown chainId={chain.chainId} agents={agentsIn([chain])} onClose={() => setOpen(undefined)} />
       )}
     </>
   );

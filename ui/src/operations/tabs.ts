@@ -19,6 +19,8 @@ interface TabFacts {
 
 /** The tab of a feature. `about` is the rest of the address, for example the key of a session. */
 export interface TabRow extends TabFacts {
+  /** The title of the tab after which it stands. Default: the last of its group. */
+  readonly after?: string;
   readonly Tab: ComponentType<{ about: string | undefined }>;
 }
 
@@ -35,7 +37,6 @@ const TABS = [
   { title: "Nodes", group: "Connections", scope: "operator.admin", method: "node.pair.list" },
   { title: "Servers", group: "Connections", scope: "operator.read", method: "servers.list", whole: true },
   { title: "Backups", group: "Upkeep", scope: "operator.admin", method: "store.backups", whole: true },
-  { title: "Doctor", group: "Upkeep", scope: "operator.admin", method: "doctor", whole: true },
   { title: "Log", group: "Upkeep", scope: "operator.admin", method: "logs.tail", whole: true },
   { title: "Configuration", group: "Upkeep", scope: "operator.admin", method: "config.check", whole: true },
 ] as const satisfies readonly TabFacts[];
@@ -47,7 +48,8 @@ const isOffered = ({ scope, method, whole }: TabFacts): boolean =>
 
 /** Returns the tabs that the reader may open, with their names in the address. */
 export function offeredTabs() {
-  const rows: readonly TabFacts[] = [...TABS, ...FEATURE_TABS];
+  const behind = (title?: string) => FEATURE_TABS.filter(({ after }) => after === title);
+  const rows: readonly TabFacts[] = [...TABS.flatMap((tab) => [tab, ...behind(tab.title)]), ...behind()];
   return rows.filter(isOffered).map(({ title, group }) => ({ title, group, name: title.toLowerCase() }));
 }
 

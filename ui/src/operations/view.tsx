@@ -16,7 +16,6 @@ import { StatusTab } from "./status.tsx";
 import { groupsOf, offeredTabs, type TabRow, type TabTitle } from "./tabs.ts";
 import { TokensTab } from "./tokens/tab.tsx";
 import { BackupsTab } from "./upkeep/backups.tsx";
-import { DoctorTab } from "./upkeep/doctor.tsx";
 import { UsageTab } from "./usage/tab.tsx";
 
 type Tab = TabRow["Tab"];
@@ -35,7 +34,6 @@ const KERNEL_TABS: Readonly<Record<TabTitle, Tab>> = {
   Nodes: NodesTab,
   Servers: ServersTab,
   Backups: BackupsTab,
-  Doctor: DoctorTab,
   Log: LogTab,
   Configuration: ConfigurationTab,
 };

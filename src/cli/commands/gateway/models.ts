@@ -13,7 +13,23 @@ import {
 } from "../../../core/shapes/settings/settings.ts";
 import { Redactor } from "../../../core/text/redact/redact.ts";
 import { type Cli, EXIT, loadOptionsOf } from "../../cli.ts";
-import { modelsToCall } from "../../doctor/model-checks.ts";
+
+/**
+ * Returns the models that Parley itself calls. Agents that run as external programs call their own models.
+ */
+export function usedModels({ agents }: Settings): string[] {
+  const own = agents.filter(({ runtime }) => runtime === undefined);
+  return [...new Set(own.flatMap(({ model, subagents }) => [model, subagents.model ?? model]))];
+}
+
+/** Returns the models to call: each model that an agent uses, and the first model of each other provider. */
+export function modelsToCall(settings: Settings): { readonly ref: string; readonly used: boolean }[] {
+  const used = usedModels(settings).filter((ref) => ref !== OFFLINE_MODEL);
+  const spare = settings.providers
+    .filter(({ id, models }) => models.length > 0 && !used.some((ref) => ref.startsWith(`${id}/`)))
+    .map(({ id, models }) => `${id}/${models[0]?.id}`);
+  return [...used.map((ref) => ({ ref, used: true })), ...spare.map((ref) => ({ ref, used: false }))];
+}
 
 /** Maximum number of models to call, to limit the cost. */
 const CALLS_MAX = 12;

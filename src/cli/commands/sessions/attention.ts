@@ -1,12 +1,10 @@
-// Implements `parley inbox` and `parley runs`: lists the items that need a person, each with the command that
-// settles it.
+// Lists the items that need a person, each with the command that settles it.
 
 import type { AttentionItem } from "../../../contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../core/rules/attention/groups.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { type Cli, EXIT } from "../../cli.ts";
 import { withLink } from "../../gateway-link.ts";
-import type { ProgramId } from "../../join/programs.ts";
 import { age, excerpt, wholeText } from "../../layout.ts";
 
 const SUMMARY_MAX_CHARS = 160;
@@ -63,27 +61,8 @@ function linesOf(item: AttentionItem, nowMs: number): string[] {
   ];
 }
 
-interface InboxOptions {
-  readonly hook?: ProgramId;
-  readonly joined?: string;
-  readonly window?: number;
-  readonly limit: number;
-}
-
-/** Prints the attention list, or runs as the hook of a joined program. */
-export async function showInbox(cli: Cli, options: InboxOptions): Promise<number> {
-  const { hook, joined, window, limit } = options;
-  if (window !== undefined && joined !== undefined) {
-    const { wakeWindow } = await import("../inbox.ts");
-    return wakeWindow(cli, { window, joined });
-  }
-  if (hook !== undefined && joined !== undefined) {
-    const { tellInbox } = await import("../inbox.ts");
-    return tellInbox(cli, { hook, joined });
-  }
-  if (hook !== undefined || joined !== undefined || window !== undefined) {
-    return cli.misuse("--joined must be used with --hook or --window, and both require --joined");
-  }
+/** Prints the attention list. `limit`: the maximum number of items of each group. */
+export function listAttention(cli: Cli, limit: number): Promise<number> {
   return withLink(cli, async (link) => {
     const answer = await link.request("attention.list", { limit });
     if (!answer.ok) return cli.fail(answer);
@@ -97,22 +76,4 @@ export async function showInbox(cli: Cli, options: InboxOptions): Promise<number
     cli.document(answer.value);
     return EXIT.done;
   });
-}
-
-async function settle(cli: Cli, method: "runs.retry" | "runs.dismiss", runId: string): Promise<number> {
-  return withLink(cli, async (link) => {
-    const answer = await link.request(method, { runId });
-    if (!answer.ok) return cli.fail(answer);
-    cli.line(method === "runs.retry" ? safeLine(`Retried as run ${answer.value.runId}.`) : "Dismissed.");
-    cli.document(answer.value);
-    return EXIT.done;
-  });
-}
-
-export function retryRun(cli: Cli, [runId = ""]: readonly string[]): Promise<number> {
-  return settle(cli, "runs.retry", runId);
-}
-
-export function dismissRun(cli: Cli, [runId = ""]: readonly string[]): Promise<number> {
-  return settle(cli, "runs.dismiss", runId);
 }

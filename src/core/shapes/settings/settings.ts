@@ -21,12 +21,6 @@ export const PROVIDER_APIS = [
 export const APPROVAL_MODES = ["always", "risky", "never"] as const;
 export const SANDBOX_MODES = ["off", "non-main", "all"] as const;
 export const SANDBOX_GIT = ["read", "write"] as const;
-/**
- * Reactions if a message waits for a joined window of a coding agent, and the window cannot be woken.
- * `notify`: the owner is notified. `resume`: the conversation is continued without a window; if that fails,
- * the owner is notified.
- */
-export const WAKES = ["notify", "resume"] as const;
 /** Events that can be sent to web hooks. */
 export const HOOK_EVENTS = [
   "run.ended",
@@ -59,7 +53,6 @@ export type ThinkingLevel = (typeof THINKING_LEVELS)[number];
 export type ProviderApi = (typeof PROVIDER_APIS)[number];
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
 export type SandboxMode = (typeof SANDBOX_MODES)[number];
-export type Wake = (typeof WAKES)[number];
 export type HookEventType = (typeof HOOK_EVENTS)[number];
 
 export type SendPolicySettings = ConfigFile["session"]["sendPolicy"];
@@ -181,7 +174,7 @@ type AddedSchemas = Added<"settings">;
 /** The settings of features. */
 export type AddedSettings = { readonly [K in keyof AddedSchemas]: Static<AddedSchemas[K]> };
 
-export interface Settings extends Pick<ConfigFile, "a2a" | "joined" | "nodes" | "logging">, AddedSettings {
+export interface Settings extends Pick<ConfigFile, "a2a" | "nodes" | "logging">, AddedSettings {
   /** Absent token: the gateway generates one at its first start and stores it in the store directory. */
   readonly gateway: Omit<ConfigFile["gateway"], "auth"> & ConfigFile["gateway"]["auth"];
   readonly store: StoreSettings;

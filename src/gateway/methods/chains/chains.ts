@@ -27,8 +27,7 @@ import {
 import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
 import type { CallContext, Methods } from "../../call.ts";
 import { callsOf, runsShownIn } from "./calls.ts";
-import { chainRecord } from "./record.ts";
-import { type ReplayDeps, replayMethods } from "./replay.ts";
+import { chainRecord, type RecordDeps } from "./record.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
 
 const WINDOW_MINUTES = 60;
@@ -297,9 +296,8 @@ async function get(
   return ok({ ...answer, calls, truncated: cut || truncated });
 }
 
-export const chainMethods: Methods<keyof typeof CHAIN_METHODS, ReplayDeps> = {
+export const chainMethods: Methods<keyof typeof CHAIN_METHODS, RecordDeps> = {
   "chains.list": { handle: list },
   "chains.get": { handle: get },
   "chains.record": { handle: chainRecord },
-  ...replayMethods,
 };

@@ -1,0 +1,61 @@
+// A process that replaces a window of a coding agent.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { LAUNCHER } from "../../kit/process/fleet.ts";
+
+/** Replaces a coding agent's window: starts the MCP server and the hooks as the agent does. */
+export class Window {
+  readonly #shell: ChildProcess;
+  readonly #home: string;
+  #said = "";
+
+  constructor(home: string, env: Record<string, string> = {}) {
+    this.#home = home;
+    // Each command is a line of the shell's input, so the shell is the parent of the server and of the hooks.
+    this.#shell = spawn("/bin/sh", [], {
+      env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent", ...env },
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+    this.#shell.stdout?.on("data", (piece: Buffer) => {
+      this.#said += piece.toString();
+    });
+    cleanup(() => {
+      this.#shell.kill("SIGKILL");
+    });
+  }
+
+  startServer(handle: string): void {
+    const file = join(this.#home, `pipe-${handle}-${this.#shell.pid}`);
+    this.#shell.stdin?.write(
+      `mkfifo ${file}\n${this.#line(`mcp --joined ${handle}`)} <${file} >/dev/null & exec 9>${file}\n`,
+    );
+  }
+
+  /** Calls a tool through the window's MCP server, without waiting for the answer. */
+  call(name: string, args: object): void {
+    const request = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } };
+    this.#shell.stdin?.write(`printf '%s\\n' '${JSON.stringify(request)}' >&9\n`);
+  }
+
+  /** Closes the window: ends the standard input of its MCP server. */
+  close(): void {
+    this.#shell.stdin?.end();
+  }
+
+  /** Runs the hook and returns its output and exit code. */
+  async hook(program: string, handle: string, event: string, more: object = {}): Promise<string> {
+    const from = this.#said.length;
+    const input = `'${JSON.stringify({ hook_event_name: event, ...more })}'`;
+    const command = this.#line(`inbox --hook ${program} --joined ${handle}`);
+    this.#shell.stdin?.write(`printf '%s' ${input} | ${command} 2>&1; echo "<code $?>"\n`);
+    await expect.poll(() => this.#said.slice(from)).toMatch(/<code \d+>/);
+    return this.#said.slice(from).trim();
+  }
+
+  #line(words: string): string {
+    return `'${process.execPath}' '${LAUNCHER}' ${words}`;
+  }
+}

@@ -1,0 +1,131 @@
+// The tab that runs the doctor and shows its findings, the problems first. A run continues while another view
+// is shown, and its findings stay until the next run.
+
+import { effect, signal } from "@preact/signals";
+import { safeText } from "../../../../src/core/text/safe-text.ts";
+import type { DoctorFinding, DoctorReport } from "../../../../src/features/doctor/contract.ts";
+import { tick } from "../../clock.ts";
+import { ask, stage } from "../../gateway.ts";
+import { Failed } from "../../parts/failure.tsx";
+import { ago, counted, duration } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
+import { State } from "../../parts/state.tsx";
+import "../../operations/rows.css";
+import "../../operations/upkeep/upkeep.css";
+
+type Check =
+  | { readonly kind: "running" }
+  | { readonly kind: "done"; readonly report: DoctorReport }
+  | { readonly kind: "failed"; readonly problem: unknown };
+
+const GROUPS = [
+  { level: "problem", title: "Problems", tone: "bad" },
+  { level: "warning", title: "Warnings", tone: "warn" },
+  { level: "ok", title: "In order", tone: "good" },
+] as const;
+
+function Finding({ name, text, mend, tone }: DoctorFinding & { tone: "bad" | "warn" | "good" }) {
+  return (
+    <li class="out-row upkeep-row">
+      <State state={name} tone={tone} text={<Name text={name} />} />
+      <div class="row-main">
+        <p class="upkeep-text">
+          <bdi>{safeText(text)}</bdi>
+        </p>
+        {mend !== undefined && (
+          <p class="upkeep-text soft">
+            <bdi>{safeText(mend)}</bdi>
+          </p>
+        )}
+      </div>
+    </li>
+  );
+}
+
+function Report({ report: { findings, ts, durationMs } }: { report: DoctorReport }) {
+  const groups = GROUPS.map((group) => ({
+    ...group,
+    found: findings.filter(({ level }) => level === group.level),
+  }));
+  const [problems = 0, warnings = 0] = groups.map(({ found }) => found.length);
+  const found = [
+    problems === 0 ? "No problems" : counted(problems, "problem"),
+    ...(warnings === 0 ? [] : [counted(warnings, "warning")]),
+  ];
+  return (
+    <>
+      <p>
+        {found.join(", ")}.{" "}
+        <span class="soft">
+          Checked {ago(ts, tick.value)} in {duration(durationMs)}.
+        </span>
+      </p>
+      {groups
+        .filter((group) => group.found.length > 0)
+        .map(({ level, title, tone, found: rows }) => (
+          <section key={level} aria-label={title}>
+            <h3 class="upkeep-title">{title}</h3>
+            <ul class="out-rows card">
+              {rows.map((finding, at) => (
+                <Finding key={`${finding.name} ${at}`} tone={tone} {...finding} />
+              ))}
+            </ul>
+          </section>
+        ))}
+    </>
+  );
+}
+
+const outside = signal(false);
+const latest = signal<Check | undefined>(undefined);
+
+// Forget the findings when the reader signs out, so that the next reader does not see them.
+effect(() => {
+  if (stage.value.kind === "signed-out") latest.value = undefined;
+});
+
+async function run(): Promise<void> {
+  if (latest.value?.kind === "running") return;
+  const mine: Check = { kind: "running" };
+  latest.value = mine;
+  const end = await ask("doctor", { offline: !outside.value }).then(
+    (report): Check => ({ kind: "done", report }),
+    (problem: unknown): Check => ({ kind: "failed", problem }),
+  );
+  if (latest.value === mine) latest.value = end;
+}
+
+export function DoctorTab() {
+  const check = latest.value;
+  const running = check?.kind === "running";
+  return (
+    <>
+      <h2>Doctor</h2>
+      <p class="soft">
+        Checks the gateway's machine, configuration and store, as <code>npx parley-gateway doctor</code> does.
+        It changes nothing.
+      </p>
+      <div class="bar out-filters">
+        <button type="button" class="primary" aria-disabled={running} onClick={() => void run()}>
+          Run checks
+        </button>
+        <label class="out-check">
+          <input
+            type="checkbox"
+            checked={outside.value}
+            onChange={(event) => {
+              outside.value = event.currentTarget.checked;
+            }}
+          />
+          Contact models (each call costs a few tokens), channels and MCP servers
+        </label>
+      </div>
+      <div role="status">
+        {running && <p class="loading">Checking… This can take a minute.</p>}
+        {check?.kind === "done" && <Report report={check.report} />}
+      </div>
+      {check?.kind === "failed" && <Failed problem={check.problem} onRetry={() => void run()} />}
+      {check === undefined && <p class="empty">No checks were run since you opened this page.</p>}
+    </>
+  );
+}

@@ -1,0 +1,94 @@
+// The dialog that compares a chain with another one.
+
+import { useState } from "preact/hooks";
+import { tick } from "../../clock.ts";
+import type { ChainDialogProps } from "../../flow/actions.tsx";
+import type { FlowStep } from "../../flow/words.ts";
+import { ask } from "../../gateway.ts";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Awaited } from "../../parts/failure.tsx";
+import { ago } from "../../parts/format.ts";
+import { nameOf } from "../../parts/names.ts";
+import { useReading } from "../../parts/reading.ts";
+import { Select } from "../../parts/select.tsx";
+import { Columns, Side } from "./columns.tsx";
+import { Overlay } from "./overlay/sequence.tsx";
+
+/** Period from which chains are offered. */
+const OFFERED_MINUTES = 7 * 24 * 60;
+
+/** Shows the texts of a step of one chain or of both. */
+function StepTexts({ step }: { step: FlowStep }) {
+  const [a, b] = step.side === "b" ? [undefined, step] : [step, step.other];
+  const [left, right] = [a, b].map((one) => one && [one.text, one.answer].filter(Boolean).join("\n\n"));
+  return (
+    <div class="columns">
+      <Side name={NAMES[0]} text={left} other={right} />
+      <Side name={NAMES[1]} text={right} other={left} />
+    </div>
+  );
+}
+
+const NAMES = ["A: this chain", "B: other chain"] as const;
+
+export function Compare({ chainId, onClose }: ChainDialogProps) {
+  const [inSequence, setInSequence] = useState(false);
+  const [chosen, choose] = useState<FlowStep>();
+  const read = useReading("chains to compare", () =>
+    ask("chains.list", { activeMinutes: OFFERED_MINUTES, limit: 200, includeSingle: true }),
+  );
+  const [other, pick] = useState("");
+  const diff = useReading(`diff ${chainId} ${other}`, async () =>
+    other === "" ? undefined : ask("chains.diff", { a: chainId, b: other }),
+  );
+  const others = (read.value?.chains ?? []).filter((one) => one.chainId !== chainId && !one.active);
+  const options = others.map(({ chainId: id, opening, rootSessionKey = "", lastAt }) => {
+    const name = opening || (read.value?.names[rootSessionKey] ?? nameOf(rootSessionKey));
+    return [id, `${name} (${ago(lastAt, tick.value)})`] as const;
+  });
+  return (
+    <Dialog title="Compare" class="wide" onClose={onClose}>
+      <label>
+        Compare with
+        <Select
+          value={other}
+          options={[["", "Choose a chain"], ...options]}
+          onPick={(id) => {
+            pick(id);
+            choose(undefined);
+          }}
+        />
+      </label>
+      {read.value === undefined && <Awaited {...read} />}
+      {other !== "" && diff.value === undefined && <Awaited {...diff} />}
+      {diff.value !== undefined && (
+        <>
+          <fieldset class="flow-window flow-modes" aria-label="Show as">
+            {["Two columns", "In the sequence"].map((name, at) => (
+              <button
+                key={name}
+                type="button"
+                class="quiet"
+                aria-pressed={inSequence === (at === 1)}
+                onClick={() => setInSequence(at === 1)}
+              >
+                {name}
+              </button>
+            ))}
+          </fieldset>
+          {inSequence ? (
+            <>
+              <Overlay diff={diff.value} chosen={chosen} onChoose={choose} />
+              {chosen !== undefined && <StepTexts step={chosen} />}
+            </>
+          ) : (
+            <Columns diff={diff.value} names={NAMES} />
+          )}
+        </>
+      )}
+      <button type="button" onClick={onClose}>
+        Close
+      </button>
+    </Dialog>
+  );
+}

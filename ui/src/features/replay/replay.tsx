@@ -1,0 +1,213 @@
+// The dialog that replays a chain: the changes, the progress, and the outcome.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { EventPayloads } from "../../../../src/contract/events.ts";
+import type { ParamsOf } from "../../../../src/contract/methods.ts";
+import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import type { ReplayOutcome } from "../../../../src/features/replay/contract.ts";
+import type { ChainDialogProps } from "../../flow/actions.tsx";
+import { ask, on } from "../../gateway.ts";
+import { Dialog, Form } from "../../parts/dialog.tsx";
+import { counted, money } from "../../parts/format.ts";
+import { useReading } from "../../parts/reading.ts";
+import { Select } from "../../parts/select.tsx";
+import { shortKey } from "../../sessions/own-name.ts";
+import { Columns, Side } from "./columns.tsx";
+
+/** JSON leaves out the names without a text. */
+type Texts = Readonly<Record<string, string | undefined>>;
+
+const SIDES = ["Record", "Replay"] as const;
+
+interface Changes {
+  readonly models: Texts;
+  readonly instructions: Texts;
+  /** `message`, `from` and `repeat`. */
+  readonly others: Texts;
+}
+
+interface FieldsProps {
+  readonly changes: Changes;
+  readonly onChange: (kind: keyof Changes, name: string, text: string | undefined) => void;
+}
+
+function Model({ agentId, changes, onChange, label }: FieldsProps & { agentId: string; label: string }) {
+  const models = useReading("models", () => ask("models.list")).value?.models ?? [];
+  return (
+    <label>
+      {label}
+      <Select
+        value={changes.models[agentId] ?? ""}
+        options={[["", "As recorded"], ...models.map(({ provider, id }) => `${provider}/${id}`)]}
+        onPick={(ref) => onChange("models", agentId, ref || undefined)}
+      />
+    </label>
+  );
+}
+
+/** The changes of one agent. Its instructions begin as they are now. */
+function Agent({ agentId, ...fields }: FieldsProps & { agentId: string }) {
+  const { value } = useReading(`prompt ${agentId}`, () => ask("agents.prompt", { agentId }));
+  const now = value?.parts.find(({ title }) => title === "Instructions in the settings")?.text ?? "";
+  return (
+    <details aria-label={agentId}>
+      <summary>
+        <bdi>{safeLine(agentId)}</bdi>
+      </summary>
+      <Model {...fields} agentId={agentId} label="Model" />
+      <label>
+        Instructions
+        <textarea
+          rows={4}
+          value={fields.changes.instructions[agentId] ?? now}
+          onInput={({ currentTarget: { value: text } }) =>
+            fields.onChange("instructions", agentId, text === now ? undefined : text)
+          }
+        />
+      </label>
+    </details>
+  );
+}
+
+function Fields({ agents, ...fields }: FieldsProps & { agents: readonly string[] }) {
+  const { changes, onChange } = fields;
+  const other = (name: string) => ({
+    value: changes.others[name] ?? "",
+    onInput: ({ currentTarget: { value } }: { currentTarget: { value: string } }) =>
+      onChange("others", name, value || undefined),
+  });
+  return (
+    <>
+      <p class="soft">
+        With changes, models are called for what differs, and cost money. Tools answer from the record.
+      </p>
+      <Model {...fields} agentId="*" label="Model of every agent" />
+      {agents.map((agentId) => (
+        <Agent key={agentId} agentId={agentId} {...fields} />
+      ))}
+      <label>
+        First message
+        <textarea rows={2} placeholder="As recorded" {...other("message")} />
+      </label>
+      <label>
+        From step
+        <input placeholder="The first that differs" {...other("from")} />
+      </label>
+      <label>
+        Replays
+        <input type="number" placeholder="1" {...other("repeat")} />
+      </label>
+    </>
+  );
+}
+
+function Outcome({ outcome }: { outcome: ReplayOutcome }) {
+  const { runs, difference, varied } = outcome;
+  const missing = Object.entries(varied?.missing ?? {}).map(([tool, calls]) => `${tool} (${calls})`);
+  return (
+    <section class="replay-outcome">
+      <p role="status">
+        <span class={`chip ${difference === undefined ? "tone-good" : "tone-warn"}`}>
+          {difference === undefined ? "No difference" : "First difference"}
+        </span>{" "}
+        <bdi>
+          {difference === undefined
+            ? counted(runs, "run")
+            : safeLine(`${shortKey(difference.sessionKey)} · ${difference.step}`)}
+        </bdi>
+      </p>
+      {difference !== undefined && varied === undefined && (
+        <div class="columns">
+          <Side name={SIDES[0]} text={difference.expected} other={difference.got} />
+          <Side name={SIDES[1]} text={difference.got} other={difference.expected} />
+        </div>
+      )}
+      {varied !== undefined && (
+        <>
+          <p class="soft">
+            {`Models gave ${counted(varied.answers, "answer")}, ${money(varied.cost)}.`}
+            {missing.length > 0 && safeLine(` Not in the record: ${missing.join(", ")}.`)}
+          </p>
+          <Columns diff={varied.diff} names={SIDES} />
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Returns a function that replays the chain. A replay at work stops when the dialog closes. */
+function useReplay(chainId: string) {
+  const [progress, setProgress] = useState<EventPayloads["replay"]>();
+  const [outcomes, setOutcomes] = useState<readonly ReplayOutcome[]>();
+  const [busy, setBusy] = useState(false);
+  const atWork = useRef(false);
+  const stop = (): void => {
+    if (atWork.current) void ask("chains.replay.stop").catch(() => {});
+  };
+  useEffect(() => on("replay", setProgress), []);
+  useEffect(() => stop, []);
+  const start = async ({ models, instructions, others }: Changes): Promise<void> => {
+    setProgress(undefined);
+    setBusy(true);
+    atWork.current = true;
+    try {
+      const repeat = Number(others.repeat ?? 1);
+      const given = { chainId, models, instructions, ...others, repeat } as ParamsOf<"chains.replay">;
+      setOutcomes((await ask("chains.replay", given)).replays);
+    } finally {
+      atWork.current = false;
+      setBusy(false);
+    }
+  };
+  return { progress, outcomes, busy, start, stop, again: () => setOutcomes(undefined) };
+}
+
+function Progress({
+  progress,
+  onStop,
+}: {
+  progress: EventPayloads["replay"] | undefined;
+  onStop: () => void;
+}) {
+  const { replay = 1, of = 1, done = 0, total = 0 } = progress ?? {};
+  return (
+    <div class="bar replay-progress">
+      <progress aria-label="Replay" max={total || 1} value={done} />
+      <span>{`${of > 1 ? `Replay ${replay} of ${of}: ` : ""}${done} of ${total} events`}</span>
+      <button type="button" onClick={onStop}>
+        Stop
+      </button>
+    </div>
+  );
+}
+
+export function Replay({ chainId, agents, onClose }: ChainDialogProps) {
+  const [changes, setChanges] = useState<Changes>({ models: {}, instructions: {}, others: {} });
+  const { progress, outcomes, busy, start, stop, again } = useReplay(chainId);
+  const onChange: FieldsProps["onChange"] = (kind, name, text) =>
+    setChanges((before) => ({ ...before, [kind]: { ...before[kind], [name]: text } }));
+  return (
+    <Dialog title="Replay" class={outcomes === undefined ? "" : "wide"} onClose={onClose}>
+      {outcomes === undefined ? (
+        <Form action="Start" onSubmit={() => start(changes)} onClose={onClose}>
+          <Fields agents={agents} changes={changes} onChange={onChange} />
+          {busy && <Progress progress={progress} onStop={stop} />}
+        </Form>
+      ) : (
+        <>
+          {outcomes.map((outcome, at) => (
+            <Outcome key={at} outcome={outcome} />
+          ))}
+          <div class="actions">
+            <button type="button" onClick={again}>
+              Change and replay again
+            </button>
+            <button type="button" class="primary" onClick={onClose}>
+              Close
+            </button>
+          </div>
+        </>
+      )}
+    </Dialog>
+  );
+}

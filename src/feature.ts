@@ -7,13 +7,16 @@ import type { EventSpec } from "./contract/events.ts";
 import type { MethodSpec } from "./contract/methods/parts.ts";
 import type { ToolEntry } from "./contract/tools/parts.ts";
 import type { SpawnChain } from "./core/rules/sandbox-policy.ts";
-import type { Result } from "./core/shapes/errors.ts";
+import type { Failure, Result } from "./core/shapes/errors.ts";
 import type { Provenance } from "./core/shapes/message.ts";
 import type { Run } from "./core/shapes/run.ts";
 import type { Settings } from "./core/shapes/settings/settings.ts";
+import type { Redactor } from "./core/text/redact/redact.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Unit } from "./engine/unit.ts";
+import type { HttpParts } from "./gateway/http/http.ts";
+import type { Door } from "./gateway/http/request.ts";
 import type { Table } from "./store/schema/definition.ts";
 import type { Db } from "./store/sql.ts";
 import type { GrantRows } from "./store/transfer/grants.ts";
@@ -59,6 +62,17 @@ export interface FeatureTool extends ToolEntry {
   readonly load: Load<{ readonly tool: Tool<any> }>;
 }
 
+/** An HTTP route. Its path ends with `*` if it takes everything below it. */
+export interface FeatureRoute {
+  /** The route in the answer to an unknown path. */
+  readonly shown: string;
+  /** Whether a request needs a token of the gateway. If not, the route itself checks who sends it. */
+  readonly needsToken: boolean;
+  /** Returns the body of an error, and whether the same request may be sent again. Default: Parley's own. */
+  formatError?(failure: Failure, redactor: Redactor): { readonly body: object; readonly retry: boolean };
+  readonly load: Load<{ createDoor(parts: HttpParts): Door }>;
+}
+
 export interface Feature {
   /** The name of its folder. */
   readonly name: string;
@@ -83,6 +97,8 @@ export interface Feature {
   readonly commandFor?: Readonly<Record<string, string>>;
   /** Other forms of methods, for clients of protocol version 4. */
   readonly forms?: Load<Readonly<Record<string, object>>>;
+  /** HTTP routes, by path. */
+  readonly routes?: Readonly<Record<string, FeatureRoute>>;
   /** Timers, by the kind of their deadlines. */
   readonly timers?: Readonly<Record<string, FeatureTimer>>;
   /** Is called in the transaction that ends a run whose message has a provenance of this kind. */

@@ -33,7 +33,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["acp", "acp|acp-programs"],
   ["peers", "peers?|peer-.*"],
   ["oauth", "oauth"],
-  ["openai routes", "openai"],
   ["protocol 4", "version-4"],
   ["mcp", "mcp"],
   ["nodes", "nodes?|node-.*"],

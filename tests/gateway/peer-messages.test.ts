@@ -14,7 +14,7 @@ import { settingsWith } from "../tools/app.ts";
 import { limitsIn, runStates } from "./a2a/kit.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 import { openPeer } from "./mcp/kit.ts";
-import { heldPlay } from "./openai/kit.ts";
+import { heldPlay } from "./openai-client.ts";
 
 const HERE = "agent:main:main";
 const FAR = "peer:lab/agent:research:main";

@@ -5,14 +5,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import type { ParamsOf } from "../../src/contract/methods.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
-import {
-  accessibilityProblems,
-  DESKTOP,
-  describeInBrowser,
-  PHONE,
-  sideways,
-  visit,
-} from "../kit/browser.ts";
+import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { test } from "../kit/deep.ts";
 
 const AT = "operations/schedules";

@@ -9,7 +9,7 @@ import { embeddedGround, type Ground } from "../../kit/engine/cluster.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { mortalProcess } from "../../kit/engine/mortal-store.ts";
 import type { Play } from "../kit.ts";
-import { heldPlay } from "../openai/kit.ts";
+import { heldPlay } from "../openai-client.ts";
 import { a2aClient, BINDINGS, openExposed, readStream, saying, taskIn, textsIn } from "./kit.ts";
 
 async function member(ground: Ground, play: Play, more: { dies?: boolean } = {}) {

@@ -13,7 +13,7 @@ import { doing, talkingModel } from "../../kit/talking-model.ts";
 import { until } from "../../kit/until.ts";
 import { agentSettings } from "../../tools/app.ts";
 import { type House, type Play, TOKEN } from "../kit.ts";
-import { heldPlay } from "../openai/kit.ts";
+import { heldPlay } from "../openai-client.ts";
 import {
   a2aClient,
   BINDINGS,

@@ -5,13 +5,14 @@ import { expect, test } from "vitest";
 import { openModelPort } from "../../../src/agent/model/port.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../../src/core/shapes/settings/settings.ts";
 import { listRuns } from "../../../src/store/queries/runs/runs.ts";
+import { openHouse } from "../../gateway/kit.ts";
+import { openAi, said } from "../../gateway/openai-client.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
 import { type Script, startModelServer } from "../../kit/model-server/server.ts";
 import { call, hang, httpError, text } from "../../kit/model-server/steps.ts";
 import { until } from "../../kit/until.ts";
 import { agentSettings } from "../../tools/app.ts";
-import { openHouse } from "../kit.ts";
-import { openAi, openAiSessions, said } from "./kit.ts";
+import { openAiSessions } from "./kit.ts";
 
 const MODEL = "parley/main";
 const schema = {

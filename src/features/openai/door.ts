@@ -16,36 +16,28 @@ import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
-import {
-  continuedSession,
-  ownRun,
-  temporarySession,
-  userSession,
-} from "../../flows/session/client-session.ts";
+import { ownRun } from "../../flows/session/client-session.ts";
 import { type Opening, openSession } from "../../flows/session/open.ts";
+import { thrown } from "../../gateway/answer.ts";
+import { type Caller, keyOwnerOf } from "../../gateway/auth.ts";
+import type { BasicDeps, CallContext } from "../../gateway/call.ts";
+import { type Dispatcher, needScope } from "../../gateway/dispatch.ts";
+import type { HttpParts } from "../../gateway/http/http.ts";
+import { checkedKey, type Door, type Env, readBody, refuse } from "../../gateway/http/request.ts";
+import { type EndedRun, type Followed, RunFeed, streamRun } from "../../gateway/http/run-stream.ts";
+import { untilEnded } from "../../gateway/methods/agent.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
-import { thrown } from "../answer.ts";
-import { type Caller, keyOwnerOf } from "../auth.ts";
-import type { BasicDeps, CallContext } from "../call.ts";
-import { type Dispatcher, needScope } from "../dispatch.ts";
-import { checkedKey, type Door, type Env, readBody, refuse } from "../http/request.ts";
-import { type EndedRun, type Followed, RunFeed, streamRun } from "../http/run-stream.ts";
-import { untilEnded } from "../methods/agent.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
 import { picturesOf } from "./pictures.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
 import { endedResponse, responseStream, storedResponse } from "./responses.ts";
+import { continuedSession, temporarySession, userSession } from "./sessions.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
 const SESSION_HEADER = "x-parley-session-key";
 const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET /v1/responses/{id}";
-
-interface DoorParts {
-  readonly deps: BasicDeps;
-  readonly dispatcher: Dispatcher;
-}
 
 /** One parsed request. */
 interface ReadRequest {
@@ -191,7 +183,7 @@ class OpenAiDoor {
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
 
-  constructor({ deps, dispatcher }: DoorParts) {
+  constructor({ deps, dispatcher }: HttpParts) {
     this.#deps = deps;
     this.#dispatcher = dispatcher;
     this.#feed = new RunFeed(deps.engine.bus);
@@ -378,7 +370,7 @@ class OpenAiDoor {
 }
 
 /** Creates the handler of /v1/. */
-export function createOpenAiDoor(parts: DoorParts): Door {
+export function createDoor(parts: HttpParts): Door {
   const door = new OpenAiDoor(parts);
   return (c) => door.handle(c);
 }

@@ -3,7 +3,7 @@
 
 import { CODES, type Failure } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
-import { wireError } from "../answer.ts";
+import { wireError } from "../../gateway/answer.ts";
 
 interface OpenAiError {
   readonly error: {

@@ -9,7 +9,7 @@ import {
   type SentPicture,
   type StreamShape,
   tokensOf,
-} from "../http/run-stream.ts";
+} from "../../gateway/http/run-stream.ts";
 import { openAiError } from "./errors.ts";
 import { modelName } from "./request.ts";
 

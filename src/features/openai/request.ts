@@ -11,10 +11,10 @@ import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { AnswerFormat } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
-import type { SeedMessage } from "../../flows/session/client-session.ts";
 import { chatItems, type Item, inputItems, readItems, type Turn } from "./content.ts";
 import { checkFields, type OpenAiApi } from "./fields.ts";
 import { chatFormat, responseFormat } from "./format.ts";
+import type { SeedMessage } from "./sessions.ts";
 
 /** A request in Parley's terms. */
 export interface AgentRequest {

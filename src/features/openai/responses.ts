@@ -6,7 +6,13 @@ import { fail } from "../../core/shapes/errors.ts";
 import { endCodeOf } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
-import { dataFrame, type EndedRun, type Followed, type StreamShape, tokensOf } from "../http/run-stream.ts";
+import {
+  dataFrame,
+  type EndedRun,
+  type Followed,
+  type StreamShape,
+  tokensOf,
+} from "../../gateway/http/run-stream.ts";
 import { openAiError } from "./errors.ts";
 import { type AgentRequest, modelName, RESPONSE_PREFIX } from "./request.ts";
 

@@ -1,9 +1,9 @@
 // Finds the pictures that an agent sent during a run, for the answer to an OpenAI-compatible client.
 
 import type { Run } from "../../core/shapes/run.ts";
+import type { SentPicture } from "../../gateway/http/run-stream.ts";
 import { contentOfFile, filesOfRun } from "../../store/queries/channels/sent-files.ts";
 import type { Db } from "../../store/sql.ts";
-import type { SentPicture } from "../http/run-stream.ts";
 
 /** Maximum bytes of all pictures of an answer. Later ones are left out; the page has them. */
 const ALL_MAX_BYTES = 20 * 1024 * 1024;

@@ -3,11 +3,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { openHouse } from "../../gateway/kit.ts";
+import { openAi, said } from "../../gateway/openai-client.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { doing, talkingModel } from "../../kit/talking-model.ts";
 import { agentSettings } from "../../tools/app.ts";
-import { openHouse } from "../kit.ts";
-import { openAi, said } from "./kit.ts";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
 const DATA_URL = `data:image/png;base64,${PIXEL}`;

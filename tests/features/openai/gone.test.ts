@@ -6,14 +6,15 @@ import type OpenAI from "openai";
 import { expect } from "vitest";
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
 import type { Store } from "../../../src/store/sql.ts";
+import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
+import { heldPlay, openAi, said } from "../../gateway/openai-client.ts";
 import { test } from "../../kit/deep.ts";
 import { embeddedGround } from "../../kit/engine/cluster.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { mortalProcess } from "../../kit/engine/mortal-store.ts";
 import { whole } from "../../kit/live-text.ts";
 import { until } from "../../kit/until.ts";
-import { type House, openHouse, type Play, TOKEN } from "../kit.ts";
-import { allArchived, heldPlay, openAi, openAiSessions, runStates, said } from "./kit.ts";
+import { allArchived, openAiSessions, runStates } from "./kit.ts";
 
 const MODEL = "parley/main";
 const UNNAMED = { model: MODEL, messages: [said("Hello")] };

@@ -2,11 +2,12 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { openHouse, type Play } from "../../gateway/kit.ts";
+import { openAi, said } from "../../gateway/openai-client.ts";
 import { whole } from "../../kit/live-text.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { until } from "../../kit/until.ts";
-import { openHouse, type Play } from "../kit.ts";
-import { allArchived, openAi, openAiSessions, PNG, runStates, said } from "./kit.ts";
+import { allArchived, openAiSessions, PNG, runStates } from "./kit.ts";
 
 const MODEL = "parley/main";
 

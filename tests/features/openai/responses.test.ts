@@ -2,10 +2,11 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { openHouse, type Play } from "../../gateway/kit.ts";
+import { heldPlay, openAi } from "../../gateway/openai-client.ts";
 import { whole } from "../../kit/live-text.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
-import { openHouse, type Play } from "../kit.ts";
-import { allArchived, heldPlay, openAi, openAiSessions, PNG } from "./kit.ts";
+import { allArchived, openAiSessions, PNG } from "./kit.ts";
 
 const MODEL = "parley/main";
 

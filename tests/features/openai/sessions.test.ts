@@ -2,10 +2,11 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { heldPlay, openAi, said } from "../../gateway/openai-client.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
-import { openHouse, TOKEN } from "../kit.ts";
-import { allArchived, heldPlay, openAi, openAiSessions, runStates, said } from "./kit.ts";
+import { allArchived, openAiSessions, runStates } from "./kit.ts";
 
 const MODEL = "parley/main";
 const KEY_HEADER = "x-parley-session-key";

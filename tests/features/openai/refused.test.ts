@@ -5,13 +5,14 @@ import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import OpenAI from "openai";
 import { expect, test } from "vitest";
-import { REFUSED } from "../../../src/gateway/openai/fields.ts";
-import { readRequest } from "../../../src/gateway/openai/request.ts";
+import { REFUSED } from "../../../src/features/openai/fields.ts";
+import { readRequest } from "../../../src/features/openai/request.ts";
 import { realWorld } from "../../../src/world.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { openAi, said } from "../../gateway/openai-client.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
-import { openHouse, TOKEN } from "../kit.ts";
-import { openAi, openAiSessions, said } from "./kit.ts";
+import { openAiSessions } from "./kit.ts";
 
 const MODEL = "parley/main";
 const HEAD = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };

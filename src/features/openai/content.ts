@@ -5,7 +5,7 @@ import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
-import { readImage } from "../methods/attachments.ts";
+import { readImage } from "../../gateway/methods/attachments.ts";
 
 /** One message, from either API. */
 export interface Turn {

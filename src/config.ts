@@ -270,7 +270,6 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     owners: file.commands.owners,
     joined: file.joined,
     channels,
-    nodes: file.nodes,
     hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens: auth.tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
     logging: loggingOf(file.logging, around.env, problems),

@@ -4,6 +4,7 @@
 import type { Commands } from "./cli/row.ts";
 import type { Schema as Setting } from "./config/schema/setting.ts";
 import type { EventSpec } from "./contract/events.ts";
+import type { AttentionItem } from "./contract/methods/attention.ts";
 import type { MethodSpec } from "./contract/methods/parts.ts";
 import type { ToolEntry } from "./contract/tools/parts.ts";
 import type { SpawnChain } from "./core/rules/sandbox-policy.ts";
@@ -15,12 +16,16 @@ import type { Redactor } from "./core/text/redact/redact.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Unit } from "./engine/unit.ts";
+import type { Covers } from "./gateway/attention/items.ts";
+import type { CallContext } from "./gateway/call.ts";
 import type { HttpParts } from "./gateway/http/http.ts";
 import type { Door } from "./gateway/http/request.ts";
+import type { NodeDoor } from "./gateway/socket/connection.ts";
 import type { Table } from "./store/schema/definition.ts";
 import type { Db } from "./store/sql.ts";
 import type { GrantRows } from "./store/transfer/grants.ts";
 import type { Tool } from "./tools/tool.ts";
+import type { World } from "./world.ts";
 
 /** Loads code. Its return type must be written at the function, because the types of the list need it. */
 export type Load<T> = () => Promise<T>;
@@ -40,6 +45,19 @@ export interface FeatureParts {
   engine(): Engine;
 }
 
+/** The parts that a service gets. */
+export interface ServiceParts extends FeatureParts {
+  readonly world: World;
+}
+
+/** A part that runs as long as the gateway. One may admit connections of nodes. */
+export interface Service extends Partial<NodeDoor> {
+  close(): Promise<void>;
+}
+
+/** The services that run, by the name of their feature. */
+export type Services = ReadonlyMap<string, Service>;
+
 /** The code behind a stored deadline. */
 export interface TimerCode {
   createHandler(parts: FeatureParts): DeadlineHandler;
@@ -56,6 +74,8 @@ export interface FeatureTimer {
 export interface FeatureTool extends ToolEntry {
   /** Returns why a session may not use the tool, or undefined if it may. Default: it may. */
   denied?(chain: SpawnChain, settings: Settings): string | undefined;
+  /** Returns the part that it works with. Without one, it is not offered, and calls fail with `otherwise`. */
+  readonly needs?: { part(services: Services): Promise<unknown>; readonly otherwise: Failure };
   /** Whether sessions of external programs do not have it. */
   readonly isInternal?: true;
   // biome-ignore lint/suspicious/noExplicitAny: each tool declares the parts of the context that it needs
@@ -97,6 +117,13 @@ export interface Feature {
   readonly commandFor?: Readonly<Record<string, string>>;
   /** Other forms of methods, for clients of protocol version 4. */
   readonly forms?: Load<Readonly<Record<string, object>>>;
+  /** Runs as long as the gateway, if it is on. Default: it is. */
+  readonly service?: {
+    isOn?(settings: Settings): boolean;
+    readonly load: Load<{ start(parts: ServiceParts): Service }>;
+  };
+  /** Loads the items that it adds to the attention list of a caller. */
+  readonly attention?: Load<{ items(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> }>;
   /** HTTP routes, by path. */
   readonly routes?: Readonly<Record<string, FeatureRoute>>;
   /** Timers, by the kind of their deadlines. */

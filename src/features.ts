@@ -3,9 +3,10 @@
 import type { Feature } from "./feature.ts";
 import { cron } from "./features/cron/cron.ts";
 import { importFeature } from "./features/import/import.ts";
+import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
 
-export const FEATURES = [cron, importFeature, openai] as const;
+export const FEATURES = [cron, importFeature, nodes, openai] as const;
 
 type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I) => void ? I : never;
 type Given<K extends keyof Feature> = (typeof FEATURES)[number] extends infer F

@@ -35,7 +35,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["oauth", "oauth"],
   ["protocol 4", "version-4"],
   ["mcp", "mcp"],
-  ["nodes", "nodes?|node-.*"],
   ["web hooks", "hooks?|hook-.*|incoming-hooks?|outgoing-hooks|webhook"],
   ["push", "push|push-configs"],
   ["metrics", "metrics|meter"],

@@ -7,8 +7,8 @@ import { existsSync } from "node:fs";
 import type { DoctorFinding } from "../contract/methods/upkeep.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
-import type { HostProgramEnd } from "../core/rules/node-exec.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import type { HostProgramEnd } from "../core/shapes/host-program.ts";
 import type { UpkeepDeps } from "../gateway/methods/upkeep.ts";
 import type { World } from "../world.ts";
 

@@ -75,7 +75,6 @@ export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
       inbound: { ...at("inbound"), mediaMaxBytes: "show" },
     },
   },
-  nodes: at("nodes"),
   hooks: {
     ...at("hooks"),
     mappings: {

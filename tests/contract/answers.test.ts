@@ -14,7 +14,6 @@ import { insertBinding } from "../../src/store/queries/channels/thread-bindings.
 import { insertRule } from "../../src/store/queries/permission-rules.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
-import { type House, type HouseOptions, joined, openHouse } from "../gateway/kit.ts";
 import {
   answer,
   asked,
@@ -25,7 +24,8 @@ import {
   newDevice,
   pairedDevice,
   tryNode,
-} from "../gateway/nodes/kit.ts";
+} from "../gateway/devices.ts";
+import { type House, type HouseOptions, joined, openHouse } from "../gateway/kit.ts";
 import { configFileWith } from "../kit/config-file.ts";
 import { askIn } from "../kit/engine/asking.ts";
 import { misfits } from "../kit/event-check.ts";

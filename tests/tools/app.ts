@@ -7,6 +7,7 @@ import { Compile, type Validator } from "typebox/schema";
 import { expect } from "vitest";
 import { keyRulesOf, sessionViewer } from "../../src/access/access.ts";
 import { spawnChainOf } from "../../src/access/spawn-chain.ts";
+import { loadSettings } from "../../src/config.ts";
 import { TOOLS, type ToolName } from "../../src/contract/tools.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import type { Viewer } from "../../src/core/rules/visibility.ts";
@@ -16,6 +17,7 @@ import { NOT_YET_USED, type Session } from "../../src/core/shapes/session.ts";
 import { agentIdInKey, kindOf } from "../../src/core/shapes/session-key.ts";
 import { LOGGING } from "../../src/core/shapes/settings/logging.ts";
 import {
+  type AddedSettings,
   type AgentSettings,
   ANSWER_LIMITS,
   agentOf,
@@ -24,6 +26,7 @@ import {
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { Executor } from "../../src/engine/run/executions.ts";
+import { added } from "../../src/features.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -94,25 +97,29 @@ export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
   }),
 ];
 
-/** The default settings of nodes. */
-const NODES: Settings["nodes"] = {
-  enabled: true,
-  allowCommands: ["exec", "notify", "device.*"],
-  allowedSessionKeys: [],
-  allowSandboxed: false,
-};
+const DEFAULTS = loadSettings({ env: {}, home: "/nowhere" });
+
+/** Returns the settings of features: their defaults, except for what the test chooses. */
+function featureSettings(choices: Choices): AddedSettings {
+  if (!DEFAULTS.ok) throw new Error(DEFAULTS.error);
+  const { settings } = DEFAULTS.value;
+  const names = Object.keys(added("settings")) as (keyof AddedSettings)[];
+  return Object.fromEntries(
+    names.map((name) => [name, { ...settings[name], ...choices[name] }]),
+  ) as unknown as AddedSettings;
+}
+
+type FeatureChoices = { readonly [K in keyof AddedSettings]?: Partial<AddedSettings[K]> };
 
 /** Settings that a test may change. */
-export interface Choices {
+export interface Choices extends FeatureChoices {
   readonly agents?: readonly AgentSettings[];
   readonly tools?: Partial<Settings["tools"]>;
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
   readonly maxConcurrent?: number;
   readonly outgoingHooks?: Settings["outgoingHooks"];
-  readonly cron?: Settings["cron"];
   readonly hooks?: Settings["hooks"];
-  readonly nodes?: Partial<Settings["nodes"]>;
   readonly channels?: Settings["channels"];
   readonly owners?: Settings["owners"];
   readonly a2a?: Settings["a2a"];
@@ -181,8 +188,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     owners: choices.owners ?? [],
     joined: choices.joined ?? { wake: "notify" },
     channels: choices.channels ?? [],
-    cron: choices.cron ?? { enabled: true },
-    nodes: { ...NODES, ...choices.nodes },
+    ...featureSettings(choices),
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],
     logging: LOGGING,

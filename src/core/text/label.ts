@@ -2,6 +2,7 @@
 
 import { fail, ok, type Result } from "../shapes/errors.ts";
 import { head } from "./cut.ts";
+import { safeLine } from "./safe-text.ts";
 
 /** Maximum length of a session label. */
 export const LABEL_CHARS_MAX = 200;
@@ -31,4 +32,10 @@ export function checkLabel(text: string, what = "label"): Result<string> {
 export function labelOf(name: string, charsMax = LABEL_CHARS_MAX): string | undefined {
   const label = head(name.replaceAll(UNSEEN, " ").trim(), charsMax).trim();
   return label === "" ? undefined : label;
+}
+
+/** Returns the text on one line of limited length, or `otherwise` if nothing is left. */
+export function deviceText(text: string | undefined, charsMax: number, otherwise: string): string {
+  const line = safeLine(head((text ?? "").trim(), charsMax));
+  return line === "" ? otherwise : line.slice(0, 4 * charsMax);
 }

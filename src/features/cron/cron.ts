@@ -9,7 +9,7 @@ import { jobsDenied } from "./rules.ts";
 import { CRON_TABLES } from "./tables.ts";
 import { CRON_TOOL } from "./tool-entry.ts";
 
-type Code<K extends "handlers" | "forms" | "checks"> = ReturnType<Required<Feature>[K]>;
+type Loaded<K extends "handlers" | "forms" | "checks"> = ReturnType<Required<Feature>[K]>;
 
 export const cron = feature({
   name: "cron",
@@ -24,7 +24,7 @@ export const cron = feature({
     },
   },
   methods: CRON_METHODS,
-  handlers: async (): Code<"handlers"> => (await import("./methods.ts")).cronMethods,
+  handlers: async (): Loaded<"handlers"> => (await import("./methods.ts")).cronMethods,
   events: { cron: CRON_EVENT },
   tools: {
     cron: {
@@ -42,7 +42,7 @@ export const cron = feature({
     },
   },
   commandFor: { "cron.list": "npx parley-gateway cron" },
-  forms: async (): Code<"forms"> => (await import("./version-4.ts")).CRON_FORMS,
+  forms: async (): Loaded<"forms"> => (await import("./version-4.ts")).CRON_FORMS,
   timers: {
     [CRON_DEADLINE]: {
       isOn: ({ cron: { enabled } }): boolean => enabled,
@@ -53,5 +53,5 @@ export const cron = feature({
     of: "cron",
     load: (): ReturnType<Required<Feature>["runEnded"]["load"]> => import("./turns.ts"),
   },
-  checks: (): Code<"checks"> => import("./checks.ts"),
+  checks: (): Loaded<"checks"> => import("./checks.ts"),
 });

@@ -5,7 +5,7 @@ import { feature } from "../../feature.ts";
 
 export const importFeature = feature({
   name: "import",
-  needs: ["cron"],
+  needs: ["cron", "nodes"],
   commands: {
     import: program({
       summary: "Import an OpenClaw or Clawdbot state directory, without changing it",

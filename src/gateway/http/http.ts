@@ -2,8 +2,8 @@
 // Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
-// HT3: the code for routes of features, MCP, web hooks and chat platforms is loaded by the first request that needs
-// it.
+// HT3: the code for routes of features, MCP, web hooks and chat platforms is loaded by the first request that
+// needs it.
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";

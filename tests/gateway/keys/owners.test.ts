@@ -5,8 +5,8 @@ import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { both, share, test } from "../../kit/deep.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { emptyUrl } from "../../store/transfer/moves.ts";
+import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "../devices.ts";
 import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "../kit.ts";
-import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "../nodes/kit.ts";
 import { openerOf } from "../opener.ts";
 
 const RESEARCH = "agent:research:main";

@@ -2,7 +2,6 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import {
   joinedNode,
   NODE_TOKEN,
@@ -10,7 +9,8 @@ import {
   newDevice,
   pairedDevice,
   tryNode,
-} from "../../gateway/nodes/kit.ts";
+} from "../../gateway/devices.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, sideways, visit } from "../../kit/browser.ts";
 
 const AT = "operations/nodes";

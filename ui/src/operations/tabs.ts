@@ -20,6 +20,8 @@ interface TabFacts {
 /** The tab of a feature. `about` is the rest of the address, for example the key of a session. */
 export interface TabRow extends TabFacts {
   readonly Tab: ComponentType<{ about: string | undefined }>;
+  /** Answers an item of the inbox, by the kind of the item. */
+  readonly decide?: Readonly<Record<string, (ref: string, approves: boolean) => Promise<unknown>>>;
 }
 
 const TABS = [
@@ -32,7 +34,6 @@ const TABS = [
   { title: "Rights", group: "Access", scope: "operator.read", method: "tools.catalog" },
   { title: "Permissions", group: "Access", scope: "operator.read", method: "permissions.list" },
   { title: "Tokens", group: "Access", scope: "operator.admin", method: "tokens.list" },
-  { title: "Nodes", group: "Connections", scope: "operator.admin", method: "node.pair.list" },
   { title: "Servers", group: "Connections", scope: "operator.read", method: "servers.list", whole: true },
   { title: "Backups", group: "Upkeep", scope: "operator.admin", method: "store.backups", whole: true },
   { title: "Doctor", group: "Upkeep", scope: "operator.admin", method: "doctor", whole: true },

@@ -164,7 +164,6 @@ export async function backupStore(cli: Cli, { file }: { readonly file: string })
 /** The kinds of rows in a backup that give rights. */
 const GRANTS: Readonly<Record<string, string>> = {
   rules: "commands that run without a question",
-  nodes: "paired devices",
   peers: "other gateways",
   people: "people on channels",
   memory: "memories of agents",

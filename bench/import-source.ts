@@ -1,4 +1,5 @@
-// Makes the state of OpenClaw that tests/import reads, with the real program: `npm run import:source`.
+// Makes the state of OpenClaw that tests/features/import reads, with the real program:
+// `npm run import:source`.
 // Installs the program from the npm registry (about a gigabyte) into a temporary folder, or into
 // `--dir FOLDER`, which is reused the next time. Runs its gateway on the tests' model server, lets two agents
 // answer, adds jobs, pairs a node host, and lets people write to two bots on the tests' Telegram server.
@@ -30,7 +31,7 @@ import { install } from "./coding-agents.ts";
 
 const run = promisify(execFile);
 const VERSION = "2026.9.6";
-const TARGET = resolve(`tests/import/openclaw-${VERSION}`);
+const TARGET = resolve(`tests/features/import/openclaw-${VERSION}`);
 const PORT = 18790;
 const LOOK_MS = 500;
 const LOOKS_MAX = 240;

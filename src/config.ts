@@ -280,8 +280,9 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
 
 /** Returns the sections of the features, which the settings have as they are in the file. */
 function addedSettings(file: ConfigFile): AddedSettings {
-  const names = Object.keys(added("settings")) as readonly (keyof AddedSettings)[];
-  return Object.fromEntries(names.map((name) => [name, file[name]])) as unknown as AddedSettings;
+  const sections: Readonly<Record<string, unknown>> = { ...file };
+  const names = Object.keys(added("settings"));
+  return Object.fromEntries(names.map((name) => [name, sections[name]])) as unknown as AddedSettings;
 }
 
 const wordOf = (text: string): string => text.trim().toLowerCase();

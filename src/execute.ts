@@ -127,7 +127,6 @@ export interface ExecuteParts {
   readonly services?: Services | undefined;
   /** Counts tool calls. */
   readonly answered?: ToolAnswered;
-  /** Jobs that agents make. If absent, runs make none. */
   /** Returns the time zone of the gateway. */
   timeZone?(): string;
   /** Records traces. Absent if traces are disabled. */

@@ -17,7 +17,7 @@ import type { DeadlineHandler } from "./engine/deadlines.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Unit } from "./engine/unit.ts";
 import type { Covers } from "./gateway/attention/items.ts";
-import type { CallContext } from "./gateway/call.ts";
+import type { CallContext, FeatureDeps } from "./gateway/call.ts";
 import type { HttpParts } from "./gateway/http/http.ts";
 import type { Door } from "./gateway/http/request.ts";
 import type { NodeDoor } from "./gateway/socket/connection.ts";
@@ -32,10 +32,15 @@ export type Load<T> = () => Promise<T>;
 
 /** The handler of a method, as `Methods` of `gateway/call.ts` types it. */
 export interface MethodCode {
-  handle(ctx: never, params: never): Promise<Result<unknown>>;
+  readonly handle: (ctx: CallContext<FeatureDeps>, params: never) => Promise<Result<unknown>>;
   repeats?(params: never): boolean;
-  follow?(ctx: never, answer: unknown): Promise<Result<unknown>>;
+  readonly follow?: (ctx: CallContext<FeatureDeps>, answer: unknown) => Promise<Result<unknown>>;
 }
+
+/** The return type of a feature's function that loads code, like `LoadedBy<"handlers">`. */
+export type LoadedBy<K extends "commands" | "handlers" | "forms" | "checks" | "attention"> = ReturnType<
+  Required<Feature>[K]
+>;
 
 /** The parts of a running gateway that the code of features gets. */
 export interface FeatureParts {
@@ -112,7 +117,9 @@ export interface Feature {
   readonly handlers?: Load<Readonly<Record<string, MethodCode>>>;
   readonly events?: Readonly<Record<string, EventSpec>>;
   readonly tools?: Readonly<Record<string, FeatureTool>>;
-  readonly commands?: Commands;
+  readonly commands?: Load<Commands>;
+  /** Words for which people look and mean a command, with spaces between them, by the command. */
+  readonly commandWords?: Readonly<Record<string, string>>;
   /** The command that does what a method does, as the hints for users of a terminal name it. */
   readonly commandFor?: Readonly<Record<string, string>>;
   /** Other forms of methods, for clients of protocol version 4. */

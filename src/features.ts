@@ -16,7 +16,9 @@ type Given<K extends keyof Feature> = (typeof FEATURES)[number] extends infer F
   : never;
 
 /** Everything that the features add of one kind, by name. */
-export type Added<K extends keyof Feature> = [Given<K>] extends [never] ? unknown : Together<Given<K>>;
+export type Added<K extends keyof Feature> = [Given<K>] extends [never]
+  ? Readonly<Record<never, never>>
+  : Together<Given<K>>;
 
 /** Returns everything that the features add of one kind, by name. */
 export const added = <
@@ -26,11 +28,17 @@ export const added = <
     | "methods"
     | "events"
     | "tools"
-    | "commands"
+    | "commandWords"
     | "commandFor"
     | "routes"
     | "timers"
     | "grants",
 >(
   kind: K,
-): Added<K> => Object.assign({}, ...FEATURES.map((one: Feature) => one[kind]));
+): Added<K> => {
+  const all = (FEATURES as readonly Feature[]).flatMap((one) => Object.entries(one[kind] ?? {}));
+  const names = all.map(([name]) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw new Error(`two features have the ${kind} "${twice}"`);
+  return Object.fromEntries(all) as Added<K>;
+};

@@ -11,7 +11,8 @@ import type { Feature } from "../src/feature.ts";
 import { FEATURES } from "../src/features.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const COPIED = ["src", "tests", "ui", "bin", "package.json", "tsconfig.json", "vitest.config.ts"];
+const COPIED = ["src", "tests", "ui", "bench", "bin", "package.json", "tsconfig.json", "vitest.config.ts"];
+/** Tests that start no feature. */
 const KERNEL_TESTS = ["core", "access", "engine", "flows", "store", "contract"].map(
   (name) => `tests/${name}`,
 );
@@ -45,7 +46,10 @@ function run(folder: string, command: string, args: readonly string[]): boolean 
 }
 
 function hasTypes(folder: string): boolean {
-  const kernel = { extends: "./tsconfig.json", include: ["src", "tests/glob.d.ts", ...KERNEL_TESTS] };
+  const kernel = {
+    extends: "./tsconfig.json",
+    include: ["src", "tests/*.d.ts", "tests/setup*.ts", ...KERNEL_TESTS],
+  };
   writeFileSync(join(folder, "tsconfig.kernel.json"), JSON.stringify(kernel));
   const page = { extends: "./tsconfig.json", include: ["src"] };
   writeFileSync(join(folder, "ui/tsconfig.kernel.json"), JSON.stringify(page));

@@ -63,8 +63,6 @@ export interface Row extends Declared<Arguments, Options> {
 
 export interface Group {
   readonly summary: string;
-  /** Words for which people look at the top level and mean this group, with spaces between them. */
-  readonly meanings?: string;
   readonly commands: Commands;
 }
 

@@ -5,7 +5,8 @@
 import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError } from "commander";
 import { optional } from "../core/optional.ts";
-import { added } from "../features.ts";
+import type { Feature } from "../feature.ts";
+import { FEATURES } from "../features.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import type { CliParts } from "./parts.ts";
 import { addCommands, type Commands, inputOf, program as programRow, type Row } from "./row.ts";
@@ -26,7 +27,7 @@ Without a command, parley starts the gateway.
 const SHELLS = ["bash", "zsh", "fish"] as const;
 
 /** Returns all commands, in the order of the help. */
-const commandsOf = (root: Command): Commands => ({
+const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
   chat: programs.CHAT,
   send: programs.SEND,
   run: programs.RUN,
@@ -45,7 +46,7 @@ const commandsOf = (root: Command): Commands => ({
     summary: "Manage the outbox: pending, sent and failed deliveries",
     commands: DELIVERIES,
   },
-  ...added("commands"),
+  ...ofFeatures,
   channels: { summary: "Manage channel accounts and who may write to them", commands: CHANNELS },
   peer: {
     summary: "Manage peers (other gateways whose agents talk with yours)",
@@ -93,6 +94,12 @@ const commandsOf = (root: Command): Commands => ({
   }),
 });
 
+/** Loads the commands of all features. */
+export async function featureCommands(): Promise<Commands> {
+  const all: readonly Feature[] = FEATURES;
+  return Object.assign({}, ...(await Promise.all(all.map(({ commands }) => commands?.()))));
+}
+
 /** Returns the error for an unknown command of a group. It suggests the command that was probably meant. */
 function unknownCommand(group: Command, word: string): CommanderError {
   const names = group.commands.map((command) => command.name());
@@ -114,13 +121,14 @@ function usageError(program: Command, error: CommanderError): CommanderError {
 }
 
 /**
- * Builds the program. `finish` is called with the exit code of the command, `writeError` with the message for
- * wrong usage.
+ * Builds the program with its own commands and those of features. `finish` is called with the exit code of
+ * the command, `writeError` with the message for wrong usage.
  */
 export function buildProgram(
   parts: CliParts,
   finish: (code: number) => void,
   writeError: (text: string) => void,
+  ofFeatures: Commands,
 ): Command {
   const program = new Command("parley");
   program.description("A small gateway in which AI agents hold sessions and work across them.");
@@ -153,7 +161,7 @@ export function buildProgram(
     const cli = createCli(parts, { json, ...optional(given) });
     finish(await row.run(cli, input as never));
   };
-  addCommands(program, commandsOf(program), (command, row) => {
+  addCommands(program, commandsOf(program, ofFeatures), (command, row) => {
     command.action(() => run(row, inputOf(command, row)));
   });
   // This call must be last: subcommands that are created after it would inherit the setting.
@@ -179,6 +187,7 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     (text) => {
       errorText += text;
     },
+    await featureCommands(),
   );
   // Keep the process alive: a command may wait for a timer, and the world's timers do not keep the process
   // alive.

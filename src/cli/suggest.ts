@@ -3,7 +3,6 @@
 
 import { nearestName } from "../core/text/nearest.ts";
 import { added } from "../features.ts";
-import type { Group, Row } from "./row.ts";
 
 /** Words for which people look at the top level, by the command that does what they mean. */
 const MEANINGS: Readonly<Record<string, string>> = {
@@ -68,14 +67,8 @@ const SAME: readonly string[] = [
   "install enable",
 ];
 
-const ADDED = Object.fromEntries(
-  Object.entries<Row | Group>(added("commands")).flatMap(([name, row]) =>
-    "meanings" in row && row.meanings !== undefined ? [[name, row.meanings]] : [],
-  ),
-);
-
 const COMMAND_OF: ReadonlyMap<string, string> = new Map(
-  Object.entries({ ...MEANINGS, ...ADDED }).flatMap(([command, words]) =>
+  Object.entries({ ...MEANINGS, ...added("commandWords") }).flatMap(([command, words]) =>
     words.split(" ").map((word) => [word, command]),
   ),
 );

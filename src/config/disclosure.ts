@@ -37,8 +37,10 @@ const SERVER = at("tools.mcp.servers.each");
 const MAPPING = at("hooks.mappings.each");
 const CHANNELS = Object.values(at("channels")) as Tree[];
 
-const names = Object.keys(added("settings")) as readonly (keyof AddedSettings)[];
-const ADDED = Object.fromEntries(names.map((name) => [name, at(name)])) as Record<keyof AddedSettings, Rules>;
+const ADDED = Object.fromEntries(Object.keys(added("settings")).map((name) => [name, at(name)])) as Record<
+  keyof AddedSettings,
+  Rules
+>;
 
 /** The rules of all settings: those of the file, and of the settings that have another form than there. */
 export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {

@@ -9,6 +9,8 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Accepted } from "../engine/run/accept.ts";
 import type { Unit } from "../engine/unit.ts";
+import type { Services } from "../feature.ts";
+import type { ChoiceRules } from "../triggers/choices.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
 
@@ -17,6 +19,14 @@ export interface BasicDeps {
   readonly settings: Settings;
   readonly world: World;
   readonly engine: Engine;
+}
+
+/** Dependencies of the methods of features. */
+export interface FeatureDeps extends BasicDeps, ChoiceRules {
+  /** Returns the time zone of the gateway. */
+  timeZone(): string;
+  /** The services of features. */
+  readonly services?: Services | undefined;
 }
 
 /** `Deps`: the dependencies of the method's group. */

@@ -36,11 +36,10 @@ import {
   settleKey,
 } from "../store/queries/idempotency.ts";
 import { isAlive } from "../store/queries/processes.ts";
-import type { ChoiceRules } from "../triggers/choices.ts";
 import { pause } from "../world/pause.ts";
 import { attentionMethods } from "./attention/attention.ts";
 import { type Caller, keyOwnerOf } from "./auth.ts";
-import type { BasicDeps, CallContext, Method } from "./call.ts";
+import type { BasicDeps, CallContext, FeatureDeps, Method } from "./call.ts";
 import { agentMethods } from "./methods/agent.ts";
 import { agentSettingsMethods, type DescribeDeps } from "./methods/agents.ts";
 import { chainMethods } from "./methods/chains/chains.ts";
@@ -69,18 +68,12 @@ import { callInForm, type FormFacts } from "./version-4/form.ts";
 import { formOf, wayInstead } from "./version-4/forms.ts";
 import { lenientParams } from "./version-4/params.ts";
 
-interface ZoneDeps {
-  /** Returns the time zone of the gateway. */
-  timeZone(): string;
-}
-
 /** Dependencies of all methods together. */
 export type MethodDeps = DescribeDeps &
   ChannelDeps &
   CommandDeps &
   ConfigDeps &
-  ChoiceRules &
-  ZoneDeps &
+  FeatureDeps &
   DemoDeps &
   DeviceDeps &
   OperationDeps &

@@ -7,7 +7,7 @@ import { Compile, type Validator } from "typebox/schema";
 import { expect } from "vitest";
 import { keyRulesOf, sessionViewer } from "../../src/access/access.ts";
 import { spawnChainOf } from "../../src/access/spawn-chain.ts";
-import { loadSettings } from "../../src/config.ts";
+import { defaultsOf } from "../../src/config/schema/setting.ts";
 import { TOOLS, type ToolName } from "../../src/contract/tools.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import type { Viewer } from "../../src/core/rules/visibility.ts";
@@ -97,28 +97,29 @@ export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
   }),
 ];
 
-const DEFAULTS = loadSettings({ env: {}, home: "/nowhere" });
-
-/** Returns the settings of features: their defaults, except for what the test chooses. */
-function featureSettings(choices: Choices): AddedSettings {
-  if (!DEFAULTS.ok) throw new Error(DEFAULTS.error);
-  const { settings } = DEFAULTS.value;
-  const names = Object.keys(added("settings")) as (keyof AddedSettings)[];
-  return Object.fromEntries(
-    names.map((name) => [name, { ...settings[name], ...choices[name] }]),
-  ) as unknown as AddedSettings;
-}
-
 type FeatureChoices = { readonly [K in keyof AddedSettings]?: Partial<AddedSettings[K]> };
 
+/** Returns the settings of features: their defaults, except for what the test chooses. */
+function featureSettings(choices: FeatureChoices = {}): AddedSettings {
+  const sections = Object.entries<{ readonly properties: object }>(added("settings"));
+  const chosen: Readonly<Record<string, object | undefined>> = choices;
+  const settings = sections.map(([name, { properties }]) => [
+    name,
+    { ...defaultsOf({ ...properties }), ...chosen[name] },
+  ]);
+  return Object.fromEntries(settings) as unknown as AddedSettings;
+}
+
 /** Settings that a test may change. */
-export interface Choices extends FeatureChoices {
+export interface Choices {
   readonly agents?: readonly AgentSettings[];
   readonly tools?: Partial<Settings["tools"]>;
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
   readonly maxConcurrent?: number;
   readonly outgoingHooks?: Settings["outgoingHooks"];
+  /** Settings of features, instead of their defaults. */
+  readonly features?: FeatureChoices;
   readonly hooks?: Settings["hooks"];
   readonly channels?: Settings["channels"];
   readonly owners?: Settings["owners"];
@@ -188,7 +189,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     owners: choices.owners ?? [],
     joined: choices.joined ?? { wake: "notify" },
     channels: choices.channels ?? [],
-    ...featureSettings(choices),
+    ...featureSettings(choices.features),
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],
     logging: LOGGING,

@@ -3,7 +3,6 @@
 import type { World } from "../../world.ts";
 import type { EventName, EventOf, EventPayloads } from "../events.ts";
 import type { ClientInfo, DeviceProof, EventFrame, HelloOk } from "../frames.ts";
-import type { KeyedMethod } from "../idempotency.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../methods.ts";
 import type { GatewayError } from "./error.ts";
 
@@ -82,9 +81,10 @@ export interface RequestOptions {
 }
 
 /** The params of a method. The client generates a missing `idempotencyKey`. */
-export type RequestParams<M extends MethodName> = M extends KeyedMethod
-  ? Omit<ParamsOf<M>, "idempotencyKey"> & { readonly idempotencyKey?: string | undefined }
-  : ParamsOf<M>;
+export type RequestParams<M extends MethodName> =
+  ParamsOf<M> extends { readonly idempotencyKey: string }
+    ? Omit<ParamsOf<M>, "idempotencyKey"> & { readonly idempotencyKey?: string | undefined }
+    : ParamsOf<M>;
 
 /** Makes params optional for methods that require none. */
 type RequestArguments<M extends MethodName> =

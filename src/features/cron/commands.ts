@@ -231,7 +231,7 @@ const update = asks({
   print: (cli, answer) => printJob(cli, answer, "changed"),
 });
 
-export const CRON: Commands = {
+const JOBS: Commands = {
   list: asks({
     summary: "List jobs, with the last and the next run of each",
     isDefault: true,
@@ -301,4 +301,8 @@ export const CRON: Commands = {
         "This job has not run yet.",
       ),
   }),
+};
+
+export const CRON: Commands = {
+  cron: { summary: "Manage scheduled jobs: messages to agents at set times", commands: JOBS },
 };

@@ -1,15 +1,12 @@
 // Adds scheduled jobs: messages to agents at set times.
 
 import { flag, section } from "../../config/schema/setting.ts";
-import { type Feature, type FeatureTool, feature, type TimerCode } from "../../feature.ts";
-import { CRON } from "./commands.ts";
+import { type Feature, type FeatureTool, feature, type LoadedBy, type TimerCode } from "../../feature.ts";
 import { CRON_EVENT, CRON_METHODS } from "./contract.ts";
 import { CRON_DEADLINE } from "./job.ts";
 import { jobsDenied } from "./rules.ts";
 import { CRON_TABLES } from "./tables.ts";
 import { CRON_TOOL } from "./tool-entry.ts";
-
-type Loaded<K extends "handlers" | "forms" | "checks"> = ReturnType<Required<Feature>[K]>;
 
 export const cron = feature({
   name: "cron",
@@ -24,7 +21,7 @@ export const cron = feature({
     },
   },
   methods: CRON_METHODS,
-  handlers: async (): Loaded<"handlers"> => (await import("./methods.ts")).cronMethods,
+  handlers: async (): LoadedBy<"handlers"> => (await import("./methods.ts")).cronMethods,
   events: { cron: CRON_EVENT },
   tools: {
     cron: {
@@ -34,15 +31,10 @@ export const cron = feature({
       load: (): ReturnType<FeatureTool["load"]> => import("./tool.ts"),
     },
   },
-  commands: {
-    cron: {
-      summary: "Manage scheduled jobs: messages to agents at set times",
-      meanings: "schedule schedules timer timers job jobs remind",
-      commands: CRON,
-    },
-  },
+  commands: async (): LoadedBy<"commands"> => (await import("./commands.ts")).CRON,
+  commandWords: { cron: "schedule schedules timer timers job jobs remind" },
   commandFor: { "cron.list": "npx parley-gateway cron" },
-  forms: async (): Loaded<"forms"> => (await import("./version-4.ts")).CRON_FORMS,
+  forms: async (): LoadedBy<"forms"> => (await import("./version-4.ts")).CRON_FORMS,
   timers: {
     [CRON_DEADLINE]: {
       isOn: ({ cron: { enabled } }): boolean => enabled,
@@ -53,5 +45,5 @@ export const cron = feature({
     of: "cron",
     load: (): ReturnType<Required<Feature>["runEnded"]["load"]> => import("./turns.ts"),
   },
-  checks: (): Loaded<"checks"> => import("./checks.ts"),
+  checks: (): LoadedBy<"checks"> => import("./checks.ts"),
 });

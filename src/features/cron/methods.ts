@@ -12,22 +12,12 @@ import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
 import { findAgent, notConfigured, type Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type NamedPlace, resolvePlace } from "../../flows/delivery/destination.ts";
-import type { BasicDeps, CallContext, Methods } from "../../gateway/call.ts";
+import type { CallContext, FeatureDeps, Methods } from "../../gateway/call.ts";
 import { deliveryStates } from "../../store/queries/channels/deliveries.ts";
 import type { CRON_METHODS, CronJobRow, CronTurnRow } from "./contract.ts";
 import { type CronJob, JOBS_MAX, jobKey, scheduleWords, TURNS_KEPT } from "./job.ts";
-import {
-  addJob,
-  type JobContext,
-  jobNotFound,
-  previewSchedule,
-  removeJob,
-  runJob,
-  updateJob,
-} from "./jobs.ts";
+import { addJob, jobNotFound, previewSchedule, removeJob, runJob, updateJob } from "./jobs.ts";
 import { getJob, lastTurns, listJobs, listTurns, type Turn } from "./store.ts";
-
-export type CronDeps = BasicDeps & JobContext;
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;
@@ -123,7 +113,7 @@ const isAfter = (job: CronJob, createdAt: number, id: string): boolean =>
   job.createdAt > createdAt || (job.createdAt === createdAt && job.id > id);
 
 async function list(
-  ctx: CallContext<CronDeps>,
+  ctx: CallContext<FeatureDeps>,
   params: ParamsOf<"cron.list">,
 ): Promise<Result<PayloadOf<"cron.list">>> {
   const { cursor, offset } = params;
@@ -216,7 +206,7 @@ function answerOf(ctx: CallContext, job: CronJob) {
 
 const callerOf = ({ viewer, caller }: CallContext) => ({ viewer, id: caller.id });
 
-export const cronMethods: Methods<keyof typeof CRON_METHODS, CronDeps> = {
+export const cronMethods: Methods<keyof typeof CRON_METHODS, FeatureDeps> = {
   "cron.list": { handle: list },
   "cron.get": { handle: get },
   "cron.runs": { handle: runs },

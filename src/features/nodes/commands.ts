@@ -66,7 +66,7 @@ const invoke = asks({
   print: (cli, { payload }) => cli.line(safeJson(payload)),
 });
 
-export const NODES: Commands = {
+const ROWS: Commands = {
   run: program({
     summary: "Run this machine as a node of a gateway",
     options: {
@@ -167,4 +167,11 @@ export const NODES: Commands = {
     print: (cli, _, { displayName, sessionKey }) =>
       cli.say(`${displayName} is unpaired. Its session ${sessionKey} was kept.`),
   }),
+};
+
+export const NODES: Commands = {
+  node: {
+    summary: "Manage nodes (devices that agents may use), or run this machine as a node",
+    commands: ROWS,
+  },
 };

@@ -12,9 +12,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { keyOwnerOf } from "../../gateway/auth.ts";
-import type { BasicDeps, CallContext, Methods } from "../../gateway/call.ts";
-import type { ToolDeps } from "../../gateway/methods/tools.ts";
-import type { ChoiceRules } from "../../triggers/choices.ts";
+import type { CallContext, FeatureDeps, Methods } from "../../gateway/call.ts";
 import type { NODE_METHODS, NodeListRow, PairRequestRow } from "./contract.ts";
 import type { NodeHub } from "./hub.ts";
 import {
@@ -30,15 +28,13 @@ import {
 import { approveDevice, noNode, openRequests, rejectDevice, removeDevice, renameDevice } from "./pairing.ts";
 import { acceptNodeTurn, type NodeTurn } from "./turns.ts";
 
-interface NodeDeps extends BasicDeps, ChoiceRules, Pick<ToolDeps, "services"> {}
-
 /** Maximum characters of an event's payload. */
 const EVENT_MAX_CHARS = 512 * 1024;
 
 /** Wraps a method that exists only if nodes are enabled. */
 function whereNodesAre<P, T>(
-  handle: (ctx: CallContext<NodeDeps>, params: P, hub: NodeHub) => Promise<Result<T>>,
-): { handle(ctx: CallContext<NodeDeps>, params: P): Promise<Result<T>> } {
+  handle: (ctx: CallContext<FeatureDeps>, params: P, hub: NodeHub) => Promise<Result<T>>,
+): { handle(ctx: CallContext<FeatureDeps>, params: P): Promise<Result<T>> } {
   return {
     async handle(ctx, params) {
       const hub = ctx.deps.services?.get("nodes");
@@ -218,7 +214,7 @@ function turnOf(event: string, payload: Record<string, unknown>): Result<TurnFie
 }
 
 async function event(
-  ctx: CallContext<NodeDeps>,
+  ctx: CallContext<FeatureDeps>,
   params: ParamsOf<"node.event">,
   hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.event">>> {
@@ -242,7 +238,7 @@ async function event(
   return run.ok ? ok(answer(run.value)) : run;
 }
 
-export const nodeMethods: Methods<keyof typeof NODE_METHODS, NodeDeps> = {
+export const nodeMethods: Methods<keyof typeof NODE_METHODS, FeatureDeps> = {
   "node.pair.list": whereNodesAre(async (ctx, _, hub) => {
     const covers = covering(ctx, "list");
     const pending = (await openRequests(ctx.deps))

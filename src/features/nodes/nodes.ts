@@ -2,14 +2,11 @@
 
 import { flag, section, texts } from "../../config/schema/setting.ts";
 import { isSandboxed } from "../../core/rules/sandbox-policy.ts";
-import { type Feature, type FeatureTool, feature, type Services } from "../../feature.ts";
-import { NODES } from "./commands.ts";
+import { type Feature, type FeatureTool, feature, type LoadedBy, type Services } from "../../feature.ts";
 import { NODE_EVENTS, NODE_METHODS } from "./contract.ts";
 import type { NodeHub } from "./hub.ts";
 import { NODE_TABLES } from "./tables.ts";
 import { NODES_TOOL, NOT_PAIRED } from "./tool-entry.ts";
-
-type Loaded<K extends "handlers" | "forms" | "attention"> = ReturnType<Required<Feature>[K]>;
 
 export const nodes = feature({
   name: "nodes",
@@ -40,7 +37,7 @@ export const nodes = feature({
     },
   },
   methods: NODE_METHODS,
-  handlers: async (): Loaded<"handlers"> => (await import("./methods.ts")).nodeMethods,
+  handlers: async (): LoadedBy<"handlers"> => (await import("./methods.ts")).nodeMethods,
   events: NODE_EVENTS,
   tools: {
     nodes: {
@@ -61,14 +58,9 @@ export const nodes = feature({
       load: (): ReturnType<FeatureTool["load"]> => import("./tool.ts"),
     },
   },
-  commands: {
-    node: {
-      summary: "Manage nodes (devices that agents may use), or run this machine as a node",
-      commands: NODES,
-    },
-  },
-  forms: async (): Loaded<"forms"> => (await import("./version-4.ts")).NODE_FORMS,
-  attention: (): Loaded<"attention"> => import("./attention.ts"),
+  commands: async (): LoadedBy<"commands"> => (await import("./commands.ts")).NODES,
+  forms: async (): LoadedBy<"forms"> => (await import("./version-4.ts")).NODE_FORMS,
+  attention: (): LoadedBy<"attention"> => import("./attention.ts"),
   service: {
     isOn: ({ nodes: { enabled } }): boolean => enabled,
     load: (): ReturnType<Required<Feature>["service"]["load"]> => import("./hub.ts"),

@@ -422,7 +422,7 @@ test("CJ2: the last hundred runs of a job are stored", async () => {
 test("with cron.enabled false no job runs, and no due time is lost", async () => {
   const dir = temporaryFolder();
   const world = fakeWorld();
-  const app = await open({ world, dir, choices: { cron: { enabled: false } } });
+  const app = await open({ world, dir, choices: { features: { cron: { enabled: false } } } });
   const job = await add(app, { schedule: { kind: "every", everyMs: HOUR } });
   await world.advance(5 * HOUR);
   await app.quiet();

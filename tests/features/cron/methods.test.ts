@@ -279,7 +279,7 @@ test("a job above the maximum number of jobs is refused", async () => {
 });
 
 test("with `cron.enabled: false` a job can be created and run by hand, and every answer says that schedules are disabled", async () => {
-  const { client: open } = await openHouse({ choices: { cron: { enabled: false } } });
+  const { client: open } = await openHouse({ choices: { features: { cron: { enabled: false } } } });
   const client = await open({ token: TOKEN });
   const made = await add(client);
   expect(made.note).toContain("cron.enabled is false");

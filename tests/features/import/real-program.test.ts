@@ -16,7 +16,7 @@ import { MAIN_CHAIN } from "../../tools/app.ts";
 import { put } from "./source.ts";
 import { stage } from "./stage.ts";
 
-const MADE = join("tests", "import", "openclaw-2026.9.6");
+const MADE = join("tests", "features", "import", "openclaw-2026.9.6");
 
 function source(): string {
   const dir = temporaryFolder();

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { NODE_REPLACED } from "../../../src/contract/protocol.ts";
 import { sharedWorld } from "../../../src/engine/cluster/shared-world.ts";
-import { answer, asked, joinedNode, NODE_TOKENS, pairedDevice, said } from "../../gateway/devices.ts";
+import { answer, asked, joinedNode, NODE_TOKENS, pairedDevice, said } from "../../gateway/clients/devices.ts";
 import { type House, openHouse } from "../../gateway/kit.ts";
 import { embeddedGround, type Ground } from "../../kit/engine/cluster.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";

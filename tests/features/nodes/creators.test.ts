@@ -11,7 +11,7 @@ import {
   newDevice,
   said,
   tryNode,
-} from "../../gateway/devices.ts";
+} from "../../gateway/clients/devices.ts";
 import { HOOK_TOKEN, openHooks } from "../../gateway/hooks/kit.ts";
 import type { House, HouseOptions } from "../../gateway/kit.ts";
 import { openerOf } from "../../gateway/opener.ts";
@@ -32,7 +32,7 @@ const nodes = {
 function withToken(sessions?: readonly string[], scope: "admin" | "write" | "read" = "admin"): HouseOptions {
   const token = { token: SCOPED, role: "operator" as const, scopes: [`operator.${scope}` as const] };
   const scoped = sessions === undefined ? [] : [{ ...token, sessions }];
-  return { gateway: { tokens: [...NODE_TOKENS, ...scoped] }, choices: { nodes } };
+  return { gateway: { tokens: [...NODE_TOKENS, ...scoped] }, choices: { features: { nodes } } };
 }
 
 /** Pairs a device with this token. */

@@ -1,7 +1,7 @@
 // Events of a node over real sockets: which events start a run, in which session, and how often.
 
 import { expect, test } from "vitest";
-import { joinedNode, NODE_TOKENS, pairedDevice, said } from "../../gateway/devices.ts";
+import { joinedNode, NODE_TOKENS, pairedDevice, said } from "../../gateway/clients/devices.ts";
 import { type House, openHouse } from "../../gateway/kit.ts";
 import { fakeWorld, settableWorld } from "../../kit/world.ts";
 
@@ -70,7 +70,7 @@ test("unknown and malformed events start no run", async () => {
 
 test("NO1, I9: an event writes to another session only if the token's patterns cover it, and never creates one", async () => {
   const nodes = { allowedSessionKeys: ["agent:research:*", "node-*", "hook:*"] };
-  const house = await openHouse({ gateway, choices: { nodes } });
+  const house = await openHouse({ gateway, choices: { features: { nodes } } });
   const raw = await joinedNode(house, await pairedDevice(house));
   const to = async (sessionKey: string, more: object = {}) => {
     const { payload, error } = await said(raw, "agent.request", { message: "hi", sessionKey, ...more });
@@ -99,7 +99,7 @@ test("NO1, I9: an event writes to another session only if the token's patterns c
 
 test("NO2: an answer is sent to the destination that the node named, and no route changes", async () => {
   const nodes = { allowedSessionKeys: ["agent:research:main"] };
-  const house = await openHouse({ gateway, choices: { nodes }, play: () => "the answer" });
+  const house = await openHouse({ gateway, choices: { features: { nodes } }, play: () => "the answer" });
   const raw = await joinedNode(house, await pairedDevice(house));
   const admin = await house.client();
   const delivered = said(raw, "agent.request", { message: "hi", deliver: true, to: "agent:research:main" });

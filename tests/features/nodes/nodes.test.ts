@@ -20,7 +20,7 @@ import {
   pairedDevice,
   said,
   tryNode,
-} from "../../gateway/devices.ts";
+} from "../../gateway/clients/devices.ts";
 import { openHouse } from "../../gateway/kit.ts";
 import { fakeWorld } from "../../kit/world.ts";
 
@@ -398,7 +398,7 @@ test("a node may send only small messages, and operators' methods are refused", 
 });
 
 test("with nodes.enabled false, pairing requests are refused, and so are operators' calls about nodes", async () => {
-  const house = await openHouse({ gateway, choices: { nodes: { enabled: false } } });
+  const house = await openHouse({ gateway, choices: { features: { nodes: { enabled: false } } } });
   const { answer: refused } = await tryNode(house, newDevice());
   expect(refused.error).toMatchObject({
     code: "FORBIDDEN",

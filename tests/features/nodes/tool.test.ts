@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
-import { answer, asked, joinedNode, NODE_TOKENS, pairedDevice } from "../../gateway/devices.ts";
+import { answer, asked, joinedNode, NODE_TOKENS, pairedDevice } from "../../gateway/clients/devices.ts";
 import { type HouseOptions, openHouse } from "../../gateway/kit.ts";
 import { doing, talkingModel } from "../../kit/talking-model.ts";
 import { agentSettings, type Choices } from "../../tools/app.ts";
@@ -28,7 +28,7 @@ test("TN1: without a paired device the tool is not offered, and the error of a c
 });
 
 test("TN1: nodes.enabled and a sandbox can deny the tool, and the error names the setting", async () => {
-  const off = await house({ nodes: { enabled: false } });
+  const off = await house({ features: { nodes: { enabled: false } } });
   const client = await off.client();
   expect(await call(client, { action: "list" })).toMatchObject({
     code: "tool_denied",
@@ -37,7 +37,7 @@ test("TN1: nodes.enabled and a sandbox can deny the tool, and the error names th
   const base = agentSettings("main");
   const agents = [{ ...base, sandbox: { ...base.sandbox, mode: "all" as const } }];
   for (const allowSandboxed of [false, true]) {
-    const boxed = await house({ agents, nodes: { allowSandboxed } });
+    const boxed = await house({ agents, features: { nodes: { allowSandboxed } } });
     await pairedDevice(boxed);
     const within = await boxed.client();
     const result = await call(within, { action: "list" });

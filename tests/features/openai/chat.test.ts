@@ -2,8 +2,8 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { openAi, said } from "../../gateway/clients/openai.ts";
 import { openHouse, type Play } from "../../gateway/kit.ts";
-import { openAi, said } from "../../gateway/openai-client.ts";
 import { whole } from "../../kit/live-text.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { until } from "../../kit/until.ts";

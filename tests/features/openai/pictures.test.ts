@@ -3,8 +3,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { openAi, said } from "../../gateway/clients/openai.ts";
 import { openHouse } from "../../gateway/kit.ts";
-import { openAi, said } from "../../gateway/openai-client.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { doing, talkingModel } from "../../kit/talking-model.ts";
 import { agentSettings } from "../../tools/app.ts";

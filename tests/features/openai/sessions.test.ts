@@ -2,8 +2,8 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
+import { heldPlay, openAi, said } from "../../gateway/clients/openai.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { heldPlay, openAi, said } from "../../gateway/openai-client.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { allArchived, openAiSessions, runStates } from "./kit.ts";

@@ -10,7 +10,7 @@ import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import { CLOSE } from "../../../src/contract/protocol.ts";
 import { CODES } from "../../../src/core/shapes/errors.ts";
 import { toolNames } from "../../../src/tools/catalog.ts";
-import { type Device, nodeParams, pairedDevice } from "../../gateway/devices.ts";
+import { type Device, nodeParams, pairedDevice } from "../../gateway/clients/devices.ts";
 import { connectParams, type Frame, TOKEN } from "../../gateway/kit.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
 import { damagedText, damagedTree } from "../mutate.ts";

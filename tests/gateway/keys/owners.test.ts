@@ -5,7 +5,7 @@ import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { both, share, test } from "../../kit/deep.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { emptyUrl } from "../../store/transfer/moves.ts";
-import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "../devices.ts";
+import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "../clients/devices.ts";
 import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "../kit.ts";
 import { openerOf } from "../opener.ts";
 

@@ -14,7 +14,7 @@ import { configFileWith } from "../../kit/config-file.ts";
 import { endOf } from "../../kit/engine/engine.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
 import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
-import { codeIn, newDevice, pairedDevice, tryNode } from "../devices.ts";
+import { codeIn, newDevice, pairedDevice, tryNode } from "../clients/devices.ts";
 import { type House, joined, openHouse, quiet, type Raw, TOKEN } from "../kit.ts";
 
 const HIDDEN = "agent:main:main";

@@ -6,7 +6,7 @@ import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import type { ToolResultOf } from "../../../src/contract/tools.ts";
 import type { TokenScope, TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
 import { forFile } from "../../kit/cleanup.ts";
-import { type Device, joinedNode, pairedDevice } from "../devices.ts";
+import { type Device, joinedNode, pairedDevice } from "../clients/devices.ts";
 import { type House, joined, openHouse, openRaw, TOKEN } from "../kit.ts";
 
 const ORDER: TokenScope[] = ["operator.read", "operator.write", "operator.admin"];

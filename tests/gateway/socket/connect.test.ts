@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { fakeWorld } from "../../kit/world.ts";
-import { type Device, newDevice } from "../devices.ts";
+import { type Device, newDevice } from "../clients/devices.ts";
 import { connectParams, type House, joined, openHouse, openRaw, type Raw, TOKEN } from "../kit.ts";
 
 async function say(raw: Raw, params: unknown): Promise<Awaited<ReturnType<Raw["res"]>>> {

@@ -5,7 +5,7 @@ import type { GatewayError } from "../../../src/contract/client/node.ts";
 import { test } from "../../kit/deep.ts";
 import { whole } from "../../kit/live-text.ts";
 import { fakeWorld } from "../../kit/world.ts";
-import { joinedNode, pairedDevice } from "../devices.ts";
+import { joinedNode, pairedDevice } from "../clients/devices.ts";
 import { type Frame, joined, openHouse, type Play, TOKEN } from "../kit.ts";
 
 const ended = (runId: string) => (frame: Frame) =>

@@ -3,7 +3,7 @@
 // real clients.
 
 import { expect, test } from "vitest";
-import { newDevice } from "../devices.ts";
+import { newDevice } from "../clients/devices.ts";
 import { openHouse, openRaw, TOKEN } from "../kit.ts";
 
 /** Creates a device like that of clawdbot, which signs a challenge. */

@@ -6,7 +6,7 @@ import type { PayloadOf } from "../../../src/contract/methods.ts";
 import type { TokenScope } from "../../../src/core/shapes/settings/settings.ts";
 import { until } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
-import { type Device, newDevice } from "../devices.ts";
+import { type Device, newDevice } from "../clients/devices.ts";
 import { connectParams, type House, joined, openHouse, openRaw, type Raw, TOKEN } from "../kit.ts";
 
 const PARTIAL = "a-token-for-research-and-jobs";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { askIn } from "../../kit/engine/asking.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
-import { codeIn, joinedNode, NODE_TOKENS, newDevice, tryNode } from "../devices.ts";
+import { codeIn, joinedNode, NODE_TOKENS, newDevice, tryNode } from "../clients/devices.ts";
 import { type House, openHouse, quiet, TOKEN } from "../kit.ts";
 import { clientOf, V4 } from "./client.ts";
 

@@ -1,7 +1,7 @@
 // docs/reference/COMMAND-LINE.md: every command with its arguments and options.
 
 import type { Command } from "commander";
-import { buildProgram } from "../../../src/cli/run.ts";
+import { buildProgram, featureCommands } from "../../../src/cli/run.ts";
 import { anchor, code, page, table } from "./markdown.ts";
 
 interface Known {
@@ -16,6 +16,8 @@ function below(command: Command, path: string): Known[] {
   });
 }
 
+const OF_FEATURES = await featureCommands();
+
 /** Builds the command line program without running it. */
 export function program(): Command {
   const parts = { machine: { version: "" }, stdout: { write: () => true } };
@@ -23,6 +25,7 @@ export function program(): Command {
     parts as never,
     () => {},
     () => {},
+    OF_FEATURES,
   );
 }
 

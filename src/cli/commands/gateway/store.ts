@@ -161,6 +161,7 @@ export async function backupStore(cli: Cli, { file }: { readonly file: string })
   ]);
 }
 
+const FEATURE_GRANTS = Object.entries<{ readonly summary: string }>(added("grants"));
 /** The kinds of rows in a backup that give rights. */
 const GRANTS: Readonly<Record<string, string>> = {
   rules: "commands that run without a question",
@@ -169,7 +170,7 @@ const GRANTS: Readonly<Record<string, string>> = {
   memory: "memories of agents",
   tokens: "access tokens and devices",
   keys: "the gateway's own keys",
-  ...Object.fromEntries(Object.entries(added("grants")).map(([kind, { summary }]) => [kind, summary])),
+  ...Object.fromEntries(FEATURE_GRANTS.map(([kind, { summary }]) => [kind, summary])),
 };
 
 const grantLines = ({ kind, count: n, lines }: Grants): string[] => [

@@ -2,7 +2,7 @@
 // answers.
 
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
-import { connectParams, type Frame, type House, openRaw, type Raw, TOKEN } from "./kit.ts";
+import { connectParams, type Frame, type House, openRaw, type Raw, TOKEN } from "../kit.ts";
 
 export const NODE_TOKEN = "the-token-of-the-nodes";
 /** Tokens in the configuration of a gateway, for nodes. */

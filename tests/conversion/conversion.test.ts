@@ -8,16 +8,24 @@ import { DatabaseSync } from "node:sqlite";
 import { gunzipSync } from "node:zlib";
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
-import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
-import type { Db } from "../../../src/store/sql.ts";
-import { checkFile } from "../../../src/store/sqlite/file.ts";
-import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
-import { restoreStore } from "../../../src/store/transfer/transfer.ts";
-import { temporaryFolder } from "../../kit/engine/engine.ts";
-import { startProcess } from "../../kit/process/gateway-process.ts";
-import { runSql } from "../../kit/store/postgres.ts";
-import { until } from "../../kit/until.ts";
-import { AS_BEFORE, freshUrl, good, inEmbedded, inPostgres, jobOn, schemaOf } from "../transfer/moves.ts";
+import { SCHEMA_VERSION } from "../../src/store/schema/statements.ts";
+import type { Db } from "../../src/store/sql.ts";
+import { checkFile } from "../../src/store/sqlite/file.ts";
+import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
+import { restoreStore } from "../../src/store/transfer/transfer.ts";
+import { temporaryFolder } from "../kit/engine/engine.ts";
+import { startProcess } from "../kit/process/gateway-process.ts";
+import { runSql } from "../kit/store/postgres.ts";
+import { until } from "../kit/until.ts";
+import {
+  AS_BEFORE,
+  freshUrl,
+  good,
+  inEmbedded,
+  inPostgres,
+  jobOn,
+  schemaOf,
+} from "../store/transfer/moves.ts";
 
 const fixture = (name: string): Buffer => gunzipSync(readFileSync(join(import.meta.dirname, name)));
 

@@ -14,6 +14,13 @@ import { insertBinding } from "../../src/store/queries/channels/thread-bindings.
 import { insertRule } from "../../src/store/queries/permission-rules.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { LogTail } from "../../src/world/log-tail.ts";
+import { configFileWith } from "../kit/config-file.ts";
+import { askIn } from "../kit/engine/asking.ts";
+import { misfits } from "../kit/event-check.ts";
+import { peopleChannel, telegramAccount } from "../kit/platforms/people-channel.ts";
+import { until } from "../kit/until.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { mcpWith, nodeServer, REFERENCE } from "../tools/mcp-kit.ts";
 import {
   answer,
   asked,
@@ -24,15 +31,8 @@ import {
   newDevice,
   pairedDevice,
   tryNode,
-} from "../gateway/devices.ts";
-import { type House, type HouseOptions, joined, openHouse } from "../gateway/kit.ts";
-import { configFileWith } from "../kit/config-file.ts";
-import { askIn } from "../kit/engine/asking.ts";
-import { misfits } from "../kit/event-check.ts";
-import { peopleChannel, telegramAccount } from "../kit/platforms/people-channel.ts";
-import { until } from "../kit/until.ts";
-import { fakeWorld } from "../kit/world.ts";
-import { mcpWith, nodeServer, REFERENCE } from "../tools/mcp-kit.ts";
+} from "./clients/devices.ts";
+import { type House, type HouseOptions, joined, openHouse } from "./kit.ts";
 
 const MAIN = "agent:main:main";
 const NOTES = "agent:main:notes";

@@ -1,7 +1,7 @@
 // The official client of OpenAI's API, and a run that answers when the test says so.
 
 import OpenAI from "openai";
-import { type House, type Play, TOKEN } from "./kit.ts";
+import { type House, type Play, TOKEN } from "../kit.ts";
 
 /** Returns the official client. It retries only if a test asks for it. */
 export function openAi(

@@ -1,9 +1,9 @@
 // Operators list the tokens of devices, and revoke those of a device.
 
 import { expect, test } from "vitest";
-import { TOKEN as CLI_TOKEN, makeHome, run, runJson, startGateway } from "../cli/kit.ts";
-import { type Device, newDevice } from "./devices.ts";
-import { connectParams, type House, openHouse, openRaw } from "./kit.ts";
+import { TOKEN as CLI_TOKEN, makeHome, run, runJson, startGateway } from "../../cli/kit.ts";
+import { type Device, newDevice } from "../clients/devices.ts";
+import { connectParams, type House, openHouse, openRaw } from "../kit.ts";
 
 /** Connects with the device's signature over the challenge. */
 async function connect(house: Pick<House, "url">, key: Device, more: Record<string, unknown> = {}) {

@@ -68,7 +68,7 @@ const SAME: readonly string[] = [
 ];
 
 const COMMAND_OF: ReadonlyMap<string, string> = new Map(
-  Object.entries({ ...MEANINGS, ...added("commandWords") }).flatMap(([command, words]) =>
+  Object.entries<string>({ ...MEANINGS, ...added("commandWords") }).flatMap(([command, words]) =>
     words.split(" ").map((word) => [word, command]),
   ),
 );

@@ -126,21 +126,6 @@ async function listenAlone(listen: Account["listen"]) {
   };
 }
 
-test("damage: if the clock is set back during the pause after a failure, the account is retried in time", async () => {
-  let began = 0;
-  const { set, start, status, pass } = await listenAlone(async () => {
-    began += 1;
-    throw new ListenProblem("the network is down");
-  });
-  set(DAY_MS);
-  start();
-  await until(() => status()?.state === "retrying");
-  set(-DAY_MS);
-  await pass(5 * 60_000);
-  // The pauses double, so eight of them are over.
-  expect(began).toBeGreaterThanOrEqual(8);
-});
-
 test.each([
   ["back", -DAY_MS, 120_000, 1],
   ["forward", DAY_MS, 2_000, 4],

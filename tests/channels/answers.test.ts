@@ -111,30 +111,11 @@ test.each(EMPTY)("a person reads a sentence if the model answers with %s twice",
   ]);
 });
 
-test("a fallback model is asked after two empty answers", async () => {
-  const { says, shown, served } = await openTalk(
-    { main: [[stop("stop")], [stop("stop")]], spare: ["Here."] },
-    {},
-    true,
-  );
-  says("hello");
-  expect(await shown()).toEqual(["Here."]);
-  expect(served.map((request) => request.model)).toEqual(["test-model", "test-model", "spare"]);
-});
-
 test("an empty answer after a tool call is asked for again without repeating the tool", async () => {
   const { says, shown, served } = await openTalk({ main: [[LIST], [thinking("Done.")], "Two agents."] });
   says("who is there?");
   expect(await shown()).toEqual(["Two agents."]);
   expect(served.map(({ toolResults }) => toolResults.length)).toEqual([0, 1, 1]);
-});
-
-test("the usage of an empty answer counts", async () => {
-  const { says, shown, db } = await openTalk({ main: [[stop("stop")], "Hello."] });
-  says("hello");
-  await shown();
-  const [run] = await db.selectFrom("runs").select("usage_json").execute();
-  expect(JSON.parse(run?.usage_json ?? "{}")).toMatchObject({ input: 200, output: 40 });
 });
 
 test("a reply that the agent chose not to write is silence, in any form", async () => {
@@ -199,12 +180,6 @@ test("an answer that is cut again is marked", async () => {
   says("count");
   expect(await shown()).toEqual(["One, two, thr", CUT]);
   expect(served).toHaveLength(2);
-});
-
-test("an answer that nothing continues is marked", async () => {
-  const { says, shown } = await openTalk({ main: [[text("One, two"), stop("length")], [stop("stop")]] });
-  says("count");
-  expect(await shown()).toEqual(["One, two", CUT]);
 });
 
 test("a tool call that was cut at the output limit is not run, and the model may repeat it", async () => {

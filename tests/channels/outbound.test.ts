@@ -363,20 +363,6 @@ test("I5: parts of a long text are acknowledged separately, and an acknowledged 
   expect(arrived.join(" ").split(/\s+/)).toEqual(words.split(" "));
 });
 
-test("a text whose channel is removed between two parts fails, and is not tried again and again", async () => {
-  const bench = await open(
-    (_, attempt) => (attempt === 1 ? { kind: "sent" } : { kind: "retry", error: "rain" }),
-    64,
-  );
-  await bench.queue("long", "roof", "pigeon", "word ".repeat(40));
-  await bench.settle();
-  bench.channels.delete("pigeon");
-  await bench.world.advance(3_000);
-  await bench.settle();
-  expect(await bench.states()).toEqual({ long: "failed refused" });
-  expect(bench.attempts).toHaveLength(2);
-});
-
 test("I5: if a channel throws, the text may have been sent, so the delivery is not retried", async () => {
   const bench = await open(() => {
     throw new Error("the pigeon is gone");
@@ -421,50 +407,6 @@ test("if the lease ends while the content of a file is read, the file is not sen
   await bench.settle();
   expect(bench.attempts).toEqual(["picture"]);
   expect(await bench.states()).toEqual({ picture: "sent" });
-});
-
-test("a stop without a valid lease leaves no attempt whose outcome is unknown", async () => {
-  const lease = { holds: false, read: async () => {} };
-  const bench = await open(() => ({ kind: "sent" }), undefined, lease);
-  await bench.queue("one");
-  await bench.settle();
-  const stopped = bench.worker.stop();
-  await bench.world.advance(5_000);
-  await stopped;
-  expect(bench.attempts).toEqual([]);
-  const rows = await bench.open();
-  expect(rows).toEqual([{ id: "one", state: "pending", attempt_open: 0 }]);
-});
-
-test("a stop waits for a start that is under way", async () => {
-  const world = fakeWorld();
-  const store = await openStore(temporaryFolder(), world);
-  const real = createCommit(store, world, createBus(world.log));
-  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const commit: Commit = async (work) => {
-    const value = await real(work);
-    asked.resolve();
-    await answer.promise;
-    return value;
-  };
-  const worker = openOutbox({
-    db: store.db,
-    commit,
-    channels: new Map(),
-    world,
-    owner: "this",
-    of: "texts",
-  });
-  const order: string[] = [];
-  const started = worker.start().then(() => order.push("started"));
-  await asked.promise;
-  const stopped = worker.stop().then(() => order.push("stopped"));
-  for (let turn = 0; turn < 20; turn += 1) await world.advance(0);
-  order.push("answered");
-  answer.resolve();
-  await Promise.all([started, stopped]);
-  expect(order.toSorted()).toEqual(["answered", "started", "stopped"]);
-  expect(order[0]).toBe("answered");
 });
 
 both.each(share(["sqlite"], ["postgres"]))(

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../kit/engine/engine.ts";
@@ -14,15 +14,6 @@ async function house(more: Record<string, unknown> = {}) {
   const { home, port } = await makeHome(more);
   return { home, port, gateway: await startGateway(home) };
 }
-
-test("agents and their main sessions exist after the first start", async () => {
-  const { home } = await house();
-  const agents = await run(home, ["agents"]);
-  expect(agents).toMatchObject({ code: 0, err: "" });
-  expect(agents.out).toMatch(/main +offline\/rehearsal +default/);
-  const sessions = await run(home, ["sessions"]);
-  for (const key of ["agent:main:main", RESEARCH, "agent:ops:main"]) expect(sessions.out).toContain(key);
-});
 
 test("parley send prints the run id, and with --wait the answer", async () => {
   const { home } = await house();
@@ -234,25 +225,6 @@ test("doctor warns if several people share one main session", async () => {
   await store.close();
   await startGateway(home);
   expect((await run(home, ["doctor"])).out).toContain("Ada, Ben share the session agent:main:main");
-});
-
-test("every step of the demo succeeds, and no file remains", async () => {
-  const home = temporaryFolder();
-  const { code, out } = await run(home, ["demo"]);
-  expect(out).toContain("All 7 steps passed");
-  expect(code).toBe(0);
-  for (const words of [
-    "reply turn 1",
-    "research ⇒ webchat",
-    "wait_cycle",
-    "stops waiting",
-    "tools.sessions.visibility",
-    "main ⇒ webchat     Status: ok Result: part 3 is done",
-    "agents.defaults.subagents.maxSpawnDepth is 1",
-  ]) {
-    expect(out).toContain(words);
-  }
-  expect(readdirSync(home)).toEqual([]);
 });
 
 test("a demo that is stopped exits at once, and leaves no file", async () => {

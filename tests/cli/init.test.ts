@@ -185,23 +185,6 @@ describe.skipIf(noPty)("in a pseudo-terminal", () => {
   });
 });
 
-test("Ctrl-C at the questions about an existing file and about the service writes nothing", async () => {
-  const home = temporaryFolder();
-  putFile(home);
-  const args = ["init", "--provider", "offline", "--channel", "none"];
-  const asked = call(home, args, { isTTY: true, machine: { platform: "linux" } });
-  await asked.shows("Replace it");
-  asked.stdin.write(CTRL_C);
-  expect(await asked.code).toBe(1);
-  const later = call(home, args, { isTTY: true, machine: { platform: "linux" } });
-  await later.shows("Replace it");
-  later.stdin.write("y");
-  await later.shows("as a service");
-  later.stdin.write(CTRL_C);
-  expect(await later.code).toBe(1);
-  expect(filesOf(home)).toEqual(["parley.json5"]);
-});
-
 test("without a terminal, init names every missing flag and what it found", async () => {
   const home = temporaryFolder();
   putFile(home);
@@ -257,17 +240,6 @@ test("--yes uses the first model that was found, and keeps a copy of each earlie
   expect(filesOf(home).toSorted()).toEqual(["parley.json5", "parley.json5.old", "parley.json5.old-2"]);
   const report = await runJson(temporaryFolder(), ["init", "--provider", "offline"]);
   expect(report).toMatchObject({ ok: true, model: "offline/rehearsal", tested: false, service: false });
-});
-
-test("a name of a model that refers to a variable stays a name, in the file and in the test call", async () => {
-  const server = await models();
-  const home = temporaryFolder();
-  const name = "$" + "{MY_SECRET}";
-  const flags = ["--provider", "server", "--base-url", `${server.url}/openai/v1`, "--model", name];
-  const env = { MY_SECRET: "s3cret-value" };
-  expect(await run(home, ["init", ...flags], { env })).toMatchObject({ code: 0 });
-  expect(server.requests.at(-1)?.model).toBe(name);
-  expect((await run(home, ["config", "get", "agents.defaults.model"], { env })).out).toContain(name);
 });
 
 test("a channel is tested by one call and added to the file; a wrong token writes nothing", async () => {

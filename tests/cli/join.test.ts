@@ -5,7 +5,6 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { insertAt, removeAt } from "../../src/config/editing/text.ts";
 import { readSessionToken, sessionToken } from "../../src/contract/session-token.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -404,16 +403,4 @@ test("the hooks deliver every message that waited before the first delivery, the
     heard.push(...(output.match(/text-\d+/g) ?? []));
   }
   expect(heard).toEqual(sent);
-});
-
-test("removeAt removes an inserted value, but not if the value was changed", () => {
-  const value = { command: "parley" };
-  for (const text of ["{}", '{"a": 1}', '{\n  "servers": {"b": {}}\n}', OWN]) {
-    const added = insertAt(text, ["servers", "parley"], value, "json", "the file");
-    if (!added.ok) throw new Error(added.error);
-    const removed = removeAt(added.value, ["servers", "parley"], value, "the file");
-    if (!removed.ok) throw new Error(removed.error);
-    expect(removed.value).not.toContain("parley");
-    expect(removeAt(added.value, ["servers", "parley"], { command: "x" }, "the file").ok).toBe(false);
-  }
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, count, excerpt, size, table, wrap } from "../../src/cli/layout.ts";
+import { age, size, table } from "../../src/cli/layout.ts";
 
 test("columns are aligned with their names, and empty columns are omitted", () => {
   const rows = [
@@ -22,10 +22,6 @@ test("a cell has one line, and a long text is cut between whole signs", () => {
   }
 });
 
-test("an excerpt has one line", () => {
-  expect(excerpt("  one\n  two\tthree ", 9)).toBe("one two …");
-});
-
 test.each([
   [0, "0 s"],
   [59_999, "59 s"],
@@ -35,20 +31,6 @@ test.each([
   [-5, "0 s"],
 ])("an age of %i ms is displayed as %s", (pastMs, words) => {
   expect(age(1_000_000_000_000 - pastMs, 1_000_000_000_000)).toBe(words);
-});
-
-test("text is wrapped between words, and no word is lost", () => {
-  const text = "it would need tools.sessions.visibility and more";
-  expect(wrap(text, 20)).toEqual(["it would need", "tools.sessions.visibility", "and more"]);
-  expect(wrap("", 20)).toEqual([""]);
-});
-
-test("count uses the singular for 1", () => {
-  expect([count(0, "agent"), count(1, "agent"), count(2, "agent")]).toEqual([
-    "0 agents",
-    "1 agent",
-    "2 agents",
-  ]);
 });
 
 test.each([

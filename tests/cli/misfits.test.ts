@@ -1,5 +1,5 @@
 // Tests the command line in unusual situations: removed agents, missing programs, another server on the port,
-// a gateway that stops, a busy session.
+// a gateway that stops.
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -126,28 +126,4 @@ test("if parley send --wait loses the connection, it prints the run id and the c
   expect({ code, out }).toEqual({ code: 3, out: "" });
   expect(err).toMatch(/The message was accepted as run [0-9a-f-]{36}, which continues/);
   expect(err).toContain("Do not send it again. Follow it with: npx parley-gateway sessions history main");
-});
-
-test("parley send /status to a busy session returns at once, with and without --wait", async () => {
-  const { home } = await makeHome();
-  await startGateway(home);
-  await run(home, ["send", "--session", "main", "wait 30 seconds"]);
-  const state = async () => (await runJson(home, ["sessions", "show", "main"])).state;
-  await expect.poll(state).toBe("running");
-  for (const more of [[], ["--wait", "20"]]) {
-    const { code, out } = await run(home, ["send", "--session", "main", ...more, "/status"]);
-    expect(code).toBe(0);
-    expect(out).toContain("`main` is running");
-  }
-});
-
-test("doctor and status report settings of the file that need a restart", async () => {
-  const { home, port } = await makeHome();
-  await startGateway(home);
-  expect(await doctor(home, "configuration")).toEqual([]);
-  const config = { gateway: { port, auth: { token: TOKEN } }, logging: { format: "json" } };
-  writeFileSync(configFile(home), JSON.stringify(config));
-  const text = expect.stringMatching(/^some settings of the file apply only after a restart: .*logging/);
-  expect(await doctor(home, "configuration")).toEqual([expect.objectContaining({ level: "warning", text })]);
-  expect(await runJson(home, ["call", "status"])).toMatchObject({ config: { ok: true, differs: true } });
 });

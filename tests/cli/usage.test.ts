@@ -113,13 +113,6 @@ test("with --url and --token the configuration is not read", async () => {
   expect(err).toContain(`ws://127.0.0.1:${port} `);
 });
 
-test("an invalid configuration is reported", async () => {
-  const { home } = await makeHome({ gatewayy: {} });
-  const { code, err } = await run(home, ["agents"]);
-  expect(code).toBe(1);
-  expect(err).toContain("gatewayy");
-});
-
 test("while the file has problems, commands reach the running gateway and say so", async () => {
   const { home } = await makeHome();
   const gateway = await startGateway(home);

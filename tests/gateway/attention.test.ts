@@ -253,28 +253,6 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(guests).toEqual([undefined, false, true, true]);
   });
 
-  test("a retry with an idempotency key gets the first answer, and decisions survive a restart", async () => {
-    const ground = await openGround();
-    const world = quietWorld();
-    const { play, mend } = player();
-    const before = await openHouse({ disk: await ground.open(world), world, play });
-    const client = await before.client();
-    const { key } = await client.request("sessions.create", {});
-    const [failed, dismissed] = [await say(before, MAIN, "fail 1"), await say(before, key, "fail 2")];
-    await quiet(before);
-    await client.request("runs.dismiss", { runId: dismissed });
-    mend();
-    const answer = await client.request("runs.retry", { runId: failed, idempotencyKey: "k" });
-    expect(await client.request("runs.retry", { runId: failed, idempotencyKey: "k" })).toEqual(answer);
-    await quiet(before);
-    await before.stop();
-
-    const house = await openHouse({ disk: await ground.open(world), world, play });
-    const again = await house.client();
-    expect(await again.request("runs.retry", { runId: failed, idempotencyKey: "k" })).toEqual(answer);
-    expect(short(await listed(again))).toEqual({ failed: [`run ${key}: `], done: [`run ${MAIN}: `] });
-  });
-
   test("the list names the session for which a run waits, unless the reader may not see that session", async () => {
     const held = Promise.withResolvers<void>();
     const here = Promise.withResolvers<void>();

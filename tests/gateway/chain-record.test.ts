@@ -117,13 +117,6 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
   });
 });
 
-test("nothing is recorded if store.recordDays is 0", async () => {
-  const house = await houseOn("embedded", { choices: { recordDays: 0 } });
-  const record = read(await textOf(house, await tell(house, "hello")));
-  expect(record.revisions).toEqual([]);
-  expect(record.runs[0]?.revision).toBeUndefined();
-});
-
 test("a sweep deletes the inputs of old runs, and nothing that a run within the days refers to", async () => {
   const hourMs = 3_600_000;
   const real = quietWorld();

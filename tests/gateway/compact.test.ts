@@ -68,23 +68,3 @@ test("a client of version 4 needs no key, and is told if there was nothing to su
   });
   expect((await other("sessions.compact", { key: "agent:none:main" })).error?.code).toBe("NOT_FOUND");
 });
-
-test("the id of another run is refused, and a token without the right to write, too", async () => {
-  const token = "a-token-that-reads";
-  const reader = { token, role: "operator", scopes: ["operator.read"], sessions: [MAIN] } as const;
-  const house = await openHouse({ model: summarising(), gateway: { tokens: [reader] } });
-  const client = await house.client();
-  await client.request("chat.send", { sessionKey: MAIN, message: "hello", idempotencyKey: "taken" });
-  await quiet(house);
-  await expect(
-    client.request("sessions.compact", { key: MAIN, idempotencyKey: "taken" }),
-  ).rejects.toMatchObject({
-    details: { code: "idempotency_conflict" },
-  });
-  const reading = await house.client({ token });
-  await expect(
-    reading.request("sessions.compact", { key: MAIN, idempotencyKey: "no" }),
-  ).rejects.toMatchObject({
-    details: { code: "missing_scope" },
-  });
-});

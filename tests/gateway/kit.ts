@@ -14,7 +14,12 @@ import { createWebchat } from "../../src/channels/webchat.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { optional } from "../../src/core/optional.ts";
 import { fail, ok } from "../../src/core/shapes/errors.ts";
-import { dailyBudgets, type Settings } from "../../src/core/shapes/settings/settings.ts";
+import {
+  dailyBudgets,
+  type Settings,
+  type TokenScope,
+  type TokenSettings,
+} from "../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { Executor } from "../../src/engine/run/executions.ts";
@@ -364,6 +369,11 @@ export async function openRaw(
     text: (text) => socket.send(text),
     closed: () => end.promise,
   };
+}
+
+/** Returns the settings of an operator's token with one scope, for sessions that match these patterns. */
+export function operatorToken(token: string, scope: TokenScope, sessions: readonly string[]): TokenSettings {
+  return { token, role: "operator", scopes: [scope], sessions };
 }
 
 export function connectParams(more: Record<string, unknown> = {}): Record<string, unknown> {

@@ -91,14 +91,6 @@ test("with one day, agent.wait still tells the end of a run after 23 hours", asy
   expect(await client.request("agent.wait", { runId })).toMatchObject({ status: "ok" });
 });
 
-test("with 0 everything is kept for ever", async () => {
-  const { say, prune, counts } = await open("sqlite", 0);
-  await say("hello");
-  const before = await counts();
-  await prune(4_000);
-  expect(await counts()).toEqual(before);
-});
-
 test("PN1: a chain stays while a run of it is unfinished or a message of it is unread in an inbox", async () => {
   const { say, prune, db, house } = await open("sqlite", 90);
   const [unread, unfinished] = [await say("one"), await say("two")];

@@ -147,14 +147,6 @@ test.each([
   },
 );
 
-test("a client that confirmed the result of its wait gets no notice after its inbox was reset", async () => {
-  const house = await openHouse({ dir: temporaryFolder() });
-  await resetWhileWaiting(house, "sessions.reset");
-  await house.engine.callerWaits.confirm("call-1");
-  expect(await waitStates(house)).toEqual(["answered"]);
-  expect(await notices(house)).toEqual([]);
-});
-
 /**
  * Returns a store that loses the answer to the commit after `holdNext`, and makes that commit only after
  * `release`.

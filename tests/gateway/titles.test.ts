@@ -100,13 +100,6 @@ test("main sessions, sessions with a label and agents with the offline model get
   for (const key of [labelled, offline.key]) expect((await house.row(key))?.displayName).toBeUndefined();
 });
 
-test("with the default setting, no title is requested", async () => {
-  const house = await open(() => "A title", { titles: "words" });
-  for (let runs = 0; runs < 3; runs += 1) await house.say(await house.create());
-  await house.stop();
-  expect(house.asked()).toBe(0);
-});
-
 test("a label that is given during the call stays the only name", async () => {
   const title = Promise.withResolvers<Answer>();
   const house = await open(() => title.promise);

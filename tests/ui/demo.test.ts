@@ -1,16 +1,13 @@
 // The first minutes: from an unused gateway to the demo and back, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import { openDemo } from "../../src/main.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { test } from "../kit/deep.ts";
+import { describeInBrowser, visit } from "../kit/browser.ts";
 import { cleanup, quietWorld } from "../kit/engine/engine.ts";
-import { freePort } from "../kit/loopback.ts";
-import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
 const AT_MAIN = `sessions/${encodeURIComponent("agent:main:main")}`;
 const ASKED = "ask research: what should we check before a release?";
@@ -97,22 +94,6 @@ describeInBrowser("the demo", () => {
     expect(asked).toHaveLength(1);
   });
 
-  test("after a restart of the gateway the page starts a new demo", async () => {
-    const home = homeWith({ gateway: { port: await freePort(), auth: { token: TOKEN } } });
-    const first = await startProcess({ home });
-    const { page } = await visit(first.httpUrl, { token: TOKEN, allow: new RegExp(`${CUT.source}|503|404`) });
-    await button(page, "Play the demo").click();
-    await button(page, "Next: three jobs").click();
-    await button(page, "Next: a circle").waitFor();
-    expect(await first.end("SIGTERM")).toBe(0);
-    await page.getByText(/Connection lost|stopping/i).waitFor();
-    await startProcess({ home });
-    // The restarted demo is at its first step.
-    await button(page, "Next: three jobs").waitFor();
-    await button(page, "Back to your gateway").click();
-    await button(page, "Play the demo").waitFor();
-  });
-
   test("the demo is not offered without the scope to start it, or on a used gateway", async () => {
     const tokens = [{ token: "a-reader-of-all", role: "operator", scopes: ["operator.read"] }] as const;
     const house = await houseWithDemo({ gateway: { tokens } });
@@ -128,22 +109,4 @@ describeInBrowser("the demo", () => {
     await page.getByText("idle").first().waitFor();
     await expect.poll(() => button(page, "Play the demo").count()).toBe(0);
   });
-
-  test.deep(
-    "axe-core finds no problem in the offer and the demo, and a phone shows both without scrolling sideways",
-    async () => {
-      const house = await houseWithDemo();
-      const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
-      await button(page, "Play the demo").waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
-      await button(page, "Play the demo").click();
-      await button(page, "Next: three jobs").waitFor();
-      // The bar of the demo is above every view; flow.test.ts tests the flow view.
-      await page.getByRole("link", { name: "Operations" }).click();
-      await page.getByRole("navigation", { name: "Operations" }).waitFor();
-      await page.locator("main:not(:has(.loading))").waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
-      expect(await sideways(page)).toBe(0);
-    },
-  );
 });

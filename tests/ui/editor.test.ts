@@ -2,11 +2,10 @@
 
 import { rmSync, writeFileSync } from "node:fs";
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, type PHONE, sideways, visit } from "../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, type PHONE, visit } from "../kit/browser.ts";
 import { configFileWith } from "../kit/config-file.ts";
-import { test } from "../kit/deep.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const FILE = `// Our gateway.
@@ -22,8 +21,6 @@ const FILE = `// Our gateway.
   agents: { defaults: { model: "local/m" } },
 }
 `;
-const NARROW = { width: 360, height: 740 };
-
 async function opened(text: string | undefined = FILE, viewport?: typeof PHONE) {
   const file = configFileWith(text);
   const house = await openHouse({ checkConfig: file.checkConfig, configFile: file.configFile });
@@ -145,49 +142,6 @@ describeInBrowser("the editor of the configuration", () => {
     expect(file.read()).toBe(`// by keyboard\n${FILE}`);
   });
 
-  test("the text gets the focus after a save, also if the gateway has refused the save", async () => {
-    const { page, file } = await opened();
-    const inText = () => box(page).evaluate((one) => one === document.activeElement);
-    await type(page, "queueMax: 200", "queueMax: 8");
-    await save(page);
-    await page.getByText("Saved.", { exact: true }).waitFor();
-    await expect.poll(inText).toBe(true);
-    await type(page, "queueMax: 8", "queueMax: 9");
-    writeFileSync(file.path, FILE);
-    await save(page);
-    await page.getByText("The file has changed since you began").waitFor();
-    await expect.poll(inText).toBe(true);
-  });
-
-  test("a failed check can be repeated without another edit", async () => {
-    const { page, house } = await opened();
-    let refusals = 2;
-    await page.routeWebSocket(/^ws:/, (socket) => {
-      const server = socket.connectToServer();
-      socket.onMessage((text) => {
-        const { id, method, params } = JSON.parse(String(text));
-        const isCheck = method === "config.check" && params?.text !== undefined;
-        if (!isCheck || refusals === 0) return server.send(text);
-        refusals -= 1;
-        const error = { code: "UNAVAILABLE", message: "too many checks" };
-        socket.send(JSON.stringify({ type: "res", id, ok: false, error }));
-      });
-    });
-    await page.goto(`${house.http}/#/operations/configuration`);
-    await page.reload();
-    const problem = page.getByText("too many checks");
-    await type(page, "queueMax: 200", "queueMax: 8");
-    await problem.waitFor();
-    await button(page, "Review and save").click();
-    await expect.poll(() => dialog(page).getByText("too many checks").count()).toBe(1);
-    await dialog(page).getByRole("button", { name: "Retry" }).click();
-    await dialog(page).getByText("New runs use these settings at once.").waitFor();
-    await page.keyboard.press("Escape");
-    await page.getByRole("button", { name: "Retry" }).click();
-    await page.getByText("No problems", { exact: true }).waitFor();
-    await expect.poll(() => problem.count()).toBe(0);
-  });
-
   test("ES1: if two pages edit the file, the second one to save sees both changes and chooses; nothing is overwritten before", async () => {
     const first = await opened();
     const { page: second } = await visit(first.house.http, { token: TOKEN, at: "operations/configuration" });
@@ -257,30 +211,4 @@ describeInBrowser("the editor of the configuration", () => {
     await page.getByText(/the editor accepts at most 131072/).waitFor();
     await expect.poll(() => page.getByText("Effective configuration").count()).toBe(1);
   });
-
-  test.deep(
-    "fits a telephone of 360 px, and axe-core finds no problem in text, problems, review and result",
-    async () => {
-      for (const viewport of [undefined, NARROW]) {
-        const { page } = await opened(FILE, viewport);
-        const whole = async (what: string): Promise<void> => {
-          expect(await accessibilityProblems(page), what).toEqual([]);
-          expect(await sideways(page), what).toBe(0);
-        };
-        await page.locator(".editor-found li").first().waitFor();
-        await whole("text");
-        await type(page, "queueMax: 200", "queueMx: 7");
-        await page.getByText("1 problem: this text can't be saved.").waitFor();
-        await whole("problems");
-        await type(page, "queueMx: 7", "queueMax: 7");
-        await button(page, "Review and save").click();
-        await dialog(page).getByText("New runs use these settings at once.").waitFor();
-        await whole("review");
-        await dialog(page).getByRole("button", { name: "Save" }).click();
-        await page.getByText("Saved.", { exact: true }).waitFor();
-        await whole("result");
-      }
-    },
-    120_000,
-  );
 });

@@ -2,10 +2,8 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { openHouse, TOKEN } from "../gateway/kit.ts";
+import { openHouse, operatorToken, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { cleanup } from "../kit/engine/engine.ts";
-import { serveHttp } from "../kit/loopback.ts";
 import { manySessions, NEWEST, row, seedSessions } from "./sessions/seed.ts";
 
 const FIRST = "**/page/first";
@@ -117,14 +115,7 @@ describeInBrowser("the first rows", () => {
   });
 
   test("a reload after a change of the token does not show rows of the other token", async () => {
-    const tokens = [
-      {
-        token: "some",
-        role: "operator" as const,
-        scopes: ["operator.read" as const],
-        sessions: ["agent:research:*"],
-      },
-    ];
+    const tokens = [operatorToken("some", "operator.read", ["agent:research:*"])];
     const house = await openHouse({ gateway: { tokens } });
     const { page } = await visit(house.http, { token: TOKEN, allow: /ERR_FAILED/ });
     await row(page, /^main/).waitFor();
@@ -136,31 +127,6 @@ describeInBrowser("the first rows", () => {
     }, "/#token=some");
     await page.getByRole("button", { name: "Connecting…" }).waitFor();
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(0);
-  });
-
-  test("of 2,000 sessions and of the inbox, they are visible before the connection is open, and usable after it", async () => {
-    const house = await openHouse();
-    const client = await house.client();
-    await client.agent({ sessionKey: "agent:main:main", message: "first words" }).done;
-    await seedSessions(house.store, manySessions(1_250, NEWEST));
-    for (const viewport of [undefined, PHONE]) {
-      const view = viewport === undefined ? {} : { viewport };
-      const { page } = await visit(house.http, view);
-      const open = await holdSockets(page);
-      await page.goto(`${house.http}/#token=${TOKEN}`);
-      await page.reload();
-      await page.locator(".inbox-row", { hasText: /echo (first|second) words/ }).waitFor();
-      await page.getByRole("link", { name: "Sessions" }).click();
-      await row(page, /^main/).waitFor();
-      await page.getByRole("button", { name: "New session" }).waitFor({ state: "detached" });
-      // Requests wait until the connection is open.
-      await row(page, /^main/).click();
-      open();
-      await page.locator(".entry", { hasText: "echo first words" }).waitFor();
-      await page.getByRole("textbox", { name: "Message" }).fill("second words");
-      await page.getByRole("button", { name: "Send" }).click();
-      await page.locator(".entry", { hasText: "echo second words" }).last().waitFor();
-    }
   });
 
   test("TK1: they are requested before a script file has arrived, after the token has left the address", async () => {
@@ -187,27 +153,6 @@ describeInBrowser("the first rows", () => {
     expect(asked).toBe(1);
   });
 
-  test("TK1: they are requested while the rest of index.html is on its way", async () => {
-    const house = await openHouse();
-    const answer = await fetch(house.http);
-    const [head = ""] = (await answer.text()).split("<style");
-    const asked = Promise.withResolvers<string | undefined>();
-    // A gateway whose page ends before its styles.
-    const slow = await serveHttp((incoming, outgoing) => {
-      if (incoming.url === "/page/first") asked.resolve(incoming.headers.authorization);
-      else if (incoming.url === "/") {
-        const policy = answer.headers.get("content-security-policy") ?? "";
-        outgoing.writeHead(200, { "content-type": "text/html", "content-security-policy": policy });
-        outgoing.write(head.padEnd(4_096));
-      } else outgoing.writeHead(404).end();
-    });
-    cleanup(() => slow.close());
-    const { page } = await visit(house.http, { allow: /^request to/ });
-    await page.goto(`${slow.origin}/#token=${TOKEN}`, { waitUntil: "commit" });
-    expect(await asked.promise).toBe(`Bearer ${TOKEN}`);
-    expect(await page.evaluate("location.href")).toBe(`${slow.origin}/`);
-  });
-
   test("a token in the address signs in even if the browser forbids storage", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http);
@@ -222,26 +167,6 @@ describeInBrowser("the first rows", () => {
     await page.getByRole("button", { name: "New session" }).waitFor();
     await row(page, /^main/).waitFor();
     expect(page.url()).toBe(`${house.http}/`);
-  });
-
-  test("WP2: the page's policy runs its own inline scripts, and no other inline script", async () => {
-    const house = await openHouse();
-    const { page } = await visit(house.http, { allow: /inline script.*Content Security Policy/ });
-    await holdSockets(page);
-    await page.route(`${house.http}/`, async (route) => {
-      const answer = await route.fetch();
-      const other = "<script>document.documentElement.dataset.ran = 'other'</script>";
-      await route.fulfill({
-        response: answer,
-        body: (await answer.text()).replace("</body>", `${other}</body>`),
-      });
-    });
-    const refused = page.waitForEvent("console", (message) => message.text().includes("inline script"));
-    await page.goto(`${house.http}/?#token=${TOKEN}`);
-    await page.reload();
-    await refused;
-    await row(page, /^main/).waitFor();
-    await expect.poll(() => page.locator("html").getAttribute("data-ran")).toBeNull();
   });
 
   test("a filter in the address does not show rows of the whole list", async () => {

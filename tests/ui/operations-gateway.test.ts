@@ -1,19 +1,11 @@
 // The gateway's status, log and configuration, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
-import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
+import { expect, test } from "vitest";
 import { LogTail } from "../../src/world/log-tail.ts";
 import { type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { test } from "../kit/deep.ts";
-import { until } from "../kit/until.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { fakeWorld } from "../kit/world.ts";
-
-const TOKENS: TokenSettings[] = [
-  { token: "reader-token", role: "operator", scopes: ["operator.read"] },
-  { token: "partial-token", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
-];
 
 /** Opens a gateway with a clock and a log that the test controls. */
 async function held(options: HouseOptions = {}) {
@@ -28,11 +20,7 @@ async function held(options: HouseOptions = {}) {
   return { house, world, say };
 }
 
-const tabs = (page: Page) => page.getByRole("navigation", { name: "Operations" });
 const messages = (page: Page) => page.locator(".log-msg").allInnerTexts();
-const paths = (page: Page) =>
-  page.locator(".plot-line").evaluateAll((found) => found.map((one) => one.getAttribute("d")).join(" "));
-
 describeInBrowser("the gateway's own work", () => {
   test("PL1: each metric is a plot with its current value and a table; mouse and keyboard show the value at any time", async () => {
     const { house, world } = await held();
@@ -64,19 +52,6 @@ describeInBrowser("the gateway's own work", () => {
     await page.getByText("Show as table").click();
     const row = page.getByRole("row", { name: /^Runs ended/ });
     await expect.poll(() => row.getByRole("cell").allInnerTexts()).toContain("6/min");
-  });
-
-  test("plots are updated while they are visible", async () => {
-    const { house, world } = await held();
-    await world.advance(10_000);
-    const { page } = await visit(house.http, { token: TOKEN });
-    await page.clock.install();
-    await page.goto(`${house.http}/#/operations/status`);
-    await page.locator(".plot").first().waitFor();
-    const before = await paths(page);
-    await world.advance(20_000);
-    await page.clock.fastForward(11_000);
-    await expect.poll(() => paths(page)).not.toBe(before);
   });
 
   test("the log can be followed, paused, filtered by level and searched; lines can be opened and link to their session", async () => {
@@ -134,31 +109,6 @@ describeInBrowser("the gateway's own work", () => {
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
     }
-  });
-
-  test("after a restart of the gateway the page shows log and plots of the new process", async () => {
-    const first = await held();
-    first.say(30, "the old one");
-    await first.world.advance(10_000);
-    const { page } = await visit(first.house.http, { token: TOKEN, at: "operations/log", allow: CUT });
-    await expect.poll(() => messages(page)).toEqual(["the old one"]);
-    const { dir, port } = first.house;
-    let isStopped = false;
-    const stopping = first.house.stop().finally(() => {
-      isStopped = true;
-    });
-    // The stopping gateway cuts off open connections after a time limit, which passes only when the test
-    // advances the clock.
-    await until(async () => {
-      await first.world.advance(1_000);
-      return isStopped;
-    });
-    await stopping;
-    const second = await held({ dir, gateway: { port } });
-    second.say(30, "the new one");
-    await expect.poll(() => messages(page)).toEqual(["the new one"]);
-    await page.goto(`${first.house.http}/#/operations/status`);
-    await page.getByText("The first values appear in a few seconds.").waitFor();
   });
 
   test("LG1: a reader at the end sees new lines; for a reader who scrolled up the page does not move", async () => {
@@ -266,40 +216,4 @@ describeInBrowser("the gateway's own work", () => {
       await page.getByText(/^Restart needed/).waitFor();
     }
   });
-
-  test("OP1: the page hides tabs for which the token lacks the rights: log, configuration, metrics of every session", async () => {
-    const { house } = await held({ gateway: { tokens: TOKENS } });
-    const reader = (await visit(house.http, { token: "reader-token", at: "operations/log" })).page;
-    await reader.locator(".plot").first().waitFor();
-    await expect.poll(() => tabs(reader).innerText()).not.toMatch(/Log|Configuration/);
-    const partial = (await visit(house.http, { token: "partial-token", at: "operations/status" })).page;
-    await partial.getByText("ready").waitFor();
-    await expect.poll(() => tabs(partial).innerText()).not.toMatch(/Log|Configuration/);
-    await expect.poll(() => partial.locator(".plot").count()).toBe(0);
-    await expect.poll(() => partial.locator(".tiles").innerText()).not.toMatch(/Slots|Runs|Connections/);
-  });
-
-  test.deep(
-    "axe-core finds no problem on the three tabs, on desktop and phone, light and dark",
-    async () => {
-      const { house, world, say } = await held();
-      for (let at = 0; at < 3; at += 1) await world.advance(10_000);
-      for (const level of [20, 30, 40, 50]) say(level, `level ${level}`, { chainId: "c", part: "x" });
-      for (const viewport of [undefined, PHONE]) {
-        const shape = viewport === undefined ? {} : { viewport };
-        const { page } = await visit(house.http, { token: TOKEN, ...shape });
-        for (const [tab, shows] of [
-          ["status", ".plot-line"],
-          ["log", ".log-line"],
-          ["configuration", ".config .failed"],
-        ] as const) {
-          await page.goto(`${house.http}/#/operations/${tab}`);
-          await page.locator(shows).first().waitFor({ state: "attached" });
-          expect(await accessibilityProblems(page)).toEqual([]);
-          expect(await sideways(page), tab).toBe(0);
-        }
-      }
-    },
-    120_000,
-  );
 });

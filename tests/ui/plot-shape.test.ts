@@ -1,18 +1,9 @@
 // Plots of metrics as lines and texts, without a browser.
 
 import { expect, test } from "vitest";
-import {
-  type History,
-  inUnit,
-  inWords,
-  joined,
-  plotsOf,
-  rangeOf,
-  spanOf,
-} from "../../ui/src/operations/figures.ts";
-import { added, detailsOf, NOTHING } from "../../ui/src/operations/log-lines.ts";
+import { type History, inUnit, inWords, joined, plotsOf, rangeOf } from "../../ui/src/operations/figures.ts";
+import { added, NOTHING } from "../../ui/src/operations/log-lines.ts";
 import { extremes, HEIGHT, lineShape, nearest, niceTop, WIDTH } from "../../ui/src/operations/plot-shape.ts";
-import { ago } from "../../ui/src/parts/format.ts";
 
 function history(times: number[], values: (number | null)[], pointsMax = 360): History {
   const series = [{ name: "runs", title: "Runs ended", unit: "per_minute" as const, help: "x", values }];
@@ -50,12 +41,6 @@ test("FG1: new values are added to the known ones, and the page keeps at most as
   expect(joined(first, other).series[0]?.values).toEqual([null, null, null, 9]);
 });
 
-test("plots show ten minutes of a gateway that has just started and an hour of an older one", () => {
-  expect(spanOf([])).toEqual({ from: -600_000, to: 0 });
-  expect(spanOf([1_000_000])).toEqual({ from: 400_000, to: 1_000_000 });
-  expect(spanOf([1_000_000, 3_000_000])).toEqual({ from: -600_000, to: 3_000_000 });
-});
-
 test("an unknown metric has a separate plot, and every plot has a description", () => {
   const known = history([1, 2], [3, 1]);
   const strange = {
@@ -82,14 +67,6 @@ test("an unknown metric has a separate plot, and every plot has a description", 
   ]);
 });
 
-test("an old time is shown as a date, a recent one as its age", () => {
-  const day = 86_400_000;
-  const at = Date.UTC(2026, 2, 14, 12);
-  const said = [0, 12_000, 3 * 3_600_000, 29 * day].map((passed) => ago(at, at + passed));
-  expect(said).toEqual(["just now", "12 s ago", "3 h ago", "29 d ago"]);
-  expect(ago(at, at + 31 * day)).toMatch(/2026$/);
-});
-
 test("LL1: the page keeps a limited number of log lines, each once", () => {
   const line = (seq: number) => ({ seq, time: 1, level: "info" as const, msg: `m${seq}` });
   const many = Array.from({ length: 3_000 }, (_, at) => line(at + 1));
@@ -97,13 +74,4 @@ test("LL1: the page keeps a limited number of log lines, each once", () => {
   expect(kept.lines).toHaveLength(1_000);
   expect(kept.lines.slice(-2).map(({ seq }) => seq)).toEqual([3_000, 3_001]);
   expect(kept.dropped).toBe(7);
-});
-
-test("other fields of a log line are shown as JSON, an error as its stack trace", () => {
-  const plain = { seq: 1, time: 1, level: "info", msg: "m" } as const;
-  expect(detailsOf(plain)).toBeUndefined();
-  expect(detailsOf({ ...plain, runId: "r" })).toBe('{\n  "runId": "r"\n}');
-  const err = { type: "Error", message: "no", stack: "Error: no\n  at x", code: "E" };
-  expect(detailsOf({ ...plain, err })).toBe('Error: no\n  at x\n{\n  "code": "E"\n}');
-  expect(detailsOf({ ...plain, err: "odd" })).toBe('{\n  "err": "odd"\n}');
 });

@@ -1,7 +1,6 @@
 // Unfinished runs in a real browser with a real gateway.
 // Hard cases: a run that ends before its stop; a job that was already stopped together with its requester; a
-// row that ends while it is selected; a read-only token; 300 queued runs; a late list; a phone; the keyboard
-// alone.
+// row that ends while it is selected; a read-only token; a late list; the keyboard alone.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -9,13 +8,12 @@ import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import { insertRun } from "../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../src/store/queries/runs/waits.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
+import { describeInBrowser, visit } from "../kit/browser.ts";
 import { sampleRun } from "../store/samples.ts";
 import { player, say } from "./inbox/kit.ts";
 import { relayOf } from "./relay.ts";
 import { seedSessions } from "./sessions/seed.ts";
 
-const SMALL_PHONE = { ...PHONE, width: 360 };
 const AT = "operations/runs";
 const TOKENS: TokenSettings[] = [
   { token: "reader-token", role: "operator", scopes: ["operator.read"] },
@@ -136,26 +134,6 @@ describeInBrowser("unfinished runs", () => {
     release();
   });
 
-  test("further runs can be stopped while the gateway is still stopping a run", async () => {
-    const { house, release } = await busy(3);
-    const { page } = await visit(house.http, { token: TOKEN });
-    const relay = await relayOf(page, "chat.abort");
-    await page.goto(`${house.http}/#/${AT}`);
-    await page.reload();
-    relay.hold();
-    const stop = (name: string) => page.getByRole("button", { name: `Stop ${name}`, exact: true });
-    await stop("room 1").click();
-    await page.getByText("Stopping: 0 of 1").waitFor();
-    await stop("room 2").click();
-    await page.getByText("Stopping: 0 of 2").waitFor();
-    await expect.poll(relay.asked).toBe(2);
-    relay.release();
-    await expect.poll(() => page.getByText("1 run stopped.").count()).toBe(2);
-    await expect.poll(() => names(page)).toEqual(["room 3"]);
-    await page.getByText("Select runs to stop them together").waitFor();
-    release();
-  });
-
   test("the list follows starts and ends of runs without a reload; the selection remains, and late answers block nothing", async () => {
     const { house, release } = await busy(2);
     const { page } = await visit(house.http, { token: TOKEN });
@@ -219,36 +197,5 @@ describeInBrowser("unfinished runs", () => {
     await scoped.getByRole("button", { name: "Stop room 2" }).click();
     await scoped.getByText("1 run stopped.").waitFor();
     release();
-  });
-
-  test("fits a phone of 360 pixels, and axe-core finds no problem, dark and light", async () => {
-    const { house, release } = await busy(3);
-    await say(house, "agent:main:chat:1", "and then this");
-    for (const viewport of [undefined, SMALL_PHONE]) {
-      const shape = viewport === undefined ? {} : { viewport };
-      const { page } = await visit(house.http, { token: TOKEN, at: AT, ...shape });
-      await expect.poll(() => rows(page).count()).toBe(4);
-      await box(page, "room 2").click();
-      expect(await sideways(page)).toBe(0);
-      expect(await accessibilityProblems(page)).toEqual([]);
-    }
-    release();
-  });
-
-  test("300 queued runs are shown in parts", async () => {
-    const { house } = await busy(1);
-    await house.store.transaction(async (tx) => {
-      for (let at = 0; at < 300; at += 1)
-        await insertRun(
-          tx,
-          sampleRun({ runId: `queued-${at}`, sessionKey: "agent:main:chat:1", laneSeq: at + 50 }),
-        );
-    });
-    const { page } = await visit(house.http, { token: TOKEN, at: AT });
-    await expect.poll(() => rows(page).count()).toBe(200);
-    await box(page, "room 1").first().click();
-    await page.getByRole("button", { name: "Show more" }).click();
-    await expect.poll(() => rows(page).count()).toBe(301);
-    await page.getByText("1 run selected").waitFor();
   });
 });

@@ -1,10 +1,9 @@
 // Signing in to the page, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, visit } from "../kit/browser.ts";
-import { test } from "../kit/deep.ts";
+import { CUT, describeInBrowser, visit } from "../kit/browser.ts";
 import { freePort } from "../kit/loopback.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
 
@@ -54,17 +53,6 @@ describeInBrowser("sign-in", () => {
     await field.waitFor();
     expect(await page.evaluate(() => window.sessionStorage.length)).toBe(0);
   });
-
-  test.deep(
-    "axe-core finds no problem on the sign-in and the first view, on desktop and phone, light and dark",
-    async () => {
-      const { http } = await openHouse();
-      const { page } = await visit(http);
-      expect(await accessibilityProblems(page)).toEqual([]);
-      const phone = await visit(http, { token: TOKEN, viewport: PHONE });
-      expect(await accessibilityProblems(phone.page)).toEqual([]);
-    },
-  );
 
   test("TK1: a link that is pasted into an open page leaves no token in the history", async () => {
     const { http } = await openHouse();

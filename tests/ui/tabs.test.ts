@@ -11,7 +11,29 @@ const GROUPS = {
   Upkeep: ["Backups", "Doctor", "Log", "Configuration"],
 };
 
+const READ = { role: "operator", scopes: ["operator.read"] } as const;
+const ADMIN = { role: "operator", scopes: ["operator.admin"] } as const;
+const SOME = ["agent:research:*"];
+const OF_READERS = [...GROUPS.Now, "Rights", "Permissions", "Channels"];
+
 describeInBrowser("the operations tabs", () => {
+  test.each([
+    ["a reader", READ, [...OF_READERS, "Servers"]],
+    ["a reader of some sessions", { ...READ, sessions: SOME }, OF_READERS],
+    [
+      "an administrator of some sessions",
+      { ...ADMIN, sessions: SOME },
+      [...GROUPS.Now, ...GROUPS.Access, "Deliveries", "Channels", "Nodes"],
+    ],
+  ])("OP1: %s is offered only tabs that the token may use", async (_, rights, wanted) => {
+    const house = await openHouse({ gateway: { tokens: [{ token: "other", ...rights }] } });
+    const { page } = await visit(house.http, { token: "other", at: "operations/log" });
+    const nav = page.getByRole("navigation", { name: "Operations" });
+    await nav.waitFor();
+    await expect.poll(() => nav.getByRole("link").allInnerTexts()).toEqual(wanted);
+    await expect.poll(() => page.locator(".log").count()).toBe(0);
+  });
+
   test("on a desktop all tabs are visible in groups, without scrolling, and Tab and Enter open one", async () => {
     const house = await openHouse();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/status", viewport: DESKTOP });

@@ -5,18 +5,12 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DoctorFinding } from "../../src/contract/methods/upkeep.ts";
 import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
-import type { TokenSettings } from "../../src/core/shapes/settings/settings.ts";
 import type { Moved } from "../../src/store/transfer/transfer.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
 import { badServer, mcpWith, openWitness } from "../tools/mcp-kit.ts";
-import { openLine } from "./line.ts";
 
-const TOKENS: TokenSettings[] = [
-  { token: "writer-token", role: "operator", scopes: ["operator.write"] },
-  { token: "partial-token", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
-];
 const FINDINGS: DoctorFinding[] = [
   { name: "node", level: "ok", text: "Node 24" },
   { name: "disk", level: "warning", text: "600 MB free in /srv/parley", mend: "Free some space." },
@@ -94,42 +88,6 @@ describeInBrowser("the doctor", () => {
     await page.getByLabel("Token or link").fill(TOKEN);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("No checks were run").waitFor();
-  });
-
-  test("by keyboard alone, checks whose connection breaks are run again and reported", async () => {
-    const held: PromiseWithResolvers<Result<DoctorFinding[]>>[] = [];
-    const doctor = () => {
-      const answer = Promise.withResolvers<Result<DoctorFinding[]>>();
-      held.push(answer);
-      return answer.promise;
-    };
-    const house = await openHouse({ doctor });
-    const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: "operations/doctor", allow: CUT });
-    await page.getByRole("button", { name: "Run checks" }).focus();
-    await page.keyboard.press("Enter");
-    await expect.poll(() => held.length).toBe(1);
-    line.cut();
-    await expect.poll(() => held.length).toBe(2);
-    await page.keyboard.press("Enter");
-    await page.getByText("Checking…").waitFor();
-    for (const { resolve } of held) resolve(ok(FINDINGS));
-    await page.getByText("1 problem, 1 warning.").waitFor();
-    await page.keyboard.press("Enter");
-    await expect.poll(() => held.length).toBe(3);
-    held[2]?.resolve(ok([]));
-    await page.getByText("No problems.").waitFor();
-  });
-
-  test("only a token with operator.admin for every session is offered the doctor and backups", async () => {
-    const house = await openHouse({ gateway: { tokens: TOKENS } });
-    for (const { token } of TOKENS) {
-      const { page } = await visit(house.http, { token, at: "operations/status" });
-      const tabs = page.getByRole("navigation", { name: "Operations" }).getByRole("link");
-      await expect.poll(() => tabs.allInnerTexts()).toContain("Status");
-      for (const tab of ["Doctor", "Backups"])
-        await expect.poll(() => tabs.allInnerTexts()).not.toContain(tab);
-    }
   });
 });
 
@@ -251,27 +209,5 @@ describeInBrowser("MCP servers and ACP agents", () => {
       .toMatch(/not running[\s\S]*coder[\s\S]*could not start \/opt\/coder/);
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
-  });
-
-  test("a test whose connection breaks shows its outcome after the reconnect, in the row whose button has the focus", async () => {
-    const witness = await openWitness();
-    const tools = [{ name: "say_hello", inputSchema: { type: "object" } }];
-    const house = await openHouse({
-      choices: { tools: { mcp: mcpWith([badServer("good", { witness: witness.port, tools })]) } },
-    });
-    const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: "operations/servers", allow: CUT });
-    const row = page.getByRole("list", { name: "MCP servers" }).getByRole("listitem");
-    await row.getByText("not in use").waitFor();
-    line.hold();
-    await row.getByRole("button", { name: "Test good" }).press("Enter");
-    await row.getByText("testing…").waitFor();
-    line.cut();
-    line.release();
-    await row.getByText("connected", { exact: true }).waitFor();
-    expect(await row.getByRole("button").evaluate((button) => button === document.activeElement)).toBe(true);
-    await page.keyboard.press("Shift+Tab");
-    await page.keyboard.press("Enter");
-    await row.getByText("say_hello").waitFor();
   });
 });

@@ -80,25 +80,6 @@ test("CW1: in a group people stop only their own runs, and an owner stops everyt
   expect(await stage.give("/stop", { ...inGroup, id: "7" })).toBe("Nothing is running here.");
 });
 
-test("CW1: the same sender id on another channel is another person", async () => {
-  const stage = await open({ play: held });
-  const runId = await stage.says("discord:7", "work", GROUP);
-  await running(stage, runId);
-  const refused = await stage.give("/stop", { chatType: "group", sessionKey: GROUP, id: "7" });
-  expect(refused).toContain("Only an owner, or the person who started");
-  expect(await stateOf(stage, runId)).toBe("running");
-});
-
-test("CW1: in a direct chat /stop stops all runs except those that another person started", async () => {
-  const stage = await open({ play: held });
-  const theirs = await stage.says("telegram:9", "theirs");
-  await running(stage, theirs);
-  const operators = (await stage.tell(MAIN, "an operator's")).runId;
-  expect(await stage.give("/stop", { id: "7" })).toBe("Stopped: 1 run that you began.");
-  expect([await stateOf(stage, theirs), await stateOf(stage, operators)]).toEqual(["running", "aborted"]);
-  expect(await stage.give("/stop", { id: "9" })).toBe("Stopped: 1 run.");
-});
-
 test("CW1: a person in a group cannot stop runs that an operator started", async () => {
   const stage = await open({ play: held });
   await stage.call(GROUP, "sessions_spawn", { task: "dig" });

@@ -1,4 +1,4 @@
-// The bot's connection to Discord, and the recovery after a disconnect (DC1-3, DK1-2, DN1-3, DU1, PU2-3).
+// The bot's connection to Discord, and the recovery after a disconnect (DC1-3, DK1-2, DN1-3, DU1).
 
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -6,7 +6,6 @@ import { openDiscord } from "../../../src/channels/discord/channel.ts";
 import { type HostParts, recordingHost } from "../../contract/channel.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import {
-  BOB,
   BOT,
   DIRECT,
   type DiscordServer,
@@ -125,15 +124,6 @@ test("DN1: if the session is lost, a new one starts, and missed messages arrive 
   expect(texts().indexOf("missed")).toBeLessThan(texts().indexOf("new"));
 });
 
-test("if Discord invalidates the running session (op 9), the bot starts a new session", async () => {
-  const { server, texts, heard } = await listeningDiscord();
-  server.gateway.invalidate();
-  await expect.poll(() => server.gateway.identified.length).toBe(2);
-  server.say({ channel_id: DIRECT, content: "still here" });
-  await heard(1);
-  expect(texts()).toEqual(["still here"]);
-});
-
 test("DN1, I2: after a short absence Discord sends missed events again, even for channels without earlier messages", async () => {
   const host = recordingHost();
   const server = await startDiscord();
@@ -225,28 +215,6 @@ test("DC2, DK1: an event that is not stored is not acknowledged, and arrives aga
   expect(texts()).toEqual(["quick", "slow", "behind"]);
 });
 
-test("PU2, DK1: a message that is stored slowly delays only its author, and nothing behind it is acknowledged", async () => {
-  const { host, release } = holdingHost("slow");
-  const server = await startDiscord();
-  server.rules.heartbeatMs = 60;
-  const { texts } = await listeningDiscord({ server, host });
-  server.say({ channel_id: ROOM, content: "slow" });
-  server.say({ channel_id: ROOM, content: "behind" });
-  const other = { channel_id: ROOM, author: BOB };
-  server.say({ ...other, content: "quick" });
-  const last = server.say({ ...other, content: "quicker" });
-  await expect.poll(texts).toEqual(["quick", "quicker"]);
-  const count = server.gateway.beats.length;
-  await expect.poll(() => server.gateway.beats.length).toBeGreaterThan(count + 3);
-  expect(server.gateway.beats.at(-1)).toBe(2);
-  expect(host.cursors.has(`default last:${ROOM}`)).toBe(false);
-  release();
-  await expect.poll(() => server.gateway.beats.at(-1)).toBe(6);
-  expect(texts()).toEqual(["quick", "quicker", "slow", "behind"]);
-  await expect.poll(() => host.cursors.get(`default last:${ROOM}`)).toBeDefined();
-  expect(BigInt(host.cursors.get(`default last:${ROOM}`) ?? "0")).toBeLessThanOrEqual(BigInt(last.id));
-});
-
 test("if the connection does not answer heartbeats, the bot reconnects and resumes its session", async () => {
   const server = await startDiscord();
   server.rules.heartbeatMs = 60;
@@ -255,19 +223,6 @@ test("if the connection does not answer heartbeats, the bot reconnects and resum
   await expect.poll(() => server.gateway.resumed.length).toBeGreaterThan(0);
   server.say({ channel_id: DIRECT, content: "hello" });
   await expect.poll(texts).toContain("hello");
-});
-
-test("PU3: too many waiting events close the connection, and no event is lost", async () => {
-  const { host, release } = holdingHost();
-  const server = await startDiscord();
-  const { accounts, heard, texts } = await listeningDiscord({ server, host });
-  const flood = Array.from({ length: 1_200 }, (_, at) => `m${at}`);
-  for (const content of flood) server.say({ channel_id: DIRECT, content });
-  await expect.poll(() => server.gateway.connections()).toBe(0);
-  release();
-  await expect.poll(() => accounts.statuses()[0]?.error).toContain("faster than they are stored");
-  await heard(1_200);
-  expect([...new Set(texts())]).toEqual(flood);
 });
 
 test("DC1: hostile frames are skipped; account and process continue", async () => {

@@ -155,34 +155,6 @@ describe("iMessage: its program", () => {
     expect(desk.programs()).toBe(1);
   });
 
-  test.deep("IC1: a first message that could not be stored before imsg exited is read again", async () => {
-    const { desk, heard, host, accounts } = await listening();
-    host.failing = 6;
-    desk.add(row({ text: "the first" }));
-    await expect.poll(() => accounts.statuses()[0]?.error ?? "").toContain("can't be stored");
-    expect((await heard(1)).map(({ text }) => text)).toEqual(["the first"]);
-    expect(desk.resumed).toEqual([undefined, 100]);
-    await expect.poll(() => desk.watches()).toBe(1);
-  });
-
-  test.deep(
-    "IC2: messages that arrive faster than they are stored are read again, in order and without a gap",
-    async () => {
-      const host = recordingHost();
-      const { desk, heard, channel } = await listening({}, host);
-      const big = "x".repeat(500_000);
-      host.failing = Number.POSITIVE_INFINITY;
-      for (let count = 0; count < 30; count += 1) desk.add(row({ text: `${count} ${big}` }));
-      // The program answers in order, so all messages have been read when this text is sent.
-      expect(await channel.deliver(sending(ADA))).toEqual({ kind: "sent" });
-      host.failing = 0;
-      await heard(30);
-      const order = [...new Set(host.received.map(({ text }) => Number.parseInt(text, 10)))];
-      expect(order).toEqual(Array.from({ length: 30 }, (_, count) => count));
-      expect(desk.resumed.length).toBeGreaterThan(1);
-    },
-  );
-
   test("a missing program is a lasting problem with a clear error, and outgoing texts wait", async () => {
     const host = recordingHost();
     const channel = openIMessage([account(["/nowhere/imsg", "rpc"])], host);
@@ -216,16 +188,6 @@ describe("iMessage: its program", () => {
     await expect.poll(() => desk.programs()).toBe(0);
     expect(await channel.deliver(sending(ADA))).toMatchObject({ kind: "retry" });
     expect(desk.programs()).toBe(0);
-  });
-
-  test("simultaneous callers use the same program", async () => {
-    const { desk, channel } = await ground(recordingHost());
-    const outcomes = await Promise.all(
-      [1, 2, 3, 4].map((part) => channel.deliver(sending(ADA, `part ${part}`))),
-    );
-    expect(outcomes.every(({ kind }) => kind === "sent")).toBe(true);
-    expect(desk.programs()).toBe(1);
-    await channel.close?.();
   });
 });
 

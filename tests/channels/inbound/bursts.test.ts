@@ -149,22 +149,6 @@ describe("edits", () => {
     ]);
   });
 
-  test("BU5: an edit of one picture of an album that waits in a burst keeps the other captions", async () => {
-    const world = fakeWorld();
-    const { app, receive } = await open({ world }, slow());
-    const parts = [
-      { messageId: "a1", text: "our trip" },
-      { messageId: "a2", text: "the lake" },
-    ];
-    const album = { ...said("our trip\nthe lake"), messageId: "a1" };
-    await receive({ ...album, parts });
-    await receive({ ...album, text: "our voyage", edit: "1" });
-    await workOff(app, world, DEBOUNCE_MS);
-    expect((await app.texts(MAIN))[0]).toBe(
-      "user: our trip\nthe lake\n\n[This changes an earlier message, which now reads:]\nour voyage",
-    );
-  });
-
   test("an edit of an unknown message is treated as a message; if the original arrives later, it is ignored", async () => {
     const { app, receive } = await open();
     const message = saidInGroup("@bot look", { mentioned: true, edit: "1" });

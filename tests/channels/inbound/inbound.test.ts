@@ -80,18 +80,6 @@ describe("a message", () => {
     expect((await app.runs(MAIN)).map(({ input }) => input.text)).toEqual(["a", "b", "c"]);
   });
 
-  test("I2: two processes with one store process each message once", async () => {
-    const { app, receive } = await open({
-      choices: { channels: [openAccount(), openAccount({ accountId: "second" })] },
-    });
-    const message = said("a");
-    await receive(message);
-    await receive({ ...message, accountId: "second" });
-    await receive({ ...message, chat: { ...message.chat, id: "8" } });
-    await app.quiet();
-    expect(await app.runs(MAIN)).toHaveLength(3);
-  });
-
   test("if two people write to the main session, neither gets the answer to the other", async () => {
     const { app, chat, receive } = await open();
     await Promise.all([receive(said("from seven")), receive(said("from eight", { from: "8" }))]);
@@ -145,12 +133,6 @@ describe("a message", () => {
     await receive(said("d", { from: "\ud800" }));
     expect(await rows(app)).toEqual([]);
     expect(world.logged.filter(({ level }) => level === "warn")).toHaveLength(4);
-  });
-
-  test("a chat with an id that is too long for a session key is skipped", async () => {
-    const { app, receive } = await open();
-    await receive(saidInGroup("a", { chat: { id: "\u3164".repeat(200) } }));
-    expect(await rows(app)).toEqual([]);
   });
 });
 

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { InboundMedia } from "../../../src/channels/channel.ts";
 import { optional } from "../../../src/core/optional.ts";
-import { fail, ok } from "../../../src/core/shapes/errors.ts";
+import { fail } from "../../../src/core/shapes/errors.ts";
 import type { ProviderSettings } from "../../../src/core/shapes/settings/settings.ts";
 import { inboundFolder } from "../../../src/flows/delivery/inbound-files.ts";
 import { lostAttachments } from "../../../src/flows/job/archive.ts";
@@ -15,7 +15,7 @@ import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { type FlowApp, openFlowApp } from "../../kit/engine/flow-app.ts";
 import { fakeChannel, offered, openAccount, said, saidInGroup } from "../../kit/platforms/fake-channel.ts";
 import { until } from "../../kit/until.ts";
-import { type FakeWorld, fakeWorld, settableWorld } from "../../kit/world.ts";
+import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
 import { agentSettings } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";
@@ -242,35 +242,6 @@ describe("a file", () => {
     const [message, next] = (await app.runs(MAIN)).map(({ input }) => input.text);
     expect([asked, next]).toEqual([2, "behind them"]);
     expect(message?.match(/took too long/g)).toHaveLength(8);
-  });
-
-  test("MD2: a step of the wall clock neither ends nor extends the time for the files", async () => {
-    const { world, set } = settableWorld();
-    const { app, receive } = await open({ world });
-    let asked = 0;
-    const late = async (byMs: number) => {
-      asked += 1;
-      set(byMs);
-      return ok(new Uint8Array(1));
-    };
-    const [ahead, back] = [3_600_000, -3_600_000].map((byMs) => offered(PNG, { load: () => late(byMs) }));
-    const stuck = offered(new Uint8Array(1), {
-      load: () => {
-        asked += 1;
-        return new Promise(() => {});
-      },
-    });
-    const media = [ahead, back, ...Array.from({ length: 4 }, () => stuck)].filter((one) => one !== undefined);
-    const received = receive(said("with files", { media }));
-    for (const wanted of [3, 4]) {
-      await until(() => asked >= wanted);
-      await world.advance(30_000);
-    }
-    await received;
-    const [message] = (await app.runs(MAIN)).map(({ input }) => input.text);
-    expect(asked).toBe(4);
-    expect(message?.match(/Sent with this message/g)).toHaveLength(2);
-    expect(message?.match(/took too long/g)).toHaveLength(2);
   });
 
   test("if the workspace is not writable, the file is lost, but the message is kept", async () => {

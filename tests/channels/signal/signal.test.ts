@@ -137,25 +137,6 @@ describe("Signal: incoming events", () => {
     expect(server.resumed.at(-1)).toMatch(/-1$/);
   });
 
-  test("SG1: while the store is unavailable the stream is not read, and no event is skipped", async () => {
-    const { host, says, heard } = await listening({ keepsEvents: false });
-    host.failing = 3;
-    for (const text of ["one", "two", "three"]) await says({ chat: "direct", text });
-    expect((await heard(3)).map(({ text }) => text)).toEqual(["one", "two", "three"]);
-  });
-
-  test.deep(
-    "SG1: if the store fails, the account reports it, and stores the pending message when the store works again",
-    async () => {
-      const { host, accounts, says, heard } = await listening({ keepsEvents: false });
-      host.failing = 6;
-      await says({ chat: "direct", text: "patience" });
-      await expect.poll(() => accounts.statuses()[0]?.state).toBe("retrying");
-      expect(accounts.statuses()[0]?.error).toContain("can't be stored");
-      expect((await heard(1)).map(({ text }) => text)).toEqual(["patience"]);
-    },
-  );
-
   test("SG5: if the daemon sends no event ids, a message whose file is loaded during a crash is not lost", async () => {
     const { host, server, says } = await listening({ keepsEvents: false });
     const [began, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -78,17 +78,6 @@ test("the bot's name at the beginning of a text is removed; elsewhere it is kept
   for (const text of [`@${USERNAME}`, `ask @${USERNAME} it`]) expect(call(text)).toBe(text);
 });
 
-test("a mention of another user does not mention the bot", () => {
-  const chat = GROUP_CHAT;
-  expect(said({ chat, ...entity("@other_bot hi", "@other_bot", { type: "mention" }) }).mentioned).toBe(false);
-  expect(said({ chat, text: `@${USERNAME} without what Telegram marks` }).mentioned).toBe(false);
-  expect(said({ chat, ...entity("Ada hi", "Ada", { type: "text_mention", user: ADA }) }).mentioned).toBe(
-    false,
-  );
-  const longer = `@${USERNAME}_2`;
-  expect(said({ chat, ...entity(longer, longer, { type: "mention" }) }).mentioned).toBe(false);
-});
-
 test("a reply to the bot is a mention; a message in a topic that it created is not", () => {
   const answered = { message_id: 5, from: US, chat: GROUP_CHAT, text: "noon?" };
   const reply = said({ chat: GROUP_CHAT, text: "yes", reply_to_message: answered });
@@ -256,15 +245,6 @@ test("no address is lost if links overlap, come in any order, or leave the text"
   expect(read(at(-1, 3), at(8, 1), at(0, 0), at(2, -1), at("0", 1), at(0, 1, 7), at(1.5, 2))).toBe(
     "0123😀89",
   );
-});
-
-test("an edit that changes only the address of a link is an edit", () => {
-  const edit = (url: string) =>
-    said(
-      { text: "this", entities: [under("this", "this", url)], edit_date: 1_790_000_060 },
-      "edited_message",
-    );
-  expect(edit(PAGE).edit).not.toBe(edit(`${PAGE}2`).edit);
 });
 
 test("TU2: the sender of a channel post or of an anonymous administrator is the chat", () => {

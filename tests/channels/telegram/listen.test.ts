@@ -48,28 +48,6 @@ test("TL1: an update is confirmed only after it is stored; if the gateway stops 
   await heard("one", "two");
 });
 
-test("TL1: a message that can't be stored is not confirmed, and delays only its own chat", async () => {
-  const { brings, host, listening, heard, texts, bot } = await ground();
-  const kept = host.receive.bind(host);
-  let isStored = false;
-  host.receive = async (message: InboundMessage) => {
-    if (message.text === "first" && !isStored) throw new Error("the disk is full");
-    return kept(message);
-  };
-  const first = brings({ text: "first" });
-  brings({ text: "second" });
-  brings({ chat: GROUP_CHAT, text: "elsewhere" });
-  await listening();
-  await expect.poll(texts).toContain("elsewhere");
-  expect(texts()).not.toContain("second");
-  expect(bot.updates.map(({ message }) => message.message_id)).toContain(first.message_id);
-  host.received.length = 0;
-  isStored = true;
-  await expect.poll(() => texts().filter((text) => text !== "elsewhere")).toEqual(["first", "second"]);
-  await heard(...texts());
-  await expect.poll(() => bot.updates).toEqual([]);
-});
-
 test("TU1: invalid frames between messages are skipped with a log line", async () => {
   const { brings, server, bot, listening, heard, logged } = await ground();
   brings({ text: "before" });
@@ -183,13 +161,6 @@ test("the listener removes the bot's web hook, without losing pending messages",
   expect(JSON.stringify(logged(""))).not.toContain("secret-path");
 });
 
-test("if the bot has no web hook, none is removed", async () => {
-  const { server, listening } = await ground();
-  const { state } = await listening();
-  await state("ready");
-  expect(server.calls.map(({ method }) => method)).not.toContain("deleteWebhook");
-});
-
 test("TI1: a revoked token is a lasting problem, and no log line or status contains the token", async () => {
   const { server, bot, listening, host } = await ground();
   server.revoke(bot);
@@ -214,22 +185,6 @@ test("TB2: the token is redacted if a server repeats it", async () => {
   const all = JSON.stringify([host.world.logged, accounts.statuses(), tested]);
   expect(all).not.toContain(TOKEN);
   expect(all).not.toContain("\\u001b");
-});
-
-test("the account reports a server that is not a Bot API server", async () => {
-  const { server, listening } = await ground();
-  server.answerNext("getMe", { status: 200, body: "<html>Welcome</html>" });
-  const { state, status } = await listening();
-  await state("retrying");
-  expect(status()?.error).toContain("the server is not a Bot API server");
-});
-
-test("the account reports a server that can't be reached", async () => {
-  const { server, listening } = await ground();
-  await server.close();
-  const { state, status } = await listening();
-  await state("retrying");
-  expect(status()?.error).toContain("could not be reached (ECONNREFUSED)");
 });
 
 test("the gateway's commands are published as the bot's menu; without a menu people get answers, too", async () => {

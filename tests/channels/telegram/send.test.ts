@@ -260,22 +260,6 @@ test("an endless answer is cut off", async () => {
   });
 });
 
-test("typing is shown in the topic, also in the general one, and failures are ignored", async () => {
-  const { channel, server } = await ground();
-  await channel.typing?.(to(DIRECT));
-  await channel.typing?.(to(FORUM, String(TOPIC)));
-  await channel.typing?.(to(FORUM, "1"));
-  await channel.typing?.(to(424_242));
-  await channel.typing?.(to("nowhere"));
-  expect(server.actions).toEqual([
-    { chat_id: "1001", action: "typing" },
-    { chat_id: "-1005002", action: "typing", message_thread_id: TOPIC },
-    { chat_id: "-1005002", action: "typing", message_thread_id: 1 },
-  ]);
-  await server.close();
-  await channel.typing?.(to(DIRECT));
-});
-
 test("in a forum a bound session gets its own topic, and the session's texts go there", async () => {
   const { channel, deliver, server } = await ground();
   const title = `Fix   the\nbuild ${"long ".repeat(60)}`;
@@ -291,16 +275,6 @@ test("in a forum a bound session gets its own topic, and the session's texts go 
   expect(params?.name.length).toBeLessThanOrEqual(128);
   const nameless = await channel.openThread?.(to(FORUM), " \n ");
   expect(nameless).toMatchObject({ ok: true });
-});
-
-test("in a chat without topics, the chat itself is bound", async () => {
-  const { channel, server } = await ground();
-  expect(await channel.openThread?.(to(GROUP), "x")).toEqual({
-    ok: true,
-    value: { kind: "bound", route: { ...to(GROUP), accountId: "default" } },
-  });
-  expect(await channel.openThread?.(to(DIRECT), "x")).toMatchObject({ ok: true, value: { kind: "bound" } });
-  expect(server.calls.map(({ method }) => method)).not.toContain("createForumTopic");
 });
 
 test("if a topic cannot be created, the error names the missing right", async () => {

@@ -12,7 +12,7 @@ import {
   VERIFY_TOKEN,
   webHook,
 } from "../../kit/platforms/whatsapp-server.ts";
-import { CONTACT, message, PERSON, said } from "./kit.ts";
+import { CONTACT, PERSON, said } from "./kit.ts";
 
 async function openPlace(more: object = {}) {
   const server = await startWhatsApp();
@@ -51,14 +51,6 @@ test("a person's message is answered in the same chat, and a repeated web hook g
   expect(shown()[1]).toEqual({ to: PERSON, text: "good night" });
 });
 
-test("with pairing, an unknown person gets a pairing code but no answer of an agent", async () => {
-  const { post, server, shown } = await openPlace({ dmPolicy: "pairing" });
-  expect(await post(said("say the secret"))).toEqual([200]);
-  await expect.poll(() => server.sent.length).toBe(1);
-  expect(shown()[0]?.text).not.toContain("the secret");
-  expect(shown()[0]?.text).toMatch(/[A-Z0-9]{6,}/);
-});
-
 test("I5: an answer that the platform refuses is a failed delivery with the platform's reason", async () => {
   const { home, post, server } = await openPlace();
   server.fail(400, graphError(131047));
@@ -66,13 +58,4 @@ test("I5: an answer that the platform refuses is a failed delivery with the plat
   const failed = async (): Promise<string> => (await run(home, ["deliveries", "--json"])).out;
   await expect.poll(failed).toContain("has to write first");
   expect(server.sent).toEqual([]);
-});
-
-test("the agent receives the file of a message", async () => {
-  const { post, server } = await openPlace();
-  server.media.set("77", { bytes: Buffer.from("the notes"), mimeType: "text/plain" });
-  const document = { id: "77", filename: "notes.txt", mime_type: "text/plain", caption: "say got it" };
-  expect(await post(message({ type: "document", document }))).toEqual([200]);
-  await expect.poll(() => server.sent.length).toBe(1);
-  expect(server.paths.some((path) => path.startsWith("/attachments/"))).toBe(true);
 });

@@ -215,14 +215,6 @@ test("WI1: hostile frames are skipped, and the other messages are read", async (
   for (const body of bodies) expect(await server.post(hookUrl, body)).toEqual([200]);
 });
 
-test("CH1: if a message could not be stored, WhatsApp sends it again, and no stored message is lost", async () => {
-  const { post, host } = await openGround();
-  host.failing = 1;
-  const values = [said("one"), said("two"), said("three")];
-  expect(await post({ contacts: [CONTACT], messages: values })).toEqual([503, 200]);
-  expect(host.received.map(({ text }) => text)).toEqual(["one", "two", "three"]);
-});
-
 const never = new AbortController().signal;
 
 test("WD1: downloads are limited, even if WhatsApp reports a smaller size", async () => {

@@ -168,17 +168,6 @@ test.each(["", "12", "me\nyou", "a b", "../../me", "x".repeat(400)])(
   },
 );
 
-test("the typing indicator marks the newest message of the chat as read", async () => {
-  const { channel, server, hear } = await openGround();
-  await channel.typing?.(direct);
-  expect(server.typed).toEqual([]);
-  await hear(said("one"));
-  const newest = await hear(said("two"));
-  await hear(said("other", { from: "4917012345" }));
-  await channel.typing?.(direct);
-  expect(server.typed).toEqual([newest?.messageId]);
-});
-
 test("WA1: if a token becomes invalid, the account reports the refused send, and checks the token again later", async () => {
   const world = fakeWorld();
   const host = Object.assign(recordingHost(), { world });

@@ -126,13 +126,6 @@ test("--new resets the session; --json prints the conversation as one document",
   expect(document.messages.map((message) => message.role)).toEqual(["user", "assistant"]);
 });
 
-test("a missing session is refused with the closest keys", async () => {
-  const { home } = await house();
-  const { code, err } = await run(home, ["chat", "--session", "agent:reserch:main"]);
-  expect(code).toBe(1);
-  expect(err).toContain("agent:reserch:main");
-});
-
 test("after a restart of the gateway during an answer, nothing is missing and nothing is shown twice", async () => {
   const { home, gateway } = await house();
   const chat = call(home, ["chat"]);

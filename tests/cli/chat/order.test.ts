@@ -44,31 +44,6 @@ async function scriptedChat() {
   return { gateway, chat, history, agent };
 }
 
-test("a message keeps its reply turn when the transcript is read before the events of its run", async () => {
-  const { chat, history, agent } = await scriptedChat();
-  // The second read returns nothing new. The events of the message's run arrive only then.
-  agent("first", "lifecycle", { phase: "end" });
-  await history(turn("m1", "Two risks."));
-  const flow = {
-    flowId: "f",
-    chainId: "c",
-    step: "reply",
-    from: OTHER,
-    to: KEY,
-    turn: 4,
-    turnsMax: 5,
-    hop: 1,
-  };
-  agent("second", "flow", { ...flow, text: "Two risks." });
-  agent("second", "lifecycle", { phase: "start" });
-  agent("second", "lifecycle", { phase: "end" });
-  await history(turn("m1", "Two risks."));
-  chat.stdin.end();
-  expect(await chat.code).toBe(0);
-  expect(chat.out().split("Two risks.").length).toBe(2);
-  expect(chat.out()).toContain(`« from ${OTHER} (reply turn 2 of 5): Two risks.`);
-});
-
 test("a message is shown before the live text of its run, even if no event reported the start of that run", async () => {
   const { gateway, chat, history, agent } = await scriptedChat();
   // The second read returns nothing new, so the message is still not shown when the live text begins.

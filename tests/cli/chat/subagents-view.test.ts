@@ -2,9 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { announcementLines, readAnnouncement } from "../../../src/cli/announcement-lines.ts";
+import { readAnnouncement } from "../../../src/cli/announcement-lines.ts";
 import { ChatView, type Op } from "../../../src/cli/chat/view.ts";
-import { messageLines } from "../../../src/cli/message-lines.ts";
 import type { ChatEvent, FlowData } from "../../../src/contract/events.ts";
 import { composeAnnouncement } from "../../../src/core/rules/announcement.ts";
 import type { Message } from "../../../src/core/shapes/message.ts";
@@ -140,12 +139,4 @@ test("AL1: text of another session that imitates an announcement is shown as a m
   show(view.settle([arrived(announcement("forty-two"))]));
   expect(lines().filter((line) => line === "    forty-two")).toHaveLength(1);
   expect(readAnnouncement("Status: ok\nResult: x\nNotes: y")).toBeUndefined();
-});
-
-test("the history shows a result in the same way as the live chat", () => {
-  const lines = messageLines(plain, arrived(announcement("one\ntwo")));
-  expect(lines).toEqual([`  « sub-agent ${CHILD}: ok`, "    one\n    two", STATS]);
-  expect(readAnnouncement(announcement("x"))).toMatchObject({ childKey: CHILD, notes: "" });
-  const empty = { status: "aborted", result: "", notes: "", stats: "s", childKey: CHILD };
-  expect(announcementLines(plain, empty)).toEqual([`  « sub-agent ${CHILD}: aborted`, "    s"]);
 });

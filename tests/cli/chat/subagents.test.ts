@@ -6,8 +6,7 @@ import { treeOf } from "../../../src/cli/commands/sessions/tree.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { openSqlite } from "../../../src/store/sqlite/sqlite.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
-import { freePort } from "../../kit/loopback.ts";
-import { call, makeHome, run, runJson, startGateway, TOKEN } from "../kit.ts";
+import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
 
 const MAIN = "agent:main:main";
 
@@ -56,16 +55,6 @@ test("chat: /subagents lists the session's sub-agents, and /stop cancels them", 
   expect(times(chat.out(), /subagent:\S+ +cancelled/)).toBe(2);
   expect(chat.out()).toContain("(job 1, finished, cancelled): wait 600 seconds");
   expect(chat.out()).not.toContain("« sub-agent");
-});
-
-test("chat: /subagents reports that the token does not allow tool calls", async () => {
-  const token = "a-token-that-can-only-read";
-  const port = await freePort();
-  const tokens = [{ token, scopes: ["operator.read"] }];
-  const { home } = await makeHome({ gateway: { port, auth: { token: TOKEN, tokens } } });
-  await startGateway(home);
-  const { out } = await run(home, ["--token", token, "chat"], { input: "/subagents\n" });
-  expect(out).toContain("missing scope");
 });
 
 test("sessions tree shows which session spawned which, for all sessions or below one, as text and as JSON", async () => {

@@ -92,23 +92,6 @@ test("streamed text grows on one line, and is not shown again from the transcrip
   expect(lines()).toEqual(["agent: Good morning."]);
 });
 
-test("a final text that was not streamed is shown once", () => {
-  const { view, show, lines } = makeView();
-  show(view.chat(chat("r", "final", "Done.")));
-  show(view.settle([assistant("1", "Done.")]));
-  expect(lines()).toEqual(["agent: Done."]);
-});
-
-test("the same text in two messages is shown twice", () => {
-  const { view, show, lines } = makeView();
-  for (const id of ["1", "2"]) {
-    show(view.chat(chat(id, "delta", "OK, done with it.")));
-    show(view.chat(chat(id, "final", "OK, done with it.")));
-    show(view.settle([assistant(id, "OK, done with it.")]));
-  }
-  expect(lines()).toEqual(["agent: OK, done with it.", "agent: OK, done with it."]);
-});
-
 test("tool calls and results that were shown live are not shown again; those that were missed are shown from the transcript", () => {
   const { view, show, lines } = makeView();
   const message = assistant("m", "Looking.", ["read", "exec"]);
@@ -223,13 +206,6 @@ test("a message that is in the transcript before its run starts keeps its reply 
   show(view.settle([user("2", "Two risks.", OTHER)]));
   expect(lines()[1]).toBe(`  « from ${OTHER} (reply turn 4 of 5): Two risks.`);
   expect(lines()).toHaveLength(2);
-});
-
-test("if the chat missed a message of another session, it shows the message from the transcript, with its source", () => {
-  const { view, show, lines } = makeView();
-  show(view.flow("reply-run", flow({ text: "Two risks." })));
-  show(view.settle([user("1", "Two risks.", OTHER)]));
-  expect(lines()).toEqual([`  « from ${OTHER}: Two risks.`]);
 });
 
 test("a message that is in the transcript before its run's start is reported is shown once", () => {

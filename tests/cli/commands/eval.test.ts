@@ -5,7 +5,6 @@ import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { junitOf } from "../../../src/cli/eval/report.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { startModelServer } from "../../kit/model-server/server.ts";
 import { call as toolCall } from "../../kit/model-server/steps.ts";
@@ -211,13 +210,4 @@ test("wrong evaluations get one clear error", async () => {
   expect(await run(home, ["eval", "none.json"])).toMatchObject({
     ...{ code: 2, err: expect.stringContaining("none.json could not be read") },
   });
-});
-
-test("reports have no characters that XML forbids", () => {
-  const expectation = { kind: "contains" as const, value: "<&\u0001" };
-  const checks = [{ expectation, passed: false, why: "\u0000'\"]]>" }];
-  const outcome = { name: "a<b", variant: 'v"', passed: false, checks, cost: 0, steps: 0, differences: 0 };
-  const xml = junitOf([outcome]);
-  expect(xml).toContain('name="a&#60;b"');
-  for (const text of ["\u0000", "\u0001", "]]>", "'"]) expect(xml).not.toContain(text);
 });

@@ -55,21 +55,6 @@ test("parley link prints the link of the running gateway, or of the one at --url
   expect(fresh).toMatchObject({ code: 3, out: "" });
 });
 
-test("commands reach the gateway even if its address differs from the configuration", async () => {
-  const { home } = await makeHome();
-  const port = await freePort();
-  const gateway = call(home, ["gateway", "--port", String(port), "--json"]);
-  await gateway.shows("}");
-  expect(JSON.parse(gateway.out())).toMatchObject({ ok: true, url: `ws://127.0.0.1:${port}` });
-  gateway.interrupt();
-  expect(await gateway.code).toBe(0);
-  const other = call(home, ["gateway", "--port", "0"]);
-  await other.shows("Or, in");
-  expect(await run(home, ["agents"])).toMatchObject({ code: 0 });
-  other.interrupt();
-  expect(await other.code).toBe(0);
-});
-
 test("the second Ctrl-C exits at once", async () => {
   const { home } = await makeHome();
   const gateway = call(home, ["gateway"]);

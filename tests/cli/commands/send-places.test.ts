@@ -115,24 +115,6 @@ test.each([
   expect(await keys()).toEqual([...before, "agent:main:writr"].sort());
 });
 
-test("a name that is like no other opens a session, and the command says so", async () => {
-  const { home, keys } = await homeWithWriter();
-  const opened = await run(home, ["send", "--session", "budget", "say hi"]);
-  expect(opened).toMatchObject({ code: 0, err: expect.stringContaining("New session: agent:main:budget") });
-  expect(await keys()).toContain("agent:main:budget");
-});
-
-test("the sessions that are suggested for an unknown one have similar names, never uuids", async () => {
-  const { home } = await homeWithWriter();
-  await run(home, ["run", "say first"]);
-  await run(home, ["run", "say second"]);
-  const missing = await run(home, ["sessions", "history", "agent:main:zzz"]);
-  expect(missing.err).toContain('no session "agent:main:zzz"');
-  expect(missing.err).not.toContain("Closest");
-  const typo = await run(home, ["sessions", "history", "agent:main:writre"]);
-  expect(typo.err).toContain("Closest: agent:main:writer.");
-});
-
 test("a key of an agent that is not configured is refused with the agents, not with --new", async () => {
   const { home } = await homeWithWriter();
   const refused = await run(home, ["send", "--session", "agent:reserch:main", "say hi"]);

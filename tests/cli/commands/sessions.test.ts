@@ -3,12 +3,9 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { treeOf } from "../../../src/cli/commands/sessions/tree.ts";
 import { bestMatches } from "../../../src/cli/session-name.ts";
-import { openStore, quietWorld } from "../../kit/engine/engine.ts";
 import { homeWith } from "../../kit/process/gateway-process.ts";
 import { scriptedGateway } from "../../kit/scripted-gateway.ts";
-import { manySessions, NEWEST, seedSessions } from "../../ui/sessions/seed.ts";
 import { call, makeHome, run, runJson, startGateway } from "../kit.ts";
 
 /** Starts a gateway and creates conversations with these labels. Returns a function that runs a command. */
@@ -49,23 +46,6 @@ test("an ambiguous name changes nothing, and the error lists the keys and labels
     expect(err).toContain(`  ${keys[at]}  ${label}\n`);
   expect(await runJson(home, ["sessions", "show", "report"])).toMatchObject({
     error: { code: "label_ambiguous", details: { keys: expect.arrayContaining(keys) } },
-  });
-});
-
-test("a label is found among more sessions than a command reads", async () => {
-  const { home } = await makeHome();
-  const store = await openStore(join(home, ".parley", "state"), quietWorld());
-  const others = manySessions(1_500, NEWEST).map((seed) => ({
-    ...seed,
-    firstWords: "why did the deploy fail?",
-  }));
-  const key = "agent:main:chat:the-one";
-  await seedSessions(store, [...others, { key, label: "deploy", updatedAt: 1 }]);
-  await store.close();
-  await startGateway(home);
-  expect(await runJson(home, ["sessions", "show", "deploy"])).toMatchObject({ key });
-  expect(await runJson(home, ["sessions", "show", "deplo"])).toMatchObject({
-    error: { code: "label_ambiguous" },
   });
 });
 
@@ -257,14 +237,4 @@ test("sessions list says that the last run of a session failed", async () => {
   const { out } = await run(home, ["sessions", "list"]);
   expect(out).toMatch(/agent:broken:main +main +failed /);
   expect(out).toMatch(/agent:main:main +main +idle /);
-});
-
-test("in the tree of sessions, older siblings come first, and jobs of one second in the order of their names", () => {
-  const row = (key: string, createdAt: number, label?: string) => ({
-    ...{ key, createdAt, updatedAt: createdAt, state: "idle" as const, spawnedBy: "root" },
-    ...(label === undefined ? {} : { label }),
-  });
-  const { spawnedBy: _, ...root } = row("root", 0);
-  const jobs = [row("c", 2_300, "job 10"), row("a", 2_100, "job 2"), row("b", 2_200, "job 1"), row("d", 900)];
-  expect(treeOf([root, ...jobs])[0]?.children.map(({ key }) => key)).toEqual(["d", "b", "a", "c"]);
 });

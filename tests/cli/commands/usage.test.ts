@@ -36,10 +36,3 @@ test("parley usage shows tokens and cost of each agent, and the daily budgets", 
     truncated: false,
   });
 });
-
-test("a usage error has exit code 2", async () => {
-  const { home } = await makeHome();
-  expect(await run(home, ["usage", "--by", "colour"])).toMatchObject({ code: 2 });
-  expect(await run(home, ["usage", "--days", "0"])).toMatchObject({ code: 2 });
-  expect(await run(home, ["usage"])).toMatchObject({ code: 3 });
-});

@@ -31,16 +31,6 @@ test("the first rows come compressed, with counts, groups and the script of the 
   expect(html).toContain(` data-src="${script}"`);
 });
 
-test("a first row has its derived title, so that its name does not change when the connection is open", async () => {
-  const house = await openHouse();
-  const client = await house.client();
-  const { key } = await client.request("sessions.create", {});
-  const { runId } = await client.request("chat.send", { sessionKey: key, message: "Plan my week" });
-  await client.request("agent.wait", { runId });
-  const { sessions } = (await (await firstOf(house.http, TOKEN)).json()) as First;
-  expect(sessions.sessions.find((row) => row.key === key)?.derivedTitle).toBe("Plan my week");
-});
-
 test("I9: a token gets only rows that it covers; without operator.read, and without a token, there are none", async () => {
   const scopes = ["operator.read" as const];
   const tokens = [

@@ -54,14 +54,6 @@ test("damage: readiness, health, status and inbox name the reason while writes f
   expect(await needs()).toMatchObject({ count: 0 });
 });
 
-test("a tool is called over HTTP with the same result as over the socket", async () => {
-  const house = await openHouse();
-  const body = JSON.stringify({ tool: "sessions_list", args: { limit: 2 } });
-  const answer = await fetch(`${house.http}/tools/invoke`, { method: "POST", headers: AUTH, body });
-  expect(answer.status).toBe(200);
-  expect(await answer.json()).toMatchObject({ ok: true, result: { count: 2 } });
-});
-
 test("a tool's own refusal is a result; an unknown tool is an error", async () => {
   const house = await openHouse();
   const post = async (body: object) => {

@@ -76,13 +76,6 @@ test("text before a tool call is kept, and the next message begins after a blank
   expect(open().end("")).toBe("");
 });
 
-test("TX1: if a resumed run writes exactly the same text, nothing is sent again", () => {
-  const pieces = open();
-  const sent = ["Good day to", "G", "Good day to"].map((text) => pieces.next(text));
-  sent.push(pieces.end("Good day to"));
-  expect(sent.join("")).toBe("Good day to");
-});
-
 test("TX3: a message is sent once if its call begins before it is stored", () => {
   const pieces = open();
   const sent = [pieces.next("I look"), pieces.close(), pieces.close("I look"), pieces.next("Done")];

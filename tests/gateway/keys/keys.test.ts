@@ -8,25 +8,6 @@ import { joined, openHouse } from "../kit.ts";
 
 const other = { token: "other", role: "operator" as const, scopes: ["operator.admin" as const] };
 
-test("if a key equals the run id of another caller, a new run starts with another id", async () => {
-  const house = await openHouse({ gateway: { tokens: [other] } });
-  const [one, two] = [await house.client(), await house.client({ token: "other" })];
-  const target = "agent:research:main";
-  const sent = await one.call<{ runId: string }>("tools.invoke", {
-    name: "sessions_send",
-    arguments: { sessionKey: target, message: "ask", timeoutSeconds: 5 },
-  });
-  const ids = [sent.runId];
-  for (const client of [one, two]) {
-    const params = { sessionKey: target, message: "ask", idempotencyKey: sent.runId };
-    const { runId } = await client.request("chat.send", params);
-    ids.push(runId);
-    expect(await client.request("chat.send", params)).toMatchObject({ runId });
-    await expect(client.request("agent", params)).rejects.toMatchObject({ code: "CONFLICT" });
-  }
-  expect(new Set(ids).size).toBe(3);
-});
-
 test("if the caller of a tool call with a key disconnects, the call continues, and a retry gets its answer", async () => {
   const gate = Promise.withResolvers<void>();
   cleanup(() => gate.resolve());

@@ -46,8 +46,6 @@ const REQUESTS: Readonly<Record<string, Asked>> = {
     table: "sessions",
   },
 };
-const NEEDS_KEY = ["chat.send", "agent", "sessions.create"];
-
 /**
  * Returns a store whose next commits lose their answers. With `late`, each commit is made only after the next
  * transaction has begun.
@@ -118,19 +116,6 @@ describe.each(share(["sqlite"], ["postgres"]))("on %s", (kind) => {
         expect(await client.call(method as "health", keyed as never)).toEqual(first);
         expect((await rowsIn(store, table)) - before, `${lost} lost`).toBe(1);
       }
-    },
-  );
-
-  test.each(Object.keys(REQUESTS).filter((name) => !NEEDS_KEY.includes(REQUESTS[name]?.method ?? "")))(
-    "if the answer to its commit is lost, a request without a key is executed once and answered: %s",
-    async (name) => {
-      const { method, params, table } = REQUESTS[name] as Asked;
-      const { store, cut } = cutting(await openStoreOn(kind, temporaryFolder()));
-      const client = await (await openHouse({ disk: store })).client();
-      const before = await rowsIn(store, table);
-      cut(1);
-      await client.call(method as "health", params as never);
-      expect((await rowsIn(store, table)) - before).toBe(1);
     },
   );
 });

@@ -1,10 +1,7 @@
 // Idempotency keys of several callers: each token has separate keys, and each device of a token.
 
 import { describe, expect } from "vitest";
-import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { both, share, test } from "../../kit/deep.ts";
-import { quietWorld } from "../../kit/engine/engine.ts";
-import { emptyUrl } from "../../store/transfer/moves.ts";
 import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "../clients/devices.ts";
 import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "../kit.ts";
 import { openerOf } from "../opener.ts";
@@ -46,30 +43,6 @@ const runsOf = async (house: House) =>
 
 describe.each(share(["embedded"], ["PostgreSQL"]))("a key belongs to its caller: %s", (kind) => {
   const test = both;
-  test("if two tokens use the same key, each gets its own run and that run's id", async () => {
-    const open = await houseOpener(kind);
-    const house = await open();
-    const [one, two] = [await house.client(), await house.client({ token: OTHER })];
-    const params = { sessionKey: RESEARCH, message: "hello", idempotencyKey: "shared" };
-    for (const [method, key] of [
-      ["chat.send", "shared"],
-      ["agent", "shared-2"],
-      ["chat.inject", "shared-3"],
-    ] as const) {
-      const keyed = { ...params, idempotencyKey: key };
-      const first = await one.call<{ runId: string }>(method, keyed);
-      const second = await two.call<{ runId: string }>(method, { ...keyed, message: "another text" });
-      expect(first.runId).toBe(key);
-      expect(second.runId).not.toBe(key);
-      expect(await two.call(method, { ...keyed, message: "another text" })).toEqual(second);
-      expect(await one.call(method, keyed)).toEqual(first);
-      expect(await two.request("agent.wait", { runId: second.runId })).toMatchObject({ status: "ok" });
-      const changed = two.call(method, { ...keyed, message: "a third text" });
-      await expect(changed).rejects.toMatchObject({ code: "CONFLICT" });
-    }
-    expect(await runsOf(house)).toBe(6);
-  });
-
   test("if two tokens use one key at the same moment, each gets its own answer, and nothing is executed twice", async () => {
     const open = await houseOpener(kind);
     const house = await open();
@@ -223,17 +196,4 @@ test("a key that equals another caller's run id reveals nothing about that run, 
   gate.resolve("done");
   expect(await admin.request("agent.wait", { runId: "hidden" })).toMatchObject({ status: "ok" });
   expect([...new Set(events.map((event) => event.runId))]).toEqual([runId]);
-});
-
-test("if one caller sends the same request to two gateways at the same moment, there is one run and one answer", async () => {
-  const url = await emptyUrl();
-  const open = async () => openHouse({ disk: await openPostgres({ url, world: quietWorld() }) });
-  const houses = [await open(), await open()];
-  const clients = await Promise.all(houses.map((house) => house.client()));
-  for (let round = 0; round < 8; round++) {
-    const params = { sessionKey: RESEARCH, message: "once", idempotencyKey: `round-${round}` };
-    const answers = await Promise.all(clients.map((client) => client.request("chat.send", params)));
-    expect(answers).toEqual([answers[0], answers[0]]);
-  }
-  expect(await runsOf(houses[0] as House)).toBe(8);
 });

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { talkingModel } from "../../kit/talking-model.ts";
-import { openHouse } from "../kit.ts";
+import { openHouse, operatorToken } from "../kit.ts";
 import { type Answer, openPeer, type Peer, type PeerOptions, SPEAKERS } from "./kit.ts";
 
 const RESEARCH = "agent:research:main";
@@ -11,12 +11,7 @@ const READER = "a-token-that-only-reads";
 const ANNA = "the-token-of-anna-alone";
 const TOKENS = [
   { token: READER, role: "operator" as const, scopes: ["operator.read" as const] },
-  {
-    token: ANNA,
-    role: "operator" as const,
-    scopes: ["operator.write" as const],
-    sessions: ["agent:main:mcp:anna*", RESEARCH],
-  },
+  operatorToken(ANNA, "operator.write", ["agent:main:mcp:anna*", RESEARCH]),
 ];
 
 /** Opens a gateway in which a person has talked with two agents. `at`: the id of the first answer of each. */

@@ -14,7 +14,6 @@ import {
   oldClient,
   openPeer,
   SPEAKERS,
-  sendAs,
   timeUntil,
   written,
 } from "./kit.ts";
@@ -101,19 +100,6 @@ test("a client that asked for log messages gets the status of its send, and at a
   const waiting = client.callTool({ name: "sessions_inbox", arguments: { waitSeconds: 30 } });
   await timeUntil(world, waiting);
   expect(heard).toEqual([]);
-});
-
-test("a call that waits for its inbox returns when a message arrives", async () => {
-  const world = fakeWorld();
-  const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
-  const house = await openHouse({ world, choices });
-  const peer = await openPeer(house, "version 1", { headers: ME });
-  const told = Promise.withResolvers<unknown>();
-  const waiting = peer.call("sessions_inbox", { waitSeconds: 300 }, { onprogress: told.resolve });
-  await timeUntil(world, told.promise);
-  const sent = timeUntil(world, sendAs(house, "agent:research:main", "agent:main:mcp:patient", "one"));
-  expect(await timeUntil(world, waiting)).toMatchObject({ count: 1, messages: [{ text: "one" }] });
-  expect(await sent).toMatchObject({ status: "accepted", receipt: "queued" });
 });
 
 test("a quick answer is returned directly, even if the client supports tasks", async () => {

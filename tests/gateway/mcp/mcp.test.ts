@@ -3,7 +3,6 @@
 
 import { expect, test } from "vitest";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
-import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { until } from "../../kit/until.ts";
 import { openHouse } from "../kit.ts";
 import { heldModel, openPeer, REVISION_OF, SPEAKERS, sendAs, written } from "./kit.ts";
@@ -219,57 +218,6 @@ test.each(SPEAKERS)(
     expect(await read({ after: last.nextAfter })).toMatchObject({ messages: [], more: false });
     expect(await read({ after: last.nextAfter, before: last.nextBefore })).toMatchObject({
       code: "invalid_argument",
-    });
-  },
-);
-
-test.each(SPEAKERS)(
-  "%s: a client that reconnects with its handle has the same session, also after a restart",
-  async (speaker) => {
-    const house = await openHouse();
-    const key = "agent:research:mcp:laptop-7";
-    const who = { name: "First Name", query: "?handle=laptop-7&agent=research" };
-    const peer = await openPeer(house, speaker, who);
-    await peer.call("sessions_send", { sessionKey: "main", message: "to my agent" });
-    const before = await getSession(house.store.db, key);
-    await peer.close();
-    await house.stop();
-
-    const again = await openHouse({ dir: house.dir });
-    const back = await openPeer(again, speaker, { ...who, name: "Second Name" });
-    const after = await getSession(again.store.db, key);
-    expect(after).toMatchObject({ sessionId: before?.sessionId, label: "First Name", external: true });
-    expect(await back.call("sessions_history", { sessionKey: key })).toMatchObject({
-      messages: [{ content: [{ text: "[to agent:research:main]\n\nto my agent" }] }],
-    });
-  },
-);
-
-test.each(SPEAKERS)(
-  "%s: if a client disconnects while it waits, the run continues, and its result arrives in the inbox",
-  async (speaker) => {
-    const model = heldModel();
-    const house = await openHouse({ play: model.play });
-    const who = { headers: { "x-parley-handle": "traveller" } };
-    const key = "agent:main:mcp:traveller";
-    const peer = await openPeer(house, speaker, who);
-    const lost = peer.call("sessions_send", {
-      sessionKey: "main",
-      message: "long work",
-      timeoutSeconds: 600,
-    });
-    lost.catch(() => {});
-    await model.started;
-    const gaveUp = waitEnds(house);
-    await peer.close();
-    await gaveUp;
-    const told = written(house, key);
-    model.answer("here it is");
-    await told;
-
-    const back = await openPeer(house, speaker, who);
-    expect(await back.call("sessions_inbox")).toMatchObject({
-      messages: [{ kind: "notice", from: "main", text: expect.stringContaining("here it is") }],
     });
   },
 );

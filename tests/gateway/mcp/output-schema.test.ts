@@ -1,7 +1,6 @@
 // The descriptions of results in the list of tools. The official libraries refuse a result that does not fit.
 
 import { expect, test } from "vitest";
-import { outputSchemaOf } from "../../../src/gateway/mcp/output-schema.ts";
 import { openHouse } from "../kit.ts";
 import { openPeer, SPEAKERS } from "./kit.ts";
 
@@ -32,16 +31,4 @@ test.each(SPEAKERS)("OS1, %s: the library accepts the result of each tool, error
   ];
   for (const [name, args] of calls) expect(await peer.call(name, args)).toBeTypeOf("object");
   expect([sent.status, later.status, spawned.status]).toEqual(["ok", "accepted", "accepted"]);
-});
-
-test("a description unites the forms of a result, and other tools have none", () => {
-  const found = outputSchemaOf("sessions_send");
-  expect(found?.properties).toMatchObject({
-    status: { type: "string", enum: ["accepted", "ok", "timeout", "error"] },
-    reply: { type: "string" },
-    delivery: { type: "object" },
-    code: {},
-  });
-  expect(found?.required).toEqual(["runId", "sessionKey", "messageId", "receipt", "status"]);
-  for (const name of ["mcp__other", "constructor"]) expect(outputSchemaOf(name)).toBeUndefined();
 });

@@ -2,7 +2,6 @@
 // exists, the reply is an error.
 
 import { expect, test } from "vitest";
-import { archiveIn } from "../../../src/flows/session/lifecycle.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { type House, openHouse, quiet } from "../kit.ts";
 import { type Answer, openPeer, type Peer, sendAs } from "./kit.ts";
@@ -71,13 +70,4 @@ test("a reply still reaches the sender after another session has taken over the 
   await answer(desk, await replyTo(desk));
   expect(await heard(house, sender)).toContain("port 8080");
   expect(await heard(house, other)).not.toContain("port 8080");
-});
-
-test("a reply to an archived sender fails at once and writes nothing", async () => {
-  const { house, desk, sender } = await openScene();
-  const before = await heard(house, sender);
-  await house.engine.commit((unit) => archiveIn(unit, sender));
-  expect(await replyTo(desk)).toBe(sender);
-  expect(await answer(desk, sender)).toMatchObject({ status: "error", code: "session_archived" });
-  expect(await heard(house, sender)).toBe(before);
 });

@@ -3,17 +3,10 @@
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
 import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
-import { openHouse } from "../kit.ts";
+import { openHouse, operatorToken } from "../kit.ts";
 
 const SCOPED = "a-token-for-agent-research-and-jobs";
-const tokens = [
-  {
-    token: SCOPED,
-    role: "operator",
-    scopes: ["operator.admin"],
-    sessions: ["cron:*", "node-*", "agent:research:*"],
-  },
-] as const;
+const tokens = [operatorToken(SCOPED, "operator.admin", ["cron:*", "node-*", "agent:research:*"])] as const;
 const EVERY = { kind: "every", everyMs: 3_600_000 } as const;
 
 /** The params of each method, without the agent id. */

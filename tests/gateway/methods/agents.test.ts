@@ -97,25 +97,3 @@ test("AG2, I14: a failed test says what to do and shows no key; tests need an ad
     });
   }
 });
-
-test("a slow test of a model does not delay the connection's other requests, and ends with the connection", async () => {
-  let began = () => {};
-  const begun = new Promise<void>((resolve) => {
-    began = resolve;
-  });
-  const ended = Promise.withResolvers<string>();
-  const house = await openHouse({
-    tryModel: async (_, signal) => {
-      began();
-      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-      ended.resolve("ended");
-      return ok({ usable: false, text: "no answer", durationMs: 1 });
-    },
-  });
-  const client = await house.client();
-  const test = client.request("models.test", { model: "offline/rehearsal" }).catch(() => "closed");
-  await begun;
-  expect(await client.request("health", {})).toMatchObject({ ok: true });
-  client.close();
-  expect(await Promise.all([test, ended.promise])).toEqual(["closed", "ended"]);
-});

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
-import { fail, ok, type Result } from "../../../src/core/shapes/errors.ts";
-import { Demo, type DemoPlace, type OpenDemo } from "../../../src/gateway/demo.ts";
+import { ok } from "../../../src/core/shapes/errors.ts";
+import type { OpenDemo } from "../../../src/gateway/demo.ts";
 import { openDemo } from "../../../src/main.ts";
 import { test } from "../../kit/deep.ts";
 import { cleanup, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
@@ -99,16 +99,6 @@ test("GD1: two simultaneous requests and a later one get the same demo, which ha
   expect(
     names.filter((name) => ["exec", "read", "write", "edit", "grep", "glob", "fetch"].includes(name)),
   ).toEqual([]);
-});
-
-test("demo.start is refused to a token without the required scope, and on a gateway that has no demo", async () => {
-  const tokens = [{ token: READER, role: "operator", scopes: ["operator.write"] }] as const;
-  const { house, count } = await houseWithDemo({ gateway: { tokens } });
-  const reader = await house.client({ token: READER });
-  await expect(reader.request("demo.start")).rejects.toMatchObject({ code: "FORBIDDEN" });
-  expect(count.opened).toBe(0);
-  const without = await (await openHouse()).client();
-  await expect(without.request("demo.start")).rejects.toThrow("offers no demo");
 });
 
 test("GD2: demo and gateway refuse each other's token, and only the path /demo leads to the demo", async () => {
@@ -214,35 +204,4 @@ test.deep("if a process with a demo gets SIGTERM, it ends and leaves no folder b
   expect(await gateway.end("SIGTERM")).toBe(0);
   expect(demos()).toEqual([]);
   expect(gateway.stderr()).toBe("");
-});
-
-test("GD1: if one demo fails to start, a demo that was started later continues", async () => {
-  const first = Promise.withResolvers<Result<DemoPlace>>();
-  const count = { opened: 0, closed: 0 };
-  const demo = new Demo(async () => {
-    count.opened++;
-    return count.opened === 1
-      ? first.promise
-      : ok({ port: 1, token: "t", close: async () => void count.closed++ });
-  }, quietWorld());
-  const failing = demo.start();
-  await expect.poll(() => count.opened).toBe(1);
-  const ended = demo.stop();
-  const again = demo.start();
-  first.resolve(fail("store_unavailable", "no room"));
-  expect((await failing).ok).toBe(false);
-  expect(await ended).toBe(true);
-  expect(await again).toMatchObject({ ok: true, value: { token: "t" } });
-  expect(demo.running).toBe(true);
-  await demo.close();
-  expect(count).toEqual({ opened: 2, closed: 1 });
-});
-
-test("GD3: a demo that is stopped while it starts leaves no timer behind", async () => {
-  const world = fakeWorld();
-  const demo = new Demo(async () => ok({ port: 1, token: "t", close: async () => {} }), world);
-  const starting = demo.start();
-  await demo.close();
-  await starting;
-  expect(world.pendingDelays()).toEqual([]);
 });

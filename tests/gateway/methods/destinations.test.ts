@@ -261,19 +261,6 @@ test("a job's answer is skipped if the send policy denies the type of its destin
   expect(house.people.sent).toEqual([]);
 });
 
-test("if an account was removed, the delivery fails, and operators see it", async () => {
-  const house = await open([], { ids: ["default", "old"] });
-  const { client, job } = await cronJob(house, { channel: "telegram", to: "-100", accountId: "old" });
-  // Simulates a restart with fewer accounts.
-  const left = peopleChannel(["default"]);
-  house.people.deliver = left.deliver;
-  const { runId } = await client.request("cron.run", { id: job.id });
-  await house.engine.waitForRun(runId, house.engine.now() + 10_000);
-  await expect.poll(() => rows(house)).toMatchObject([{ state: "failed", code: "refused" }]);
-  const { deliveries } = await client.request("deliveries.list", { state: "failed" });
-  expect(deliveries[0]?.error).toBe("no account old");
-});
-
 const CI: HookMapping = {
   id: "ci",
   path: "ci",
@@ -318,11 +305,4 @@ test("a web hook delivers to chats of the sessions that it may use, or to the de
   expect((await hook(house, "agent", { ...body, channel: "last" })).status).toBe(202);
   await expect.poll(() => house.people.sent).toHaveLength(3);
   expect(house.people.sent[2]?.route).toEqual(telegram("7"));
-});
-
-test("the answer of a run of the method `agent` is sent once, and is also in the transcript", async () => {
-  const house = await open();
-  await agent(house, { deliver: true, channel: "telegram", to: "-100" });
-  await expect.poll(() => house.people.sent).toMatchObject([{ text: "echo hi", route: telegram("-100") }]);
-  expect(await rows(house)).toHaveLength(1);
 });

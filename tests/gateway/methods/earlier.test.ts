@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { ToolResultOf } from "../../../src/contract/tools.ts";
-import { type House, openHouse } from "../kit.ts";
+import { type House, openHouse, operatorToken } from "../kit.ts";
 
 const READER = "a-token-for-the-writer-alone";
 
@@ -65,14 +65,7 @@ test("a search finds messages from before a reset, and marks them", async () => 
 });
 
 test("sessions.delete also deletes the earlier conversations; a token reads only those of sessions that it covers", async () => {
-  const tokens = [
-    {
-      token: READER,
-      role: "operator" as const,
-      scopes: ["operator.read" as const],
-      sessions: ["agent:writer:*"],
-    },
-  ];
+  const tokens = [operatorToken(READER, "operator.read", ["agent:writer:*"])];
   const house = await openHouse({ gateway: { tokens } });
   const client = await house.client();
   await say(house, "marmalade");

@@ -217,25 +217,6 @@ test("chat.image reads the pictures of a message, and nothing else", async () =>
   });
 });
 
-test("chat.image reads a large picture in parts", async () => {
-  const house = await openHouse();
-  const client = await house.client();
-  const content = Buffer.alloc(3_500_001, "picture").toString("base64");
-  const about = { sessionKey: "main", message: "look", idempotencyKey: "r1" };
-  await client.request("chat.send", { ...about, attachments: [{ mimeType: "image/png", content }] });
-  await client.request("agent.wait", { runId: "r1" });
-  const { messages } = await client.request("chat.history", { sessionKey: "main" });
-  const parts: string[] = [];
-  for (let offset: number | undefined = 0; offset !== undefined; ) {
-    const at = { sessionKey: "main", messageId: messages[0]?.id ?? "", index: 1, offset };
-    const part: PayloadOf<"chat.image"> = await client.request("chat.image", at);
-    parts.push(part.content);
-    offset = part.nextOffset;
-  }
-  expect(parts.map(({ length }) => length)).toEqual([2 * 1024 ** 2, 2 * 1024 ** 2, expect.any(Number)]);
-  expect(parts.join("") === content).toBe(true);
-});
-
 test("I9: sessions.search names the label of the sender only to a token that covers the sender", async () => {
   const token = "covers-only-main-token";
   const tokens = [{ token, role: "operator", scopes: ["operator.read"], sessions: [MAIN] }] as const;

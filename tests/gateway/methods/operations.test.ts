@@ -98,23 +98,6 @@ test("I14: the log of a real process equals its stderr, with secrets redacted", 
   for (const { msg } of lines) expect(gateway.stderr()).toContain(msg);
 });
 
-test("`status` names the settings of the file that need a restart", async () => {
-  const gateway = await startProcess({ config: withModel("http://127.0.0.1:9/v1", "m") });
-  const client = await gateway.connect();
-  const path = join(gateway.home, ".parley", "parley.json5");
-  const text = readFileSync(path, "utf8");
-  const config = async () => (await client.request("status", {})).config;
-  expect(await config()).toEqual({ ok: true, differs: false, changed: [], restart: [] });
-  // The file is rewritten with the same content.
-  writeFileSync(path, text);
-  expect(await config()).toEqual({ ok: true, differs: false, changed: [], restart: [] });
-  writeFileSync(path, JSON.stringify({ ...JSON.parse(text), nodes: { enabled: false } }));
-  const restart = ["nodes.enabled"];
-  expect(await config()).toEqual({ ok: true, differs: true, changed: ["nodes"], restart });
-  writeFileSync(path, "{ gatevay: {} }");
-  expect(await config()).toMatchObject({ ok: false });
-});
-
 test("config.check names problems and the effects of a restart, but never a secret", async () => {
   const config = withModel("http://127.0.0.1:9/v1", "m");
   const gateway = await startProcess({ config });

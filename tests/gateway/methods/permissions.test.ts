@@ -3,13 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
 import { optional } from "../../../src/core/optional.ts";
-import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
-import type { Engine } from "../../../src/engine/engine.ts";
-import type { EndWatch } from "../../../src/engine/lanes/end-watch.ts";
-import type { RunWait } from "../../../src/engine/lanes/waits.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
-import { untilDecided } from "../../../src/engine/run/until-decided.ts";
-import { insertPermission } from "../../../src/store/queries/permissions.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { askIn } from "../../kit/engine/asking.ts";
 import { embeddedGround, postgresGround } from "../../kit/engine/cluster.ts";
@@ -97,36 +91,6 @@ describe.each([
     await until(async () => (await rows()).length === 0);
     expect((await getRun(house.store.db, runId))?.state).toBe("aborted");
   });
-});
-
-test("PD2: an answer that is stored while its request expires counts, even if another request was handled before", async () => {
-  const world = quietWorld();
-  const house: House = await openHouse({
-    world,
-    play: async (handle) => {
-      const { engine } = house;
-      const commit: Engine["commit"] = async (work) => {
-        await answerInTime();
-        return engine.commit(work);
-      };
-      // The time of the request is over after the first look.
-      const watch: Pick<EndWatch, "until"> = { until: async (_, look) => void (await look()) };
-      const decided: RunWait["decided"] = (question, signal) =>
-        untilDecided({ store: engine.store, commit, watch }, question, signal);
-      const late = { ...handle, wait: { ...handle.wait, decided } };
-      return askIn({ engine }, late, { title: "deploy", askMs: 5_000 });
-    },
-  });
-  const client = await house.client();
-  const answerInTime = async (): Promise<void> => {
-    const [asked] = await openAt(client);
-    await client.request("permissions.answer", { id: asked?.id ?? "", decision: "allow" });
-    const other = { ...asked, id: "other", askedAt: (asked?.expiresAt ?? 0) + 1, expiresAt: 9e15 };
-    await house.store.transaction((tx) =>
-      insertPermission(tx, { ...(other as PermissionQuestion), attempt: 1 }),
-    );
-  };
-  expect(await replyOf(house, await say(house, MAIN, "deploy"))).toBe("allow");
 });
 
 test("if a process dies, its permission request stays open until the next attempt asks again", async () => {

@@ -1,9 +1,7 @@
 // Runs as clients see them: accepted, streamed, ended, and requested again.
 
 import { expect, test } from "vitest";
-import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { whole } from "../../kit/live-text.ts";
-import { fakeWorld } from "../../kit/world.ts";
 import { type Frame, joined, openHouse, type Play, type Raw } from "../kit.ts";
 
 const chatOf = (raw: Raw, runId: string): Frame[] =>
@@ -193,67 +191,6 @@ test("if the connection of a waiting caller is lost, the run continues", async (
   const client = await house.client();
   gate.resolve();
   expect(await client.call("agent.wait", { runId: "r" })).toMatchObject({ status: "ok" });
-});
-
-test("if the connection of a waiting caller is lost, the timer of its wait is removed", async () => {
-  const world = fakeWorld();
-  const gate = Promise.withResolvers<void>();
-  const house = await openHouse({ world, play: () => gate.promise.then(() => "ok") });
-  cleanup(() => gate.resolve());
-  const raw = await joined(house);
-  const params = { sessionKey: "main", message: "x", idempotencyKey: "r" };
-  raw.send({ type: "req", id: "s", method: "chat.send", params });
-  await raw.res("s");
-  const timeoutMs = 12_345_678;
-  raw.send({ type: "req", id: "w", method: "agent.wait", params: { runId: "r", timeoutMs } });
-  await expect.poll(() => world.pendingDelays()).toContain(timeoutMs);
-  raw.socket.terminate();
-  await expect.poll(() => world.pendingDelays()).not.toContain(timeoutMs);
-});
-
-test("the same key gives the same answer, even after a restart; using it for another request is a conflict", async () => {
-  const dir = temporaryFolder();
-  const first = await openHouse({ dir });
-  const client = await first.client();
-  const calls: [string, Record<string, unknown>][] = [
-    ["chat.send", { sessionKey: "main", message: "x", idempotencyKey: "k1" }],
-    ["agent", { message: "y", idempotencyKey: "k2" }],
-    ["sessions.create", { agentId: "research", idempotencyKey: "k3" }],
-    ["send", { to: "main", message: "z", idempotencyKey: "k4" }],
-    ["chat.inject", { sessionKey: "main", message: "n", idempotencyKey: "k5" }],
-    ["sessions.reset", { key: "agent:writer:main", idempotencyKey: "k6" }],
-  ];
-  const answers: unknown[] = [];
-  for (const [method, params] of calls) answers.push(await client.call(method, params));
-  await first.stop();
-  const second = await openHouse({ dir });
-  const same = await second.client();
-  for (const [index, [method, params]] of calls.entries()) {
-    expect(await same.call(method, params), method).toEqual(answers[index]);
-    // The order of the params does not matter.
-    const turned = Object.fromEntries(Object.entries(params).toReversed());
-    expect(await same.call(method, turned), method).toEqual(answers[index]);
-    const conflict = { code: "CONFLICT" };
-    const changed = {
-      ...params,
-      ...(params.message === undefined ? { agentId: "main", key: "main" } : { message: "other" }),
-    };
-    if (method === "sessions.create") Reflect.deleteProperty(changed, "key");
-    if (method === "sessions.reset") Reflect.deleteProperty(changed, "agentId");
-    await expect(same.call(method, changed), method).rejects.toMatchObject(conflict);
-  }
-  const list = await same.request("sessions.list", { agentId: "research" });
-  expect(list.sessions).toHaveLength(2);
-});
-
-test("if two equal requests arrive at the same time, they are executed once", async () => {
-  const house = await openHouse();
-  const [one, two] = [await house.client(), await house.client()];
-  const params = { agentId: "research", idempotencyKey: "twin" };
-  const made = await Promise.all(
-    [one, two, one, two].map((client) => client.call("sessions.create", params)),
-  );
-  expect(new Set(made.map((answer) => JSON.stringify(answer))).size).toBe(1);
 });
 
 test("a refused request can be retried with its key", async () => {

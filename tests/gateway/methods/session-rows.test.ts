@@ -108,20 +108,6 @@ test("I9: a token sees only children, keys and waits that it covers; a child of 
   expect(whole).toMatchObject({ waitingOn: [A, "agent:research:main"], children: 2, spawnedBy: MAIN });
 });
 
-test("waitingOn is present only in the row of a session that waits now", async () => {
-  const house = await openTree();
-  await house.store.transaction(async (tx) => {
-    await insertRun(tx, sampleRun({ runId: "w", sessionKey: B, state: "waiting" }));
-    const ends = { waiterRunId: "w", waiterSessionKey: B, targetId: "t", targetSessionKey: A };
-    const wait = { ...ends, kind: "run" } as const;
-    await insertWait(tx, { ...wait, callId: "1", state: "answered", deadlineAt: 9e15 });
-    await insertWait(tx, { ...wait, callId: "2", state: "open", deadlineAt: 1 });
-  });
-  const rows = await listed(house, { keys: [A, B] });
-  expect(rows.find((row) => row.key === B)).toMatchObject({ state: "waiting", waitingOn: [] });
-  expect(rows.find((row) => row.key === A)).not.toHaveProperty("waitingOn");
-});
-
 test("a session's cost is the sum of its runs' costs, and a reset sets it to zero", async () => {
   const house = await openHouse({
     play: async (handle) => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { beginAttempt, endAttempt, insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
-import { type House, openHouse } from "../kit.ts";
+import { type House, openHouse, operatorToken } from "../kit.ts";
 
 async function told(house: House, sessionKey: string, message: string): Promise<void> {
   const client = await house.client();
@@ -253,14 +253,7 @@ test("a message that is empty, or has an unknown thinking level or channel, is r
 });
 
 test("only callers whose token covers its session can see, retry or dismiss a failed delivery", async () => {
-  const tokens = [
-    {
-      token: "scoped",
-      role: "operator" as const,
-      scopes: ["operator.admin" as const],
-      sessions: ["agent:research:*"],
-    },
-  ];
+  const tokens = [operatorToken("scoped", "operator.admin", ["agent:research:*"])];
   const house = await openHouse({ gateway: { tokens } });
   await house.store.transaction(async (tx) => {
     for (const id of ["d1", "d2"]) {

@@ -13,13 +13,6 @@ const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const CHILD = "agent:main:subagent:11111111-1111-4111-8111-111111111111";
 const DAY_MS = 86_400_000;
-const SCOPED = {
-  token: "scoped-token",
-  role: "operator",
-  scopes: ["operator.read"],
-  sessions: ["agent:research:*"],
-} as const;
-
 async function houseOn(kind: string, options: HouseOptions = {}): Promise<House> {
   if (kind === "embedded") return openHouse({ ...options, disk: await openStore(temporaryFolder()) });
   const { store, dispose } = await openPostgresStore();
@@ -152,36 +145,5 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
       (await asked(house, { by: "session", order, limit: 1 })).map(({ name }) => name);
     expect(await first("cost")).toEqual([RESEARCH]);
     expect(await first("tokens")).toEqual([MAIN]);
-  });
-
-  test("I9, UR1: in each grouping, a token for some sessions gets only the usage of these sessions, and no budgets", async () => {
-    const agents = [{ ...agentSettings("main"), default: true, budget: { dailyCost: 1 } }];
-    const house = await houseOn(kind, {
-      gateway: { tokens: [SCOPED] },
-      choices: { agents: [...agents, agentSettings("research")] },
-    });
-    const run = await house.engine.accept({ sessionKey: MAIN, input: { text: "velvet" } });
-    if (!run.ok) throw new Error(run.error);
-    await quiet(house);
-    await used(house, MAIN, 1_000, { cost: 9, model: "velvet" });
-    await used(house, RESEARCH, 5, { runId: run.value.run.runId, cost: 0.5, rootKey: MAIN });
-    const scoped = await house.client({ token: SCOPED.token });
-    const { chainId } = run.value.run;
-    const names = { agent: "research", tree: RESEARCH, session: RESEARCH, chain: chainId, model: "p/large" };
-    for (const [by, name] of Object.entries(names)) {
-      const report = await scoped.request("usage", { by: by as keyof typeof names });
-      expect(report).toMatchObject({
-        partial: true,
-        budgets: [],
-        lines: [{ name, totalTokens: 5, runs: 1 }],
-      });
-      expect(report.lines).toHaveLength(1);
-      expect(JSON.stringify(report)).not.toMatch(/velvet|agent:main/);
-    }
-    expect((await scoped.request("usage", { by: "day" })).lines).toMatchObject([{ totalTokens: 5 }]);
-    expect(await (await house.client()).request("usage", { by: "tree" })).toMatchObject({
-      lines: [{ name: MAIN, totalTokens: 1_010 }],
-      budgets: [{ agentId: "main", costToday: 9 }],
-    });
   });
 });

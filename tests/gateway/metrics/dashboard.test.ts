@@ -71,23 +71,3 @@ test("a gateway returns every metric of the dashboard, with the labels of its qu
   }
   expect([...types.keys()].filter((name) => !shown.has(name))).toEqual([]);
 });
-
-test("panels have unique ids and positions, and a grouped query contains every label of its legend", () => {
-  const { panels } = dashboard;
-  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-  const taken = new Set<string>();
-  for (const { title, gridPos } of panels) {
-    expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
-    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x += 1)
-      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y += 1) {
-        expect(taken.has(`${x},${y}`), `${title} lies on another panel`).toBe(false);
-        taken.add(`${x},${y}`);
-      }
-  }
-  for (const { title, targets = [] } of panels)
-    for (const { expr, legendFormat } of targets) {
-      const grouped = expr.includes(" by (");
-      const named = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, name = ""]) => name);
-      if (grouped) expect(labelsOf(expr), title).toEqual(expect.arrayContaining(named));
-    }
-});

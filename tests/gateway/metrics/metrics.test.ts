@@ -10,7 +10,7 @@ import { exposition } from "../../../src/gateway/metrics/text.ts";
 import { startProcess } from "../../kit/process/gateway-process.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { fakeWorld } from "../../kit/world.ts";
-import { type House, joined, openHouse, TOKEN } from "../kit.ts";
+import { type House, openHouse, TOKEN } from "../kit.ts";
 import { histogramFaults, readExposition } from "./exposition.ts";
 
 const TOKENS: TokenSettings[] = [
@@ -117,12 +117,6 @@ test("I9: only a token that reads every session gets the metrics, and a refusal 
     expect({ token, status: refused.status }).toEqual({ token, status: 403 });
     expect(await refused.text()).not.toContain("parley_");
   }
-  const raw = await joined(house, { auth: { token: "partial-token" } });
-  for (const method of ["metrics.history", "logs.tail", "config.check"]) {
-    raw.send({ type: "req", id: method, method, params: {} });
-    const { error } = await raw.res(method);
-    expect(error).toMatchObject({ code: "FORBIDDEN", message: expect.stringContaining("every session") });
-  }
 });
 
 test("ME1: metric labels contain no session key, session label or invented name; refusals are counted by tool and code", async () => {
@@ -218,23 +212,6 @@ test("every number is written as Prometheus reads it", () => {
   const samples = values.map((value, at) => ({ value, labels: { at: String(at) } }));
   const { samples: read } = readExposition(exposition([{ name: "x", help: "x", type: "gauge", samples }]));
   expect(read.map(({ value }) => value)).toEqual(values);
-});
-
-test("a histogram contains the newest values of a period, in order, and drops older ones", async () => {
-  const world = fakeWorld();
-  const histogram = new Histogram({ name: "x", help: "x", labels: [] }, [1, 10], () =>
-    world.clock.monotonic(),
-  );
-  expect(histogram.quantile(0.5, 60_000)).toBeNull();
-  for (const value of [20, 1, 3, 2, 5]) histogram.observe(value);
-  expect(histogram.quantile(0.5, 60_000)).toBe(3);
-  expect(histogram.quantile(0.95, 60_000)).toBe(20);
-  await world.advance(61_000);
-  expect(histogram.quantile(0.5, 60_000)).toBeNull();
-  for (let at = 0; at < 2_000; at += 1) histogram.observe(7);
-  expect(histogram.quantile(1, 60_000)).toBe(7);
-  const buckets = histogram.samples().map(({ value }) => value);
-  expect(buckets).toEqual([1, 2004, 2005, 20 + 1 + 3 + 2 + 5 + 14_000, 2005]);
 });
 
 const NO_MACHINE = {

@@ -1,9 +1,8 @@
-// Parts of a gateway that follow a change of the configuration file: titles, hooks, jobs, slots.
+// Parts of a gateway that follow a change of the configuration file: hooks, jobs, slots.
 
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { type Receiver, startReceiver } from "../../kit/hook-receiver.ts";
-import type { ServedRequest } from "../../kit/model-server/requests.ts";
 import { until } from "../../kit/until.ts";
 import { type Json, openFollowing } from "./kit.ts";
 
@@ -23,38 +22,6 @@ const hooksTo = (receiver: Receiver, secret: string, name = "news"): Json => ({
   hooks: {
     outgoing: [{ name, url: receiver.url, secret, events: ["session.created"], sessions: ["*:chat:*"] }],
   },
-});
-
-const isTitle = ({ system }: ServedRequest): boolean => system.startsWith("You write the title");
-
-test("titles: a model writes them from a change on, and no more after the next one", async () => {
-  const house = await openFollowing((request) => (isTitle(request) ? "A title" : "an answer"));
-  const defaults = (titles: string): Json => ({ agents: { defaults: { model: "local/one", titles } } });
-  const talk = async (): Promise<string> => {
-    const { key: sessionKey } = await house.client.request("sessions.create", {});
-    const idempotencyKey = crypto.randomUUID();
-    await (await house.client.agent({ message: "hello", sessionKey, idempotencyKey })).done;
-    return sessionKey;
-  };
-  const titled = async (): Promise<string[]> => {
-    const { sessions } = await house.client.request("sessions.list", {});
-    return sessions.filter(({ displayName }) => displayName === "A title").map(({ key }) => key);
-  };
-  // A part follows after the event, so the first conversations may come too early.
-  const untilTitled = async (): Promise<void> => {
-    const before = (await titled()).length;
-    await until(async () => {
-      await talk();
-      return (await titled()).length > before;
-    });
-  };
-  await change(house, defaults("model"));
-  await untilTitled();
-  await change(house, defaults("words"));
-  const quiet = await talk();
-  await change(house, defaults("model"));
-  await untilTitled();
-  expect(await titled()).not.toContain(quiet);
 });
 
 test("an outgoing hook that is changed gets the waiting events at its new address, with the new secret", async () => {

@@ -15,19 +15,14 @@ import { endOf } from "../../kit/engine/engine.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
 import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
 import { codeIn, newDevice, pairedDevice, tryNode } from "../clients/devices.ts";
-import { type House, joined, openHouse, quiet, type Raw, TOKEN } from "../kit.ts";
+import { type House, joined, openHouse, operatorToken, quiet, type Raw, TOKEN } from "../kit.ts";
 
 const HIDDEN = "agent:main:main";
 const SEEN = "agent:research:main";
 const KEY = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
 const PLANTED = ["agent:main", "velvet", "hidden-chain", KEY.slice(0, 20)];
 
-const scoped = {
-  token: "scoped",
-  role: "operator" as const,
-  scopes: ["operator.admin" as const],
-  sessions: ["agent:research:*", "cron:*"],
-};
+const scoped = operatorToken("scoped", "operator.admin", ["agent:research:*", "cron:*"]);
 
 const TOKEN_QUESTIONS = {
   "agents.describe": [{}],

@@ -64,14 +64,6 @@ test("a stop does not wait for a client that does not answer the close frame", a
   await closed;
 });
 
-test("if an unknown client's only message is invalid and too large, the client is removed when it disconnects", async () => {
-  const house = await openHouse({ world: fakeWorld() });
-  const raw = await openRaw(house.url);
-  // The last bytes exceed the limit and end the message. The clock stands still, so no grace period ends it.
-  raw.socket.send(Buffer.alloc(65_560));
-  expect(await raw.closed()).toMatchObject({ code: 1003 });
-});
-
 test.deep("hundreds of silent connections do not keep other clients from connecting", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });

@@ -4,7 +4,6 @@ import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import type { TokenScope } from "../../../src/core/shapes/settings/settings.ts";
-import { until } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { type Device, newDevice } from "../clients/devices.ts";
 import { connectParams, type House, joined, openHouse, openRaw, type Raw, TOKEN } from "../kit.ts";
@@ -281,25 +280,6 @@ test("I9: the holder of a weaker token of the configuration cannot forge a token
   const { id } = await create(house);
   const seal = createHmac("sha256", READER).update(`access:${id}`).digest("base64url");
   expect((await refusal(house, `pat1.${id}.${seal}`))?.message).toContain("the access token was revoked");
-});
-
-test("the time of a token's last use is stored, at most once a minute", async () => {
-  const world = fakeWorld();
-  const house = await openHouse({ world });
-  const { id, token } = await create(house);
-  const admin = await house.client();
-  const lastUse = async () =>
-    (await admin.request("tokens.list", {})).tokens.find((row) => row.id === id)?.lastUsedAtMs;
-  expect(await lastUse()).toBeUndefined();
-  await overHttp(house, token);
-  const first = world.clock.now();
-  await until(async () => (await lastUse()) === first);
-  await world.advance(59_000);
-  await overHttp(house, token);
-  expect(await lastUse()).toBe(first);
-  await world.advance(1_000);
-  await overHttp(house, token);
-  await until(async () => (await lastUse()) === first + 60_000);
 });
 
 test("a store has at most 500 access tokens, and their names are one plain line", async () => {

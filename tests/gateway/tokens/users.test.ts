@@ -122,38 +122,6 @@ test("if a token was revoked or narrowed between authentication and `join`, its 
   }
 });
 
-test("a connection that joins during the check of a tick stays open if its token is newer than the check's read", async () => {
-  const house = await openHouse();
-  const read = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<void>();
-  let results = 0;
-  const db = house.store.db.withPlugin({
-    transformQuery: ({ node }) => node,
-    transformResult: async ({ result }) => {
-      results += 1;
-      // The first result is of the first caller's `join`, the second is the check's.
-      if (results === 2) {
-        read.resolve();
-        await held.promise;
-      }
-      return result;
-    },
-  });
-  const parts = partsOf(house, { ...house.store, db } as Store);
-  const closed: string[] = [];
-  const first = await callerOf(parts, (await create(house)).token);
-  parts.users.join({ caller: first, close: () => closed.push("first") });
-  await until(() => results === 1);
-  const check = parts.users.check();
-  await read.promise;
-  const second = await callerOf(parts, (await create(house)).token);
-  parts.users.join({ caller: second, close: () => closed.push("second") });
-  held.resolve();
-  await check;
-  await until(() => results === 3);
-  expect(closed).toEqual([]);
-});
-
 test("if the store cannot write, valid tokens are admitted, and the log says that their use was not stored", async () => {
   const world = fakeWorld();
   const house = await openHouse({ world });

@@ -1,14 +1,6 @@
 // The methods `store.backup` and `store.backups`, and the folder of backups.
 
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -47,20 +39,6 @@ const moved = (file: string): Result<Moved> =>
     to: file,
     tally: { sessions: 1, messages: 1, runs: 1, unfinishedRuns: 0, pendingDeliveries: 0 },
   });
-
-test("UK1: backups need a token with operator.admin that covers every session", async () => {
-  const partial = { token: "partial-token-of-a-test", role: "operator", scopes: ["operator.admin"] } as const;
-  const writer = { token: "writer-token-of-a-test", role: "operator", scopes: ["operator.write"] } as const;
-  const tokens = [{ ...partial, sessions: ["agent:main:*"] }, writer];
-  const house = await openHouse({ gateway: { tokens } });
-  for (const { token } of tokens)
-    for (const method of ["store.backups", "store.backup"] as const)
-      await expect((await house.client({ token })).request(method, {})).rejects.toMatchObject({
-        details: { code: "missing_scope" },
-      });
-  expect(existsSync(join(house.dir, "backups"))).toBe(false);
-  expect(await listed(house)).toMatchObject({ folder: join(house.dir, "backups"), backups: [], total: 0 });
-});
 
 test("a backup of a running gateway is listed with its size, and can be restored", async () => {
   const dir = temporaryFolder();
@@ -135,29 +113,6 @@ test("a gateway that stops cancels its backup, waits for its end and begins no o
   const backups = new Backups({ settings, world: fakeWorld(), secrets: [] });
   await backups.close();
   expect(await backups.begin()).toMatchObject({ code: "shutting_down" });
-});
-
-test("a backup that is asked for just before the gateway stops does not begin", async () => {
-  const settings = { dir: temporaryFolder(), durability: "normal" } as const;
-  let made = 0;
-  const make = async ({ file }: { file: string }) => {
-    made += 1;
-    return moved(file);
-  };
-  const backups = new Backups({ settings, world: fakeWorld(), secrets: [], make });
-  const [begun] = await Promise.all([backups.begin(), backups.close()]);
-  expect(begun).toMatchObject({ code: "shutting_down" });
-  expect(made).toBe(0);
-});
-
-test("a cancelled backup starts no process", async () => {
-  const dir = temporaryFolder();
-  await putEmptyStore(dir);
-  const settings = { dir, durability: "normal" } as const;
-  const folder = temporaryFolder();
-  const job = { settings, file: join(folder, "a.sqlite"), secrets: [] };
-  expect(await backupInProcess(job, AbortSignal.abort())).toMatchObject({ code: "shutting_down" });
-  expect(readdirSync(folder)).toEqual([]);
 });
 
 test("cancelling a backup kills its process within a call of SQLite, and leaves no file", async () => {

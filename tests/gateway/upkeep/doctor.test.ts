@@ -1,4 +1,4 @@
-// The method `doctor`: its rights, its limits, and its process.
+// The method `doctor`: its limits and its process.
 
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,8 +11,6 @@ import { fakeWorld } from "../../kit/world.ts";
 import { openHouse } from "../kit.ts";
 
 const KEY = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
-const FINDING = { name: "node", level: "ok", text: "Node 24" } as const;
-
 /** A doctor whose program is this text, with a clock that the test holds. */
 function doctorRunning(program: string, environment: Record<string, string> = {}) {
   const world = fakeWorld();
@@ -49,43 +47,6 @@ async function stuckPids(folder: string): Promise<number[]> {
   await until(() => existsSync(file));
   return readFileSync(file, "utf8").split(" ").map(Number);
 }
-
-test("UK1: the doctor needs a token with operator.admin that covers every session", async () => {
-  let runs = 0;
-  const doctor = async () => {
-    runs += 1;
-    return ok([FINDING]);
-  };
-  const partial = { token: "partial-token-of-a-test", role: "operator", scopes: ["operator.admin"] } as const;
-  const reader = { token: "reader-token-of-a-test", role: "operator", scopes: ["operator.write"] } as const;
-  const tokens = [{ ...partial, sessions: ["agent:main:*"] }, reader];
-  const house = await openHouse({ doctor, gateway: { tokens } });
-  for (const { token } of tokens) {
-    const client = await house.client({ token });
-    await expect(client.request("doctor", {})).rejects.toMatchObject({
-      code: "FORBIDDEN",
-      details: { code: "missing_scope" },
-    });
-  }
-  expect(runs).toBe(0);
-  const client = await house.client();
-  expect(await client.request("doctor", {})).toMatchObject({ ok: true, findings: [FINDING] });
-  expect(runs).toBe(1);
-});
-
-test("a request that reads is answered while the doctor of its connection still runs", async () => {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const house = await openHouse({ doctor: () => promise.then(() => ok([FINDING])) });
-  const client = await house.client();
-  const order: string[] = [];
-  const report = client.request("doctor", {}).then(() => order.push("doctor"));
-  const status = client.request("status", {}).then(() => {
-    order.push("status");
-    resolve();
-  });
-  await Promise.all([report, status]);
-  expect(order).toEqual(["status", "doctor"]);
-});
 
 test("a gateway without a doctor says so, and secrets in findings are redacted", async () => {
   const without = await (await openHouse()).client();

@@ -9,14 +9,11 @@ import { OutboxWorker } from "../../../src/channels/outbound.ts";
 import { optional } from "../../../src/core/optional.ts";
 import { ok } from "../../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
-import { textOf } from "../../../src/core/shapes/message.ts";
 import type { FlowStep, Run } from "../../../src/core/shapes/run.ts";
 import type { Session } from "../../../src/core/shapes/session.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
-import type { EndFacts } from "../../../src/engine/run/finish.ts";
-import { LostLane } from "../../../src/engine/run/finish.ts";
 import type { Unit } from "../../../src/engine/unit.ts";
 import { type SendRequest, sendToSession, sentBefore } from "../../../src/flows/conversation/send.ts";
 import {
@@ -27,24 +24,15 @@ import {
 import { removeAttachments } from "../../../src/flows/job/attachments.ts";
 import { ensureMainSessions } from "../../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../../src/flows/successors.ts";
-import { StoreProblem } from "../../../src/store/problems.ts";
 import { getSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { sendResult } from "../../../src/tools/sessions/send.ts";
 import { toolResult } from "../../../src/tools/tool.ts";
 import type { World } from "../../../src/world.ts";
 import { type Choices, settingsWith } from "../../tools/app.ts";
 import { isQuiet, linesOf, runsOf, untilQuiet } from "../store/store-view.ts";
-import {
-  assistantText,
-  type CrashPoint,
-  cleanup,
-  crashingStore,
-  openStore,
-  quietWorld,
-  temporaryFolder,
-} from "./engine.ts";
+import { type CrashPoint, cleanup, crashingStore, openStore, quietWorld, temporaryFolder } from "./engine.ts";
+import { playTurn } from "./played-turn.ts";
 
 export interface Actor {
   readonly handle: LaneHandle;
@@ -178,32 +166,6 @@ function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor 
 }
 
 /**
- * Plays one turn and stores its answer as if a model had written it, so that a later attempt does not repeat
- * it.
- */
-async function playTurn(
-  handle: LaneHandle,
-  play: Play | undefined,
-  app: { engine: Engine; settings: Settings },
-): Promise<EndFacts> {
-  const { run } = handle;
-  const before = await readRun(app.engine.store.db, run.runId);
-  const written = before.findLast((m) => m.role === "assistant" && m.stopReason === "stop");
-  if (written !== undefined) return { state: "ok", reply: textOf(written) };
-  try {
-    const reply =
-      play === undefined ? `echo ${run.input.text}` : await play(actorOf(handle, app.engine, app.settings));
-    if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
-    return { state: "ok", reply };
-  } catch (error) {
-    // A failure of the store ends the attempt. The next attempt continues at the end of the transcript.
-    if (error instanceof StoreProblem) throw error;
-    if (error instanceof LostLane || handle.signal.aborted) throw error;
-    return { state: "error", code: "run_failed", error: (error as Error).message };
-  }
-}
-
-/**
  * Builds the parts of an engine for a test in the same way as `app.ts`, with scripted turns and one channel
  * that the test controls.
  */
@@ -244,7 +206,10 @@ function buildParts(parts: {
       ...[...featureTimers({ settings, engine: () => engine })].filter(([kind]) => isTimerOn(kind, settings)),
     ]),
     executor: {
-      execute: (handle) => playTurn(handle, options.plays[handle.run.sessionKey], { engine, settings }),
+      execute: (handle) => {
+        const play = options.plays[handle.run.sessionKey] ?? (({ input }) => `echo ${input}`);
+        return playTurn(handle, store.db, () => play(actorOf(handle, engine, settings)));
+      },
     },
   });
   const outbox = new OutboxWorker({

@@ -9,14 +9,11 @@ import { OutboxWorker } from "../../../src/channels/outbound.ts";
 import { threadsOf } from "../../../src/channels/threads.ts";
 import { optional } from "../../../src/core/optional.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
-import { textOf } from "../../../src/core/shapes/message.ts";
 import type { FlowStep, Run } from "../../../src/core/shapes/run.ts";
 import type { Route, Session } from "../../../src/core/shapes/session.ts";
 import { agentOf, type Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
-import type { EndFacts } from "../../../src/engine/run/finish.ts";
-import { LostLane } from "../../../src/engine/run/finish.ts";
 import { BINDING_DEADLINE, createBindingEnd, type Threads } from "../../../src/flows/delivery/bindings.ts";
 import { createChildCleanup, hurryCleanup } from "../../../src/flows/job/archive.ts";
 import { removeAttachments } from "../../../src/flows/job/attachments.ts";
@@ -28,16 +25,13 @@ import {
 } from "../../../src/flows/session/lifecycle.ts";
 import { createScrub, SCRUB_DEADLINE } from "../../../src/flows/session/scrub.ts";
 import { createSuccessors } from "../../../src/flows/successors.ts";
-import { StoreProblem } from "../../../src/store/problems.ts";
 import { getSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { callTool, toolNames } from "../../../src/tools/catalog.ts";
 import type { ToolResult } from "../../../src/tools/tool.ts";
 import type { World } from "../../../src/world.ts";
 import { isQuiet, linesOf, runsOf, untilQuiet } from "../store/store-view.ts";
 import {
-  assistantText,
   type CrashPoint,
   cleanup,
   crashingStore,
@@ -46,6 +40,7 @@ import {
   quietWorld,
   temporaryFolder,
 } from "./engine.ts";
+import { playTurn } from "./played-turn.ts";
 
 /** One turn of a session. A `SpawnPlay` gets it as its argument. */
 export interface Turn {
@@ -155,22 +150,6 @@ async function turnOf(parts: Parts, handle: LaneHandle): Promise<Turn> {
   };
 }
 
-async function playTurn(parts: Parts, handle: LaneHandle): Promise<EndFacts> {
-  const { run } = handle;
-  const written = (await readRun(parts.engine.store.db, run.runId)).findLast((m) => m.role === "assistant");
-  if (written !== undefined) return { state: "ok", reply: textOf(written) };
-  try {
-    const reply = await parts.play(await turnOf(parts, handle));
-    if (reply !== "") await handle.append(assistantText(`reply-${run.runId}-${run.attempt}`, reply));
-    return { state: "ok", reply };
-  } catch (error) {
-    // A failure of the store ends the attempt. The next attempt continues at the end of the transcript.
-    if (error instanceof StoreProblem) throw error;
-    if (error instanceof LostLane || handle.signal.aborted) throw error;
-    return { state: "error", code: "run_failed", error: (error as Error).message };
-  }
-}
-
 function handlersOf(settings: Settings, acceptor: () => Engine) {
   const cleanup = createChildCleanup({
     settings,
@@ -219,7 +198,12 @@ async function openParts(options: SpawnAppOptions, store: Store, sent: OutgoingM
       settings,
       transcriptPath: (sessionId) => store.transcriptPath(sessionId),
     }),
-    executor: { execute: (handle) => playTurn({ engine, settings, play, threads }, handle) },
+    executor: {
+      execute: (handle) =>
+        playTurn(handle, store.db, async () =>
+          play(await turnOf({ engine, settings, play, threads }, handle)),
+        ),
+    },
   });
   const outbox = new OutboxWorker({
     of: "texts",

@@ -1,12 +1,11 @@
 // The menu of commands in the composer, in a real browser with a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { COMMANDS } from "../../../src/core/rules/command.ts";
 import type { TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
+import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { MAIN, player, say } from "../inbox/kit.ts";
 
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
@@ -106,19 +105,4 @@ describeInBrowser("the menu of commands", () => {
       }
     }
   });
-
-  test.deep(
-    "on a phone a tap completes a command, nothing is too wide, and axe-core finds no problem with the menu open",
-    async () => {
-      const house = await openHouse();
-      const { page } = await visit(house.http, { token: TOKEN, at: AT, viewport: PHONE });
-      await message(page).pressSequentially("/s");
-      await menu(page).waitFor();
-      expect(await sideways(page)).toBe(0);
-      expect(await accessibilityProblems(page)).toEqual([]);
-      await menu(page).getByRole("option", { name: "/send" }).tap();
-      await expect.poll(() => message(page).inputValue()).toBe("/send ");
-    },
-    60_000,
-  );
 });

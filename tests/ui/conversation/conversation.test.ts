@@ -1,13 +1,12 @@
 // A conversation and the actions on its session, in a real browser against a real gateway.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import type { TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
 import { type ScriptedAnswer, scriptedModel } from "../../kit/scripted-model.ts";
 
 const MAIN = "agent:main:main";
@@ -212,18 +211,5 @@ describeInBrowser("a conversation", () => {
       await dialog.getByRole("button", { name: "Close" }).click();
       await entry(page, "something new").waitFor();
     }
-  });
-
-  test.deep("axe-core finds no problem, on phone and desktop, light and dark", async () => {
-    const house = await openStory();
-    const client = await house.client();
-    await client.agent({ sessionKey: MAIN, message: "Please ask research" }).done;
-    const phone = await visit(house.http, { token: TOKEN, at: at(MAIN), viewport: PHONE });
-    await phone.page.locator(".run-end").first().waitFor();
-    expect(await accessibilityProblems(phone.page)).toEqual([]);
-    expect(await sideways(phone.page)).toBe(0);
-    const desktop = await visit(house.http, { token: TOKEN, at: at(MAIN) });
-    await desktop.page.locator(".run-end").first().waitFor();
-    expect(await accessibilityProblems(desktop.page)).toEqual([]);
   });
 });

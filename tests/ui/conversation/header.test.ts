@@ -1,12 +1,10 @@
-// The header of a conversation and the way to it, in a real browser against a real gateway: the last failure,
-// retry, deep links, loading.
+// The header of a conversation, in a real browser against a real gateway: the last failure, retry, loading.
 
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { group, rowIn } from "../inbox/kit.ts";
 import { withoutFirstRows } from "../relay.ts";
-import { manySessions, NEWEST, row, seedSessions } from "../sessions/seed.ts";
+import { row } from "../sessions/seed.ts";
 
 const MAIN = "agent:main:main";
 const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
@@ -83,65 +81,6 @@ describeInBrowser("the header of a conversation", () => {
     await client.request("runs.dismiss", { runId });
     await retry.waitFor({ state: "detached" });
     await facts.getByText(/^failed /).waitFor();
-  });
-
-  test("the header says how a session and its jobs do, like its row; while jobs run, the inbox lists it as waiting", async () => {
-    const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const house = await openHouse({
-      play: async ({ run }) => {
-        const at = /^job (\d)$/.exec(run.input.text)?.[1];
-        if (at !== undefined) await gates[Number(at)]?.promise;
-        if (at === "0") throw new Error("no such host");
-        return "done";
-      },
-    });
-    const client = await house.client();
-    await client.agent({ sessionKey: MAIN, message: "begin" }).done;
-    const jobs = ["a", "b"].map((name) => ({
-      key: `agent:main:subagent:${name}`,
-      label: `job ${name}`,
-      spawnedBy: MAIN,
-    }));
-    await seedSessions(house.store, jobs);
-    const { page } = await visit(house.http, { token: TOKEN, at: at(MAIN) });
-    const header = page.locator(".conversation-facts .session-jobs");
-    const bothSay = async (words: string) => {
-      await expect.poll(() => header.innerText()).toBe(words);
-      await expect.poll(() => row(page, /main/).locator(".session-jobs").innerText()).toBe(words);
-    };
-    await bothSay("2 done");
-    await expect.poll(() => page.locator(".conversation-facts").getByText("idle").count()).toBe(0);
-    const runs = jobs.map(({ key: sessionKey }, n) => client.agent({ sessionKey, message: `job ${n}` }));
-    await bothSay("2 running");
-    await page.goto(`${house.http}/#/inbox`);
-    const waiting = rowIn(page, "Waiting", "main").first();
-    await waiting.getByText("waits for job a and 1 more").waitFor();
-    await expect.poll(() => group(page, "Done").count()).toBe(0);
-    await page.goto(`${house.http}/#/${at(MAIN)}`);
-    for (const gate of gates) gate.resolve();
-    await Promise.allSettled(runs.map(({ done }) => done));
-    await bothSay("1 done · 1 failed");
-    await page.goto(`${house.http}/#/inbox`);
-    await rowIn(page, "Done", "main").first().waitFor();
-    await expect.poll(() => group(page, "Waiting").count()).toBe(0);
-  });
-
-  test("a link to a session far down the list scrolls to the session's row, which is selected", async () => {
-    const house = await openHouse();
-    const seeds = manySessions(400, NEWEST);
-    await seedSessions(house.store, seeds);
-    const { key = "", label } = seeds.findLast(({ spawnedBy }) => spawnedBy === undefined) ?? {};
-    const { page } = await visit(house.http, { token: TOKEN, at: at(key) });
-    const found = row(page, new RegExp(`^${label}\\b`));
-    await found.waitFor();
-    await expect.poll(() => found.getAttribute("aria-selected")).toBe("true");
-    const inSight = await found.evaluate((one) => one.getBoundingClientRect().top < window.innerHeight);
-    expect(inSight).toBe(true);
-    // When another session is selected, this row disappears from the list again.
-    await row(page, /^conversation 1\b/)
-      .getByRole("link")
-      .click();
-    await found.waitFor({ state: "detached" });
   });
 
   test("while the list is loading, the page says so instead of `No sessions yet`", async () => {

@@ -50,21 +50,6 @@ async function until(seen: Locator, say: () => void): Promise<void> {
 }
 
 describeInBrowser("a conversation that goes on", () => {
-  test("streamed code is coloured when its block ends, and not on every change", async () => {
-    const { house, speak, end } = await openTalk();
-    const { page } = await visit(house.http, { token: TOKEN, at: AT });
-    await say(page, "write it");
-    await page.getByText("working").waitFor();
-    const text = "```js\nconst first = 1;\n```\n\nThen:\n\n```js\nconst second";
-    const code = page.locator(".code-block code");
-    await until(code.nth(1).getByText("second"), () => speak(text));
-    await code.nth(0).locator(".hl-keyword").waitFor();
-    await expect.poll(() => page.locator(".hl-keyword").count()).toBe(1);
-    end(`${text} = 2;\n\`\`\``);
-    await code.nth(1).getByText("= 2;").waitFor();
-    await expect.poll(() => page.locator(".hl-keyword").count()).toBe(2);
-  });
-
   test("LV2: streamed text is shown as markdown while it grows, and once when it is in the transcript", async () => {
     const { house, speak, end } = await openTalk();
     const { page } = await visit(house.http, { token: TOKEN, at: AT });

@@ -6,8 +6,7 @@ import { ABORTED, untilAborted } from "../../../src/agent/loop/abort.ts";
 import type { ModelPort } from "../../../src/agent/model/model.ts";
 import { ZERO_USAGE } from "../../../src/core/shapes/message.ts";
 import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { CUT, describeInBrowser, visit } from "../../kit/browser.ts";
 import { until } from "../../kit/until.ts";
 import { openLine } from "../line.ts";
 
@@ -132,49 +131,6 @@ describeInBrowser("a model that thinks", () => {
       await stored(page).waitFor();
       await expect.poll(() => page.locator(".thinking").count()).toBe(1);
     }
-  });
-
-  test("after a restart of the gateway, the resumed run's thought replaces the old one", async () => {
-    const dir = temporaryFolder();
-    const { model, nth } = thinker();
-    let house = await openHouse({ dir, model });
-    const { port } = house;
-    const { page } = await visit(house.http, {
-      ...{ token: TOKEN, at: AT },
-      allow: CUT,
-    });
-    await ask(page);
-    (await nth(0)).think("The old way to look at it ");
-    await live(page).locator("summary").click();
-    await live(page).getByText("The old way").waitFor();
-    await house.stop();
-    house = await openHouse({ dir, gateway: { port }, model });
-    const call = await nth(1);
-    await expect.poll(() => page.getByText(/Connection lost|gateway is/).count()).toBe(0);
-    call.think("A new one ");
-    await live(page).getByText("A new one").waitFor();
-    await expect.poll(() => page.getByText("old way").count()).toBe(0);
-    call.say("Done.");
-    call.ended.resolve();
-    await stored(page).waitFor();
-    await expect.poll(() => page.locator(".thinking").count()).toBe(1);
-  });
-
-  test("on a phone, a long unfolded thought stays as wide as the screen", async () => {
-    const { model, nth } = thinker();
-    const house = await openHouse({ model });
-    const { page } = await visit(house.http, { token: TOKEN, at: AT, viewport: PHONE });
-    await page.getByRole("textbox", { name: "Message" }).fill("think about it");
-    await page.getByRole("button", { name: "Send" }).click();
-    const call = await nth(0);
-    call.think(`${"a_very_long_word".repeat(40)} | and \`code\` `);
-    await live(page).locator("summary").click();
-    await live(page).locator("code").waitFor();
-    expect(await sideways(page)).toBe(0);
-    expect(await accessibilityProblems(page)).toEqual([]);
-    call.say("Yes.");
-    call.ended.resolve();
-    await stored(page).waitFor();
   });
 
   test("a connection that breaks within a thought loses and doubles nothing of it; Enter unfolds it", async () => {

@@ -2,16 +2,12 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { ok } from "../../../src/core/shapes/errors.ts";
 import { TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, visit } from "../../kit/browser.ts";
 import { configFileWith } from "../../kit/config-file.ts";
-import { openLine } from "../line.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";
 
 const AT = "operations/agents";
-const NARROWEST = { width: 360, height: 740 };
-
 const row = (page: Page, list: string, text: string) =>
   page.getByRole("list", { name: list, exact: true }).locator(":scope > li", { hasText: text });
 const test1 = (page: Page, model: string) => page.getByRole("button", { name: `Test ${model}` });
@@ -70,28 +66,6 @@ describeInBrowser("agents and models", () => {
     expect((await client.request("usage", { by: "agent" })).lines).toMatchObject([{ name: "models.test" }]);
   });
 
-  test("a slow model test does not block other views, and its outcome is shown even after a lost connection", async () => {
-    const held = Promise.withResolvers<void>();
-    const house = await fleet({
-      tryModel: async () => {
-        await held.promise;
-        return ok({ usable: true, text: "answered", durationMs: 9_000, answer: "at last" });
-      },
-    });
-    const line = await openLine(house.port);
-    const { page } = await visit(line.http, { token: TOKEN, at: AT, allow: CUT });
-    await test1(page, "offline/rehearsal").click();
-    const shown = row(page, "Models", "offline/").getByRole("status");
-    await expect.poll(() => shown.innerText()).toContain("Waiting for an answer");
-    await page.getByRole("link", { name: "Status", exact: true }).click();
-    await page.locator(".plot").first().waitFor();
-    await page.getByRole("link", { name: "Agents", exact: true }).click();
-    await test1(page, "offline/rehearsal").click();
-    line.cut();
-    held.resolve();
-    await expect.poll(() => shown.innerText()).toContain("answered “at last”");
-  });
-
   test("a read-only token sees all agents, a token for some sessions only the agents of these; neither can test models", async () => {
     const house = await fleet();
     for (const [token, names] of [
@@ -138,22 +112,5 @@ describeInBrowser("agents and models", () => {
     await reader.page.locator(".agent-name").first().waitFor();
     const buttons = reader.page.getByRole("button", { name: /^(Add agent|Remove)/ });
     await expect.poll(() => buttons.count()).toBe(0);
-  });
-
-  test("the view fits a phone, dark and light", async () => {
-    const house = await fleet();
-    const { page } = await visit(house.http, {
-      token: TOKEN,
-      at: `${AT}/main`,
-      viewport: NARROWEST,
-      dark: true,
-    });
-    await page.locator(".settings").waitFor();
-    await test1(page, "anthropic/claude-sonnet-4-5").click();
-    await page.getByText("HTTP 401").waitFor();
-    expect(await sideways(page)).toBeLessThanOrEqual(0);
-    expect(await accessibilityProblems(page)).toEqual([]);
-    await page.setViewportSize(PHONE);
-    expect(await sideways(page)).toBeLessThanOrEqual(0);
   });
 });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import type { ChainCall, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { grouped } from "../../../ui/src/flow/sequence/groups.ts";
-import { type Bar, barsOf, rowsOf, spanOf, ticksOf } from "../../../ui/src/flow/waterfall/bars.ts";
+import { type Bar, barsOf, rowsOf } from "../../../ui/src/flow/waterfall/bars.ts";
 import { countWords, isFailed, label, title, waitWords } from "../../../ui/src/flow/words.ts";
 import { dice as diceOf } from "../../kit/dice.ts";
 
@@ -66,16 +66,6 @@ test("GR3: three and more equal steps that follow each other share a row, until 
   expect(rows(new Set(["all refused:0"]))).toEqual(all);
   const running = Array.from({ length: 3 }, (_, at) => step({ id: `run:${at}`, to: A, state: "running" }));
   expect(grouped(running, partiesOf(running), NONE).steps).toEqual(running);
-});
-
-test("a delivery to the page names the session to which it goes", () => {
-  const to = (address: string) =>
-    label(step({ kind: "delivery", from: A, state: "pending", route: { channel: "webchat", to: address } }), {
-      ...around,
-      name: (key) => `<${key}>`,
-    });
-  expect(to(A)).toBe(`to webchat <${A}> · pending`);
-  expect(to("people")).toBe("to webchat people · pending");
 });
 
 test("jobs of jobs share a column of their own", () => {
@@ -180,14 +170,6 @@ test("four jobs of a run share a row, and so do four calls of a tool", () => {
     ({ kind }: Bar) => kind === "run",
   );
   expect(rows.map(({ bar }) => bar.name).slice(1)).toEqual(["jobs × 5: 4 ok, 1 error", "exec × 4, 1 failed"]);
-});
-
-test("the time scale begins with the first bar and has a few round times", () => {
-  expect(spanOf(TALK, 9_000)).toEqual({ from: 1_000, to: 5_000 });
-  const [message] = TALK as [ChainStep];
-  const { endAt: _, ...open } = { ...message, state: "running" as const };
-  expect(spanOf([open], 9_000)).toEqual({ from: 1_000, to: 9_000 });
-  expect(ticksOf({ from: 1_000, to: 5_000 }, 5)).toEqual([0, 1_000, 2_000, 3_000, 4_000]);
 });
 
 test("a wait on a run that failed is a failure, and so is the result of a failed job", () => {

@@ -5,7 +5,7 @@ import { optional } from "../../../src/core/optional.ts";
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { overviewOf } from "../../../ui/src/flow/arcs.ts";
 import { twoLines } from "../../../ui/src/flow/fitted.ts";
-import { FITTED, layOut } from "../../../ui/src/flow/sequence/layout.ts";
+import { layOut } from "../../../ui/src/flow/sequence/layout.ts";
 import { label, refusalWords, sentence } from "../../../ui/src/flow/words.ts";
 import { dice as diceOf } from "../../kit/dice.ts";
 
@@ -84,31 +84,6 @@ test("LY2: a long pause is shortened and marked; LY3: an unfinished run reaches 
   expect(pauses).toEqual([{ y: expect.any(Number), ms: 3_695_000 }]);
   expect(height).toBeLessThan(500);
   expect(bars.find(({ id }) => id === "z")).toMatchObject({ open: true, end: height - 12 });
-});
-
-test("LY4: two columns stretch to a wide window; fitted columns are as narrow as needed", () => {
-  expect(layOut(TALK, parties, 1_600)).toMatchObject({ width: 1_600 });
-  expect(layOut(TALK, parties, 1_600).laneWidth).toBeGreaterThan(600);
-  const many = Array.from({ length: 20 }, (_, at) => ({ key: `k${at}` }));
-  expect(layOut([], many, 900, { zoom: FITTED }).width).toBe(900);
-  expect(layOut([], many, 900, { zoom: 2 }).laneWidth).toBe(336);
-});
-
-test("a long text has two lines and a higher row; a word stays whole", () => {
-  const text = "which of the three candidates should we look at before the meeting";
-  expect(twoLines(text, 200)).toEqual(["which of the three candidates", "should we look at before the m…"]);
-  expect(twoLines("short", 200)).toEqual(["short"]);
-  const steps = TALK.map((one) => ({ ...one, text }));
-  const high = layOut(steps, parties, 500, { labelOf: (one) => one.text }).height;
-  expect(high).toBeGreaterThan(layOut(steps, parties, 500).height);
-});
-
-test("columns share the available width, and keep their minimum width", () => {
-  expect(layOut(TALK, parties, 700).width).toBeLessThanOrEqual(700);
-  const many = Array.from({ length: 30 }, (_, at) => ({ key: `k${at}` }));
-  const { lanes, laneWidth, width } = layOut([], many, 700);
-  expect(lanes).toHaveLength(30);
-  expect(width).toBeGreaterThan(30 * laneWidth);
 });
 
 test("random steps are placed at finite positions, in the order of time", () => {
@@ -281,13 +256,6 @@ test("PL1: a text without marks stays as it is, and hostile texts take no long t
     expect(label(step({ text }), around)).toBe(text);
   for (const part of ["*a ", "_a", "[", "`", "**", "[a](", "~~", "> ", "# ", "*a*"])
     expect(label(step({ text: part.repeat(20_000) }), around).length).toBeGreaterThan(0);
-});
-
-test("a job's result is plain text too", () => {
-  const text = "Status: ok\nResult:\n# Done\n**All** good\nNotes: none";
-  expect(label(step({ kind: "result", source: "job", from: B, to: A, text }), around)).toBe(
-    "ok: Done All good",
-  );
 });
 
 test("a text that does not fit ends with a whole sign on each of its lines", () => {

@@ -1,12 +1,9 @@
 // The flow view in a real browser with a real gateway: the diagram of each kind of chain, and its actions.
 
-import { expect } from "vitest";
-import { insertRun } from "../../../src/store/queries/runs/runs.ts";
+import { expect, test } from "vitest";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
+import { describeInBrowser } from "../../kit/browser.ts";
 import { doing, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
-import { sampleRun } from "../../store/samples.ts";
 import { house, MAIN, open, RESEARCH, rules, stepNamed, tell, WRITER } from "./house.ts";
 
 const EVIL = `<img src=x onerror="document.title='evil'">\u202egnp.exe`;
@@ -41,16 +38,6 @@ describeInBrowser("the flow view", () => {
     await expect.poll(() => details.innerText()).toMatch(/Sent to\s+webchat people \((sent|pending)\)/);
     await page.getByRole("link", { name: "Open message" }).click();
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}/`);
-  });
-
-  test("messages in Markdown are labels without its marks, in the list of chains, the diagram and the steps", async () => {
-    const here = await house();
-    await tell(here, doing(sending(RESEARCH, "# Plan\n\n**Ask** about `a_b`")));
-    const page = await open(here);
-    await stepNamed(page, /^main asked research.*: Plan Ask about a_b$/).waitFor();
-    await expect.poll(() => page.locator(".chain-opening").innerText()).toContain("about a_b");
-    await page.getByRole("button", { name: "Steps", exact: true }).click();
-    await page.locator(".flow-row-text").getByText("Plan Ask about a_b", { exact: true }).waitFor();
   });
 
   test("the list of chains is filtered by agent and by state, and says how many runs failed", async () => {
@@ -231,73 +218,5 @@ describeInBrowser("the flow view", () => {
     await expect.poll(() => page.locator(".chain-row").innerText()).toContain("writer");
     await page.getByRole("button", { name: "15 min" }).click();
     await expect.poll(() => page.locator(".chain-row").count()).toBe(1);
-  });
-
-  test("DG1: of hundreds of steps only the visible ones are in the document, and all can be reached", async () => {
-    const here = await house();
-    const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
-    const at = here.engine.now();
-    await here.store.transaction(async (tx) => {
-      for (let n = 0; n < 400; n++) {
-        const facts = {
-          runId: `r-${n}`,
-          laneSeq: 1_000 + n,
-          chainId,
-          acceptedAt: at + n * 10,
-          state: "ok" as const,
-        };
-        const provenance = {
-          kind: "inter_session",
-          sourceSessionKey: MAIN,
-          sourceTool: "sessions_send",
-          chainId,
-          hop: 1,
-        } as const;
-        const input = { text: `message ${n}`, provenance };
-        await insertRun(tx, sampleRun({ ...facts, sessionKey: RESEARCH, agentId: "research", input }));
-      }
-    });
-    const page = await open(here, `flow/${chainId}`);
-    await page.locator(".step[tabindex='0']").focus();
-    await expect.poll(() => page.locator(".step").count()).toBeLessThan(80);
-    await page.keyboard.press("End");
-    await expect
-      .poll(() => page.evaluate(() => document.activeElement?.getAttribute("aria-label")))
-      .toMatch(/message 399$/);
-    await expect.poll(() => page.locator(".step").count()).toBeLessThan(80);
-    await expect.poll(() => page.locator(".flow-heads").isVisible()).toBe(true);
-  });
-
-  test.deep(
-    "axe-core finds no problem, on desktop and phone, light and dark, and a phone never scrolls sideways",
-    async () => {
-      const here = await house({ choices: rules({ maxChainTokens: 100_000 }) });
-      const empty = await open(here);
-      await empty.getByText("No conversations between").waitFor();
-      expect(await accessibilityProblems(empty)).toEqual([]);
-      const round = doing(sending(RESEARCH, doing(sending(WRITER, doing(sending(MAIN, "may we?"))))));
-      const chainId = await tell(here, round);
-      const desktop = await open(here);
-      await desktop.locator(".step.kind-refused").click();
-      expect(await accessibilityProblems(desktop)).toEqual([]);
-      const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
-      await phone.locator(".flow-row").first().click();
-      expect(await accessibilityProblems(phone)).toEqual([]);
-      expect(await sideways(phone)).toBe(0);
-      await phone.getByRole("link", { name: "All chains" }).click();
-      await phone.locator(".chain-row").first().waitFor();
-      expect(await accessibilityProblems(phone)).toEqual([]);
-    },
-  );
-
-  test("the texts of the chosen step are shown as in a conversation, not as Markdown source", async () => {
-    const here = await house();
-    const chainId = await tell(here, "Look:\n\n## Prices\n\n| region | price |\n|---|---|\n| north | 3 |");
-    const page = await open(here, `flow/${chainId}`);
-    await stepNamed(page, /^a person wrote to main/).click();
-    const details = page.getByRole("complementary", { name: "Selected step" });
-    await details.getByRole("cell", { name: "north" }).first().waitFor();
-    await expect.poll(() => details.innerText()).not.toMatch(/##|\|/);
-    expect(await accessibilityProblems(page)).toEqual([]);
   });
 });

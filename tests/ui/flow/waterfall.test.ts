@@ -1,8 +1,7 @@
 // The waterfall of a chain in a real browser, and the actions for a step.
 
-import { expect } from "vitest";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
+import { expect, test } from "vitest";
+import { accessibilityProblems, describeInBrowser } from "../../kit/browser.ts";
 import { doing, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
 import { house, MAIN, open, RESEARCH, rules, stepNamed, tell } from "./house.ts";
 
@@ -102,24 +101,6 @@ describeInBrowser("the waterfall", () => {
     await expect.poll(() => page.locator("[role=treeitem][tabindex='0']").count()).toBe(1);
   });
 
-  test("zooming in makes the bars longer, while the names stay in view", async () => {
-    const here = await house();
-    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
-    const page = await open(here, `flow/${chainId}`);
-    await page.getByRole("button", { name: "Waterfall" }).click();
-    const bar = page.locator(".bar-of").first();
-    const before = (await bar.boundingBox())?.width ?? 0;
-    await page.getByRole("button", { name: "Zoom in" }).click();
-    await page.getByRole("button", { name: "Zoom in" }).click();
-    expect((await bar.boundingBox())?.width).toBeCloseTo(before * 4, -1);
-    const name = page.locator(".waterfall-name").first();
-    const left = (await name.boundingBox())?.x;
-    await page.locator(".waterfall").evaluate((box) => box.scrollTo(500, 0));
-    expect((await name.boundingBox())?.x).toBe(left);
-    await page.getByRole("button", { name: "Fit" }).click();
-    expect((await bar.boundingBox())?.width).toBeCloseTo(before, 0);
-  });
-
   test("a run in progress is stopped from its step", async () => {
     const { model, release } = holding("wait for it");
     const here = await house({ model });
@@ -139,35 +120,6 @@ describeInBrowser("the waterfall", () => {
     release();
     await details.getByRole("link", { name: "Open session" }).click();
     expect(page.url()).toContain(`#/sessions/${encodeURIComponent(RESEARCH)}`);
-  });
-
-  test("without the right to write, a step offers only its session", async () => {
-    const { model, release } = holding("wait for it");
-    const tokens = [{ token: "reader", role: "operator", scopes: ["operator.read"] }] as const;
-    const here = await house({ model, gateway: { tokens } });
-    const accepted = await here.engine.accept({ sessionKey: MAIN, input: { text: "wait for it" } });
-    if (!accepted.ok) throw new Error(accepted.error);
-    const page = await open(here, `flow/${accepted.value.run.chainId}`, { token: "reader" });
-    await stepNamed(page, /^a person wrote to main; running/).click();
-    const details = page.getByRole("complementary", { name: "Selected step" });
-    await details.getByRole("link", { name: "Open session" }).waitFor();
-    await expect.poll(() => details.locator(".step-actions button").count()).toBe(0);
-    release();
-  });
-
-  test("a step of a deleted session has no link to it", async () => {
-    const here = await house();
-    const chainId = await tell(here, doing(spawning("job one")));
-    const client = await here.client();
-    const { steps } = await client.request("chains.get", { chainId });
-    await client.request("sessions.delete", { key: steps.find(({ kind }) => kind === "spawn")?.to ?? "" });
-    const page = await open(here, `flow/${chainId}`);
-    await stepNamed(page, /^main gave .* a job/).click();
-    const details = page.getByRole("complementary", { name: "Selected step" });
-    await details.waitFor();
-    await expect.poll(() => details.getByRole("link", { name: "Open session" }).count()).toBe(0);
-    await stepNamed(page, /^a person wrote to main/).click();
-    await details.getByRole("link", { name: "Open session" }).waitFor();
   });
 
   test("a failed run is red and is retried from its step; a job's failure is reported to its requester instead", async () => {
@@ -220,26 +172,4 @@ describeInBrowser("the waterfall", () => {
     await expect.poll(() => page.locator(".flow-head").count()).toBe(2);
     resolve();
   });
-
-  test.deep(
-    "axe-core finds no problem in the waterfall and the list, and on a phone the list comes first",
-    async () => {
-      const here = await house({ choices: rules({ maxPingPongTurns: 2 }) });
-      const chainId = await tell(here, doing(sending(RESEARCH, doing(sending(MAIN, "may we?")))));
-      const page = await open(here, `flow/${chainId}`);
-      await page.getByRole("button", { name: "Legend" }).click();
-      for (const view of ["Waterfall", "Steps"]) {
-        await page.getByRole("button", { name: view, exact: true }).click();
-        await page.locator("[data-step]").first().click();
-        expect(await accessibilityProblems(page)).toEqual([]);
-      }
-      const phone = await open(here, `flow/${chainId}`, { viewport: PHONE });
-      await phone.getByRole("button", { name: /^main asked research/ }).waitFor();
-      for (const view of ["Steps", "Waterfall", "Sequence"]) {
-        await phone.getByRole("button", { name: view, exact: true }).click();
-        expect(await accessibilityProblems(phone)).toEqual([]);
-        expect(await sideways(phone)).toBe(0);
-      }
-    },
-  );
 });

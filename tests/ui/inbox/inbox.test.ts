@@ -1,14 +1,12 @@
 // The page's inbox in a real browser: failures, permission requests, questions and deliveries are settled in
-// it. Tests use two tabs, the keyboard, a phone, and a restart of the gateway.
+// it. Tests use two tabs and the keyboard.
 
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { type House, openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
+import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { askIn } from "../../kit/engine/asking.ts";
-import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { group, MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
 
@@ -184,55 +182,5 @@ describeInBrowser("the inbox", () => {
     await page.getByRole("link", { name: "All 3 failed sessions" }).click();
     await expect.poll(() => filter.getAttribute("aria-pressed")).toBe("true");
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(3);
-  });
-
-  test("after a restart of the gateway the open page shows the list again, and decisions are kept", async () => {
-    const dir = temporaryFolder();
-    const { play } = player();
-    let house = await openHouse({ dir, play });
-    await say(house, MAIN, "fail 1");
-    await say(house, RESEARCH, "fail 2");
-    const { page } = await visit(house.http, { token: TOKEN, allow: new RegExp(`${CUT.source}|503`) });
-    await rowIn(page, "Needs you", "research").getByRole("button", { name: "Dismiss" }).click();
-    await rowIn(page, "Failed", "research").waitFor();
-    const { port } = house;
-    await house.stop();
-    await page.getByText(/Connection lost|The gateway is/).waitFor();
-    house = await openHouse({ dir, play, gateway: { port } });
-    await page.getByText(/Connection lost|The gateway is/).waitFor({ state: "detached" });
-    const { key } = await (await house.client()).request("sessions.create", { label: "third" });
-    await say(house, key, "fail 3");
-    await rowIn(page, "Needs you", "third").waitFor();
-    await expect.poll(() => group(page, "Needs you").getByRole("listitem").count()).toBe(2);
-    await expect.poll(() => group(page, "Failed").getByRole("listitem").count()).toBe(1);
-  });
-
-  test.deep.each([
-    ["desktop", {}],
-    ["phone", { viewport: PHONE }],
-    ["phone, dark", { viewport: PHONE, dark: true }],
-    // A window of 1280 x 800 pixels at 200 % zoom.
-    ["200 % zoom", { viewport: { width: 640, height: 400 } }],
-  ])("axe-core finds no problem, and nothing scrolls sideways: %s", async (_name, options) => {
-    const { play, release } = player();
-    const { house, ask } = await openDesk(play);
-    const client = await house.client();
-    await ask("Delete the old build and everything below it, then write a new one");
-    await say(house, RESEARCH, "ask me");
-    for (const [label, text] of [
-      ["price list, second draft", "hold on to the prices of the last quarter"],
-      ["on-call handover", "fail"],
-      ["release notes", "say what is new"],
-    ] as const) {
-      const { key } = await client.request("sessions.create", { label });
-      await say(house, key, text);
-    }
-    const { page } = await visit(house.http, { token: TOKEN, ...options });
-    await rowIn(page, "Needs you", "Shall I deploy?").getByRole("button", { name: "Answer" }).click();
-    await page.getByText("Both tests pass.").waitFor();
-    await rowIn(page, "Done", "release notes").waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
-    expect(await sideways(page)).toBe(0);
-    release();
   });
 });

@@ -68,21 +68,6 @@ describeInBrowser("the focus in the inbox", () => {
     release();
   });
 
-  test("the Answer button moves the focus to the text field, also in an open row", async () => {
-    const house = await openHouse({ play: player().play });
-    await say(house, RESEARCH, "ask me");
-    const { page } = await visit(house.http, { token: TOKEN });
-    const button = rowIn(page, "Needs you", "research").getByRole("button", { name: "Answer" });
-    const field = page.getByRole("textbox", { name: "Your answer" });
-    const isFocused = () => field.evaluate((one) => one === document.activeElement);
-    for (let n = 0; n < 2; n += 1) {
-      await button.focus();
-      await page.keyboard.press("Enter");
-      await field.waitFor();
-      await expect.poll(isFocused).toBe(true);
-    }
-  });
-
   test("a draft answer is kept when another turn replaces the question, and the conversation's input has the draft", async () => {
     const house = await openHouse({ play: player().play });
     await say(house, RESEARCH, "ask me");

@@ -151,18 +151,6 @@ describeInBrowser("the keys of the page", () => {
     await page.getByRole("dialog", { name: "Command palette" }).waitFor();
   });
 
-  test("the palette stays open when a search enters the address a moment later", async () => {
-    const house = await openHouse();
-    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
-    await page.getByRole("searchbox", { name: "Search sessions" }).fill("main");
-    await press(page, "Control+k");
-    await page.waitForURL(/search=main/);
-    await page.getByRole("combobox", { name: "Session, view or action" }).fill("usage");
-    await page.getByRole("option", { name: /^Usage/ }).waitFor();
-    await press(page, "Enter");
-    await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
-  });
-
   test("j and k move in the tree of sessions as the arrow keys do; Ctrl and Alt with them do nothing", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(40, NEWEST));
@@ -227,23 +215,6 @@ describeInBrowser("the keys of the page", () => {
     await expect.poll(() => steps.getAttribute("data-step")).not.toBe(first);
     await press(page, "k");
     await expect.poll(() => steps.getAttribute("data-step")).toBe(first);
-  });
-
-  test("j, k and the arrow keys move between unfinished runs, and Space selects", async () => {
-    const { play, release } = player();
-    const house = await openHouse({ play });
-    for (const key of [MAIN, RESEARCH]) await say(house, key, "hold on");
-    const { page } = await visit(house.http, { token: TOKEN, at: "operations/runs" });
-    await expect.poll(() => page.locator(".runs-table tbody tr").count()).toBe(2);
-    const [first = "", second = ""] = await page.locator("tbody .session-link").allInnerTexts();
-    await press(page, "j");
-    await expect.poll(() => rowText(page)).toContain(first);
-    await press(page, "j", "j");
-    await expect.poll(() => rowText(page)).toContain(second);
-    await press(page, "ArrowUp", "Space");
-    await page.getByText("1 run selected").waitFor();
-    await expect.poll(() => page.getByRole("checkbox", { name: `Select ${first}` }).isChecked()).toBe(true);
-    release();
   });
 
   test("j and k move between log lines from the visible ones on; on the whole log, the arrow keys scroll", async () => {

@@ -1,22 +1,11 @@
 // The command palette in a real browser with a real gateway, by keyboard alone.
-// Hard cases: 2,000 sessions; Enter before the gateway has answered; tokens with few rights; a route that changes
-// while the palette is open.
+// Hard cases: 2,000 sessions; Enter before the gateway has answered; tokens with few rights.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import {
-  accessibilityProblems,
-  CUT,
-  DESKTOP,
-  describeInBrowser,
-  PHONE,
-  sideways,
-  visit,
-} from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
+import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { MAIN, player, say } from "../inbox/kit.ts";
-import { openLine } from "../line.ts";
 import { relayOf } from "../relay.ts";
 import { FAMILY, manySessions, NEWEST, seedSessions } from "../sessions/seed.ts";
 
@@ -62,25 +51,6 @@ describeInBrowser("the palette", () => {
     await expect.poll(() => page.locator(".palette-list").innerText()).not.toContain("agent:");
     await page.keyboard.type("no such thing");
     await page.getByText("No matches").waitFor();
-  });
-
-  test("shows whole rows only, also in a low window", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, manySessions(40, NEWEST));
-    for (const viewport of [DESKTOP, { width: 640, height: 400 }, PHONE]) {
-      const { page } = await visit(house.http, { token: TOKEN, viewport });
-      await page.getByRole("button", { name: "Command palette" }).click();
-      await page.getByRole("option", { name: /conversation 1 / }).waitFor();
-      const cut = () =>
-        page.locator(".palette-list").evaluate((list) => {
-          const { bottom } = list.getBoundingClientRect();
-          return [...list.querySelectorAll("[role=option]")].filter((one) => {
-            const row = one.getBoundingClientRect();
-            return row.top < bottom - 8 && row.bottom > bottom;
-          }).length;
-        });
-      await expect.poll(cut).toBe(0);
-    }
   });
 
   test("Enter waits for the gateway's answer, and searches the messages if there is no match", async () => {
@@ -177,30 +147,6 @@ describeInBrowser("the palette", () => {
     expect(await chosen()).toBe(before);
   });
 
-  test("Enter on a connection that breaks opens the session after the reconnect, in both of two tabs", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, FAMILY);
-    const line = await openLine(house.port);
-    const options = { token: TOKEN, dark: true, allow: CUT };
-    const { page, context } = await visit(line.http, options);
-    const { page: other } = await visit(line.http, { ...options, context });
-    for (const one of [page, other]) {
-      await one.bringToFront();
-      await one.getByRole("treeitem", { name: "plan" }).waitFor();
-      await one.keyboard.press("Control+k");
-      await one.getByRole("option", { name: "plan main" }).waitFor();
-    }
-    line.hold();
-    for (const one of [page, other]) {
-      await one.bringToFront();
-      await one.keyboard.type("look it");
-      await one.keyboard.press("Enter");
-    }
-    line.cut();
-    line.release();
-    for (const one of [page, other]) await opened(one, "agent:research:subagent:one");
-  });
-
   test("arrow keys move and wrap, the field names the active option, and Escape returns the focus and the text", async () => {
     const house = await openHouse();
     await seedSessions(house.store, FAMILY);
@@ -234,45 +180,6 @@ describeInBrowser("the palette", () => {
     await page.keyboard.press("Control+k");
     await field(page).waitFor({ state: "detached" });
     await expect.poll(() => focused(page)).toMatchObject({ name: "Message" });
-  });
-
-  test("while its code is loading, no key acts in the composer, typed letters are kept for it, and Escape closes it", async () => {
-    let runs = 0;
-    const play = async () => {
-      runs += 1;
-      return "";
-    };
-    const house = await openHouse({ play });
-    // The introduction of an unused gateway would load the same code.
-    await say(house, MAIN, "hello");
-    await expect.poll(() => runs).toBe(1);
-    const { page } = await visit(house.http, { token: TOKEN, at: `sessions/${encodeURIComponent(MAIN)}` });
-    const code = Promise.withResolvers<void>();
-    await page.route(/\/extras-[^/]*\.js$/, async (route) => {
-      await code.promise;
-      await route.continue();
-    });
-    const message = page.getByRole("textbox", { name: "Message" });
-    await message.fill("half a thought");
-    const asked = page.waitForRequest(/\/extras-[^/]*\.js$/);
-    await page.keyboard.press("Control+k");
-    await asked;
-    expect(await accessibilityProblems(page)).toEqual([]);
-    await page.keyboard.type("x");
-    await page.keyboard.press("Enter");
-    await expect.poll(() => message.inputValue()).toBe("half a thought");
-    await page.keyboard.press("Escape");
-    await page.keyboard.type("s");
-    await expect.poll(() => message.inputValue()).toBe("half a thoughts");
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("x");
-    code.resolve();
-    await field(page).waitFor();
-    await expect.poll(() => field(page).inputValue()).toBe("x");
-    await page.keyboard.press("Escape");
-    await field(page).waitFor({ state: "detached" });
-    await expect.poll(() => focused(page)).toMatchObject({ name: "Message", text: "half a thoughts" });
-    expect(runs).toBe(1);
   });
 
   test("it opens every view and tab, and offers only those that the token may use", async () => {
@@ -334,38 +241,4 @@ describeInBrowser("the palette", () => {
     await choose(page, "sign out");
     await page.getByRole("button", { name: "Sign in" }).waitFor();
   });
-
-  test("it closes when the reader goes back, and hostile names stay text", async () => {
-    const house = await openHouse();
-    const hostile = `<img src=x onerror="document.title='owned'">\u202egnp.exe`;
-    await seedSessions(house.store, [{ key: "agent:main:chat:h", label: hostile, updatedAt: 900 }]);
-    const { page } = await visit(house.http, { token: TOKEN, at: "flow" });
-    await page.getByText("No conversations between sessions yet").waitFor();
-    await choose(page, "status");
-    await page.getByRole("heading", { name: "Operations" }).waitFor({ state: "attached" });
-    await page.keyboard.press("Control+k");
-    await page.getByRole("option", { name: "\\u{202e}gnp.exe" }).waitFor();
-    await expect.poll(() => page.locator(".palette img").count()).toBe(0);
-    await page.goBack();
-    await field(page).waitFor({ state: "detached" });
-    await page.keyboard.press("Control+k");
-    await field(page).waitFor();
-  });
-
-  test.deep(
-    "on a phone its button opens it, nothing is too wide, and axe-core finds no problem",
-    async () => {
-      const house = await openHouse();
-      await seedSessions(house.store, manySessions(30, NEWEST));
-      const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });
-      await page.getByRole("button", { name: "Command palette" }).tap();
-      await field(page).fill("conversation");
-      await page.getByRole("option", { name: "conversation 7" }).waitFor();
-      expect(await sideways(page)).toBe(0);
-      expect(await accessibilityProblems(page)).toEqual([]);
-      await page.getByRole("option", { name: "conversation 7" }).tap();
-      await opened(page, "agent:research:chat:c7");
-    },
-    60_000,
-  );
 });

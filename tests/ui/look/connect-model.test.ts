@@ -94,22 +94,4 @@ describeInBrowser("connecting a model on the first visit", () => {
     await expect.poll(() => dialog.getByRole("combobox").innerText()).toContain("Claude");
     expect(readFileSync(house.path, "utf8")).toContain("$${HOME}");
   });
-
-  test("a used gateway offers the same beside its models, and a chat beside its channels", async () => {
-    const model = await startModelServer(() => "pong");
-    cleanup(() => model.close());
-    const house = await openWith(model, UNCONFIGURED);
-    await house.says("hello");
-    const http = `http://127.0.0.1:${house.app.port}`;
-    const { page } = await visit(http, { token: TOKEN, at: "operations/agents" });
-    await page.keyboard.press("Control+k");
-    await page.getByRole("combobox", { name: "Session, view or action" }).fill("connect a model");
-    await page.getByRole("option", { name: /^Connect a model/ }).click();
-    await page.getByRole("dialog", { name: "Connect a model" }).getByLabel("Provider").waitFor();
-    await page.keyboard.press("Escape");
-    await page.goto(`${http}/#/operations/channels`);
-    await page.getByRole("button", { name: "Connect a chat" }).click();
-    await page.getByRole("dialog", { name: "Connect a chat" }).waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
-  });
 });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { openHouse, quiet, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, untilTypeface, visit } from "../../kit/browser.ts";
 import { openLine } from "../line.ts";
-import { manySessions, NEWEST, row, seedSessions } from "../sessions/seed.ts";
+import { manySessions, NEWEST, seedSessions } from "../sessions/seed.ts";
 
 const FONT_FILE = /\/inter-([a-z-]+)-wght-normal-.*\.woff2$/;
 
@@ -38,34 +38,6 @@ describeInBrowser("the typeface", () => {
     expect(rowsAtRequest[0]).toBeGreaterThan(10);
   });
 
-  test("text is set in the variable font, and other alphabets load a file of their own when they appear", async () => {
-    const house = await openHouse();
-    const { page } = await visit(house.http);
-    const files: (string | undefined)[] = [];
-    page.on("request", (request) => {
-      const name = FONT_FILE.exec(request.url());
-      if (name !== null) files.push(name[1]);
-    });
-    await page.goto(`${house.http}/#token=${TOKEN}`);
-    // Loads the page with the token that this tab has stored.
-    await page.reload();
-    await untilTypeface(page);
-    const widthOf = (weight: number): Promise<number> =>
-      page.evaluate((of) => {
-        const pen = document.createElement("canvas").getContext("2d");
-        if (pen === null) return 0;
-        pen.font = `${of} 100px ${getComputedStyle(document.body).fontFamily}`;
-        return pen.measureText("Parley").width;
-      }, weight);
-    // A font with one file for each weight would draw 560 like 600.
-    expect(await widthOf(560)).toBeLessThan(await widthOf(600));
-    expect(new Set(files)).toEqual(new Set(["latin"]));
-    const client = await house.client();
-    await client.request("sessions.create", { label: "Проверка" });
-    await row(page, /Проверка/).waitFor();
-    await expect.poll(() => new Set(files)).toEqual(new Set(["latin", "cyrillic"]));
-  });
-
   test.for(["", "sessions/agent%3Amain%3Amain", "operations/usage", "operations/rights"])(
     "a button or link does not move away from the pointer when the typeface arrives: #/%s",
     async (at) => {
@@ -86,7 +58,7 @@ describeInBrowser("the typeface", () => {
       await page.goto(`${house.http}/?again#/${at}`);
       await page.locator("h1").waitFor({ state: "attached" });
       await asked;
-      await page.waitForFunction("document.querySelector('.loading') === null");
+      await expect.poll(() => page.locator(".loading").count()).toBe(0);
       const before = await targets(page);
       expect(before.length).toBeGreaterThan(5);
       arrived.resolve();

@@ -6,7 +6,6 @@ import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { agentSettings } from "../../tools/app.ts";
-import { names, row } from "../sessions/seed.ts";
 
 const MAIN = "agent:main:main";
 const JOBS = "Spawn 3 jobs: wait 2 seconds, then say part {n} is done";
@@ -56,22 +55,5 @@ describeInBrowser("an empty state", () => {
     const other = await visit(house.http, { token: "a-reader" });
     await other.page.getByText("Questions, failures and requests of your agents").waitFor();
     await expect.poll(() => other.page.getByRole("heading", { name: "Welcome to Parley" }).count()).toBe(0);
-  });
-
-  test("filters without matches can be cleared, and an empty conversation and the flow offer sentences", async () => {
-    const house = await openHouse();
-    const { page } = await visit(house.http, { token: TOKEN, at: "sessions?only=failed" });
-    await page.getByRole("button", { name: "Show all sessions" }).click();
-    await row(page, /research/).waitFor();
-    await expect.poll(() => names(page)).toHaveLength(3);
-    await row(page, /research/).click();
-    await page.getByRole("button", { name: "Show my sessions" }).click();
-    const field = page.getByRole("textbox", { name: "Message" });
-    await expect.poll(() => field.inputValue()).toBe("Show my sessions");
-    expect(page.url()).toContain("research");
-    await page.goto(`${house.http}/#/flow`);
-    await page.getByText("No conversations between sessions yet").waitFor();
-    await page.getByRole("button", { name: JOBS }).click();
-    await expect.poll(() => field.inputValue()).toBe(JOBS);
   });
 });

@@ -1,8 +1,7 @@
 // At a zoom of 200 %, a window of 1280 × 800 has 640 × 400 CSS pixels. Half of its height is for content.
 
-import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { describeInBrowser, sideways, visit } from "../../kit/browser.ts";
 import { PAGE_VIEWS, STORY_CONFIG, showView, tellStory } from "../../kit/page-views.ts";
 import { startProcess } from "../../kit/process/gateway-process.ts";
 
@@ -21,17 +20,6 @@ const CONTENT: Readonly<Record<string, string>> = {
   chain: ".chain-body",
   waterfall: ".chain-body",
 };
-
-/** Returns the edges of the first element in sight that matches each selector. */
-async function boxesOf(page: Page, ...selectors: readonly string[]) {
-  const found = selectors.map((one) => page.locator(one).locator("visible=true").first());
-  for (const one of found) await one.waitFor();
-  const boxes = await Promise.all(found.map((one) => one.boundingBox()));
-  return boxes.map((box) => {
-    const { x = 0, y = 0, width = 0, height = 0 } = box ?? {};
-    return { left: x, right: x + width, top: y, bottom: y + height };
-  });
-}
 
 describeInBrowser("a zoom of 200 %", () => {
   test("each view has half of the height for its content, and nothing is too wide", async () => {
@@ -57,27 +45,5 @@ describeInBrowser("a zoom of 200 %", () => {
       });
     }
     expect(found).toEqual(found.map((one) => ({ ...one, enough: true, sideways: 0 })));
-  });
-
-  test("buttons are beside what they belong to, as on a phone", async () => {
-    const gateway = await startProcess({ config: STORY_CONFIG });
-    const client = await gateway.connect();
-    await tellStory(client);
-    for (const viewport of [ZOOMED, PHONE]) {
-      const { page } = await visit(gateway.httpUrl, { token: gateway.token, viewport });
-      await page.goto(`${gateway.httpUrl}/#/operations/runs`);
-      const [flow, stop] = await boxesOf(page, ".runs-actions a", ".runs-actions button");
-      expect(stop?.right).toBeCloseTo(flow?.right ?? 0, 0);
-      await page.goto(`${gateway.httpUrl}/#/operations/channels`);
-      const [heading, connect] = await boxesOf(page, ".tab-body h2", ".tab-body button[data-act]");
-      expect(connect?.top).toBeLessThan(heading?.bottom ?? 0);
-      await page.goto(`${gateway.httpUrl}/#/sessions/${encodeURIComponent("agent:main:main")}`);
-      const [field, next] = await boxesOf(
-        page,
-        ".composer textarea",
-        viewport === PHONE ? ".send-buttons" : ".choices",
-      );
-      expect((next?.left ?? 0) - (field?.right ?? 0)).toBeLessThanOrEqual(12);
-    }
   });
 });

@@ -1,10 +1,9 @@
 // The filters of the session list, with their counts, in the page's address.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
-import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
+import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { FAMILY, names, row, seedSessions } from "./seed.ts";
 
 const PLAN = "agent:main:chat:plan";
@@ -99,15 +98,5 @@ describeInBrowser("session filters", () => {
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel(/token/i).waitFor();
     expect(page.url()).not.toContain("secret");
-  });
-
-  test.deep("axe-core finds no problem in the filters, on a phone and at 200 % zoom", async () => {
-    const { house } = await openBusy();
-    for (const viewport of [PHONE, { width: 640, height: 400 }]) {
-      const { page } = await visit(house.http, { token: TOKEN, viewport, at: "sessions?only=failed" });
-      await row(page, /write it/).waitFor();
-      expect(await accessibilityProblems(page)).toEqual([]);
-      expect(await sideways(page)).toBe(0);
-    }
   });
 });

@@ -1,21 +1,12 @@
 // Rows of the session list show failures and the states of jobs, in a real browser.
 
 import type { Page } from "playwright-core";
-import { expect } from "vitest";
+import { expect, test } from "vitest";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
-import {
-  accessibilityProblems,
-  DESKTOP,
-  describeInBrowser,
-  PHONE,
-  sideways,
-  visit,
-} from "../../kit/browser.ts";
-import { test } from "../../kit/deep.ts";
+import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { FAMILY, row, type Seed, seedSessions } from "./seed.ts";
 
-const MAIN = "agent:main:main";
 const PLAN = "agent:main:chat:plan";
 const KEY = "sk-abcdefghijklmnopqrstuvwxyz123456";
 
@@ -117,47 +108,4 @@ describeInBrowser("session rows", () => {
     await expect.poll(() => used(/plan/)).toBe("12.3k tok · $0.50");
     await expect.poll(() => used(/write it/)).toBe("all 2.5k tok · $1.25");
   });
-
-  test("no row repeats a word of its name", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, [
-      { key: "agent:research:chat:0a1b2c3d-0000-4000-8000-000000000000", updatedAt: 9 },
-      { key: "agent:main:subagent:0a1b2c3d-0000-4000-8000-000000000000", updatedAt: 8 },
-      ...FAMILY,
-    ]);
-    const { page } = await visit(house.http, { token: TOKEN });
-    await row(page, /plan/).waitFor();
-    const about = (name: string | RegExp) => row(page, name).locator(".session-about").innerText();
-    expect(await about(/^main\s/)).toBe("idle");
-    expect(await about(/^research\s/)).toBe("idle");
-    expect(await about(/chat 0a1b2c3d/)).toBe("idle");
-    expect(await about(/subagent 0a1b2c3d/)).toBe("idle");
-    expect(await about(/the group/)).toBe("idle\nmain · group · telegram");
-  });
-
-  test.deep(
-    "axe-core finds no problem in failed rows and job counts, and long reasons stay in their row",
-    async () => {
-      const house = await openHouse({
-        play: () => {
-          throw new Error(`the provider said: ${"a long reason ".repeat(40)}`);
-        },
-      });
-      await seedSessions(house.store, FAMILY);
-      const client = await house.client();
-      for (const sessionKey of [MAIN, PLAN, "agent:main:subagent:two"])
-        await client
-          .agent({ message: "x", sessionKey, idempotencyKey: sessionKey })
-          .done.catch(() => undefined);
-      for (const viewport of [DESKTOP, PHONE, { width: 640, height: 400 }]) {
-        const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport });
-        await row(page, /plan.*failed/).waitFor();
-        expect(await accessibilityProblems(page)).toEqual([]);
-        expect(await sideways(page)).toBe(0);
-        const height = (await page.locator(".session-row").first().boundingBox())?.height;
-        expect(height).toBe(viewport === PHONE ? 44 : 32);
-      }
-    },
-    90_000,
-  );
 });

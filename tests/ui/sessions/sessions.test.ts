@@ -4,9 +4,8 @@ import { expect, test } from "vitest";
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../../src/store/queries/runs/waits.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
-import { CUT, DESKTOP, describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
+import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
 import { sampleRun } from "../../store/samples.ts";
-import { openLine } from "../line.ts";
 import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, tree } from "./seed.ts";
 
 describeInBrowser("sessions", () => {
@@ -33,17 +32,6 @@ describeInBrowser("sessions", () => {
     await expect.poll(() => row(page, /^check it/).getAttribute("aria-level")).toBe("3");
     await page.getByRole("button", { name: "Close plan" }).click();
     await expect.poll(() => names(page)).toHaveLength(5);
-  });
-
-  test("letters that reach below the line of a name are drawn whole", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, [{ key: "agent:main:chat:g", label: "gypsy jpg", updatedAt: NEWEST }]);
-    for (const viewport of [DESKTOP, PHONE]) {
-      const { page } = await visit(house.http, { token: TOKEN, viewport, at: "sessions" });
-      const name = row(page, "gypsy jpg").locator(".session-name");
-      // The box is lower than the letters, so it must not clip them.
-      expect(await name.evaluate((one) => getComputedStyle(one).overflowY)).toBe("visible");
-    }
   });
 
   test("a row shows its session's state, and a link to the session for which it waits", async () => {
@@ -136,52 +124,6 @@ describeInBrowser("sessions", () => {
     expect(await press("ArrowLeft")).toBe("plan");
     await expect.poll(() => names(page)).toHaveLength(5);
     expect(await press("Home", "ArrowUp")).toBe((await names(page))[0]);
-  });
-
-  test("a row that a person collapsed above the open session stays collapsed when the page reconnects", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, FAMILY);
-    const line = await openLine(house.port);
-    const at = "sessions/agent%3Amain%3Asubagent%3Atwo";
-    const { page } = await visit(line.http, { token: TOKEN, at, allow: CUT });
-    await row(page, /write it/).waitFor();
-    await page.getByRole("button", { name: "Close plan" }).click();
-    await expect.poll(() => names(page)).toHaveLength(5);
-    line.cut();
-    // The new row shows that the list was read again.
-    await seedSessions(house.store, [{ key: "agent:main:chat:later", label: "later", updatedAt: NEWEST }]);
-    await row(page, /^later/).waitFor();
-    await expect.poll(() => names(page)).toHaveLength(6);
-    await page.getByRole("button", { name: "Open plan" }).waitFor();
-  });
-
-  test("SP1: one press of Tab leaves the list", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, FAMILY);
-    const { page } = await visit(house.http, { token: TOKEN, at: "sessions/agent%3Amain%3Amain" });
-    await row(page, /plan/).waitFor();
-    await page.getByRole("textbox", { name: "Message" }).waitFor();
-    await tree(page).focus();
-    await page.keyboard.press("Tab");
-    const where = await page.evaluate(() => document.activeElement?.closest("section")?.ariaLabel);
-    expect(where).toBe("Conversation");
-  });
-
-  test("SP2: search results begin at the top, and a long name with the focus on it is readable", async () => {
-    const house = await openHouse();
-    const long = { key: "agent:main:chat:long", label: `conversation of ${"many ".repeat(30)}words` };
-    await seedSessions(house.store, [long, ...manySessions(60, NEWEST)]);
-    const { page } = await visit(house.http, { token: TOKEN });
-    await row(page, /conversation 3/).waitFor();
-    const box = page.locator(".session-list");
-    await box.evaluate((element) => element.scrollTo(0, 900));
-    await page.getByLabel("Search sessions").fill("conversation");
-    await expect.poll(() => box.getAttribute("aria-label")).toBe("Matching sessions");
-    await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(0);
-    await page.getByLabel("Search sessions").fill("of many");
-    await expect.poll(() => names(page)).toEqual([long.label]);
-    await page.locator(".session-name a").focus();
-    expect(await page.locator(".session-name").evaluate((element) => element.scrollLeft)).toBe(0);
   });
 
   test("rows move and change as runs start and end; sessions appear, disappear and return from the archive", async () => {
@@ -284,26 +226,6 @@ describeInBrowser("sessions", () => {
     await expect
       .poll(async () => (await names(page)).slice(0, 2))
       .toEqual(["conversation 299", "conversation 5"]);
-  });
-
-  test("a desktop shows at least 19 whole rows, and the targets on a phone are at least 40 px high", async () => {
-    const house = await openHouse();
-    await seedSessions(house.store, manySessions(60, NEWEST));
-    const desktop = await visit(house.http, { token: TOKEN, viewport: DESKTOP });
-    await row(desktop.page, /conversation 1\b/).waitFor();
-    const whole = desktop.page.locator(".session-row").evaluateAll((rows) => {
-      const box = rows[0]?.closest(".session-list")?.getBoundingClientRect();
-      return rows.filter((one) => box && one.getBoundingClientRect().bottom <= box.bottom).length;
-    });
-    // 14 before the rows became denser.
-    expect(await whole).toBeGreaterThanOrEqual(19);
-    const { page } = await visit(house.http, { token: TOKEN, at: "sessions", viewport: PHONE });
-    await row(page, /conversation 1\b/).waitFor();
-    const heights = await page
-      .locator(".sessions :is(.session-row, .session-twist, button, select, [type=search])")
-      .evaluateAll((found) => found.map((one) => one.getBoundingClientRect().height));
-    expect(heights.length).toBeGreaterThan(20);
-    expect(Math.min(...heights)).toBeGreaterThanOrEqual(40);
   });
 
   test("a link to a session deep in the tree opens its ancestors and scrolls to it", async () => {

@@ -79,18 +79,4 @@ describeInBrowser("the title of a session without a label", () => {
     await page.getByLabel("Search sessions").fill("a free monday");
     await page.getByText("No matches").waitFor();
   });
-
-  test("a hostile first message stays text on one line", async () => {
-    const house = await openHouse();
-    const client = await house.client();
-    const { key } = await client.request("sessions.create", {});
-    const hostile = "<img src=x onerror=\"document.title='owned'\">\u202egnp.exe\nsecond line";
-    await client.agent({ sessionKey: key, message: hostile, idempotencyKey: "a" }).done;
-    const { page } = await visit(house.http, { token: TOKEN, at: at(key) });
-    await expect.poll(() => page.title()).toContain("gnp.exe");
-    await page.getByRole("heading", { name: "<img src=x" }).waitFor();
-    expect(await page.title()).not.toContain("\u202e");
-    await expect.poll(() => page.locator("#view img[src=x]").count()).toBe(0);
-    await expect.poll(() => page.locator(".session-name .name").allInnerTexts()).not.toContain("\n");
-  });
 });

@@ -51,7 +51,7 @@ function hasTypes(folder: string): boolean {
     include: ["src", "tests/*.d.ts", "tests/setup*.ts", ...KERNEL_TESTS],
   };
   writeFileSync(join(folder, "tsconfig.kernel.json"), JSON.stringify(kernel));
-  const page = { extends: "./tsconfig.json", include: ["src"] };
+  const page = { extends: "./tsconfig.json", include: ["src", "../tests/ui/node-fetch.d.ts"] };
   writeFileSync(join(folder, "ui/tsconfig.kernel.json"), JSON.stringify(page));
   const configs = ["tsconfig.kernel.json", "ui/tsconfig.kernel.json"];
   return configs.every((config) => run(folder, "tsc", ["--noEmit", "-p", config]));

@@ -2,12 +2,12 @@
 // operators.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { mayAccess, operatorViewer, sessionViewer } from "../../src/access/access.ts";
+import { operatorViewer, sessionViewer } from "../../src/access/access.ts";
 import { resolveSession, type SessionTarget } from "../../src/access/resolve.ts";
 import { type Access, identityOf, type Viewer } from "../../src/core/rules/visibility.ts";
 import type { Result } from "../../src/core/shapes/errors.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
-import type { TokenScope, VisibilityMode } from "../../src/core/shapes/settings/settings.ts";
+import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import { resetSession } from "../../src/flows/session/lifecycle.ts";
 import { type App, openApp } from "../tools/app.ts";
 
@@ -52,52 +52,6 @@ function refusalOf(result: Result<Session>, wanted: string): string {
 }
 
 const shown = (result: Result<Session>): string => (result.ok ? result.value.key : result.code);
-
-describe("every visibility mode", () => {
-  const relations = {
-    self: MAIN,
-    child: CHILD,
-    grandchild: GRANDCHILD,
-    ownGroup: GROUP,
-    ownCousin: COUSIN,
-    otherAgent: "agent:research:main",
-    otherCron: "cron:nightly",
-    archivedChild: ARCHIVED,
-  };
-  type Relation = keyof typeof relations;
-  const TREE: Relation[] = ["self", "child", "grandchild"];
-  const SAME: Relation[] = [...TREE, "ownGroup", "ownCousin"];
-  const cases: [VisibilityMode, boolean, string[], readonly Relation[]][] = [
-    ["self", true, [], ["self"]],
-    ["tree", true, [], TREE],
-    ["agent", true, [], SAME],
-    ["all", false, [], SAME],
-    ["all", true, [], [...SAME, "otherAgent", "otherCron"]],
-    ["all", true, ["main", "res*"], [...SAME, "otherAgent", "otherCron"]],
-    ["all", true, ["main", "writer"], SAME],
-    ["all", true, ["research"], SAME],
-  ];
-
-  test.each(cases)(
-    "visibility mode %s, agentToAgent %s %j: only the allowed sessions are visible",
-    async (visibility, enabled, allow, visible) => {
-      const app = await withSessions(
-        await openApp({ tools: { visibility, agentToAgent: { enabled, allow } } }),
-      );
-      const viewer = sessionViewer([await app.session(MAIN)], app.settings);
-      const ctx = { db: app.engine.store.db, settings: app.settings };
-      for (const [relation, key] of Object.entries(relations)) {
-        const expected = visible.includes(relation as Relation);
-        for (const access of ["list", "read", "search", "send", "status"] as const) {
-          const answer = await mayAccess(ctx, viewer, access, await app.session(key));
-          expect(`${relation} ${access} ${answer}`).toBe(`${relation} ${access} ${expected}`);
-          expect((await ask(app, viewer, { sessionKey: key }, access)).ok).toBe(expected);
-        }
-      }
-      await app.close();
-    },
-  );
-});
 
 describe("with every agent visible", () => {
   let app: App;

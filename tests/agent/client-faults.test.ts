@@ -93,24 +93,6 @@ test.each([
   expect(outcome.message.content.filter(({ type }) => type === "toolCall")).toHaveLength(1);
 });
 
-test("a field of Gemini's requests that is left out takes nothing else with it", async () => {
-  const answer = data({ candidates: [{ content: { parts: [{ text: "ok" }] }, finishReason: "STOP" }] });
-  const server = await rawServer((response) => {
-    const isRefused = JSON.stringify(server.sent.at(-1)?.body).includes("thinkingConfig");
-    const message = "Unknown name \"thinkingConfig\" at 'generation_config': Cannot find field.";
-    const refusal = JSON.stringify({ error: { code: 400, message, status: "INVALID_ARGUMENT" } });
-    response.writeHead(isRefused ? 400 : 200, {
-      "content-type": isRefused ? "application/json" : "text/event-stream",
-    });
-    response.end(isRefused ? refusal : answer);
-  });
-  const provider = { ...providerAt(server.url, "openai-completions"), api: "google-generative-ai" as const };
-  const model = modelOf(provider, { reasoning: true });
-  for (let turn = 0; turn < 2; turn += 1)
-    expect((await made(requestFor(model, { thinking: "high" }))).outcome).toMatchObject({ kind: "message" });
-  expect(server.sent).toHaveLength(3);
-});
-
 test("arguments in the start of a block count once, also if they are repeated in pieces", async () => {
   const input = { text: "a" };
   const start = (index?: number) =>

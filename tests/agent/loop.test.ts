@@ -183,12 +183,6 @@ test("after a failure that is not retried, fallbackModels are tried in order; th
   expect(await failing.end).toMatchObject({ kind: "error", error: "no first; then no second" });
 });
 
-test("a failed model call that returned no text is not stored", async () => {
-  const turn = startTurn({ port: scriptedModel(() => ({ error: "no luck" })) });
-  expect(await turn.end).toMatchObject({ kind: "error", error: "no luck" });
-  expect(turn.entries).toHaveLength(1);
-});
-
 test("L4: an abort during the model call or a tool ends the turn, and nothing more is appended", async () => {
   const asking = startTurn({ port: scriptedModel(() => never) });
   asking.abort.abort();

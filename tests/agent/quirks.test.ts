@@ -170,18 +170,6 @@ test.each(SERVERS)(
   },
 );
 
-test("several refusals in turn each teach one form", async () => {
-  const { url, sent } = await strict((body) => {
-    if (body.stream_options !== undefined) return detail("stream_options");
-    return messages(body).some(({ role }) => role === "system")
-      ? error("System role not supported")
-      : undefined;
-  });
-  const model = modelOf(providerAt(url, "openai-completions"));
-  expect((await made(requestFor(model))).outcome.kind).toBe("message");
-  expect(sent).toHaveLength(3);
-});
-
 test("a server that refuses everything is asked a limited number of times, and its words are shown", async () => {
   const { url, sent } = await strict(() => detail("messages"), 422);
   const { outcome } = await made(requestFor(modelOf(providerAt(url, "openai-completions"))));

@@ -118,31 +118,6 @@ test("a sentence with too many jobs, or with none, is refused with an explanatio
   }
 });
 
-test("if some of several jobs are refused, each reason is reported once", async () => {
-  const refusal = { status: "error", code: "too_many_children", error: "maxChildren is 2" };
-  const { text } = await say("spawn 4 jobs: say x", {
-    answer: (_, at) => (at < 2 ? { status: "accepted" } : refusal),
-  });
-  expect(text).toBe(
-    "Started 2 sub-agents. 2 could not be started:\nNot started (too_many_children): maxChildren is 2",
-  );
-});
-
-test("sub-agents are listed with their state, and a cancellation reports how many sub-agents it ended", async () => {
-  const subagents = [
-    { sessionKey: "k1", label: "job 1", state: "running", finished: false, task: "count" },
-    { sessionKey: "k2", state: "idle", finished: true, ended: "announced", task: "read" },
-  ];
-  const listed = await say("list subagents", { answer: () => ({ count: 2, subagents }) });
-  expect(listed.text).toBe(
-    "I see 2 sub-agents:\n- k1 (job 1, running): count\n- k2 (finished, announced): read",
-  );
-  const cancel = (keys: string[]) =>
-    say("cancel subagents", { answer: () => ({ status: "ok", cancelled: keys }) });
-  expect((await cancel(["k1"])).text).toBe("Cancelled 1 sub-agent.");
-  expect((await cancel([])).text).toBe("No sub-agent was at work.");
-});
-
 test("if the tool for a sentence is missing, the offline model says so", async () => {
   for (const sentence of ["spawn: x", "spawn 2 jobs: x"]) {
     const { calls, text } = await say(sentence, { tools: ["read"] });
@@ -160,14 +135,6 @@ test("as a sub-agent, the offline model performs a task or answers a question", 
   expect((await task("How do we find out what customers miss?")).text).toContain(
     'On "How do we find out what customers miss" I would',
   );
-});
-
-test("a list of files after a task is not read as part of the task", async () => {
-  const files =
-    "Files in .parley/attachments/ed7fdc6e-a53e-46d0-929a-07846cf1ad57 of your workspace:\n- a.txt";
-  const task = (text: string) => turn([spawned(`${text}\n\n${files}`, MAIN.key)], { context: TASK_CONTEXT });
-  expect((await task("read file a.txt")).calls).toMatchObject([{ arguments: { path: "a.txt" } }]);
-  expect((await task("Sum it up")).text).toContain('On "Sum it up" I would');
 });
 
 test("in the announce step the offline model repeats the result that the runtime's context quotes", async () => {

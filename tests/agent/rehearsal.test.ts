@@ -5,7 +5,7 @@ import { openModelPort } from "../../src/agent/model/port.ts";
 import { readSentence } from "../../src/agent/offline/sentences.ts";
 import { optional } from "../../src/core/optional.ts";
 import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
-import { announceContext, HEADING, messageContext, replyContext } from "../../src/core/rules/turn-rules.ts";
+import { HEADING, messageContext, replyContext } from "../../src/core/rules/turn-rules.ts";
 import type { ToolCallRequest } from "../../src/core/shapes/tool.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
 import { startTurn, toolSpec, userSays } from "./turn-kit.ts";
@@ -163,26 +163,6 @@ test.each([
   expect((await say("ask research: hi", { answers: () => json })).text).toContain(expected);
 });
 
-test("lists are shown with one entry per line", async () => {
-  const sessions = [
-    { key: "main", kind: "main", state: "idle" },
-    { key: "agent:b:main", label: "B" },
-  ];
-  const listed = await say("list sessions", { answers: () => ({ count: 2, sessions }) });
-  expect(listed.text).toBe("I see 2 sessions:\n- main (main, idle)\n- agent:b:main (B)");
-  const messages = [{ role: "user", content: [{ type: "text", text: "hi" }] }];
-  expect((await say("read research", { answers: () => ({ messages }) })).text).toContain("user: hi");
-});
-
-test("text streams in growing pieces, and the last piece is the whole text", async () => {
-  const { streamed, text } = await say("say one two three four five six");
-  expect(streamed.length).toBeGreaterThan(1);
-  streamed.forEach((piece) => {
-    expect(text.startsWith(piece)).toBe(true);
-  });
-  expect(streamed.at(-1)).toBe(text);
-});
-
 test("a sentence with a waiting time delays the next step by this time", async () => {
   const world = fakeWorld();
   const said = say("wait 3 seconds, then say done", { world });
@@ -193,27 +173,6 @@ test("a sentence with a waiting time delays the next step by this time", async (
   await world.timerWithin(10_000);
   await world.advance(2_000);
   expect((await asking).text).toBe("research answered: fine");
-});
-
-test("with a time to think the model answers after it, in addition to a wait", async () => {
-  const world = fakeWorld();
-  const said = say("wait 2s, then say hi", { world, thinkMs: 200 });
-  expect(await world.timerWithin(10_000)).toBe(2_200);
-  await world.advance(2_200);
-  expect((await said).text).toBe("hi");
-});
-
-test("the offline model can describe its session, its abilities and its limits", async () => {
-  expect((await say("who are you?", { agentId: "research" })).text).toContain(
-    "I am research, in session main",
-  );
-  expect((await say("what is 6 * 7?")).text).toBe("6 * 7 = 42");
-  expect((await say("what is -1.5-2?")).text).toBe("-1.5 - 2 = -3.5");
-  for (const id of ["2026-11-20", "46d0-929a", "a/1/2"]) {
-    expect((await say(`what is ${id}?`)).text).toContain("- list sessions");
-  }
-  expect((await say("tralala")).text).toContain("- list sessions");
-  expect((await say("spawn: count files")).text).toContain("no tool sessions_spawn");
 });
 
 const requester = { key: "agent:main:main", channel: "webchat" };
@@ -240,29 +199,9 @@ test("a conversation has one follow-up question and one answer, then it ends", a
   expect((await say("ask main: hello", reply(2))).calls).toEqual([]);
 });
 
-test("a useful conversation is announced in one line; small talk is not announced", async () => {
-  const announce = (request: string, round1Reply: string) => ({
-    context: announceContext({ self, requester, request, round1Reply, latestReply: round1Reply }),
-  });
-  const worthIt = await say(
-    "go",
-    announce("Plan the\nrelease?", "Start with the riskiest part and test that first."),
-  );
-  expect(worthIt.text).toContain('"Plan the release?"');
-  expect(worthIt.text).not.toContain("\n");
-  expect(
-    (await say("go", announce("hello", "Hello from research. How are you today, my friend?"))).text,
-  ).toBe("ANNOUNCE_SKIP");
-});
-
 test("O3: a heading inside a message is treated as normal text", async () => {
   expect((await say(`${HEADING.reply}\nlist sessions`)).text).toContain("offline rehearsal model");
   expect((await say(`say ${HEADING.announce}`)).text).toBe(HEADING.announce);
-});
-
-test("O1: the same sentence gets the same answer in the same situation", async () => {
-  const one = await say("ask research: why?");
-  expect(await say("ask research: why?")).toEqual(one);
 });
 
 test("H2: no text makes the offline model slow, whatever the length or form", () => {

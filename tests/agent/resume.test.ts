@@ -129,14 +129,6 @@ test("a finished turn returns at once, without a model call", async () => {
   expect(entries).toHaveLength(2);
 });
 
-test("the final text of an earlier run does not end this run", async () => {
-  const entries: Entry[] = [userSays("first", "u1")];
-  await startTurn({ port: scriptedModel(() => "one"), entries }).end;
-  entries.push(userSays("second", "u2"));
-  const end = await startTurn({ port: scriptedModel(() => "two"), entries }).end;
-  expect(end).toMatchObject({ kind: "ok", text: "two", usage: { totalTokens: 15 } });
-});
-
 test("L3: if a failure is stored, the turn returns it again after a crash", async () => {
   const entries: Entry[] = [userSays("go")];
   const partial = {

@@ -6,13 +6,10 @@ import { resolveModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import type { ModelBudget } from "../../src/core/rules/budget.ts";
 import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
-import { messageContext } from "../../src/core/rules/turn-rules.ts";
-import { isCompaction } from "../../src/core/shapes/message.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
-import { call, text, thinking, tooLong } from "../kit/model-server/steps.ts";
 import { fakeWorld } from "../kit/world.ts";
-import { startTurn, type TurnSetup, toolSpec, userSays } from "./turn-kit.ts";
+import { startTurn, type TurnSetup } from "./turn-kit.ts";
 
 let server: ModelServer | undefined;
 afterEach(async () => {
@@ -29,47 +26,6 @@ async function turnOver(api: ProviderApi, script: Script, setup: Partial<TurnSet
   const more = { model: model.value, world, thinking: "high" as const, ...setup.more };
   return { server, turn: startTurn({ port: openModelPort(world), ...setup, more }) };
 }
-
-test.each(PROVIDER_APIS)(
-  "%s: a turn consists of thinking, parallel calls, their results and an answer",
-  async (api) => {
-    const { server, turn } = await turnOver(
-      api,
-      (request) =>
-        request.toolResults.length === 0
-          ? [thinking("two things"), text("Looking."), call("t", { n: 1 }), call("t", { n: 2 })]
-          : `got ${request.toolResults.join(" and ")}`,
-      {
-        tools: [toolSpec("t", { parallel: true })],
-        callTool: async (request) => ({ text: `n=${request.arguments.n}`, isError: false }),
-      },
-    );
-    expect(await turn.end).toMatchObject({ kind: "ok", text: "got n=1 and n=2", contextTokens: 120 });
-    expect(turn.texts.at(-1)).toBe("got n=1 and n=2");
-    expect(server.requests[1]?.messages.map((message) => message.role)).toEqual([
-      "user",
-      "assistant",
-      "tool",
-      "tool",
-    ]);
-  },
-);
-
-test.each(PROVIDER_APIS)(
-  "%s: after an overflow the model writes a summary, and the turn continues",
-  async (api) => {
-    const old = Array.from({ length: 8 }, (_, at) => userSays(`question ${at} ${"x".repeat(400)}`, `u${at}`));
-    const script: Script = (request, index) => {
-      if (index === 0) return tooLong(api);
-      return request.system.startsWith("You condense")
-        ? "they asked much"
-        : `seen: ${request.messages[0]?.texts[0]}`;
-    };
-    const { turn } = await turnOver(api, script, { entries: [...old, userSays("now?")] });
-    expect(await turn.end).toMatchObject({ kind: "ok", text: expect.stringContaining("they asked much") });
-    expect(turn.entries.filter(isCompaction)).toHaveLength(1);
-  },
-);
 
 test.each(PROVIDER_APIS)(
   "%s: a token budget limits the length of the requested answer, and is charged with the actual usage",
@@ -92,41 +48,6 @@ test("a turn that exceeds its budget ends with the budget's code and text", asyn
   const { server, turn } = await turnOver("anthropic-messages", () => "done", { more: { budget } });
   expect(await turn.end).toMatchObject({ kind: "error", code: "budget_used", error: "nothing is left" });
   expect(server.requests).toEqual([]);
-});
-
-test("a scripted model can distinguish agents, sessions and steps by the request", async () => {
-  const party = { key: "agent:main:main", channel: "webchat" };
-  const system = buildSystemPrompt({
-    agentId: "research",
-    sessionKey: "main",
-    workspace: "/w",
-    toolNames: [],
-    context: messageContext({ requester: party, self: { key: "main", channel: "webchat" } }),
-  });
-  const { turn } = await turnOver(
-    "anthropic-messages",
-    (request) => `${request.agentId} ${request.sessionKey} ${request.step} ${request.lastUserText}`,
-    { more: { system } },
-  );
-  expect(await turn.end).toMatchObject({ text: "research main message go" });
-});
-
-test("the prompt contains date and time zone after all constant parts, and before the context of the run", () => {
-  const parts = {
-    agentId: "a",
-    sessionKey: "main",
-    workspace: "/w",
-    toolNames: [],
-    instructions: "Be kind.",
-  };
-  const prompt = (date: string) =>
-    buildSystemPrompt({ ...parts, context: "Heading", today: { date, timeZone: "Europe/Berlin" } });
-  const saturday = prompt("Saturday, 2026-11-21");
-  expect(saturday).toContain(
-    "Be kind.\n\nDate at the start of this run: Saturday, 2026-11-21 (time zone Europe/Berlin).\n\nHeading",
-  );
-  const before = (text: string) => text.slice(0, text.indexOf("Date at"));
-  expect(before(prompt("Tuesday, 2030-01-01"))).toBe(before(saturday));
 });
 
 test("S1, S2: the system prompt does not depend on the time of day, and the runtime's context comes last", () => {

@@ -3,8 +3,7 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { acpPrompt } from "../../src/agent/acp/prompt.ts";
-import { compact, planCut } from "../../src/agent/loop/compaction.ts";
-import { matchResults } from "../../src/agent/loop/result-matching.ts";
+import { compact } from "../../src/agent/loop/compaction.ts";
 import { modelView } from "../../src/agent/loop/view.ts";
 import type { ModelPort, ResolvedModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
@@ -13,7 +12,6 @@ import {
   type Entry,
   type Message,
   textOf,
-  toolCallsOf,
   ZERO_USAGE,
 } from "../../src/core/shapes/message.ts";
 import { ANSWER_LIMITS, PROVIDER_APIS } from "../../src/core/shapes/settings/settings.ts";
@@ -74,51 +72,6 @@ const transcripts: fc.Arbitrary<Entry[]> = fc
     const firstKeptId = `m${compactedAt}`;
     return [...entries, { id, type: "compaction", summary: "in short", firstKeptId, timestamp: 1 }];
   });
-
-test("V1, V2: for any transcript, the model sees paired tool calls, merged user messages, and no assistant message at either end", () => {
-  fc.assert(
-    fc.property(transcripts, (entries) => {
-      const view = modelView(entries, OFFLINE);
-      expect(view[0]?.role).toBe("user");
-      expect(view.at(-1)?.role).not.toBe("assistant");
-      const seen = new Set<string>();
-      let expected: string[] = [];
-      view.forEach((one, at) => {
-        if (one.role === "toolResult") expect(one.toolCallId).toBe(expected.shift());
-        else expect(expected).toEqual([]);
-        if (one.role === "user") expect(view[at - 1]?.role).not.toBe("user");
-        const ids = toolCallsOf(one).map((call) => call.id);
-        for (const id of ids) {
-          expect(seen.has(id)).toBe(false);
-          seen.add(id);
-        }
-        if (ids.length > 0) expected = ids;
-      });
-      expect(expected).toEqual([]);
-    }),
-    { numRuns: rounds(100, 500) },
-  );
-});
-
-test("C1: compaction never separates a tool call from its result, and keeps at least the last message", () => {
-  fc.assert(
-    fc.property(fc.array(message, { maxLength: 14 }), fc.nat(60), (made, keptTokens) => {
-      const messages = made.map((one, at): Message => ({ ...one, id: `m${at}` }));
-      const cut = planCut(messages, keptTokens);
-      if (cut === undefined) return;
-      const at = messages.findIndex((one) => one.id === cut.firstKeptId);
-      expect(at).toBe(cut.older.length);
-      expect(at).toBeGreaterThan(0);
-      expect(at).toBeLessThan(messages.length);
-      for (const [from, results] of matchResults(messages)) {
-        for (const one of results.values()) {
-          expect(messages.indexOf(from) < at).toBe(messages.indexOf(one) < at);
-        }
-      }
-    }),
-    { numRuns: rounds(100, 500) },
-  );
-});
 
 test("V3: thinking and signatures of another model are omitted, those of the same model are kept", () => {
   const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "s" };
@@ -303,24 +256,4 @@ test("C4: in a summary request each line is quoted under its author's name", asy
     "[result of t]",
   ]);
   expect(heads.slice(5).every((line) => line === "[user]")).toBe(true);
-});
-
-test("a text that is too long for a model is never cut inside a character", async () => {
-  const emoji = "🙂".repeat(200_000);
-  for (const text of [emoji, `a${emoji}`]) {
-    const long = { ...result("x"), content: [{ type: "text" as const, text }] } as Message;
-    const said = Array.from({ length: 8 }, (_, at) => ({ ...userSays(text), id: `long-${at}` }));
-    const [, , shown] = modelView([userSays("hi"), assistant("", { calls: ["x"] }), long], OFFLINE);
-    expect(textOf(shown as Message).isWellFormed()).toBe(true);
-    let asked = "";
-    const port: ModelPort = {
-      async call({ entries: [entry] }) {
-        asked = textOf(entry as Message);
-        return { kind: "aborted" };
-      },
-    };
-    await compact({ ...COMPACTION, world: fakeWorld(), entries: said as Entry[], port });
-    expect(asked).toContain("characters left out");
-    expect(asked.isWellFormed()).toBe(true);
-  }
 });

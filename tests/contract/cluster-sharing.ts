@@ -8,7 +8,6 @@ import { type OpenGround, openCluster } from "../kit/engine/cluster.ts";
 import { endOf, makeSessions } from "../kit/engine/engine.ts";
 import type { Actor, Play } from "../kit/engine/flow-app.ts";
 import { checkFlows, checkRuns, checkTranscripts } from "../kit/engine/flow-checks.ts";
-import { until } from "../kit/until.ts";
 import { sampleRun } from "../store/samples.ts";
 import { CHATS, gate, join, MAIN, two } from "./cluster-stage.ts";
 
@@ -21,39 +20,6 @@ async function queueSilently(store: Store, sessionKey: string, kind: Run["kind"]
   const run = sampleRun({ ...session, runId: `silent ${kind}`, kind, acceptedAt: Date.now() });
   await store.transaction((tx) => insertRun(tx, run, run.acceptedAt));
   return run.runId;
-}
-
-/** Opens a cluster that counts the store operations of its first process. */
-function watchedGround(openGround: OpenGround) {
-  const figures = { transactions: 0, slotsTold: 0 };
-  const ground: OpenGround = async () => {
-    const inner = await openGround();
-    let isFirst = true;
-    return {
-      ...inner,
-      async open(world) {
-        const store = await inner.open(world);
-        const { shared } = store;
-        if (!isFirst || shared === undefined) return store;
-        isFirst = false;
-        return {
-          ...store,
-          transaction: (work) => {
-            figures.transactions += 1;
-            return store.transaction(work);
-          },
-          shared: {
-            ...shared,
-            async notify(texts, address) {
-              figures.slotsTold += texts.filter((text) => text.includes('{"kind":"ready"}')).length;
-              await shared.notify(texts, address);
-            },
-          },
-        };
-      },
-    };
-  };
-  return { ground, figures };
 }
 
 export function sharingContract(openGround: OpenGround): void {
@@ -124,46 +90,6 @@ export function sharingContract(openGround: OpenGround): void {
     expect(begun.indexOf(late) - before).toBeLessThan(keys.length / 2);
   });
 
-  test("runs that wait for a slot of another process do not wake each other in a loop", async () => {
-    const { ground, figures } = watchedGround(openGround);
-    const [first, second, third] = [gate(), gate(), gate()];
-    const [target, busy, full] = CHATS as [string, string, string];
-    const waiters = ["agent:main:chat:waiter1", "agent:main:chat:waiter2"];
-    const ask: Play = async ({ send }) => String((await send(target, "are you there?", 1)).status);
-    const hold =
-      (held: ReturnType<typeof gate>): Play =>
-      async () => {
-        await held.pass();
-        return "";
-      };
-    const plays = {
-      ...{ [target]: hold(first), [busy]: hold(second), [full]: hold(third) },
-      ...Object.fromEntries(waiters.map((key) => [key, ask])),
-    };
-    const { a, b } = await two(ground, plays, { maxConcurrent: 3 });
-    await makeSessions(a.app.store, ...waiters);
-    await b.app.tell(target, "work");
-    await first.reached;
-    for (const key of waiters) await a.app.tell(key, "ask");
-    await until(async () => (await b.app.engine.load()).waiting === 2);
-    await b.app.tell(busy, "work");
-    await b.app.tell(full, "work");
-    await Promise.all([second.reached, third.reached]);
-    const resuming = b.app.store.db
-      .selectFrom("runs")
-      .select("run_id")
-      .where("state", "=", "waiting")
-      .where("ready_at", "is not", null);
-    await until(async () => (await resuming.execute()).length === 2);
-    figures.slotsTold = 0;
-    const enough = figures.transactions + 20;
-    await until(() => figures.transactions >= enough);
-    expect(figures.slotsTold).toBe(0);
-    for (const held of [first, second, third]) held.open();
-    await a.app.quiet();
-    expect((await a.app.runs(waiters[0] ?? ""))[0]).toMatchObject({ state: "ok", reply: "timeout" });
-  });
-
   test("I6: a session whose hint was lost gets a slot, even if many sub-agents wait for a full pool", async () => {
     const held = gate();
     const keys = Array.from({ length: LANES }, (_, at) => `agent:main:subagent:${at}`);
@@ -180,28 +106,6 @@ export function sharingContract(openGround: OpenGround): void {
     const runId = await queueSilently(app.store, CHATS[0] ?? "", "turn");
     expect(await endOf(app.engine, runId)).toMatchObject({ state: "ok" });
     expect((await app.engine.load()).running).toBe(1);
-    held.open();
-    await app.quiet();
-  });
-
-  test("L2: a message that needs no turn is read after its hint was lost, even if many waiting lanes have one", async () => {
-    const held = gate();
-    const keys = Array.from({ length: LANES }, (_, at) => `agent:main:chat:lane${at}`);
-    const work: Play = async () => {
-      await held.pass();
-      return "";
-    };
-    const cluster = await openCluster(openGround);
-    const { app } = await join(cluster, { [MAIN]: work }, { maxConcurrent: 1 });
-    await makeSessions(app.store, ...keys);
-    await app.tell(MAIN, "work");
-    await held.reached;
-    for (const key of keys) {
-      await app.tell(key, "work");
-      await app.engine.accept({ sessionKey: key, input: { text: "note" }, kind: "append" });
-    }
-    const runId = await queueSilently(app.store, CHATS[0] ?? "", "append");
-    expect(await endOf(app.engine, runId)).toMatchObject({ state: "ok" });
     held.open();
     await app.quiet();
   });

@@ -1,24 +1,17 @@
-// After a crash the store knows how many attempts each run has lost, and each lane (a session's queue of
-// runs) keeps its order.
+// The runs of a process that died: others take them over, and only the owner of an attempt writes.
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import type { Entry } from "../../src/core/shapes/message.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
-import {
-  claimRun,
-  moveHeld,
-  notePlannedStop,
-  readyHeads,
-  requeueHeld,
-} from "../../src/store/queries/runs/claims.ts";
+import { claimRun, requeueHeld } from "../../src/store/queries/runs/claims.ts";
 import { getRun, insertRun } from "../../src/store/queries/runs/runs.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
-import { appendEntry, appendHeld } from "../../src/store/queries/transcripts/append.ts";
+import { appendHeld } from "../../src/store/queries/transcripts/append.ts";
 import { readContext } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { plainRedactor } from "../kit/redactor.ts";
-import { assistantMessage, sampleRun, sampleSession, userMessage } from "../store/samples.ts";
+import { assistantMessage, sampleRun, sampleSession } from "../store/samples.ts";
 
 const RUN = "run-1";
 const LANE = "agent:main:main";
@@ -45,22 +38,7 @@ export function crashContract(store: () => Store): void {
     const claim = { state: "running", owner: "dead", attempt, startedAt: 1_000 } as const;
     await store().transaction((tx) => claimRun(tx, { ...sampleRun({ runId }), ...claim }));
   };
-  const write = (entry: Entry) =>
-    store().transaction((tx) =>
-      appendEntry(tx, { sessionKey: LANE, sessionId: "session-1", runId: RUN, entry }, plainRedactor),
-    );
-  const move = async (to: "waiting" | "queued") => {
-    const held = await fence(RUN);
-    await store().transaction((tx) => moveHeld(tx, held, to, 1_000));
-  };
   const crash = () => store().transaction((tx) => requeueHeld(tx, 1_000));
-  /** Stores entries in an attempt whose process then dies. */
-  const lose = async (...entries: Entry[]) => {
-    await begin();
-    for (const entry of entries) await write(entry);
-    await crash();
-  };
-  const crashes = async () => (await getRun(store().db, RUN))?.crashes;
 
   test("a damaged row of a dead process does not keep its other runs from being taken over", async () => {
     for (const n of [1, 2, 3]) {
@@ -100,44 +78,5 @@ export function crashContract(store: () => Store): void {
     expect(await append(late)).toBeUndefined();
     expect(await append(toolResult("m1", "third"))).toBeUndefined();
     expect(await readContext(store().db, "session-1")).toEqual([first, said]);
-  });
-
-  test("poison runs: a death counts for the only run that executed, not for one that waits", async () => {
-    await accept();
-    await lose(userMessage("m1", "go"));
-    expect(await crashes()).toBe(1);
-    await lose(toolResult("m2", "done"));
-    expect(await crashes()).toBe(2);
-    await begin();
-    await move("waiting");
-    await crash();
-    expect(await crashes()).toBe(2);
-  });
-
-  test("poison runs: a planned stop counts for no run, whether it is finished or not", async () => {
-    await accept();
-    await lose();
-    await begin();
-    await move("queued");
-    await begin();
-    await store().transaction((tx) => notePlannedStop(tx, "dead"));
-    await crash();
-    expect(await crashes()).toBe(1);
-    await lose();
-    expect(await crashes()).toBe(2);
-  });
-
-  test("poison runs: a death that hit two runs counts for neither; one that hit one run delays it", async () => {
-    const other = "agent:main:chat:other";
-    await accept();
-    await accept({ runId: "neighbour", sessionKey: other });
-    await begin();
-    await begin("neighbour");
-    expect((await crash()).map((run) => run.crashes)).toEqual([0, 0]);
-    await lose();
-    await lose();
-    const left = { busy: [], passed: [other] };
-    const heads = await readyHeads(store().db, left);
-    expect(heads).toMatchObject([{ runId: RUN, readyAt: 3_000, isResuming: false }]);
   });
 }

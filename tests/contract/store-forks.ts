@@ -247,27 +247,6 @@ export function forkContract(store: () => Store): void {
 
 /** Forks with known messages. */
 function exampleContract(acts: ReturnType<typeof actsOn>, store: () => Store): void {
-  test("a fork shares its origin's messages, and each is stored once", async () => {
-    const { append, open, fork, read, stored } = acts;
-    const [origin, one, two] = [at("origin"), at("one"), at("two")];
-    await open(origin);
-    await append(origin, [userMessage("m1", "a"), assistantMessage("m2", "b"), userMessage("m3", "c")]);
-    await fork(origin, one, "m2");
-    await append(one, [userMessage("n1", "d")]);
-    await append(origin, [assistantMessage("m4", "e")]);
-    await fork(one, two, "m1");
-    await append(two, [userMessage("o1", "f")]);
-    const [markOne, markTwo] = [forkMarkerId(one.sessionId), forkMarkerId(two.sessionId)];
-    expect(ids((await read(one.sessionId)).messages)).toEqual(["m1", "m2", markOne, "n1"]);
-    expect(ids((await read(two.sessionId)).messages)).toEqual(["m1", markTwo, "o1"]);
-    expect(ids((await read(origin.sessionId)).messages)).toEqual(["m1", "m2", "m3", "m4"]);
-    expect(await stored()).toEqual(["m1", "m2", "m3", markOne, "n1", "m4", markTwo, "o1"]);
-    const unshared = await transcripts.readHistory(store().db, {
-      ...{ sessionId: one.sessionId, limit: 5, includeTools: true, before: "m3" },
-    });
-    expect(unshared).toMatchObject({ ok: false, code: "message_not_found" });
-  });
-
   test("a fork never parts a tool call from its result: it has all results of a message, or not the message", async () => {
     const { append, open } = acts;
     const origin = at("origin");

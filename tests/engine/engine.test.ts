@@ -121,20 +121,6 @@ test("I1: the database itself refuses a second active run in the same lane", asy
   await endOf(engine, second.runId);
 });
 
-test("runs of different sessions execute in parallel, up to the number of slots", async () => {
-  const gate = gated();
-  const { engine, store } = await openTestEngine({ execute: gate.execute, settings: { maxConcurrent: 2 } });
-  await makeSessions(store, "a", "b", "c");
-  for (const key of ["a", "b", "c"]) await accept(engine, key, key);
-  await Promise.all([gate.hasStarted("a"), gate.hasStarted("b")]);
-  expect((await engine.load()).slots).toEqual({ max: 2, taken: 2 });
-  expect(gate.started).not.toContain("c");
-  gate.end("b");
-  await gate.hasStarted("c");
-  gate.end("a");
-  gate.end("c");
-});
-
 test("a run id is accepted once; another request with the same id is a conflict", async () => {
   const { engine, store } = await openTestEngine({ execute: shout });
   await makeSessions(store, "a");
@@ -264,21 +250,6 @@ test("X3: if text arrives fast, it is published at intervals, and the last part 
   expect(shown).toEqual(["0:one", "3: two three"]);
 });
 
-test("X3: text that arrives much faster is published in parts, so that no part takes long to redact", async () => {
-  const { engine, store, writing, done } = await openWriting(fakeWorld(), "a book");
-  const shown: number[] = [];
-  engine.bus.subscribe((event) => {
-    if (event.kind === "text") shown.push(event.text.length);
-  });
-  await makeSessions(store, "a");
-  const run = await accept(engine, "a", "write a book");
-  const handle = await writing.promise;
-  for (let at = 0; at < 6; at += 1) handle.text({ offset: at * 40_000, text: "x".repeat(40_000) });
-  expect(shown).toEqual([40_000, 80_000, 80_000]);
-  done.resolve();
-  await endOf(engine, run.runId);
-});
-
 test("X3: live thinking is published at intervals like text, at most 256 KiB of each message", async () => {
   const world = fakeWorld();
   const { engine, store, writing, done } = await openWriting(world, "done");
@@ -309,38 +280,6 @@ test("X3: live thinking is published at intervals like text, at most 256 KiB of 
   expect(shown).toEqual(["1.1 0:next"]);
   done.resolve();
   await endOf(engine, run.runId);
-});
-
-test("X3: while 64 runs execute, live text is published every 100 ms", async () => {
-  const world = fakeWorld();
-  const handles: LaneHandle[] = [];
-  const allExecute = Promise.withResolvers<void>();
-  const done = Promise.withResolvers<void>();
-  const { engine, store } = await openTestEngine({
-    world,
-    settings: { maxConcurrent: 64 },
-    async execute(handle) {
-      if (handles.push(handle) === 64) allExecute.resolve();
-      await done.promise;
-      return ok("one two");
-    },
-  });
-  const shown: string[] = [];
-  engine.bus.subscribe((event) => {
-    if (event.kind === "text") shown.push(event.text);
-  });
-  const keys = Array.from({ length: 64 }, (_, at) => `s${at}`);
-  await makeSessions(store, ...keys);
-  const runs = await Promise.all(keys.map((key) => accept(engine, key, "count")));
-  await allExecute.promise;
-  const delta = deltas();
-  for (const text of ["one", "one two"]) handles[0]?.text(delta(text));
-  await world.advance(99);
-  expect(shown).toEqual(["one"]);
-  await world.advance(1);
-  expect(shown).toEqual(["one", " two"]);
-  done.resolve();
-  await Promise.all(runs.map(({ runId }) => endOf(engine, runId)));
 });
 
 test("I1: a run that lost its lane commits nothing", async () => {

@@ -8,7 +8,7 @@ import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts, Successors } from "../../src/engine/run/finish.ts";
 import { FOLLOW_UP_DEADLINE } from "../../src/engine/run/follow-up.ts";
 import { refusalsOf } from "../../src/store/queries/chains/refusals.ts";
-import { endOf, makeSessions, openTestEngine, runRow, temporaryFolder } from "../kit/engine/engine.ts";
+import { endOf, makeSessions, openTestEngine, temporaryFolder } from "../kit/engine/engine.ts";
 import { NO_SUCCESSORS } from "../kit/engine/no-successors.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -96,27 +96,6 @@ test("L4: a run whose successors fail ends when it times out", async () => {
   await until(async () => (await app.engine.load()).running === 1);
   await app.world.advance(5_000);
   expect(await endOf(app.engine, bad)).toMatchObject({ state: "timeout" });
-  expect(await endOf(app.engine, await app.tell("next"))).toMatchObject({ state: "ok" });
-  await app.repair(bad);
-});
-
-test("L4: a turn that is refused when it is claimed ends although its successors fail", async () => {
-  const release = Promise.withResolvers<void>();
-  const app = await open({
-    execute: async ({ run }) => {
-      if (run.input.text === "first") await release.promise;
-      return { state: "ok", reply: "done" };
-    },
-  });
-  const first = await app.tell("first");
-  const bad = await app.tell("bad");
-  const { chainId } = await runRow(app.store, bad);
-  await app.store.transaction((tx) =>
-    tx.updateTable("chains").set({ tokens: 2_000 }).where("chain_id", "=", chainId).execute(),
-  );
-  release.resolve();
-  await endOf(app.engine, first);
-  expect(await endOf(app.engine, bad)).toMatchObject({ state: "error", code: "chain_limit" });
   expect(await endOf(app.engine, await app.tell("next"))).toMatchObject({ state: "ok" });
   await app.repair(bad);
 });

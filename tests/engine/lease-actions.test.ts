@@ -2,7 +2,6 @@
 // bot accounts, commands and repeated model calls.
 
 import { expect, test } from "vitest";
-import { openModelPort } from "../../src/agent/model/port.ts";
 import { Accounts } from "../../src/channels/accounts.ts";
 import { backendFailure, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
@@ -20,10 +19,8 @@ import {
   runOf,
   type Stage,
 } from "../kit/engine/lease-stage.ts";
-import { startModelServer, TEST_MODEL } from "../kit/model-server/server.ts";
-import { rateLimited } from "../kit/model-server/steps.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
-import { agentSettings, type Choices, settingsWith } from "../tools/app.ts";
+import { type Choices, settingsWith } from "../tools/app.ts";
 
 const MAIN = "agent:main:main";
 const OTHER = "agent:main:chat:other";
@@ -53,22 +50,6 @@ async function deliveryOf({ app }: ClusterProcess) {
   return app.store.db.selectFrom("deliveries").selectAll().executeTakeFirstOrThrow();
 }
 
-test("a text is sent only while the lease is valid, if the attempt was answered late", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const [ofA, attempt] = [link(), lateAttempt()];
-  const a = await cluster.join({ plays: {}, committed: attempt.committed }, world, ofA.through);
-  await announced(a, attempt.asked);
-  ofA.beats = "hang";
-  await pass(LEASE_MS);
-  attempt.answer();
-  await pass(LEASE_MS);
-  expect(a.app.sent).toEqual([]);
-  ofA.beats = "pass";
-  await until(async () => (await deliveryOf(a)).state === "sent");
-  expect(a.app.sent).toHaveLength(1);
-  expect(await deliveryOf(a)).toMatchObject({ attempts: 1 });
-});
-
 test("a process that lost its lease before its attempt was answered does not send the text", async () => {
   const { world, cluster, pass, until } = await openStage();
   const [ofA, attempt] = [link(), lateAttempt()];
@@ -85,30 +66,6 @@ test("a process that lost its lease before its attempt was answered does not sen
   attempt.answer();
   await pass(LEASE_MS);
   expect(a.app.sent).toEqual([]);
-});
-
-test("a process that stops leaves the others only after its last text is sent", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const channel = async () => {
-    asked.resolve();
-    await answer.promise;
-    return { kind: "sent" as const };
-  };
-  const a = await cluster.join({ plays: {}, deduplicates: false, channel }, world);
-  const b = await cluster.join({ plays: {}, deduplicates: false }, world);
-  await announced(a, asked.promise);
-  let isOver = false;
-  const over = a.app.engine.stop(0).then(() => {
-    isOver = true;
-  });
-  await pass(2 * LEASE_MS);
-  expect(await deliveryOf(b)).toMatchObject({ state: "pending", attempt_open: 1 });
-  answer.resolve();
-  await until(() => isOver);
-  await over;
-  expect(await deliveryOf(b)).toMatchObject({ state: "sent", attempts: 1 });
-  expect([a.app.sent.length, b.app.sent.length]).toEqual([1, 0]);
 });
 
 test("a process begins to send a text only after it has joined the others", async () => {
@@ -234,42 +191,3 @@ test.each(["unaware of it", "that has joined again"])(
     expect(await runOf(b, runId)).toMatchObject({ reply: "by b", attempt: 2, crashes: 1 });
   },
 );
-
-test("a command runs only while the lease is valid, if its start was answered late", async () => {
-  const stage = await openStage();
-  const { world, cluster, pass, until } = stage;
-  const ofA = link();
-  const command = lateCommand(() => a);
-  const a = await cluster.join(command.options, world, ofA.through);
-  const runId = await command.allowed(stage);
-  ofA.beats = "hang";
-  await pass(LEASE_MS);
-  command.answer();
-  await pass(LEASE_MS);
-  expect(command.started()).toBe(0);
-  ofA.beats = "pass";
-  await until(() => ended(a, runId));
-  expect(command.started()).toBe(1);
-  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
-});
-
-test("a model call is repeated only after the lease was renewed", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const served = await startModelServer((_, index) => (index === 0 ? rateLimited(10) : "done"));
-  cleanup(() => served.close());
-  const ofA = link();
-  const provider = served.provider("openai-completions");
-  const agents = [agentSettings("main", { model: `${provider.id}/${TEST_MODEL.id}` })];
-  const choices: Choices = { agents, providers: [provider] };
-  const play = executed(() => a, openModelPort(world));
-  const a = await cluster.join({ plays: { [MAIN]: play }, choices }, world, ofA.through);
-  const { runId } = await a.app.tell(MAIN, "work");
-  await until(() => a.app.events.some(({ kind }) => kind === "retry"));
-  ofA.beats = "fail";
-  await pass(10_000 + 2 * LEASE_MS);
-  expect(served.requests).toHaveLength(1);
-  ofA.beats = "pass";
-  await until(() => ended(a, runId));
-  expect(served.requests).toHaveLength(2);
-  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
-});

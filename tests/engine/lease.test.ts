@@ -5,33 +5,13 @@ import { expect, test } from "vitest";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import { LostLane } from "../../src/engine/run/finish.ts";
 import { LEASE_MS } from "../../src/store/queries/processes.ts";
-import type { SharedStore } from "../../src/store/sql.ts";
 import type { World } from "../../src/world.ts";
-import { openTurnApp } from "../flows/turn-app.ts";
 import type { ClusterProcess } from "../kit/engine/cluster.ts";
 import { makeSessions } from "../kit/engine/engine.ts";
 import { counted, ended, link, midway, openStage, runOf } from "../kit/engine/lease-stage.ts";
 
 const MAIN = "agent:main:main";
 const OTHER = "agent:main:chat:other";
-
-test("a lease is renewed even if a read of the database's clock gets no answer", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const work = midway();
-  const plays = { [MAIN]: work.play };
-  const silent = (shared: SharedStore): SharedStore => ({
-    ...shared,
-    syncClock: () => new Promise<never>(() => {}),
-  });
-  const a = await cluster.join({ plays }, world, silent);
-  await cluster.join({ plays }, world);
-  const { runId } = await a.app.tell(MAIN, "work");
-  await work.began;
-  await pass(3 * LEASE_MS);
-  work.goOn();
-  await until(() => ended(a, runId));
-  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1, crashes: 0 });
-});
 
 test("a process without work checks the rows every ten seconds, and at once after a gap in the hints", async () => {
   const { world, cluster, pass, until } = await openStage();
@@ -180,21 +160,6 @@ test("if a run is stopped while it waits for its right to execute, it makes no f
   await until(() => ended(a, runId));
 });
 
-test("a run starts only if the lease was renewed recently; an older lease is renewed first", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const ofA = link();
-  const a = await cluster.join({ plays: {} }, world, ofA.through);
-  ofA.beats = "hang";
-  // The lease is still valid, but more than half of it is over.
-  await pass(LEASE_MS / 2 + 300);
-  const { runId } = await a.app.tell(MAIN, "work");
-  await pass(300);
-  expect(await runOf(a, runId)).toMatchObject({ state: "queued" });
-  ofA.beats = "pass";
-  await until(() => ended(a, runId));
-  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
-});
-
 /** Starts a run on a process whose claim is committed, but gets its answer only after `answer` is called. */
 async function claimWithLateAnswer(a: ClusterProcess) {
   const answer = a.holdNextAnswer();
@@ -205,24 +170,6 @@ async function claimWithLateAnswer(a: ClusterProcess) {
   };
   return { answer, told, runId };
 }
-
-test("a run does not start on a lease that became too old before the claim was answered", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const [ofA, work] = [link(), counted("done")];
-  const a = await cluster.join({ plays: { [MAIN]: work.play } }, world, ofA.through);
-  const { answer, told } = await claimWithLateAnswer(a);
-  ofA.beats = "hang";
-  await pass(LEASE_MS / 2 + 300);
-  answer();
-  const { runId } = await told;
-  await pass(300);
-  expect(work.begun()).toBe(0);
-  ofA.beats = "pass";
-  await until(() => ended(a, runId));
-  expect(await runOf(a, runId)).toMatchObject({ state: "ok", crashes: 0 });
-  expect(await a.app.texts(MAIN)).toEqual(["user: work", "assistant: done"]);
-  expect(work.begun()).toBe(1);
-});
 
 test("a process that lost its lease before its claim was answered leaves the run to the others", async () => {
   const { world, cluster, pass, until } = await openStage();
@@ -243,51 +190,4 @@ test("a process that lost its lease before its claim was answered leaves the run
   work.goOn();
   await until(async () => ended(b, await runId()));
   expect(await runOf(b, await runId())).toMatchObject({ reply: "by b", attempt: 2, crashes: 1 });
-});
-
-test("a run that another process takes while it waits for the lease is not confirmed afterwards", async () => {
-  const { world, cluster, pass, until } = await openStage();
-  const ofA = link();
-  const ends: string[] = [];
-  const work = midway(async (handle) => {
-    await handle.confirm().then(
-      () => ends.push("confirmed"),
-      () => ends.push("refused"),
-    );
-    return "by a";
-  });
-  const a = await cluster.join({ plays: { [MAIN]: work.play } }, world, ofA.through);
-  const b = await cluster.join({ plays: { [MAIN]: async () => "by b" } }, world);
-  const { runId } = await a.app.tell(MAIN, "work");
-  await work.began;
-  ofA.beats = "hang";
-  await pass(LEASE_MS);
-  work.goOn();
-  await until(() => ended(b, runId));
-  ofA.beats = "pass";
-  await until(() => ends.length > 0);
-  expect(ends).toEqual(["refused"]);
-  expect(await runOf(b, runId)).toMatchObject({ reply: "by b", attempt: 2 });
-});
-
-test("a model is called only after the process has confirmed its right to execute the run", async () => {
-  const gate = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
-  const app = await openTurnApp({
-    script: () => "the answer",
-    sessionKey: MAIN,
-    handed: (handle) => ({
-      ...handle,
-      confirm: () => {
-        asked.resolve();
-        return gate.promise;
-      },
-    }),
-  });
-  await app.says("a question", { channel: "webchat", to: "x" }, "followup");
-  await asked.promise;
-  expect(app.model.requests).toHaveLength(0);
-  gate.resolve();
-  await app.quiet();
-  expect(app.model.requests).toHaveLength(1);
 });

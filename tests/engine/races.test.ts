@@ -7,7 +7,6 @@ import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { StoreConflict, StoreProblem } from "../../src/store/problems.ts";
 import { holdRun } from "../../src/store/queries/runs/claims.ts";
-import { isAnswered, waitsOfCall } from "../../src/store/queries/runs/waits.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import {
@@ -31,89 +30,11 @@ async function ticks(count: number): Promise<void> {
   for (let at = 0; at < count; at += 1) await null;
 }
 
-/** Blocks every other transaction until the returned function is called. */
-async function holdStore({ store }: Opened): Promise<() => Promise<void>> {
-  const inside = Promise.withResolvers<void>();
-  const release = Promise.withResolvers<void>();
-  const held = store.transaction(async () => {
-    inside.resolve();
-    await release.promise;
-  });
-  await inside.promise;
-  return async () => {
-    release.resolve();
-    await held;
-  };
-}
-
 async function tell({ engine }: Opened, sessionKey: string, timeoutMs = 0): Promise<string> {
   const accepted = await engine.accept({ sessionKey, input: { text: "go" }, timeoutMs });
   if (!accepted.ok) throw new Error(accepted.error);
   return accepted.value.run.runId;
 }
-
-/** Accepts a run in `to` and waits for it, as a tool call of the current run. */
-function ask({ engine }: Opened, handle: LaneHandle, to: string, waitMs = 60_000) {
-  const callId = `${handle.run.runId}:${to}`;
-  return handle.duringCall(async () => {
-    await engine.commit(async (unit) => {
-      const accepted = await engine.acceptIn(unit, { sessionKey: to, input: { text: "?" }, callId });
-      if (!accepted.ok) return accepted;
-      const { runId } = accepted.value.run;
-      const targets = [{ id: runId, sessionKey: to }];
-      return handle.wait.open(unit, { callId, kind: "run", targets, deadlineAt: unit.now + waitMs });
-    });
-    return handle.wait.settle(await waitsOfCall(engine.store.db, callId), "all");
-  });
-}
-
-test("if a lane that waited for a slot has no work left, it wakes the next waiting lane", async () => {
-  const started = Promise.withResolvers<void>();
-  const release = Promise.withResolvers<void>();
-  const opened = await openTestEngine({
-    settings: { maxConcurrent: 1 },
-    async execute(handle) {
-      if (handle.run.sessionKey !== "a") return ok("done");
-      started.resolve();
-      await release.promise;
-      return ok("a");
-    },
-  });
-  await makeSessions(opened.store, "a", "b", "c");
-  await tell(opened, "a");
-  await started.promise;
-  const withdrawn = await tell(opened, "b");
-  const waiting = await tell(opened, "c");
-  await opened.engine.abort({ sessionKey: "b", runId: withdrawn });
-  release.resolve();
-  expect((await endOf(opened.engine, waiting, 2_000)).state).toBe("ok");
-});
-
-test("I2: a lane whose first run is aborted during its claim continues without waiting for a slot", async () => {
-  const started = Promise.withResolvers<void>();
-  const opened = await openTestEngine({
-    settings: { maxConcurrent: 1 },
-    async execute({ signal }) {
-      started.resolve();
-      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      return { state: "aborted" };
-    },
-  });
-  const { engine, store } = opened;
-  await makeSessions(store, "a", "b");
-  await tell(opened, "a");
-  await started.promise;
-  const withdrawn = await tell(opened, "b");
-  const appended = await engine.accept({ sessionKey: "b", input: { text: "note" }, kind: "append" });
-  if (!appended.ok) throw new Error(appended.error);
-  const letGo = await holdStore(opened);
-  engine.lookAtSlots();
-  await ticks(50);
-  const aborted = engine.abort({ sessionKey: "b", runId: withdrawn, keepChildren: true });
-  await letGo();
-  await aborted;
-  expect((await endOf(engine, appended.value.run.runId, 2_000)).state).toBe("ok");
-});
 
 test("I2: if the engine stops at any time while a run is accepted, no run stays `running`, and no crash is counted", async () => {
   for (let steps = 60; steps < 260; steps += 4) {
@@ -140,117 +61,6 @@ test("I2: if the engine stops at any time while a run is accepted, no run stays 
     }
     await opened.store.close();
   }
-});
-
-test("if the awaited run ends after the deadline, but before its caller stops waiting, the wait counts as timed out", async () => {
-  const world = fakeWorld();
-  const finish = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
-  let answered: boolean | undefined;
-  const opened: Opened = await openTestEngine({
-    world,
-    async execute(handle) {
-      if (handle.run.sessionKey === "b") {
-        asked.resolve();
-        await finish.promise;
-        return ok("late");
-      }
-      answered = (await ask(opened, handle, "b", 50)).some(isAnswered);
-      return ok("");
-    },
-  });
-  await makeSessions(opened.store, "a", "b");
-  const run = await tell(opened, "a");
-  await asked.promise;
-  while ((await runRow(opened.store, run)).state !== "waiting") await world.advance(0);
-  const letGo = await holdStore(opened);
-  finish.resolve();
-  await ticks(50);
-  await world.advance(60);
-  await letGo();
-  while (answered === undefined) await world.advance(0);
-  expect((await waitsOfCall(opened.store.db, `${run}:b`))[0]?.state).toBe("ended");
-  expect(answered, "the outcome comes as a notice, so not from the wait").toBe(false);
-});
-
-test("I6: a tool call that continues after the end of its run takes no slot", async () => {
-  const inB = Promise.withResolvers<void>();
-  const release = Promise.withResolvers<void>();
-  let left: Promise<unknown> = Promise.resolve();
-  const opened: Opened = await openTestEngine({
-    async execute(handle) {
-      if (handle.run.sessionKey === "b") {
-        inB.resolve();
-        await release.promise;
-        return ok("b");
-      }
-      left = ask(opened, handle, "b").catch(() => undefined);
-      await inB.promise;
-      throw new Error("another call failed");
-    },
-  });
-  await makeSessions(opened.store, "a", "b");
-  const run = await tell(opened, "a");
-  expect((await endOf(opened.engine, run)).state).toBe("error");
-  release.resolve();
-  await left;
-  await until(async () => (await opened.engine.load()).running === 0);
-  expect((await opened.engine.load()).slots.taken).toBe(0);
-});
-
-test("if a run times out while its message is being stored, the text is stored once", async () => {
-  const world = fakeWorld();
-  const writing = Promise.withResolvers<LaneHandle>();
-  const go = Promise.withResolvers<void>();
-  const call = { type: "toolCall" as const, id: "t1", name: "exec", arguments: {} };
-  const opened = await openTestEngine({
-    world,
-    async execute(handle) {
-      handle.text(whole("first I look"));
-      writing.resolve(handle);
-      await go.promise;
-      const text = { type: "text" as const, text: "first I look" };
-      await handle.append({ ...assistantText("m1", ""), content: [text, call], stopReason: "toolUse" });
-      // One commit stores the message and the end of the run, so either may be published first.
-      if (!handle.signal.aborted)
-        await new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true }));
-      return { state: "aborted" };
-    },
-  });
-  await makeSessions(opened.store, "a");
-  const run = await tell(opened, "a", 50);
-  await writing.promise;
-  const letGo = await holdStore(opened);
-  go.resolve();
-  await ticks(50);
-  await world.advance(60);
-  await letGo();
-  expect((await endOf(opened.engine, run)).state).toBe("timeout");
-  const roles = (await readRun(opened.store.db, run)).map((message) => message.role);
-  expect(roles).toEqual(["user", "assistant", "toolResult"]);
-});
-
-test("an aborted run has a result for every call, even if a provider repeats an id", async () => {
-  const written = Promise.withResolvers<void>();
-  const call = { type: "toolCall" as const, id: "call_0", name: "exec", arguments: {} };
-  const opened = await openTestEngine({
-    async execute(handle) {
-      const asks = { ...assistantText("m1", ""), content: [call], stopReason: "toolUse" as const };
-      await handle.append(asks);
-      const result = { role: "toolResult" as const, toolCallId: "call_0", toolName: "exec", isError: false };
-      await handle.append({ ...result, id: "r1", content: [], timestamp: 1 });
-      await handle.append({ ...asks, id: "m2" });
-      written.resolve();
-      await new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true }));
-      return { state: "aborted" };
-    },
-  });
-  await makeSessions(opened.store, "a");
-  const run = await tell(opened, "a");
-  await written.promise;
-  await opened.engine.abort({ sessionKey: "a" });
-  const roles = (await readRun(opened.store.db, run)).map((message) => message.role);
-  expect(roles).toEqual(["user", "assistant", "toolResult", "assistant", "toolResult"]);
 });
 
 test("L2: lanes that wait for a slot get one in order, even if another run is accepted while a slot becomes free", async () => {
@@ -516,29 +326,4 @@ test("a stop that waited for its run keeps the text that the run wrote meanwhile
   });
   expect(await stopping).toMatchObject({ aborted: true });
   expect((await readRun(store.db, runId)).map(textOf)).toEqual(["go", "half a thought"]);
-});
-
-test("a message that a stop writes into the transcript is published with the chat of its run", async () => {
-  const started = Promise.withResolvers<void>();
-  const opened = await openTestEngine({
-    async execute(handle) {
-      const call = { type: "toolCall" as const, id: "c1", name: "look", arguments: {} };
-      await handle.append({ ...assistantText("m1", ""), content: [call], stopReason: "toolUse" });
-      handle.text(whole("half a thought"));
-      started.resolve();
-      await once(handle.signal, "abort");
-      return { state: "aborted" };
-    },
-  });
-  await makeSessions(opened.store, "a");
-  const route = { channel: "telegram", to: "telegram:7" };
-  const routes: unknown[] = [];
-  opened.engine.bus.subscribe((event) => {
-    if (event.kind === "message") routes.push(event.route);
-  });
-  const accepted = await opened.engine.accept({ sessionKey: "a", input: { text: "go" }, route });
-  expect(accepted.ok).toBe(true);
-  await started.promise;
-  await opened.engine.abort({ sessionKey: "a" });
-  expect(routes).toEqual([route, route, route, route]);
 });

@@ -34,27 +34,6 @@ test("I6: a free slot goes to a chat at once, if a sub-agent of the same process
   expect(await b.app.engine.load()).toMatchObject({ queued: 0 });
 });
 
-test("lanes that wait for a full pool and for a full deployment do not wake each other in a loop", async () => {
-  const { world, cluster, until } = await openStage();
-  const child = midway();
-  let commits = 0;
-  const count = async (): Promise<void> => {
-    commits += 1;
-  };
-  const options = { plays: { [CHILD]: child.play }, maxConcurrent: 1 };
-  const one = { subagents: { maxConcurrent: 1 } };
-  const a = await cluster.join({ ...options, choices: one }, world);
-  const b = await cluster.join({ ...options, choices: one, committed: count }, world);
-  await makeSessions(a.app.store, CHAT, CHILD, NEXT);
-  const runs = [await a.app.tell(CHILD, "go")];
-  await child.began;
-  runs.push(await b.app.tell(NEXT, "go"), await b.app.tell(CHAT, "go"));
-  for (let step = 0; step < 500; step += 1) await new Promise((resolve) => setImmediate(resolve));
-  expect(commits).toBeLessThan(20);
-  child.goOn();
-  for (const { runId } of runs) await until(() => ended(b, runId));
-});
-
 test("I6: a run that pauses before it asks its model again holds no slot", async () => {
   const { world, cluster, until } = await openStage();
   const [paused, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -3,20 +3,17 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { ok } from "../../src/core/shapes/errors.ts";
 import { textOf } from "../../src/core/shapes/message.ts";
 import type { PermissionQuestion, PermissionScope } from "../../src/core/shapes/permission.ts";
-import { Engine } from "../../src/engine/engine.ts";
-import { createExecutor } from "../../src/execute.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { answerPermission, forgetRule } from "../../src/flows/permission.ts";
-import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
-import { createSuccessors } from "../../src/flows/successors.ts";
 import { listRules } from "../../src/store/queries/permission-rules.ts";
 import { openPermissions } from "../../src/store/queries/permissions.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { deleteSessionRows } from "../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
-import { Crash, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { dyingStore, startRealEngine } from "../kit/engine/real-engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { until } from "../kit/until.ts";
 import { agentSettings, type Choices, settingsWith } from "../tools/app.ts";
@@ -50,7 +47,7 @@ interface How {
   readonly dir?: string;
   readonly choices?: Choices;
   /** Called in every transaction, after its work. A `Crash` kills the process. */
-  readonly dies?: (tx: Store["db"]) => Promise<boolean>;
+  readonly dies?: Parameters<typeof dyingStore>[1];
 }
 
 /** Starts a process whose agents ask an owner before they run risky commands. */
@@ -63,37 +60,9 @@ async function live({ dir = temporaryFolder(), choices, dies }: How = {}): Promi
   const exec = { ...tools.exec, approval: "risky" as const };
   const settings = settingsWith({ agents, tools: { exec }, ...choices });
   const disk = await openStore(join(dir, "store"), world);
-  let dead = false;
-  const store: Store = {
-    ...disk,
-    transaction: (work) =>
-      disk.transaction(async (tx) => {
-        if (dead) throw new Crash("the process is dead");
-        const value = await work(tx);
-        dead = (await dies?.(tx)) ?? false;
-        if (dead) throw new Crash("the process dies");
-        return value;
-      }),
-  };
-  const engine: Engine = new Engine({
-    store,
-    world,
-    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 1 },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: () => undefined,
-    }),
-    executor: createExecutor({
-      settings: { ...settings, store: { ...settings.store, dir: join(dir, "store") } },
-      store,
-      world,
-      port: model(),
-      sandboxFor: async () => ok(undefined),
-      engine: () => engine,
-    }),
-  });
-  await ensureMainSessions({ engine, settings });
-  await engine.start();
+  const { store } = dyingStore(disk, dies ?? (async () => false));
+  const own = { ...settings, store: { ...settings.store, dir: join(dir, "store") } };
+  const engine = await startRealEngine({ settings: own, store, world, port: model(), maxConcurrent: 1 });
   cleanup(() => engine.stop(0));
   return { engine, store: disk, dir };
 }

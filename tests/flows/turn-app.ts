@@ -1,17 +1,14 @@
 // Engine, flows, tools and the real executor on a real store, with one scripted model: whole turns, and
 // crashes at chosen commits.
 
-import { ok } from "../../src/core/shapes/errors.ts";
+import { optional } from "../../src/core/optional.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
 import type { Route } from "../../src/core/shapes/session.ts";
 import type { QueueMode } from "../../src/core/shapes/settings/channels.ts";
-import { Engine } from "../../src/engine/engine.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import type { AcceptRequest } from "../../src/engine/run/accept.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
-import { createExecutor } from "../../src/execute.ts";
 import { acceptByMode } from "../../src/flows/conversation/direct.ts";
-import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
-import { createSuccessors } from "../../src/flows/successors.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import {
@@ -22,6 +19,7 @@ import {
   quietWorld,
   temporaryFolder,
 } from "../kit/engine/engine.ts";
+import { startRealEngine } from "../kit/engine/real-engine.ts";
 import { type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
 import { hasNoRuns, linesOf, runsOf, untilQuiet } from "../kit/store/store-view.ts";
 import { settingsWith } from "../tools/app.ts";
@@ -54,32 +52,18 @@ export interface TurnAppOptions {
 
 export async function openTurnApp(options: TurnAppOptions): Promise<TurnApp> {
   const world = quietWorld();
-  const settings = settingsWith();
   const disk = await openStore(options.dir ?? temporaryFolder(), world);
   const crashing = crashingStore(disk, options.crash ?? { commit: 0, when: "before" });
   const { store } = crashing;
   const model = scriptedModel(options.script);
-  const { handed = (handle: LaneHandle) => handle } = options;
-  const executor = createExecutor({
-    settings,
+  const { handed } = options;
+  const engine = await startRealEngine({
+    settings: settingsWith(),
     store,
     world,
     port: model,
-    sandboxFor: async () => ok(undefined),
-    engine: () => engine,
+    ...optional({ handed }),
   });
-  const engine: Engine = new Engine({
-    store,
-    world,
-    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 8 },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: () => undefined,
-    }),
-    executor: { execute: (handle) => executor.execute(handed(handle)) },
-  });
-  await ensureMainSessions({ engine, settings });
-  await engine.start();
   cleanup(async () => {
     if (!crashing.hasCrashed()) await engine.stop(0);
   });

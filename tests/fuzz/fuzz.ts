@@ -1,10 +1,7 @@
-// Runs fuzz targets by hand. Prints a line for each target and exits with 1 if one fails. If NODE_V8_COVERAGE
-// names an empty folder, it also prints the coverage of each source file.
+// Runs fuzz targets by hand. Prints a line for each target and exits with 1 if one fails.
 
-import { takeCoverage } from "node:v8";
 import { optional } from "../../src/core/optional.ts";
 import { orEnd, readNumber, typed, WrongUsage } from "../kit/typed.ts";
-import { readCoverage } from "./coverage.ts";
 import { type Budget, drive, type Report } from "./drive.ts";
 import { TARGETS } from "./targets.ts";
 
@@ -56,12 +53,5 @@ for (const target of targets) {
   process.stdout.write(`${line(report, (performance.now() - from) / 1_000)}\n`);
   if (report.failure !== undefined) process.stdout.write(`${report.failure}\n\n`);
   failures += report.failure === undefined ? 0 : 1;
-}
-const { NODE_V8_COVERAGE: folder } = process.env;
-if (folder !== undefined) {
-  takeCoverage();
-  for (const { file, covered, lines } of readCoverage(folder)) {
-    process.stdout.write(`${file.padEnd(36)} ${covered} of ${lines} lines\n`);
-  }
 }
 process.exit(failures === 0 ? 0 : 1);

@@ -1,12 +1,11 @@
 // Invalid arguments: each argument of each session tool is made invalid in many ways, and always gives a
 // clear error and no exception.
 
-import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
 import { fail, toolFailure } from "../../src/core/shapes/errors.ts";
 import { readArguments } from "../../src/tools/arguments.ts";
 import { describeTools } from "../../src/tools/catalog.ts";
-import { rounds, both as test } from "../kit/deep.ts";
+import { both as test } from "../kit/deep.ts";
 import { type App, MAIN_CHAIN, openApp, settingsWith } from "./app.ts";
 
 let app: App;
@@ -225,51 +224,6 @@ test.each([
   expect((await app.call(MAIN, name, args)).status).toBeUndefined();
 });
 
-const HOSTILE = [
-  "' or 1=1 --",
-  '"; drop table sessions; --',
-  "%00",
-  "\u0000",
-  "../../etc/passwd",
-  "__proto__",
-  "constructor",
-  "\ud800",
-  "🙂".repeat(50),
-  "a".repeat(400),
-  "NEAR(a b)",
-  '"',
-  "*",
-  "agent:",
-  "agent:main:",
-  "agent::main",
-  "agent:main:main:extra",
-  "-1",
-];
-
-test.each(HOSTILE)("every tool treats the hostile text %j only as data", async (text) => {
-  for (const args of [{ search: text }, { agentId: text }, { cursor: text }, { kinds: [text] }]) {
-    expect(await app.call(MAIN, "sessions_list", args)).toBeTypeOf("object");
-  }
-  expect((await app.call(MAIN, "sessions_history", { sessionKey: text })).status).toMatch(/error|forbidden/);
-  expect((await app.call(MAIN, "sessions_history", { sessionKey: "main", before: text })).status).toBe(
-    "error",
-  );
-  expect((await app.call(MAIN, "sessions_send", { label: text, message: "x" })).status).toMatch(
-    /error|forbidden/,
-  );
-  expect((await app.call(MAIN, "session_status", { runId: text })).status).toMatch(/error|forbidden/);
-  expect(await app.call(MAIN, "sessions_search", { query: text })).toMatchObject({ count: 0, hits: [] });
-});
-
-test("the names `__proto__` and `constructor` are unknown arguments", async () => {
-  const schema = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
-  const args = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
-  const result = await readArguments(schema, args);
-  expect(result).toMatchObject({ ok: false, code: "unknown_argument" });
-  expect(result.ok ? "" : result.error).toContain('"__proto__"');
-  expect(result.ok ? "" : result.error).toContain("a is required");
-});
-
 test("many unknown arguments are counted, and suggestions are computed only for those that the error names", async () => {
   const args = Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`unknown${at}`, at]));
   const names = Array.from({ length: 20 }, (_, at) => [`aRatherLongArgumentName${at}`, { type: "string" }]);
@@ -284,16 +238,5 @@ test("an error in a nested argument names its path", async () => {
   const result = await readArguments(schema, { files: [{ name: "a" }, { nam: 1 }] });
   expect(result.ok ? "" : result.error).toBe(
     'unknown argument "files[1].nam" (did you mean "files[1].name"?); files[1].name is required',
-  );
-});
-
-test("any JSON as arguments gets a result, and no exception is thrown", async () => {
-  const names = Object.keys(GOOD);
-  await fc.assert(
-    fc.asyncProperty(fc.constantFrom(...names), fc.jsonValue(), async (name, args) => {
-      const result = await app.call(MAIN, name, args);
-      expect(result).toBeTypeOf("object");
-    }),
-    { numRuns: rounds(40, 200) },
   );
 });

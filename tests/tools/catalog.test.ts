@@ -36,18 +36,6 @@ test("by default a session has every tool", () => {
   expect(namesWith({})).toEqual(NAMES);
 });
 
-test("the filters of the gateway and of the agent both apply, and a deny always wins", () => {
-  expect(namesWith({ filter: { allow: ["sessions_*"], deny: ["sessions_send"] } })).toEqual([
-    "sessions_list",
-    "sessions_history",
-    "sessions_spawn",
-    "sessions_search",
-  ]);
-  const own = agentSettings("main", { tools: { allow: ["read", "exec"], deny: ["exec"] } });
-  expect(namesWith({}, own)).toEqual(["read"]);
-  expect(namesWith({ filter: { allow: ["exec"], deny: [] } }, own)).toEqual([]);
-});
-
 test("for a denied tool, the catalogue and the error of a call name the setting that denies it", async () => {
   const agents = [agentSettings("main", { tools: { allow: [], deny: ["exec"] } })];
   const app = await openApp({ agents, tools: { filter: { allow: [], deny: ["sessions_s*"] } } });

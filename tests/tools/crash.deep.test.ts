@@ -5,20 +5,17 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { optional } from "../../src/core/optional.ts";
-import { ok } from "../../src/core/shapes/errors.ts";
 import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
 import type { Run } from "../../src/core/shapes/run.ts";
 import { isSubagentKey } from "../../src/core/shapes/session-key.ts";
-import { Engine } from "../../src/engine/engine.ts";
-import { createExecutor } from "../../src/execute.ts";
-import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
-import { createSuccessors } from "../../src/flows/successors.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { listRuns } from "../../src/store/queries/runs/runs.ts";
 import { readRun } from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
 import { toolsFor } from "../../src/tools/catalog.ts";
 import { openOutsideServers } from "../../src/tools/mcp/servers.ts";
-import { Crash, cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
+import { dyingStore, startRealEngine } from "../kit/engine/real-engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { agentSettings, type Choices, MAIN_CHAIN, settingsWith } from "./app.ts";
 import { badServer, mcpWith, openWitness } from "./mcp-kit.ts";
@@ -55,31 +52,11 @@ const model = () =>
     return answerTo({ input: input === undefined ? "" : textOf(input), result: result && textOf(result) });
   });
 
-/** Returns a store whose process dies before the run's tool result is written. */
-function dyingStore(disk: Store): { store: Store; died: Promise<void> } {
-  const died = Promise.withResolvers<void>();
-  let dead = false;
-  const results = (tx: Tx) =>
-    tx
-      .selectFrom("messages")
-      .select("id")
-      .where("role", "=", "toolResult")
-      .where("run_id", "=", RUN)
-      .executeTakeFirst();
-  const store: Store = {
-    ...disk,
-    transaction: (work) =>
-      disk.transaction(async (tx) => {
-        if (dead) throw new Crash("the process is dead");
-        const value = await work(tx);
-        if ((await results(tx)) === undefined) return value;
-        dead = true;
-        died.resolve();
-        throw new Crash("the process dies");
-      }),
-  };
-  return { store, died: died.promise };
-}
+/** Returns whether a transaction writes the run's tool result. */
+const hasResult = async (tx: Tx): Promise<boolean> => {
+  const results = tx.selectFrom("messages").select("id").where("role", "=", "toolResult");
+  return (await results.where("run_id", "=", RUN).executeTakeFirst()) !== undefined;
+};
 
 interface Life {
   readonly engine: Engine;
@@ -98,27 +75,8 @@ async function live(dir: string, how: { dies: boolean; choices?: Choices }): Pro
   const disk = await openStore(join(dir, "store"), world);
   const outside = openOutsideServers({ settings, world, version: "0", environment: process.env });
   cleanup(() => outside.close());
-  const { store, died } = how.dies ? dyingStore(disk) : { store: disk, died: Promise.resolve() };
-  const engine: Engine = new Engine({
-    store,
-    world,
-    settings: { ...settings.session, ...settings.session.agentToAgent, maxConcurrent: 8 },
-    successors: createSuccessors({
-      settings,
-      transcriptPath: () => undefined,
-    }),
-    executor: createExecutor({
-      settings,
-      store,
-      world,
-      port: model(),
-      sandboxFor: async () => ok(undefined),
-      outside,
-      engine: () => engine,
-    }),
-  });
-  await ensureMainSessions({ engine, settings });
-  await engine.start();
+  const { store, died } = dyingStore(disk, how.dies ? hasResult : async () => false);
+  const engine = await startRealEngine({ settings, store, world, port: model(), outside });
   cleanup(() => engine.stop(0));
   return { engine, store: disk, died };
 }

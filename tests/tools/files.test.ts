@@ -388,12 +388,3 @@ test("a missing workspace is created, accessible to its owner only", async () =>
   expect(await call("write", { path: "a.txt", content: "a" })).toMatchObject({ status: "ok" });
   expect(statSync(workspace).mode & 0o777).toBe(0o700);
 });
-
-test("if a path and its workspace together are too long, the path is refused before a folder is created", async () => {
-  const path = `${"a/".repeat(2_040)}b`;
-  expect(await call("write", { path, content: "x" })).toMatchObject({
-    status: "error",
-    code: "invalid_argument",
-  });
-  expect(readdirSync(workspace)).toEqual([]);
-});

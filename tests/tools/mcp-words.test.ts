@@ -9,8 +9,6 @@ import {
   mayHaveToolsUnder,
   outsidePrefix,
 } from "../../src/core/rules/tool-policy.ts";
-import type { McpServerSettings } from "../../src/core/shapes/settings/settings.ts";
-import { readDefinitions } from "../../src/tools/mcp/definitions.ts";
 import { outsideName } from "../../src/tools/mcp/names.ts";
 import { maskOf, plainWords } from "../../src/tools/mcp/plain-text.ts";
 import { LIST_STEPS_MAX, plainSchema } from "../../src/tools/mcp/schema.ts";
@@ -31,15 +29,6 @@ test("every MCP tool gets a valid, unique and stable name", () => {
   );
   expect(outsideName("files", "read_file")).toBe("mcp__files__read_file");
   expect(outsideName("files", "read.file")).toMatch(/^mcp__files__read_file_[0-9a-f]{8}$/);
-});
-
-test("two servers never get the same name prefix", () => {
-  fc.assert(
-    fc.property(serverNames, serverNames, fc.string(), (one, other, tool) => {
-      fc.pre(one !== other);
-      expect(outsideName(one, tool).startsWith(outsidePrefix(other))).toBe(false);
-    }),
-  );
 });
 
 const made = (schema: unknown) => {
@@ -160,23 +149,6 @@ test.each<[string, object]>([
   const tally = { reads: 0 };
   expect(made(counted({ type: "object", ...schema }, tally))).toBe("its schema has too many parts");
   expect(tally.reads).toBeLessThan(50_000);
-});
-
-test("SC1: of a list of tools with growing schemas only a bounded part is read", () => {
-  const tally = { reads: 0 };
-  const part = (at: number): [string, object] => [`b${at}`, { type: "string" }];
-  const inputSchema = {
-    type: "object",
-    properties: Object.fromEntries(references.slice(0, 30)),
-    $defs: { a: { type: "object", properties: Object.fromEntries(times(30, part)) } },
-  };
-  const list = times(2_000, (at) => ({ name: `t${at}`, inputSchema: counted(inputSchema, tally) }));
-  const settings = { name: "bad", tools: [], reach: { kind: "stdio" } } as unknown as McpServerSettings;
-  const { tools, leftOut } = readDefinitions(settings, list);
-  expect(tools.length).toBeGreaterThan(0);
-  expect(tools.length + leftOut.length).toBe(2_000);
-  expect(leftOut.at(-1)?.why).toBe("the schemas before it in the server's list have too many parts");
-  expect(tally.reads).toBeLessThan(LIST_STEPS_MAX * 5);
 });
 
 test("every schema of a server is simplified, or refused with a reason", () => {

@@ -3,7 +3,6 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { optional } from "../../src/core/optional.ts";
 import type { Viewer } from "../../src/core/rules/visibility.ts";
 import type { Message } from "../../src/core/shapes/message.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
@@ -86,26 +85,6 @@ test("a row has exactly the fields of its session, and secrets are redacted", as
   });
 });
 
-test("a new session's row omits optional fields, and its model is the model of its agent", async () => {
-  const { sessionId, updatedAt } = await app.session(RESEARCH);
-  expect(await rowOf(RESEARCH)).toEqual({
-    key: RESEARCH,
-    kind: "main",
-    channel: "unknown",
-    agentId: "research",
-    updatedAt,
-    sessionId,
-    model: "offline/rehearsal",
-    contextTokens: 200_000,
-    contextUsed: 0,
-    totalTokens: 0,
-    systemSent: false,
-    abortedLastRun: false,
-    state: "idle",
-    queuedRuns: 0,
-  });
-});
-
 test("the caller's main session is shown as `main`, even as a spawner; other main sessions are shown with their full key", async () => {
   expect(await rowOf("main")).toMatchObject({ kind: "main", agentId: "main" });
   expect(await rowOf(CHILD)).toMatchObject({ spawnedBy: "main", channel: "unknown", kind: "other" });
@@ -146,26 +125,6 @@ test("filters: kinds, agentId, search, activeMinutes", async () => {
   expect(await list({ activeMinutes: 5 })).not.toContain(GROUP);
 });
 
-test("a cursor continues after the previous page, and each session is listed once", async () => {
-  const all = keysOf(await app.call(MAIN, LIST, {}));
-  const seen: unknown[] = [];
-  let cursor: unknown;
-  for (let page = 0; page < 20; page++) {
-    const result = await app.call(MAIN, LIST, { limit: 2, ...optional({ cursor }) });
-    seen.push(...keysOf(result));
-    cursor = result.nextCursor;
-    if (cursor === undefined) break;
-  }
-  expect(seen).toEqual(all);
-});
-
-test("a page has 50 rows by default, and at most 200", async () => {
-  const many = await other({});
-  for (let index = 0; index < 210; index++) await many.add(`agent:main:chat:c${index}`);
-  expect(await many.call(MAIN, LIST, {})).toMatchObject({ count: 50, nextCursor: expect.any(String) });
-  expect(await many.call(MAIN, LIST, { limit: 5_000 })).toMatchObject({ count: 200 });
-});
-
 test("a row contains the state of its session", async () => {
   const busy = await other({});
   await busy.held(RESEARCH);
@@ -175,22 +134,6 @@ test("a row contains the state of its session", async () => {
   const status = await busy.call(MAIN, "session_status", { sessionKey: RESEARCH });
   expect(status).toMatchObject({ state: "running", queuedRuns: 2 });
   expect(status.runs).toHaveLength(3);
-});
-
-test("I9: with visibility tree, a caller gets only sessions of its own tree, at any depth", async () => {
-  const tree = await other({ tools: { visibility: "tree" } });
-  let parent = MAIN;
-  const keys = ["main"];
-  for (const depth of [1, 2, 3, 4]) {
-    const key = `agent:writer:subagent:s${depth}`;
-    await tree.add(key, { spawnedBy: parent, spawnDepth: depth });
-    parent = key;
-    keys.push(key);
-  }
-  await tree.add("agent:main:subagent:stranger", { spawnedBy: RESEARCH, spawnDepth: 1 });
-  const result = await tree.call(MAIN, LIST, {});
-  expect(keysOf(result).sort()).toEqual(keys.sort());
-  expect(result.visibility).toBe("tree");
 });
 
 test("if an operator acts as a session, the list is also limited by the patterns of the operator's token", async () => {
@@ -246,14 +189,6 @@ test("I9: a row names its session's parent only if the caller can see the parent
   expect(rows[0]).not.toHaveProperty("spawnedBy");
   const spawner = rowsOf(await mine.call(RESEARCH, LIST, { search: child }));
   expect(spawner).toMatchObject([{ key: child, spawnedBy: "main" }]);
-});
-
-test("messageLimit is at most 20", async () => {
-  const roomy = await other({ tools: { history: { maxTextChars: 4_000, maxBytes: 1_000_000 } } });
-  const talk = await roomy.add("agent:main:chat:talk");
-  await roomy.say(talk, ...Array.from({ length: 25 }, (_, at) => message(`said ${at}`)));
-  const [row] = rowsOf(await roomy.call(MAIN, LIST, { messageLimit: 1_000, kinds: ["other"] }));
-  expect(textsOf(row as ToolResult)).toHaveLength(20);
 });
 
 const KID = "agent:research:subagent:00000000-0000-4000-8000-000000000002";

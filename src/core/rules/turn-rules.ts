@@ -18,7 +18,7 @@ import { type ResultDelivery, resultReader } from "./result-delivery.ts";
  * Replies that mean "no reply". In the announce step of a sub-agent, only the second one is valid. The
  * last two are those of agents that were written for OpenClaw.
  */
-export const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP", "HEARTBEAT_OK", "NO_REPLY"] as const;
+const SKIP_TOKENS = ["REPLY_SKIP", "ANNOUNCE_SKIP", "HEARTBEAT_OK", "NO_REPLY"] as const;
 
 const [REPLY_SKIP, ANNOUNCE_SKIP] = SKIP_TOKENS;
 

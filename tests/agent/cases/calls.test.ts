@@ -6,7 +6,6 @@ import {
   calling,
   DONE,
   delta,
-  json,
   openRaw,
   callPiece as piece,
   type RawReply,
@@ -129,28 +128,12 @@ test.each(Object.entries(STREAMS))(
   },
 );
 
-test("calls in one JSON document run", async () => {
-  const message = { role: "assistant", content: null, tool_calls: [piece(undefined, "a1", L1)] };
-  const talk = await ask(json({ choices: [{ index: 0, message, finish_reason: "tool_calls" }] }));
-  expect((await callsIn(talk)).calls).toEqual([{ limit: 1 }]);
-  expect(talk.said).toBe("done");
-});
-
 test.each(["null", null, "", "  "])("a call with the arguments %j runs without arguments", async (given) => {
   const talk = await ask(stream(calling(piece(0, "a1", given)), END));
   const { calls, results } = await callsIn(talk);
   expect({ said: talk.said, calls, failed: results.map(({ isError }) => isError) }).toEqual({
     ...{ said: "done", calls: [{}], failed: [false] },
   });
-});
-
-test.each(["[]", '""', [], "{}"])("a call with the empty arguments %j runs or is refused", async (given) => {
-  const talk = await ask(stream(calling(piece(0, "a1", given)), END));
-  const { results } = await callsIn(talk);
-  expect(talk.said).toBe("done");
-  expect(results).toHaveLength(1);
-  const [result] = results;
-  if (result?.isError === true) expect(textOf(result)).toMatch(/JSON object/);
 });
 
 test.each(["[1]", "7", '"limit"', '{"limit":1', ["limit"]])(
@@ -163,11 +146,3 @@ test.each(["[1]", "7", '"limit"', '{"limit":1', ["limit"]])(
     expect(results.map(textOf).join()).toMatch(/JSON object/);
   },
 );
-
-test("arguments that are encoded twice do not run without arguments", async () => {
-  const talk = await ask(stream(calling(piece(0, "a1", JSON.stringify(L1))), END));
-  const { calls, results } = await callsIn(talk);
-  expect(talk.said).toBe("done");
-  if (results[0]?.isError === true) expect(textOf(results[0])).toMatch(/JSON object/);
-  else expect(calls).toEqual([{ limit: 1 }]);
-});

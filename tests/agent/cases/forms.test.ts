@@ -125,20 +125,7 @@ const FORMS: readonly (readonly [string, ProviderApi, RawReply])[] = [
       stop,
     ),
   ],
-  [
-    "comments, pings and empty events",
-    "openai-completions",
-    stream(
-      ": processing\n\n",
-      "event: ping\ndata:\n\n",
-      "data: \n\n",
-      HELLO,
-      ":\n\nid: 7\nretry: 100\n\n",
-      END,
-    ),
-  ],
   ["an event that is not JSON", "openai-completions", stream("data: ping\n\n", HELLO, END)],
-  ["an event that is null", "openai-completions", stream("data: null\n\n", HELLO, "data: []\n\n", END)],
   [
     "events without choices",
     "openai-completions",
@@ -146,8 +133,6 @@ const FORMS: readonly (readonly [string, ProviderApi, RawReply])[] = [
   ],
   ["choices that are null", "openai-completions", stream(event({ choices: null, usage: null }), HELLO, END)],
   ["a delta that is null", "openai-completions", stream(event({ choices: [{ delta: null }] }), HELLO, END)],
-  ["lines with CRLF", "openai-completions", stream((HELLO + END).replaceAll("\n", "\r\n"))],
-  ["`data:` without a space", "openai-completions", stream((HELLO + END).replaceAll("data: ", "data:"))],
   ["a byte order mark", "openai-completions", stream(`\uFEFF${HELLO}`, END)],
   [
     "a last event without its empty line",

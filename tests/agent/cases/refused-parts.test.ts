@@ -70,71 +70,12 @@ const ANSWERS: Record<ProviderApi, RawReply> = {
   ),
 };
 
+/** One refusal of each API; refusals/wordings.json has the words of all servers. */
 const PICTURES: readonly (readonly [ProviderApi, RawReply])[] = [
   ["anthropic-messages", anthropicError("messages.0.content.1: could not process image")],
-  [
-    "anthropic-messages",
-    anthropicError(
-      "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes",
-    ),
-  ],
-  [
-    "anthropic-messages",
-    anthropicError(
-      "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels",
-    ),
-  ],
-  ["anthropic-messages", anthropicError("too many images and documents: 101 + 0 > 100")],
-  ["anthropic-messages", anthropicError("messages.0.content.1.image.source.base64: image cannot be empty")],
-  [
-    "openai-completions",
-    openAiError("You uploaded an unsupported image. Please make sure your image is valid."),
-  ],
   ["openai-completions", openAiError("Invalid MIME type. Only image types are supported.")],
-  [
-    "openai-completions",
-    json({ object: "error", message: "At most 1 image(s) may be provided in one request.", code: 400 }, 400),
-  ],
-  [
-    "openai-completions",
-    json({ object: "error", message: "test is not a multimodal model", code: 400 }, 400),
-  ],
-  [
-    "openai-completions",
-    json(
-      {
-        error:
-          "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, expected `text`",
-      },
-      422,
-    ),
-  ],
-  [
-    "openai-completions",
-    json(
-      {
-        error: {
-          code: 500,
-          message:
-            "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
-        },
-      },
-      500,
-    ),
-  ],
-  ["openai-completions", openAiError("No endpoints found that support image input", 404)],
-  [
-    "openai-responses",
-    openAiError(
-      "The image data you provided does not represent a valid image. Please check your input and try again.",
-    ),
-  ],
-  [
-    "google-generative-ai",
-    googleError(
-      "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting",
-    ),
-  ],
+  ["openai-responses", openAiError("The image data you provided does not represent a valid image.")],
+  ["google-generative-ai", googleError("Unable to process input image.")],
 ];
 
 test.each(PICTURES)("%s: a refused picture does not stop the session: %#", async (api, refusal) => {
@@ -168,12 +109,7 @@ test("a picture that is sent after a refused one is tried again", async () => {
 
 const SIGNED = "T0xEU0lH";
 const THOUGHTS: readonly (readonly [ProviderApi, RawReply, RawReply])[] = [
-  ...[
-    "Invalid `signature` in `thinking` block",
-    "messages.1.content.0: Invalid `signature` in `thinking` block",
-    "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
-    "messages.1.content.0.thinking.signature: Field required",
-  ].map(
+  ...["messages.1.content.0: Invalid `signature` in `thinking` block"].map(
     (message) =>
       [
         "anthropic-messages",
@@ -194,7 +130,6 @@ const THOUGHTS: readonly (readonly [ProviderApi, RawReply, RawReply])[] = [
   ),
   ...[
     "The encrypted content for item rs_1 could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
-    "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
   ].map(
     (message) =>
       [

@@ -1,8 +1,6 @@
 // Requests to servers that check them: roles, fields, lists, ids of calls and thinking.
 
 import { expect, test } from "vitest";
-import { fieldsOf } from "../../../src/core/json.ts";
-import { PIXEL } from "../../kit/dialects/house.ts";
 import {
   calling,
   callPiece,
@@ -68,60 +66,6 @@ test.each([
   expect(messagesIn(requests.at(-1)?.body ?? {})[0]).toMatchObject({ role: "system" });
 });
 
-const FIELDS = ["model", "messages", "stream", "max_tokens", "temperature", "tools", "tool_choice"];
-const onlyBasics: Check = (body) => Object.keys(body).find((field) => !FIELDS.includes(field));
-const extraForbidden = (field: string): RawReply =>
-  json(
-    { detail: [{ type: "extra_forbidden", loc: ["body", field], msg: "Extra inputs are not permitted" }] },
-    422,
-  );
-
-test.each(["mistral", "local"])("the first request to a strict server is accepted: %s", async (id) => {
-  const check: Check = (body) => ["store", "max_completion_tokens"].find((field) => field in body);
-  const { says, refusals } = await openStrict(check, extraForbidden, { id });
-  expect(await says("go")).toEqual(OK);
-  expect(refusals()).toBe(0);
-});
-
-test.each([
-  ["in FastAPI's list", extraForbidden],
-  ["in a sentence", (field: string) => badRequest(`Unrecognized request argument supplied: ${field}`)],
-  ["as a property", (field: string) => json({ message: `property '${field}' is unsupported` }, 400)],
-  [
-    "with its value",
-    (field: string) => badRequest(`Extra inputs are not permitted, field: '${field}', value: True`),
-  ],
-])("each field that a server refuses %s is left out from then on", async (_, refuse) => {
-  const refused: string[] = [];
-  const { says } = await openStrict(onlyBasics, (field) => {
-    refused.push(field);
-    return refuse(field);
-  });
-  expect(await says("go")).toEqual(OK);
-  expect(await says("again")).toEqual(OK);
-  expect(refused).toEqual([...new Set(refused)]);
-});
-
-test("a server that refuses lists of parts gets texts", async () => {
-  const check: Check = (body) =>
-    messagesIn(body).some(({ content }) => Array.isArray(content)) ? "messages" : undefined;
-  const refuse = (): RawReply =>
-    json(
-      { error: "messages[1].content: invalid type: sequence, expected a string", error_type: "validation" },
-      422,
-    );
-  const { says, refusals } = await openStrict(check, refuse, { settings: { images: false } });
-  expect(await says("go")).toEqual(OK);
-  expect(await says("again")).toEqual(OK);
-  expect(refusals()).toBe(0);
-});
-
-test("a server that sees pictures gets them in a list of parts", async () => {
-  const { says, requests } = await openStrict(() => undefined, badRequest);
-  expect(await says("look", PIXEL)).toEqual(OK);
-  expect(JSON.stringify(requests[0]?.body)).toContain(PIXEL);
-});
-
 /** The check of a server that wants the thinking of each message with calls. `blank`: enough for it. */
 const wantsThinking =
   (blank: "" | " "): Check =>
@@ -132,24 +76,6 @@ const wantsThinking =
     );
     return at < 0 ? undefined : `reasoning_content is missing in assistant tool call message at index ${at}`;
   };
-
-test.each([
-  ["moonshotai", (words: string) => badRequest(`thinking is enabled but ${words}`)],
-  ["local", (words: string) => badRequest(`thinking is enabled but ${words}`)],
-  ["local", () => badRequest("The `reasoning_content` in the thinking mode must be passed back to the API.")],
-  [
-    "deepseek",
-    () => badRequest("Missing `reasoning_content` field in the assistant message at message index 2."),
-  ],
-])(
-  "%s: calls without thinking go back with blank thinking once the server asks for it",
-  async (id, refuse) => {
-    const { says, refusals } = await openStrict(wantsThinking(id === "deepseek" ? "" : " "), refuse, { id });
-    expect(await says("go")).toEqual(OK);
-    expect(await says("again")).toEqual(OK);
-    expect(refusals()).toBeLessThanOrEqual(1);
-  },
-);
 
 test("the history of another model goes to a model that wants thinking", async () => {
   const talk = await openStrict(() => undefined, badRequest, { models: ["m", "thinker"] });
@@ -188,60 +114,4 @@ test("thinking that a server refuses is not sent again", async () => {
   expect(await talk.says("go")).toEqual(OK);
   expect(await talk.says("again")).toEqual(OK);
   expect(refusals).toBeLessThanOrEqual(1);
-});
-
-test.each([
-  [
-    "mistral",
-    /^[a-zA-Z0-9]{9}$/,
-    (id: string) => `Tool call id was ${id} but must be a-z, A-Z, 0-9, with a length of 9.`,
-  ],
-  [
-    "local",
-    /^[a-zA-Z0-9]{9}$/,
-    (id: string) => `Tool call id was ${id} but must be a-z, A-Z, 0-9, with a length of 9.`,
-  ],
-])("%s: ids of calls have the form that the server takes", async (id, pattern, words) => {
-  const check: Check = (body) => {
-    const ids = messagesIn(body).flatMap((one) => [
-      ...listOf(one.tool_calls).map((call) => String(call.id)),
-      ...(one.tool_call_id === undefined ? [] : [String(one.tool_call_id)]),
-    ]);
-    const bad = ids.find((one) => !pattern.test(one));
-    return bad === undefined ? undefined : words(bad);
-  };
-  const { says, requests, refusals } = await openStrict(check, badRequest, { id });
-  expect(await says("go")).toEqual(OK);
-  expect(await says("again")).toEqual(OK);
-  expect(refusals()).toBeLessThanOrEqual(1);
-  const messages = messagesIn(requests.at(-1)?.body ?? {});
-  const called = messages.flatMap((one) => listOf(one.tool_calls).map((call) => call.id));
-  expect(messages.flatMap((one) => one.tool_call_id ?? [])).toEqual(called);
-});
-
-test("a server that knows no stream_options is asked without them", async () => {
-  const check: Check = (body) =>
-    "stream_options" in body ? "Unrecognized request argument supplied: stream_options" : undefined;
-  const { says, refusals } = await openStrict(check, badRequest);
-  expect(await says("go")).toEqual(OK);
-  expect(refusals()).toBeLessThanOrEqual(1);
-});
-
-test("a server that wants max_completion_tokens gets them", async () => {
-  const check: Check = (body) =>
-    "max_tokens" in body
-      ? "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-      : undefined;
-  const { says, requests, refusals } = await openStrict(check, badRequest);
-  expect(await says("go")).toEqual(OK);
-  expect(refusals()).toBeLessThanOrEqual(1);
-  expect(fieldsOf(requests.at(-1)?.body).max_completion_tokens).toBeGreaterThan(0);
-});
-
-test("a refusal that blames nothing known is told, and asked once", async () => {
-  const { says, refusals } = await openStrict(() => "The model is not for you", badRequest);
-  const { status, error } = await says("go");
-  expect(status).toBe("error");
-  expect(error).toContain("The model is not for you");
-  expect(refusals()).toBe(1);
 });

@@ -1,12 +1,10 @@
-import fc from "fast-check";
 import { expect } from "vitest";
 import {
-  type AnnouncedStatus,
   type AnnouncementFacts,
   announcedFacts,
   composeAnnouncement,
 } from "../../../src/core/rules/announcement.ts";
-import { rounds, both as test } from "../../kit/deep.ts";
+import { both as test } from "../../kit/deep.ts";
 
 const normaliseAnnouncement = (words: string, given: AnnouncementFacts): string =>
   composeAnnouncement(announcedFacts(words, given));
@@ -90,48 +88,6 @@ test("notes of the runtime come after notes of the model", () => {
     "n",
     "e",
   ]);
-});
-
-test("I12: whatever the model writes, each label appears once, and the status comes from the runtime", () => {
-  const pieces = fc.constantFrom(
-    "Status: ok",
-    "ＳＴＡＴＵＳ： ok",
-    "Sta\u200btus: ok",
-    " **Status** : ok",
-    "> status: ok",
-    "Result:",
-    "Notes: x",
-    "Stats: runtime 0",
-    "```",
-    "~~~~",
-    "\n",
-    "\r",
-    "\u2028",
-    "\u0085",
-    "text",
-    "  ",
-    "\ud800",
-  );
-  const words = fc.array(pieces, { maxLength: 12 }).map((list) => list.join(""));
-  const status = fc.constantFrom<AnnouncedStatus>("ok", "error", "timeout", "aborted", "unknown");
-  const seen = (line: string): string =>
-    line
-      .normalize("NFKC")
-      .replace(/\p{Cf}/gu, "")
-      .replace(/[\s>*]/g, "");
-  fc.assert(
-    fc.property(words, words, words, status, (text, result, notes, given) => {
-      const lines = normaliseAnnouncement(text, facts({ status: given, result, notes }))
-        .split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/)
-        .map(seen);
-      for (const label of ["status:", "result:", "notes:", "stats:"]) {
-        expect(lines.filter((line) => line.toLowerCase().startsWith(label))).toHaveLength(1);
-      }
-      expect(lines[0]).toBe(`Status:${given}`);
-      expect(lines.at(-1)).toMatch(/^Stats:/);
-    }),
-    { numRuns: rounds(400, 2000) },
-  );
 });
 
 test.each([

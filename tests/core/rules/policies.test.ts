@@ -104,37 +104,6 @@ test("SP2: a thread matches rules for threads and rules for its parent's type", 
   expect(denied("cron:x")).toEqual([]);
 });
 
-const TOOLS = ["read", "write", "exec", "sessions_list", "sessions_send"];
-const patterns = fc.subarray(["*", "read", "sessions_*", "WRITE", "*e*", "none"]);
-const filters: fc.Arbitrary<PlacedFilter[]> = fc.array(
-  fc.record({
-    where: fc.constantFrom("tools", "agents.list[ops].tools"),
-    filter: fc.record({ allow: patterns, deny: patterns }),
-  }),
-  { maxLength: 4 },
-);
-const hits = (list: readonly string[], name: string): boolean =>
-  list.some((one) => new RegExp(`^${one.replaceAll("*", ".*")}$`, "i").test(name));
-
-test("TP1, TP2: a matching deny in any filter wins; every non-empty allow list must contain the tool", () => {
-  fc.assert(
-    fc.property(filters, fc.constantFrom(...TOOLS), (given, name) => {
-      const denied = given.some(({ filter }) => hits(filter.deny, name));
-      const listed = given.every(({ filter }) => filter.allow.length === 0 || hits(filter.allow, name));
-      expect(decideTool(name, given).allowed).toBe(!denied && listed);
-    }),
-    { numRuns: rounds(400, 2000) },
-  );
-});
-
-test("TP1: adding a filter never makes more tools available", () => {
-  fc.assert(
-    fc.property(filters, filters, fc.constantFrom(...TOOLS), (given, more, name) => {
-      if (decideTool(name, [...given, ...more]).allowed) expect(decideTool(name, given).allowed).toBe(true);
-    }),
-  );
-});
-
 test("the refusal of a tool names the setting that refuses it", () => {
   const at = (where: string, allow: string[], deny: string[]): PlacedFilter[] => [
     { where, filter: { allow, deny } },

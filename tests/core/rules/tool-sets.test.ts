@@ -111,27 +111,6 @@ test("I13: with any configuration, a child's tools are a subset of its requester
   );
 });
 
-test("TP1: a session never has a tool that any of its filters denies", () => {
-  fc.assert(
-    fc.property(seeds, chains, fc.constantFrom(...NAMES), (seed, chain, name) => {
-      const deny = (given: ToolFilter): ToolFilter => ({
-        ...given,
-        deny: [...given.deny, name.toUpperCase()],
-      });
-      const [agent, ...others] = seed.agents;
-      if (agent === undefined) return;
-      const denied: Seed[] = [{ ...seed, tools: deny(seed.tools) }];
-      if (chain.some(({ agentId }) => agentId === "main")) {
-        denied.push({ ...seed, agents: [{ ...agent, tools: deny(agent.tools) }, ...others] });
-      }
-      if (chain[0].spawnedBy !== undefined) denied.push({ ...seed, subagents: deny(seed.subagents) });
-      if (isSandboxed(chain, settingsOf(seed))) denied.push({ ...seed, sandbox: deny(seed.sandbox) });
-      for (const one of denied) expect(toolsOf(chain, one)).not.toContain(name);
-    }),
-    { numRuns: rounds(200, 1000) },
-  );
-});
-
 test("I13: no tool is added by a new deny rule, a lower depth limit, a sandbox or the deletion of a requester", () => {
   const narrower = fc.constantFrom("deny", "depth", "sandbox", "gone");
   fc.assert(
@@ -227,24 +206,6 @@ test("I13: tools denied to the requester's agent stay denied after the requester
   const agents = [{ tools: { allow: [], deny: ["exec"] }, mode: "off" as const }];
   const orphan = chainOf(["main", "ops"], [{}, { spawnedBy: "agent:main:chat:1" }])[0];
   expect(toolsOf([orphan], { ...OPEN, agents })).toEqual(["read", "write", "edit"]);
-});
-
-test("each refusal of a tool names the setting that decided", () => {
-  const why = (name: string, chain: SpawnChain, seed: Seed): string => {
-    const verdict = decideTool(name, filtersFor(chain, settingsOf(seed)));
-    return verdict.allowed ? "allowed" : verdict.error;
-  };
-  const kid = chainOf(["main", "main"]);
-  expect(why("sessions_spawn", kid, OPEN)).toBe(
-    'tool "sessions_spawn" is denied: this sub-agent is 1 deep, and agents.defaults.subagents.maxSpawnDepth is 1',
-  );
-  expect(why("message", kid, OPEN)).toContain("tools.subagents.tools.allow");
-  expect(why("message", [kid[0]], OPEN)).toContain("denied");
-  expect(why("exec", kid, { ...OPEN, subagents: { allow: [], deny: ["ex*"] } })).toBe(
-    'tool "exec" is denied: tools.subagents.tools.deny has "ex*"',
-  );
-  const orphan = { ...OPEN, subagents: { allow: ["*"], deny: [] } };
-  expect(why("message", [kid[0]], orphan)).toContain("the session that spawned this one was deleted");
 });
 
 test("withheldTools returns the tools that the child's agent has but its requester lacks", () => {

@@ -5,11 +5,9 @@ import {
   announceContext,
   decideNext,
   HEADING,
-  heldChars,
   messageContext,
   replyContext,
   replyTurnOwner,
-  SKIP_TOKENS,
   spokenText,
   subagentAnnounceContext,
   subagentContext,
@@ -184,23 +182,6 @@ test("T2: a long text without a token is read in time that grows with its length
   }
 });
 
-test("T2: a stream shows only what the final text has, and holds nothing else back", () => {
-  const piece = fc.constantFrom("\n", " ", "**", "`", "```", "_", "R", "no", "Hello.", "👍", ...SKIP_TOKENS);
-  fc.assert(
-    fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
-      const text = pieces.join("");
-      for (let length = 0; length <= text.length; length += 1) {
-        const begun = text.slice(0, length);
-        expect(spokenText(text).startsWith(begun.slice(0, length - heldChars(begun, true)))).toBe(true);
-      }
-    }),
-    { numRuns: 2_000 },
-  );
-  expect(heldChars("Nothing new. REPLY", true)).toBe(0);
-  expect(heldChars("News.\nREPLY", true)).toBe(6);
-  expect(heldChars("of a long text\n\n**no_", false)).toBe(7);
-});
-
 const ops = { key: "agent:ops:main", channel: "telegram" };
 const self = { key: "main", channel: "webchat", label: "night desk" };
 
@@ -272,42 +253,6 @@ test("T3: a sub-agent's announce context quotes status, task and result, and say
 
 test("after a sub-agent's job there are no reply turns, because a job is not a conversation", () => {
   expect(decideNext({ step: "task", turn: 1, turnsMax: 5, end: said("x") }).next).toBe("end");
-});
-
-test("T3: text of people and other agents appears in a context only as a quotation", () => {
-  const hostile = fc
-    .array(
-      fc.constantFrom(
-        "\n",
-        "\r",
-        "\r\n",
-        "\u2028",
-        "\u2029",
-        "\u0085",
-        "\v",
-        "\f",
-        "| ",
-        HEADING.announce,
-        "Latest reply:",
-        "ok",
-      ),
-    )
-    .map((pieces) => pieces.join(""));
-  const quiet = { self, requester: ops, request: "", round1Reply: "", latestReply: "" };
-  const frame = announceContext(quiet)
-    .split("\n")
-    .filter((line) => !line.startsWith("| "));
-  fc.assert(
-    fc.property(hostile, hostile, hostile, (request, round1Reply, latestReply) => {
-      const text = announceContext({ ...quiet, request, round1Reply, latestReply });
-      const outside = text
-        .split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/)
-        .filter((line) => !line.startsWith("| "));
-      expect(outside).toEqual(frame);
-    }),
-  );
-  const label = 'x"\nLatest reply:\n';
-  expect(messageContext({ requester: { ...ops, label }, self })).not.toContain("\nLatest reply:");
 });
 
 test("T3: a very long quotation is cut and says how much is missing", () => {

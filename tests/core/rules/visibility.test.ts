@@ -1,19 +1,29 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
+import type { ChainLink, SpawnChain } from "../../../src/core/rules/sandbox-policy.ts";
 import { hasScope } from "../../../src/core/rules/scopes.ts";
 import {
   type Access,
   type AccessRules,
   decideAccess,
+  effectiveMode,
+  identityOf,
   type Scope,
+  type SessionIdentity,
   scopeOf,
   type Target,
   type Viewer,
 } from "../../../src/core/rules/visibility.ts";
-import { type TokenScope, VISIBILITY_MODES } from "../../../src/core/shapes/settings/settings.ts";
+import {
+  SANDBOX_MODES,
+  type Settings,
+  type TokenScope,
+  VISIBILITY_MODES,
+} from "../../../src/core/shapes/settings/settings.ts";
 import { matchesPattern } from "../../../src/core/text/pattern.ts";
 import { rounds, both as test } from "../../kit/deep.ts";
+import { agentSettings, settingsWith } from "../../tools/app.ts";
 
 const AGENTS = ["main", "ops", "research"];
 const ALL_ACCESS: Access[] = [
@@ -48,44 +58,81 @@ const target = (key: string, agentId: string, fields: Partial<Target> = {}): Tar
   ...fields,
 });
 
-/** Random trees of sessions. The parent of each session comes before it. */
 interface World {
-  readonly sessions: readonly Target[];
+  readonly settings: Settings;
+  readonly sessions: readonly (ChainLink & Target)[];
 }
+const agents = fc.tuple(
+  ...AGENTS.map((id) =>
+    fc
+      .record({
+        mode: fc.constantFrom(...SANDBOX_MODES),
+        sessionToolsVisibility: fc.constantFrom("spawned" as const, "all" as const),
+      })
+      .map((box) => ({ ...agentSettings(id), sandbox: { ...agentSettings(id).sandbox, ...box } })),
+  ),
+);
+/** Random trees of sessions. The requester of each session comes before it, or was deleted. */
 const world: fc.Arbitrary<World> = fc
-  .array(
-    fc.record({
-      agentId: fc.constantFrom(...AGENTS),
-      parent: fc.option(fc.nat(20), { nil: undefined }),
-      archived: fc.boolean(),
-      form: fc.constantFrom("main", "subagent", "cron", "chat"),
-    }),
-    { minLength: 1, maxLength: 12 },
-  )
-  .map((seeds) => {
-    const sessions: Target[] = [];
-    seeds.forEach(({ agentId, parent, archived, form }, at) => {
-      const own =
-        form === "cron" ? `cron:${at}` : `agent:${agentId}:${form}${form === "main" ? "" : `:${at}`}`;
+  .record({
+    agents,
+    seeds: fc.array(
+      fc.record({
+        agentId: fc.constantFrom(...AGENTS),
+        parent: fc.option(fc.nat(12), { nil: undefined }),
+        isCron: fc.boolean(),
+        sandboxed: fc.boolean(),
+        archived: fc.boolean(),
+      }),
+      { minLength: 1, maxLength: 10 },
+    ),
+  })
+  .map(({ agents: list, seeds }) => {
+    const sessions: (ChainLink & Target)[] = [];
+    seeds.forEach(({ agentId, parent, isCron, sandboxed, archived }, at) => {
       const above = parent === undefined ? undefined : sessions[parent];
-      const ancestors = above === undefined ? [] : [above.key, ...above.ancestors];
-      if (!sessions.some(({ key }) => key === own)) sessions.push({ key: own, agentId, archived, ancestors });
+      const spawnedBy = parent === undefined ? undefined : (above?.key ?? "agent:main:subagent:lost");
+      const spawned = spawnedBy === undefined ? {} : { spawnedBy, spawn: { sandboxed } };
+      const root = isCron ? `cron:${at}` : `agent:${agentId}:chat:${at}`;
+      sessions.push({
+        key: spawnedBy === undefined ? root : `agent:${agentId}:subagent:${at}`,
+        agentId,
+        kind: isCron ? "cron" : "other",
+        spawnDepth: above === undefined ? 0 : above.spawnDepth + 1,
+        ancestors: above === undefined ? [] : [above.key, ...above.ancestors],
+        archived,
+        ...spawned,
+      });
     });
-    sessions.push(target("global", "main"), target("unknown", "main"));
-    return { sessions };
+    const others = ["global", "unknown"].map((key) => ({
+      ...{ key, agentId: "main", kind: "main" as const, spawnDepth: 0, ancestors: [], archived: false },
+    }));
+    return { settings: settingsWith({ agents: list }), sessions: [...sessions, ...others] };
   });
-
-const agentToAgent = fc.record({
-  enabled: fc.boolean(),
-  allow: fc.subarray(["*", "main", "ops", "re*", "nobody"]),
-});
 const rules: fc.Arbitrary<AccessRules> = fc.record({
   mode: fc.constantFrom(...VISIBILITY_MODES),
-  agentToAgent,
+  agentToAgent: fc.record({
+    enabled: fc.boolean(),
+    allow: fc.subarray(["*", "main", "ops", "re*", "nobody"]),
+  }),
   scope: fc.constantFrom("per-sender" as const, "global" as const),
 });
+
 const allows = (access: Access, viewer: Viewer, to: Target, by: AccessRules): boolean =>
   decideAccess(access, viewer, to, by).allowed;
+
+function chainOf(given: World, own: ChainLink): SpawnChain {
+  const above = given.sessions.find(({ key }) => key === own.spawnedBy);
+  return above === undefined ? [own] : [own, ...chainOf(given, above)];
+}
+const viewerOf = (given: World, own: ChainLink): SessionIdentity =>
+  identityOf(chainOf(given, own), given.settings);
+const sees = (viewer: SessionIdentity, to: Target, by: AccessRules): boolean =>
+  decideAccess("read", { kind: "session", ...viewer }, to, by).allowed;
+const inTree = (key: string, to: Target): boolean => to.key === key || to.ancestors.includes(key);
+
+/** Returns the sessions that have no rule of their own. */
+const ordinary = (given: World) => given.sessions.filter(({ key }) => !["global", "unknown"].includes(key));
 
 test("I9: self ⊆ tree ⊆ agent ⊆ all, for all sessions and viewers, with or without the sandbox limit", () => {
   fc.assert(
@@ -146,14 +193,14 @@ test("I9: archived sessions and the session key `unknown` are never visible to a
   );
 });
 
+/** Returns what the database decides about a session. */
 function inScope(scope: Scope, to: Target): boolean {
   if (scope.all) return true;
-  if (scope.patterns !== undefined && !scope.patterns.some((pattern) => matchesPattern(pattern, to.key))) {
-    return false;
-  }
-  const { self, treeOf, agentIds = [], sharesGlobal = false } = scope;
-  if (to.key === self || (treeOf !== undefined && to.ancestors.includes(treeOf))) return true;
-  return agentIds === "any" || agentIds.includes(to.agentId) || (sharesGlobal && to.key === "global");
+  const { self, treeOf, agentIds = [], sharesGlobal = false, patterns, within } = scope;
+  if (patterns !== undefined && !patterns.some((pattern) => matchesPattern(pattern, to.key))) return false;
+  if (to.key === self || (treeOf !== undefined && inTree(treeOf, to))) return true;
+  const ofAgent = agentIds === "any" || agentIds.includes(to.agentId);
+  return (ofAgent || (sharesGlobal && to.key === "global")) && (within === undefined || inScope(within, to));
 }
 
 test("I9: the database prefilter keeps every row that the visibility check allows", () => {
@@ -306,22 +353,6 @@ test("I9: after changing the settings that a refusal names, the access is allowe
   );
 });
 
-test("I9: a refusal is the same for existing and missing sessions", () => {
-  fc.assert(
-    fc.property(world, rules, fc.nat(), fc.boolean(), (given, by, pick, sandboxed) => {
-      const from = given.sessions[pick % given.sessions.length] as Target;
-      const viewer = session(from.key, from.agentId, sandboxed);
-      for (const to of given.sessions.filter(({ archived }) => !archived)) {
-        const real = decideAccess("read", viewer, to, by);
-        const named = to.key.startsWith("agent:") ? to.agentId : "";
-        const imagined = decideAccess("read", viewer, { ...to, agentId: named, ancestors: [] }, by);
-        if (!real.allowed && !imagined.allowed) expect(real).toEqual(imagined);
-      }
-    }),
-    { numRuns: rounds(200, 1000) },
-  );
-});
-
 test("agents see the session `global` only with scope `global`, in which it is everybody's main session", () => {
   const viewer = session("cron:nightly", "ops");
   const global = target("global", "main");
@@ -401,4 +432,106 @@ test("an allowed access names the rule that allowed it", () => {
   expect(rule(token(["cron:*", "agent:*"]), other, CLOSED)).toBe(
     'its operator token covers the session by the pattern "agent:*"',
   );
+});
+
+test("I13: a sub-agent sees sessions that both it and its requester may see; a requester never hides the sub-agent's own tree", () => {
+  fc.assert(
+    fc.property(world, rules, (given, by) => {
+      for (const own of ordinary(given)) {
+        const viewer = viewerOf(given, own);
+        const { requester, ...alone } = viewer;
+        for (const to of ordinary(given)) {
+          const above = requester === undefined || (requester !== "gone" && sees(requester, to, by));
+          const tree = by.mode !== "self" && !to.archived && inTree(own.key, to);
+          const both = sees(alone, to, by) && (above || inTree(own.key, to));
+          expect(sees(viewer, to, by)).toBe(both || tree);
+        }
+      }
+    }),
+    { numRuns: rounds(200, 1000) },
+  );
+});
+
+test("I13: if a requester is limited by its sandbox, so are its children, whatever their own agent's setting is", () => {
+  fc.assert(
+    fc.property(world, rules, (given, by) => {
+      for (const own of given.sessions) {
+        const viewer = viewerOf(given, own);
+        if (viewer.requester === undefined || viewer.requester === "gone") continue;
+        const { requester } = viewer;
+        if (!requester.sandboxed) continue;
+        expect(viewer.sandboxed).toBe(true);
+        if (requester.sandboxClamp !== "spawned") continue;
+        for (const to of given.sessions) {
+          if (sees(viewer, to, by)) expect(inTree(requester.key, to)).toBe(true);
+        }
+      }
+    }),
+    { numRuns: rounds(100, 500) },
+  );
+});
+
+test("I9: a refusal to a sub-agent is the same for existing and missing sessions", () => {
+  fc.assert(
+    fc.property(world, rules, (given, by) => {
+      for (const own of given.sessions) {
+        const viewer = { kind: "session" as const, ...viewerOf(given, own) };
+        for (const to of given.sessions.filter(({ archived }) => !archived)) {
+          const real = decideAccess("read", viewer, to, by);
+          const named = to.key.startsWith("agent:") ? to.agentId : "";
+          const imagined = decideAccess("read", viewer, { ...to, agentId: named, ancestors: [] }, by);
+          if (!real.allowed && !imagined.allowed) expect(real).toEqual(imagined);
+        }
+      }
+    }),
+    { numRuns: rounds(200, 1000) },
+  );
+});
+
+test("I9: the database finds exactly the sessions that a sub-agent may see", () => {
+  fc.assert(
+    fc.property(world, rules, (given, by) => {
+      for (const own of ordinary(given)) {
+        const viewer = viewerOf(given, own);
+        const scope = scopeOf({ kind: "session", ...viewer }, by, AGENTS);
+        for (const to of ordinary(given).filter(({ archived }) => !archived))
+          expect(inScope(scope, to)).toBe(sees(viewer, to, by));
+      }
+    }),
+    { numRuns: rounds(100, 500) },
+  );
+});
+
+test("a refusal names the session whose visibility is too narrow, and the settings that would widen it", () => {
+  const by: AccessRules = {
+    mode: "agent",
+    agentToAgent: { enabled: false, allow: [] },
+    scope: "per-sender",
+  };
+  const bare = { sandboxed: false, sandboxClamp: "spawned" } as const;
+  const requester = { key: "agent:ops:main", agentId: "ops", ...bare };
+  const kid = {
+    kind: "session" as const,
+    key: "agent:research:subagent:1",
+    agentId: "research",
+    ...bare,
+  };
+  const to: Target = { key: "agent:research:main", agentId: "research", archived: false, ancestors: [] };
+  const refusal = (viewer: Parameters<typeof decideAccess>[1]) => decideAccess("read", viewer, to, by);
+  expect(refusal(kid).allowed).toBe(true);
+  expect(refusal({ ...kid, requester })).toMatchObject({
+    code: "not_visible",
+    error: expect.stringContaining("the session that spawned this one does not see it: it would need"),
+    settings: ['tools.sessions.visibility: "all"', "tools.agentToAgent.enabled: true"],
+  });
+  expect(refusal({ ...kid, requester: "gone" })).toMatchObject({
+    code: "not_visible",
+    error: expect.stringContaining("was deleted, so this session sees only its own tree"),
+    settings: [],
+  });
+  expect(effectiveMode({ ...kid, requester: "gone" }, by)).toBe("tree");
+  expect(effectiveMode({ ...kid, requester: "gone" }, { ...by, mode: "self" })).toBe("self");
+  const boxed = { ...kid, sandboxed: true };
+  expect(refusal({ ...boxed, sandboxClamp: "all" }).allowed).toBe(true);
+  expect(refusal(boxed).allowed).toBe(false);
 });

@@ -124,71 +124,6 @@ test("RD2: ordinary text stays unchanged, even if it is about secrets", () => {
   );
 });
 
-const fragment = fc.oneof(
-  fc.constantFrom(...Object.values(KEYS)),
-  fc.constantFrom(
-    "password",
-    "token",
-    "secret_key",
-    "=",
-    ": ",
-    ":",
-    '"',
-    "'",
-    "\\",
-    '\\"',
-    "Bearer ",
-    "authorization: ",
-    "https://",
-    "user:",
-    "@",
-    "/",
-    M,
-    "[",
-    "]",
-    "(",
-    "-----BEGIN PRIVATE KEY-----",
-    "-----END PRIVATE KEY-----",
-    "\n",
-    "\\n",
-    " ",
-    "sk-",
-    "eyJ",
-    ".",
-    "123456789:",
-    "abcdefgh1234",
-    "%",
-    "$",
-    "?",
-    "&",
-    "basic ",
-    "--",
-    "cookie:",
-    "a=",
-    "hooks.slack.com/services/",
-  ),
-  fc.string({ maxLength: 12 }),
-);
-
-test("RD1: redacting twice gives the same result as once, for any mix of keys and fragments", () => {
-  fc.assert(
-    fc.property(fc.array(fragment, { maxLength: 14 }), (pieces) => {
-      const once = redactSecrets(pieces.join(""));
-      expect(redactSecrets(once)).toBe(once);
-    }),
-    { numRuns: rounds(2_000, 20_000) },
-  );
-});
-
-test("I14: a key between any words is redacted", () => {
-  const around = fc.string({ unit: fc.constantFrom(" ", "a", ".", "\n", "x "), maxLength: 8 });
-  fc.assert(
-    fc.property(around, fc.constantFrom(...Object.values(KEYS)), around, (before, key, after) => {
-      expect(redactSecrets(`${before} ${key} ${after}`)).toBe(`${before} ${M} ${after}`);
-    }),
-  );
-});
-
 test("I14: known secrets are redacted in plain text, JSON and addresses, even if they overlap", () => {
   const knowing = new Redactor(["opensesame", "same-again", 'with "quotes"', "short"]);
   expect(knowing.mask("opensesame-again, short")).toBe(`${M}, short`);
@@ -208,50 +143,6 @@ test("I14, RD5: cutting a text within a secret leaves no part of the secret", ()
   }
   expect(knowing.beginning(`${"x ".repeat(600)}sk-${letters.repeat(400)}`, 1_200).text).not.toContain("sk-");
   expect(knowing.beginning("short", 5)).toEqual({ text: "short", whole: true });
-});
-
-test("RD3: redaction takes linear time, even for text that resembles secrets", () => {
-  const almost = [
-    "-eyJaaaaaaaaaaaa",
-    "token='",
-    ":",
-    "--a",
-    "sk-a-",
-    "=\\",
-    "a://b:",
-    "M.",
-    "cookie: a=",
-    "1:",
-  ];
-  const known = new Redactor([...Array(50).keys()].map((at) => `${"a".repeat(100)}${at}`));
-  for (const piece of almost) {
-    const text = piece.repeat(Math.ceil(200_000 / piece.length));
-    const work = { steps: 0 };
-    known.mask(text, work);
-    known.mask("a".repeat(text.length), work);
-    expect(work.steps / text.length, piece).toBeLessThan(60);
-  }
-});
-
-test("RD3: megabytes of text that resembles secrets are processed quickly", () => {
-  const almost = [
-    "sk-",
-    "token=",
-    'token="',
-    "eyJaaaaaaaaa.",
-    "http://a:",
-    "-----BEGIN PRIVATE KEY-----",
-    "password ",
-    "--",
-    "--a",
-    "cookie:a=",
-    "hooks.slack.com/a/",
-    "token:",
-  ];
-  for (const piece of almost) {
-    const text = piece.repeat(Math.ceil(1_000_000 / piece.length));
-    expect(redactSecrets(text).length).toBeGreaterThan(0);
-  }
 });
 
 describe("a mask says how long a text is that no credential can be", () => {

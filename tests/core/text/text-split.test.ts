@@ -1,122 +1,9 @@
-import fc from "fast-check";
 import { expect } from "vitest";
 import { splitText } from "../../../src/core/text/text-split.ts";
-import { rounds, both as test } from "../../kit/deep.ts";
+import { checkSplit } from "../../fuzz/targets/texts.ts";
+import { both as test } from "../../kit/deep.ts";
 
-/**
- * Returns the code fence that is open at the end of a text, ignoring fence lines that are too long for parts
- * of `max` characters.
- */
-function openFence(text: string, max: number): string | undefined {
-  let open: string | undefined;
-  for (const line of text.split("\n")) {
-    const trimmed = line.trimEnd();
-    const found = /^([ \t]*)(`{3,}|~{3,})(.*)$/.exec(trimmed);
-    const [, indent = "", marker = "", info = ""] = found ?? [];
-    if (found === null || trimmed.length > max / 2 || indent.length > max / 8 || marker.length > max / 8)
-      continue;
-    if (marker.startsWith("`") && info.includes("`")) continue;
-    if (open === undefined) open = marker;
-    else if (info.trim() === "" && marker.startsWith(open)) open = undefined;
-  }
-  return open;
-}
-
-/** TS2: removes the parts from `text` one by one. Only blanks may remain between them. */
-function reassembles(parts: readonly string[], text: string, inCode: boolean): boolean {
-  const [part, ...others] = parts;
-  if (part === undefined) return text.trim() === "";
-  const body = inCode ? part.slice(part.indexOf("\n") + 1) : part;
-  const starts: string[] = [text];
-  if (inCode) {
-    if (text.startsWith("\n")) starts.push(text.slice(1));
-  } else {
-    for (let at = 0; at < text.length && /\s/.test(text.charAt(at)); at += 1) starts.push(text.slice(at + 1));
-  }
-  const withoutClose = body.slice(0, Math.max(0, body.lastIndexOf("\n")));
-  const closes = /^[ \t]*(?:`{3,}|~{3,})$/.test(body.slice(withoutClose.length + 1));
-  return starts.some(
-    (start) =>
-      (start.startsWith(body) && reassembles(others, start.slice(body.length), false)) ||
-      (closes &&
-        start.startsWith(withoutClose) &&
-        reassembles(others, start.slice(withoutClose.length), true)),
-  );
-}
-
-function check(text: string, max: number): string[] {
-  const parts = splitText(text, max);
-  for (const part of parts) {
-    expect(part.length).toBeLessThanOrEqual(max);
-    expect(part.trim()).not.toBe("");
-    if (text.isWellFormed()) expect(part.isWellFormed()).toBe(true);
-  }
-  for (const part of parts.slice(0, -1)) expect(openFence(part, max)).toBeUndefined();
-  const last = parts.at(-1);
-  if (last !== undefined && openFence(text, max) === undefined) expect(openFence(last, max)).toBeUndefined();
-  expect(reassembles(parts, text, false)).toBe(true);
-  return parts;
-}
-
-const word = fc.stringMatching(/^[a-zA-Zäöü.,!]{1,14}$/);
-const line = fc.array(word, { minLength: 1, maxLength: 30 }).map((words) => words.join(" "));
-const prose = fc.array(line, { minLength: 1, maxLength: 5 }).map((lines) => lines.join("\n"));
-const code = fc
-  .record({
-    marker: fc.constantFrom("```", "~~~", "````"),
-    info: fc.constantFrom("", "ts", "python", " sh -x"),
-    indent: fc.constantFrom("", "  ", "\t"),
-    lines: fc.array(
-      fc.oneof(line, fc.constantFrom("", "    return x;", "``` not a close", "  `tick`", "x".repeat(300))),
-      { maxLength: 12 },
-    ),
-  })
-  .map(({ marker, info, indent, lines }) =>
-    [`${indent}${marker}${info}`, ...lines.map((one) => indent + one), `${indent}${marker}`].join("\n"),
-  );
-const document = fc
-  .array(
-    fc.oneof(prose, code, fc.constantFrom("😀".repeat(60), "x".repeat(500), "- item\n  - nested item")),
-    {
-      minLength: 1,
-      maxLength: 10,
-    },
-  )
-  .map((blocks) => blocks.join("\n\n"));
-
-test("TS1–TS3: splitting a document loses no text, gives no part that is too long, and keeps code fences whole", () => {
-  fc.assert(
-    fc.property(document, fc.integer({ min: 80, max: 400 }), (text, max) => {
-      check(text, max);
-    }),
-    { numRuns: rounds(300, 1500) },
-  );
-});
-
-test("TS1–TS3: text of fence characters, blanks and surrogate pairs is split by the same rules", () => {
-  const unit = fc.constantFrom(
-    "`",
-    "```",
-    "~~~",
-    "\n",
-    "\n",
-    " ",
-    "\t",
-    "a",
-    "bcd",
-    "😀",
-    "\r\n",
-    "```ts\n",
-    "\n```\n",
-  );
-  const text = fc.string({ unit, maxLength: 120 });
-  fc.assert(
-    fc.property(text, fc.integer({ min: 32, max: 60 }), (given, max) => {
-      check(given, max);
-    }),
-    { numRuns: rounds(1_000, 5000) },
-  );
-});
+const check = (text: string, max: number): string[] => checkSplit({ text, max });
 
 test("a text that fits is returned unchanged, and a text that contains only blanks gives no part", () => {
   const text = "  keep\n\n```js\nopen fence";
@@ -169,6 +56,14 @@ test("TS2: indentation and blank lines inside code are kept", () => {
   expect(code.join("\n")).toBe(text.split("\n").slice(1, -1).join("\n"));
 });
 
+test("TS2: blank lines at a cut within code are kept", () => {
+  const line = "a".repeat(20);
+  expect(check(`word word\n\`\`\`\n${line}\n\n\n\n\`\`\``, 40)).toEqual([
+    `word word\n\`\`\`\n${line}\n\n\n\`\`\``,
+    "```\n\n```",
+  ]);
+});
+
 test("TS3: a code block that fits into a part is not split if the part can end before it", () => {
   const block = "```\none\ntwo\n```";
   expect(splitText(`${"word ".repeat(10)}\n\n${block}`, 60)).toEqual(["word ".repeat(10).trim(), block]);
@@ -178,10 +73,6 @@ test("TS1: a long text is split in one pass", () => {
   const text = "word ".repeat(100_000);
   expect(check(text.slice(0, 20_000), 500).length).toBe(40);
   expect(splitText(text, 4000).join(" ")).toBe(text);
-});
-
-test("TS1: a limit that is too small for a fence throws", () => {
-  expect(() => splitText("x", 31)).toThrow(RangeError);
 });
 
 test.each([

@@ -72,19 +72,6 @@ test("DR2: if a run fails, its error is sent as one sentence, without secrets an
   expect(text).not.toMatch(/sk-|model\.ts|\n/);
 });
 
-test("DR2: if a run exceeds its time limit, the answer says so", async () => {
-  const { app, chat } = await open(() => new Promise(() => {}));
-  const accepted = await app.engine.accept({
-    sessionKey: MAIN,
-    input: { text: "slow" },
-    route: HERE,
-    timeoutMs: 20,
-  });
-  expect(accepted.ok).toBe(true);
-  await app.quiet();
-  expect(chat.textsAt("7")).toEqual(["I ran out of time before I had finished this."]);
-});
-
 test("DR2: an aborted run sends nothing", async () => {
   const { app, chat, receive } = await open(() => new Promise(() => {}));
   await receive(said("hello"));
@@ -124,20 +111,6 @@ test("a secret in an answer is redacted on the channel, but kept in the transcri
   await app.quiet();
   expect(chat.textsAt("7")).toEqual(["the key is [redacted]"]);
   expect((await app.texts(MAIN))[1]).toContain(secret);
-});
-
-test("if a sub-agent's result wakes an agent, its answer is sent to the chat of the session's people", async () => {
-  const { app, chat } = await open(() => "in my own words");
-  const provenance = {
-    kind: "inter_session",
-    sourceSessionKey: "agent:main:subagent:1",
-    sourceTool: "sessions_spawn",
-    chainId: "c",
-    hop: 1,
-  } as const;
-  await app.engine.accept({ sessionKey: MAIN, input: { text: "the result", provenance }, route: HERE });
-  await app.quiet();
-  expect(chat.textsAt("7")).toEqual(["in my own words"]);
 });
 
 test("the answer to a hook, to another client or to a run without a chat is not sent to any channel", async () => {

@@ -1,21 +1,13 @@
 // A sender waits for the answer of an external session: a client that reads its inbox and sends back.
 
 import { describe, expect } from "vitest";
-import { isEnded } from "../../../src/core/shapes/run.ts";
 import { sentSoFar } from "../../../src/flows/conversation/send.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
 import { sendResult } from "../../../src/tools/sessions/send.ts";
-import { both, quick, share, test } from "../../kit/deep.ts";
-import {
-  type CrashPoint,
-  cleanup,
-  crashAtEach,
-  diesAtWork,
-  endOf,
-  temporaryFolder,
-} from "../../kit/engine/engine.ts";
+import { both, share, test } from "../../kit/deep.ts";
+import { cleanup, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
 import {
   type FlowApp,
   type FlowAppOptions,
@@ -27,7 +19,6 @@ import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
 
 const DESK = "agent:main:mcp:desk";
-const COMMITS_MAX = 200;
 
 /**
  * Returns a turn in which main sends to the external session and answers with the result as JSON. Main
@@ -164,21 +155,6 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("a message for an external se
     expect(await kinds(app, MAIN)).toEqual(["turn ok", "append ok", "turn ok"]);
   });
 
-  test("I6: neither a sender that waits for an answer nor a waiting call of an operator holds a slot", async () => {
-    const app = await open({ maxConcurrent: 1 });
-    const { runId } = await app.tell(MAIN, "go");
-    await inInbox(app, "which port?");
-    const other = await app.tell(RESEARCH, "hello");
-    expect(await endOf(app.engine, other.runId)).toMatchObject({ state: "ok" });
-    const operator = app.send(RESEARCH, DESK, "which host?", 600);
-    await inInbox(app, "which port?", "which host?");
-    await app.send(DESK, RESEARCH, "this one", 0);
-    expect(await operator).toMatchObject({ status: "ok", reply: "this one" });
-    expect(await kinds(app, RESEARCH)).toEqual(["turn ok", "append ok"]);
-    await app.send(DESK, MAIN, "port 80", 0);
-    expect(await resultOf(app, runId)).toMatchObject({ reply: "port 80" });
-  });
-
   test("I7: a wait that would close a cycle through an external session is refused", async () => {
     const plays: FlowAppOptions["plays"] = {
       [MAIN]: async (actor) => JSON.stringify(await actor.send(RESEARCH, "ask the desk")),
@@ -299,15 +275,6 @@ test("I4: a repeated call that answers by name finds its first attempt", async (
   expect(await sendAs(app, call)).toEqual(first);
 });
 
-test("the answer for an aborted run arrives as a new message, and the old conversation does not prevent it", async () => {
-  const app = await openDesk();
-  const { runId } = await app.tell(MAIN, "go");
-  await inInbox(app, "which port?");
-  await app.engine.abort({ sessionKey: MAIN, runId });
-  await app.quiet();
-  expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
-});
-
 test("I3: a wait for an answer continues after a restart, with its original deadline", async () => {
   const dir = temporaryFolder();
   const first = await openDesk({ dir, dies: true });
@@ -321,50 +288,6 @@ test("I3: a wait for an answer continues after a restart, with its original dead
   await second.send(DESK, MAIN, "port 80", 0);
   expect(await resultOf(second, runId)).toMatchObject({ status: "ok", reply: "port 80" });
 });
-
-/**
- * Answers for the external session when the question is in its inbox, unless the session has already
- * answered.
- */
-async function answerOnce(app: FlowApp): Promise<void> {
-  await expect.poll(() => app.texts(DESK)).toContain("user: which port?");
-  if ((await app.texts(DESK)).length > 1) return;
-  await app.send(DESK, MAIN, "port 80", 0);
-}
-
-async function crashAt(point: CrashPoint): Promise<boolean> {
-  const dir = temporaryFolder();
-  const first = await openDesk({ dir, crash: point }).catch(() => undefined);
-  if (first === undefined) return true;
-  await first.tell(MAIN, "go", { runId: "from-a-person" }).catch(() => {});
-  const answering = answerOnce(first).catch(() => {});
-  const died = await diesAtWork({
-    crashed: () => first.crashed(),
-    quiet: () => answering.then(() => first.quiet()),
-  });
-  if (!died) return false;
-  const second = await openDesk({ dir });
-  const runs = await second.runs(MAIN);
-  if (runs.length === 0) return true;
-  await answerOnce(second);
-  await second.quiet();
-  const [asked, answer, ...others] = await second.runs(MAIN);
-  expect(asked !== undefined && isEnded(asked.state), "I2").toBe(true);
-  expect(JSON.parse(asked?.reply ?? "{}"), "the answer is the reply").toMatchObject({ reply: "port 80" });
-  expect(answer, "I4: the answer starts no second turn").toMatchObject({ kind: "append", state: "ok" });
-  expect(others).toEqual([]);
-  await second.stop(0);
-  return true;
-}
-
-quick(describe.each(["before", "after"] as const))(
-  "a crash %s any commit of a wait for an answer",
-  (when) => {
-    test("I2, I4: after the crash the wait resumes, and gets exactly one answer", async () => {
-      expect(await crashAtEach(when, COMMITS_MAX, crashAt)).toBeGreaterThan(6);
-    });
-  },
-);
 
 test("if a client missed the answer to its send, the answer arrives once in its inbox, as a notice", async () => {
   const app = await openDesk({ plays: {} });
@@ -383,14 +306,6 @@ test("if a client missed the answer to its send, the answer arrives once in its 
   await app.quiet();
   const told = (await app.texts(requester.key)).filter((text) => text.startsWith("user: "));
   expect(told).toEqual([expect.stringMatching(/^user: Notice .*it was answered:\n\n\| port 80$/s)]);
-});
-
-test("if a run reaches its time limit while it waits, no open conversation is left", async () => {
-  const app = await openDesk();
-  const { runId } = await app.tell(MAIN, "go", { timeoutMs: 200 });
-  expect(await endOf(app.engine, runId)).toMatchObject({ state: "timeout" });
-  await app.quiet();
-  expect(await app.send(DESK, MAIN, "port 80", 30)).toMatchObject({ reply: "heard port 80" });
 });
 
 test("if a caller disconnects or crashes, no open conversation is left", async () => {

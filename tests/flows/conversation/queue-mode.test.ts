@@ -4,11 +4,9 @@
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../../src/agent/model/model.ts";
 import { optional } from "../../../src/core/optional.ts";
-import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { isCompaction, type Message, textOf } from "../../../src/core/shapes/message.ts";
 import { isEnded, type Run } from "../../../src/core/shapes/run.ts";
 import type { Route } from "../../../src/core/shapes/session.ts";
-import { deliveriesOfRuns } from "../../../src/store/queries/channels/deliveries.ts";
 import { type CrashPoint, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
 import type { ScriptedAnswer } from "../../kit/scripted-model.ts";
 import { openTurnApp, type TurnApp } from "../turn-app.ts";
@@ -100,22 +98,6 @@ describe("steer", () => {
     expect(app.model.requests).toHaveLength(2);
   });
 
-  test("a caller that waits for the message's own run gets the id of the run that has read the message", async () => {
-    const { app, model, first } = await busy();
-    const second = await app.says("second", HERE, "steer");
-    const waited = endOf(app.engine, second.runId);
-    const told: LiveEvent[] = [];
-    app.engine.bus.subscribe((event) => told.push(event));
-    model.hold("first 1");
-    model.release("first 0");
-    model.release("first 1");
-    expect(await waited).toMatchObject({ state: "ok", reply: "", input: { takenBy: first.runId } });
-    expect(told.find((event) => event.kind === "run_ended" && event.runId === second.runId)).toMatchObject({
-      takenBy: first.runId,
-    });
-    expect(await endOf(app.engine, first.runId)).toMatchObject({ reply: "heard first and second" });
-  });
-
   test("ST3: if the run that read a message ends before its model answers, the message's own run does not succeed", async () => {
     const { app, model, first } = await busy();
     const second = await app.says("second", HERE, "steer");
@@ -128,27 +110,6 @@ describe("steer", () => {
     expect(ended).toMatchObject({ state: "aborted", code: "run_aborted", input: { takenBy: first.runId } });
     expect(ended.error).toContain("before its model answered");
     await app.quiet();
-  });
-
-  test("if the run that read a message fails, the chat gets its text and failure, and no second one for the message", async () => {
-    const gate = Promise.withResolvers<void>();
-    const begun = Promise.withResolvers<void>();
-    const script = async (request: ModelRequest): Promise<ScriptedAnswer> => {
-      if (heard(request).results > 0) return { error: "the model is overloaded" };
-      begun.resolve();
-      await gate.promise;
-      return LOOKS;
-    };
-    const app = await openTurnApp({ script, sessionKey: MAIN });
-    const first = await app.says("first", HERE, "followup");
-    await begun.promise;
-    const second = await app.says("second", HERE, "steer");
-    gate.resolve();
-    await app.quiet();
-    expect((await app.runs(MAIN)).map(({ state }) => state)).toEqual(["error", "error"]);
-    const told = await deliveriesOfRuns(app.store.db, [first.runId, second.runId], 10);
-    const texts = told.map(({ text }) => text);
-    expect(texts).toEqual(["I could not finish this: the model is overloaded", "looking"]);
   });
 
   test("ST2: if a message is queued behind another one, the current run does not read it", async () => {
@@ -190,24 +151,6 @@ describe("steer", () => {
       expect((await ends(app))[1]).toBe("second: ok heard second");
     },
   );
-
-  test("if the current run ends first, the message gets its own run", async () => {
-    const { app, model } = await busy();
-    model.hold("first 1");
-    model.release("first 0");
-    await model.reached("first 1");
-    await app.says("second", HERE, "steer");
-    model.release("first 1");
-    await app.quiet();
-    expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
-  });
-
-  test("if no run executes, the message starts an ordinary run", async () => {
-    const app = await openTurnApp({ script: lookingModel().script, sessionKey: MAIN });
-    const run = await app.says("only", HERE, "steer");
-    expect(run.input).toEqual({ text: "only" });
-    expect((await endOf(app.engine, run.runId)).reply).toBe("heard only");
-  });
 
   test("the run that reads the message also gets the message's pictures and its sender's name", async () => {
     const { app, model } = await busy();
@@ -251,14 +194,6 @@ describe("interrupt", () => {
     const second = await app.says("second", HERE, "interrupt");
     expect(await endOf(app.engine, first.runId)).toMatchObject({ state: "aborted", code: "run_aborted" });
     expect((await endOf(app.engine, second.runId)).reply).toBe("heard first and second");
-  });
-
-  test.each(OTHER_PLACES)("a message from %s ends no run", async (_, place) => {
-    const { app, model } = await busy();
-    await app.says("second", place, "interrupt");
-    model.release("first 0");
-    await app.quiet();
-    expect(await ends(app)).toEqual(["first: ok heard first", "second: ok heard second"]);
   });
 
   test("a message does not end a run that no person requested", async () => {

@@ -7,11 +7,10 @@ import { injectedMessage } from "../../../src/core/shapes/message.ts";
 import { createInboxExpiry, noteReading } from "../../../src/flows/conversation/inbox-receipts.ts";
 import { openExternal } from "../../../src/flows/session/external.ts";
 import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
-import { hasUnread } from "../../../src/store/queries/runs/inbox-marks.ts";
 import { receiptsOf } from "../../../src/store/queries/runs/receipts.ts";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
-import { both, share, test } from "../../kit/deep.ts";
-import { cleanup, crashAtEach, diesAtWork, endOf, temporaryFolder } from "../../kit/engine/engine.ts";
+import { both, share } from "../../kit/deep.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 import { type FlowApp, type FlowAppOptions, openFlowApp } from "../../kit/engine/flow-app.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
@@ -155,19 +154,6 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, MAIN)).toEqual([]);
   });
 
-  test("an inbox counts a message as unread only when the transcript contains it", async () => {
-    const app = await open();
-    const sent = await app.send(MAIN, DESK, "which port?", 0);
-    await app.quiet();
-    const { sessionId } = await app.session(DESK);
-    const unread = (): Promise<boolean> => hasUnread(app.store.db, { sessionKey: DESK, sessionId });
-    expect(await unread()).toBe(true);
-    await app.store.transaction((tx) =>
-      tx.updateTable("runs").set({ state: "queued" }).where("run_id", "=", String(sent.runId)).execute(),
-    );
-    expect(await unread()).toBe(false);
-  });
-
   test("an unanswered message expires once at its stored time, and a later answer is a new message", async () => {
     const app = await open();
     const sent = await app.send(MAIN, DESK, "which port?", 0);
@@ -224,58 +210,4 @@ describe.each(share(["embedded"], ["PostgreSQL"]))("receipts, %s", (kind) => {
     expect(await notices(app, RESEARCH)).toEqual([expect.stringContaining("was deleted before")]);
     expect(await notices(app, MAIN)).toEqual([]);
   });
-
-  test("if a waiting sender gets its answer, both the question and the message with the answer become `answered`", async () => {
-    const app = await open({
-      plays: { [MAIN]: async (actor) => JSON.stringify(await actor.send(DESK, "?", 600)) },
-    });
-    const { runId } = await app.tell(MAIN, "go");
-    await expect.poll(() => app.texts(DESK)).toEqual(["user: ?"]);
-    const answer = await app.send(DESK, MAIN, "port 80", 30);
-    expect(answer).toMatchObject({ receipt: "answered" });
-    expect(await receiptOf(app, answer.runId)).toMatchObject({ state: "answered" });
-    const asked = JSON.parse((await endOf(app.engine, runId)).reply ?? "{}");
-    expect(asked).toMatchObject({ reply: "port 80", receipt: "answered" });
-    expect(await receiptOf(app, asked.messageId)).toMatchObject({ state: "answered" });
-  });
 });
-
-test.each(["before", "after"] as const)(
-  "I4: after a crash %s any commit no state of a message is lost, and its sender is notified once",
-  async (when) => {
-    const plays: FlowAppOptions["plays"] = {
-      [RESEARCH]: ({ input }) => {
-        if (input === "fail") throw new Error("no disk");
-        return "yes";
-      },
-      [MAIN]: async (actor) => {
-        if (actor.step !== "message" || actor.input !== "go") return "REPLY_SKIP";
-        await actor.send(RESEARCH, "fail", 0, "one");
-        await actor.send(RESEARCH, "work", 0, "two");
-        return "sent";
-      },
-    };
-    const commits = await crashAtEach(when, 100, async (point) => {
-      const dir = temporaryFolder();
-      const first = await openFlowApp({ plays, dir, crash: point }).catch(() => undefined);
-      if (first === undefined) return true;
-      await first.tell(MAIN, "go", { runId: "go" }).catch(() => {});
-      if (!(await diesAtWork(first))) return false;
-      const second = await openFlowApp({ plays, dir });
-      // A person repeats a message that was not accepted.
-      await second.tell(MAIN, "go", { runId: "go" });
-      await second.quiet();
-      const messages = (await second.runs(RESEARCH)).filter(({ flow }) => flow?.step === "round1");
-      const states = messages.map(async (run) => (await receiptOf(second, run.runId))?.state);
-      expect((await Promise.all(states)).sort()).toEqual(["answered", "failed"]);
-      const told = (await notices(second, MAIN)).map((text) =>
-        messages.findIndex((run) => text.includes(run.runId)),
-      );
-      expect(told.sort()).toEqual([0, 1]);
-      await second.stop(0);
-      return true;
-    });
-    expect(commits).toBeGreaterThan(6);
-  },
-  120_000,
-);

@@ -58,100 +58,60 @@ describe("the reply-back loop and the announce step", () => {
     },
   );
 
-  test("a skip token ends the reply turns, and the announcement is still made", async () => {
+  interface Case {
+    readonly main?: Play;
+    readonly research?: Play;
+    readonly session?: { maxPingPongTurns: number; maxHops: number; maxChainRuns: number };
+    /** Changes tools.* during the first reply turn. */
+    readonly tools?: object;
+    readonly steps?: readonly string[];
+    readonly sent?: readonly string[];
+  }
+  const fails: Play = () => {
+    throw new Error("no model");
+  };
+
+  test.each<[string, Case]>([
+    ["main answers with a skip token", { main: () => "REPLY_SKIP" }],
+    ["a reply turn fails", { main: fails }],
+    ["I9: messages are no longer enabled", { tools: { agentToAgent: { enabled: false, allow: [] } } }],
+    ["I9: their list loses the target", { tools: { agentToAgent: { enabled: true, allow: ["main"] } } }],
+    ["I9: main no longer sees other agents", { tools: { visibility: "agent" } }],
+    [
+      "research chooses not to announce",
+      {
+        main: () => "REPLY_SKIP",
+        research: (actor) => (actor.step === "announce" ? "ANNOUNCE_SKIP" : "yes"),
+        sent: [],
+      },
+    ],
+    [
+      "I8: the chain reaches its run limit, and the runtime announces",
+      {
+        session: { maxPingPongTurns: 5, maxHops: 16, maxChainRuns: 3 },
+        steps: ["round1"],
+        sent: [`Conversation with ${MAIN} ended at its limit. Latest reply: more`],
+      },
+    ],
+  ])("the reply turns end after one turn if %s", async (_, own) => {
+    const { session, steps = ["round1", "announce"], sent = ["research announces"] } = own;
     const app = await openFlowApp({
-      plays: { [MAIN]: asks("begin"), [RESEARCH]: talk("research") },
-      choices: turns(5),
+      plays: {
+        [MAIN]: (actor) => {
+          if (actor.step === "message") return asks("begin")(actor);
+          Object.assign(app.settings.tools, own.tools);
+          return own.main?.(actor) ?? "more";
+        },
+        [RESEARCH]: own.research ?? talk("research"),
+      },
+      choices: session === undefined ? turns(5) : { session: { agentToAgent: session } },
     });
     await app.route(RESEARCH);
     await resultOf(app);
     await app.quiet();
     expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual([undefined, "reply"]);
-    expect(app.sent.map((message) => message.text)).toEqual(["research announces"]);
-  });
-
-  test("if the agent chooses not to announce, nothing is delivered", async () => {
-    const app = await openFlowApp({
-      plays: {
-        [MAIN]: asks("begin"),
-        [RESEARCH]: (actor) => (actor.step === "announce" ? "ANNOUNCE_SKIP" : "yes"),
-      },
-    });
-    await app.route(RESEARCH);
-    await resultOf(app);
-    await app.quiet();
-    expect(app.sent).toEqual([]);
-    expect((await app.runs(RESEARCH)).map((run) => run.flow?.step)).toEqual(["round1", "announce"]);
-  });
-
-  test.each([
-    ["agent-to-agent messages are no longer enabled", { agentToAgent: { enabled: false, allow: [] } }],
-    ["their list no longer has the target", { agentToAgent: { enabled: true, allow: ["main"] } }],
-    ["the requester no longer sees other agents", { visibility: "agent" as const }],
-  ])("I9: the reply turns end when %s, and the announcement is still made", async (_, tools) => {
-    const app = await openFlowApp({
-      plays: {
-        [MAIN]: (actor) => {
-          if (actor.step === "message") return asks("begin")(actor);
-          Object.assign(app.settings.tools, tools);
-          return "main goes on";
-        },
-        [RESEARCH]: talk("research"),
-      },
-      choices: turns(5),
-    });
-    await app.route(RESEARCH);
-    await resultOf(app);
-    await app.quiet();
-    expect((await app.runs(MAIN)).map((run) => run.flow?.step)).toEqual([undefined, "reply"]);
-    expect((await app.runs(RESEARCH)).map((run) => run.flow?.step)).toEqual(["round1", "announce"]);
-    expect(app.sent.map((message) => message.text)).toEqual(["research announces"]);
-  });
-
-  test("a failed reply turn ends the reply turns, and the announcement is still made", async () => {
-    const app = await openFlowApp({
-      plays: {
-        [MAIN]: (actor) => {
-          if (actor.step === "message") return asks("begin")(actor);
-          throw new Error("no model");
-        },
-        [RESEARCH]: talk("research"),
-      },
-      choices: turns(5),
-    });
-    await app.route(RESEARCH);
-    await resultOf(app);
-    await app.quiet();
-    expect(app.sent.map((message) => message.text)).toEqual(["research announces"]);
-  });
-
-  test("the announce context contains the request, the first and the latest reply; contexts begin with their heading", async () => {
-    const contexts: string[] = [];
-    const record =
-      (play: Play): Play =>
-      (actor) => {
-        contexts.push(actor.handle.run.input.context ?? "");
-        return play(actor);
-      };
-    const app = await openFlowApp({
-      plays: {
-        [MAIN]: record((actor) => (actor.step === "message" ? asks("the question")(actor) : "and more?")),
-        [RESEARCH]: record(talk("research")),
-      },
-      choices: turns(2),
-    });
-    await app.route(RESEARCH);
-    await resultOf(app);
-    await app.quiet();
-    expect(contexts.map((context) => context.split("\n")[0])).toEqual([
-      "",
-      "Agent-to-agent message context",
-      "Agent-to-agent reply step",
-      "Agent-to-agent reply step",
-      "Agent-to-agent announce step",
-    ]);
-    for (const part of ["the question", "research says 1", "research says 3"])
-      expect(contexts[4]).toContain(part);
+    expect((await app.runs(RESEARCH)).flatMap((run) => run.flow?.step ?? [])).toEqual(steps);
+    expect(app.sent.map((message) => message.text)).toEqual(sent);
   });
 
   test("the parties of an open flow cannot send to each other, in the first answer, a reply turn, or the announce step", async () => {
@@ -208,23 +168,6 @@ describe("the reply-back loop and the announce step", () => {
       hop: 1,
     });
     expect((await app.runs(MAIN))[0]?.input.provenance).toBeUndefined();
-  });
-
-  test("I8: at the run limit of the chain the reply turns end, and the runtime posts an announcement", async () => {
-    const app = await openFlowApp({
-      plays: {
-        [MAIN]: (actor) => (actor.step === "message" ? asks("begin")(actor) : "more"),
-        [RESEARCH]: talk("r"),
-      },
-      choices: { session: { agentToAgent: { maxPingPongTurns: 5, maxHops: 16, maxChainRuns: 3 } } },
-    });
-    await app.route(RESEARCH);
-    await resultOf(app);
-    await app.quiet();
-    expect(app.sent.map((message) => message.text)).toEqual([
-      `Conversation with ${MAIN} ended at its limit. Latest reply: more`,
-    ]);
-    expect((await app.texts(RESEARCH)).at(-1)).toContain("ended at its limit");
   });
 
   test("aborting a reply turn ends the flow without an announcement", async () => {
@@ -302,25 +245,5 @@ describe("the reply-back loop and the announce step", () => {
     await endOf(app.engine, run.runId);
     await app.quiet();
     expect((await app.runs(MAIN)).map((r) => r.state)).toEqual(["ok", "aborted"]);
-  });
-
-  test("a person's message may run between two reply turns", async () => {
-    const app = await openFlowApp({
-      plays: {
-        [MAIN]: (actor) => (actor.input === "go" ? asks("begin")(actor) : `main ${actor.step}`),
-        [RESEARCH]: async (actor) => {
-          if (actor.step === "round1") await app.tell(RESEARCH, "from a person");
-          return `research ${actor.step}`;
-        },
-      },
-      choices: turns(3),
-    });
-    await resultOf(app);
-    await app.quiet();
-    expect((await app.runs(RESEARCH)).map((run) => run.flow?.step ?? "person")).toEqual([
-      "round1",
-      "person",
-      "reply",
-    ]);
   });
 });

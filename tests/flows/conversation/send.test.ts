@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { openFlowApp } from "../../kit/engine/flow-app.ts";
+import { type FlowAppOptions, openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 
 describe("the result table of sessions_send", () => {
@@ -32,25 +32,51 @@ describe("the result table of sessions_send", () => {
     await app.quiet();
   });
 
-  test.each(["REPLY_SKIP", " ANNOUNCE_SKIP\n", ""])(
-    "a silent first answer (%j) is an empty reply without reply turns or announcement",
-    async (reply) => {
-      const app = await openFlowApp({
-        plays: { [MAIN]: asks("psst"), [RESEARCH]: () => reply },
-        choices: turns(5),
-      });
-      await app.route(MAIN, RESEARCH);
-      const result = await resultOf(app);
-      expect(result).toMatchObject({ status: "ok", reply: "", delivery: { status: "skipped" } });
-      await app.quiet();
-      expect(await app.runs(RESEARCH)).toHaveLength(1);
-      expect(app.sent).toEqual([]);
-    },
-  );
+  const LIMITS = { maxPingPongTurns: 0, maxHops: 16, maxChainRuns: 200 };
+  const silent = { status: "ok", reply: "", delivery: { status: "skipped" } };
+  interface Expected {
+    readonly error?: string | RegExp;
+    readonly [field: string]: unknown;
+  }
+  const fails: Play = () => {
+    throw new Error("the model said 401");
+  };
 
-  test("a timeout of less than a millisecond is still a wait", async () => {
-    const app = await openFlowApp({ plays: { [MAIN]: asks("2+2?", 20.0000001), [RESEARCH]: () => "four" } });
-    expect(await resultOf(app)).toMatchObject({ status: "ok" });
+  test.each<[string, Play, NonNullable<FlowAppOptions["choices"]>, Expected, runs: number]>([
+    ["a reply that is REPLY_SKIP", () => "REPLY_SKIP", turns(5), silent, 1],
+    ["a reply that is ANNOUNCE_SKIP", () => " ANNOUNCE_SKIP\n", turns(5), silent, 1],
+    ["an empty reply", () => "", turns(5), silent, 1],
+    [
+      "a failed run",
+      fails,
+      {},
+      { receipt: "failed", status: "error", code: "run_failed", error: "the model said 401" },
+      1,
+    ],
+    [
+      "a denied target",
+      () => "",
+      { session: { sendPolicy: { rules: [], default: "deny" } } },
+      { status: "forbidden", code: "send_denied", error: /send blocked by session policy/ },
+      0,
+    ],
+    [
+      "I8: a send beyond the hop limit",
+      () => "",
+      { session: { agentToAgent: { ...LIMITS, maxHops: 0 } } },
+      { status: "forbidden", code: "chain_limit" },
+      0,
+    ],
+  ])("%s has its result, and nothing is announced", async (_, play, choices, { error, ...result }, runs) => {
+    const app = await openFlowApp({ plays: { [MAIN]: asks("psst"), [RESEARCH]: play }, choices });
+    await app.route(MAIN, RESEARCH);
+    const told = await resultOf(app);
+    expect(told).toMatchObject(result);
+    if (error !== undefined) expect(told.error).toMatch(error);
+    await app.quiet();
+    expect(await app.runs(RESEARCH)).toHaveLength(runs);
+    expect(await app.runs(MAIN)).toHaveLength(1);
+    expect(app.sent).toEqual([]);
   });
 
   test("if the wait ends first, the result is `timeout` and the run continues; the run's outcome is appended once", async () => {
@@ -79,27 +105,6 @@ describe("the result table of sessions_send", () => {
     expect(told[0]).toContain("Notice from the gateway");
     // The notice is appended without a model call.
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
-  });
-
-  test("the result of a wait that ended first tells how the run was at that time, even if the run ends meanwhile", async () => {
-    const release = Promise.withResolvers<void>();
-    let isOver = false;
-    const app = await openFlowApp({
-      plays: { [MAIN]: asks("slow?", 0.02), [RESEARCH]: () => release.promise.then(() => "slow answer") },
-      async committed({ db }) {
-        const ended = db.selectFrom("waits").select("call_id").where("state", "=", "ended");
-        if (isOver || (await ended.executeTakeFirst()) === undefined) return;
-        isOver = true;
-        release.resolve();
-        const states = db.selectFrom("runs").select("state").where("session_key", "=", RESEARCH);
-        await expect.poll(async () => (await states.executeTakeFirst())?.state).toBe("ok");
-      },
-    });
-    expect(await resultOf(app)).toMatchObject({
-      ...{ status: "timeout", state: "running", receipt: "offered" },
-      error: expect.stringContaining("continues (running)"),
-    });
-    await app.quiet();
   });
 
   test("if a call is repeated after its wait and the run have ended, the result does not say that the run continues", async () => {
@@ -145,28 +150,6 @@ describe("the result table of sessions_send", () => {
     await app.quiet();
   });
 
-  test("a failed run returns error with the reason", async () => {
-    const app = await openFlowApp({
-      plays: {
-        [MAIN]: asks("boom?"),
-        [RESEARCH]: () => {
-          throw new Error("the model said 401");
-        },
-      },
-    });
-    expect(await resultOf(app)).toEqual({
-      runId: expect.any(String),
-      messageId: expect.any(String),
-      receipt: "failed",
-      status: "error",
-      code: "run_failed",
-      error: "the model said 401",
-      sessionKey: RESEARCH,
-    });
-    await app.quiet();
-    expect(await app.runs(MAIN)).toHaveLength(1);
-  });
-
   test("if the run fails after the wait has ended, a notice wakes the sender once", async () => {
     const release = Promise.withResolvers<void>();
     const app = await openFlowApp({
@@ -204,26 +187,6 @@ describe("the result table of sessions_send", () => {
     await app.engine.abort({ sessionKey: RESEARCH });
     expect(await result).toMatchObject({ status: "error", code: "run_aborted" });
     await app.quiet();
-  });
-
-  test("a denied target returns send_denied, and no run starts", async () => {
-    const app = await openFlowApp({
-      plays: { [MAIN]: asks("hello") },
-      choices: { session: { sendPolicy: { rules: [], default: "deny" } } },
-    });
-    const result = await resultOf(app);
-    expect(result).toMatchObject({ status: "forbidden", code: "send_denied" });
-    expect(result.error).toContain("send blocked by session policy");
-    expect(await app.runs(RESEARCH)).toHaveLength(0);
-  });
-
-  test("I8: a send beyond the hop limit returns chain_limit", async () => {
-    const app = await openFlowApp({
-      plays: { [MAIN]: asks("x") },
-      choices: { session: { agentToAgent: { maxPingPongTurns: 0, maxHops: 0, maxChainRuns: 200 } } },
-    });
-    expect(await resultOf(app)).toMatchObject({ status: "forbidden", code: "chain_limit" });
-    expect(await app.runs(RESEARCH)).toHaveLength(0);
   });
 
   test("I7: a session cannot wait for itself; a send to itself without a wait starts no reply turns", async () => {

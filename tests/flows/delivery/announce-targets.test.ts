@@ -72,20 +72,6 @@ const talk: SpawnPlay = async (turn) => {
 };
 
 test.each(PLACES)(
-  "an announcement of a send arrives at %s, with its account and thread",
-  async (_, key, __, route) => {
-    const app = await open(talk);
-    await app.call(ASKER, "sessions_send", { sessionKey: key, message: "how is it?", timeoutSeconds: 0 });
-    await app.quiet();
-    expect(app.people.sent.map((message) => [message.route, message.text])).toEqual([
-      [route, "What came of it."],
-    ]);
-    // I10: the send has changed neither route.
-    expect((await app.session(key))?.lastRoute).toEqual(PLACES.find(([, one]) => one === key)?.[2]);
-  },
-);
-
-test.each(PLACES)(
   "the result of a sub-agent is posted to %s, with its account and thread",
   async (_, key, __, route) => {
     const app = await open(talk);
@@ -134,20 +120,3 @@ test.each(DENIED)(
     expect((await app.texts(key)).join("\n")).toContain("Status: ok");
   },
 );
-
-test("the send policy is checked for the chat that requested the spawn, even if later messages came from another chat", async () => {
-  const moved = Promise.withResolvers<void>();
-  const play: SpawnPlay = async (turn) => {
-    if (turn.step === "task") await moved.promise;
-    return talk(turn);
-  };
-  const app = await open(play, [{ match: { channel: "discord" }, action: "deny" }]);
-  await app.tell(MAIN, "spawn one", "r1", at("7"));
-  await expect.poll(async () => (await app.children(MAIN)).length).toBe(1);
-  const lastRoute = { channel: "discord", to: "9", accountId: "default" };
-  await app.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute }));
-  moved.resolve();
-  await app.quiet();
-  const results = app.people.sent.filter(({ text }) => text.includes("Status: ok"));
-  expect(results.map((message) => message.route)).toEqual([at("7")]);
-});

@@ -154,27 +154,6 @@ describe("the session of a bound chat", () => {
     expect(await writes(app, own, thread, "hello?")).toBe(MAIN);
   });
 
-  test("with mode `run`, a session whose binding has ended stays until its archive date", async () => {
-    const { app, parts } = await openThreads({ args: { mode: "run" } });
-    await spawned(app, "count the beans");
-    const { key } = await childOf(app);
-    await app.engine.commit((unit) =>
-      unbind(parts, unit, { what: { sessionKey: key }, why: "asked", tell: false }),
-    );
-    await app.quiet();
-    expect((await app.session(key))?.archivedAt).toBeUndefined();
-  });
-
-  test("with cleanup `delete`, the session is deleted after its result is announced, and its thread is notified", async () => {
-    const { app } = await openThreads({ args: { mode: "run", cleanup: "delete" } });
-    await spawned(app, "count the beans");
-    await expect.poll(() => app.children(MAIN)).toEqual([]);
-    expect(await places(app)).toEqual([]);
-    await expect
-      .poll(() => shown(app))
-      .toEqual(["room/thread-1: did count the beans", expect.stringContaining("that session was deleted")]);
-  });
-
   test("deleting the session or its requester ends the binding", async () => {
     const chat = "agent:main:chat:one";
     const { app, own } = await openThreads({

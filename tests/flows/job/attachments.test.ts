@@ -180,18 +180,6 @@ test("AF1: if the disk becomes full during the write, no new file remains, and e
   }
 });
 
-test("AF1: if the file system refuses one name, the whole plan fails, and no file remains", async () => {
-  const plan = two();
-  const broken: AttachmentPlan = {
-    files: [...plan.files, { ...plan.files[0], name: "x".repeat(300) } as never],
-  };
-  expect(await writeAttachments(workspace, broken, ID, OWNER)).toMatchObject({
-    ok: false,
-    code: "file_problem",
-  });
-  expect(readdirSync(workspace)).toEqual([]);
-});
-
 test("if simultaneous spawns fail, they do not remove each other's folders", async () => {
   const plan = two();
   const broken: AttachmentPlan = { files: [{ ...plan.files[0], name: "x".repeat(300) } as never] };

@@ -48,15 +48,6 @@ test.each([
   },
 );
 
-test("the note for a session without a chat does not mention people", async () => {
-  const app = await openSpawnApp({ settings: settings("post"), play: spawns({}) });
-  const run = await app.tell(MAIN, "go");
-  const { note } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
-  expect(note).toContain("its result is appended to your transcript");
-  expect(note).not.toContain("people");
-  await app.quiet();
-});
-
 test("a job keeps its announce mode if the setting changes before a restart", async () => {
   const dir = temporaryFolder();
   const first = await openSpawnApp({
@@ -114,12 +105,3 @@ test.each([
     expect(described).toContain("subagents with action wait");
   },
 );
-
-test("if a session may not use the wait tool, its note does not mention that tool", () => {
-  const base = settings("post");
-  const denied = { ...base, tools: { ...base.tools, filter: { allow: [], deny: ["subagents"] } } };
-  const [spawn] = toolsFor({ settings: denied, chain: MAIN_CHAIN }).filter(
-    ({ spec }) => spec.name === "sessions_spawn",
-  );
-  expect(spawn?.spec.description).not.toContain("subagents");
-});

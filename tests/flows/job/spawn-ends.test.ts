@@ -9,7 +9,7 @@ import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { lostAttachments } from "../../../src/flows/job/archive.ts";
 import { attachmentOwner, writeAttachments } from "../../../src/flows/job/attachments.ts";
 import { DELETION_DEADLINE, deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
-import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import type { Store, Tx } from "../../../src/store/sql.ts";
 import { Crash, endOf, openStore, sessionRow, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openSpawnApp, type SpawnApp, type SpawnPlay, type Turn } from "../../kit/engine/spawn-app.ts";
@@ -103,29 +103,6 @@ describe("a child that only waits for its own children", () => {
     expect((await app.runs(inner.key)).map((run) => run.state)).toEqual(["aborted"]);
     expect(app.sent.map(({ text }) => text)).toEqual([
       expect.stringMatching(/^Status: aborted\nResult: inner is accepted\nNotes: it was stopped while/),
-    ]);
-  });
-
-  test("if the child is deleted, its job is closed and announced, and the jobs below it are cancelled", async () => {
-    const own = settings();
-    const app = await openSpawnApp({ settings: own, play: family(endless) });
-    const { child, inner } = await waitingChild(app);
-    await deleteSession(facts(app, own), child);
-    await app.quiet();
-    expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: aborted\n/)]);
-    expect((await app.runs(child.key)).map((run) => run.state)).toEqual(["ok"]);
-    expect(await app.runs(inner.key)).toMatchObject([{ state: "aborted", code: "session_deleted" }]);
-  });
-
-  test("if the job of its own child is cancelled, the child ends and announces its result", async () => {
-    const app = await openSpawnApp({ settings: settings(), play: family(endless) });
-    const { child, inner } = await waitingChild(app);
-    const cancel = { action: "cancel", sessionKey: inner.key };
-    expect(await app.call(child.key, "subagents", cancel)).toMatchObject({ cancelled: [inner.key] });
-    expect(await app.call(child.key, "subagents", cancel)).toMatchObject({ status: "ok", cancelled: [] });
-    await app.quiet();
-    expect(app.sent.map(({ text }) => text)).toEqual([
-      expect.stringMatching(/^Status: ok\nResult: announced/),
     ]);
   });
 
@@ -225,15 +202,6 @@ describe("a deletion with much work below", () => {
     expect(kinds).not.toContain(DELETION_DEADLINE);
   }
 
-  test("the work is ended in several transactions, and nothing is announced", async () => {
-    const app = await openSpawnApp({ settings: own, play });
-    const chat = await makeBusy(app);
-    const before = app.commits();
-    expect((await deleteSession(facts(app, own), chat)).ok).toBe(true);
-    expect(app.commits() - before).toBeGreaterThanOrEqual(2);
-    await checkGone(app);
-  });
-
   test("no transaction ends more than a hundred jobs, also if a sub-agent gave them", async () => {
     const disk = await openStore(temporaryFolder());
     const open = (tx: Tx) => tx.selectFrom("flows").select("flow_id").where("state", "=", "open").execute();
@@ -327,17 +295,6 @@ test("a job that exceeds its time limit is announced with its text so far", asyn
   ]);
 });
 
-test("a time limit shorter than the resolution of the clock is enforced", async () => {
-  const app = await openSpawnApp({
-    settings: settings(),
-    play: family(endless, { runTimeoutSeconds: 0.0001 }),
-  });
-  await app.route(MAIN);
-  await spawned(app, MAIN, "x");
-  await app.quiet();
-  expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: timeout\n/)]);
-});
-
 test("a job that never began has the duration 0, and does not get the result of another job", async () => {
   const world = fakeWorld();
   const app = await openSpawnApp({ settings: settings({ maxConcurrent: 1 }), play: family(endless), world });
@@ -353,19 +310,6 @@ test("a job that never began has the duration 0, and does not get the result of 
 });
 
 describe("chain budgets", () => {
-  test("if a budget refuses only an announce turn, the root session is notified, too", async () => {
-    // Main's run and the child's task use 5 tokens each. Nothing is left for an announce turn.
-    const app = await openSpawnApp({ settings: withBudget(10), play: family(plain) });
-    await app.route(MAIN);
-    await spawned(app, MAIN, "x");
-    await app.quiet();
-    expect(app.sent.map(({ text }) => text)).toEqual([expect.stringMatching(/^Status: ok\nResult: did x\n/)]);
-    const notices = (await app.texts(MAIN)).filter((line) =>
-      line.startsWith("user: Notice from the gateway"),
-    );
-    expect(notices).toEqual([expect.stringContaining("maxChainTokens is 10")]);
-  });
-
   test("if the requester can't be woken any more, the result is posted and appended", async () => {
     const hold = Promise.withResolvers<void>();
     const own = withBudget(20, { announce: "wake" });
@@ -499,20 +443,6 @@ describe("an abort during a spawn", () => {
   });
 });
 
-test("the tool `subagents` can cancel a child that its list, limited to a hundred newer children, does not show", async () => {
-  const app = await openSpawnApp({ settings: settings(), play: family(endless) });
-  const oldest = String((await spawned(app, MAIN, "x")).childSessionKey);
-  await app.store.transaction(async (tx) => {
-    await updateSession(tx, oldest, { updatedAt: 1 });
-    for (let at = 0; at < 110; at += 1) {
-      const key = `agent:main:subagent:${String(at).padStart(8, "0")}-0000-4000-8000-000000000000`;
-      await insertSession(tx, sessionRow(key, { spawnedBy: MAIN, spawnDepth: 1, updatedAt: 10 + at }));
-    }
-  });
-  const all = await app.call(MAIN, "subagents", { action: "cancel", sessionKey: "all" });
-  expect(all).toMatchObject({ status: "ok", cancelled: [oldest] });
-});
-
 describe("attachments", () => {
   function withWorkspace() {
     const workspace = temporaryFolder();
@@ -521,16 +451,6 @@ describe("attachments", () => {
     return { own, workspace, names: () => readdir(folder).catch(() => [] as string[]) };
   }
   const attachments = [{ name: "a.txt", content: "a" }];
-
-  test("attachments are deleted when an operator deletes their session", async () => {
-    const { own, names } = withWorkspace();
-    const app = await openSpawnApp({ settings: own, play: family(endless, { attachments }) });
-    await spawned(app, MAIN, "x");
-    expect(await names()).toHaveLength(1);
-    await deleteSession(facts(app, own), await only(app, MAIN));
-    expect(await names()).toEqual([]);
-    await app.quiet();
-  });
 
   test("after a crash, attachments of ended jobs are found for removal, but not those of running jobs", async () => {
     const { own, workspace, names } = withWorkspace();

@@ -67,25 +67,6 @@ test("a sub-agent can't send to its requester during its job, because the reques
   expect(await steps(app, MAIN)).toEqual(["append"]);
 });
 
-test.each<[string, string]>([
-  ["fails", "error"],
-  ["is silent", "ok"],
-])(
-  "with announce mode `wake`, the result is in the requester's transcript once, even if the woken requester %s",
-  async (how, state) => {
-    const play: SpawnPlay = (turn) => {
-      if (turn.session.key !== MAIN) return `done: ${turn.step}`;
-      if (how === "fails") throw new Error("no model");
-      return "REPLY_SKIP";
-    };
-    const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play });
-    await app.route(MAIN);
-    await childOf(app, "x");
-    expect((await app.runs(MAIN)).map((run) => `${run.kind} ${run.state}`)).toEqual([`turn ${state}`]);
-    expect((await app.texts(MAIN))[0]).toMatch(/^user: Status: ok\nResult: done: announce/);
-  },
-);
-
 test("after a sub-agent is deleted, a search finds only its announcement", async () => {
   const play: SpawnPlay = async (turn) => {
     if (turn.session.key !== MAIN) return turn.step === "announce" ? "the sum" : "pomegranate";

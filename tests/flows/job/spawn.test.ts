@@ -29,6 +29,11 @@ const boss =
     return JSON.stringify(results);
   };
 
+const forever: SpawnPlay = async (turn) => {
+  await new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
+  return "";
+};
+
 const worker: SpawnPlay = (turn) =>
   turn.step === "announce" ? `Result: done with ${taskOf(turn)}` : `did ${turn.input}`;
 
@@ -82,103 +87,50 @@ describe("a sub-agent's job", () => {
     });
   });
 
-  test("the contexts of a child begin with their heading lines", async () => {
-    const headings: (string | undefined)[] = [];
-    const app = await openSpawnApp({
-      settings: settings(),
-      play: boss((turn) => {
-        headings.push(turn.handle.run.input.context?.split("\n")[0]);
-        return worker(turn);
-      }),
-    });
-    await spawnResults(app, "x");
-    await app.quiet();
-    expect(headings).toEqual(["Sub-agent context", "Sub-agent announce step"]);
-  });
+  const fails = (reason: string): never => {
+    throw new Error(reason);
+  };
+  const FORTY_TWO = /^Status: ok\nResult: forty-two\n/;
 
-  test("I12: a failed job has the status `error` and the reason, whatever the model wrote", async () => {
-    const app = await openSpawnApp({
-      settings: settings(),
-      play: boss(() => {
-        throw new Error("the tool broke");
-      }),
-    });
+  test.each<[child: string, SpawnPlay, announced: RegExp | undefined, args?: object]>([
+    [
+      "the child fails",
+      () => fails("the tool broke"),
+      /^Status: error\nResult: \(none\)\nNotes: the tool broke\n/,
+    ],
+    ["the child is aborted", forever, /^Status: aborted\n/],
+    [
+      "its announce turn is ANNOUNCE_SKIP",
+      ({ step }) => (step === "announce" ? "ANNOUNCE_SKIP" : "done"),
+      undefined,
+    ],
+    [
+      "its announce turn fails",
+      ({ step }) => (step === "announce" ? fails("no model") : "forty-two"),
+      FORTY_TWO,
+    ],
+    ["its announce turn is empty", ({ step }) => (step === "announce" ? "" : "forty-two"), FORTY_TWO],
+    ["its announce turn is blank", ({ step }) => (step === "announce" ? " \n" : "forty-two"), FORTY_TWO],
+    [
+      "its announce turn is REPLY_SKIP",
+      ({ step }) => (step === "announce" ? "REPLY_SKIP" : "forty-two"),
+      FORTY_TWO,
+    ],
+    [
+      "its announce turn is empty, and the child is deleted afterwards",
+      ({ step }) => (step === "announce" ? "" : "forty-two"),
+      FORTY_TWO,
+      { cleanup: "delete" },
+    ],
+  ])("I12: if %s, the announcement is the runtime's", async (_, child, announced, args = {}) => {
+    const app = await openSpawnApp({ settings: settings(), play: boss(child, { ...args }) });
     await app.route(MAIN);
     await spawnResults(app, "x");
+    if (child === forever) await app.engine.abort({ sessionKey: (await oneChild(app)).key });
     await app.quiet();
-    expect(app.sent.map((message) => message.text)).toEqual([
-      expect.stringMatching(/^Status: error\nResult: \(none\)\nNotes: the tool broke\n/),
-    ]);
-  });
-
-  test("if the child chooses not to announce, nothing is delivered", async () => {
-    const app = await openSpawnApp({
-      settings: settings(),
-      play: boss((turn) => (turn.step === "announce" ? "ANNOUNCE_SKIP" : "done")),
-    });
-    await app.route(MAIN);
-    await spawnResults(app, "x");
-    await app.quiet();
-    expect(app.sent).toEqual([]);
-    expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn"]);
-  });
-
-  test.each(["", " \n", "REPLY_SKIP"])(
-    "if the text of the announce turn is %j, the runtime announces the result",
-    async (words) => {
-      const app = await openSpawnApp({
-        settings: settings(),
-        play: boss((turn) => (turn.step === "announce" ? words : "forty-two")),
-      });
-      await app.route(MAIN);
-      await spawnResults(app, "x");
-      await app.quiet();
-      expect(app.sent.map((message) => message.text)).toEqual([
-        expect.stringMatching(/^Status: ok\nResult: forty-two\n/),
-      ]);
-    },
-  );
-
-  test("with cleanup `delete` and an empty announce turn, nothing is deleted before the result is announced", async () => {
-    const app = await openSpawnApp({
-      settings: settings(),
-      play: async (turn) => {
-        if (turn.session.key !== MAIN) return turn.step === "announce" ? "" : "forty-two";
-        if (turn.handle.run.input.provenance !== undefined) return "";
-        return JSON.stringify(await turn.tool("sessions_spawn", { task: "x", cleanup: "delete" }));
-      },
-    });
-    await app.route(MAIN);
-    await app.tell(MAIN, "go");
-    await app.quiet();
-    expect(app.sent.map((message) => message.text)).toEqual([
-      expect.stringMatching(/^Status: ok\nResult: forty-two\n/),
-    ]);
-  });
-
-  test("if the announce turn fails, the runtime announces the job's outcome", async () => {
-    const app = await openSpawnApp({
-      settings: settings(),
-      play: boss((turn) => {
-        if (turn.step === "announce") throw new Error("no model");
-        return "forty-two";
-      }),
-    });
-    await app.route(MAIN);
-    await spawnResults(app, "x");
-    await app.quiet();
-    expect(app.sent.map((message) => message.text)).toEqual([
-      expect.stringMatching(/^Status: ok\nResult: forty-two\n/),
-    ]);
-  });
-
-  test("in announce mode `wake`, the result is not posted but wakes the requester", async () => {
-    const app = await openSpawnApp({ settings: settings({ announce: "wake" }), play: boss(worker) });
-    await app.route(MAIN);
-    await spawnResults(app, "x");
-    await app.quiet();
-    expect(app.sent).toEqual([]);
-    expect((await app.texts(MAIN)).at(-1)).toBe("assistant: main heard: Result: done with x");
+    expect(app.sent.map((message) => message.text)).toEqual(
+      announced === undefined ? [] : [expect.stringMatching(announced)],
+    );
   });
 
   test("ten jobs in one message give ten results, each once; at most maxConcurrent of them execute at once", async () => {
@@ -235,21 +187,6 @@ describe("nesting", () => {
     return turn.input === "inner" ? "inner result" : `used: ${turn.input.split("\n")[1]}`;
   };
 
-  test("by default a sub-agent cannot spawn, and the refusal names the setting that would allow it", async () => {
-    const app = await openSpawnApp({
-      settings: settings(),
-      play: boss(async (turn) => {
-        if (turn.step === "announce") return "ANNOUNCE_SKIP";
-        const refused = await turn.tool("sessions_spawn", { task: "inner" });
-        return `${refused.status}: ${refused.error}`;
-      }),
-    });
-    await spawnResults(app, "outer");
-    await app.quiet();
-    const { key } = await oneChild(app);
-    expect(await app.texts(key)).toContainEqual(expect.stringMatching(/forbidden: .*maxSpawnDepth is 1/));
-  });
-
   test("a child waits for its own children, is woken by each of their results, and announces its last reply", async () => {
     const app = await openSpawnApp({ settings: settings({ maxSpawnDepth: 2 }), play: boss(nested) });
     await app.route(MAIN);
@@ -266,11 +203,6 @@ describe("nesting", () => {
 });
 
 describe("cancelling", () => {
-  const forever: SpawnPlay = async (turn) => {
-    await new Promise((resolve) => turn.handle.signal.addEventListener("abort", resolve));
-    return "";
-  };
-
   test("aborting the requester cancels its children and their children, and nothing is announced", async () => {
     const started: string[] = [];
     const app = await openSpawnApp({
@@ -312,16 +244,6 @@ describe("cancelling", () => {
     await app.quiet();
     expect(app.sent).toEqual([]);
   });
-
-  test("if the child is aborted, the announcement says so", async () => {
-    const app = await openSpawnApp({ settings: settings(), play: boss(forever) });
-    await app.route(MAIN);
-    await spawnResults(app, "a");
-    const child = await oneChild(app);
-    await app.engine.abort({ sessionKey: child.key });
-    await app.quiet();
-    expect(app.sent.map((message) => message.text)).toEqual([expect.stringMatching(/^Status: aborted\n/)]);
-  });
 });
 
 describe("a requester that has changed", () => {
@@ -357,22 +279,6 @@ describe("a requester that has changed", () => {
     await app.quiet();
     const rows = await app.store.db.selectFrom("deliveries").selectAll().execute();
     expect(rows).toMatchObject([{ state: "failed", code: "requester_deleted" }]);
-    expect(rows[0]?.text).toContain("done with x");
-  });
-
-  test("if the requester was reset and the child is deleted after its job, operators still read its result", async () => {
-    const { release, play } = held({ cleanup: "delete" });
-    const app = await openSpawnApp({ settings: settings(), play });
-    await spawnResults(app, "x");
-    const [child] = await app.children(MAIN);
-    const main = await app.session(MAIN);
-    if (main === undefined) throw new Error("no main");
-    await resetSession({ engine: app.engine, settings: settings() }, main);
-    release.resolve();
-    await app.quiet();
-    expect(await app.session(child?.key ?? "")).toBeUndefined();
-    const rows = await app.store.db.selectFrom("deliveries").selectAll().execute();
-    expect(rows).toMatchObject([{ state: "failed", code: "requester_reset", dismissed_at: null }]);
     expect(rows[0]?.text).toContain("done with x");
   });
 });

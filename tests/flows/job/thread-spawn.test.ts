@@ -51,19 +51,6 @@ describe("sessions_spawn with a thread", () => {
     expect((await app.runs((await childOf(app)).key)).map((run) => run.flow?.step)).toEqual(["task"]);
   });
 
-  test("the runtime posts a failed task in the thread", async () => {
-    const { app } = await openThreads();
-    await spawned(app, "fail");
-    expect(shown(app)).toEqual([expect.stringMatching(/^room\/thread-1: Status: error\n/)]);
-    expect((await app.texts(MAIN)).filter((text) => text.includes("Status: error"))).toHaveLength(1);
-  });
-
-  test("if the child chooses not to announce, nothing is posted in the thread", async () => {
-    const { app } = await openThreads();
-    await spawned(app, "be silent");
-    expect(shown(app)).toEqual([]);
-  });
-
   test("without a label, the thread's title is the first line of the task, shortened and without markup", async () => {
     const { app, opened } = await openThreads();
     await spawned(app, `\u202e${"word ".repeat(40)}\nmore`);

@@ -182,18 +182,6 @@ describe("waiting for sub-agents", () => {
     });
   });
 
-  test("if a sub-agent was deleted after its announcement, a wait still returns its result", async () => {
-    const app = await openSpawnApp({
-      settings: settings(),
-      play: play(async (turn) => {
-        const [key = ""] = await spawns(turn, ["brief"], { cleanup: "delete" });
-        await expect.poll(() => app.session(key)).toBeUndefined();
-        return JSON.stringify(await waits(turn, { sessionKeys: [key] }));
-      }),
-    });
-    expect((await ask(app)).results).toMatchObject([{ status: "ok", result: "did brief" }]);
-  });
-
   test("a wait for a session that is not the caller's sub-agent is refused, and the error lists the caller's sub-agents", async () => {
     const app = await openSpawnApp({
       settings: settings(),
@@ -233,15 +221,6 @@ describe("a result that a wait returned", () => {
     await app.quiet();
     expect(await kinds(app)).toEqual(["turn", "append", "append"]);
     expect((await app.texts(MAIN)).filter((line) => line.startsWith("user: Status: ok"))).toHaveLength(2);
-  });
-
-  test('with announce: "post", is posted and appended', async () => {
-    const app = await openSpawnApp({ settings: settings(), play: play(bossOf("post")) });
-    await app.route(MAIN);
-    await ask(app);
-    await app.quiet();
-    expect(await kinds(app)).toEqual(["turn", "append", "append"]);
-    expect(app.sent.filter(({ text }) => text.startsWith("Status: ok"))).toHaveLength(2);
   });
 
   test("if a run is stopped before its wait ends, the results that have arrived wake its session", async () => {
@@ -386,28 +365,6 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
     expect(told[0]).toMatchObject({ cycle: [leaf?.key, MAIN, child?.key, leaf?.key] });
   });
 
-  test("a requester can't wait for a job while a sub-agent of that job waits for the requester's answer", async () => {
-    const app = await openSpawnApp({
-      settings: withSend(),
-      play: nested(
-        async (turn) => {
-          await spawns(turn, ["nest"]);
-          const [child] = await app.children(MAIN);
-          await expect
-            .poll(async () => {
-              const [leaf] = await app.children(child?.key ?? "");
-              return leaf === undefined ? [] : statesOf(app, leaf.key);
-            })
-            .toContain("waiting");
-          return JSON.stringify(await waits(turn));
-        },
-        async (turn) => String((await askBoss(turn)).status),
-      ),
-    });
-    expect(await ask(app)).toMatchObject({ status: "forbidden", code: "wait_cycle" });
-    await app.quiet();
-  });
-
   describe("of an external client", () => {
     const CLIENT = "agent:main:mcp:desk";
     const OWN = { confirmsAnswers: true } as const;
@@ -424,22 +381,6 @@ describe("I7: waits for jobs are edges of the wait graph", () => {
     const isWaiting = (app: SpawnApp) => until(async () => (await jobWaits(app)).includes("open"));
     const jobWaits = async ({ store }: SpawnApp) =>
       (await store.db.selectFrom("waits").select("state").execute()).map(({ state }) => state);
-
-    test("a sub-agent can't wait for the client while the client waits for its job", async () => {
-      const begun = Promise.withResolvers<void>();
-      const told: Record<string, unknown>[] = [];
-      const app = await withClient(async (turn) => {
-        await begun.promise;
-        told.push(await askClient(turn));
-        return "asked";
-      });
-      const waited = app.call(CLIENT, "subagents", { action: "wait" }, OWN);
-      await isWaiting(app);
-      begun.resolve();
-      expect(await waited).toMatchObject({ status: "ok", results: [{ result: "done" }] });
-      expect(told).toMatchObject([{ code: "wait_cycle" }]);
-      expect(await jobWaits(app)).toEqual(["answered"]);
-    });
 
     test("the client can't wait for a job while a sub-agent of that job waits for the client's answer", async () => {
       const app = await withClient(async (turn) => String((await askClient(turn)).status));

@@ -246,44 +246,6 @@ test("I2: a reset ends all earlier runs and publishes their ends, but does not e
   expect(await getRun(app.engine.store.db, later.runId)).not.toMatchObject({ state: "aborted" });
 });
 
-test("a reset ends the session's conversations, but messages that the session has sent are still processed", async () => {
-  const app = await open(turns(5));
-  app.hold();
-  const sent = await app.call(MAIN, "sessions_send", {
-    sessionKey: RESEARCH,
-    message: "hi",
-    timeoutSeconds: 0,
-  });
-  const run = await getRun(app.engine.store.db, sent.runId as string);
-  const flowId = run?.flow?.flowId ?? "";
-  expect(await getFlow(app.engine.store.db, flowId)).toMatchObject({ open: true });
-  value(await resetSession(app.ctx, await app.session(MAIN)));
-  expect(await getFlow(app.engine.store.db, flowId)).toMatchObject({
-    open: false,
-    endReason: "session_reset",
-  });
-  expect((await getRun(app.engine.store.db, sent.runId as string))?.state).toMatch(/queued|running/);
-});
-
-test("if a session is reset, a caller that waits for it gets an answer at once", async () => {
-  const app = await open();
-  const running = app.held(RESEARCH);
-  const waiting = running.then(() =>
-    app.call(MAIN, "sessions_send", { sessionKey: RESEARCH, message: "hi", timeoutSeconds: 600 }),
-  );
-  await running;
-  const accepted = new Promise<void>((resolve) => {
-    const off = app.engine.bus.subscribe((event) => {
-      if (event.kind !== "flow" || event.step !== "round1") return;
-      off();
-      resolve();
-    });
-  });
-  await accepted;
-  value(await resetSession(app.ctx, await app.session(RESEARCH)));
-  expect(await waiting).toMatchObject({ status: "error", code: "session_reset" });
-});
-
 test("main sessions can't be deleted", async () => {
   const app = await open();
   const result = await deleteSession(app.ctx, await app.session(MAIN));

@@ -2,12 +2,11 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { mayAccess, operatorViewer, viewerScope } from "../../../src/access/access.ts";
+import { mayAccess, operatorViewer } from "../../../src/access/access.ts";
 import { optional } from "../../../src/core/optional.ts";
 import type { Viewer } from "../../../src/core/rules/visibility.ts";
 import { VISIBILITY_MODES } from "../../../src/core/shapes/settings/settings.ts";
 import { listVisible } from "../../../src/flows/session/list.ts";
-import { isSessionCursor, listSessions } from "../../../src/store/queries/sessions/session-lists.ts";
 import { type App, openApp } from "../../tools/app.ts";
 
 const AGENTS = ["main", "research", "writer"];
@@ -98,54 +97,3 @@ test.each(
     await app.close();
   },
 );
-
-test("sessions with equal updatedAt are neither lost nor repeated between pages", async () => {
-  const app = await openApp();
-  const keys = Array.from({ length: 25 }, (_, index) => `agent:main:chat:${index}`);
-  for (const key of keys) await app.add(key, { updatedAt: 7 });
-  const listed = await listedKeys(app, operatorViewer(["operator.read"], ["agent:main:chat:*"]), 4, false);
-  expect(listed.toSorted()).toEqual(keys.toSorted());
-  await app.close();
-});
-
-test("a cursor of an invalid form is refused", () => {
-  const cursor = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  expect(isSessionCursor(cursor([1, "agent:main:main"]))).toBe(true);
-  for (const value of [[1.5, 99], [1e300, -5], [1, 0.5], ["1", "x"], [1], {}])
-    expect(isSessionCursor(cursor(value)), JSON.stringify(value)).toBe(false);
-});
-
-test("I9: a cursor never names a hidden session, even if many hidden sessions are between two pages", async () => {
-  const app = await openApp();
-  await app.add("agent:research:chat:seen", { updatedAt: 1 });
-  const { store } = app.engine;
-  await store.transaction(async (tx) => {
-    const one = await tx.selectFrom("sessions").selectAll().limit(1).executeTakeFirstOrThrow();
-    const { archived: _, row_id: __, ...row } = one as typeof one & { row_id: number };
-    for (let from = 0; from < 10_050; from += 150) {
-      const rows = Array.from({ length: 150 }, (_, at) => {
-        const name = `hidden${from + at}`;
-        return {
-          ...row,
-          key: `agent:main:chat:${name}`,
-          session_id: name,
-          updated_at: 1_000_000 + from + at,
-        };
-      });
-      await tx.insertInto("sessions").values(rows).execute();
-    }
-  });
-  const ctx = { db: store.db, settings: app.settings };
-  const viewer = operatorViewer(["operator.read"], ["*:research:*"]);
-  const wanted = { scope: viewerScope(ctx, viewer), limit: 5 };
-  const first = await listSessions(store.db, wanted);
-  expect(first.rows.map(({ key }) => key)).toEqual(["agent:research:main"]);
-  const cursor = first.nextCursor ?? "";
-  expect(Buffer.from(cursor, "base64url").toString()).not.toMatch(/hidden|agent/);
-  expect((await listSessions(store.db, { ...wanted, cursor })).rows.map(({ key }) => key)).toEqual([
-    "agent:research:chat:seen",
-  ]);
-  const listed = await listedKeys(app, viewer, 5, false);
-  expect(listed).toEqual(["agent:research:main", "agent:research:chat:seen"]);
-  await app.close();
-});

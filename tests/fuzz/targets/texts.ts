@@ -81,6 +81,24 @@ interface SplitInput {
   readonly max: number;
 }
 
+/** Splits a text and checks the parts. Returns them. */
+export function checkSplit({ text, max }: SplitInput): string[] {
+  const parts = splitText(text, max);
+  const whole = parts.join("\n");
+  for (const [index, part] of parts.entries()) {
+    must(part.length <= max, `part ${index} has ${part.length} of ${max} characters`);
+    must(solid(part) !== "", `part ${index} is empty`);
+    must(part.isWellFormed() || !text.isWellFormed(), `part ${index} holds half a character`);
+    if (index < parts.length - 1)
+      must(openFence(part, max) === "", `part ${index} leaves its fence open: ${shown(part)}`);
+  }
+  must(isWithin(solid(text), solid(whole)), "a part of the text is in none of the parts");
+  if (!/```|~~~/.test(text)) must(solid(whole) === solid(text), "the parts hold what the text does not");
+  if (text.length <= max && solid(text) !== "")
+    must(parts.length === 1 && parts[0] === text, "what fits was changed");
+  return parts;
+}
+
 export const textSplit: FuzzTarget<SplitInput> = {
   name: "text-split",
   proves: "the parts hold the text, each within the limit, none with half a character or an open fence",
@@ -91,20 +109,8 @@ export const textSplit: FuzzTarget<SplitInput> = {
   roundRuns: 2_000,
   ciRuns: 6_000,
   open: () => ({
-    check({ text, max }) {
-      const parts = splitText(text, max);
-      const whole = parts.join("\n");
-      for (const [index, part] of parts.entries()) {
-        must(part.length <= max, `part ${index} has ${part.length} of ${max} characters`);
-        must(solid(part) !== "", `part ${index} is empty`);
-        must(part.isWellFormed() || !text.isWellFormed(), `part ${index} holds half a character`);
-        if (index < parts.length - 1)
-          must(openFence(part, max) === "", `part ${index} leaves its fence open: ${shown(part)}`);
-      }
-      must(isWithin(solid(text), solid(whole)), "a part of the text is in none of the parts");
-      if (!/```|~~~/.test(text)) must(solid(whole) === solid(text), "the parts hold what the text does not");
-      if (text.length <= max && solid(text) !== "")
-        must(parts.length === 1 && parts[0] === text, "what fits was changed");
+    check(input) {
+      checkSplit(input);
     },
   }),
 };

@@ -131,37 +131,3 @@ export function serverError(): HttpError {
 export function overloaded(): HttpError {
   return httpError(529, "Overloaded", {}, "overloaded_error");
 }
-
-/** Answers with the provider's error for an exceeded context window. */
-export function tooLong(api: ProviderApi): HttpError {
-  switch (api) {
-    case "anthropic-messages":
-      return httpError(
-        400,
-        "prompt is too long: 213462 tokens > 200000 maximum",
-        {},
-        "invalid_request_error",
-      );
-    case "google-generative-ai":
-      return httpError(
-        400,
-        "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
-        {},
-        "invalid_argument",
-      );
-    case "openai-completions":
-      return httpError(
-        400,
-        "This model's maximum context length is 128000 tokens. However, your messages resulted in 140000 tokens.",
-        {},
-        "context_length_exceeded",
-      );
-    case "openai-responses":
-      return httpError(
-        400,
-        "Your input exceeds the context window of this model. Please adjust your input and try again.",
-        {},
-        "context_length_exceeded",
-      );
-  }
-}

@@ -11,7 +11,6 @@ import type { Db, Store, Tx } from "../../../src/store/sql.ts";
 import { together } from "../../../src/store/transaction.ts";
 import { realWorld } from "../../../src/world.ts";
 import { openPostgresStore, runSql, serverUrl } from "../../kit/store/postgres.ts";
-import { fakeWorld } from "../../kit/world.ts";
 import { keptLog, sampleRun } from "../samples.ts";
 import { openTcpProxy } from "./tcp-proxy.ts";
 
@@ -177,16 +176,6 @@ test("a transaction that is idle for too long is certainly rolled back, so its f
   ]);
 });
 
-test("a failed statement fails the whole transaction, even if the caller ignores the error", async () => {
-  const { db, transaction } = await open();
-  const work = transaction(async (tx) => {
-    await put(tx, "a");
-    await put(tx, "a").catch(() => {});
-  });
-  await expect(work).rejects.toThrow("rolled back this transaction");
-  expect(await ids(db)).toEqual([]);
-});
-
 test("PC2: statements after a failed one report its failure, so a transaction in parts still ends with its conflict", async () => {
   const { db, transaction } = await open({ writersMax: 1 });
   const work = transaction(async (tx) => {
@@ -205,12 +194,6 @@ test("PC2: statements after a failed one report its failure, so a transaction in
   expect(await ids(db)).toEqual(["next"]);
 });
 
-test("statements of a transaction are sent together and executed in order", async () => {
-  const { db, transaction } = await open();
-  await transaction((tx) => Promise.all(["a", "b", "c"].map((id) => put(tx, id))));
-  expect(await ids(db)).toEqual(["a", "b", "c"]);
-});
-
 test("reads continue while all connections for writes are busy; further transactions wait, and all commit", async () => {
   const { db, transaction } = await open({ writersMax: 2, readersMax: 1 });
   const release = Promise.withResolvers<void>();
@@ -227,22 +210,6 @@ test("reads continue while all connections for writes are busy; further transact
   release.resolve();
   await Promise.all(work);
   expect(await ids(db)).toHaveLength(8);
-});
-
-test("short work shares one connection, and a caller that waits for longer gets another", async () => {
-  const world = fakeWorld();
-  const { db, transaction } = await open({ world });
-  const pid = async () => (await ask<{ pid: number }>(db, "select pg_backend_pid() as pid"))[0]?.pid;
-  expect(new Set(await Promise.all(Array.from({ length: 8 }, pid))).size).toBe(1);
-  const release = Promise.withResolvers<void>();
-  const long = transaction(() => release.promise);
-  const second = transaction((tx) => put(tx, "second"));
-  await world.timerWithin(25);
-  await world.advance(25);
-  await second;
-  release.resolve();
-  await long;
-  expect(await ids(db)).toEqual(["second"]);
 });
 
 test("if the server ends a connection, only its transaction fails, with one warning, and the store stays usable", async () => {

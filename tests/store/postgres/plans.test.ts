@@ -6,42 +6,16 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../../src/core/rules/visibility.ts";
 import { holdForAbort, holdForDeletion, holdForEnd } from "../../../src/store/locks.ts";
-import { newestFailures } from "../../../src/store/queries/agent-work.ts";
-import * as flows from "../../../src/store/queries/chains/flows.ts";
-import * as deliveries from "../../../src/store/queries/channels/deliveries.ts";
 import * as deadlines from "../../../src/store/queries/deadlines.ts";
-import * as attention from "../../../src/store/queries/runs/attention.ts";
-import * as claims from "../../../src/store/queries/runs/claims.ts";
-import { countUnoffered, hasUnread, openQuestions } from "../../../src/store/queries/runs/inbox-marks.ts";
-import { usageOf } from "../../../src/store/queries/runs/ledger.ts";
-import { endsOf } from "../../../src/store/queries/runs/run-facts.ts";
-import * as runs from "../../../src/store/queries/runs/runs.ts";
-import { releaseSlot, takeSlot } from "../../../src/store/queries/runs/slots.ts";
-import * as waits from "../../../src/store/queries/runs/waits.ts";
-import { childCounts, filterCounts, sumsBelow } from "../../../src/store/queries/sessions/counts.ts";
-import { listSessions, type SessionFilter } from "../../../src/store/queries/sessions/session-lists.ts";
-import * as sessions from "../../../src/store/queries/sessions/sessions.ts";
-import {
-  findFirstWords,
-  firstUserTexts,
-  untitledSessions,
-} from "../../../src/store/queries/transcripts/first-texts.ts";
+import { listSessions } from "../../../src/store/queries/sessions/session-lists.ts";
 import { searchTranscripts } from "../../../src/store/queries/transcripts/transcript-search.ts";
-import * as transcripts from "../../../src/store/queries/transcripts/transcripts.ts";
 import type { Tx } from "../../../src/store/sql.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { noteQueries, runUndone } from "../../kit/store/noted-queries.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../../kit/store/postgres.ts";
 import { FEATURES } from "../feature-plans.ts";
-import { sampleRun } from "../samples.ts";
+import { BUSY, INBOX, LISTS, PLAN_ROWS, QUERIES, TREE } from "../planned-queries.ts";
 
-const ROWS = 50_000;
-const FEWER = ROWS / 2;
-/** The key of a busy lane. Nearly all of its runs have ended. */
-const BUSY = "agent:main:main";
-/** The inbox of an external session. All of its runs are messages. */
-const INBOX = "agent:main:mcp:busy";
-const FENCE = { runId: "r1", owner: "o", attempt: 1 };
 /**
  * Maximum number of rows that a query may read from one table. A page in order reads at most 10,000. A search
  * for a common name stops after 4,000 matches.
@@ -115,7 +89,7 @@ let opened: PostgresStore;
 
 beforeAll(async () => {
   opened = await openPostgresStore({ own: true });
-  await runSql(opened.url, `set search_path to ${opened.schema}; ${fill(ROWS)} analyze ${TABLES};`);
+  await runSql(opened.url, `set search_path to ${opened.schema}; ${fill(PLAN_ROWS)} analyze ${TABLES};`);
 });
 afterAll(() => opened.dispose());
 
@@ -192,34 +166,7 @@ async function expectFew(work: (tx: Tx) => Promise<unknown>): Promise<void> {
 }
 
 const ALL: Scope = { all: true };
-const TREE: Scope = { all: false, self: BUSY, treeOf: "agent:a1:chat:201" };
-const filters: Record<string, Partial<SessionFilter>> = {
-  nothing: {},
-  "a cursor": { cursor: Buffer.from('[5000,"k"]').toString("base64url") },
-  "archived ones": { includeArchived: true },
-  "several kinds": { kinds: ["cron", "other"] },
-  "an agent": { agentId: "a7" },
-  "an agent and a kind": { agentId: "a7", kinds: ["cron"] },
-  "a time": { activeSinceMs: FEWER - 50 },
-  "a label": { label: "label 77" },
-  "a spawner": { spawnedBy: "agent:a1:chat:201" },
-  roots: { roots: true },
-  "roots with a cursor": { roots: true, cursor: Buffer.from('[5000,"k"]').toString("base64url") },
-  "archived roots": { roots: true, includeArchived: true },
-  "roots of a kind": { roots: true, kinds: ["cron"] },
-  keys: { keys: [BUSY, "agent:a1:chat:201"] },
-  "running ones": { doing: "running" },
-  "failed ones": { doing: "failed" },
-  "those of a token": { askedBy: "t" },
-  "a searched text": { search: "chat:24999" },
-  "a searched text of many": { search: "label 1" },
-  "a short searched text": { search: "99" },
-  "one session": { scope: { all: false, self: BUSY } },
-  "a tree": { scope: TREE },
-  "a tree and its agent": { scope: { ...TREE, agentIds: ["a1"] }, kinds: ["cron"] },
-  "key patterns": { scope: { all: false, agentIds: "any", patterns: ["agent:a7:chat:2*"] } },
-};
-for (const [name, filter] of Object.entries(filters)) {
+for (const [name, filter] of Object.entries(LISTS)) {
   test(`the list by ${name} reads few rows`, () =>
     expectFew((tx) => listSessions(tx, { scope: ALL, limit: 50, ...filter })));
 }
@@ -234,97 +181,17 @@ for (const [name, question] of Object.entries(searches)) {
   test(`the search for ${name} reads few rows`, () => expectFew((tx) => searchTranscripts(tx, question)));
 }
 
-const queries: Record<string, (tx: Tx) => Promise<unknown>> = {
-  getSession: (tx) => sessions.getSession(tx, BUSY),
-  findSessionId: (tx) => sessions.findSessionId(tx, "s5"),
-  ancestorsOf: (tx) => sessions.ancestorsOf(tx, "agent:a21:chat:221"),
-  busyDescendantsOf: (tx) => sessions.busyDescendantsOf(tx, "agent:a1:chat:201", 50),
-  endsOf: (tx) => endsOf(tx, ["r5", "r7"]),
-  activityOf: (tx) => sessions.activityOf(tx, [BUSY, "agent:a1:chat:1"]),
-  childCounts: (tx) => childCounts(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
-  sumsBelow: (tx) => sumsBelow(tx, { keys: [BUSY, "agent:a1:chat:201"], scope: ALL }),
-  filterCounts: (tx) => filterCounts(tx, { scope: ALL, askedBy: "t" }),
-  deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, "agent:a1:chat:201", { transcripts: true }),
-  newestFailures: (tx) => newestFailures(tx),
+/** Queries that exist on PostgreSQL only, or that SQLite plans at each execution. */
+const SHARED: typeof QUERIES = {
+  ...QUERIES,
+  ...FEATURES.manyQueries(),
   holdForDeletion: (tx) => holdForDeletion(tx, "agent:a1:chat:201", [BUSY]),
-  holdLane: (tx) => sessions.holdLane(tx, BUSY),
-  takeLanePlace: (tx) => sessions.takeLanePlace(tx, BUSY, 5),
-  readHistory: (tx) =>
-    transcripts.readHistory(tx, { sessionId: "s5", limit: 50, before: "m49005", includeTools: false }),
-  readContext: (tx) => transcripts.readContext(tx, "s5"),
-  rowsAfter: (tx) => transcripts.rowsAfter(tx, "s5", { seq: 5, id: "m5" }),
-  readRun: (tx) => transcripts.readRun(tx, "r5"),
-  firstUserTexts: (tx) =>
-    firstUserTexts(
-      tx,
-      Array.from({ length: 200 }, (_, n) => `s${n}`),
-    ),
-  findFirstWords: (tx) => findFirstWords(tx, ["s5", "s6"], plainRedactor),
-  untitledSessions: (tx) => untitledSessions(tx, 40_000, 500),
-  lastToolResult: (tx) => transcripts.lastToolResult(tx, "s5"),
-  getRun: (tx) => runs.getRun(tx, "r5"),
-  getRunOfCall: (tx) => runs.getRunOfCall(tx, "call5"),
-  readyHeads: (tx) => claims.readyHeads(tx, { busy: [BUSY], passed: ["x"] }),
-  readyNext: (tx) => claims.readyNext(tx, BUSY, 5),
-  activeRuns: (tx) => runs.activeRuns(tx, BUSY),
-  activeRunsOfFlow: (tx) => runs.activeRunsOfFlow(tx, "f5"),
-  countLane: (tx) => runs.countLane(tx, BUSY),
-  countAhead: (tx) => runs.countAhead(tx, sampleRun({ sessionKey: BUSY, laneSeq: ROWS })),
-  countRunning: (tx) => claims.countRunning(tx),
-  countByState: (tx) => runs.countByState(tx),
-  laneFigures: (tx) => runs.laneFigures(tx),
-  listRuns: (tx) => runs.listRuns(tx, { sessionKey: BUSY, limit: 50 }),
-  lastFailedTurns: (tx) => attention.lastTurns(tx, "failed", { scope: ALL, limit: 50, sinceMs: 5 }),
-  lastDoneTurns: (tx) => attention.lastTurns(tx, "done", { scope: ALL, limit: 50, sinceMs: 5 }),
-  runningTurns: (tx) => attention.activeTurns(tx, "running", { scope: ALL, limit: 50 }),
-  waitingTurns: (tx) => attention.activeTurns(tx, "waiting", { scope: ALL, limit: 50 }),
-  queuedTurns: (tx) => attention.activeTurns(tx, "queued", { scope: ALL, limit: 50 }),
-  awaitedSessions: (tx) => attention.awaitedSessions(tx, ["r1000", "r2000"]),
-  textsOfTurns: (tx) => attention.textsOfTurns(tx, ["r1000", "r2000"]),
-  dismissTurn: (tx) => attention.dismissTurn(tx, "r1000", { at: 5 }),
-  countUnoffered: (tx) => countUnoffered(tx, { sessionKey: INBOX, sessionId: "inbox" }),
-  openQuestions: (tx) => openQuestions(tx, { requesterKey: "agent:a1:chat:1", targetKey: INBOX }),
-  openQuestionNamed: (tx) =>
-    openQuestions(tx, { requesterKey: "agent:a1:chat:1", targetKey: INBOX, runId: "i1" }),
-  hasUnread: (tx) => hasUnread(tx, { sessionKey: INBOX, sessionId: "inbox" }),
-  failedDeliveries: (tx) => deliveries.failedDeliveries(tx, 50),
-  isHeld: (tx) => claims.isHeld(tx, FENCE),
-  requeueHeld: (tx) => claims.requeueHeld(tx, 5),
-  requeueOrphans: (tx) => claims.requeueHeld(tx, 5, "the dead"),
-  hasOrphans: (tx) => claims.hasOrphans(tx),
-  heldBy: (tx) => claims.heldBy(tx, "p1"),
-  takeSlot: (tx) => takeSlot(tx, "a run without a slot", 1_000),
-  releaseSlot: (tx) => releaseSlot(tx, "r1"),
-  endedSince: (tx) => runs.endedSince(tx, ROWS - 10, 50),
   holdForEnd: (tx) =>
     holdForEnd(tx, { sessionKey: "agent:a21:chat:221", flow: { flowId: "f5", step: "round1", turn: 1 } }),
   holdForAbort: (tx) => holdForAbort(tx, "agent:a1:chat:201"),
-  openEdges: (tx) => waits.openEdges(tx, ["agent:a1:chat:1000", BUSY], 5),
-  waitsOfCall: (tx) => waits.waitsOfCall(tx, "c"),
-  jobWaitsOfRuns: (tx) => waits.jobWaitsOfRuns(tx, ["r1000"]),
-  openSpawnEdges: (tx) => flows.openSpawnEdges(tx, [BUSY]),
-  spawnsOfRun: (tx) => flows.spawnsOfRun(tx, "r1000"),
-  jobOfChild: (tx) => flows.jobOfChild(tx, BUSY),
-  settledAmong: (tx) => waits.settledAmong(tx, ["f5", "r7", "p"]),
-  countDeliveries: (tx) => deliveries.countDeliveries(tx),
-  countOpenWaits: (tx) => waits.countOpenWaits(tx),
-  answerWaits: (tx) => waits.answerWaits(tx, "r1001", 5),
-  giveUpCallerWaits: (tx) => waits.giveUpCallerWaits(tx, "the dead"),
-  confirmAnswer: (tx) => waits.confirmAnswer(tx, "c5"),
-  loseAnswer: (tx) => waits.loseAnswer(tx, "c5"),
-  giveUpWaitsOf: (tx) => waits.giveUpWaitsOf(tx, "r1000"),
-  openFlowsOf: (tx) => flows.openFlowsOf(tx, BUSY),
-  openFlowsOfRun: (tx) => flows.openFlowsOfRun(tx, "r5000"),
-  openSpawnsOf: (tx) => flows.openSpawnsOf(tx, { sessionKey: BUSY }),
-  storedKinds: (tx) => deadlines.storedKinds(tx, ROWS),
-  takeDeadline: (tx) => deadlines.takeDeadline(tx, "child", ROWS),
-  listDeliveries: (tx) => deliveries.listDeliveries(tx, { state: "failed", limit: 50 }),
-  recoverOpenAttempts: (tx) => deliveries.recoverOpenAttempts(tx, { at: 5, canRepeat: () => true }),
-  usageOf: (tx) => usageOf(tx, { sessionKey: "k5" }),
-  deliveryStates: (tx) => deliveries.deliveryStates(tx, ["r5", "r6"]),
-  ...FEATURES.manyQueries(),
+  takeDeadline: (tx) => deadlines.takeDeadline(tx, "child", PLAN_ROWS),
 };
-for (const [name, work] of Object.entries(queries)) {
+for (const [name, work] of Object.entries(SHARED)) {
   test(`the query ${name} reads few rows`, () => expectFew(work));
 }
 
@@ -337,7 +204,7 @@ test("a plan that was made while the tables were small reads few rows of large o
     await runUndone(grown.store, async (tx) => {
       await sql`set local plan_cache_mode = force_generic_plan`.execute(tx);
       const made: { readonly name: string; readonly query: CompiledQuery }[] = [];
-      for (const work of Object.values(queries)) {
+      for (const work of Object.values(SHARED)) {
         const names = await preparedBy(tx, work);
         for (const query of await noteQueries(tx, work)) {
           const name = names.get(query.sql);
@@ -347,7 +214,7 @@ test("a plan that was made while the tables were small reads few rows of large o
       }
       const emptied = TABLES.split(",").map((table) => `delete from ${table};`);
       await change(
-        `set session_replication_role = replica; ${emptied.join(" ")} delete from slots; ${fill(ROWS)}`,
+        `set session_replication_role = replica; ${emptied.join(" ")} delete from slots; ${fill(PLAN_ROWS)}`,
       );
       const many: object[] = [];
       for (const { name, query } of made) {

@@ -1,10 +1,8 @@
 // A store on a real PostgreSQL server: how it is created, when it is refused, and its error messages.
 
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { openPostgres, type PostgresOptions } from "../../../src/store/postgres/postgres.ts";
 import { prepared } from "../../../src/store/prepared.ts";
@@ -13,7 +11,7 @@ import { joinProcesses } from "../../../src/store/queries/processes.ts";
 import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { realWorld, type World } from "../../../src/world.ts";
-import { freshSchema, openPostgresStore, runSql, serverUrl } from "../../kit/store/postgres.ts";
+import { freshSchema, runSql, serverUrl } from "../../kit/store/postgres.ts";
 import { keptLog } from "../samples.ts";
 import { openTcpProxy } from "./tcp-proxy.ts";
 
@@ -72,22 +70,6 @@ describe("opening", () => {
     expect(await chains(b)).toEqual([]);
   });
 
-  test("a schema may have an SQL keyword as its name", async () => {
-    const url = `${await serverUrl()}?schema=select`;
-    undo.push(() => runSql(url, `drop schema if exists "select" cascade`));
-    await put(await open(url), "kept");
-    expect(await chains(await open(url))).toEqual(["kept"]);
-  });
-
-  test("neither the first start nor an opening without a migration writes a log line", async () => {
-    const log = keptLog();
-    const { url } = await freshUrl();
-    for (let opening = 0; opening < 2; opening += 1) {
-      await (await openPostgres({ url, world: { ...world, log } })).close();
-    }
-    expect(log.lines).toEqual([]);
-  });
-
   test("a closed store refuses work, and can be closed again", async () => {
     const store = await open((await freshUrl()).url);
     await put(store, "a");
@@ -113,15 +95,6 @@ describe("opening", () => {
     release.resolve();
     await expect(writing).rejects.toThrow();
     expect(await chains(await open(url))).toEqual([]);
-  });
-
-  test("the driver is loaded when a store is first opened, not on import", () => {
-    const file = fileURLToPath(new URL("../../../src/store/postgres/postgres.ts", import.meta.url));
-    const script = `await import(${JSON.stringify(file)});
-      const { createRequire } = await import("node:module");
-      console.log(Object.keys(createRequire(${JSON.stringify(file)}).cache).filter((one) => /node_modules.pg/.test(one)).length)`;
-    const said = execFileSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
-    expect(said.trim()).toBe("0");
   });
 });
 
@@ -329,12 +302,4 @@ describe("the schema's version", () => {
       and table_name = 'runs' and column_name = 'queue'`;
     expect(await runSql(url, columns)).toEqual([]);
   });
-});
-
-test("two stores on one schema share their rows: each one reads what the other one committed", async () => {
-  const one = await openPostgresStore({ own: true });
-  undo.push(() => one.dispose());
-  const other = await open(one.url);
-  await put(one.store, "a");
-  expect(await chains(other)).toEqual(["a"]);
 });

@@ -74,16 +74,6 @@ describe("the transport", () => {
     expect(atA.heard).toEqual(["answer"]);
   });
 
-  test("many simultaneous hints are delivered completely and in order", async () => {
-    const a = await open();
-    const b = await open({ url: a.url });
-    const atB = await ear(b.shared);
-    const texts = Array.from({ length: 1_000 }, (_, n) => `text ${n}`);
-    await Promise.all(texts.map((text) => a.shared.notify([text])));
-    await atB.texts(texts.length);
-    expect(atB.heard).toEqual(texts);
-  });
-
   test("no hint is delivered to another schema of the same database", async () => {
     const a = await open();
     const b = await open({ url: a.url });

@@ -4,7 +4,7 @@ import { copyFileSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Db, Store } from "../../../src/store/sql.ts";
+import type { Store } from "../../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { keptLog, temporaryDir } from "../samples.ts";
@@ -57,30 +57,6 @@ test("a log with a huge commit is written back in another thread, because that t
     { key: "small-row" },
   ]);
   expect(log.lines).toEqual([]);
-});
-
-test("a later huge commit is written back in the other thread, too", async () => {
-  await write("huge-row", 17 * MIB);
-  await advance(100);
-  await expect.poll(() => isWrittenBack("huge-row")).toBe(true);
-  // The thread answers only after the checkpoint, so the next commit begins a new round of the log.
-  await (store.readWorker as Db).selectFrom("idempotency").select("key").execute();
-  await write("second-row", 17 * MIB);
-  const advanced = advance(100);
-  // The timer has fired, and the event loop was not free since then.
-  expect(isWrittenBack("second-row")).toBe(false);
-  await advanced;
-  await expect.poll(() => isWrittenBack("second-row")).toBe(true);
-  expect(log.lines).toEqual([]);
-});
-
-test("a log of small commits is written back without another thread", async () => {
-  await write("small-row", 100);
-  await advance(29_999);
-  expect(isWrittenBack("small-row")).toBe(false);
-  await advance(1);
-  expect(isWrittenBack("small-row")).toBe(true);
-  expect(threads()).toBe(threadsBefore);
 });
 
 test("a store can be closed while its log is written back", async () => {

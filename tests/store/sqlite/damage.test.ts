@@ -134,17 +134,6 @@ test.each(["removed", "emptied", "garbage"])(
   },
 );
 
-test("damage: a store whose log was removed is refused, even without messages since the checkpoint", async () => {
-  const dir = await killedStore(async (store) => {
-    const other = new DatabaseSync(join(store.transcriptPath("x") ?? "", "..", STORE_FILE));
-    other.exec("pragma wal_checkpoint(restart)");
-    other.close();
-    await note(store, "after");
-  });
-  rmSync(log(dir));
-  expect((await problemIn(dir)).message).toContain(`its log ${join(dir, STORE_FILE)}-wal is missing`);
-});
-
 test("damage: a store is refused if its log was cut or overwritten anywhere before the last commit", async () => {
   const whole = await killedStore((store) => note(store, "last"));
   const { size } = statSync(log(whole));

@@ -121,17 +121,6 @@ test("each entry is written as one line, in order and unchanged, whatever the en
   expect(lines()).toEqual([HEADER, ...entries]);
 });
 
-test("entries that are announced several times at once are written once", async () => {
-  const entries = Array.from({ length: 300 }, (_, n) => userMessage(`m${n}`, `text ${n}`));
-  for (let n = 0; n < entries.length; n += 10) {
-    await append(...entries.slice(n, n + 10));
-    jsonlCopies.note(ID);
-    jsonlCopies.note(ID);
-  }
-  await jsonlCopies.flush();
-  expect(lines()).toEqual([HEADER, ...entries]);
-});
-
 /** Returns the lines of the copy that are valid JSON. */
 function readableLines(): unknown[] {
   return readFileSync(path(), "utf8")
@@ -180,17 +169,6 @@ test("a missing copy is written, and a transcript follows whole after an end tha
     expect(readFileSync(path(), "utf8").startsWith(content)).toBe(true);
     expect(readableLines().slice(-2)).toEqual([HEADER, userMessage("m1", "a")]);
   }
-});
-
-test("the copy of a deleted transcript is removed, and a late announcement does not recreate it", async () => {
-  await append(userMessage("m1", "a"));
-  jsonlCopies.note(ID);
-  const gone = await store.transaction((tx) => deleteSessionRows(tx, KEY, { transcripts: true }));
-  for (const id of gone) await jsonlCopies.remove(id);
-  expect(existsSync(path())).toBe(false);
-  jsonlCopies.note(ID);
-  await jsonlCopies.flush();
-  expect(existsSync(path())).toBe(false);
 });
 
 test("the copy of a fork names its origin, and that of a deleted origin keeps only the shared messages", async () => {
@@ -302,21 +280,4 @@ test("an id is never used as a path if it is not a plain file name", async () =>
   await jsonlCopies.flush();
   await jsonlCopies.remove(sessionId);
   expect(existsSync(join(dir, "..", "outside.jsonl"))).toBe(false);
-});
-
-test("an announcement is not lost if the writer finishes at the same moment", async () => {
-  await store.transaction((tx) =>
-    insertSession(tx, sampleSession({ key: "agent:main:other", sessionId: "other" })),
-  );
-  jsonlCopies.note("other");
-  await jsonlCopies.flush();
-  for (let steps = 0; steps < 60; steps += 1) {
-    await append(userMessage(`m-${steps}`, "x"));
-    // The other copy is up to date, so its work takes only a few steps.
-    jsonlCopies.note("other");
-    for (let at = 0; at < steps; at += 1) await null;
-    jsonlCopies.note(ID);
-    await jsonlCopies.flush();
-    expect(lines(), `after ${steps} steps`).toHaveLength(steps + 2);
-  }
 });

@@ -38,17 +38,6 @@ test("AW1: a request sees earlier commits, and cannot write", async () => {
   expect(await keys()).toEqual([sampleSession().key]);
 });
 
-test("the event loop is not blocked during a request", async () => {
-  const order: string[] = [];
-  const answered = count(3_000_000)
-    .execute(readWorker)
-    .then(({ rows }) => order.push(`answer ${rows[0]?.n}`));
-  await new Promise((resolve) => setImmediate(resolve));
-  order.push("tick");
-  await answered;
-  expect(order).toEqual(["tick", "answer 3000000"]);
-});
-
 test("an invalid request fails with SQLite's message, and no other request fails", async () => {
   const wrong = sql`select x from nowhere`.execute(readWorker);
   const right = count(2).execute(readWorker);

@@ -154,14 +154,6 @@ async function sessionsIn(dir: string): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map((row) => [row.key, row.session_id]));
 }
 
-test("damage: messages stay if the list of transcripts cannot be read", async () => {
-  const { dir, ids } = await longTranscript();
-  const to = damagedAt(pagesOf(dir, "session_ids")[0] ?? 0, dir, (name) => !name.includes("backups"));
-  const { incomplete } = await recovered(to);
-  expect(incomplete).toEqual(["session_ids"]);
-  expect(await idsOf(to)).toEqual({ [ONE]: ids });
-});
-
 test.each(["sessions", "session_ids"])(
   "damage: without the table %s a deleted session stays deleted, and a new one and a reset are kept",
   async (table) => {

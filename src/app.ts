@@ -14,7 +14,7 @@ import { ClockWatch } from "./app/clock-watch.ts";
 import { commandRunner } from "./app/command-runner.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { engineSettings } from "./app/engine-settings.ts";
-import { featureRunEnded, featureWarnings } from "./app/features.ts";
+import { featureRunEnded, featureWarnings, startServices } from "./app/features.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
 import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
@@ -41,6 +41,7 @@ import { splitRef } from "./core/text/model-ref.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
+import type { Service, Services } from "./feature.ts";
 import { lostAttachments } from "./flows/job/archive.ts";
 import { removeAttachments } from "./flows/job/attachments.ts";
 import { ensureMainSessions } from "./flows/session/lifecycle.ts";
@@ -48,7 +49,6 @@ import { createSuccessors } from "./flows/successors.ts";
 import { ensureToken } from "./gateway/auth.ts";
 import type { OpenDemo } from "./gateway/demo.ts";
 import { listenFailure } from "./gateway/http/listen-failure.ts";
-import { NodeHub } from "./gateway/nodes/nodes.ts";
 import { type Gateway, type GatewayDeps, startGateway } from "./gateway/server.ts";
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { fillFirstWords } from "./store/first-words.ts";
@@ -157,11 +157,11 @@ interface Helpers {
   readonly acp: AcpParts;
   readonly ways: ChannelParts;
   readonly guidance: GuidanceFiles;
+  readonly services: Services;
 }
 
 interface Working {
   readonly engine: Engine;
-  readonly nodes: NodeHub | undefined;
   readonly deadlines: Follower;
   readonly emptyCaches: App["emptyCaches"];
 }
@@ -181,7 +181,7 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   jsonlCopies: JsonlCopies,
-  { token, watching: { metrics, traces }, sandboxFor, outside, acp, ways, guidance }: Helpers,
+  { token, watching: { metrics, traces }, sandboxFor, outside, acp, ways, guidance, services }: Helpers,
 ): Working {
   const { settings, world } = options;
   const { channels } = ways;
@@ -189,7 +189,6 @@ function buildEngine(
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const successors = createSuccessors({ settings, transcriptPath, runEnded: featureRunEnded });
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
-  const nodes = settings.nodes.enabled ? new NodeHub(asked) : undefined;
   const contexts = new Contexts(store.db);
   const executor = createExecutor({
     settings,
@@ -203,7 +202,7 @@ function buildEngine(
     threads: threadsOf(channels, asPart(world, "channels")),
     sandboxFor,
     outside,
-    nodes,
+    services,
     timeZone: CALENDAR.timeZone,
     guidance,
     recorder: recorderOfRuns(options),
@@ -226,9 +225,8 @@ function buildEngine(
   openOutboxes({ engine, settings, world: asPart(world, "channels"), channels, token });
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
-  nodes?.start();
   const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
-  return { engine, nodes, deadlines, emptyCaches: () => contexts.clear() };
+  return { engine, deadlines, emptyCaches: () => contexts.clear() };
 }
 
 /** Returns the gateway's token. Also teaches the redactor the token and the secrets of the settings (I14). */
@@ -426,9 +424,10 @@ async function openParts(
   undo.push(() => watching.close());
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const guidance = guidanceOf(options, store);
-  const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance };
+  const services = new Map<string, Service>();
+  const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance, services };
   const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
-  const { engine, nodes, deadlines, emptyCaches } = working;
+  const { engine, deadlines, emptyCaches } = working;
   undo.push(() => engine.stop(0));
   await followRuns({ engine, store, world, jsonlCopies, settings });
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
@@ -440,7 +439,8 @@ async function openParts(
   await watchClock({ engine, settings, world }, undo);
   await planOldRows(engine);
   undo.push(acp.close);
-  undo.push(async () => nodes?.close());
+  undo.push(async () => void (await Promise.all([...services.values()].map((one) => one.close()))));
+  await startServices({ settings, world: asPart(world, "gateway"), engine: () => engine }, services);
   const gateway = await startGateway({
     settings,
     world: asPart(world, "gateway"),
@@ -454,7 +454,7 @@ async function openParts(
     models: () => modelRows(settings),
     checkModel,
     sandboxFor,
-    ...{ outside, nodes, guidance },
+    ...{ outside, services, guidance },
     refusesPeer,
     pageDir: PAGE_DIR,
     passes: acp.passes,

@@ -269,7 +269,6 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     a2a: a2aOf(file.a2a, agentIds, problems),
     owners: file.commands.owners,
     channels,
-    nodes: file.nodes,
     hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens: auth.tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
     logging: loggingOf(file.logging, around.env, problems),

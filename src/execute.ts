@@ -48,6 +48,7 @@ import type { RemoteTurn } from "./execute/a2a.ts";
 import type { AcpHost } from "./execute/acp.ts";
 import type { PeerTurn } from "./execute/peer.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
+import type { Services } from "./feature.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
 import { settleInstructions } from "./flows/instructions.ts";
 import { childContext } from "./flows/job/spawn.ts";
@@ -59,12 +60,11 @@ import { getSession } from "./store/queries/sessions/sessions.ts";
 import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
-import { invokeTool, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
+import { invokeTool, readyTools, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
 import { guardWriting, lastingCall, outsideCaller } from "./tools/guidance/guard.ts";
 import type { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import { memoryFor } from "./tools/guidance/memory.ts";
 import { promptOf } from "./tools/guidance/prompt.ts";
-import { type NodeSource, nodesIn } from "./tools/nodes.ts";
 import { sessionsSpawn } from "./tools/sessions/spawn.ts";
 import { type OutsideTools, type ToolAnswered, toolResult } from "./tools/tool.ts";
 import { type World, withFields } from "./world.ts";
@@ -122,8 +122,8 @@ export interface ExecuteParts {
   readonly guidance?: GuidanceFiles;
   /** Creates threads for sub-agents. Absent if no channel has threads. */
   readonly threads?: Threads;
-  /** Paired devices. Absent if nodes are disabled. */
-  readonly nodes?: NodeSource | undefined;
+  /** The services of features. */
+  readonly services?: Services | undefined;
   readonly answered?: ToolAnswered;
   /** Returns the time zone of the gateway. */
   timeZone?(): string;
@@ -175,9 +175,9 @@ async function contextOf(parts: ExecuteParts, run: Run, session: Session): Promi
   return run.input.context ?? childContext(parts.settings, parts.store.db, session);
 }
 
-/** Returns the parts of a turn that come from outside of the store: MCP tools, paired devices, files. */
+/** Returns the parts of a turn that come from outside of the store: MCP tools, parts of features, files. */
 async function suppliesOf(
-  { settings, store, outside, nodes, guidance, today, world, engine }: ExecuteParts,
+  { settings, store, outside, services, guidance, today, world, engine }: ExecuteParts,
   agent: AgentSettings,
   chain: SpawnChain,
   { run, signal }: LaneHandle,
@@ -187,7 +187,7 @@ async function suppliesOf(
     await engine().commit((unit) => settleInstructions(unit, { settings, guidance }));
   return {
     outside: await outside?.forSession(chain, signal),
-    nodes: await nodesIn(nodes),
+    ready: await readyTools(services),
     guidance: files,
     skills: files?.skills,
     memory: await memoryFor(store.db, settings, chain, run),
@@ -222,8 +222,8 @@ async function offerOf(
   const { settings } = parts;
   const { run } = handle;
   const { session, agent, chain, supplies, model } = given;
-  const { nodes, outside, skills } = supplies;
-  const offered = toolsFor({ settings, chain, outside, nodes, skills });
+  const { ready, outside, skills } = supplies;
+  const offered = toolsFor({ settings, chain, outside, ready, skills });
   const context = await contextOf(parts, run, session);
   const prompt = promptOf({ settings, session, agent, tools: offered, context, ...supplies });
   const { sessionKey } = prompt;
@@ -471,10 +471,10 @@ async function executeTurn(
   if (!sandbox.ok) return failRun([sandbox.error, sandbox.hint ?? ""].join(" ").trim());
   const supplies = await suppliesOf(parts, agent, chain, handle);
   const offer = await offerOf(parts, handle, { session, agent, chain, supplies, model: model.value.ref });
-  const { nodes, outside, skills } = supplies;
+  const { ready, outside, skills } = supplies;
   const ctx: ToolContext = {
     ...optional({ outside, sandbox: sandbox.value }),
-    ...{ session, agent, chain, nodes, skills },
+    ...{ session, agent, chain, ready, skills },
     ...toolPartsOf(parts),
     viewer: sessionViewer(chain, settings),
     run,

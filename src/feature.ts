@@ -4,21 +4,28 @@
 import type { Commands } from "./cli/row.ts";
 import type { Schema as Setting } from "./config/schema/setting.ts";
 import type { EventSpec } from "./contract/events.ts";
+import type { AttentionItem } from "./contract/methods/attention.ts";
 import type { MethodSpec } from "./contract/methods/parts.ts";
 import type { ToolEntry } from "./contract/tools/parts.ts";
 import type { SpawnChain } from "./core/rules/sandbox-policy.ts";
-import type { Result } from "./core/shapes/errors.ts";
+import type { Failure, Result } from "./core/shapes/errors.ts";
 import type { Provenance } from "./core/shapes/message.ts";
 import type { Run } from "./core/shapes/run.ts";
 import type { Settings } from "./core/shapes/settings/settings.ts";
+import type { Redactor } from "./core/text/redact/redact.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Unit } from "./engine/unit.ts";
+import type { Covers } from "./gateway/attention/items.ts";
 import type { CallContext, FeatureDeps } from "./gateway/call.ts";
+import type { HttpParts } from "./gateway/http/http.ts";
+import type { Door } from "./gateway/http/request.ts";
+import type { NodeDoor } from "./gateway/socket/connection.ts";
 import type { Table } from "./store/schema/definition.ts";
 import type { Db } from "./store/sql.ts";
 import type { GrantRows } from "./store/transfer/grants.ts";
 import type { Tool } from "./tools/tool.ts";
+import type { World } from "./world.ts";
 
 /** Loads code. Its return type must be written at the function, because the types of the list need it. */
 export type Load<T> = () => Promise<T>;
@@ -31,7 +38,7 @@ export interface MethodCode {
 }
 
 /** The return type of a feature's function that loads code, like `LoadedBy<"handlers">`. */
-export type LoadedBy<K extends "commands" | "handlers" | "forms" | "checks"> = ReturnType<
+export type LoadedBy<K extends "commands" | "handlers" | "forms" | "checks" | "attention"> = ReturnType<
   Required<Feature>[K]
 >;
 
@@ -42,6 +49,19 @@ export interface FeatureParts {
   /** Returns the engine. A function, because it is created after the parts that it calls. */
   engine(): Engine;
 }
+
+/** The parts that a service gets. */
+export interface ServiceParts extends FeatureParts {
+  readonly world: World;
+}
+
+/** A part that runs as long as the gateway. One may admit connections of nodes. */
+export interface Service extends Partial<NodeDoor> {
+  close(): Promise<void>;
+}
+
+/** The services that run, by the name of their feature. */
+export type Services = ReadonlyMap<string, Service>;
 
 /** The code behind a stored deadline. */
 export interface TimerCode {
@@ -59,10 +79,23 @@ export interface FeatureTimer {
 export interface FeatureTool extends ToolEntry {
   /** Returns why a session may not use the tool, or undefined if it may. Default: it may. */
   denied?(chain: SpawnChain, settings: Settings): string | undefined;
+  /** Returns the part that it works with. Without one, it is not offered, and calls fail with `otherwise`. */
+  readonly needs?: { part(services: Services): Promise<unknown>; readonly otherwise: Failure };
   /** Whether sessions of external programs do not have it. */
   readonly isInternal?: true;
   // biome-ignore lint/suspicious/noExplicitAny: each tool declares the parts of the context that it needs
   readonly load: Load<{ readonly tool: Tool<any> }>;
+}
+
+/** An HTTP route. Its path ends with `*` if it takes everything below it. */
+export interface FeatureRoute {
+  /** The route in the answer to an unknown path. */
+  readonly shown: string;
+  /** Whether a request needs a token of the gateway. If not, the route itself checks who sends it. */
+  readonly needsToken: boolean;
+  /** Returns the body of an error, and whether the same request may be sent again. Default: Parley's own. */
+  formatError?(failure: Failure, redactor: Redactor): { readonly body: object; readonly retry: boolean };
+  readonly load: Load<{ createDoor(parts: HttpParts): Door }>;
 }
 
 export interface Feature {
@@ -91,6 +124,15 @@ export interface Feature {
   readonly commandFor?: Readonly<Record<string, string>>;
   /** Other forms of methods, for clients of protocol version 4. */
   readonly forms?: Load<Readonly<Record<string, object>>>;
+  /** Runs as long as the gateway, if it is on. Default: it is. */
+  readonly service?: {
+    isOn?(settings: Settings): boolean;
+    readonly load: Load<{ start(parts: ServiceParts): Service }>;
+  };
+  /** Loads the items that it adds to the attention list of a caller. */
+  readonly attention?: Load<{ items(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> }>;
+  /** HTTP routes, by path. */
+  readonly routes?: Readonly<Record<string, FeatureRoute>>;
   /** Timers, by the kind of their deadlines. */
   readonly timers?: Readonly<Record<string, FeatureTimer>>;
   /** Is called in the transaction that ends a run whose message has a provenance of this kind. */

@@ -6,10 +6,12 @@ import { doctor } from "./features/doctor/doctor.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
+import { nodes } from "./features/nodes/nodes.ts";
+import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 
-export const FEATURES = [cron, doctor, importFeature, init, join, replay, service] as const;
+export const FEATURES = [cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
 
 type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I) => void ? I : never;
 type Given<K extends keyof Feature> = (typeof FEATURES)[number] extends infer F
@@ -33,6 +35,7 @@ export const added = <
     | "tools"
     | "commandWords"
     | "commandFor"
+    | "routes"
     | "timers"
     | "grants",
 >(

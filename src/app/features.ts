@@ -5,7 +5,7 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Feature, FeatureParts, FeatureTimer } from "../feature.ts";
+import type { Feature, FeatureParts, FeatureTimer, Service, ServiceParts } from "../feature.ts";
 import { added, FEATURES } from "../features.ts";
 import type { Db } from "../store/sql.ts";
 
@@ -55,4 +55,11 @@ export async function featureWarnings(
   for (const { checks } of ALL)
     if (checks !== undefined) warnings.push(...(await (await checks()).warnings(db, settings, show)));
   return warnings;
+}
+
+/** Starts what features run as long as the gateway. */
+export async function startServices(parts: ServiceParts, services: Map<string, Service>): Promise<void> {
+  for (const { name, service } of ALL)
+    if (service !== undefined && (service.isOn?.(parts.settings) ?? true))
+      services.set(name, (await service.load()).start(parts));
 }

@@ -2,8 +2,8 @@
 // start a gateway or inspect things. Commands use the process and the store only through these functions, so
 // that tests can replace each of them.
 
-import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Result } from "../core/shapes/errors.ts";
+import type { HostProgram, HostProgramEnd } from "../core/shapes/host-program.ts";
 import type { KeyRules } from "../core/shapes/session-key.ts";
 import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type {

@@ -13,7 +13,6 @@ import { addCommands, type Commands, inputOf, program as programRow, type Row } 
 import { AGENTS } from "./rows/agents.ts";
 import { CALL, TOOL } from "./rows/calls.ts";
 import { CHANNELS, DELIVERIES } from "./rows/channels.ts";
-import { NODES } from "./rows/nodes.ts";
 import * as programs from "./rows/programs.ts";
 import { DEVICES, MAY, PEERS, PERMISSIONS, TOKENS } from "./rows/rights.ts";
 import { RUNS, SESSIONS, USAGE } from "./rows/sessions.ts";
@@ -43,10 +42,6 @@ const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
   },
   ...ofFeatures,
   channels: { summary: "Manage channel accounts and who may write to them", commands: CHANNELS },
-  node: {
-    summary: "Manage nodes (devices that agents may use), or run this machine as a node",
-    commands: NODES,
-  },
   peer: {
     summary: "Manage peers (other gateways whose agents talk with yours)",
     commands: PEERS,

@@ -76,7 +76,6 @@ export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
       inbound: { ...at("inbound"), mediaMaxBytes: "show" },
     },
   },
-  nodes: at("nodes"),
   hooks: {
     ...at("hooks"),
     mappings: {

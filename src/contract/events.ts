@@ -243,36 +243,6 @@ export const EVENTS = {
       },
     ),
   },
-  "node.pair.requested": {
-    summary: "A device requests pairing. Sent to operator.admin.",
-    payload: object(
-      { nodeId: text(), displayName: text(), platform: text(), ts: number() },
-      { requestId: text(), code: text() },
-    ),
-  },
-  "node.pair.resolved": {
-    summary: "A pairing request was decided, or a device was unpaired. Sent to operator.admin.",
-    payload: object(
-      {
-        nodeId: text(),
-        displayName: text(),
-        decision: oneOf("approved", "rejected", "removed"),
-        ts: number(),
-      },
-      { requestId: text() },
-    ),
-  },
-  "node.invoke.request": {
-    summary: "A command for a node. Sent to that node.",
-    payload: object(
-      { id: text(), nodeId: text(), command: text(), timeoutMs: number(), idempotencyKey: text() },
-      { paramsJSON: text() },
-    ),
-  },
-  "node.invoke.cancel": {
-    summary: "The caller no longer needs the result of a command. Sent to its node.",
-    payload: object({ id: text(), nodeId: text() }),
-  },
   presence: {
     summary: "A client connected or disconnected. Sent to tokens that cover every session.",
     payload: object({ presence: list(PRESENCE_ENTRY) }),

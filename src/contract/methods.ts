@@ -14,7 +14,6 @@ import { CONFIG_METHODS } from "./methods/configuration.ts";
 import { DELIVERY_METHODS } from "./methods/deliveries.ts";
 import { DEMO_METHODS } from "./methods/demo.ts";
 import { DEVICE_METHODS } from "./methods/devices.ts";
-import { NODE_METHODS } from "./methods/nodes.ts";
 import { OPERATION_METHODS, OVERVIEW_METHODS } from "./methods/operations.ts";
 import type { MethodSpec } from "./methods/parts.ts";
 import { PEER_METHODS } from "./methods/peers.ts";
@@ -44,7 +43,6 @@ const KERNEL_METHODS = {
   ...SERVER_METHODS,
   ...DEVICE_METHODS,
   ...TOKEN_METHODS,
-  ...NODE_METHODS,
   ...PEER_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 

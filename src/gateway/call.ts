@@ -4,13 +4,14 @@
 import type { AccessContext } from "../access/access.ts";
 import type { EventPayloads } from "../contract/events.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../contract/methods.ts";
-import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { fail, type Result } from "../core/shapes/errors.ts";
+import type { HostProgram, HostProgramEnd } from "../core/shapes/host-program.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Accepted } from "../engine/run/accept.ts";
 import type { Unit } from "../engine/unit.ts";
+import type { Services } from "../feature.ts";
 import type { ChoiceRules } from "../triggers/choices.ts";
 import type { World } from "../world.ts";
 import type { Caller } from "./auth.ts";
@@ -38,6 +39,8 @@ export interface FeatureDeps extends BasicDeps, ChoiceRules {
     words: readonly string[],
     limits: Pick<HostProgram, "outputMaxBytes" | "timeoutMs" | "signal">,
   ): Promise<HostProgramEnd>;
+  /** The services of features. */
+  readonly services?: Services | undefined;
 }
 
 /** `Deps`: the dependencies of the method's group. */

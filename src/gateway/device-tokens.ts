@@ -3,7 +3,7 @@
 
 import type { ConnectParams } from "../contract/frames.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import { nodeText } from "../core/shapes/node.ts";
+import { deviceText } from "../core/text/label.ts";
 import type { Engine } from "../engine/engine.ts";
 import { dropDeviceTokens, holdSeries, putDeviceToken } from "../store/queries/device-tokens.ts";
 import { type Authority, type Caller, CONNECT_ANEW, DEVICE_TOKEN_MS } from "./auth.ts";
@@ -31,8 +31,8 @@ export async function renewDeviceToken(
       role: caller.role,
       series: unit.newId(),
       tokenId: caller.id,
-      name: nodeText(displayName, WORD_MAX_CHARS, "device"),
-      platform: nodeText(platform, WORD_MAX_CHARS, "unknown"),
+      name: deviceText(displayName, WORD_MAX_CHARS, "device"),
+      platform: deviceText(platform, WORD_MAX_CHARS, "unknown"),
       createdAt: unit.now,
       usedAt: unit.now,
       expiresAt,

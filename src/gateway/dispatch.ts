@@ -51,7 +51,6 @@ import { type ConfigDeps, configMethods } from "./methods/configuration.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { type DemoDeps, demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
-import { type NodeDeps, nodeMethods } from "./methods/nodes.ts";
 import { needEverySession, type OperationDeps, operationMethods } from "./methods/operations.ts";
 import { accessMethods } from "./methods/rights/access.ts";
 import { type DeviceDeps, deviceMethods } from "./methods/rights/devices.ts";
@@ -77,7 +76,6 @@ export type MethodDeps = DescribeDeps &
   FeatureDeps &
   DemoDeps &
   DeviceDeps &
-  NodeDeps &
   OperationDeps &
   RecordDeps &
   BasicDeps &
@@ -110,7 +108,6 @@ const HANDLERS: { readonly [M in KernelMethodName]: Method<M, MethodDeps> } = {
   ...deviceMethods,
   ...tokenMethods,
   ...sessionTokenMethods,
-  ...nodeMethods,
   ...peerMethods,
 };
 

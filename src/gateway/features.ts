@@ -3,7 +3,7 @@
 
 import { EVENTS } from "../contract/events.ts";
 import type { HelloOk } from "../contract/frames.ts";
-import { NODE } from "../contract/methods/parts.ts";
+import { type MethodSpec, NODE } from "../contract/methods/parts.ts";
 import { METHODS } from "../contract/methods.ts";
 import { MAX_PAYLOAD_BYTES, MAX_PAYLOAD_OF_NODE_BYTES, NODE_EVENTS } from "../contract/protocol.ts";
 import type { Caller } from "./auth.ts";
@@ -13,7 +13,7 @@ const CAPABILITIES = ["published-model-catalog"];
 
 /** Returns the methods that a connection may call, and the events that it may get. */
 export function featuresFor({ role }: Caller): HelloOk["features"] {
-  const methods = Object.entries(METHODS)
+  const methods = Object.entries<MethodSpec>(METHODS)
     .filter(([, { scope }]) => (scope === NODE) === (role === "node"))
     .map(([name]) => name);
   if (role === "node") return { methods, events: NODE_EVENTS };

@@ -33,9 +33,8 @@ import { createListener } from "./http/listener.ts";
 import { health, readGauges } from "./methods/system.ts";
 import { History } from "./metrics/history.ts";
 import type { GaugeReadings, Metrics } from "./metrics/metrics.ts";
-import type { NodeHub } from "./nodes/nodes.ts";
 import { CONNECTIONS_MAX, createShares, SOCKETS_MAX } from "./shares.ts";
-import { Connection, type ConnectionParts, type Member } from "./socket/connection.ts";
+import { Connection, type ConnectionParts, type Member, type NodeDoor } from "./socket/connection.ts";
 import { createFanout, type Fanout } from "./socket/fanout.ts";
 import { encodeEvent } from "./socket/outlet.ts";
 import { createPresence, type Presence } from "./socket/presence.ts";
@@ -81,8 +80,6 @@ interface ServerDeps {
    * no sandbox could reach the port.
    */
   refusesPeer?(connection: Socket): Promise<boolean> | false;
-  /** Connected devices. Absent if nodes.enabled is false. */
-  readonly nodes?: NodeHub | undefined;
   readonly metrics: Metrics;
 }
 
@@ -121,6 +118,7 @@ class GatewayServer implements Gateway {
   readonly #demo: Demo | undefined;
   readonly #presence: Presence;
   readonly #methodDeps: MethodDeps;
+  readonly #nodes: Partial<NodeDoor>;
   readonly #parts: ConnectionParts;
   readonly #history: History;
   readonly #shares = createShares();
@@ -144,6 +142,7 @@ class GatewayServer implements Gateway {
     const { settings, world, engine } = deps;
     const { clock } = world;
     this.#deps = deps;
+    this.#nodes = [...(deps.services?.values() ?? [])].find(({ admit }) => admit !== undefined) ?? {};
     this.#fanout = createFanout({
       ...world,
       bus: engine.bus,
@@ -202,9 +201,8 @@ class GatewayServer implements Gateway {
       maxBufferedBytes: settings.gateway.maxBufferedBytes,
       call: this.#dispatcher.call,
       admitNode: async (caller, params, at) =>
-        deps.nodes === undefined
-          ? fail("missing_scope", "nodes are disabled: set nodes.enabled to true")
-          : deps.nodes.admit(caller, params, at),
+        this.#nodes.admit?.(caller, params, at) ??
+        fail("missing_scope", "nodes are disabled: set nodes.enabled to true"),
       renewDeviceToken: (caller, at) => renewDeviceToken({ engine, authority }, caller, at),
       hello: (member) => this.#hello(member),
       join: (member) => this.#join(member),
@@ -420,7 +418,7 @@ class GatewayServer implements Gateway {
     const forget = this.#accessUsers.join(member);
     const stop = this.#fanout.add(member);
     const { node } = member;
-    const leave = node === undefined ? undefined : this.#deps.nodes?.join(member, node);
+    const leave = node === undefined ? undefined : this.#nodes.join?.(member, node);
     return () => {
       leave?.();
       stop();

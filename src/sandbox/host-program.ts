@@ -5,7 +5,7 @@
 // the process group are killed only if the system has /proc, through which they are found.
 
 import type { ChildProcess } from "node:child_process";
-import type { HostProgram, HostProgramEnd } from "../core/rules/node-exec.ts";
+import type { HostProgram, HostProgramEnd } from "../core/shapes/host-program.ts";
 import { killGroup } from "../world/programs.ts";
 import type { World } from "../world.ts";
 import { runProcess } from "./process/process.ts";

@@ -11,7 +11,6 @@ import {
   denying,
   filtersFor,
   mayHaveToolsUnder,
-  NODES_TOOL,
   outsidePrefix,
 } from "../core/rules/tool-policy.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -20,7 +19,7 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
-import type { FeatureTool, Load } from "../feature.ts";
+import type { FeatureTool, Load, Services } from "../feature.ts";
 import { added } from "../features.ts";
 import { noteRefusal, shownAnswer } from "../flows/refusals.ts";
 import { agentsList } from "./agents-list.ts";
@@ -35,7 +34,6 @@ import { memoryTool } from "./guidance/memory.ts";
 import { type SkillContext, skillTool } from "./guidance/skill.ts";
 import { isOutsideName } from "./mcp/names.ts";
 import { type MessageContext, messageTool } from "./message.ts";
-import { type NodesContext, nodesTool } from "./nodes.ts";
 import { type SendFileContext, sendFileTool } from "./send-file.ts";
 import { sessionsHistory } from "./sessions/history.ts";
 import { sessionsList } from "./sessions/list.ts";
@@ -64,12 +62,12 @@ export interface ToolContext
     GuardContext,
     Renewable<ToolContext>,
     MessageContext,
-    NodesContext,
     SendContext,
     SendFileContext,
     SkillContext,
     SpawnContext {
   readonly guidance?: GuidanceFiles | undefined;
+  readonly ready?: ToolPolicy["ready"];
   /** The session's MCP tools. Absent if there are none. */
   readonly outside?: OutsideSet;
   /** Awaited before a call that must not run twice. If it throws, the tool is not called. */
@@ -82,16 +80,28 @@ type AnyTool = Tool<ToolContext>;
 
 const webSearch: AnyTool = webSearchTool();
 
+const ADDED: ReadonlyMap<string, FeatureTool> = new Map(Object.entries(added("tools")));
+
+/** Returns the parts with which tools of features can work now, by tool. */
+export async function readyTools(services: Services | undefined): Promise<ReadonlyMap<string, unknown>> {
+  const ready = new Map<string, unknown>();
+  for (const [name, { needs }] of ADDED) {
+    const part = services && (await needs?.part(services));
+    if (part !== undefined) ready.set(name, part);
+  }
+  return ready;
+}
+
 /** A tool whose code is loaded by its first call. */
 type DeferredTool = AnyTool & { readonly load?: Load<{ readonly tool: AnyTool }> };
 
 /** Returns the tool of a feature. */
-function deferred(name: string, { load, denied, isInternal }: FeatureTool): DeferredTool {
+function deferred(name: string, { load, denied, isInternal, needs }: FeatureTool): DeferredTool {
   return {
     spec: toolSpec(name as ToolName),
     accepts: acceptedBy(name as ToolName),
     load,
-    isUsable: ({ external }) => !(external && isInternal),
+    isUsable: ({ external, ready }) => !(external && isInternal) && (!needs || ready?.has(name) === true),
     ...(denied && { denied }),
     execute: async (ctx, args, call) => (await load()).tool.execute(ctx, args, call),
   };
@@ -115,8 +125,7 @@ const TOOLS: readonly DeferredTool[] = [
   execTool,
   skillTool,
   memoryTool,
-  nodesTool,
-  ...Object.entries<FeatureTool>(added("tools")).map(([name, entry]) => deferred(name, entry)),
+  ...[...ADDED].map(([name, entry]) => deferred(name, entry)),
 ];
 
 const NAME_SHOWN_MAX_CHARS = 80;
@@ -133,16 +142,17 @@ function toolsIn(policy: Omit<Policy, "chain">): readonly DeferredTool[] {
 }
 
 /** Returns why a tool's own rule denies it to a session, or to one that spawned it. */
-function deniedBy({ denied }: AnyTool, chain: SpawnChain, settings: Settings): string | undefined {
+function deniedBy(tool: AnyTool, chain: SpawnChain, settings: Settings): string | undefined {
   const requester = requesterOf(chain);
   const above = requester === undefined || requester === "gone" ? undefined : requester;
-  return denied?.(chain, settings) ?? (above && denied?.(above, settings));
+  return tool.denied?.(chain, settings) ?? (above && deniedBy(tool, above, settings));
 }
 
 /** Decides whether a session may use a tool, by the settings and by the tool's own rule. */
-function verdictOn(name: string, policy: Policy, tool?: AnyTool): ReturnType<typeof decideTool> {
+function verdictOn(name: string, policy: Policy, found?: AnyTool): ReturnType<typeof decideTool> {
   const { chain, settings } = policy;
   const verdict = decideTool(name, filtersFor(chain, settings));
+  const tool = found ?? TOOLS.find(({ spec }) => spec.name === name);
   const because = tool && verdict.allowed ? deniedBy(tool, chain, settings) : undefined;
   return because === undefined ? verdict : decideTool(name, [denying([name], because)]);
 }
@@ -219,10 +229,11 @@ function findTool(policy: Policy, name: string): Result<DeferredTool> {
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;
+  const unready = ADDED.get(name)?.needs?.otherwise;
   // The tool list of a denied server is never requested, so any name of an MCP tool counts as known.
-  const isThere = tool !== undefined || isOutsideName(name) || name === NODES_TOOL;
+  const isThere = tool !== undefined || isOutsideName(name) || unready !== undefined;
   if (isThere && !verdict.allowed) return fail("tool_denied", verdict.error, { hint });
-  if (name === NODES_TOOL) return fail("node_not_found", "no node is paired with this gateway", { hint });
+  if (unready !== undefined) return { ...unready, hint };
   const missing = policy.outside?.missing.find(({ server }) => name.startsWith(outsidePrefix(server)));
   if (missing !== undefined) {
     const { server, why } = missing;

@@ -11,7 +11,6 @@ import {
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { type Result, toolFailure } from "../core/shapes/errors.ts";
-import type { NodeCall, NodeStatus } from "../core/shapes/node.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import type { AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
@@ -69,13 +68,6 @@ export interface OutsideTools {
   test(server: string, signal: AbortSignal): Promise<Result<unknown>>;
 }
 
-/** Access to paired devices. */
-export interface NodeDoor {
-  statuses(): Promise<readonly NodeStatus[]>;
-  /** Waits for the node's answer. A failure says whether the command may have taken effect. */
-  invoke(call: NodeCall, signal: AbortSignal): Promise<Result<unknown>>;
-}
-
 /** Reads sessions with the rights of a viewer. */
 export interface ReadingContext {
   readonly settings: Settings;
@@ -124,8 +116,8 @@ export interface ToolPolicy {
   readonly settings: Settings;
   /** The session's skills. Absent: none. */
   readonly skills?: readonly object[] | undefined;
-  /** Absent if no device is paired or nodes are disabled. */
-  readonly nodes?: NodeDoor | undefined;
+  /** The parts with which tools of features work, by tool. A tool whose part is missing is not offered. */
+  readonly ready?: ReadonlyMap<string, unknown> | undefined;
   /** True for the session of an external program. Default: false. */
   readonly external?: boolean;
 }

@@ -11,12 +11,16 @@ import { decideAccess, type Viewer } from "../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Route } from "../core/shapes/route.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
+import type { Unit } from "../engine/unit.ts";
 import { resolvePlace } from "../flows/delivery/destination.ts";
 
 /** Returns the id of a token: the same for each of its uses, and useless for authentication. */
 export function tokenId(token: string): string {
   return createHash("sha256").update(`caller:${token}`).digest("hex").slice(0, 32);
 }
+
+/** Writes more rows in the transaction of the change, for example the answer under an idempotency key. */
+export type Also<T> = (unit: Unit, done: T) => Promise<void>;
 
 /** Words for a failure: of the creator, of the agent, and about what helps. */
 export interface CreatorWords {

@@ -15,9 +15,14 @@ import type { Session } from "../core/shapes/session.ts";
 import { isReservedKey, mainKeyOf } from "../core/shapes/session-key.ts";
 import { defaultAgent, type Settings } from "../core/shapes/settings/settings.ts";
 import { quoted } from "../core/text/cut.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import { insertNew } from "../flows/session/lifecycle.ts";
-import type { NodeContext } from "./node-pairing.ts";
+
+interface OutsideContext {
+  readonly engine: Engine;
+  readonly settings: Settings;
+}
 
 /**
  * An outside caller, with the patterns of the sessions that it may use. Without patterns, it may use all
@@ -34,7 +39,7 @@ export interface Outsider {
 
 /** Returns the key if the caller may write to its session. */
 export function covered(
-  { settings }: Pick<NodeContext, "settings">,
+  { settings }: Pick<OutsideContext, "settings">,
   { viewer, ownKey, name, hint }: Outsider,
   key: string,
 ): Result<string> {
@@ -48,7 +53,7 @@ export function covered(
 
 /** Returns the session `to` to which a reply goes, by default the main session of the default agent. */
 export function replySession(
-  { settings }: Pick<NodeContext, "settings">,
+  { settings }: Pick<OutsideContext, "settings">,
   outsider: Outsider,
   to: string | undefined,
 ): Result<string> {
@@ -79,7 +84,7 @@ interface OutsideTurn {
 
 /** Accepts the run in the given transaction. */
 export async function acceptTurn(
-  { engine, settings }: NodeContext,
+  { engine, settings }: OutsideContext,
   unit: Unit,
   { session, isNew, input, timeoutSeconds = 0, replyTo }: OutsideTurn,
 ): Promise<Result<Run>> {

@@ -4,14 +4,11 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { PEERS_MAX } from "../../src/core/peer.ts";
-import { PAIR_REQUESTS_PER_TOKEN_MAX } from "../../src/core/shapes/node.ts";
-import type { Engine } from "../../src/engine/engine.ts";
 import { askToPair } from "../../src/flows/delivery/pairing.ts";
 import { openPermission } from "../../src/flows/permission.ts";
 import { invitePeer } from "../../src/flows/session/peers.ts";
 import { addWithin } from "../../src/gateway/methods/rights/tokens.ts";
 import { getPeer } from "../../src/store/queries/channels/channel-peers.ts";
-import { admitDevice } from "../../src/triggers/node-pairing.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { type Actor, type FlowApp, openFlowApp } from "../kit/engine/flow-app.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
@@ -51,26 +48,6 @@ const token: Add = ({ engine }, at, then) =>
 const peer: Add = async (app, at, then) =>
   (await invitePeer(app, { name: `peer-${at}`, exposes: [] }, then)).ok;
 
-const device: Add = async (app, at, then) => {
-  const commit: Engine["commit"] = (work) =>
-    app.engine.commit(async (unit) => {
-      const done = await work(unit);
-      await then(unit);
-      return done;
-    });
-  const facts = { name: "phone", platform: "test", version: "1", caps: [], commands: [] };
-  const shown = {
-    ...facts,
-    id: String(at).padStart(64, "0"),
-    publicKey: "k",
-    remote: "127.0.0.1",
-    askedBy: "t",
-  };
-  const engine: Engine = Object.assign(Object.create(app.engine), { commit });
-  const met = await admitDevice({ ...app, engine }, shown, { owner: "p", connId: `c ${at}` });
-  return !met.ok && met.details?.pairing !== undefined;
-};
-
 interface FeatureLimits {
   readonly limits: readonly (readonly [string, number, Add])[];
 }
@@ -81,7 +58,6 @@ test.each<readonly [string, number, Add]>([
   ["open pairings of an account", 20, pairing],
   ["access tokens", 500, token],
   ["peers", PEERS_MAX, peer],
-  ["devices of a token that wait to be paired", PAIR_REQUESTS_PER_TOKEN_MAX, device],
   ...FEATURES.flatMap(({ limits }) => limits),
 ])("%s: of two that are added at once, one gets the last place", async (_, max, add) => {
   const { store, dispose } = await openPostgresStore();

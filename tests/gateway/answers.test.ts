@@ -21,7 +21,6 @@ import { peopleChannel, telegramAccount } from "../kit/platforms/people-channel.
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { mcpWith, nodeServer, REFERENCE } from "../tools/mcp-kit.ts";
-import { type House, joined, openHouse } from "./kit.ts";
 import {
   answer,
   asked,
@@ -32,7 +31,8 @@ import {
   newDevice,
   pairedDevice,
   tryNode,
-} from "./nodes/kit.ts";
+} from "./clients/devices.ts";
+import { type House, joined, openHouse } from "./kit.ts";
 
 const MAIN = "agent:main:main";
 const NOTES = "agent:main:notes";

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
-import { featureRunEnded, featureTimers, isTimerOn } from "../../src/app/features.ts";
+import { featureRunEnded, featureTimers, isTimerOn, startServices } from "../../src/app/features.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
@@ -26,12 +26,12 @@ import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { openRemoteAgents } from "../../src/execute/a2a.ts";
 import { openPeers } from "../../src/execute/peer.ts";
 import { createExecutor, type ExecuteParts } from "../../src/execute.ts";
+import type { Service } from "../../src/feature.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/session/client-session.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import type { OpenDemo } from "../../src/gateway/demo.ts";
 import { type Metrics, openMetrics } from "../../src/gateway/metrics/metrics.ts";
-import { NodeHub } from "../../src/gateway/nodes/nodes.ts";
 import { type Gateway, type GatewayDeps, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { Backups } from "../../src/store/transfer/backups.ts";
@@ -126,7 +126,10 @@ function executorOf(
   settings: Settings,
   store: Store,
   world: World,
-  more: Pick<ExecuteParts, "engine" | "outside" | "answered" | "nodes" | "guidance" | "today" | "timeZone">,
+  more: Pick<
+    ExecuteParts,
+    "engine" | "outside" | "answered" | "services" | "guidance" | "today" | "timeZone"
+  >,
 ): Executor {
   const { model: port, play } = options;
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
@@ -146,7 +149,7 @@ async function openWorkers(
 ) {
   const { metrics, outside, guidance } = helpers;
   const channels = new Map<string, Channel>();
-  const nodes = settings.nodes.enabled ? new NodeHub({ settings, world, engine: () => engine }) : undefined;
+  const services = new Map<string, Service>();
   const engine: Engine = new Engine({
     store,
     world,
@@ -164,7 +167,7 @@ async function openWorkers(
     executor: executorOf(options, settings, store, world, {
       engine: () => engine,
       outside,
-      nodes,
+      services,
       guidance,
       today: CALENDAR.today,
       timeZone: CALENDAR.timeZone,
@@ -191,8 +194,8 @@ async function openWorkers(
   await ensureMainSessions({ engine, settings });
   engine.attach(outbox);
   await engine.start();
-  nodes?.start();
-  return { engine, channels, nodes };
+  await startServices({ settings, world, engine: () => engine }, services);
+  return { engine, channels, services };
 }
 
 /** The configuration of the only model. */
@@ -260,7 +263,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
   const guidance = new GuidanceFiles({ now: () => world.clock.now(), home, db: store.db });
   const helpers = { metrics, outside, guidance };
-  const { engine, channels, nodes } = await openWorkers(options, settings, store, world, helpers);
+  const { engine, channels, services } = await openWorkers(options, settings, store, world, helpers);
   const backups = backupsOf(options, settings, world);
   const gateway = await startGateway({
     settings,
@@ -274,7 +277,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     ...optional({ agentSources, runCommand: doctor && commandOf(doctor), openDemo }),
     ...{ localServers: async () => [], tryModel: options.tryModel ?? builtIn },
     sandboxFor: options.sandboxFor ?? (async () => ok(undefined)),
-    ...{ outside, nodes, backups, guidance: helpers.guidance },
+    ...{ outside, services, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,
     metrics,
     dropTranscript: async () => {},
@@ -285,7 +288,8 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   const stop = async (): Promise<void> => {
     if (stopped) return;
     stopped = true;
-    await gateway.close().then(() => nodes?.close());
+    await gateway.close();
+    for (const service of services.values()) await service.close();
     await engine.stop(0);
     await outside?.close();
     await backups.close();

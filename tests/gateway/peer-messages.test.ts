@@ -12,9 +12,9 @@ import { takeRun } from "../kit/store/take-run.ts";
 import { fakeWorld } from "../kit/world.ts";
 import { settingsWith } from "../tools/app.ts";
 import { limitsIn, runStates } from "./a2a/kit.ts";
+import { heldPlay } from "./clients/openai.ts";
 import { type House, type HouseOptions, openHouse } from "./kit.ts";
 import { openPeer } from "./mcp/kit.ts";
-import { heldPlay } from "./openai/kit.ts";
 
 const HERE = "agent:main:main";
 const FAR = "peer:lab/agent:research:main";

@@ -7,8 +7,8 @@ import { cleanup, quietWorld } from "../kit/engine/engine.ts";
 import { startModelServer } from "../kit/model-server/server.ts";
 import { PATIENCE_MS } from "../kit/until.ts";
 import { agentSettings } from "../tools/app.ts";
+import { openAi } from "./clients/openai.ts";
 import { type House, openHouse } from "./kit.ts";
-import { openAi } from "./openai/kit.ts";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+M8AAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
 const NOTE = "image omitted: model does not support images";

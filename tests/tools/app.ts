@@ -97,19 +97,17 @@ export const spawningAgents = (workspace: string): readonly AgentSettings[] => [
   }),
 ];
 
-/** The default settings of nodes. */
-const NODES: Settings["nodes"] = {
-  enabled: true,
-  allowCommands: ["exec", "notify", "device.*"],
-  allowedSessionKeys: [],
-  allowSandboxed: false,
-};
+type FeatureChoices = { readonly [K in keyof AddedSettings]?: Partial<AddedSettings[K]> };
 
-/** Returns the settings of features, with their defaults. */
-function featureDefaults(): AddedSettings {
+/** Returns the settings of features: their defaults, except for what the test chooses. */
+function featureSettings(choices: FeatureChoices = {}): AddedSettings {
   const sections = Object.entries<{ readonly properties: object }>(added("settings"));
-  const defaults = sections.map(([name, { properties }]) => [name, defaultsOf({ ...properties })]);
-  return Object.fromEntries(defaults) as unknown as AddedSettings;
+  const chosen: Readonly<Record<string, object | undefined>> = choices;
+  const settings = sections.map(([name, { properties }]) => [
+    name,
+    { ...defaultsOf({ ...properties }), ...chosen[name] },
+  ]);
+  return Object.fromEntries(settings) as unknown as AddedSettings;
 }
 
 /** Settings that a test may change. */
@@ -121,9 +119,8 @@ export interface Choices {
   readonly maxConcurrent?: number;
   readonly outgoingHooks?: Settings["outgoingHooks"];
   /** Settings of features, instead of their defaults. */
-  readonly features?: Partial<AddedSettings>;
+  readonly features?: FeatureChoices;
   readonly hooks?: Settings["hooks"];
-  readonly nodes?: Partial<Settings["nodes"]>;
   readonly channels?: Settings["channels"];
   readonly owners?: Settings["owners"];
   readonly a2a?: Settings["a2a"];
@@ -190,9 +187,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     a2a: choices.a2a ?? { expose: [], notifyHosts: [], descriptions: {} },
     owners: choices.owners ?? [],
     channels: choices.channels ?? [],
-    ...featureDefaults(),
-    ...choices.features,
-    nodes: { ...NODES, ...choices.nodes },
+    ...featureSettings(choices.features),
     hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
     outgoingHooks: choices.outgoingHooks ?? [],
     logging: LOGGING,

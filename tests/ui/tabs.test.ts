@@ -7,7 +7,7 @@ import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, vis
 const GROUPS = {
   Now: ["Status", "Runs", "Usage", "Agents", "Schedules"],
   Access: ["Rights", "Permissions", "Tokens"],
-  Connections: ["Deliveries", "Channels", "Nodes", "Servers"],
+  Connections: ["Deliveries", "Channels", "Servers", "Nodes"],
   Upkeep: ["Backups", "Doctor", "Log", "Configuration"],
 };
 

@@ -3,10 +3,11 @@
 
 import { CRON_TAB } from "./features/cron/feature.ts";
 import { DOCTOR_TAB } from "./features/doctor/feature.ts";
+import { NODES_TAB } from "./features/nodes/feature.ts";
 import { REPLAY_DIALOGS } from "./features/replay/feature.ts";
 import type { ChainDialog } from "./flow/actions.tsx";
 import type { TabRow } from "./operations/tabs.ts";
 
-export const FEATURE_TABS: readonly TabRow[] = [CRON_TAB, DOCTOR_TAB];
+export const FEATURE_TABS: readonly TabRow[] = [CRON_TAB, NODES_TAB, DOCTOR_TAB];
 
 export const CHAIN_DIALOGS: readonly ChainDialog[] = [REPLAY_DIALOGS].flat();

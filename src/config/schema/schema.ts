@@ -246,23 +246,6 @@ const a2a = section({
   ),
 });
 
-const nodes = section({
-  enabled: flag("Whether devices can be paired and used.", { default: true, restart: true }),
-  allowCommands: texts(
-    "Commands that may be sent to nodes, `*` as a wildcard. Each node also has its own list.",
-    {
-      default: ["exec", "notify", "device.*"],
-    },
-  ),
-  allowedSessionKeys: texts("Sessions that a node may write to, besides its own; `*` as a wildcard.", {
-    default: [],
-  }),
-  allowSandboxed: flag(
-    "Whether sandboxed sessions may use nodes, although nodes are outside of every sandbox.",
-    { default: false },
-  ),
-});
-
 const logging = section({
   level: choice(LOG_LEVELS, "Least severe level that is written. PARLEY_LOG overrides it.", {
     default: LOGGING.level,
@@ -338,7 +321,6 @@ export const configSchema = object({
   commands: section({ owners: texts("An owner, like telegram:123.", { default: [] }) }),
   hooks,
   a2a,
-  nodes,
   logging,
   telemetry: section({ traces }),
   ...added("settings"),

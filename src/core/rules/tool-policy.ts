@@ -111,20 +111,16 @@ function serverFilters(agentId: string, settings: Settings): PlacedFilter[] {
     );
 }
 
-export const NODES_TOOL = "nodes";
 const SEARCH_TOOL = "search";
 
 /**
- * Returns filters that deny a sandboxed session the tools which run outside its sandbox: external servers and
- * nodes. Without a network in its sandbox, it has neither `fetch` nor `search`.
+ * Returns filters that deny a sandboxed session the tools of external servers, which run outside its sandbox.
+ * Without a network in its sandbox, it has neither `fetch` nor `search`.
  */
 function containmentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
-  const because =
-    "this session is sandboxed, nodes are outside of its sandbox, and nodes.allowSandboxed is not true";
-  const nodes = settings.nodes.allowSandboxed ? [] : [denying([NODES_TOOL], because)];
   const offline = "this session is sandboxed, and sandbox.network is not true for it";
   const network = hasNetwork(chain, settings) ? [] : [denying(["fetch", SEARCH_TOOL], offline)];
-  return [...nodes, ...network, ...serverContainment(settings)];
+  return [...network, ...serverContainment(settings)];
 }
 
 function serverContainment(settings: Settings): PlacedFilter[] {
@@ -211,7 +207,6 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
     ...(isSubagent ? subagentFilters(chain, settings) : []),
     ...memoryFilters(chain, settings),
     ...serverFilters(agent.id, settings),
-    ...(settings.nodes.enabled ? [] : [denying([NODES_TOOL], "nodes.enabled is false")]),
     ...(settings.tools.search ? [] : [denying([SEARCH_TOOL], "tools.search is not set")]),
     ...(isSandboxed(chain, settings)
       ? [

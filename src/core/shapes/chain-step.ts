@@ -102,6 +102,7 @@ export interface ChainCall {
   readonly runId: string;
   readonly kind: "model" | "tool";
   readonly name: string;
+  /** Time when the call began. */
   readonly at: number;
   /** Absent while the call is in progress. */
   readonly endAt?: number;
@@ -132,6 +133,7 @@ export interface ChainTalk {
 /** A chain as an entry of a list. */
 export interface ChainRow {
   readonly chainId: string;
+  /** Session in which the chain began. */
   readonly rootSessionKey?: string;
   /** The first message, shortened. */
   readonly opening?: string;
@@ -155,6 +157,7 @@ export interface ChainRow {
   /** Sessions in order of their first step; at most 24. */
   readonly sessions: readonly string[];
   readonly sessionCount: number;
+  /** Number of conversations and jobs. */
   readonly flows: number;
   readonly refused: number;
   /** Messages by pair of sessions; at most 40 pairs. */

@@ -159,19 +159,8 @@ export type LiveEvent =
       readonly event: string;
       readonly sessionKey: string;
       readonly payload: object;
-    }
-  | {
-      /** A device requested pairing, a request was decided, or a device was unpaired. */
-      readonly kind: "node";
-      readonly change: "requested" | "approved" | "rejected" | "removed";
-      readonly nodeId: string;
-      readonly sessionKey: string;
-      readonly name: string;
-      readonly platform: string;
-      readonly requestId?: string;
-      /** Present while the request is open. */
-      readonly code?: string;
-      readonly atMs: number;
+      /** Only clients with operator.admin get it, because it changes what their attention list shows. */
+      readonly isForAdmins?: true;
     }
   | {
       readonly kind: "session";

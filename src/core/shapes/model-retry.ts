@@ -5,6 +5,7 @@ export interface ModelRetry {
   readonly attempt: number;
   /** Maximum number of attempts. */
   readonly of: number;
+  /** Time to wait before the attempt. */
   readonly delayMs: number;
   readonly error: string;
 }

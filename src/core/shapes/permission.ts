@@ -8,6 +8,7 @@ export type PermissionScope = (typeof PERMISSION_SCOPES)[number];
 
 export interface ShownCommand {
   readonly command: string;
+  /** Folder in which it would run. */
   readonly folder: string;
   /** Why the owner is asked. Absent if only a setting says so. */
   readonly reason?: string;
@@ -66,9 +67,11 @@ export interface PermissionRule {
   readonly sessionKey: string;
   readonly scope: Exclude<PermissionScope, "once">;
   readonly command: string;
+  /** Folder in which the command runs. */
   readonly folder: string;
   /** ms since 1970. */
   readonly createdAt: number;
+  /** Name of the person who allowed the command. */
   readonly createdBy: string;
 }
 

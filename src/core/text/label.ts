@@ -2,6 +2,7 @@
 
 import { fail, ok, type Result } from "../shapes/errors.ts";
 import { head } from "./cut.ts";
+import { safeLine } from "./safe-text.ts";
 
 export const LABEL_CHARS_MAX = 200;
 const UNFIT = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
@@ -30,4 +31,10 @@ export function checkLabel(text: string, what = "label"): Result<string> {
 export function labelOf(name: string, charsMax = LABEL_CHARS_MAX): string | undefined {
   const label = head(name.replaceAll(UNSEEN, " ").trim(), charsMax).trim();
   return label === "" ? undefined : label;
+}
+
+/** Returns the text on one line of limited length, or `otherwise` if nothing is left. */
+export function deviceText(text: string | undefined, charsMax: number, otherwise: string): string {
+  const line = safeLine(head((text ?? "").trim(), charsMax));
+  return line === "" ? otherwise : line.slice(0, 4 * charsMax);
 }

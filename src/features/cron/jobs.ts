@@ -17,8 +17,7 @@ import { takeAdvisoryLock } from "../../store/locks.ts";
 import { dropDeadline } from "../../store/queries/deadlines.ts";
 import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import { type ChoiceRules, checkChoices, type RunChoices } from "../../triggers/choices.ts";
-import { checkRights, creatorOf, creatorViewer } from "../../triggers/creator.ts";
-import type { Also } from "../../triggers/node-pairing.ts";
+import { type Also, checkRights, creatorOf, creatorViewer } from "../../triggers/creator.ts";
 import { nextDate, nextDates, type RequestedSchedule, readSchedule } from "./dates.ts";
 import {
   CRON_DEADLINE,

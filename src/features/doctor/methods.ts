@@ -5,8 +5,8 @@
 
 import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import type { HostProgramEnd } from "../../core/rules/node-exec.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { HostProgramEnd } from "../../core/shapes/host-program.ts";
 import type { FeatureDeps, Methods } from "../../gateway/call.ts";
 import type { DOCTOR_METHODS, DoctorFinding } from "./contract.ts";
 

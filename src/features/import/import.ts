@@ -4,6 +4,6 @@ import { feature, type LoadedBy } from "../../feature.ts";
 
 export const importFeature = feature({
   name: "import",
-  needs: ["cron"],
+  needs: ["cron", "nodes"],
   commands: async (): LoadedBy<"commands"> => (await import("./commands.ts")).IMPORT,
 });

@@ -1,11 +1,11 @@
 // Writes scheduled jobs, paired people and paired nodes. One that is already here is never changed.
 
-import type { NodeRow } from "../../core/shapes/node.ts";
 import { getPeer, putPeer } from "../../store/queries/channels/channel-peers.ts";
-import { getNode, putNode } from "../../store/queries/nodes.ts";
 import type { Db, Tx } from "../../store/sql.ts";
 import { type CronJob, JOBS_MAX } from "../cron/job.ts";
 import { countJobs, getJob, putJob } from "../cron/store.ts";
+import type { NodeRow } from "../nodes/node.ts";
+import { getNode, putNode } from "../nodes/store.ts";
 import type { TrustedSetting } from "./config/trust.ts";
 import type { Remarks } from "./remarks.ts";
 import type { ImportStore } from "./sessions/write-session.ts";

@@ -16,7 +16,7 @@ import { showOnDesktop } from "../../cli/desktop.ts";
 import { INBOX_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { grownPause } from "../../core/backoff.ts";
 import { optional } from "../../core/optional.ts";
-import type { HostProgramEnd } from "../../core/rules/node-exec.ts";
+import type { HostProgramEnd } from "../../core/shapes/host-program.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
 import { pause } from "../../world/pause.ts";

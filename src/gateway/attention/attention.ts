@@ -39,6 +39,7 @@ import {
   coversOf,
   deliveryItem,
   endedItem,
+  featureItems,
   instructionItems,
   pairingItems,
   permissionItems,
@@ -118,6 +119,7 @@ async function requests(ctx: CallContext<PermissionDeps>, covers: Covers): Promi
   const shown = deliveries.filter(({ sessionKey }) => covers.deliveries(sessionKey));
   const items = [
     ...(await pairingItems(ctx, covers)),
+    ...(await featureItems(ctx, covers)),
     ...shown.map((delivery) => deliveryItem(ctx, covers, delivery)),
   ];
   const first = [

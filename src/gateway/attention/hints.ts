@@ -23,7 +23,8 @@ type HintAccess = "events" | "deliveries";
  */
 function concerns(event: LiveEvent): HintAccess | undefined {
   if (event.kind === "session" || event.kind === "permission") return "events";
-  return event.kind === "outbox" || event.kind === "node" ? "deliveries" : undefined;
+  const isForAdmins = event.kind === "outbox" || (event.kind === "feature" && event.isForAdmins);
+  return isForAdmins ? "deliveries" : undefined;
 }
 
 export class AttentionHints {

@@ -8,14 +8,14 @@ import { firstLine, questionOf, type TurnPlace } from "../../core/rules/attentio
 import { hasScope, mayAnswerPermissions } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleOutcome } from "../../core/shapes/chain-step.ts";
-import { nodeKey } from "../../core/shapes/node.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
+import type { Feature } from "../../feature.ts";
+import { FEATURES } from "../../features.ts";
 import { agentOfPeer, listPairings } from "../../flows/delivery/pairing.ts";
 import type { Delivery } from "../../store/queries/channels/deliveries.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import type { ActiveTurn, EndedTurn, TurnTexts } from "../../store/queries/runs/attention.ts";
-import { openRequests } from "../../triggers/node-pairing.ts";
 import type { CallContext } from "../call.ts";
 import { type PermissionDeps, waitingChanges } from "../methods/rights/permissions.ts";
 import { storeTrouble } from "../methods/system.ts";
@@ -48,7 +48,8 @@ export function coversOf({ deps, caller }: CallContext): Covers {
   };
 }
 
-function line(ctx: CallContext, text: string): string {
+/** Returns a text as one redacted line. */
+export function line(ctx: CallContext, text: string): string {
   return ctx.deps.world.redactor.line(text, LINE_MAX_CHARS);
 }
 
@@ -110,13 +111,12 @@ export async function instructionItems(ctx: CallContext<PermissionDeps>): Promis
   }));
 }
 
-/** Returns the pairing requests of people and devices. */
+/** Returns the pairing requests of people. */
 export async function pairingItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   if (!covers.isAdmin) return [];
   const { engine, settings } = ctx.deps;
-  const actions: Action[] = ["approve", "deny"];
   const peers = covers.everything ? await listPairings(ctx.access.db, engine.now()) : [];
-  const people = peers.flatMap((who): AttentionItem[] => {
+  return peers.flatMap((who): AttentionItem[] => {
     const { channel, accountId, peerId, name, code, askedAt } = who;
     const agentId = agentOfPeer(settings, who);
     if (code === undefined) return [];
@@ -130,26 +130,19 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
           ctx,
           `Wants to write to the agent ${agentId} on ${channel}:${accountId} · id ${peerId}`,
         ),
-        actions,
+        actions: ["approve", "deny"],
         title: line(ctx, name ?? peerId),
       },
     ];
   });
-  const asking = settings.nodes.enabled ? await openRequests(ctx.deps) : [];
-  const devices = asking
-    .filter(({ nodeId }) => covers.list(nodeKey(nodeId)))
-    .map(
-      ({ requestId, nodeId, code, name, platform, createdAt }): AttentionItem => ({
-        id: `node:${requestId}`,
-        kind: "node",
-        ref: requestId,
-        since: createdAt,
-        summary: line(ctx, `Device on ${platform} wants to be paired, code ${code}`),
-        actions: covers.send(nodeKey(nodeId)) ? actions : [],
-        title: line(ctx, name),
-      }),
-    );
-  return [...people, ...devices];
+}
+
+/** Returns the items of features. */
+export async function featureItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
+  const items: AttentionItem[] = [];
+  for (const { attention } of FEATURES as readonly Feature[])
+    items.push(...((await (await attention?.())?.items(ctx, covers)) ?? []));
+  return items;
 }
 
 export function deliveryItem(ctx: CallContext, covers: Covers, delivery: Delivery): AttentionItem {

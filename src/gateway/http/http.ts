@@ -2,8 +2,8 @@
 // Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
-// HT3: the code for OpenAI's API, MCP, web hooks and chat platforms is loaded by the first request that needs
-// it.
+// HT3: the code for routes of features, MCP, web hooks and chat platforms is loaded by the first request that
+// needs it.
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
@@ -12,6 +12,8 @@ import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
 import { AGENTS_PATH, PAIR_PATH } from "../../core/peer.ts";
 import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
+import type { FeatureRoute } from "../../feature.ts";
+import { added } from "../../features.ts";
 import type { AccessTokenUsers } from "../access-tokens.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
@@ -40,10 +42,11 @@ import {
 
 /** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
+const ROUTES = Object.entries<FeatureRoute>(added("routes"));
 /** The paths that a 404 answer lists. */
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
-  "/v1/ (OpenAI), /mcp, /a2a/, POST /hooks/, /channels/";
+  ["/mcp", "/a2a/", "POST /hooks/", "/channels/", ...ROUTES.map(([, { shown }]) => shown)].join(", ");
 
 /** Dependencies of all routes together. */
 export type HttpDeps = HookDeps &
@@ -128,7 +131,6 @@ function notBuilt(c: Context<Env>): Response {
 function addDoors(app: Hono<Env>, parts: HttpParts): void {
   const { deps, stop } = parts;
   const unproven = createUnprovenRoom();
-  const openAi = loadedDoor(async () => (await import("../openai/openai.ts")).createOpenAiDoor(parts));
   const mcp = loadedDoor(async () => (await import("../mcp/mcp.ts")).createMcpDoor(deps, stop));
   const hooks = loadedDoor(async () =>
     (await import("../hooks/hooks.ts")).createHookDoor({ ...parts, unproven }),
@@ -137,7 +139,11 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
     const { createPlatformDoor } = await import("../hooks/platform-calls.ts");
     return createPlatformDoor({ deps, unproven });
   });
-  app.all("/v1/*", authenticate(parts), openAi);
+  for (const [path, { needsToken, load }] of ROUTES) {
+    const door = loadedDoor(async () => (await load()).createDoor(parts));
+    if (needsToken) app.use(path, authenticate(parts));
+    app.all(path, door);
+  }
   const a2a = once(async () => (await import("../a2a/a2a.ts")).createA2aDoor(parts));
   const openA2a: MiddlewareHandler<Env> = async (c, next) => {
     const isOpen = deps.settings.a2a.expose.length > 0 && peerHeader(c) === undefined;
@@ -164,6 +170,11 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
 export function createHttp(parts: HttpParts): Hono<Env> {
   const { deps } = parts;
   const app = new Hono<Env>();
+  for (const [path, { formatError }] of ROUTES)
+    app.use(path, (c, next) => {
+      c.set("formatError", formatError);
+      return next();
+    });
   app.use(async (c, next) => {
     c.set("redactor", deps.world.redactor);
     c.set("origin", originOf(deps.settings.gateway, c.req.header("host") ?? ""));

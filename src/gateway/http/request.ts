@@ -8,10 +8,10 @@ import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { readJson } from "../../core/json.ts";
 import { CODES, type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { FeatureRoute } from "../../feature.ts";
 import type { AccessTokenUsers } from "../access-tokens.ts";
 import { wireError } from "../answer.ts";
 import type { Authority, Caller } from "../auth.ts";
-import { openAiError } from "../openai/errors.ts";
 import type { GatewayShares } from "../shares.ts";
 
 export type Env = {
@@ -28,14 +28,14 @@ export type Env = {
     countBody?: (bytes: number) => Result<void>;
     /** Checks the body of a peer's request against the peer's proof. */
     checkBody?: (body: Uint8Array) => Result<void>;
+    /** Formats errors as the clients of a feature's route expect them. */
+    formatError?: FeatureRoute["formatError"];
   };
 };
 
 /** Handles the requests under a path. */
 export type Door = (c: Context<Env>) => Promise<Response>;
 
-/** Prefix of the paths whose clients expect errors in OpenAI's shape. */
-const OPENAI_PATHS = "/v1/";
 export const MCP_PATH = "/mcp";
 export const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 
@@ -56,13 +56,11 @@ export function refuse(c: Context<Env>, failure: Failure): Response {
   const { retryAfterMs } = failure.details ?? {};
   if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
   if (failure.code === "unauthorized") c.header("www-authenticate", challengeOf(c));
-  if (!c.req.path.startsWith(OPENAI_PATHS)) {
-    return c.json({ ok: false, error: wireError(failure, c.get("redactor")) }, statusOf(failure.code));
-  }
-  const { body, retry } = openAiError(failure, c.get("redactor"));
-  // OpenAI's clients decide by the status alone whether to retry. This header keeps an accepted request from
+  const formatted = c.get("formatError")?.(failure, c.get("redactor"));
+  // Clients may decide by the status alone whether to retry. This header keeps an accepted request from
   // running twice.
-  c.header("x-should-retry", String(retry));
+  if (formatted !== undefined) c.header("x-should-retry", String(formatted.retry));
+  const body = formatted?.body ?? { ok: false, error: wireError(failure, c.get("redactor")) };
   return c.json(body, statusOf(failure.code));
 }
 

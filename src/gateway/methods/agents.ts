@@ -29,10 +29,9 @@ import { changeMemory } from "../../flows/memory.ts";
 import { type AgentMemory, readMemory } from "../../store/queries/agent-memory.ts";
 import { type AgentWork, workByAgent } from "../../store/queries/agent-work.ts";
 import { addUsageRow, usageOfDay } from "../../store/queries/runs/ledger.ts";
-import { describeTools, withheldOutside } from "../../tools/catalog.ts";
+import { describeTools, readyTools, withheldOutside } from "../../tools/catalog.ts";
 import { memoryFor } from "../../tools/guidance/memory.ts";
 import { promptOf } from "../../tools/guidance/prompt.ts";
-import { nodesIn } from "../../tools/nodes.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { ToolDeps } from "./tools.ts";
 
@@ -47,7 +46,7 @@ interface Trial {
   readonly usage?: Usage;
 }
 
-export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "nodes" | "guidance"> {
+export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "services" | "guidance"> {
   /** Returns the date at this time for prompts. */
   today(atMs: number): Today;
   /** Absent if the sources are unknown. */
@@ -70,7 +69,7 @@ async function toolsOf({ deps }: Context, agent: AgentSettings, key: string) {
   const { settings, outside } = deps;
   const chain: SpawnChain = [{ key, agentId: agent.id, kind: "main", spawnDepth: 0 }];
   const guidance = await deps.guidance?.forAgent(agent, guidanceReach(chain, settings));
-  const policy = { settings, chain, nodes: await nodesIn(deps.nodes), skills: guidance?.skills };
+  const policy = { settings, chain, ready: await readyTools(deps.services), skills: guidance?.skills };
   const known = outside?.knownNames() ?? [];
   const outer = withheldOutside(policy, known);
   const ours = describeTools(policy);

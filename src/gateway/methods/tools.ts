@@ -11,11 +11,11 @@ import { guidanceReach } from "../../core/rules/prompt/guidance.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { agentOf, findAgent, notConfigured } from "../../core/shapes/settings/settings.ts";
-import { describeTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
+import type { Services } from "../../feature.ts";
+import { describeTools, readyTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
 import type { Containable } from "../../tools/containment.ts";
 import type { GuidanceFiles } from "../../tools/guidance/guidance.ts";
 import type { SkillContext } from "../../tools/guidance/skill.ts";
-import { type NodeSource, nodesIn } from "../../tools/nodes.ts";
 import type { Passes } from "../../tools/passes.ts";
 import type { CallerContext, OutsideTools, ToolResult } from "../../tools/tool.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
@@ -33,8 +33,8 @@ export interface ToolDeps extends BasicDeps, Pick<ChannelDeps, "channels"> {
   readonly outside?: OutsideTools | undefined;
   /** Passes: temporary tokens of the programs of ACP agents. Absent if there are no ACP agents. */
   readonly passes?: Pick<Passes, "runOf" | "noteListed">;
-  /** Paired devices. Absent if nodes.enabled is false. */
-  readonly nodes?: NodeSource | undefined;
+  /** The services of features. */
+  readonly services?: Services | undefined;
   /** Reads instruction files and skills. Absent: sessions get none. */
   readonly guidance?: GuidanceFiles | undefined;
   readonly metrics: Pick<Metrics, "toolAnswered">;
@@ -92,7 +92,7 @@ async function invoke(
     session,
     agent,
     chain,
-    nodes: await nodesIn(ctx.deps.nodes),
+    ready: await readyTools(ctx.deps.services),
     skills: await skillsOf(ctx, found.value),
     guidance: ctx.deps.guidance,
     toolNames: toolNames(ctx.deps.outside),
@@ -124,7 +124,7 @@ export const toolMethods: Methods<"tools.catalog" | "tools.invoke", ToolDeps> = 
         ...found.value,
         external: session.external,
         outside,
-        nodes: await nodesIn(ctx.deps.nodes),
+        ready: await readyTools(ctx.deps.services),
         skills: await skillsOf(ctx, found.value),
       });
       const tools = all

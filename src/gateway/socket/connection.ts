@@ -32,7 +32,6 @@ import { jsonInSteps } from "../../core/json-steps.ts";
 import { optional } from "../../core/optional.ts";
 import { createPaces } from "../../core/pace.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { NodeRow } from "../../core/shapes/node.ts";
 import type { Timer, World } from "../../world.ts";
 import { failureFrame, thrown } from "../answer.ts";
 import type { Authority, Caller } from "../auth.ts";
@@ -57,13 +56,30 @@ export interface Answer {
   readonly later?: Promise<Result<unknown>>;
 }
 
+interface ConnectedNode {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Admits connections with the role `node`. */
+export interface NodeDoor {
+  /** Returns the paired device of a connection. */
+  admit(
+    caller: Caller,
+    params: ConnectParams,
+    at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
+  ): Promise<Result<ConnectedNode>>;
+  /** Makes an admitted connection the node's current one. Call the result when the connection ends. */
+  join(member: Member, node: ConnectedNode): () => void;
+}
+
 /** A connected client, as the rest of the gateway sees it. */
 export interface Member {
   readonly connId: string;
   readonly caller: Caller;
   readonly params: ConnectParams;
   /** Set if the connection is a node's. */
-  readonly node?: NodeRow;
+  readonly node?: ConnectedNode;
   event(event: EncodedEvent): void;
   close(code: number, reason: string): void;
 }
@@ -75,12 +91,7 @@ export interface ConnectionParts {
   readonly maxBufferedBytes: number;
   /** Returns the hello answer without the fields that the connection itself knows. */
   hello(member: Member): Promise<Omit<HelloOk, "type" | "protocol" | "auth">>;
-  /** Returns the paired device of a connection as a node. */
-  admitNode(
-    caller: Caller,
-    params: ConnectParams,
-    at: { readonly proof: DeviceProof | undefined; readonly remote: string; readonly connId: string },
-  ): Promise<Result<NodeRow>>;
+  readonly admitNode: NodeDoor["admit"];
   /** Creates a new token for the connected device. Fails if its current token was revoked. */
   renewDeviceToken(
     caller: Caller,
@@ -429,7 +440,7 @@ export class Connection {
     caller: Caller,
     params: ConnectParams,
     proof: DeviceProof | undefined,
-  ): Promise<Result<NodeRow | undefined>> {
+  ): Promise<Result<ConnectedNode | undefined>> {
     if (caller.role !== "node") return ok(undefined);
     const at = { proof, remote: this.#peer.remote, connId: this.#connId };
     return this.#parts.admitNode(caller, params, at);

@@ -101,8 +101,8 @@ export function* piecesOf(event: LiveTextEvent): Generator<LiveTextEvent> {
 }
 
 /** The event of a feature, which has the form of its contract. */
-const featureEvent = ({ event, sessionKey, payload }: LiveEvent & { kind: "feature" }) =>
-  ({ event, sessionKey, payload }) as unknown as OutEvent;
+const featureEvent = ({ event, sessionKey, payload, isForAdmins }: Of<"feature">) =>
+  ({ event, sessionKey, payload, ...(isForAdmins && { access: "deliveries" }) }) as unknown as OutEvent;
 
 /** Translates the events of one gateway, in their order. */
 export class Translator {
@@ -179,8 +179,6 @@ export class Translator {
         return [sessionEvent(event)];
       case "feature":
         return [featureEvent(event)];
-      case "node":
-        return [nodeEvent(event)];
     }
   }
 
@@ -356,19 +354,6 @@ function receiptEvents({ runId, sessionKey, from, state, atMs, code }: Of<"recei
     unless: sessionKey,
   };
   return [toRecipient, toSender];
-}
-
-function nodeEvent(event: Of<"node">): OutEvent {
-  const { change, nodeId, sessionKey, name: displayName, platform, requestId, code, atMs: ts } = event;
-  // Requests are visible to administrators only.
-  const about = { sessionKey, access: "deliveries" } as const;
-  const asked = optional({ requestId });
-  if (change !== "requested") {
-    const payload = { ...asked, nodeId, displayName, decision: change, ts };
-    return { ...about, event: "node.pair.resolved", payload };
-  }
-  const payload = { ...asked, nodeId, displayName, platform, ...optional({ code }), ts };
-  return { ...about, event: "node.pair.requested", payload };
 }
 
 function sessionEvent({ sessionKey, change }: Of<"session">): OutEvent {

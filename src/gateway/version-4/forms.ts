@@ -18,7 +18,7 @@ import {
   startupWithReceipts,
 } from "./chat-forms.ts";
 import { type Form, form } from "./form.ts";
-import { devices, renamed, systemEvent, wakeNamed } from "./system-forms.ts";
+import { systemEvent, wakeNamed } from "./system-forms.ts";
 
 /** Maximum number of bytes of log lines in one answer, unless the request names another. */
 const LOG_BYTES = 250_000;
@@ -100,17 +100,7 @@ const FORMS: Readonly<Record<string, Form>> = {
   "exec.approval.resolve": approval,
   "logs.tail": logs,
   "channels.status": channels,
-  "device.pair.list": devices,
-  "device.pair.approve": form({
-    method: "node.pair.approve",
-    payload: ({ requestId, node }) => ({ requestId, device: { ...node, deviceId: node.nodeId } }),
-  }),
-  "device.pair.reject": form({
-    method: "node.pair.reject",
-    payload: ({ requestId, nodeId: deviceId }) => ({ requestId, deviceId }),
-  }),
   "device.pair.remove": form({ method: "device.token.revoke" }),
-  "device.pair.rename": renamed,
   wake: wakeNamed,
   "system-event": systemEvent,
   // There are no heartbeats. The clients' page measures the duration of this call.

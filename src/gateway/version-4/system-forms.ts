@@ -1,8 +1,6 @@
-// Translates events for a session, and devices with their pairing.
+// Translates events for a session.
 
-import type { NodeListRow, PairRequestRow } from "../../contract/methods/nodes.ts";
-import type { PayloadOf } from "../../contract/methods.ts";
-import { type Fields, textOf } from "../../core/json.ts";
+import { textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
 import type { Form } from "./form.ts";
@@ -28,51 +26,4 @@ export const systemEvent: Form<"wake"> = {
     const mode = wake === true ? "now" : "next-heartbeat";
     return ok({ text, mode, ...optional({ sessionKey, idempotencyKey }) });
   },
-};
-
-type DeviceId = Pick<PayloadOf<"device.token.list">["devices"][number], "deviceId" | "role">;
-
-function requestShown({ requestId, nodeId: deviceId, createdAtMs: ts, ...request }: PairRequestRow): Fields {
-  const { displayName, platform, remoteIp } = request;
-  return {
-    requestId,
-    deviceId,
-    displayName,
-    platform,
-    remoteIp,
-    role: "node",
-    roles: ["node"],
-    scopes: [],
-    ts,
-  };
-}
-
-/** Returns the name that an operator gave to a node. */
-function nodeName(nodes: readonly NodeListRow[] = [], { deviceId, role }: DeviceId): string | undefined {
-  return role === "node" ? nodes.find(({ nodeId }) => nodeId === deviceId)?.displayName : undefined;
-}
-
-/** Only nodes need to be accepted here, so only they are pending. */
-export const devices: Form<"device.token.list"> = {
-  method: "device.token.list",
-  async payload(page, _, { read }) {
-    const nodes = await read("node.pair.list");
-    return {
-      pending: (nodes?.pending ?? []).map(requestShown),
-      paired: page.devices.map(({ lastUsedAtMs: lastSeenAtMs, ...device }) => ({
-        ...device,
-        ...optional({ operatorLabel: nodeName(nodes?.paired, device) }),
-        roles: [device.role],
-        tokens: [{ role: device.role, createdAtMs: device.createdAtMs }],
-        lastSeenAtMs,
-      })),
-    };
-  },
-};
-
-/** Other devices have the name that their client sends. */
-export const renamed: Form<"node.rename"> = {
-  method: "node.rename",
-  params: ({ deviceId, label, ...rest }) => ok({ ...rest, nodeId: deviceId, displayName: label }),
-  payload: ({ nodeId: deviceId, displayName: label }) => ({ deviceId, label }),
 };

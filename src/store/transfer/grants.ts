@@ -34,10 +34,6 @@ export const GRANTS: Readonly<Record<string, GrantRows>> = {
     line: "agent_id || ' may run in ' || folder || ': ' || command",
     isRefusedIfLong: true,
   },
-  nodes: {
-    tables: ["nodes", "node_requests"],
-    line: "name || ' (' || platform || ', key ' || public_key || ')'",
-  },
   peers: { tables: ["peers"], line: "name || ' at ' || coalesce(url, 'no address')" },
   people: {
     tables: ["channel_peers"],

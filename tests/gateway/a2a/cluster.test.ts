@@ -8,8 +8,8 @@ import { test } from "../../kit/deep.ts";
 import { embeddedGround, type Ground } from "../../kit/engine/cluster.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { mortalProcess } from "../../kit/engine/mortal-store.ts";
+import { heldPlay } from "../clients/openai.ts";
 import type { Play } from "../kit.ts";
-import { heldPlay } from "../openai/kit.ts";
 import { a2aClient, BINDINGS, openExposed, readStream, saying, taskIn, textsIn } from "./kit.ts";
 
 async function member(ground: Ground, play: Play, more: { dies?: boolean } = {}) {

@@ -12,8 +12,8 @@ import { scriptedModel } from "../../kit/scripted-model.ts";
 import { doing, talkingModel } from "../../kit/talking-model.ts";
 import { until } from "../../kit/until.ts";
 import { agentSettings } from "../../tools/app.ts";
+import { heldPlay } from "../clients/openai.ts";
 import { type House, type Play, TOKEN } from "../kit.ts";
-import { heldPlay } from "../openai/kit.ts";
 import {
   a2aClient,
   BINDINGS,

@@ -2,8 +2,8 @@
 
 import { describe, expect } from "vitest";
 import { both, share, test } from "../../kit/deep.ts";
+import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "../clients/devices.ts";
 import { connectParams, type House, openHouse, openRaw, quiet, type Raw } from "../kit.ts";
-import { type Device, joinedNode, NODE_TOKENS, newDevice, pairedDevice } from "../nodes/kit.ts";
 import { openerOf } from "../opener.ts";
 
 const RESEARCH = "agent:research:main";

@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import type { TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
+import { openAi, said } from "../clients/openai.ts";
 import { type House, openHouse } from "../kit.ts";
-import { openAi, said } from "../openai/kit.ts";
 
 const READER = "a-token-that-only-reads-and-is-long";
 const SCOPED = "a-token-of-the-writers-sessions-only";

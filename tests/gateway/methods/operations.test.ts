@@ -121,7 +121,7 @@ test("config.check names problems and the effects of a restart, but never a secr
     ok: true,
     differs: true,
     changed: ["nodes", "telemetry.traces"],
-    restart: ["nodes.enabled", "telemetry.traces"],
+    restart: ["telemetry.traces", "nodes.enabled"],
   });
   expect(changed.warnings.join("\n")).toContain("other users can read it");
   writeFileSync(path, JSON.stringify({ ...JSON.parse(text), gatevay: {}, session: { queueMax: KEY } }));

@@ -14,8 +14,8 @@ import { configFileWith } from "../../kit/config-file.ts";
 import { endOf } from "../../kit/engine/engine.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
 import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
+import { codeIn, newDevice, pairedDevice, tryNode } from "../clients/devices.ts";
 import { type House, joined, openHouse, operatorToken, quiet, type Raw, TOKEN } from "../kit.ts";
-import { codeIn, newDevice, pairedDevice, tryNode } from "../nodes/kit.ts";
 
 const HIDDEN = "agent:main:main";
 const SEEN = "agent:research:main";

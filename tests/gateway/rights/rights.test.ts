@@ -6,8 +6,8 @@ import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import type { ToolResultOf } from "../../../src/contract/tools.ts";
 import type { TokenScope, TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
 import { forFile } from "../../kit/cleanup.ts";
+import { type Device, joinedNode, pairedDevice } from "../clients/devices.ts";
 import { type House, joined, openHouse, openRaw, TOKEN } from "../kit.ts";
-import { type Device, joinedNode, pairedDevice } from "../nodes/kit.ts";
 
 const ORDER: TokenScope[] = ["operator.read", "operator.write", "operator.admin"];
 const TOKENS: TokenSettings[] = [

@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { until } from "../../kit/until.ts";
 import { a2aClient, EXPOSED, saying, taskIn } from "../a2a/kit.ts";
+import { openAi } from "../clients/openai.ts";
 import { openHouse, quiet } from "../kit.ts";
-import { openAi } from "../openai/kit.ts";
 
 const SCOPED = "a-token-for-research-sessions";
 const OTHER = "a-token-for-writer-sessions";

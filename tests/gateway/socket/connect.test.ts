@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { fakeWorld } from "../../kit/world.ts";
+import { type Device, newDevice } from "../clients/devices.ts";
 import { connectParams, type House, joined, openHouse, openRaw, type Raw, TOKEN } from "../kit.ts";
-import { type Device, newDevice } from "../nodes/kit.ts";
 
 async function say(raw: Raw, params: unknown): Promise<Awaited<ReturnType<Raw["res"]>>> {
   raw.send({ type: "req", id: "c", method: "connect", params });

@@ -5,8 +5,8 @@ import type { GatewayError } from "../../../src/contract/client/node.ts";
 import { test } from "../../kit/deep.ts";
 import { whole } from "../../kit/live-text.ts";
 import { fakeWorld } from "../../kit/world.ts";
+import { joinedNode, pairedDevice } from "../clients/devices.ts";
 import { type Frame, joined, openHouse, operatorToken, type Play } from "../kit.ts";
-import { joinedNode, pairedDevice } from "../nodes/kit.ts";
 
 const ended = (runId: string) => (frame: Frame) =>
   frame.event === "chat" && frame.payload.runId === runId && frame.payload.state !== "delta";

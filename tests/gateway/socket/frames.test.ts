@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { NODE } from "../../../src/contract/methods/parts.ts";
 import { METHODS, type MethodName, methodOf } from "../../../src/contract/methods.ts";
 import { forFile } from "../../kit/cleanup.ts";
+import { joinedNode, NODE_TOKENS, pairedDevice } from "../clients/devices.ts";
 import { type House, joined, openHouse, openRaw, type Raw } from "../kit.ts";
-import { joinedNode, NODE_TOKENS, pairedDevice } from "../nodes/kit.ts";
 
 async function stillWorks(raw: Raw): Promise<void> {
   raw.send({ type: "req", id: "alive", method: "health" });

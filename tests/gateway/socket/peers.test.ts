@@ -3,8 +3,8 @@
 // real clients.
 
 import { expect, test } from "vitest";
+import { newDevice } from "../clients/devices.ts";
 import { openHouse, openRaw, TOKEN } from "../kit.ts";
-import { newDevice } from "../nodes/kit.ts";
 
 /** Creates a device like that of clawdbot, which signs a challenge. */
 function makeDevice() {

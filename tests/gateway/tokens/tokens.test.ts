@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import type { TokenScope } from "../../../src/core/shapes/settings/settings.ts";
 import { fakeWorld } from "../../kit/world.ts";
+import { type Device, newDevice } from "../clients/devices.ts";
 import { connectParams, type House, joined, openHouse, openRaw, type Raw, TOKEN } from "../kit.ts";
-import { type Device, newDevice } from "../nodes/kit.ts";
 
 const PARTIAL = "a-token-for-research-and-jobs";
 const READER = "a-token-that-may-read-only";

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { askIn } from "../../kit/engine/asking.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
+import { codeIn, joinedNode, NODE_TOKENS, newDevice, tryNode } from "../clients/devices.ts";
 import { type House, openHouse, quiet, TOKEN } from "../kit.ts";
-import { codeIn, joinedNode, NODE_TOKENS, newDevice, tryNode } from "../nodes/kit.ts";
 import { clientOf, V4 } from "./client.ts";
 
 const MAIN = "agent:main:main";

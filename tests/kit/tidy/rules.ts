@@ -57,7 +57,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   commander: ["cli"],
   "@clack/prompts": ["cli"],
   "@earendil-works/pi-tui": ["cli"],
-  hono: ["gateway"],
+  hono: ["gateway", "features"],
   "@hono/node-server": ["gateway"],
   ws: ["gateway", "contract"],
   "@modelcontextprotocol/client": ["tools"],

@@ -2,7 +2,6 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import {
   joinedNode,
   NODE_TOKEN,
@@ -10,7 +9,8 @@ import {
   newDevice,
   pairedDevice,
   tryNode,
-} from "../../gateway/nodes/kit.ts";
+} from "../../gateway/clients/devices.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, sideways, visit } from "../../kit/browser.ts";
 
 const AT = "operations/nodes";
@@ -41,7 +41,7 @@ describeInBrowser("nodes", () => {
   test("a node is shown with its state and its refused commands, and can be renamed and removed by keyboard", async () => {
     const house = await openHouse({
       gateway: { tokens: [...TOKENS] },
-      choices: { nodes: { allowCommands: ["exec"] } },
+      choices: { features: { nodes: { allowCommands: ["exec"] } } },
     });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await page.getByText("No nodes.").waitFor();
@@ -89,7 +89,7 @@ describeInBrowser("nodes", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
     const partial = await visit(house.http, { token: PARTIAL, at: AT });
     await partial.page.getByText("No nodes.").waitFor();
-    const off = await openHouse({ choices: { nodes: { enabled: false } } });
+    const off = await openHouse({ choices: { features: { nodes: { enabled: false } } } });
     const without = await visit(off.http, { token: TOKEN, at: AT });
     await without.page.getByText("nodes are disabled: set nodes.enabled to true").waitFor();
   });

@@ -3,8 +3,8 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { ParamsOf } from "../../../src/contract/methods.ts";
+import { newDevice, nodeParams } from "../../gateway/clients/devices.ts";
 import { type House, openRaw, TOKEN } from "../../gateway/kit.ts";
-import { newDevice, nodeParams } from "../../gateway/nodes/kit.ts";
 import { accessibilityProblems, CUT, describeInBrowser, sideways, visit } from "../../kit/browser.ts";
 import { openLine } from "../line.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { FEATURE_TABS } from "../features.ts";
 import { ask } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
 import type { Deed } from "./marks.ts";
@@ -10,7 +11,8 @@ import { itemName, readAgain } from "./model.ts";
 function decide({ kind, ref }: AttentionItem, approves: boolean): Promise<unknown> {
   if (kind === "permission" || kind === "instructions")
     return ask("permissions.answer", { id: ref, decision: approves ? "allow" : "deny" });
-  if (kind === "node") return ask(approves ? "node.pair.approve" : "node.pair.reject", { requestId: ref });
+  const own = FEATURE_TABS.find(({ decide: theirs }) => theirs?.[kind] !== undefined)?.decide?.[kind];
+  if (own !== undefined) return own(ref, approves);
   return ask(approves ? "channels.pair.approve" : "channels.pair.reject", { code: ref });
 }
 

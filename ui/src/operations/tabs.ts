@@ -22,6 +22,8 @@ export interface TabRow extends TabFacts {
   /** The title of the tab after which it stands. Default: the last of its group. */
   readonly after?: string;
   readonly Tab: ComponentType<{ about: string | undefined }>;
+  /** Answers an item of the inbox, by the kind of the item. */
+  readonly decide?: Readonly<Record<string, (ref: string, approves: boolean) => Promise<unknown>>>;
 }
 
 const TABS = [
@@ -34,7 +36,6 @@ const TABS = [
   { title: "Rights", group: "Access", scope: "operator.read", method: "tools.catalog" },
   { title: "Permissions", group: "Access", scope: "operator.read", method: "permissions.list" },
   { title: "Tokens", group: "Access", scope: "operator.admin", method: "tokens.list" },
-  { title: "Nodes", group: "Connections", scope: "operator.admin", method: "node.pair.list" },
   { title: "Servers", group: "Connections", scope: "operator.read", method: "servers.list", whole: true },
   { title: "Backups", group: "Upkeep", scope: "operator.admin", method: "store.backups", whole: true },
   { title: "Log", group: "Upkeep", scope: "operator.admin", method: "logs.tail", whole: true },

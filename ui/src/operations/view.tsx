@@ -7,7 +7,6 @@ import { ChannelsTab } from "./channels.tsx";
 import { ConfigurationTab } from "./configuration.tsx";
 import { DeliveriesTab } from "./deliveries.tsx";
 import { LogTab } from "./log.tsx";
-import { NodesTab } from "./nodes/tab.tsx";
 import { PermissionsTab } from "./permissions.tsx";
 import { RightsTab } from "./rights.tsx";
 import { RunsTab } from "./running/tab.tsx";
@@ -31,7 +30,6 @@ const KERNEL_TABS: Readonly<Record<TabTitle, Tab>> = {
   Rights: RightsTab,
   Permissions: PermissionsTab,
   Tokens: TokensTab,
-  Nodes: NodesTab,
   Servers: ServersTab,
   Backups: BackupsTab,
   Log: LogTab,

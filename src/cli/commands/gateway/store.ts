@@ -165,7 +165,6 @@ const FEATURE_GRANTS = Object.entries<{ readonly summary: string }>(added("grant
 /** The kinds of rows in a backup that give rights. */
 const GRANTS: Readonly<Record<string, string>> = {
   rules: "commands that run without a question",
-  nodes: "paired devices",
   peers: "other gateways",
   people: "people on channels",
   memory: "memories of agents",

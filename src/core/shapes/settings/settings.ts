@@ -75,7 +75,6 @@ export interface AgentTools extends ToolFilter {
 export type SearchSettings = NonNullable<ConfigFile["tools"]["search"]>;
 export type SearchProvider = SearchSettings["provider"];
 export type AttachmentSettings = ConfigFile["tools"]["sessions_spawn"]["attachments"];
-export type NodeSettings = ConfigFile["nodes"];
 export type A2aSettings = ConfigFile["a2a"];
 export type TokenSettings = ConfigFile["gateway"]["auth"]["tokens"][number];
 export const TOKEN_SCOPES = ["operator.read", "operator.write", "operator.admin"] as const;
@@ -174,7 +173,7 @@ type AddedSchemas = Added<"settings">;
 /** The settings of features. */
 export type AddedSettings = { readonly [K in keyof AddedSchemas]: Static<AddedSchemas[K]> };
 
-export interface Settings extends Pick<ConfigFile, "a2a" | "nodes" | "logging">, AddedSettings {
+export interface Settings extends Pick<ConfigFile, "a2a" | "logging">, AddedSettings {
   /** Absent token: the gateway generates one at its first start and stores it in the store directory. */
   readonly gateway: Omit<ConfigFile["gateway"], "auth"> & ConfigFile["gateway"]["auth"];
   readonly store: StoreSettings;

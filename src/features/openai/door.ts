@@ -1,0 +1,376 @@
+// Owns the OpenAI-compatible routes: a chat completion or a response is one run of an agent.
+// A run takes the same path as any other run. A request is refused only before its stream begins.
+// The result comes from the run's row, even if another process executed the run (I12).
+// OA3: a run in a temporary session without an Idempotency-Key is cancelled when its client leaves, since
+// nobody can retrieve it. Any other run continues.
+
+import type { Context } from "hono";
+import { agentsFor } from "../../access/token.ts";
+import { optional } from "../../core/optional.ts";
+import { isGuest } from "../../core/rules/prompt/memory.ts";
+import { spokenText } from "../../core/rules/turn-rules.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Message } from "../../core/shapes/message.ts";
+import { endCodeOf, type Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { isTemporaryKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
+import type { TokenScope } from "../../core/shapes/settings/settings.ts";
+import { sendDirect } from "../../flows/conversation/direct.ts";
+import { ownRun } from "../../flows/session/client-session.ts";
+import { type Opening, openSession } from "../../flows/session/open.ts";
+import { thrown } from "../../gateway/answer.ts";
+import { type Caller, keyOwnerOf } from "../../gateway/auth.ts";
+import type { BasicDeps, CallContext } from "../../gateway/call.ts";
+import { type Dispatcher, needScope } from "../../gateway/dispatch.ts";
+import type { HttpParts } from "../../gateway/http/http.ts";
+import { checkedKey, type Door, type Env, readBody, refuse } from "../../gateway/http/request.ts";
+import { type EndedRun, type Followed, RunFeed, streamRun } from "../../gateway/http/run-stream.ts";
+import { untilEnded } from "../../gateway/methods/agent.ts";
+import { readRun } from "../../store/queries/transcripts/transcripts.ts";
+import { chatAnswer, chatStream } from "./chat.ts";
+import type { OpenAiApi } from "./fields.ts";
+import { picturesOf } from "./pictures.ts";
+import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
+import { endedResponse, responseStream, storedResponse } from "./responses.ts";
+import { continuedSession, temporarySession, userSession } from "./sessions.ts";
+
+/** Maximum bytes of a body: it may include pictures. */
+const BODY_MAX_BYTES = 25 * 1024 * 1024;
+const SESSION_HEADER = "x-parley-session-key";
+const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET /v1/responses/{id}";
+
+/** One parsed request. */
+interface ReadRequest {
+  readonly request: AgentRequest;
+  readonly agentId: string;
+  /** The session in the header. */
+  readonly sessionKey?: string;
+  readonly idempotencyKey?: string;
+}
+
+function agentIds({ settings }: BasicDeps, caller: Caller): string[] {
+  return agentsFor(settings, caller).map((agent) => agent.id);
+}
+
+function notFound(c: Context<Env>): Response {
+  return refuse(
+    c,
+    fail(
+      "unknown_method",
+      `unknown route ${c.req.method} ${c.req.path}; the available routes are: ${ROUTES}`,
+    ),
+  );
+}
+
+function listModels(c: Context<Env>, deps: BasicDeps): Response {
+  const all = agentsFor(deps.settings, c.get("caller")).map(({ id, name }) => ({
+    id: modelName(id),
+    object: "model",
+    created: 0,
+    owned_by: "parley",
+    ...optional({ name }),
+  }));
+  const wanted = /^\/v1\/models\/(.+)$/.exec(c.req.path)?.[1];
+  if (wanted === undefined) return c.json({ object: "list", data: all });
+  const agentId = agentIn(decoded(wanted), agentIds(deps, c.get("caller")));
+  if (!agentId.ok) return refuse(c, agentId);
+  return c.json(all.find((model) => model.id === modelName(agentId.value)));
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Reads the headers and the body. */
+async function readHttpRequest(
+  c: Context<Env>,
+  api: OpenAiApi,
+  deps: BasicDeps,
+): Promise<Result<ReadRequest>> {
+  const sessionKey = c.req.header(SESSION_HEADER)?.trim();
+  if (sessionKey === "") return fail("invalid_argument", `the header ${SESSION_HEADER} must not be empty`);
+  if (sessionKey !== undefined && sessionKey.length > KEY_CHARS_MAX) {
+    return fail("invalid_argument", `the header ${SESSION_HEADER} has more than ${KEY_CHARS_MAX} characters`);
+  }
+  const key = checkedKey("the header Idempotency-Key", c.req.header("idempotency-key"));
+  if (!key.ok) return key;
+  const body = await readBody(c, BODY_MAX_BYTES);
+  if (!body.ok) return body;
+  const request = readRequest(api, body.value, sessionKey !== undefined);
+  if (!request.ok) return request;
+  const agentId = agentIn(request.value.model, agentIds(deps, c.get("caller")));
+  if (!agentId.ok) return agentId;
+  return ok({
+    request: request.value,
+    agentId: agentId.value,
+    ...optional({ sessionKey, idempotencyKey: key.value }),
+  });
+}
+
+function mismatch(what: string, session: Session): Failure {
+  return fail("session_mismatch", `${what}: it is session ${session.key} of agent "${session.agentId}"`, {
+    hint: "Name one session, and the model of its agent.",
+  });
+}
+
+/**
+ * Returns the session that the request's header names, else the session of its `user` field. Returns
+ * undefined if the request has neither.
+ */
+async function namedSession(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening> | undefined> {
+  const { request, agentId, sessionKey } = asked;
+  if (sessionKey !== undefined) {
+    return openSession(ctx.deps, ctx.viewer, sessionKey);
+  }
+  if (request.user === undefined) return undefined;
+  return userSession(ctx.deps, ctx.viewer, { agentId, user: request.user });
+}
+
+/** Returns the session of the run. */
+async function openingFor(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening>> {
+  const { agentId, request } = asked;
+  const { previousRunId, seed } = request;
+  const named = await namedSession(ctx, asked);
+  if (named?.ok === false) return named;
+  const continued =
+    previousRunId === undefined ? undefined : await continuedSession(ctx.deps, ctx.viewer, previousRunId);
+  if (continued?.ok === false) return continued;
+  const opening = continued ?? named ?? (await temporarySession(ctx.deps, ctx.viewer, { agentId, seed }));
+  if (!opening.ok) return opening;
+  const { session } = opening.value;
+  if (named !== undefined && named.value.session.key !== session.key) {
+    return mismatch("previous_response_id belongs to another session than the named one", session);
+  }
+  if (session.agentId !== agentId)
+    return mismatch(`the model names agent "${agentId}", but the session has another agent`, session);
+  return opening;
+}
+
+function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
+  return { runId, sessionKey, agentId, acceptedAt };
+}
+
+/** Accepts the run. A retry with the same idempotency key returns the run of the first request. */
+async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Followed>> {
+  const opening = await openingFor(ctx, asked);
+  if (!opening.ok) return opening;
+  const { text, images, senderName, instructions, thinking, format } = asked.request;
+  const accepted = await sendDirect(ctx.deps, {
+    session: opening.value.session,
+    before: (unit) => opening.value.before(unit),
+    text,
+    images,
+    guest: isGuest(ctx.viewer),
+    askedBy: keyOwnerOf(ctx.caller),
+    ...optional({ senderName, thinking, format, extraContext: instructions }),
+    remember: (unit, { run }) => ctx.remember(unit, followedOf(run)),
+  });
+  return accepted.ok ? ok(followedOf(accepted.value.run)) : accepted;
+}
+
+/** Returns whether the model's last message was cut off at its output limit. */
+function isCutShort(messages: readonly Message[]): boolean {
+  const last = messages.findLast((message) => message.role === "assistant");
+  return last?.role === "assistant" && last.stopReason === "length";
+}
+
+class OpenAiDoor {
+  readonly #deps: BasicDeps;
+  readonly #dispatcher: Dispatcher;
+  readonly #feed: RunFeed;
+
+  constructor({ deps, dispatcher }: HttpParts) {
+    this.#deps = deps;
+    this.#dispatcher = dispatcher;
+    this.#feed = new RunFeed(deps.engine.bus);
+  }
+
+  async handle(c: Context<Env>): Promise<Response> {
+    const { method, path } = c.req;
+    if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) {
+      return this.#allowed(c, "operator.read") ?? listModels(c, this.#deps);
+    }
+    const response = /^\/v1\/responses\/([^/]+)$/.exec(path)?.[1];
+    if (method === "GET" && response !== undefined) return this.#fetch(c, decoded(response));
+    if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
+    if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
+    return notFound(c);
+  }
+
+  /** Returns the error response if the caller lacks this right. */
+  #allowed(c: Context<Env>, scope: TokenScope): Response | undefined {
+    const allowed = needScope(c.get("caller"), `${c.req.method} ${c.req.path}`, scope);
+    return allowed.ok ? undefined : refuse(c, allowed);
+  }
+
+  /** Returns a response that the caller's token requested earlier. */
+  async #fetch(c: Context<Env>, id: string): Promise<Response> {
+    const refused = this.#allowed(c, "operator.read");
+    if (refused !== undefined) return refused;
+    if (c.req.query("stream") === "true") {
+      const details = { param: "stream" };
+      return refuse(c, fail("invalid_argument", "a stored response cannot be streamed", { details }));
+    }
+    const runId = id.startsWith(RESPONSE_PREFIX) ? id.slice(RESPONSE_PREFIX.length) : "";
+    const handle = ({ deps, viewer, caller }: CallContext) =>
+      ownRun(deps, viewer, { runId, askedBy: keyOwnerOf(caller) });
+    const request = { name: "openai.response", params: { runId }, handle };
+    const found = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
+    if (!found.ok) return refuse(c, found);
+    const { engine, world } = this.#deps;
+    const { db } = engine.store;
+    const run = found.value;
+    const ended = {
+      run,
+      cutShort: isCutShort(await readRun(db, runId)),
+      pictures: await picturesOf(db, run),
+    };
+    const text = await this.#answerIn(run);
+    return c.json(storedResponse(ended, text, world.redactor));
+  }
+
+  /** Returns the text of a run for its client. A chosen silence is an empty text. */
+  #answerIn({ reply = "" }: Pick<Run, "reply">): Promise<string> {
+    return this.#deps.world.redactor.whole(spokenText(reply));
+  }
+
+  async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {
+    // The scope is checked first, so that the body of a caller without it is never read.
+    const refused = this.#allowed(c, "operator.write");
+    if (refused !== undefined) return refused;
+    const taken = await this.#accepted(c, api);
+    if (!taken.ok) return refuse(c, taken);
+    const { asked, followed } = taken.value;
+    c.header("x-request-id", followed.runId);
+    c.header(SESSION_HEADER, followed.sessionKey.replace(/[^!-~]+/gu, encodeURIComponent));
+    return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
+  }
+
+  /**
+   * Reads a request and accepts its run. After that, the request's content is only in the store, not in
+   * memory.
+   */
+  async #accepted(
+    c: Context<Env>,
+    api: OpenAiApi,
+  ): Promise<Result<{ asked: ReadRequest; followed: Followed }>> {
+    try {
+      const asked = await readHttpRequest(c, api, this.#deps);
+      if (!asked.ok) return asked;
+      const { idempotencyKey, ...params } = asked.value;
+      const keyed = optional({ idempotencyKey });
+      const handle = (ctx: CallContext) => accept(ctx, asked.value);
+      const request = { name: `openai.${api}`, params, ...keyed, handle };
+      const followed = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
+      if (!followed.ok) return followed;
+      const lean = { ...asked.value.request, text: "", images: [], seed: [] };
+      return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
+    } catch (error) {
+      const failure = thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`);
+      // The run may have been accepted, so a retry without a key could run twice.
+      const accepted = c.req.header("idempotency-key") === undefined;
+      return { ...failure, details: { ...failure.details, accepted } };
+    }
+  }
+
+  async #answer(c: Context<Env>, asked: ReadRequest, followed: Followed): Promise<Response> {
+    const ended = await this.#ended(c, asked, followed);
+    if (!ended.ok) return refuse(c, ended);
+    const { request } = asked;
+    const text = await this.#answerIn(ended.value.run);
+    return c.json(
+      request.api === "chat"
+        ? chatAnswer(followed, ended.value, text)
+        : endedResponse(followed, request, ended.value, text),
+    );
+  }
+
+  #stream(c: Context<Env>, asked: ReadRequest, followed: Followed): Response {
+    const { request } = asked;
+    const { redactor } = this.#deps.world;
+    const gone = new AbortController();
+    const ended = this.#ended(c, asked, followed, AbortSignal.any([c.req.raw.signal, gone.signal]));
+    const body = streamRun({
+      feed: this.#feed,
+      clock: this.#deps.world.clock,
+      redactor,
+      runId: followed.runId,
+      shape:
+        request.api === "chat"
+          ? chatStream(followed, request.includeUsage, redactor)
+          : responseStream(followed, request, redactor),
+      finalOnly: request.format !== undefined,
+      ended,
+      onGone: () => gone.abort(),
+      cut: () => c.env.outgoing.destroy(),
+    });
+    c.header("content-type", "text/event-stream; charset=utf-8");
+    // Tells proxies not to buffer the stream.
+    c.header("x-accel-buffering", "no");
+    return c.body(body);
+  }
+
+  /**
+   * Waits for the end of the run. Returns a failure if the run did not succeed, or if the gateway stops
+   * first.
+   */
+  async #ended(
+    c: Context<Env>,
+    asked: ReadRequest,
+    followed: Followed,
+    client = c.req.raw.signal,
+  ): Promise<Result<EndedRun>> {
+    const { stopped } = this.#dispatcher;
+    const accepted = asked.idempotencyKey === undefined;
+    try {
+      const run = await untilEnded(this.#deps.engine, followed.runId, AbortSignal.any([client, stopped]));
+      if (run?.ok === false) return { ...run, details: { accepted } };
+      if (run !== undefined) return await this.#outcome(run.value);
+      if (!stopped.aborted) await this.#left(asked, followed);
+      return fail(
+        "shutting_down",
+        `the gateway is stopping; run ${followed.runId} is kept and continues later`,
+        {
+          hint: "Call agent.wait for its result, or repeat a request that has an Idempotency-Key.",
+          details: { accepted },
+        },
+      );
+    } catch (error) {
+      const failure = thrown(this.#deps.world, error, `following run ${followed.runId}`);
+      return { ...failure, details: { ...failure.details, accepted } };
+    }
+  }
+
+  async #outcome(run: Run): Promise<Result<EndedRun>> {
+    const code = endCodeOf(run);
+    if (code === undefined) {
+      const { world, engine } = this.#deps;
+      // Let other work run before the read: the other subscribers are still being notified in this step, and
+      // reading the run's messages may take long.
+      await world.gather?.();
+      const { db } = engine.store;
+      const cutShort = isCutShort(await readRun(db, run.runId));
+      await world.gather?.();
+      return ok({ run, cutShort, pictures: await picturesOf(db, run) });
+    }
+    const details = { accepted: true, ended: true };
+    return fail(code, run.error ?? `the run ended: ${run.state}`, { details });
+  }
+
+  /** Handles a client that left before its run ended (OA3). */
+  async #left(asked: ReadRequest, { runId, sessionKey }: Followed): Promise<void> {
+    const mayComeBack = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
+    if (mayComeBack || !isTemporaryKey(sessionKey)) return;
+    await this.#deps.engine.abort({ sessionKey, runId });
+  }
+}
+
+/** Creates the handler of /v1/. */
+export function createDoor(parts: HttpParts): Door {
+  const door = new OpenAiDoor(parts);
+  return (c) => door.handle(c);
+}

@@ -1,0 +1,155 @@
+// Builds the bodies of responses: the answer, and the events of a stream. Its functions are pure.
+// The events of a stream are numbered without gaps, and their pieces add up to the text in the last one.
+
+import { optional } from "../../core/optional.ts";
+import { fail } from "../../core/shapes/errors.ts";
+import { endCodeOf } from "../../core/shapes/run.ts";
+import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import {
+  dataFrame,
+  type EndedRun,
+  type Followed,
+  type StreamShape,
+  tokensOf,
+} from "../../gateway/http/run-stream.ts";
+import { openAiError } from "./errors.ts";
+import { type AgentRequest, modelName, RESPONSE_PREFIX } from "./request.ts";
+
+type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+/** The fields of a request that its response repeats. */
+type Repeated = Pick<
+  AgentRequest,
+  "previousRunId" | "thinking" | "instructions" | "metadata" | "user" | "format"
+>;
+
+function usageOf({ run }: EndedRun): object {
+  const { input, output, details } = tokensOf(run);
+  return {
+    input_tokens: input,
+    input_tokens_details: details,
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: input + output,
+  };
+}
+
+function textPart(text: string): object {
+  return { type: "output_text", text, annotations: [], logprobs: [] };
+}
+
+function messageItem({ runId }: Followed, status: Status, content: readonly object[]): object {
+  return { type: "message", id: `msg_${runId}`, status, role: "assistant", content };
+}
+
+/** Returns the items of the agent's pictures. */
+function pictureItems({ pictures = [] }: EndedRun): object[] {
+  return pictures.map(({ id, mimeType, content }) => ({
+    ...{ type: "image_generation_call", id: `ig_${id}`, status: "completed", result: content },
+    output_format: mimeType.slice("image/".length),
+  }));
+}
+
+function statusOf({ cutShort }: EndedRun): "completed" | "incomplete" {
+  return cutShort ? "incomplete" : "completed";
+}
+
+/** Builds a response in its current state. */
+function responseOf(followed: Followed, request: Repeated, status: Status, more: object = {}): object {
+  const { runId, agentId, acceptedAt } = followed;
+  const { previousRunId, thinking, instructions, metadata, user, format } = request;
+  return {
+    id: `${RESPONSE_PREFIX}${runId}`,
+    object: "response",
+    created_at: Math.floor(acceptedAt / 1000),
+    status,
+    background: false,
+    error: null,
+    incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
+    instructions: instructions ?? null,
+    max_output_tokens: null,
+    model: modelName(agentId),
+    output: [],
+    parallel_tool_calls: true,
+    previous_response_id: previousRunId === undefined ? null : `${RESPONSE_PREFIX}${previousRunId}`,
+    reasoning: { effort: thinking === "off" ? "none" : (thinking ?? null), summary: null },
+    store: true,
+    temperature: null,
+    text: { format: format ?? { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_p: null,
+    truncation: "disabled",
+    usage: null,
+    ...optional({ user }),
+    metadata: metadata ?? {},
+    ...more,
+  };
+}
+
+/** Builds the answer to a request without streaming. `text`: the redacted text. */
+export function endedResponse(followed: Followed, request: Repeated, ended: EndedRun, text: string): object {
+  const status = statusOf(ended);
+  const output = [messageItem(followed, status, [textPart(text)]), ...pictureItems(ended)];
+  return responseOf(followed, request, status, { output, usage: usageOf(ended) });
+}
+
+/** Builds the events of a stream. */
+export function responseStream(followed: Followed, request: AgentRequest, redactor: Redactor): StreamShape {
+  let numbered = 0;
+  const event = (type: string, facts: object): string => {
+    const sequence_number = numbered++;
+    return `event: ${type}\n${dataFrame({ type, sequence_number, ...facts })}`;
+  };
+  const place = { item_id: `msg_${followed.runId}`, output_index: 0, content_index: 0 };
+  return {
+    begin() {
+      const response = responseOf(followed, request, "in_progress");
+      const item = messageItem(followed, "in_progress", []);
+      return [
+        event("response.created", { response }),
+        event("response.in_progress", { response }),
+        event("response.output_item.added", { output_index: 0, item }),
+        event("response.content_part.added", { ...place, part: textPart("") }),
+      ].join("");
+    },
+    piece: (delta) => event("response.output_text.delta", { ...place, delta, logprobs: [] }),
+    end(ended, text) {
+      const status = statusOf(ended);
+      const item = messageItem(followed, status, [textPart(text)]);
+      return [
+        event("response.output_text.done", { ...place, text, logprobs: [] }),
+        event("response.content_part.done", { ...place, part: textPart(text) }),
+        event("response.output_item.done", { output_index: 0, item }),
+        ...pictureItems(ended).flatMap((picture, index) => [
+          event("response.output_item.added", {
+            output_index: index + 1,
+            item: { ...picture, status: "in_progress", result: null },
+          }),
+          event("response.output_item.done", { output_index: index + 1, item: picture }),
+        ]),
+        event(`response.${status}`, { response: endedResponse(followed, request, ended, text) }),
+      ].join("");
+    },
+    fail(failure, hasEnded) {
+      const { code, message, param } = openAiError(failure, redactor).body.error;
+      if (!hasEnded) return event("error", { code, message, param });
+      const error = { code, message };
+      return event("response.failed", { response: responseOf(followed, request, "failed", { error }) });
+    },
+  };
+}
+
+/** Builds a response that is fetched later. Its run keeps no metadata and no `previous_response_id`. */
+export function storedResponse(ended: EndedRun, text: string, redactor: Redactor): object {
+  const { run } = ended;
+  const { context: instructions, thinking, format } = run.input;
+  const repeated = optional({ instructions, format, thinking: thinking as ThinkingLevel | undefined });
+  const code = endCodeOf(run);
+  if (run.state === "ok") return endedResponse(run, repeated, ended, text);
+  if (run.state === "aborted") return responseOf(run, repeated, "cancelled");
+  if (code === undefined) return responseOf(run, repeated, run.state === "queued" ? "queued" : "in_progress");
+  const failure = fail(code, run.error ?? `the run ended: ${run.state}`);
+  const { message } = openAiError(failure, redactor).body.error;
+  return responseOf(run, repeated, "failed", { error: { code, message } });
+}

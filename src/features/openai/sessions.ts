@@ -1,0 +1,125 @@
+// Owns the sessions of OpenAI clients: one for each of their users, and a temporary one for each request
+// without a user. One transaction creates a temporary session, its earlier messages and its run.
+
+import { optional } from "../../core/optional.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type ImageBlock, type Message, ZERO_USAGE } from "../../core/shapes/message.ts";
+import { isTemporaryKey, openAiKey } from "../../core/shapes/session-key.ts";
+import { checkLabel } from "../../core/text/label.ts";
+import type { Unit } from "../../engine/unit.ts";
+import {
+  admit,
+  type ClientSessionContext,
+  freshSession,
+  hashOf,
+  namedSession,
+} from "../../flows/session/client-session.ts";
+import { insertNew } from "../../flows/session/lifecycle.ts";
+import type { Opening } from "../../flows/session/open.ts";
+import { getRun, listRuns } from "../../store/queries/runs/runs.ts";
+import { getSession, holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
+import { appendEntry } from "../../store/queries/transcripts/append.ts";
+
+/** A message of the earlier conversation, as the client reports it, for the beginning of a new session. */
+export interface SeedMessage {
+  readonly role: "user" | "assistant";
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+  readonly senderName?: string;
+}
+
+/** Returns the session of a client's user with an agent. A valid name of the user is its label. */
+export function userSession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  { agentId, user }: { agentId: string; user: string },
+): Promise<Result<Opening>> {
+  const key = openAiKey(agentId, hashOf(`user:${user}`), "user");
+  const label = checkLabel(user);
+  return namedSession(ctx, viewer, { key, agentId, ...(label.ok ? { label: label.value } : {}) });
+}
+
+function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage): Message {
+  const base = { id: unit.newOrderedId(), timestamp: unit.now };
+  const said = { type: "text" as const, text };
+  if (role === "user") {
+    const from = optional({ senderName });
+    return { ...base, role, content: [said, ...images], ...from };
+  }
+  // Marks the message as not written by a model of this gateway.
+  const author = { api: "parley", provider: "parley", model: "parley", usage: ZERO_USAGE };
+  return { ...base, role, content: [said], ...author, stopReason: "injected" };
+}
+
+/** Creates a session for one request, with the earlier messages that its client sent. */
+export async function temporarySession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  wanted: { agentId: string; seed: readonly SeedMessage[] },
+): Promise<Result<Opening>> {
+  const { agentId, seed } = wanted;
+  const key = openAiKey(agentId, hashOf(`request:${ctx.engine.newId()}`), "request");
+  const session = freshSession(ctx, { key, agentId });
+  const admitted = await admit(ctx, viewer, session);
+  if (!admitted.ok) return admitted;
+  return ok({
+    session,
+    async before(unit) {
+      await insertNew(unit, session);
+      const { sessionId } = session;
+      // These messages need no run: the session is new, so they cannot separate a tool call from its result.
+      for (const said of seed) {
+        await appendEntry(
+          unit.tx,
+          { sessionKey: key, sessionId, entry: seedEntry(unit, said) },
+          unit.redactor,
+        );
+      }
+      return ok(undefined);
+    },
+  });
+}
+
+function movedOn(key: string): Failure {
+  return fail(
+    "invalid_argument",
+    `previous_response_id is no longer the last response of its session ${key}`,
+    {
+      hint: "A session continues only at its end. Name its last response, or send the messages as input.",
+      details: { param: "previous_response_id" },
+    },
+  );
+}
+
+/** Returns the session of a run, to continue it after that run. */
+export async function continuedSession(
+  ctx: ClientSessionContext,
+  viewer: Viewer,
+  runId: string,
+): Promise<Result<Opening>> {
+  const { db } = ctx.engine.store;
+  const run = await getRun(db, runId);
+  const session = run === undefined ? undefined : await getSession(db, run.sessionKey);
+  const admitted = session === undefined ? undefined : await admit(ctx, viewer, session);
+  if (run === undefined || session === undefined || admitted?.ok !== true) {
+    return fail("run_not_found", "there is no response with the id given as previous_response_id", {
+      hint: "Leave it out, and send the messages as input.",
+      details: { param: "previous_response_id" },
+    });
+  }
+  return ok({
+    session,
+    async before(unit) {
+      const held = await holdSession(unit.tx, session.key);
+      const [last] = await listRuns(unit.tx, { sessionKey: session.key, limit: 1 });
+      if (held?.sessionId !== run.sessionId || last?.runId !== runId) return movedOn(session.key);
+      // The session was archived when its last request ended, and is restored for the next request.
+      if (held.archivedAt !== undefined && isTemporaryKey(held.key)) {
+        await updateSession(unit.tx, held.key, { archivedAt: null, updatedAt: unit.now });
+        unit.publish({ kind: "session", sessionKey: held.key, change: "updated" });
+      }
+      return ok(undefined);
+    },
+  });
+}

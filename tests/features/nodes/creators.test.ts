@@ -1,0 +1,156 @@
+// Rights of nodes and web hooks. A node has the rights of the token that paired it, which are checked at each
+// event. A web hook has the rights that the configuration gives it.
+
+import { describe, expect } from "vitest";
+import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
+import {
+  codeIn,
+  type Device,
+  joinedNode,
+  NODE_TOKENS,
+  newDevice,
+  said,
+  tryNode,
+} from "../../gateway/clients/devices.ts";
+import { HOOK_TOKEN, openHooks } from "../../gateway/hooks/kit.ts";
+import type { House, HouseOptions } from "../../gateway/kit.ts";
+import { openerOf } from "../../gateway/opener.ts";
+import { both, share, test } from "../../kit/deep.ts";
+
+const SCOPED = "a-token-that-pairs-devices";
+const ALL = ["node-*", "agent:research:*"];
+const nodes = {
+  enabled: true,
+  allowCommands: ["*"],
+  allowedSessionKeys: ["agent:*"],
+  allowSandboxed: false,
+};
+
+/**
+ * Returns a configuration with a token for these sessions. If `sessions` is undefined, it has no such token.
+ */
+function withToken(sessions?: readonly string[], scope: "admin" | "write" | "read" = "admin"): HouseOptions {
+  const token = { token: SCOPED, role: "operator" as const, scopes: [`operator.${scope}` as const] };
+  const scoped = sessions === undefined ? [] : [{ ...token, sessions }];
+  return { gateway: { tokens: [...NODE_TOKENS, ...scoped] }, choices: { features: { nodes } } };
+}
+
+/** Pairs a device with this token. */
+async function pairedBy(house: House, token?: string): Promise<Device> {
+  const key = newDevice();
+  const { raw, answer } = await tryNode(house, key);
+  raw.socket.terminate();
+  const client = await house.client(token === undefined ? {} : { token });
+  await client.request("node.pair.approve", { code: codeIn(answer), agentId: "research" });
+  return key;
+}
+
+/** Sends an event of the device, and returns the answer. */
+async function event(house: House, key: Device, more: object = {}): Promise<string> {
+  const raw = await joinedNode(house, key);
+  const { payload, error } = await said(raw, "agent.request", { message: "hello", ...more });
+  raw.socket.terminate();
+  return error === undefined ? `in ${payload.sessionKey}` : `${error.code} ${error.message}`;
+}
+
+const runsIn = async (house: House) =>
+  (await house.store.db.selectFrom("runs").select("run_id").execute()).length;
+
+describe.each(share(["embedded"], ["PostgreSQL"]))(
+  "a node has the rights of the token that paired it: %s",
+  (kind) => {
+    const test = both;
+    test("I13: a node's events start runs only while its pairing token exists and covers its session and agent", async () => {
+      const open = await openerOf(kind);
+      let house = await open(withToken(ALL));
+      const key = await pairedBy(house, SCOPED);
+      const own = `in node-${key.id}`;
+      expect(await event(house, key)).toBe(own);
+      const restarted = async (options: HouseOptions) => {
+        await house.stop();
+        house = await open(options);
+        return event(house, key);
+      };
+      expect(await restarted(withToken())).toMatch(/FORBIDDEN the token that paired this node was removed/);
+      expect(await restarted(withToken(["agent:research:*"]))).toContain("does not cover the session node-");
+      expect(await restarted(withToken(["node-*"]))).toContain("does not cover the agent research");
+      expect(await restarted(withToken(ALL, "read"))).toContain("FORBIDDEN");
+      expect(await runsIn(house)).toBe(1);
+      expect(await restarted(withToken(ALL, "write"))).toBe(own);
+      expect(await runsIn(house)).toBe(2);
+    });
+
+    test("I13: a node writes to no session or destination that its token does not cover", async () => {
+      const open = await openerOf(kind);
+      const house = await open(withToken(ALL));
+      const key = await pairedBy(house, SCOPED);
+      const main = "agent:main:main";
+      expect(await event(house, key, { sessionKey: "agent:research:main" })).toBe("in agent:research:main");
+      expect(await event(house, key, { sessionKey: main })).toContain(`does not cover the session ${main}`);
+      for (const to of [{}, { to: main }]) {
+        expect(await event(house, key, { deliver: true, ...to })).toContain(
+          "may not write to the destination of its replies",
+        );
+      }
+      expect(await runsIn(house)).toBe(1);
+    });
+
+    test("a node that was paired with the gateway's own token has all rights that the configuration gives to nodes", async () => {
+      const open = await openerOf(kind);
+      const first = await open(withToken(ALL));
+      const key = await pairedBy(first);
+      await first.stop();
+      const second = await open(withToken());
+      expect(await event(second, key)).toBe(`in node-${key.id}`);
+      expect(await event(second, key, { sessionKey: "agent:main:main", deliver: true })).toBe(
+        "in agent:main:main",
+      );
+    });
+
+    test("if a node is paired again, it has the rights of the new token", async () => {
+      const open = await openerOf(kind);
+      const first = await open(withToken(ALL));
+      const key = await pairedBy(first, SCOPED);
+      await first.stop();
+      const second = await open(withToken());
+      const admin = await second.client();
+      await admin.request("node.pair.remove", { nodeId: key.id });
+      const { answer } = await tryNode(second, key);
+      await admin.request("node.pair.approve", { code: codeIn(answer), agentId: "research" });
+      expect(await event(second, key)).toBe(`in node-${key.id}`);
+    });
+  },
+);
+
+test("I13: only the configuration creates a web hook: no method accepts one, and no call of a scoped token adds a path", async () => {
+  const sessions = ["hook:*", "agent:*"];
+  const scoped = { token: SCOPED, role: "operator" as const, scopes: ["operator.admin" as const], sessions };
+  const house = await openHooks({}, { gateway: { tokens: [scoped] } });
+  const before = JSON.stringify(house.settings.hooks);
+  const client = await house.client({ token: SCOPED });
+  const mapping = { id: "mine", path: "mine", proof: { kind: "token" }, message: "{{body.text}}" };
+  const mine = { hooks: { enabled: true, token: SCOPED, mappings: [mapping] }, mappings: [mapping] };
+  const asked = ["hooks.add", "hooks.update", "config.set", "config.patch", ...Object.keys(METHODS)];
+  for (const method of asked) {
+    const { properties = {} } = (METHODS[method as MethodName]?.params ?? {}) as { properties?: object };
+    expect(
+      Object.keys(properties).filter((name) => /hook|mapping|config/i.test(name)),
+      method,
+    ).toEqual([]);
+    await expect(client.call(method, mine), method).rejects.toMatchObject({
+      code: expect.stringMatching(/INVALID_REQUEST|FORBIDDEN|NOT_FOUND/),
+    });
+  }
+  expect(JSON.stringify(house.settings.hooks)).toBe(before);
+  const post = (path: string) =>
+    fetch(`${house.http}/hooks/${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${HOOK_TOKEN}`, "content-type": "application/json" },
+      body: JSON.stringify({ text: "x" }),
+    });
+  expect((await post("plain")).status).toBe(202);
+  expect((await post("mine")).status).toBe(404);
+  // The store has no table for web hooks either.
+  const tables = await house.store.db.introspection.getTables();
+  expect(tables.map(({ name }) => name).filter((name) => /hook/.test(name))).toEqual([]);
+});

@@ -14,7 +14,7 @@ import { ClockWatch } from "./app/clock-watch.ts";
 import { commandRunner } from "./app/command-runner.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { engineSettings } from "./app/engine-settings.ts";
-import { featureRunEnded, featureWarnings, startServices } from "./app/features.ts";
+import { featureRunEnded, featureWarnings, loadFeatures, startServices } from "./app/features.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
 import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
@@ -467,6 +467,7 @@ async function openParts(
   undo.push(fillTitles(store, asPart(world, "store")), () => gateway.close({ reason: "stopping" }));
   undo.push(publishAddress({ ...options, world }, gateway.port));
   acp.port = gateway.port;
+  await loadFeatures(settings);
   // Runs start last: none must have started if the port is in use.
   await engine.start();
   ways.listen();

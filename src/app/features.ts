@@ -45,6 +45,12 @@ export async function featureRunEnded(unit: Unit, run: Run): Promise<void> {
     if (kind !== undefined && runEnded?.of === kind) await (await runEnded.load()).runEnded(unit, run);
 }
 
+/** Loads the code that the engine calls in its transactions, so that a start fails and not a due job. */
+export async function loadFeatures(settings: Settings): Promise<void> {
+  for (const [kind, { load }] of TIMERS) if (isTimerOn(kind, settings)) await load();
+  for (const { runEnded } of ALL) await runEnded?.load();
+}
+
 /** Returns what the features warn of at a start. */
 export async function featureWarnings(
   db: Db,

@@ -3,7 +3,7 @@
 // TY2: the number of runs with an indicator, and the time for each, are limited. For each run, at most one
 // call is in progress.
 
-import { WEBCHAT } from "../core/shapes/route.ts";
+import { isInHouse } from "../core/shapes/route.ts";
 import type { Route } from "../core/shapes/session.ts";
 import type { Bus } from "../engine/bus.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
@@ -51,9 +51,9 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
     if (shown.size >= RUNS_MAX || shown.has(runId)) return;
     shown.set(runId, { untilMs: clock.monotonic() + SHOWN_MAX_MS });
     const run = await getRun(db, runId).catch(() => undefined);
-    const { route } = run ?? {};
+    const route = run?.input.replyTo ?? run?.route;
     // A run shows no indicator if it answers another session instead of a person.
-    if (route === undefined || route.channel === WEBCHAT || run?.flow !== undefined) return end(runId);
+    if (route === undefined || isInHouse(route) || run?.flow !== undefined) return end(runId);
     await show(runId, route);
   };
   const leave = bus.subscribe((event, here) => {

@@ -63,6 +63,7 @@ export class Deadlines {
     await this.#handling;
   }
 
+  /** Begins what is due. Safe to call at any time. */
   look(): void {
     if (!this.#isOpen) return;
     this.#lookAgain = this.#looking !== undefined;

@@ -50,6 +50,7 @@ export interface AbortRequest {
   readonly sessionKey: string;
   /** Only this run, or its successors if it has ended. Absent: every unfinished run of the session. */
   readonly runId?: string;
+  /** Default `run_aborted`. */
   readonly reason?: AbortReason;
   /**
    * True if the sub-agents that these runs started continue. Default false: the sub-agents' work is
@@ -324,6 +325,7 @@ export class Engine {
     await this.#core.successors.budgetUsedUp(this, unit, { sessionKey, ...chain }, budget.error);
   }
 
+  /** Looks for rows that are due. Safe to call at any time. */
   lookAtDates(): void {
     this.#deadlines.look();
   }

@@ -2,6 +2,7 @@
 // bot accounts, commands and repeated model calls.
 
 import { expect, test } from "vitest";
+import { openModelPort } from "../../src/agent/model/port.ts";
 import { Accounts } from "../../src/channels/accounts.ts";
 import { backendFailure, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
@@ -19,8 +20,10 @@ import {
   runOf,
   type Stage,
 } from "../kit/engine/lease-stage.ts";
+import { startModelServer, TEST_MODEL } from "../kit/model-server/server.ts";
+import { rateLimited } from "../kit/model-server/steps.ts";
 import { scriptedModel } from "../kit/scripted-model.ts";
-import { type Choices, settingsWith } from "../tools/app.ts";
+import { agentSettings, type Choices, settingsWith } from "../tools/app.ts";
 
 const MAIN = "agent:main:main";
 const OTHER = "agent:main:chat:other";
@@ -191,3 +194,24 @@ test.each(["unaware of it", "that has joined again"])(
     expect(await runOf(b, runId)).toMatchObject({ reply: "by b", attempt: 2, crashes: 1 });
   },
 );
+
+test("a model call is repeated only after the lease was renewed", async () => {
+  const { world, cluster, pass, until } = await openStage();
+  const served = await startModelServer((_, index) => (index === 0 ? rateLimited(10) : "done"));
+  cleanup(() => served.close());
+  const ofA = link();
+  const provider = served.provider("openai-completions");
+  const agents = [agentSettings("main", { model: `${provider.id}/${TEST_MODEL.id}` })];
+  const choices: Choices = { agents, providers: [provider] };
+  const play = executed(() => a, openModelPort(world));
+  const a = await cluster.join({ plays: { [MAIN]: play }, choices }, world, ofA.through);
+  const { runId } = await a.app.tell(MAIN, "work");
+  await until(() => a.app.events.some(({ kind }) => kind === "retry"));
+  ofA.beats = "fail";
+  await pass(10_000 + 2 * LEASE_MS);
+  expect(served.requests).toHaveLength(1);
+  ofA.beats = "pass";
+  await until(() => ended(a, runId));
+  expect(served.requests).toHaveLength(2);
+  expect(await runOf(a, runId)).toMatchObject({ state: "ok", attempt: 1 });
+});

@@ -4,6 +4,7 @@
 import { sql } from "kysely";
 import { optional } from "../../src/core/optional.ts";
 import type { Entry } from "../../src/core/shapes/message.ts";
+import { added } from "../../src/features.ts";
 import { insertSession } from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
@@ -14,20 +15,27 @@ import { assistantMessage, sampleSession, toolResult, userMessage } from "./samp
 
 /** The tables of a store, except those about running processes. */
 const TABLES = [
-  ...["sessions", "session_ids", "messages", "runs", "waits", "flows", "chains"],
-  ...["inbound", "channel_peers", "channel_cursors", "thread_bindings"],
-  ...[
-    "refusals",
-    "cron_jobs",
-    "cron_runs",
-    "nodes",
-    "node_requests",
-    "device_tokens",
-    "permissions",
-    "permission_rules",
-    "access_tokens",
-  ],
-  ...["deadlines", "deliveries", "ledger", "idempotency"],
+  "sessions",
+  "session_ids",
+  "messages",
+  "runs",
+  "waits",
+  "flows",
+  "chains",
+  "inbound",
+  "channel_peers",
+  "channel_cursors",
+  "thread_bindings",
+  "refusals",
+  "device_tokens",
+  "permissions",
+  "permission_rules",
+  "access_tokens",
+  "deadlines",
+  "deliveries",
+  "ledger",
+  "idempotency",
+  ...Object.keys(added("tables")),
 ];
 /** Columns whose numbers the database generates in the order of the rows. */
 const MADE = ["row_id", "seq"];

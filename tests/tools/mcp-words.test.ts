@@ -9,6 +9,8 @@ import {
   mayHaveToolsUnder,
   outsidePrefix,
 } from "../../src/core/rules/tool-policy.ts";
+import type { McpServerSettings } from "../../src/core/shapes/settings/settings.ts";
+import { readDefinitions } from "../../src/tools/mcp/definitions.ts";
 import { outsideName } from "../../src/tools/mcp/names.ts";
 import { maskOf, plainWords } from "../../src/tools/mcp/plain-text.ts";
 import { LIST_STEPS_MAX, plainSchema } from "../../src/tools/mcp/schema.ts";
@@ -242,4 +244,21 @@ test("a text is never cut inside a character, and a server's secrets are redacte
   expect(mask("Bearer sesame-1, then sesame-1 at ?key=sesame-9")).not.toContain("sesame");
   const args = maskOf(nodeServer("x", ["--api-key=sesame-2"]), plainRedactor);
   expect(args("--api-key=sesame-2 sesame-2")).not.toContain("sesame");
+});
+
+test("SC1: of a list of tools with growing schemas only a bounded part is read", () => {
+  const tally = { reads: 0 };
+  const part = (at: number): [string, object] => [`b${at}`, { type: "string" }];
+  const inputSchema = {
+    type: "object",
+    properties: Object.fromEntries(references.slice(0, 30)),
+    $defs: { a: { type: "object", properties: Object.fromEntries(times(30, part)) } },
+  };
+  const list = times(2_000, (at) => ({ name: `t${at}`, inputSchema: counted(inputSchema, tally) }));
+  const settings = { name: "bad", tools: [], reach: { kind: "stdio" } } as unknown as McpServerSettings;
+  const { tools, leftOut } = readDefinitions(settings, list);
+  expect(tools.length).toBeGreaterThan(0);
+  expect(tools.length + leftOut.length).toBe(2_000);
+  expect(leftOut.at(-1)?.why).toBe("the schemas before it in the server's list have too many parts");
+  expect(tally.reads).toBeLessThan(LIST_STEPS_MAX * 5);
 });

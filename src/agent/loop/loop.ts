@@ -6,8 +6,8 @@
 // L4: after an abort nothing more is appended, and the turn settles at once.
 // L5: messages that arrive during the turn are read between two steps: after every call is answered, before
 //     the next model call.
-// Errors thrown by `append`, `callTool` or `steered` are not caught here: another process has taken over the
-// run, or there is a bug.
+// Errors thrown by `append`, `callTool` or `takeSteered` are not caught here: another process has taken over
+// the run, or there is a bug.
 
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
@@ -76,6 +76,7 @@ export interface TurnArgs {
   takeSteered?(): Promise<Entry | undefined>;
   /** Called with the streamed text of the assistant message. */
   onText(delta: TextDelta): void;
+  /** Called with the streamed thinking of the assistant message. Default: none. */
   onThinking?(delta: TextDelta): void;
   onTool(event: ToolEvent): void;
   /** Called before each retry of a model call. Default: none. */

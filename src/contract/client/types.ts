@@ -81,10 +81,11 @@ export interface RequestOptions {
 }
 
 /** The params of a method. The client generates a missing `idempotencyKey`. */
-export type RequestParams<M extends MethodName> =
-  ParamsOf<M> extends { readonly idempotencyKey: string }
+export type RequestParams<M extends MethodName> = M extends MethodName
+  ? ParamsOf<M> extends { readonly idempotencyKey: string }
     ? Omit<ParamsOf<M>, "idempotencyKey"> & { readonly idempotencyKey?: string | undefined }
-    : ParamsOf<M>;
+    : ParamsOf<M>
+  : never;
 
 /** Makes params optional for methods that require none. */
 type RequestArguments<M extends MethodName> =

@@ -16,6 +16,7 @@ export type SendOverride = "allow" | "deny";
 /** Longer instructions of a session are refused: its row is read and written in every run. */
 export const INSTRUCTIONS_CHARS_MAX = 4_000;
 
+/** One row of the session table. Times are ms since 1970. */
 export interface Session {
   /** Canonical session key. */
   readonly key: string;
@@ -53,6 +54,7 @@ export interface Session {
   readonly totalTokens: number;
   /** Number of tokens in the model's context at its last call; 0 before the first call. */
   readonly contextUsed: number;
+  /** Cost in USD since the last reset. */
   readonly cost: number;
   /** Route that a person used last. Messages between sessions never change it (I10). */
   readonly lastRoute?: Route;

@@ -6,6 +6,7 @@ export interface UsageSum {
   readonly cacheRead: number;
   readonly cacheWrite: number;
   readonly totalTokens: number;
+  /** USD. */
   readonly cost: number;
 }
 

@@ -74,6 +74,7 @@ export class Dispatch {
     this.#parts = parts;
   }
 
+  /** Joins the other processes. Rejects if the database is not reachable. */
   async start(): Promise<void> {
     const { hints, world, lease } = this.#parts;
     this.#startedAt = world.clock.now();

@@ -28,6 +28,7 @@ export interface AcceptRequest {
   /** The caller that chose this key. Default: the runtime. */
   readonly askedBy?: string;
   readonly sessionKey: string;
+  /** Default `turn`. */
   readonly kind?: RunKind;
   readonly input: RunInput;
   /** The chain to continue; default: a new chain with hop 0. */

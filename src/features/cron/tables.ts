@@ -1,10 +1,9 @@
 // Defines the tables of scheduled jobs and their turns.
 
-import { type RawBuilder, type SqlBool, sql } from "kysely";
 import { id, integer, nullable, orElse, rowNumber, table, text } from "../../store/schema/definition.ts";
 
 /** The jobs that the agent of a session made. They end with the session. */
-const jobsOfSession = (key: string): RawBuilder<SqlBool> => sql`session_key = ${key} and call_id is not null`;
+const OF_SESSION = "session_key = ? and call_id is not null";
 
 export const CRON_TABLES = {
   /** Turns of a job, started by its schedule or by hand. The outcome of a turn is in the table `runs`. */
@@ -24,7 +23,7 @@ export const CRON_TABLES = {
     },
     {
       indexes: ["cron_runs_of_job (job_id, seq)"],
-      endsWith: (key) => sql`job_id in (select id from cron_jobs where ${jobsOfSession(key)})`,
+      endsWith: `job_id in (select id from cron_jobs where ${OF_SESSION})`,
     },
   ),
 
@@ -67,7 +66,7 @@ export const CRON_TABLES = {
         "cron_jobs_by_age (created_at, id)",
         "cron_jobs_of_session (session_key) where session_key is not null",
       ],
-      endsWith: (key) => jobsOfSession(key),
+      endsWith: OF_SESSION,
       kept: ["message"],
     },
   ),

@@ -216,6 +216,9 @@ async function isToldByReader({ tx }: Unit, { input: { takenBy } }: Run): Promis
 export async function directRunEnded(parts: Pick<JobParts, "settings">, unit: Unit, run: Run): Promise<void> {
   const { route, flow, kind, runId, state } = run;
   if (route === undefined || route.channel === WEBCHAT || flow !== undefined || kind !== "turn") return;
+  const origin = run.input.provenance?.kind;
+  // Their replies go elsewhere (delivery/replies.ts).
+  if (origin === "hook" || origin === "node") return;
   if (state === "aborted" || (state !== "ok" && !reportsFailure(run))) return;
   const session = (await isToldByReader(unit, run)) ? undefined : await getSession(unit.tx, run.sessionKey);
   if (session === undefined) return;

@@ -93,7 +93,7 @@ async function knownBySettings(ctx: AccessContext, route: Route): Promise<Route 
 
 async function knownAt(ctx: AccessContext, writer: Writer, route: Route): Promise<KnownPlace | undefined> {
   const { viewer, session, chain, run } = writer;
-  const home = [announceRoute(session), run?.route];
+  const home = [announceRoute(session), run?.route, run?.input.replyTo];
   if (home.some((place) => place !== undefined && leadToSamePlace(ctx.settings, place, route)))
     return { route };
   const gate = openGate(ctx, viewer);

@@ -69,6 +69,12 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
   await queueDelivery(parts, unit, { session, route, text, kind: "send", runId });
 }
 
+/** Returns the destination of a reply. Runs of web hooks and nodes of version 0.1 had it as their route. */
+function replyPlace({ input, route }: Run): Route | undefined {
+  const kind = input.provenance?.kind;
+  return input.replyTo ?? (kind === "hook" || kind === "node" ? route : undefined);
+}
+
 /** Delivers the reply of an ended run to its destination, if it has one. */
 export async function replyRunEnded(
   parts: ReplyParts,
@@ -76,7 +82,7 @@ export async function replyRunEnded(
   unit: Unit,
   run: Run,
 ): Promise<void> {
-  const route = run.input.replyTo;
+  const route = replyPlace(run);
   if (route === undefined || run.state !== "ok") return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined) return;

@@ -34,6 +34,7 @@ interface FileToSend extends Pick<SentFile, "name" | "mimeType" | "caption" | "b
   readonly run?: Run;
   readonly wait?: RunWait;
   readonly callId: string;
+  /** Base64. */
   readonly content: string;
 }
 
@@ -76,7 +77,7 @@ async function queueFile(
   { session, run, route }: { session: Session; run: Run | undefined; route: Route },
   file: SentFile,
 ): Promise<Result<NonNullable<FileSent["delivery"]>>> {
-  const isAnswer = isSameRoute(route, run?.route);
+  const isAnswer = isSameRoute(route, run?.input.replyTo ?? run?.route);
   const able = await mayQueue(unit, settings, { session, route, isAnswer });
   if (!able.ok) return able;
   const { id } = file;

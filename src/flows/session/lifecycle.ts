@@ -486,7 +486,7 @@ export async function injectMessage(
   });
 }
 
-/** The input of such a run. Its text is in the transcript. */
+/** The input of a run that only summarises the conversation. Its text is in the transcript. */
 export const COMPACT_INPUT = { text: "/compact", compact: true } as const satisfies RunInput;
 
 /** Fails for an agent that is a program or is elsewhere, because the gateway does not call its model. */

@@ -75,8 +75,8 @@ export interface Rules<Name extends string = string> {
 
   /** The rows go whose column `of` names the session, or one of its transcripts, if `when` is true. */
   readonly removed?: { readonly of: Name; readonly when?: RawBuilder<SqlBool> };
-  /** Returns which rows end with the session of this key, even if its transcripts stay. */
-  readonly endsWith?: (key: string) => RawBuilder<SqlBool>;
+  /** SQL that says which rows end with a session, even if its transcripts stay. One `?` is the key. */
+  readonly endsWith?: string;
   readonly blanked?: readonly Blanked<Name>[];
   /** Texts that a query of their own blanks. */
   readonly blankedByQuery?: readonly Name[];

@@ -381,3 +381,22 @@ test("/fork forks the conversation at its newest message, for owners only", asyn
   expect(fork).toMatchObject({ agentId: "main", kind: "other" });
   expect(fork?.lastRoute).toBeUndefined();
 });
+
+test("CW1: the same sender id on another channel is another person", async () => {
+  const stage = await open({ play: held });
+  const runId = await stage.says("discord:7", "work", GROUP);
+  await running(stage, runId);
+  const refused = await stage.give("/stop", { chatType: "group", sessionKey: GROUP, id: "7" });
+  expect(refused).toContain("Only an owner, or the person who started");
+  expect(await stateOf(stage, runId)).toBe("running");
+});
+
+test("CW1: in a direct chat /stop stops all runs except those that another person started", async () => {
+  const stage = await open({ play: held });
+  const theirs = await stage.says("telegram:9", "theirs");
+  await running(stage, theirs);
+  const operators = (await stage.tell(MAIN, "an operator's")).runId;
+  expect(await stage.give("/stop", { id: "7" })).toBe("Stopped: 1 run that you began.");
+  expect([await stateOf(stage, theirs), await stateOf(stage, operators)]).toEqual(["running", "aborted"]);
+  expect(await stage.give("/stop", { id: "9" })).toBe("Stopped: 1 run.");
+});

@@ -7,6 +7,7 @@ import {
   chatTypeOf,
   displayKey,
   encodeOutsideId,
+  formatKey,
   isAgentId,
   isReservedKey,
   isSubagentKey,
@@ -302,4 +303,14 @@ test("the key of a fork tells agent, chat type and sub-agent of its origin, and 
   expect(canonicalKey(`agent:main:MAIN:FORK:${UUID.toUpperCase()}`, WHO, desk)).toEqual({
     ...{ ok: true, value: fork("agent:main:desk") },
   });
+});
+
+test("K2: an invisible character in a key is always escaped", () => {
+  for (let code = 0; code <= 0x10ffff; code += 1) {
+    const char = String.fromCodePoint(code);
+    if (!/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zs}\p{Zl}\p{Zp}]/u.test(char)) continue;
+    const key = formatKey({ form: "cron", id: `a${char}b` });
+    expect(key).toMatch(/^cron:a(%[0-9A-F]{2})+b$/);
+    expect(parseKey(key)).toMatchObject({ ok: true, value: { id: `a${char}b` } });
+  }
 });

@@ -373,7 +373,7 @@ const isEntry = (path: string): boolean =>
   /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
   path === "tests/ui/node-fetch.d.ts" ||
   path === "tests/glob.d.ts" ||
-  /^tests\/features\/[^/]+\/(store-contract|cluster-contract|plans|limits)\.ts$/.test(path) ||
+  /^tests\/features\/[^/]+\/(store-contract|cluster-contract|plans|limits|grants)\.ts$/.test(path) ||
   BENCHES.includes(path) ||
   /^bench\/by-hand-[a-z-]+\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||

@@ -304,3 +304,13 @@ test("PC1: a write is sent only after the server has confirmed that its transact
   expect(sent).not.toContain("insert");
   expect(await ids(direct.db)).toEqual(["warm"]);
 });
+
+test("a failed statement fails the whole transaction, even if the caller ignores the error", async () => {
+  const { db, transaction } = await open();
+  const work = transaction(async (tx) => {
+    await put(tx, "a");
+    await put(tx, "a").catch(() => {});
+  });
+  await expect(work).rejects.toThrow("rolled back this transaction");
+  expect(await ids(db)).toEqual([]);
+});

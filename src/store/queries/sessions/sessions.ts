@@ -376,8 +376,9 @@ const ALWAYS = sql`1 = 1`;
 /** Removes the rows that end with a session, even if its transcripts stay. */
 export async function removeEnded(tx: Tx, key: string): Promise<void> {
   for (const [table, { rules }] of Object.entries<Table>(TABLES)) {
-    if (rules.endsWith !== undefined)
-      await sql`delete from ${sql.table(table)} where ${rules.endsWith(key)}`.execute(tx);
+    if (rules.endsWith === undefined) continue;
+    const [before = "", after = ""] = rules.endsWith.split("?");
+    await sql`delete from ${sql.table(table)} where ${sql.raw(before)}${key}${sql.raw(after)}`.execute(tx);
   }
 }
 

@@ -289,9 +289,9 @@ test.deep("a transcript that is larger than the memory is read line by line", as
   for (let turn = 0; turn < 32; turn += 1) talk.user(`${turn} ${filler}`);
   const dir = sourceWith({ agents: { main: { main: { sessionId: ID, updatedAt: START } } } });
   putTranscript(dir, `main/${ID}`, talk.lines);
-  const module = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
+  const module = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href);
   const script = `
-    const { importState } = await import(${module("import/import.ts")});
+    const { importState } = await import(${module("features/import/import-state.ts")});
     const { realWorld } = await import(${module("world.ts")});
     const [dir, home] = process.argv.slice(1);
     const { signal } = new AbortController();

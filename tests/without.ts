@@ -11,7 +11,17 @@ import type { Feature } from "../src/feature.ts";
 import { FEATURES } from "../src/features.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const COPIED = ["src", "tests", "ui", "bench", "bin", "package.json", "tsconfig.json", "vitest.config.ts"];
+const COPIED = [
+  "src",
+  "tests",
+  "ui",
+  "bench",
+  "bin",
+  ".ci",
+  "package.json",
+  "tsconfig.json",
+  "vitest.config.ts",
+];
 /** Tests that start no feature. */
 const KERNEL_TESTS = ["core", "access", "engine", "flows", "store", "contract"].map(
   (name) => `tests/${name}`,

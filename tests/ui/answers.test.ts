@@ -14,7 +14,7 @@ import { listRules } from "../../src/store/queries/permission-rules.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, sideways, visit } from "../kit/browser.ts";
-import { deep, quick } from "../kit/deep.ts";
+import { quick } from "../kit/deep.ts";
 import { askIn } from "../kit/engine/asking.ts";
 import { agentSettings } from "../tools/app.ts";
 
@@ -299,4 +299,3 @@ quick(describeInBrowser)("permissions", () => {
   });
 });
 
-deep(describeInBrowser)("these tabs", () => {});

@@ -83,7 +83,7 @@ insert into ledger (run_id, session_key, agent_id, provider, model, input, outpu
 }
 
 const TABLES = `sessions, session_names, messages, message_texts, runs, inbox_marks, waits, flows, deadlines, deliveries,
-  ledger, ${FEATURES.tables.join(", ")}`;
+  ${["ledger", ...FEATURES.tables].join(", ")}`;
 
 let opened: PostgresStore;
 

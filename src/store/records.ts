@@ -81,7 +81,7 @@ type Values = Readonly<Record<string, unknown>>;
 type AnyTable = Kysely<AnyColumns>;
 type AnyColumns = { readonly table: Record<string, unknown> };
 
-interface Field {
+export interface Field {
   readonly column: string;
   readonly kind: "plain" | "flag" | "json";
   readonly isGenerated: boolean;
@@ -106,7 +106,7 @@ function fieldsOf(declaration: Declaration<string>): Field[] {
 }
 
 /** Reads and writes the records of one table. `S` has their fields as they are stored. */
-class Records<S extends object, T, N extends keyof Tables, C extends keyof Row<N>> {
+export class Records<S extends object, T, N extends keyof Tables, C extends keyof Row<N>> {
   readonly #table: "table";
   readonly #key: readonly string[];
   readonly #fields: readonly Field[];

@@ -14,7 +14,6 @@ import { listRules } from "../../src/store/queries/permission-rules.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import { type House, type HouseOptions, openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, sideways, visit } from "../kit/browser.ts";
-import { quick } from "../kit/deep.ts";
 import { askIn } from "../kit/engine/asking.ts";
 import { agentSettings } from "../tools/app.ts";
 
@@ -59,7 +58,7 @@ async function settledOutbox(house: House): Promise<void> {
   await deliver(house, "unclear", { sessionKey: RESEARCH }, failed("ambiguous", "The gateway stopped"));
 }
 
-quick(describeInBrowser)("deliveries", () => {
+describeInBrowser("deliveries", () => {
   test("DV1: the tab shows new deliveries live, and failed ones can be dismissed or retried", async () => {
     const house = await open();
     await settledOutbox(house);
@@ -167,7 +166,7 @@ quick(describeInBrowser)("deliveries", () => {
   });
 });
 
-quick(describeInBrowser)("channels", () => {
+describeInBrowser("channels", () => {
   test("the tab lists every channel with its error, and follows changes of the outbox", async () => {
     const house = await open();
     const route = { channel: "webhook", to: "news" };
@@ -185,7 +184,7 @@ quick(describeInBrowser)("channels", () => {
   });
 });
 
-quick(describeInBrowser)("rights", () => {
+describeInBrowser("rights", () => {
   test("the tab lists the tools of a session with the setting that allows or denies each", async () => {
     const house = await open();
     const { page } = await visit(house.http, { token: TOKEN, at: "operations/rights" });
@@ -241,7 +240,7 @@ quick(describeInBrowser)("rights", () => {
   });
 });
 
-quick(describeInBrowser)("permissions", () => {
+describeInBrowser("permissions", () => {
   test("a permission request appears live, and only a token with the scope can answer it", async () => {
     const house: House = await open({
       play: (handle) =>
@@ -298,4 +297,3 @@ quick(describeInBrowser)("permissions", () => {
     await expect.poll(() => listRules(house.store.db)).toEqual([]);
   });
 });
-

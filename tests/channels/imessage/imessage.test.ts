@@ -142,7 +142,7 @@ const sending = (to: string, text = "x") => ({
   ...{ deliveryId: "1", sessionKey: "s", route: { channel: "imessage", to }, text, part: 1, parts: 1 },
 });
 
-describe("iMessage: its program", () => {
+quick(describe)("iMessage: its program", () => {
   test("IC1: if the program exits, it is restarted, and reading resumes after the last stored message", async () => {
     const { desk, heard, host } = await listening();
     desk.add(row({ text: "one" }));

@@ -1,7 +1,7 @@
 // Signal, with a fake signal-cli daemon and its HTTP interface: the contract of all channels, and rules for
 // Signal only.
 
-import { describe, expect } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openSignal } from "../../../src/channels/signal/channel.ts";
 import { optional } from "../../../src/core/optional.ts";
 import {
@@ -12,7 +12,6 @@ import {
   type Said,
   type Trouble,
 } from "../../contract/channel.ts";
-import { quick, test } from "../../kit/deep.ts";
 import {
   ADA,
   dataOf,
@@ -76,7 +75,7 @@ async function ground(host: HostParts, options: Partial<SignalServerOptions> = {
   return { server, channel, says };
 }
 
-quick(channelContract)(
+channelContract(
   "Signal",
   async (host) => {
     const { server, channel, says } = await ground(host);
@@ -287,7 +286,7 @@ describe("Signal: incoming events", () => {
   });
 });
 
-quick(describe)("Signal: outgoing text", () => {
+describe("Signal: outgoing text", () => {
   test("markup becomes text styles at the positions that Signal expects", async () => {
     const { channel, server } = await listening();
     const text = "\u{1F600} **bold** [here](https://e.org) `x` and ~~gone~~";

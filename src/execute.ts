@@ -89,6 +89,7 @@ export function createSandboxFor(newest: Settings, openFinder: () => Promise<San
 
 export type ReallyCall = (args?: ToolCallRequest["arguments"]) => Promise<ToolOutcome>;
 
+/** Changes turns, for a replay of a recorded chain. */
 export interface TurnHooks {
   /** Returns what the model gets instead of `made`. */
   offer(

@@ -11,10 +11,12 @@ import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 
-export const FEATURES = [cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
+const LIST = [cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
+
+export const FEATURES: readonly Feature[] = LIST;
 
 type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer I) => void ? I : never;
-type Given<K extends keyof Feature> = (typeof FEATURES)[number] extends infer F
+type Given<K extends keyof Feature> = (typeof LIST)[number] extends infer F
   ? F extends { readonly [P in K]: infer V }
     ? V
     : never
@@ -41,7 +43,7 @@ export const added = <
 >(
   kind: K,
 ): Added<K> => {
-  const all = (FEATURES as readonly Feature[]).flatMap((one) => Object.entries(one[kind] ?? {}));
+  const all = FEATURES.flatMap((one) => Object.entries(one[kind] ?? {}));
   const names = all.map(([name]) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined) throw new Error(`two features have the ${kind} "${twice}"`);

@@ -7,7 +7,6 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Feature } from "../src/feature.ts";
 import { FEATURES } from "../src/features.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -26,13 +25,12 @@ const COPIED = [
 const KERNEL_TESTS = ["core", "access", "engine", "flows", "store", "contract"].map(
   (name) => `tests/${name}`,
 );
-const ALL: readonly Feature[] = FEATURES;
 
 /** Returns the names of the features, and of those that need one of them, also by way of others. */
 function withNeeding(names: readonly string[]): ReadonlySet<string> {
   const gone = new Set(names);
-  for (const _ of ALL)
-    for (const { name, needs = [] } of ALL) if (needs.some((need) => gone.has(need))) gone.add(name);
+  for (const _ of FEATURES)
+    for (const { name, needs = [] } of FEATURES) if (needs.some((need) => gone.has(need))) gone.add(name);
   return gone;
 }
 
@@ -83,7 +81,7 @@ function worksWithout(names: readonly string[]): boolean {
   }
 }
 
-const every = ALL.map(({ name }) => name);
+const every = FEATURES.map(({ name }) => name);
 const given = process.argv.slice(2);
 const unknown = given.filter((name) => !every.includes(name));
 if (unknown.length > 0) {

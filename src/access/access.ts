@@ -111,6 +111,7 @@ export function sessionViewer(chain: SpawnChain, settings: Settings): Viewer {
   return { kind: "session", ...identityOf(chain, settings) };
 }
 
+/** Returns the session that the viewer is or acts as, if any. */
 function identityIn(viewer: Viewer): SessionIdentity | undefined {
   return viewer.kind === "session" ? viewer : viewer.as;
 }

@@ -17,6 +17,7 @@ export const ALGORITHM = "ES256";
 
 export interface SigningKey {
   readonly privateKey: JsonWebKey;
+  /** The public key, with its id and its use. */
   readonly publicKey: JsonWebKey & { readonly kid: string };
 }
 

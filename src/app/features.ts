@@ -5,17 +5,16 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Feature, FeatureParts, FeatureTimer, Service, ServiceParts } from "../feature.ts";
+import type { FeatureParts, FeatureTimer, Service, ServiceParts } from "../feature.ts";
 import { added, FEATURES } from "../features.ts";
 import type { Db } from "../store/sql.ts";
 
-const ALL: readonly Feature[] = FEATURES;
 const TIMERS: ReadonlyMap<string, FeatureTimer> = new Map(Object.entries(added("timers")));
 
 /** The kinds of deadlines of features. Their owners compute them again after the clock was set back. */
 export const FEATURE_DEADLINES: readonly string[] = [...TIMERS.keys()];
 
-/** Returns the handlers of the timers, by their kind. Their code is loaded when the first is due. */
+/** Returns the handlers of the timers, by their kind. */
 export function featureTimers(parts: FeatureParts): ReadonlyMap<string, DeadlineHandler> {
   const handlers = new Map<string, DeadlineHandler>();
   for (const [kind, { load }] of TIMERS) {
@@ -41,14 +40,14 @@ export async function planFeaturesAgain(engine: Engine, settings: Settings): Pro
 /** Tells the feature that started a run that it has ended. */
 export async function featureRunEnded(unit: Unit, run: Run): Promise<void> {
   const kind = run.input.provenance?.kind;
-  for (const { runEnded } of ALL)
+  for (const { runEnded } of FEATURES)
     if (kind !== undefined && runEnded?.of === kind) await (await runEnded.load()).runEnded(unit, run);
 }
 
 /** Loads the code that the engine calls in its transactions, so that a start fails and not a due job. */
 export async function loadFeatures(settings: Settings): Promise<void> {
   for (const [kind, { load }] of TIMERS) if (isTimerOn(kind, settings)) await load();
-  for (const { runEnded } of ALL) await runEnded?.load();
+  for (const { runEnded } of FEATURES) await runEnded?.load();
 }
 
 /** Returns what the features warn of at a start. */
@@ -58,14 +57,14 @@ export async function featureWarnings(
   show: (text: string) => string,
 ): Promise<string[]> {
   const warnings: string[] = [];
-  for (const { checks } of ALL)
+  for (const { checks } of FEATURES)
     if (checks !== undefined) warnings.push(...(await (await checks()).warnings(db, settings, show)));
   return warnings;
 }
 
 /** Starts what features run as long as the gateway. */
 export async function startServices(parts: ServiceParts, services: Map<string, Service>): Promise<void> {
-  for (const { name, service } of ALL)
+  for (const { name, service } of FEATURES)
     if (service !== undefined && (service.isOn?.(parts.settings) ?? true))
       services.set(name, (await service.load()).start(parts));
 }

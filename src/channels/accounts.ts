@@ -44,6 +44,7 @@ export interface Account {
 
 /** Passed to `listen` of an account. */
 export interface ListenPort {
+  /** Aborted when the listener must stop listening. */
   readonly signal: AbortSignal;
   /** Reports that the connection works, and messages are received from now on. */
   ready(): void;
@@ -80,6 +81,7 @@ interface AccountParts {
   leaseUntil(): number;
 }
 
+/** Listens to each account while this process holds its lease. */
 export class Accounts {
   readonly #parts: AccountParts;
   #keepers: readonly Keeper[] = [];
@@ -94,6 +96,7 @@ export class Accounts {
     for (const keeper of added) keeper.look();
   }
 
+  /** Returns the status of each account in this process. */
   statuses(): AccountStatus[] {
     return this.#keepers.map((keeper) => keeper.status);
   }

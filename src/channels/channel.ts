@@ -164,6 +164,7 @@ export interface PlatformCall {
 }
 export interface PlatformAnswer {
   readonly status: number;
+  /** Body of the answer, as plain text. */
   readonly body: string;
 }
 

@@ -94,6 +94,7 @@ async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Prom
   }
 }
 
+/** Stores a message, unless it is stored already. */
 async function take(parts: InboundParts, reader: MediaReader, admitted: AdmittedMessage): Promise<void> {
   const { engine } = parts;
   const { id, message, command } = admitted;

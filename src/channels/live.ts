@@ -116,6 +116,7 @@ export class LiveChannels {
     );
   }
 
+  /** Starts to listen, now and after each change. */
   listen(): void {
     this.#listens = true;
     for (const { channel } of this.#open.values()) this.#parts.accounts.start(channel.accounts ?? []);

@@ -34,6 +34,7 @@ const LINK = /^(?:https?:\/\/|mailto:|tel:)[^\s\p{Cc}]+$/iu;
 const LANGUAGE = /^[\w+#.-]{1,40}/;
 const RULE = "———";
 
+/** The text that is being built, with its marks in the order of their starts. */
 interface Page {
   text: string;
   readonly marks: { kind: MarkKind; from: number; to: number; href?: string; language?: string }[];

@@ -64,6 +64,7 @@ export class Pump {
   readonly #account: string;
   readonly #stop: AbortSignal | undefined;
   readonly #failure = new AbortController();
+  /** For each lane, the work that runs or waits last. */
   readonly #lanes = new Map<string, Promise<boolean>>();
   /** The newest work for which all later work waits. */
   #barrier: Promise<boolean> = Promise.resolve(true);
@@ -128,6 +129,7 @@ export class Pump {
     this.#failure.abort(problem);
   }
 
+  /** Waits until no frame waits. */
   async idle(): Promise<void> {
     while (this.#frames > 0) await this.#acknowledged;
   }

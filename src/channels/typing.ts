@@ -4,6 +4,7 @@
 // call is in progress.
 
 import { isInHouse } from "../core/shapes/route.ts";
+import { answerRoute } from "../core/shapes/run.ts";
 import type { Route } from "../core/shapes/session.ts";
 import type { Bus } from "../engine/bus.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
@@ -51,7 +52,7 @@ export function followTyping({ bus, db, world, channels }: TypingParts): () => v
     if (shown.size >= RUNS_MAX || shown.has(runId)) return;
     shown.set(runId, { untilMs: clock.monotonic() + SHOWN_MAX_MS });
     const run = await getRun(db, runId).catch(() => undefined);
-    const route = run?.input.replyTo ?? run?.route;
+    const route = run && answerRoute(run);
     // A run shows no indicator if it answers another session instead of a person.
     if (route === undefined || isInHouse(route) || run?.flow !== undefined) return end(runId);
     await show(runId, route);

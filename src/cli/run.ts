@@ -5,7 +5,6 @@
 import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError } from "commander";
 import { optional } from "../core/optional.ts";
-import type { Feature } from "../feature.ts";
 import { FEATURES } from "../features.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
 import type { CliParts } from "./parts.ts";
@@ -83,8 +82,7 @@ const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
 
 /** Loads the commands of all features. */
 export async function featureCommands(): Promise<Commands> {
-  const all: readonly Feature[] = FEATURES;
-  return Object.assign({}, ...(await Promise.all(all.map(({ commands }) => commands?.()))));
+  return Object.assign({}, ...(await Promise.all(FEATURES.map(({ commands }) => commands?.()))));
 }
 
 /** Returns the error for an unknown command of a group. It suggests the command that was probably meant. */

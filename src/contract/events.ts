@@ -146,7 +146,6 @@ const AGENT = named(
 );
 export type AgentEvent = Of<typeof AGENT>;
 
-/** An event of the protocol. */
 /** An event: when it is sent and to whom, and its payload. */
 export interface EventSpec {
   /** When it is sent, and to whom. */ readonly summary: string;

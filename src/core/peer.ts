@@ -4,6 +4,7 @@ export const PAIR_PATH = "/peer/pair";
 /** Path at which a peer asks which agents it may see. */
 export const AGENTS_PATH = "/peer/agents";
 
+/** A peer, or an invitation that nobody has used yet. */
 export interface Peer {
   /** Its name here. The other gateway does not know this name. */
   readonly name: string;
@@ -23,6 +24,7 @@ export interface Peer {
   readonly createdAt: number;
 }
 
+/** A peer that has paired. */
 export type PairedPeer = Peer & Required<Pick<Peer, "key" | "keyId">>;
 
 export const PEERS_MAX = 64;

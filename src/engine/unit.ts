@@ -117,6 +117,7 @@ function isFailure(value: unknown): value is Failure {
   return typeof value === "object" && value !== null && "ok" in value && value.ok === false;
 }
 
+/** Callbacks about each transaction. */
 export interface UnitWatch {
   /** Writes rows for the events of a transaction, in that transaction. Default: none. */
   readonly record?: Recorder | undefined;

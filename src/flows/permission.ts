@@ -82,6 +82,7 @@ export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scope
   ];
 }
 
+/** Writes the note in Markdown. */
 function noteText({ id, agentId, title, detail, scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
   const wider = scopes.filter((scope) => scope !== "once").join(" or ");

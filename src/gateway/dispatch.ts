@@ -25,7 +25,6 @@ import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
 import { throughDoubt, untilStored } from "../engine/run/until-stored.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Feature } from "../feature.ts";
 import { FEATURES } from "../features.ts";
 import {
   type KeyedCall,
@@ -113,9 +112,10 @@ const HANDLERS: { readonly [M in KernelMethodName]: Method<M, MethodDeps> } = {
 
 /** Returns the handler of a method. The first call of a feature's method loads its code. */
 async function handlerOf(name: MethodName): Promise<Method<MethodName, MethodDeps>> {
-  const kernel: Partial<Record<string, unknown>> = HANDLERS;
-  const owner = (FEATURES as readonly Feature[]).find(({ methods = {} }) => Object.hasOwn(methods, name));
-  const found = kernel[name] ?? (await owner?.handlers?.())?.[name];
+  const kernel: Readonly<Record<string, unknown>> = HANDLERS;
+  const theirs = async () =>
+    (await FEATURES.find(({ methods = {} }) => Object.hasOwn(methods, name))?.handlers?.())?.[name];
+  const found = kernel[name] ?? (await theirs());
   if (found === undefined) throw new Error(`the method ${name} has no handler`);
   return found as Method<MethodName, MethodDeps>;
 }

@@ -5,17 +5,10 @@
 // - The caller passes the MCP tools of the session; no server is started here.
 
 import { acceptedBy, type ToolName, toolSpec } from "../contract/tools.ts";
-import { requesterOf, type SpawnChain } from "../core/rules/sandbox-policy.ts";
-import {
-  decideTool,
-  denying,
-  filtersFor,
-  mayHaveToolsUnder,
-  outsidePrefix,
-} from "../core/rules/tool-policy.ts";
+import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
+import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../core/rules/tool-policy.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ImageBlock } from "../core/shapes/message.ts";
-import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
 import { nearestName } from "../core/text/nearest.ts";
@@ -53,6 +46,7 @@ import {
   toolResult,
   type WritingContext,
 } from "./tool.ts";
+import { TOOL_RULES } from "./tool-rules.ts";
 
 /** Everything that the tools and this catalogue need for a call. */
 export interface ToolContext
@@ -96,13 +90,12 @@ export async function readyTools(services: Services | undefined): Promise<Readon
 type DeferredTool = AnyTool & { readonly load?: Load<{ readonly tool: AnyTool }> };
 
 /** Returns the tool of a feature. */
-function deferred(name: string, { load, denied, isInternal, needs }: FeatureTool): DeferredTool {
+function deferred(name: string, { load, isInternal, needs }: FeatureTool): DeferredTool {
   return {
     spec: toolSpec(name as ToolName),
     accepts: acceptedBy(name as ToolName),
     load,
     isUsable: ({ external, ready }) => !(external && isInternal) && (!needs || ready?.has(name) === true),
-    ...(denied && { denied }),
     execute: async (ctx, args, call) => (await load()).tool.execute(ctx, args, call),
   };
 }
@@ -141,21 +134,8 @@ function toolsIn(policy: Omit<Policy, "chain">): readonly DeferredTool[] {
   return [...ours, ...(policy.outside?.tools ?? [])];
 }
 
-/** Returns why a tool's own rule denies it to a session, or to one that spawned it. */
-function deniedBy(tool: AnyTool, chain: SpawnChain, settings: Settings): string | undefined {
-  const requester = requesterOf(chain);
-  const above = requester === undefined || requester === "gone" ? undefined : requester;
-  return tool.denied?.(chain, settings) ?? (above && deniedBy(tool, above, settings));
-}
-
-/** Decides whether a session may use a tool, by the settings and by the tool's own rule. */
-function verdictOn(name: string, policy: Policy, found?: AnyTool): ReturnType<typeof decideTool> {
-  const { chain, settings } = policy;
-  const verdict = decideTool(name, filtersFor(chain, settings));
-  const tool = found ?? TOOLS.find(({ spec }) => spec.name === name);
-  const because = tool && verdict.allowed ? deniedBy(tool, chain, settings) : undefined;
-  return because === undefined ? verdict : decideTool(name, [denying([name], because)]);
-}
+/** Returns the filters of all tools, by the settings and by the tools' own rules. */
+const filtersOf = ({ chain, settings }: Policy) => filtersFor(chain, settings, TOOL_RULES);
 
 /** Returns the names of all tools, including denied ones. For MCP servers, returns the names known so far. */
 export function toolNames(outside?: Pick<OutsideTools, "knownNames">): string[] {
@@ -176,8 +156,9 @@ export function toolSpecs(outside?: OutsideSet, called: Iterable<string> = []): 
 
 /** Returns the tools that the policy allows. */
 export function toolsFor(policy: Policy): AnyTool[] {
+  const filters = filtersOf(policy);
   return toolsIn(policy)
-    .filter((tool) => verdictOn(tool.spec.name, policy, tool).allowed)
+    .filter((tool) => decideTool(tool.spec.name, filters).allowed)
     .map((tool) => ({ ...tool, spec: specFor(policy, tool) }));
 }
 
@@ -197,9 +178,10 @@ interface ToolDescription {
 
 /** Returns every tool with the policy's verdict. */
 export function describeTools(policy: Policy): ToolDescription[] {
+  const filters = filtersOf(policy);
   return toolsIn(policy).map((tool) => {
     const { name, description, parameters } = specFor(policy, tool);
-    const verdict = verdictOn(name, policy, tool);
+    const verdict = decideTool(name, filters);
     const reason = verdict.allowed ? verdict.reason : verdict.error;
     return { name, description, parameters, allowed: verdict.allowed, reason };
   });
@@ -225,7 +207,7 @@ export function withheldOutside(
 
 function findTool(policy: Policy, name: string): Result<DeferredTool> {
   const tool = toolsIn(policy).find((candidate) => candidate.spec.name === name);
-  const verdict = verdictOn(name, policy, tool);
+  const verdict = decideTool(name, filtersOf(policy));
   if (tool !== undefined && verdict.allowed) return ok(tool);
   const names = toolsFor(policy).map((candidate) => candidate.spec.name);
   const hint = names.length === 0 ? "You have no tools here." : `You have: ${names.join(", ")}.`;

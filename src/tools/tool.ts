@@ -139,8 +139,6 @@ export interface Tool<Context> {
   describe?(whose: Described): Partial<Pick<ToolSpec, "description" | "parameters">>;
   /** Returns whether the tool has something to work with. Default: it has. */
   isUsable?(policy: ToolPolicy): boolean;
-  /** Returns why a session may not use the tool, or undefined if it may. Default: it may. */
-  denied?(chain: SpawnChain, settings: Settings): string | undefined;
   /** Limits of arguments that the schema can't express. Default: none. */
   readonly limits?: ArgumentLimits | undefined;
   /**
@@ -170,7 +168,7 @@ type Limited<A, L> = A & Required<Pick<A, Filled<A, L>>>;
 
 /** The implementation of a built-in tool, typed by its entry in the contract. */
 interface Implementation<N extends ToolName, Context, L>
-  extends Pick<Tool<Context>, "describe" | "isUsable" | "denied"> {
+  extends Pick<Tool<Context>, "describe" | "isUsable"> {
   readonly limits?: L;
   before?(
     ctx: Context,

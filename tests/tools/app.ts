@@ -110,6 +110,17 @@ function featureSettings(choices: FeatureChoices = {}): AddedSettings {
   return Object.fromEntries(settings) as unknown as AddedSettings;
 }
 
+const KEY_RULES = { mainKey: "main", scope: "per-sender", defaultAgentId: "main" } as const;
+
+/** Returns the chain of these sessions of the agent main, each spawned by the next one. */
+export function chainOf(...keys: string[]): SpawnChain {
+  return keys.map((key, at): ChainLink => {
+    const above = keys[at + 1];
+    const link = { key, agentId: "main", kind: kindOf(key, KEY_RULES), spawnDepth: keys.length - at - 1 };
+    return above === undefined ? link : { ...link, spawnedBy: above };
+  }) as unknown as SpawnChain;
+}
+
 /** Settings that a test may change. */
 export interface Choices {
   readonly agents?: readonly AgentSettings[];

@@ -82,6 +82,7 @@ export interface TurnArgs {
   /** Called before each retry of a model call. Default: none. */
   onRetry?(retry: ModelRetry): void;
   readonly signal: AbortSignal;
+  /** Number of the attempt, counted from 1. */
   readonly attempt: number;
   readonly port: ModelPort;
   /** True for recorded answers: none is asked for again, and none is continued. Default false. */
@@ -96,6 +97,7 @@ export interface TurnArgs {
   readonly budget?: ModelBudget | undefined;
 }
 
+/** The arguments of a turn, with its own ports. */
 interface AskingArgs extends TurnArgs {
   /** Gives whole answers. Summaries of older messages use `port`. */
   readonly answerPort: ModelPort;
@@ -313,6 +315,7 @@ function lastWritten(own: readonly Message[]): AssistantMessage | undefined {
   return last?.stopReason === "aborted" ? undefined : last;
 }
 
+/** Returns the last text of the messages, or undefined if they have none. */
 function lastText(messages: readonly Message[]): string | undefined {
   return messages
     .filter(isWritten)
@@ -320,6 +323,7 @@ function lastText(messages: readonly Message[]): string | undefined {
     .findLast((text) => text.trim() !== "");
 }
 
+/** Returns whether the run has a text since its last input. */
 function hasAnswered(entries: readonly Entry[]): boolean {
   const own = ownMessages(entries);
   return lastText(own.slice(own.findLastIndex(({ role }) => role === "user") + 1)) !== undefined;

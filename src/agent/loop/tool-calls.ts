@@ -36,6 +36,7 @@ const OUTCOME_UNKNOWN = fail(
   { hint: "The call was not run again; check its effects before you repeat it." },
 );
 
+/** An event about a tool call for live listeners. */
 export interface ToolEvent {
   readonly phase: "start" | "end";
   readonly callId: string;

@@ -41,6 +41,7 @@ export interface CommandRequest extends CommandCall {
 }
 
 export interface CommandAnswer {
+  /** Markdown. */
   readonly text: string;
   readonly choices?: readonly Choice[];
   /** True if the sender may not give the command, or it is too late for it. It has changed nothing. */

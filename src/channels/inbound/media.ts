@@ -47,8 +47,10 @@ const GIVEN_CHARS_MAX = 500;
 const NAME_CHARS_MAX = 80;
 const WHY_CHARS_MAX = 200;
 
+/** The files of a message, as they are stored. */
 export interface KeptMedia {
   readonly images: readonly ImageBlock[];
+  /** For each file, a note for the model. */
   readonly notes: readonly string[];
   /** Folder of the stored files. Absent if there are none. */
   readonly folder?: string;
@@ -121,7 +123,9 @@ interface Gathered {
   readonly images: ImageBlock[];
   readonly files: ReturnType<typeof plannedFile>[];
   readonly notes: string[];
+  /** Total bytes of pictures so far. */
   shown: number;
+  /** Total bytes of all files so far. */
   bytes: number;
 }
 

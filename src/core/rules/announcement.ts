@@ -166,6 +166,7 @@ function partsOf(text: string): Record<Part, string> {
   return { before: joinLines("before"), result: joinLines("result"), notes: joinLines("notes") };
 }
 
+/** Outcome of a finished job, as it is stored with the job. */
 export interface JobOutcome {
   readonly status: AnnouncedStatus;
   readonly result: string;

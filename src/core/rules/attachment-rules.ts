@@ -9,10 +9,12 @@ import type { AttachmentSettings } from "../shapes/settings/settings.ts";
 import { base64Parts } from "../text/base64.ts";
 import { quoted } from "../text/cut.ts";
 
+/** A valid attachment whose content is not decoded yet. */
 export interface CheckedAttachment {
   readonly name: string;
   readonly encoding: "utf8" | "base64";
   readonly content: string;
+  /** Size after decoding. */
   readonly bytes: number;
   readonly mimeType: string;
 }

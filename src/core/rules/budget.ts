@@ -33,7 +33,9 @@ export interface CallSize {
 export interface BudgetState {
   readonly unit: keyof Amount;
   readonly limit: number;
+  /** Amount used so far, without reservations. */
   readonly used: number;
+  /** Amount that running calls of other runs have reserved. */
   readonly reserved: number;
   readonly code: Extract<Code, "chain_limit" | "budget_used">;
   /** Subject of the error text: `this conversation`, or the agent. */

@@ -16,7 +16,9 @@ const SPREAD_MAX_MS = 60_000;
 
 /** The deaths of processes that executed a run. */
 export interface DeathCount {
+  /** Deaths that count against the run. */
   readonly crashes: number;
+  /** All deaths. */
   readonly deaths: number;
 }
 

@@ -90,7 +90,7 @@ export function maySpawnAt(spawnDepth: number, settings: Settings): boolean {
   return spawnDepth < settings.subagents.maxSpawnDepth;
 }
 
-export const denying = (deny: readonly string[], because: string): PlacedFilter => ({
+const denying = (deny: readonly string[], because: string): PlacedFilter => ({
   where: "",
   filter: { allow: [], deny },
   because,
@@ -197,8 +197,21 @@ function memoryFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   return because === undefined ? [] : [denying([MEMORY_TOOL], because)];
 }
 
+/** A tool's own rule: why a session may not use the tool, or undefined if it may. */
+export interface ToolRule {
+  readonly tool: string;
+  denied(chain: SpawnChain, settings: Settings): string | undefined;
+}
+
+function ruleFilters(chain: SpawnChain, settings: Settings, rules: readonly ToolRule[]): PlacedFilter[] {
+  return rules.flatMap((rule) => {
+    const because = rule.denied(chain, settings);
+    return because === undefined ? [] : [denying([rule.tool], because)];
+  });
+}
+
 /** Returns the filters of the first session of a chain, without those of its ancestors. */
-function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
+function ownFilters(chain: SpawnChain, settings: Settings, rules: readonly ToolRule[]): PlacedFilter[] {
   const agent = agentOf(settings, chain[0]);
   const isSubagent = chain[0].spawnedBy !== undefined;
   return [
@@ -206,6 +219,7 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
     { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
     ...(isSubagent ? subagentFilters(chain, settings) : []),
     ...memoryFilters(chain, settings),
+    ...ruleFilters(chain, settings, rules),
     ...serverFilters(agent.id, settings),
     ...(settings.tools.search ? [] : [denying([SEARCH_TOOL], "tools.search is not set")]),
     ...(isSandboxed(chain, settings)
@@ -217,16 +231,28 @@ function ownFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   ];
 }
 
-/** Returns all filters of the first session of a chain: its own and those of its ancestors. */
-export function filtersFor(chain: SpawnChain, settings: Settings): PlacedFilter[] {
+/**
+ * Returns all filters of the first session of a chain: its own and those of its ancestors. `rules`: the own
+ * rules of the tools in question. Default: they have none.
+ */
+export function filtersFor(
+  chain: SpawnChain,
+  settings: Settings,
+  rules: readonly ToolRule[] = [],
+): PlacedFilter[] {
   const requester = requesterOf(chain);
-  const above = requester === undefined || requester === "gone" ? [] : filtersFor(requester, settings);
-  return [...ownFilters(chain, settings), ...above];
+  const above = requester === undefined || requester === "gone" ? [] : filtersFor(requester, settings, rules);
+  return [...ownFilters(chain, settings, rules), ...above];
 }
 
-/** Returns the tools that a session's own rules allow, but that its requester lacks. */
-export function withheldTools(names: readonly string[], chain: SpawnChain, settings: Settings): string[] {
-  const own = ownFilters(chain, settings);
-  const all = filtersFor(chain, settings);
+/** Returns the tools that a session's own filters allow, but that its requester lacks. */
+export function withheldTools(
+  names: readonly string[],
+  chain: SpawnChain,
+  settings: Settings,
+  rules: readonly ToolRule[] = [],
+): string[] {
+  const own = ownFilters(chain, settings, rules);
+  const all = filtersFor(chain, settings, rules);
   return names.filter((name) => decideTool(name, own).allowed && !decideTool(name, all).allowed);
 }

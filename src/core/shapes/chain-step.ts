@@ -77,6 +77,7 @@ export interface ChainStep {
   /** Maximum reply turns after the first answer. */
   readonly turnsMax?: number;
   readonly hop?: number;
+  /** The message, shortened. */
   readonly text: string;
   /** Answer of the step's run, shortened. */
   readonly answer?: string;

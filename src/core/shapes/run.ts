@@ -85,6 +85,10 @@ export function isAutomatic({ provenance }: Pick<RunInput, "provenance">): boole
   return provenance?.kind === "cron" || provenance?.kind === "hook" || provenance?.kind === "node";
 }
 
+/** Returns where the answer of a run goes, in addition to the transcript. */
+export const answerRoute = ({ input, route }: Pick<Run, "input" | "route">): Route | undefined =>
+  input.replyTo ?? route;
+
 /** Error of a run that succeeded, but whose answer is not complete. */
 export const CUT_SHORT = "the answer was cut at the output limit";
 

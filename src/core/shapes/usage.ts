@@ -24,6 +24,7 @@ export interface UsageTotal extends UsageSum {
 export interface UsageLine extends UsageTotal {
   /** Agent id, session key, chain id, `<provider>/<model>`, or day in UTC like 2027-03-01. */
   readonly name: string;
+  /** Label of the session, or of a chain's first session. */
   readonly label?: string;
   readonly sessionKey?: string;
   /** Beginning of the chain's first message. */

@@ -31,6 +31,7 @@ interface Open {
   wantsKey: boolean;
 }
 
+/** Returns the first position from `from` at which the pattern matches, or the end of the text. */
 function next(text: string, pattern: RegExp, from: number): number {
   pattern.lastIndex = from;
   return pattern.exec(text)?.index ?? text.length;

@@ -73,6 +73,7 @@ export function foldLines(lines: readonly DiffLine[], around: number): DiffLine[
   return shown;
 }
 
+/** Number of unchanged lines around each change of a unified diff. */
 const CONTEXT_LINES = 3;
 
 /** Returns the changes as lines of a unified diff, without file names. */

@@ -55,6 +55,7 @@ interface LeftOut {
 
 interface SchedulerParts extends EngineCore {
   readonly executions: Executions;
+  /** Returns the end of a turn that must not start. */
   refusalOf(unit: Unit, run: Run): Promise<EndFacts | undefined>;
   /** Returns whether a run must not start yet. */
   isHeldBack(run: Run): boolean;

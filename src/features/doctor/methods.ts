@@ -4,6 +4,7 @@
 //      disconnects.
 
 import { isObject } from "../../core/json.ts";
+import { oneAtATime } from "../../core/one-at-a-time.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { HostProgramEnd } from "../../core/shapes/host-program.ts";
@@ -16,8 +17,7 @@ const LEVELS: readonly unknown[] = ["ok", "warning", "problem"] satisfies Doctor
 
 type RunCommand = FeatureDeps["runCommand"];
 
-/** The gateways whose doctor runs now. */
-const busy = new WeakSet<object>();
+const alone = oneAtATime(fail("rate_limited", "the doctor is already running; wait for its result"));
 
 function findingOf(value: unknown): DoctorFinding | undefined {
   if (!isObject(value)) return undefined;
@@ -50,21 +50,19 @@ function resultOf({ ending, stdout, stderr }: HostProgramEnd): Result<DoctorFind
 }
 
 /** Runs the doctor of a gateway. Exported for tests. */
-export async function examine(
+export function examine(
   runCommand: NonNullable<RunCommand>,
   offline: boolean,
   signal: AbortSignal,
 ): Promise<Result<DoctorFinding[]>> {
-  if (busy.has(runCommand)) return fail("rate_limited", "the doctor is already running; wait for its result");
-  busy.add(runCommand);
-  try {
-    const limits = { outputMaxBytes: OUTPUT_MAX_BYTES, timeoutMs: DOCTOR_MAX_MS, signal };
-    return resultOf(await runCommand(["doctor", ...(offline ? ["--offline"] : [])], limits));
-  } catch (error) {
-    return fail("exec_failed", `the doctor could not be started: ${(error as Error).message}`);
-  } finally {
-    busy.delete(runCommand);
-  }
+  return alone(runCommand, async () => {
+    try {
+      const limits = { outputMaxBytes: OUTPUT_MAX_BYTES, timeoutMs: DOCTOR_MAX_MS, signal };
+      return resultOf(await runCommand(["doctor", ...(offline ? ["--offline"] : [])], limits));
+    } catch (error) {
+      return fail("exec_failed", `the doctor could not be started: ${(error as Error).message}`);
+    }
+  });
 }
 
 export const doctorMethods: Methods<keyof typeof DOCTOR_METHODS, FeatureDeps> = {

@@ -3,10 +3,10 @@
 // progress, and only it can stop its replay.
 
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
+import { oneAtATime } from "../../core/one-at-a-time.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { NO_VARIATION } from "../../core/shapes/record/variation.ts";
-import type { Engine } from "../../engine/engine.ts";
 import type { Caller } from "../../gateway/auth.ts";
 import type { CallContext, FeatureDeps, Methods } from "../../gateway/call.ts";
 import { redacted, written } from "../../gateway/methods/chains/record.ts";
@@ -24,20 +24,16 @@ const ENDED = fail("run_aborted", "the replay was stopped, or its client disconn
 
 /** The replays at work, by the connection that asked for them. */
 const working = new WeakMap<Caller, AbortController>();
-/** The gateways that replay or compare now. */
-const busy = { replay: new WeakSet<Engine>(), diff: new WeakSet<Engine>() };
+const [replaysAlone, comparesAlone] = [oneAtATime(BUSY), oneAtATime(BUSY)];
 
 const isEmpty = (one: object): boolean => Object.keys(one).length === 0;
 
-/** Does work of a kind unless the gateway does such work already, and ends it after the time limit. */
-async function workAlone<T>(
-  { deps: { engine, world } }: Context,
-  kind: keyof typeof busy,
+/** Does work until it is stopped, or for the time limit. */
+async function withinLimit<T>(
+  { deps: { world } }: Context,
   stop: AbortSignal,
   work: (signal: AbortSignal) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  if (busy[kind].has(engine)) return BUSY;
-  busy[kind].add(engine);
   const limit = new AbortController();
   const timer = world.clock.after(REPLAY_MAX_MS, () => limit.abort());
   try {
@@ -46,7 +42,6 @@ async function workAlone<T>(
     return stop.aborted ? ENDED : done;
   } finally {
     timer.cancel();
-    busy[kind].delete(engine);
   }
 }
 
@@ -63,17 +58,14 @@ async function replay(
   if (!working.has(caller)) working.set(caller, stop);
   const progress = (at: number, done: number, total: number): void =>
     deps.tell(caller, "replay", { chainId, replay: at, of: repeat, done, total });
-  const replayed = await workAlone(
-    ctx,
-    "replay",
-    AbortSignal.any([ctx.signal, stop.signal]),
-    async (signal) => {
-      const record = await written(ctx, chainId);
-      if (!record.ok) return record;
-      const order = { record: record.value.text, repeat, ...optional({ changes }) };
-      return signal.aborted ? ENDED : replayInProcess(order, { signal, progress });
-    },
-  );
+  const ends = AbortSignal.any([ctx.signal, stop.signal]);
+  const work = async (signal: AbortSignal) => {
+    const record = await written(ctx, chainId);
+    if (!record.ok) return record;
+    const order = { record: record.value.text, repeat, ...optional({ changes }) };
+    return signal.aborted ? ENDED : replayInProcess(order, { signal, progress });
+  };
+  const replayed = await replaysAlone(deps.engine, () => withinLimit(ctx, ends, work));
   if (working.get(caller) === stop) working.delete(caller);
   return replayed.ok
     ? ok(await redacted({ chainId, replays: replayed.value }, deps.world.redactor))
@@ -91,7 +83,7 @@ export const replayMethods: Methods<keyof typeof REPLAY_METHODS, FeatureDeps> = 
   },
   "chains.diff": {
     async handle(ctx, { a, b }) {
-      const diff = await workAlone(ctx, "diff", ctx.signal, async (signal) => {
+      const work = async (signal: AbortSignal) => {
         const left = await written(ctx, a);
         if (!left.ok) return left;
         const right = await written(ctx, b);
@@ -99,7 +91,8 @@ export const replayMethods: Methods<keyof typeof REPLAY_METHODS, FeatureDeps> = 
         return signal.aborted
           ? ENDED
           : diffInProcess({ a: left.value.text, b: right.value.text }, { signal });
-      });
+      };
+      const diff = await comparesAlone(ctx.deps.engine, () => withinLimit(ctx, ctx.signal, work));
       return diff.ok ? ok(await redacted(diff.value, ctx.deps.world.redactor)) : diff;
     },
   },

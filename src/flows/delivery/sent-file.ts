@@ -9,7 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { insteadOfFile, sentFileId, takesFile } from "../../core/sent-file.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isInHouse, isSameRoute, LAST, type Route } from "../../core/shapes/route.ts";
-import { isAutomatic, type Run } from "../../core/shapes/run.ts";
+import { answerRoute, isAutomatic, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -56,9 +56,7 @@ export async function fileSentBy(
 
 /** Returns the destination of the replies of a run (FS2). */
 function replyPlace(session: Session, run: Run | undefined): Route | undefined {
-  return run !== undefined && isAutomatic(run.input)
-    ? (run.input.replyTo ?? run.route)
-    : placeOfRun(session, run);
+  return run !== undefined && isAutomatic(run.input) ? answerRoute(run) : placeOfRun(session, run);
 }
 
 /** Returns the chat on a channel where the people of the run are, or undefined if there is none. */
@@ -77,7 +75,7 @@ async function queueFile(
   { session, run, route }: { session: Session; run: Run | undefined; route: Route },
   file: SentFile,
 ): Promise<Result<NonNullable<FileSent["delivery"]>>> {
-  const isAnswer = isSameRoute(route, run?.input.replyTo ?? run?.route);
+  const isAnswer = isSameRoute(route, run && answerRoute(run));
   const able = await mayQueue(unit, settings, { session, route, isAnswer });
   if (!able.ok) return able;
   const { id } = file;

@@ -239,6 +239,7 @@ export async function spawnedBefore(
   return { kind: "child_deleted", runId, childKey, ...optional({ model }) };
 }
 
+/** Creates the thread for a child with its own thread, or returns undefined if the child needs none. */
 async function threadFor(
   { settings, threads }: SpawnParts,
   { plan, route, label, task }: SpawnRequest,

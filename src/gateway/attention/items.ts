@@ -10,7 +10,6 @@ import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleOutcome } from "../../core/shapes/chain-step.ts";
 import type { PermissionQuestion } from "../../core/shapes/permission.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
-import type { Feature } from "../../feature.ts";
 import { FEATURES } from "../../features.ts";
 import { agentOfPeer, listPairings } from "../../flows/delivery/pairing.ts";
 import type { Delivery } from "../../store/queries/channels/deliveries.ts";
@@ -140,7 +139,7 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
 /** Returns the items of features. */
 export async function featureItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   const items: AttentionItem[] = [];
-  for (const { attention } of FEATURES as readonly Feature[])
+  for (const { attention } of FEATURES)
     items.push(...((await (await attention?.())?.items(ctx, covers)) ?? []));
   return items;
 }

@@ -5,7 +5,6 @@ import type { LogLine } from "../../contract/methods/operations.ts";
 import { type Fields, integerOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
-import type { Feature } from "../../feature.ts";
 import { FEATURES } from "../../features.ts";
 import { logCursor, seqInCursor } from "../methods/operations.ts";
 import {
@@ -109,7 +108,7 @@ const FORMS: Readonly<Record<string, Form>> = {
 
 export async function formOf(method: string): Promise<Form | undefined> {
   if (Object.hasOwn(FORMS, method)) return FORMS[method];
-  for (const { forms } of FEATURES as readonly Feature[]) {
+  for (const { forms } of FEATURES) {
     const theirs = (await forms?.()) ?? {};
     if (Object.hasOwn(theirs, method)) return theirs[method] as Form;
   }

@@ -58,6 +58,7 @@ export function serverVersion({ server }: Look): string {
   return `${Math.floor(server / 10_000)}.${server % 10_000}`;
 }
 
+/** Returns the columns of each table of a schema. */
 async function tablesIn(client: Client, schema: string): Promise<ExistingTables> {
   const { rows } = await client.query<{ table: string; columns: string }>({
     text: `select table_name as "table", string_agg(column_name, ' ') as columns

@@ -9,6 +9,7 @@ type Row = Record<string, unknown>;
 
 interface Prepared {
   readonly statement: StatementSync;
+  /** Names of the columns, or empty if the statement returns no rows. */
   readonly columns: readonly string[];
 }
 

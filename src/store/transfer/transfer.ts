@@ -41,6 +41,7 @@ import { dropUnseen, type Grants, grantsIn, tablesOf } from "./grants.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 
 export interface Moved {
+  /** Names of source and target for people, without secrets. */
   readonly from: string;
   readonly to: string;
   readonly tally: Tally;

@@ -10,7 +10,6 @@ import { optional } from "../../core/optional.ts";
 import { contentsWereLeftOut } from "../../core/rules/attachment-rules.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { resultDescription, resultNote, resultRequester } from "../../core/rules/result-delivery.ts";
-import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { decideSpawn, refuseAttachments, type ThreadSupport } from "../../core/rules/spawn-policy.ts";
 import { decideTool, filtersFor, withheldTools } from "../../core/rules/tool-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -18,8 +17,6 @@ import type { Route } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { thinkingNamed } from "../../core/shapes/settings/settings.ts";
 import { checkLabel } from "../../core/text/label.ts";
-import type { FeatureTool } from "../../feature.ts";
-import { added } from "../../features.ts";
 import { placeOfRun } from "../../flows/conversation/party.ts";
 import { bindingSettingsOf, type Threads } from "../../flows/delivery/bindings.ts";
 import { type AttachmentPlan, planAttachments } from "../../flows/job/attachments.ts";
@@ -27,6 +24,7 @@ import { type SpawnOutcome, type SpawnRequest, spawnedBefore, spawnSession } fro
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "../tool.ts";
+import { TOOL_RULES } from "../tool-rules.ts";
 
 export interface SpawnContext extends WritingContext, Pick<CallerContext, "chain"> {
   /** The names of all tools, including denied ones. */
@@ -116,10 +114,7 @@ function withheldFrom(
 ): string[] {
   const { agent, spawnDepth, sandboxed } = plan;
   const child = { key: "", agentId: agent.id, kind: "other" as const, spawnDepth, spawn: { sandboxed } };
-  const theirs: SpawnChain = [{ ...child, spawnedBy: session.key }, ...chain];
-  const rules: Readonly<Record<string, Pick<FeatureTool, "denied">>> = added("tools");
-  const mayHave = toolNames.filter((name) => rules[name]?.denied?.(theirs, settings) === undefined);
-  return withheldTools(mayHave, theirs, settings);
+  return withheldTools(toolNames, [{ ...child, spawnedBy: session.key }, ...chain], settings, TOOL_RULES);
 }
 
 function readAttachments(ctx: SpawnContext, value: unknown): Result<AttachmentPlan | undefined> {

@@ -8,7 +8,13 @@ import {
   requesterOf,
   type SpawnChain,
 } from "../../../src/core/rules/sandbox-policy.ts";
-import { decideTool, filtersFor, SESSION_TOOLS, withheldTools } from "../../../src/core/rules/tool-policy.ts";
+import {
+  decideTool,
+  filtersFor,
+  SESSION_TOOLS,
+  type ToolRule,
+  withheldTools,
+} from "../../../src/core/rules/tool-policy.ts";
 import { SANDBOX_MODES, type Settings, type ToolFilter } from "../../../src/core/shapes/settings/settings.ts";
 import { rounds, both as test } from "../../kit/deep.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
@@ -214,4 +220,25 @@ test("withheldTools returns the tools that the child's agent has but its request
   expect(withheldTools(NAMES, chainOf(["main", "ops"]), settings)).toEqual(["exec"]);
   expect(withheldTools(NAMES, chainOf(["ops", "main"]), settings)).toEqual([]);
   expect(withheldTools(NAMES, chainOf(["main"]), settings)).toEqual([]);
+});
+
+test("a tool's own rule counts for the session and for those above it, and is no limit of the requester", () => {
+  const settings = settingsOf(OPEN);
+  const denies = (deny: "child" | "requester"): ToolRule[] => [
+    {
+      tool: "exec",
+      denied: ([{ spawnedBy }]) =>
+        (spawnedBy === undefined) === (deny === "requester") ? "it may not" : undefined,
+    },
+  ];
+  const chain = chainOf(["ops", "ops"]);
+  const verdict = (rules: readonly ToolRule[]) => decideTool("exec", filtersFor(chain, settings, rules));
+  expect(verdict([])).toMatchObject({ allowed: true });
+  for (const who of ["child", "requester"] as const)
+    expect(verdict(denies(who))).toMatchObject({
+      allowed: false,
+      error: expect.stringContaining("it may not"),
+    });
+  expect(withheldTools(["exec"], chain, settings, denies("child"))).toEqual([]);
+  expect(withheldTools(["exec"], chain, settings, denies("requester"))).toEqual(["exec"]);
 });

@@ -3,9 +3,7 @@
 
 import { expect, test } from "vitest";
 import type { Channel, OutgoingMessage } from "../../../src/channels/channel.ts";
-import type { ChainLink, SpawnChain } from "../../../src/core/rules/sandbox-policy.ts";
 import { isCompaction, textOf } from "../../../src/core/shapes/message.ts";
-import { kindOf } from "../../../src/core/shapes/session-key.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { createAgentJobs } from "../../../src/features/cron/agent-jobs.ts";
 import { AGENT_JOBS_MAX, SESSION_JOBS_MAX } from "../../../src/features/cron/job.ts";
@@ -17,21 +15,12 @@ import { openFlowApp } from "../../kit/engine/flow-app.ts";
 import { type ScriptedCall, scriptedModel } from "../../kit/scripted-model.ts";
 import { until } from "../../kit/until.ts";
 import { type FakeWorld, fakeWorld } from "../../kit/world.ts";
-import { settingsWith } from "../../tools/app.ts";
+import { chainOf, settingsWith } from "../../tools/app.ts";
 
 const MAIN = "agent:main:main";
 const MINUTE = 60_000;
 const ANN = { channel: "chat", to: "ann", accountId: "a" };
-const RULES = { mainKey: "main", scope: "per-sender", defaultAgentId: "main" } as const;
 const OWNED: Settings = { ...settingsWith(), owners: ["telegram:7"] };
-
-function chainOf(...keys: string[]): SpawnChain {
-  return keys.map((key, at): ChainLink => {
-    const above = keys[at + 1];
-    const link = { key, agentId: "main", kind: kindOf(key, RULES), spawnDepth: keys.length - at - 1 };
-    return above === undefined ? link : { ...link, spawnedBy: above };
-  }) as unknown as SpawnChain;
-}
 
 test.each([
   [[MAIN], undefined],

@@ -14,8 +14,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "child-has-more-tools-than-its-parent",
     breaks: "I13: what a requester may not use its sub-agent may",
     file: "src/core/rules/tool-policy.ts",
-    from: "return [...ownFilters(chain, settings), ...above];",
-    to: "return [...ownFilters(chain, settings), ...above.slice(0, 0)];",
+    from: "return [...ownFilters(chain, settings, rules), ...above];",
+    to: "return [...ownFilters(chain, settings, rules), ...above.slice(0, 0)];",
   },
   {
     name: "gate-left-out-of-spawners",

@@ -7,29 +7,18 @@ import {
   memoryDenied,
   withoutMemory,
 } from "../../../src/core/rules/prompt/memory.ts";
-import type { ChainLink, SpawnChain } from "../../../src/core/rules/sandbox-policy.ts";
+import type { SpawnChain } from "../../../src/core/rules/sandbox-policy.ts";
 import { isCompaction, textOf } from "../../../src/core/shapes/message.ts";
-import { kindOf } from "../../../src/core/shapes/session-key.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { changeMemory } from "../../../src/flows/memory.ts";
 import { readMemory } from "../../../src/store/queries/agent-memory.ts";
 import { openHouse } from "../../gateway/kit.ts";
 import { type ScriptedCall, scriptedModel } from "../../kit/scripted-model.ts";
-import { agentSettings, settingsWith } from "../app.ts";
+import { agentSettings, chainOf, settingsWith } from "../app.ts";
 
-const RULES = { mainKey: "main", scope: "per-sender", defaultAgentId: "main" } as const;
 const KEY = "sk-ant-api03-0123456789abcdefghijABCDEFGHIJ0123456789";
 const MAIN = "agent:main:main";
 const NOTES = "agent:main:notes";
-
-/** Returns the chain of these sessions, each spawned by the next one. */
-function chainOf(...keys: string[]): SpawnChain {
-  return keys.map((key, at): ChainLink => {
-    const above = keys[at + 1];
-    const link = { key, agentId: "main", kind: kindOf(key, RULES), spawnDepth: keys.length - at - 1 };
-    return above === undefined ? link : { ...link, spawnedBy: above };
-  }) as unknown as SpawnChain;
-}
 
 const CHILD = "agent:main:subagent:1";
 const OWNED: Settings = { ...settingsWith(), owners: ["telegram:7"] };

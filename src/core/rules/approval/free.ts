@@ -94,6 +94,7 @@ export type FreeReading =
 
 interface Word {
   readonly text: string;
+  /** As it is written in the line. */
   raw: string;
 }
 

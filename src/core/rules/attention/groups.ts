@@ -16,6 +16,7 @@ import { isSilent } from "../turn-rules.ts";
 export const ATTENTION_GROUPS = ["needs_you", "running", "waiting", "failed", "done"] as const;
 export type AttentionGroup = (typeof ATTENTION_GROUPS)[number];
 
+/** Heading of each group. */
 export const GROUP_TITLES: Readonly<Record<AttentionGroup, string>> = {
   needs_you: "Needs you",
   running: "Running",

@@ -46,6 +46,7 @@ export type { MaskStream };
 /** Redacted start of a text. */
 export interface Beginning {
   readonly text: string;
+  /** True if `text` is the whole text, not only its beginning. */
   readonly whole: boolean;
 }
 

@@ -113,6 +113,7 @@ export async function chainsAtWork(
 export interface ChainShare {
   readonly chainId: string;
   readonly sessionKey: string;
+  /** Number of turns, without messages that were only stored. */
   readonly turns: number;
   readonly active: number;
   readonly failed: number;

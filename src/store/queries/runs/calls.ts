@@ -7,6 +7,7 @@ import type { AssistantMessage } from "../../../core/shapes/message.ts";
 import { type Db, kindOf } from "../../sql.ts";
 import { ENTRY_COLUMNS, readMessage } from "../transcripts/stored-entry.ts";
 
+/** An answer of a model, or the end of a tool call. */
 export type CallMessage = {
   readonly id: string;
   readonly runId: string;

@@ -18,6 +18,7 @@ export interface ClientRunFilter {
   readonly keyPrefix: string;
   /** Patterns of the client's token. Absent: it covers every session. */
   readonly patterns?: readonly string[] | undefined;
+  /** Only runs of this session. */
   readonly sessionKey?: string | undefined;
   readonly states?: readonly RunState[] | undefined;
   /** Only runs that changed after this time. */

@@ -161,7 +161,15 @@ export default defineConfig([
     entry: { "client/node": "src/contract/client/node.ts" },
     platform: "node",
     target: "es2022",
-    dts: true,
+    dts: false,
+    clean: false,
+  },
+  {
+    // Apart from the client, because a build of types also emits the code of modules that only types name.
+    ...COMMON,
+    name: "types",
+    entry: { "client/node": "src/contract/client/node.ts" },
+    dts: { emitDtsOnly: true },
     clean: false,
   },
   {

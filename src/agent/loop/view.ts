@@ -146,7 +146,12 @@ function assistantTurn(
   const own = isOfModel(message, model) ? withoutUnsigned(message) : withoutForeignParts(message);
   const calls = toolCallsOf(own);
   if (calls.length === 0) return textOf(own).trim() === "" ? [] : [own];
-  const ids = calls.map((call) => freshId(call.id, usedIds));
+  const ids = calls.map((call) => {
+    let fresh = call.id;
+    for (let count = 2; usedIds.has(fresh); count++) fresh = `${call.id}_${count}`;
+    usedIds.add(fresh);
+    return fresh;
+  });
   let at = -1;
   const content = own.content.map((block) => {
     if (block.type !== "toolCall") return block;
@@ -157,13 +162,6 @@ function assistantTurn(
     resultFor(call, ids[index] ?? call.id, answers.get(index), model),
   );
   return [{ ...own, content }, ...results];
-}
-
-function freshId(id: string, used: Set<string>): string {
-  let fresh = id;
-  for (let count = 2; used.has(fresh); count++) fresh = `${id}_${count}`;
-  used.add(fresh);
-  return fresh;
 }
 
 function resultFor(

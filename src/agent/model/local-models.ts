@@ -32,13 +32,6 @@ function ollamaUrl(host: string): string {
   return `${url.origin}/v1`;
 }
 
-/** Returns the usual addresses of model servers on this machine. */
-const usualServers = (env: Environment): readonly ModelServer[] => [
-  { id: "ollama", title: "Ollama", baseUrl: ollamaUrl(env.OLLAMA_HOST ?? "") },
-  { id: "lmstudio", title: "LM Studio", baseUrl: "http://127.0.0.1:1234/v1" },
-  { id: "llamacpp", title: "llama.cpp", baseUrl: "http://127.0.0.1:8080/v1" },
-];
-
 /** Returns the first models of a server that do not only embed. Empty if the server does not answer. */
 export async function modelsAt(
   baseUrl: string,
@@ -76,7 +69,11 @@ export interface FoundServer extends ModelServer {
 /** Asks the usual addresses of this machine for their models. */
 export function localServers(env: Environment, world: Pick<World, "clock">): Promise<FoundServer[]> {
   return Promise.all(
-    usualServers(env).map(async (server) => ({
+    [
+      { id: "ollama", title: "Ollama", baseUrl: ollamaUrl(env.OLLAMA_HOST ?? "") },
+      { id: "lmstudio", title: "LM Studio", baseUrl: "http://127.0.0.1:1234/v1" },
+      { id: "llamacpp", title: "llama.cpp", baseUrl: "http://127.0.0.1:8080/v1" },
+    ].map(async (server) => ({
       ...server,
       models: await modelsAt(server.baseUrl, undefined, world),
     })),

@@ -52,19 +52,16 @@ async function lookUp(api: ProviderApi, id: string): Promise<Known> {
   const found = (await CATALOGUES[api]()).find((model) => model.id === id && model.api === api);
   if (found === undefined) return {};
   const { compat, thinkingLevelMap } = found;
-  return {
-    ...optional({ compat, thinkingLevelMap }),
-  };
-}
-
-function withCompat({ compat, ...facts }: Known, own: Known["compat"]): Known {
-  return { ...facts, ...optional({ compat: own === undefined ? compat : { ...compat, ...own } }) };
+  return optional({ compat, thinkingLevelMap });
 }
 
 export async function piModel(model: Extract<ResolvedModel, { kind: "provider" }>): Promise<PiModel<Api>> {
   const { provider, settings } = model;
+  const { compat, ...facts } = await known(provider.api, settings.id);
+  const own = compatFor(provider, settings.id);
   return {
-    ...withCompat(await known(provider.api, settings.id), compatFor(provider, settings.id)),
+    ...facts,
+    ...optional({ compat: own === undefined ? compat : { ...compat, ...own } }),
     id: settings.id,
     name: settings.name ?? settings.id,
     api: provider.api,

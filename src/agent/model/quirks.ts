@@ -90,12 +90,19 @@ export const QUIRKS: readonly Quirk[] = [
     says: "tool call ids of nine letters and digits (Mistral)",
     refusal: /tool.?call.?id.*(length of 9|a-z, A-Z, 0-9)/is,
     isKnown: (host) => host.endsWith("mistral.ai"),
-    correct: (body) => withIds(body, (id) => (NINE.test(id) ? id : nineChars(id))),
+    correct: (body) => withIds(body, (id) => (NINE.test(id) ? id : shortHash(id).padEnd(9, "0").slice(0, 9))),
   },
   {
     says: "the tool's name beside its result (Gemini through LiteLLM, Ollama)",
     refusal: /name[^.]{0,40}(empty|required|missing)|(missing|required)[^.]{0,40}name\b/i,
-    correct: withToolNames,
+    correct: (body) => {
+      const calls = messagesOf(body).flatMap(({ tool_calls }) => listOf(tool_calls).map(fieldsOf));
+      const names = new Map(calls.map((call) => [call.id, fieldsOf(call.function).name]));
+      return eachMessage((message) => {
+        const name = names.get(message.tool_call_id);
+        return message.role === "tool" && name !== undefined ? { ...message, name } : message;
+      })(body);
+    },
   },
   {
     says: "an empty text in place of null beside tool calls (older servers)",
@@ -157,18 +164,6 @@ function withIds(body: Json, short: (id: string) => string): Json {
     ...(calls === undefined ? {} : { tool_calls: listOf(calls).map(withShortId) }),
   }))(body);
 }
-
-function withToolNames(body: Json): Json {
-  const calls = messagesOf(body).flatMap(({ tool_calls }) => listOf(tool_calls).map(fieldsOf));
-  const names = new Map(calls.map((call) => [call.id, fieldsOf(call.function).name]));
-  return eachMessage((message) => {
-    const name = names.get(message.tool_call_id);
-    return message.role === "tool" && name !== undefined ? { ...message, name } : message;
-  })(body);
-}
-
-/** Returns nine letters and digits that depend on the id alone. */
-const nineChars = (id: string): string => shortHash(id).padEnd(9, "0").slice(0, 9);
 
 const isTextAlone = (message: Json): boolean =>
   typeof message.content === "string" && message.tool_calls === undefined;

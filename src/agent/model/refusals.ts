@@ -150,12 +150,6 @@ const TOOL_PAIRS = oneOf(
 /** Errors about the definitions of tools: the history has no part in them. */
 const TOOL_DEFINITIONS = /\btools?[.[]\d|input_schema|invalid schema|tool_choice|function_declarations/;
 
-/** Judges a 404, which mostly means that the model or the address is unknown. */
-function judgeNotFound(text: string): HistoryPart | undefined {
-  if (/\brs_\w/.test(text)) return "thinking";
-  return PICTURES.test(text) && text.includes("support") ? "pictures" : undefined;
-}
-
 /**
  * Returns what a refusal blames: the length of the conversation or a part of it, or undefined if it blames
  * something else. `status`: the HTTP status, undefined for an error inside a stream. `words`: the error as
@@ -164,7 +158,11 @@ function judgeNotFound(text: string): HistoryPart | undefined {
 export function judgeRefusal(status: number | undefined, words: string): "length" | HistoryPart | undefined {
   if (status !== undefined && NEVER.includes(status)) return undefined;
   const text = wordsIn(words).slice(0, READ_CHARS_MAX).toLowerCase().replace(/\s+/g, " ");
-  if (status === NOT_FOUND) return judgeNotFound(text);
+  // Mostly, the model or the address is unknown.
+  if (status === NOT_FOUND) {
+    if (/\brs_\w/.test(text)) return "thinking";
+    return PICTURES.test(text) && text.includes("support") ? "pictures" : undefined;
+  }
   const isLarge = status === TOO_LARGE;
   if (!isLarge && ACCOUNT.test(text)) return undefined;
   const isLong = isLarge || isTooLong(text, status);

@@ -111,19 +111,15 @@ export class ChatForm implements PlainForm {
     // Some servers send the same thinking in two fields.
     const field = THINKING_FIELDS.find((name) => textIn(delta[name]) !== "");
     if (field !== undefined) this.#think(textIn(delta[field]), field);
-    this.#content(content);
-    this.#add(textIn(refusal));
-    this.#details.push(...listOf(reasoning_details));
-    if (listOf(reasoning_details).length > 0) this.hasContent = true;
-    for (const call of [tool_calls, function_call].flat()) if (isObject(call)) this.#call(call);
-  }
-
-  /** Reads a text, a part, or a list of parts, of which some may be thinking. */
-  #content(content: unknown): void {
+    // The content is a text, a part, or a list of parts, of which some may be thinking.
     for (const part of [content].flat()) {
       if (isObject(part) && part.type === "thinking") this.#think(textIn(part.thinking), "reasoning_content");
       else this.#add(textIn(part));
     }
+    this.#add(textIn(refusal));
+    this.#details.push(...listOf(reasoning_details));
+    if (listOf(reasoning_details).length > 0) this.hasContent = true;
+    for (const call of [tool_calls, function_call].flat()) if (isObject(call)) this.#call(call);
   }
 
   #call(piece: Json): void {

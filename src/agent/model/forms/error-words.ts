@@ -35,7 +35,9 @@ function wordsIn(value: unknown, depth: number): string | undefined {
   for (const name of FIELDS) {
     const words = wordsIn(value[name], depth + 1);
     if (words === undefined || words.trim() === "") continue;
-    return placed(withSource(words, value, depth), value);
+    // Routers add the message of the provider behind them.
+    const source = wordsIn(fieldsOf(value.metadata).raw, depth + 1);
+    return placed(source === undefined || words.includes(source) ? words : `${words}: ${source}`, value);
   }
   return undefined;
 }
@@ -44,12 +46,6 @@ function wordsIn(value: unknown, depth: number): string | undefined {
 function placed(words: string, { loc, param }: Record<string, unknown>): string {
   const place = listOf(loc).join(".") || (typeof param === "string" ? param : "");
   return place === "" || words.includes(place) ? words : `${place}: ${words}`;
-}
-
-/** Routers add the message of the provider behind them. */
-function withSource(words: string, { metadata }: Record<string, unknown>, depth: number): string {
-  const source = wordsIn(fieldsOf(metadata).raw, depth + 1);
-  return source === undefined || words.includes(source) ? words : `${words}: ${source}`;
 }
 
 /** Returns the title of a web page, or the beginning of its text. */

@@ -36,7 +36,12 @@ export class MessagesForm extends EventForm {
         this.#begin(fieldsOf(event.message));
         break;
       case "message":
-        this.#takeWhole(event);
+        this.#begin(event);
+        listOf(event.content).forEach((block, index) => {
+          this.#open(index, fieldsOf(block));
+          this.#close(this.#blocks.get(index), index);
+        });
+        this.#stop(event, event);
         break;
       case "content_block_start":
         this.#open(event.index, fieldsOf(event.content_block));
@@ -68,16 +73,6 @@ export class MessagesForm extends EventForm {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
     this.push({ type: "message_start", message: { ...message, usage: fieldsOf(message.usage) } });
-  }
-
-  /** Reads a message that came as one document. */
-  #takeWhole(message: Json): void {
-    this.#begin(message);
-    listOf(message.content).forEach((block, index) => {
-      this.#open(index, fieldsOf(block));
-      this.#close(this.#blocks.get(index), index);
-    });
-    this.#stop(message, message);
   }
 
   #open(index: unknown, block: Json): void {

@@ -48,8 +48,11 @@ type Part = Pick<Call, "seen" | "world" | "heard" | "model">;
 export function plainFetch(inner: Fetch, call: Part, form: () => PlainForm): Fetch {
   const { seen, heard, model } = call;
   return async (input, init) => {
-    const sent = { ...init, headers: neededOnly(new Headers(init?.headers), model.provider.headers) };
-    const response = await inner(input, sent).catch((error: unknown) => {
+    const sent = new Headers(init?.headers);
+    const names = new Set(Object.keys(model.provider.headers).map((name) => name.toLowerCase()));
+    for (const name of [...sent.keys()])
+      if (!NEEDED_HEADERS.some((needed) => name.startsWith(needed)) && !names.has(name)) sent.delete(name);
+    const response = await inner(input, { ...init, headers: sent }).catch((error: unknown) => {
       seen.notConnected = isConnectTimeout(error);
       seen.words = causeIn(error);
       throw error;
@@ -81,13 +84,6 @@ const NEEDED_HEADERS = [
   ...["accept", "user-agent", "authorization", "api-key", "x-api-key", "session_id", "x-client-request-id"],
   ...["content-", "anthropic-", "x-goog-", "x-session-"],
 ];
-
-function neededOnly(headers: Headers, configured: Readonly<Record<string, string>>): Headers {
-  const names = new Set(Object.keys(configured).map((name) => name.toLowerCase()));
-  for (const name of [...headers.keys()])
-    if (!NEEDED_HEADERS.some((needed) => name.startsWith(needed)) && !names.has(name)) headers.delete(name);
-  return headers;
-}
 
 /** Returns the innermost cause of a failed connection, because the outer errors only say that it failed. */
 const causeIn = (error: unknown): string =>

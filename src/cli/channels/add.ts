@@ -33,10 +33,6 @@ interface Wanted {
   readonly values: Readonly<Record<string, string>>;
 }
 
-function isChannel(name: string): name is ChannelId {
-  return (CHANNEL_IDS as readonly string[]).includes(name);
-}
-
 /** Converts a value from the command line: JSON lists and objects, `true` and `false` are parsed. */
 function configValue(text: string): unknown {
   if (!/^(?:true|false|\[.*\]|\{.*\})$/s.test(text)) return text;
@@ -64,7 +60,8 @@ export async function chooseChannel(
 ): Promise<Result<ChannelId>> {
   const list = CHANNEL_IDS.join(", ");
   if (named !== undefined) {
-    if (isChannel(named)) return ok(named);
+    const channel = CHANNEL_IDS.find((id) => id === named);
+    if (channel !== undefined) return ok(channel);
     return fail("channel_unknown", `unknown channel ${quoted(named, 40)}; channels: ${list}`);
   }
   if (prompter === undefined) return fail("invalid_argument", `missing channel; give one of: ${list}`);

@@ -130,16 +130,6 @@ async function follow(cli: Cli, link: Link, answer: Answer, asked: Asked): Promi
   }
 }
 
-/** Stops the run at the first Ctrl-C, and ends the process at the second one. */
-function stopOnInterrupt(cli: Cli, link: Link, { sessionKey, runId }: Asked): () => void {
-  let interrupts = 0;
-  return cli.parts.onSignal("SIGINT", () => {
-    interrupts += 1;
-    if (interrupts > 1) return cli.parts.exitNow(INTERRUPTED);
-    void link.request("chat.abort", { sessionKey, runId });
-  });
-}
-
 async function ask(cli: Cli, link: Link, question: string, options: RunOptions): Promise<number> {
   const session = await sessionFor(cli, link, question, options);
   if (!session.ok) return cli.fail(session);
@@ -147,7 +137,13 @@ async function ask(cli: Cli, link: Link, question: string, options: RunOptions):
   const asked = { sessionKey: session.value, runId: cli.parts.world.ids.orderedUuid(), timeoutMs };
   const { sessionKey, runId } = asked;
   const answer = new Answer(cli, link, runId);
-  const release = stopOnInterrupt(cli, link, asked);
+  // The first Ctrl-C stops the run, and the second one ends the process.
+  let interrupts = 0;
+  const release = cli.parts.onSignal("SIGINT", () => {
+    interrupts += 1;
+    if (interrupts > 1) return cli.parts.exitNow(INTERRUPTED);
+    void link.request("chat.abort", { sessionKey, runId });
+  });
   const stopNotes = noteApprovals(cli, link, sessionKey);
   try {
     const params = { sessionKey, message: question, idempotencyKey: runId, ...optional({ timeoutMs }) };

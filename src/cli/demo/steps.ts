@@ -155,15 +155,6 @@ function isEnd(event: AgentEvent): boolean {
   return event.stream === "lifecycle" && event.data.phase === "end";
 }
 
-/** Returns the sub-agent of each announcement in a transcript. */
-function announcedIn(messages: readonly Message[]): string[] {
-  return messages.flatMap((message) => {
-    const from = message.role === "user" ? message.provenance : undefined;
-    const isResult = from?.kind === "inter_session" && from.sourceTool === "sessions_spawn";
-    return isResult && textOf(message).startsWith("Status: ok\n") ? [from.sourceSessionKey] : [];
-  });
-}
-
 const spawning: Step = {
   title: "Sub-agents: three jobs in parallel, three results",
   where: "default",
@@ -179,7 +170,11 @@ const spawning: Step = {
       if (event === "agent" && isEnd(payload as AgentEvent) && !stage.wasAsked(runId)) written.add(runId);
       return posted.size >= JOBS && written.size >= JOBS;
     });
-    const children = announcedIn(await stage.transcript("main"));
+    const children = (await stage.transcript("main")).flatMap((message) => {
+      const from = message.role === "user" ? message.provenance : undefined;
+      const isResult = from?.kind === "inter_session" && from.sourceTool === "sessions_spawn";
+      return isResult && textOf(message).startsWith("Status: ok\n") ? [from.sourceSessionKey] : [];
+    });
     expect(children.length === JOBS && new Set(children).size === JOBS, "each result once", children);
     const seconds = Math.round((stage.now() - begunAt) / 100) / 10;
     const [child = ""] = children;

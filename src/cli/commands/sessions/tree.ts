@@ -24,13 +24,6 @@ interface TreeOptions {
   readonly archived?: boolean;
 }
 
-/** Compares siblings by age. The jobs of one answer start together, so their names decide. */
-function inOrder(a: Row, b: Row): number {
-  const second = ({ createdAt }: Row): number => Math.floor(createdAt / 1_000);
-  const name = ({ label, key }: Row): string => label ?? key;
-  return second(a) - second(b) || name(a).localeCompare(name(b), "en", { numeric: true });
-}
-
 /**
  * Builds the tree. The roots are the sessions whose parent is not in `rows`, newest first; the children of a
  * session are listed oldest first.
@@ -47,7 +40,11 @@ export function treeOf(rows: readonly Row[]): Node[] {
     if (!isRoot) below.set(spawnedBy, siblings);
   }
   const grown = (row: Row): Node => {
-    const children = (below.get(row.key) ?? []).toSorted(inOrder);
+    const children = (below.get(row.key) ?? []).toSorted((a, b) => {
+      const second = ({ createdAt }: Row): number => Math.floor(createdAt / 1_000);
+      const name = ({ label, key }: Row): string => label ?? key;
+      return second(a) - second(b) || name(a).localeCompare(name(b), "en", { numeric: true });
+    });
     return { ...row, children: children.map(grown) };
   };
   return roots.map(grown);

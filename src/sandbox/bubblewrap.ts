@@ -92,15 +92,6 @@ const FIRST_PROCESS = [
 const JOINED = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && exec 2>&1 && { "$@"; exit $?; }`;
 const APART = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && { "$@"; exit $?; }`;
 
-/**
- * Returns whether Linux counts processes for each user namespace, as it does since 5.14. Older kernels count
- * them for the whole machine.
- */
-function countsProcessesInside(): boolean {
-  const [major = 0, minor = 0] = release().split(".").map(Number);
-  return major > 5 || (major === 5 && minor >= 14);
-}
-
 function programArguments(program: Program, code: string): string[] {
   if (program.kind === "shell") return ["bash", "--noprofile", "--norc", "-c", program.command];
   return [CONTAINED_NODE, "--no-warnings", join(CONTAINED_CODE, relative(code, program.file))];
@@ -143,18 +134,6 @@ function lookInside(needs: SandboxNeeds, clock: World["clock"]): BackendWatch["l
       if (tooMuch) stop("memory");
     });
   };
-}
-
-/**
- * `shareNetwork`: keeps the network namespace in which bubblewrap is started, which is that of the uplink.
- */
-function namespaceArguments(shareNetwork: boolean): string[] {
-  return [
-    ["--unshare-all", "--unshare-user", "--disable-userns"],
-    shareNetwork ? ["--share-net"] : [],
-    ["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"],
-    ["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
-  ].flat();
 }
 
 /** Enters the control group, then runs the command. */
@@ -200,14 +179,20 @@ function planOf(
   const environment = containedEnvironment(workspace, limits.searchPath, cache);
   // bash counts file sizes in KiB.
   const fileKilobytes = full ? 0 : needs.diskMb * 1024;
-  const processes = countsProcessesInside() ? needs.processesMax + 1 : 0;
+  // Since 5.14, Linux counts processes for each user namespace, and before for the whole machine.
+  const [major = 0, minor = 0] = release().split(".").map(Number);
+  const processes = major > 5 || (major === 5 && minor >= 14) ? needs.processesMax + 1 : 0;
   const ulimits = [OPEN_FILES_MAX, (needs.memoryMb + RESERVED_MB) * 1024, fileKilobytes, processes].map(
     String,
   );
   const shell = ["bash", "--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"];
   return {
     ...started(found, [
-      ...namespaceArguments(found.uplink !== undefined),
+      ...["--unshare-all", "--unshare-user", "--disable-userns"],
+      // Keep the network namespace in which bubblewrap is started, which is that of the uplink.
+      ...(found.uplink === undefined ? [] : ["--share-net"]),
+      ...["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"],
+      ...["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"],
       ...filters.flatMap((_, index) => ["--seccomp", String(FIRST_DATA + index)]),
       ...mountArguments(view, FIRST_DATA + filters.length),
       "--clearenv",
@@ -228,15 +213,6 @@ function planOf(
   };
 }
 
-async function uplinkFor({
-  needs,
-  environment,
-  peers,
-  carrier,
-}: SandboxInputs): Promise<Result<Uplink | undefined>> {
-  return needs.network ? openUplink(environment, peers, carrier) : ok(undefined);
-}
-
 export function bubblewrapSandbox(ground: SandboxInputs): Sandbox {
   return {
     kind: "bubblewrap",
@@ -245,7 +221,9 @@ export function bubblewrapSandbox(ground: SandboxInputs): Sandbox {
       const guarded = await guardedRepository(ground.workspace, ground.needs);
       if (!guarded.ok) return guarded;
       const { usedBytes, full } = await ground.disk.atStart(ground.needs.diskMb, limits.signal);
-      const uplink = await uplinkFor(ground);
+      const uplink = await (ground.needs.network
+        ? openUplink(ground.environment, ground.peers, ground.carrier)
+        : ok(undefined));
       if (!uplink.ok) return uplink;
       // Bubblewrap and the first process inside count as well.
       const wall = buildProcessWall(ground.world.ids.uuid(), ground.needs.processesMax + 2);

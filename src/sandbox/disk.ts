@@ -21,12 +21,6 @@ const FILE_LEAST_BYTES = 4 * 1024;
 /** Maximum time to measure a folder; a folder that takes longer counts as full. */
 const WALK_MAX_MS = 30_000;
 
-/** The size of a folder. `sawAll`: false if it has parts that could not be read. They count as 0. */
-interface Size {
-  readonly bytes: number;
-  readonly sawAll: boolean;
-}
-
 /** Returns the number that `du` reports for a folder. */
 function walk(folder: string, counting: string): Promise<{ count: number; sawAll: boolean }> {
   return new Promise((done) => {
@@ -37,13 +31,6 @@ function walk(folder: string, counting: string): Promise<{ count: number; sawAll
       done({ count, sawAll: !stderr.includes("Permission denied") });
     });
   });
-}
-
-/** Returns the size of a folder. A `du` that cannot count files counts only bytes. */
-async function diskUsage(folder: string): Promise<Size> {
-  const [kilobytes, files] = await Promise.all([walk(folder, "-k"), walk(folder, "--inodes")]);
-  const bytes = Math.max(kilobytes.count * 1024, files.count * FILE_LEAST_BYTES);
-  return { bytes, sawAll: kilobytes.sawAll };
 }
 
 /** The free space of a file system, at one time. */
@@ -104,9 +91,12 @@ export class DiskBook {
   async #walk(): Promise<number> {
     const freeThen = this.free();
     const measuredAt = this.#clock.now();
-    const { bytes: usedBytes, sawAll } = await diskUsage(this.#workspace);
+    const place = this.#workspace;
+    const [kilobytes, files] = await Promise.all([walk(place, "-k"), walk(place, "--inodes")]);
+    // A `du` that cannot count files counts only bytes.
+    const usedBytes = Math.max(kilobytes.count * 1024, files.count * FILE_LEAST_BYTES);
     this.#usedBytes = usedBytes;
-    this.#sawAll = sawAll;
+    this.#sawAll = kilobytes.sawAll;
     this.#freeThen = freeThen;
     this.#measuredAt = measuredAt;
     return usedBytes;

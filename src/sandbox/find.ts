@@ -72,14 +72,6 @@ const BUBBLEWRAP_MIN = [0, 8] as const;
 
 type Environment = Readonly<Record<string, string>>;
 
-function passedOn(environment: Readonly<Record<string, string | undefined>>): Environment {
-  const known = PASSED_ON.flatMap((name) => {
-    const value = environment[name];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return { PATH: SEARCH_PATH, ...Object.fromEntries(known) };
-}
-
 /** Returns the output of a command, or why it could not run. */
 function answerOf(
   file: string,
@@ -217,7 +209,11 @@ const carriedBy = (probe: Probe): Pick<SandboxInputs, "carrier"> =>
 /** Creates the finder of a whole process. It remembers working backends, and the size of each workspace. */
 export function createSandboxFinder(parts: FinderParts): SandboxFinder {
   const { world } = parts;
-  const environment = passedOn(parts.environment ?? {});
+  const known = PASSED_ON.flatMap((name) => {
+    const value = parts.environment?.[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  const environment = { PATH: SEARCH_PATH, ...Object.fromEntries(known) };
   const remembered = rememberProbes(world);
   const disks = new Map<string, DiskBook>();
   const codeCaches = new Map<string, ReturnType<typeof openCodeCache>>();

@@ -126,7 +126,8 @@ class Looking {
     const status = await lstat(dotGit).catch(() => undefined);
     if (status === undefined || !this.#first(dotGit)) return;
     await this.#note(dotGit);
-    await this.#directory(await gitDirectory(dotGit), worktree);
+    const [, named] = /^gitdir:\s*(.+?)\s*$/m.exec((await textOf(dotGit)) ?? "") ?? [];
+    await this.#directory(named === undefined ? dotGit : resolve(dirname(dotGit), named), worktree);
   }
 
   async #directory(directory: string, worktree: string): Promise<void> {
@@ -194,12 +195,6 @@ class Looking {
       if (worktree !== undefined && isInside(this.#workspace, worktree)) await this.repository(worktree);
     }
   }
-}
-
-/** Returns the directory that a `.git` refers to. */
-async function gitDirectory(dotGit: string): Promise<string> {
-  const [, named] = /^gitdir:\s*(.+?)\s*$/m.exec((await textOf(dotGit)) ?? "") ?? [];
-  return named === undefined ? dotGit : resolve(dirname(dotGit), named);
 }
 
 /** The git settings of the user and of the machine may also name hooks. */

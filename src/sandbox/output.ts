@@ -41,7 +41,10 @@ export class Output {
     const leftOut = this.totalBytes - head.length - tail.length;
     if (leftOut === 0) return { text: readable(Buffer.concat([head, tail])), truncated: false };
     const first = readable(head.subarray(0, characterEnd(head)));
-    const last = readable(tail.subarray(characterStart(tail)));
+    // The tail may begin inside a character.
+    let at = 0;
+    while (at < 3 && isContinuation(tail[at])) at += 1;
+    const last = readable(tail.subarray(at));
     return { text: `${first}\n[… ${leftOut} bytes left out …]\n${last}`, truncated: true };
   }
 }
@@ -49,13 +52,6 @@ export class Output {
 const readable = (bytes: Buffer): string => bytes.toString("utf8").replaceAll("\0", "\uFFFD");
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
-
-/** Returns the position of the first complete character, which is at most 3. */
-function characterStart(bytes: Buffer): number {
-  let at = 0;
-  while (at < 3 && isContinuation(bytes[at])) at += 1;
-  return at;
-}
 
 /** Returns the number of bytes without an incomplete last character. */
 function characterEnd(bytes: Buffer): number {

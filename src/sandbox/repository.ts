@@ -39,18 +39,6 @@ async function hold(path: string, readOnly: boolean): Promise<ProtectedPath | un
   return { path, readOnly, identity: `${found.dev}:${found.ino}` };
 }
 
-/**
- * Returns the path if it exists, else the nearest existing folder above it. Protecting that folder prevents
- * the path from being created.
- */
-async function firstThere(workspace: string, path: string): Promise<string> {
-  let there = path;
-  while (there !== workspace && (await lstat(there).catch(() => undefined)) === undefined) {
-    there = dirname(there);
-  }
-  return there;
-}
-
 const foldersAbove = (workspace: string, path: string): string[] => {
   const above = dirname(path);
   return above === workspace || !isInside(workspace, above) ? [] : [...foldersAbove(workspace, above), above];
@@ -71,7 +59,11 @@ export async function guardedRepository(
   }
   const kept = new Set<string>();
   for (const place of places) {
-    const there = await firstThere(workspace, place);
+    // Protecting the nearest existing folder prevents the path from being created.
+    let there = place;
+    while (there !== workspace && (await lstat(there).catch(() => undefined)) === undefined) {
+      there = dirname(there);
+    }
     if (there === workspace) {
       return refuse(`git would use ${place}, which does not exist`, "Create it (it may be empty)");
     }

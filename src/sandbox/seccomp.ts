@@ -105,11 +105,6 @@ function instruction(code: number, value: number, whenTrue = 0, whenFalse = 0): 
   return bytes;
 }
 
-const refuse = (number: number): Buffer[] => [
-  instruction(JUMP_EQUAL, number, 0, 1),
-  instruction(RETURN, ANSWER | ENOSYS),
-];
-
 function guard({ number, mode, flags }: Guarded): Buffer[] {
   const creates =
     flags === undefined
@@ -129,15 +124,6 @@ function guard({ number, mode, flags }: Guarded): Buffer[] {
   return [instruction(JUMP_EQUAL, number, 0, steps.length), ...steps];
 }
 
-function guardSocket(number: number): Buffer[] {
-  const steps = [
-    instruction(LOAD, argumentOffset(0)),
-    ...FAMILIES.flatMap((family) => [instruction(JUMP_EQUAL, family, 0, 1), instruction(RETURN, ALLOW)]),
-    instruction(RETURN, ANSWER | EAFNOSUPPORT),
-  ];
-  return [instruction(JUMP_EQUAL, number, 0, steps.length), ...steps];
-}
-
 /**
  * Returns the filter for a machine (`process.arch`), or undefined if its call numbers are unknown. Programs
  * run without a filter then.
@@ -145,6 +131,11 @@ function guardSocket(number: number): Buffer[] {
 export function seccompFilter(arch: string): Buffer | undefined {
   const machine = { x64: X64, arm64: ARM64 }[arch];
   if (machine === undefined) return undefined;
+  const socketSteps = [
+    instruction(LOAD, argumentOffset(0)),
+    ...FAMILIES.flatMap((family) => [instruction(JUMP_EQUAL, family, 0, 1), instruction(RETURN, ALLOW)]),
+    instruction(RETURN, ANSWER | EAFNOSUPPORT),
+  ];
   return Buffer.concat([
     instruction(LOAD, ARCHITECTURE_OFFSET),
     instruction(JUMP_EQUAL, machine.audit, 1, 0),
@@ -152,9 +143,13 @@ export function seccompFilter(arch: string): Buffer | undefined {
     instruction(LOAD, NUMBER_OFFSET),
     instruction(JUMP_AT_LEAST, X32_FIRST, 0, 1),
     instruction(RETURN, ANSWER | ENOSYS),
-    ...machine.refused.flatMap(refuse),
+    ...machine.refused.flatMap((number) => [
+      instruction(JUMP_EQUAL, number, 0, 1),
+      instruction(RETURN, ANSWER | ENOSYS),
+    ]),
     ...machine.guarded.flatMap(guard),
-    ...guardSocket(machine.socket),
+    instruction(JUMP_EQUAL, machine.socket, 0, socketSteps.length),
+    ...socketSteps,
     instruction(RETURN, ALLOW),
   ]);
 }

@@ -149,12 +149,6 @@ function coverOf(name: string): string[] {
   return harmless ? [] : ["--ro-bind", "/dev/null", path];
 }
 
-function ownProc(): string[] {
-  const kept = [...PROC_OWN, basename(PROC_SETTINGS)];
-  const others = readdirSync("/proc").filter((name) => !/^\d+$/.test(name) && !kept.includes(name));
-  return ["--proc", "/proc", "--ro-bind", PROC_SETTINGS, PROC_SETTINGS, ...others.flatMap(coverOf)];
-}
-
 const memoryFolder = (path: string, megabytes: number): string[] => [
   "--size",
   String(megabytes * MEGABYTE),
@@ -207,11 +201,14 @@ export function mountArguments(view: View, firstData: number): string[] {
       : [view.cache.writable ? "--bind" : "--ro-bind", view.cache.dir, CONTAINED_CACHE];
   // If the workspace is a link, it is available under both paths.
   const link = namedWorkspace === workspace ? [] : ["--symlink", workspace, namedWorkspace];
+  const kept = [...PROC_OWN, basename(PROC_SETTINGS)];
+  const others = readdirSync("/proc").filter((name) => !/^\d+$/.test(name) && !kept.includes(name));
   return [
     ...systemFolders(),
     ...Object.keys(OWN_FILES).flatMap((path, index) => ["--ro-bind-data", String(firstData + index), path]),
     ...resolver,
-    ...ownProc(),
+    ...["--proc", "/proc", "--ro-bind", PROC_SETTINGS, PROC_SETTINGS],
+    ...others.flatMap(coverOf),
     "--dev",
     "/dev",
     ...memoryFolder("/dev/shm", SHARED_MEMORY_MB),

@@ -51,18 +51,6 @@ async function operate<N extends Operation>(
 
 const isDirect = (name: Operation): name is FileOperation => Object.hasOwn(FILE_OPERATIONS, name);
 
-/** Returns the path of the worker, which is beside this file, both in source and in the build. */
-function workerFile(): string {
-  const source = fileURLToPath(new URL("./file-worker.ts", import.meta.url));
-  return import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
-}
-
-/** Returns the worker's environment: only the folder for compiled code, if this process uses one. */
-function environment(): Record<string, string> {
-  const dir = getCompileCacheDir();
-  return dir === undefined ? {} : { NODE_COMPILE_CACHE: dirname(dir) };
-}
-
 const FAILURES: Partial<Record<string, Code>> = { fetch: "fetch_failed", search: "search_failed" };
 
 async function inWorker(
@@ -83,9 +71,12 @@ async function inWorker(
     // No other call gets the key: its worker may run in a sandbox.
     ...(name === "search" ? { search: tools.search } : {}),
   });
-  const file = workerFile();
+  // The worker is beside this file, both in source and in the build.
+  const source = fileURLToPath(new URL("./file-worker.ts", import.meta.url));
+  const file = import.meta.filename.endsWith(".ts") ? source : source.replace(/\.ts$/, ".js");
   const limits = { timeoutMs, outputMaxBytes: ANSWER_MAX_BYTES, signal: ctx.signal };
-  const env = environment();
+  const dir = getCompileCacheDir();
+  const env = dir === undefined ? {} : { NODE_COMPILE_CACHE: dirname(dir) };
   const bare = { file: process.execPath, args: [file], cwd: "/", env, input, kill: killGroup, ...limits };
   const end = await (sandbox?.run({ kind: "script", file, input }, limits) ?? runProcess(bare).then(ok));
   if (!end.ok) return end;

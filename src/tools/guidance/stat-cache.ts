@@ -15,9 +15,6 @@ interface Known<T> {
   readonly value: T;
 }
 
-const markOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string =>
-  [dev, ino, size, mtimeMs, ctimeMs].join(" ");
-
 export class StatCache<T> {
   readonly #known = new Map<string, Known<T>>();
   readonly #now: () => number;
@@ -40,7 +37,7 @@ export class StatCache<T> {
       this.#known.delete(key);
       return undefined;
     }
-    const mark = markOf(found);
+    const mark = [found.dev, found.ino, found.size, found.mtimeMs, found.ctimeMs].join(" ");
     const known = this.#known.get(key);
     if (known?.mark === mark) return known.value;
     const value = await read(found);

@@ -77,14 +77,6 @@ function refusal(status: number, { statuses }: Provider): Failure {
   return failed(`the search server answered ${status}`);
 }
 
-function addressOf(base: string, path: string, query: Readonly<Record<string, string>>): string {
-  const address = new URL(base);
-  address.pathname = address.pathname.replace(/\/?$/, `/${path}`);
-  address.search = new URLSearchParams(query).toString();
-  address.hash = "";
-  return address.href;
-}
-
 /** Returns untrusted HTML or text as one line of plain text. */
 function line(value: unknown, address: string, charsMax: number): string {
   const { text } = htmlToText(head(textOf(value) ?? "", SOURCE_MAX_CHARS), address);
@@ -108,9 +100,12 @@ export async function searchWeb(
   const base = url ?? provider.url;
   if (base === undefined) return failed("tools.search.url is not set");
   const count = Number(args.count ?? SEARCH_COUNT_LIMIT.fallback);
-  const address = addressOf(base, provider.path, provider.query(String(args.query), count));
+  const address = new URL(base);
+  address.pathname = address.pathname.replace(/\/?$/, `/${provider.path}`);
+  address.search = new URLSearchParams(provider.query(String(args.query), count)).toString();
+  address.hash = "";
   const headers = { accept: "application/json", ...(apiKey === undefined ? {} : provider.headers(apiKey)) };
-  const answer = await get(address, base, "answer", headers);
+  const answer = await get(address.href, base, "answer", headers);
   if (!answer.ok) return answer.code === "fetch_failed" ? failed(answer.error) : answer;
   const { status } = answer.value;
   if (status < 200 || status > 299) return refusal(status, provider);

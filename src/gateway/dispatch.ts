@@ -110,16 +110,6 @@ const HANDLERS: { readonly [M in KernelMethodName]: Method<M, MethodDeps> } = {
   ...peerMethods,
 };
 
-/** Returns the handler of a method. The first call of a feature's method loads its code. */
-async function handlerOf(name: MethodName): Promise<Method<MethodName, MethodDeps>> {
-  const kernel: Readonly<Record<string, unknown>> = HANDLERS;
-  const theirs = async () =>
-    (await FEATURES.find(({ methods = {} }) => Object.hasOwn(methods, name))?.handlers?.())?.[name];
-  const found = kernel[name] ?? (await theirs());
-  if (found === undefined) throw new Error(`the method ${name} has no handler`);
-  return found as Method<MethodName, MethodDeps>;
-}
-
 /**
  * Methods that a pass may call, over WebSocket and HTTP. They concern its session and the session's tools.
  */
@@ -419,7 +409,13 @@ export function createDispatcher(deps: MethodDeps): Dispatcher {
     const read = isLenient(protocol) ? lenientParams(deps, name, given) : checkParams(name, given);
     const params = checkAgent(caller, await read);
     if (!params.ok) return { result: params };
-    const method = (await handlerOf(name)) as Method<M, MethodDeps>;
+    // The first call of a feature's method loads its code.
+    const kernel: Readonly<Record<string, unknown>> = HANDLERS;
+    const theirs = async () =>
+      (await FEATURES.find(({ methods = {} }) => Object.hasOwn(methods, name))?.handlers?.())?.[name];
+    const found = kernel[name] ?? (await theirs());
+    if (found === undefined) throw new Error(`the method ${name} has no handler`);
+    const method = found as Method<M, MethodDeps>;
     const base = contextOf(asAdmitted(caller, name), signal);
     const keyed = method.repeats?.(params.value) === true ? undefined : keyedCall(caller, name, params.value);
     if (keyed !== undefined) {

@@ -170,7 +170,13 @@ class GatewayServer implements Gateway {
       connected: () => this.#presence.count(),
       presence: (caller) => this.#presence.ofCaller(caller, seesEverything(caller)),
       ignoredParams: createIgnoredParams(world),
-      endDevice: (deviceId, role) => this.#endDevice(deviceId, role),
+      endDevice: (deviceId, role) => {
+        for (const { caller, close } of this.#byDeviceToken) {
+          if (caller.device?.deviceId !== deviceId || caller.device.role !== (role ?? caller.device.role))
+            continue;
+          close(CLOSE.policy, "the device token was revoked");
+        }
+      },
       tell: (caller, event, payload) =>
         this.#fanout.broadcast(encodeEvent(event, payload), (one) => one === caller),
       accessTokens: { configured, authority, end: (id) => this.#accessUsers.end(id) },
@@ -401,14 +407,6 @@ class GatewayServer implements Gateway {
       if (size <= SILENT_MAX || (size <= STRANGERS_MAX && now - since < SILENT_AFTER_MS)) return;
       this.#strangers.delete(stranger);
       stranger.cut();
-    }
-  }
-
-  #endDevice(deviceId: string, role?: Caller["role"]): void {
-    for (const { caller, close } of this.#byDeviceToken) {
-      if (caller.device?.deviceId !== deviceId || caller.device.role !== (role ?? caller.device.role))
-        continue;
-      close(CLOSE.policy, "the device token was revoked");
     }
   }
 

@@ -42,14 +42,12 @@ export class AttentionHints {
     if (access === undefined) return;
     for (const listener of watching(access, event.sessionKey)) this.#waiting.add(listener);
     if (this.#waiting.size === 0) return;
-    this.#timer ??= this.#clock.after(GATHER_MS, () => this.#send());
-  }
-
-  #send(): void {
-    this.#timer = undefined;
-    const told = [...this.#waiting];
-    this.#waiting.clear();
-    for (const listener of told) listener.event(HINT);
+    this.#timer ??= this.#clock.after(GATHER_MS, () => {
+      this.#timer = undefined;
+      const told = [...this.#waiting];
+      this.#waiting.clear();
+      for (const listener of told) listener.event(HINT);
+    });
   }
 
   forget(listener: Hinted): void {

@@ -79,7 +79,10 @@ export class RunFeed {
   follow(runId: string, follower: (event: OfRun) => void): () => void {
     const set = this.#followers.get(runId) ?? new Set();
     this.#followers.set(runId, set.add(follower));
-    this.#leave ??= this.#bus.subscribe((event) => this.#tell(event));
+    this.#leave ??= this.#bus.subscribe((event) => {
+      if (event.kind !== "text" && event.kind !== "tool" && event.kind !== "message") return;
+      for (const follower of this.#followers.get(event.runId ?? "") ?? []) follower(event);
+    });
     const hideText = this.#bus.showText();
     return () => {
       hideText();
@@ -89,11 +92,6 @@ export class RunFeed {
       this.#leave?.();
       this.#leave = undefined;
     };
-  }
-
-  #tell(event: LiveEvent): void {
-    if (event.kind !== "text" && event.kind !== "tool" && event.kind !== "message") return;
-    for (const follower of this.#followers.get(event.runId ?? "") ?? []) follower(event);
   }
 }
 

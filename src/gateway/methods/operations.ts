@@ -78,10 +78,8 @@ function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
   const after = seqInCursor(processId, params.cursor);
   const wanted = params.search?.toLowerCase() ?? "";
   const least = LOG_LEVELS.indexOf(params.level ?? "debug");
-  const fits = (line: LogTailLine): boolean =>
-    line.seq > (after ?? 0) && (wanted === "" || line.text.toLowerCase().includes(wanted));
   const found = kept
-    .filter(fits)
+    .filter((line) => line.seq > (after ?? 0) && (wanted === "" || line.text.toLowerCase().includes(wanted)))
     .map(read)
     .filter(({ level }) => LOG_LEVELS.indexOf(level) >= least);
   const limit = Math.min(params.limit ?? LINES.byDefault, LINES.max);

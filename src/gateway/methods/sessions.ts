@@ -71,13 +71,6 @@ function filterOf(ctx: CallContext, params: ParamsOf<"sessions.list">): ListFilt
   };
 }
 
-/** Returns the beginning of the first message of each of these transcripts. */
-async function titlesOf(ctx: CallContext, sessionIds: readonly string[]): Promise<Map<string, string>> {
-  const { redactor } = ctx.deps.world;
-  const texts = await firstUserTexts(ctx.access.db, sessionIds);
-  return new Map([...texts].map(([id, text]) => [id, redactor.line(text, TITLE_MAX_CHARS)]));
-}
-
 /** Returns the first words of a row, if requested. */
 function titleIn(ctx: CallContext, params: ParamsOf<"sessions.list">, { session }: ListedSession) {
   if (params.includeDerivedTitles !== true || session.firstWords === undefined) return undefined;
@@ -194,10 +187,12 @@ async function earlier(
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: key });
   if (!found.ok) return found;
   const rows = await earlierConversations(ctx.access.db, found.value, Math.min(limit, EARLIER_LIMIT_MAX));
-  const titles = await titlesOf(
-    ctx,
+  const { redactor } = ctx.deps.world;
+  const texts = await firstUserTexts(
+    ctx.access.db,
     rows.map(({ sessionId }) => sessionId),
   );
+  const titles = new Map([...texts].map(([id, text]) => [id, redactor.line(text, TITLE_MAX_CHARS)]));
   const conversations = rows.map((row) => ({ ...row, ...optional({ title: titles.get(row.sessionId) }) }));
   return ok({ key: found.value.key, sessionId: found.value.sessionId, conversations });
 }

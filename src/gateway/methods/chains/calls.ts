@@ -18,10 +18,6 @@ interface Ends {
   get(id: string): { readonly at: number; readonly failed: boolean } | undefined;
 }
 
-function mayRunInParallel(name: string): boolean {
-  return (TOOLS as Readonly<Record<string, { readonly parallel: boolean }>>)[name]?.parallel === true;
-}
-
 /** Returns the tool calls of one answer that have begun. */
 function toolsOf(run: Run, answer: AssistantMessage, at: number, ends: Ends): ChainCall[] {
   const calls: ChainCall[] = [];
@@ -30,7 +26,8 @@ function toolsOf(run: Run, answer: AssistantMessage, at: number, ends: Ends): Ch
   let until: number | undefined = at;
   let joins = false;
   for (const [index, { name }] of toolCallsOf(answer).entries()) {
-    const isParallel = mayRunInParallel(name);
+    const isParallel =
+      (TOOLS as Readonly<Record<string, { readonly parallel: boolean }>>)[name]?.parallel === true;
     if (!(joins && isParallel)) {
       // The calls before this one have not ended, so it has not begun.
       if (until === undefined) return calls;

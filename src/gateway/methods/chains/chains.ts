@@ -64,15 +64,6 @@ function decodeCursor(cursor: string | undefined): Result<ChainPlace | undefined
   return badCursor("chains.list");
 }
 
-function limitsOf(ctx: CallContext): ChainRow["limits"] {
-  const { maxChainRuns, maxHops, maxChainTokens, maxChainCost } = ctx.deps.settings.session.agentToAgent;
-  return {
-    runsMax: maxChainRuns,
-    hopsMax: maxHops,
-    ...optional({ tokensMax: maxChainTokens, costMax: maxChainCost }),
-  };
-}
-
 /** Returns the pairs of sender and recipient in which the reader sees at least one of the two sessions. */
 function talksOf(facts: ChainFacts, chainId: string, sees: Sees): ChainTalk[] {
   const talks = new Map<string, ChainTalk>();
@@ -179,7 +170,12 @@ async function rowsOf(ctx: CallContext, heads: readonly ChainHead[], sees: Sees)
   const [facts, openings] = await Promise.all([factsOfChains(db, chainIds), openingsOf(db, chainIds)]);
   const isScoped = ctx.caller.patterns !== undefined;
   const used = isScoped ? await seenUsage(ctx, chainIds, sees) : new Map<string, Used>();
-  const limits = limitsOf(ctx);
+  const { maxChainRuns, maxHops, maxChainTokens, maxChainCost } = ctx.deps.settings.session.agentToAgent;
+  const limits = {
+    runsMax: maxChainRuns,
+    hopsMax: maxHops,
+    ...optional({ tokensMax: maxChainTokens, costMax: maxChainCost }),
+  };
   return heads.flatMap((head) => {
     const opening = openings.find(({ chainId }) => chainId === head.chainId);
     return (

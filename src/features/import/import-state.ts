@@ -244,15 +244,6 @@ async function readStores(
   return stores;
 }
 
-/** Reports the files in the source directory that are not imported. */
-async function noteOthers(source: SourceDir, remarks: Remarks): Promise<void> {
-  for (const { name } of await source.list([])) {
-    if (/^(agents|sessions|state|cron|workspace.*|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name))
-      continue;
-    remarks.note("other files and folders of the source, not read", name);
-  }
-}
-
 class Counts {
   added = 0;
   toppedUp = 0;
@@ -386,7 +377,11 @@ export async function importState(options: ImportOptions): Promise<Result<Import
     const read = { source, state, grants, prepared: prepared.value, stores, nowMs, remarks };
     const fits = refuse(options, read);
     if (!fits.ok) return fits;
-    await noteOthers(source, remarks);
+    for (const { name } of await source.list([])) {
+      if (/^(agents|sessions|state|cron|workspace.*|(openclaw|clawdbot|moltbot)\.json(\.bak.*)?)$/.test(name))
+        continue;
+      remarks.note("other files and folders of the source, not read", name);
+    }
     return await write(read, options);
   } finally {
     for (const { database } of stores) database?.close();

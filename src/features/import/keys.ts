@@ -88,7 +88,9 @@ export function canonicalSourceKey(text: string, hints: KeyHints, rules: KeyRule
   }
   const id = derivedUuid("conversation", agentId, source);
   const unnamed = formatKey({ form: "chat", agentId, id });
-  const name = nameOf(rest, agentId);
+  // Parts that are not valid in a key are encoded.
+  const encoded = rest.split(":").map(encodeOutsideId).join(":");
+  const name = canonical(`agent:${agentId}:${rest}`) ?? canonical(`agent:${agentId}:${encoded}`);
   return name === undefined
     ? { kind: "conversation", key: unnamed, agentId }
     : { kind: "key", key: name, agentId, formerKey: unnamed };
@@ -97,12 +99,6 @@ export function canonicalSourceKey(text: string, hints: KeyHints, rules: KeyRule
 function canonical(text: string): string | undefined {
   const parsed = parseKey(text);
   return parsed.ok ? formatKey(parsed.value) : undefined;
-}
-
-/** Returns the key of a named conversation. Parts that are not valid in a key are encoded. */
-function nameOf(rest: string, agentId: string): string | undefined {
-  const encoded = rest.split(":").map(encodeOutsideId).join(":");
-  return canonical(`agent:${agentId}:${rest}`) ?? canonical(`agent:${agentId}:${encoded}`);
 }
 
 function main(agentId: string, rules: KeyRules): KeyVerdict {

@@ -77,7 +77,11 @@ function jobsIn(database: ForeignDatabase, remarks: Remarks): unknown[] {
 }
 
 function peopleIn(database: ForeignDatabase, nowMs: number, remarks: Remarks): SourcePerson[] {
-  noteBindings(database, remarks);
+  for (const row of table(database, "current_conversation_bindings", ["target_session_key"], remarks))
+    remarks.note(
+      "chats that are bound to a session, which must be bound again",
+      String(row.target_session_key),
+    );
   const people = new Map<string, SourcePerson>();
   const columns = ["channel_key", "account_id", "entry", "updated_at"];
   for (const row of table(database, "channel_pairing_allow_entries", columns, remarks)) {
@@ -96,13 +100,6 @@ function peopleIn(database: ForeignDatabase, nowMs: number, remarks: Remarks): S
   return [...people.values()];
 }
 
-/** Returns the key of a device if it belongs to the device's id. */
-function keyOf(id: string, publicKey: unknown): string | undefined {
-  const key = Buffer.from(textIn(publicKey, 200) ?? "", "base64url");
-  const isOwn = key.length === 32 && createHash("sha256").update(key).digest("hex") === id;
-  return isOwn ? key.toString("base64url") : undefined;
-}
-
 const DEVICE = (
   "device_id public_key display_name operator_label platform role roles_json node_surface_json " +
   "approved_at_ms last_seen_at_ms"
@@ -118,7 +115,10 @@ function nodesIn(database: ForeignDatabase, nowMs: number, remarks: Remarks): No
       remarks.note("paired devices of operators, which must be paired again", name);
       continue;
     }
-    const publicKey = keyOf(id, row.public_key);
+    // The key must belong to the device's id.
+    const key = Buffer.from(textIn(row.public_key, 200) ?? "", "base64url");
+    const isOwn = key.length === 32 && createHash("sha256").update(key).digest("hex") === id;
+    const publicKey = isOwn ? key.toString("base64url") : undefined;
     if (publicKey === undefined || nodes.length === NODES_MAX) {
       remarks.note("paired nodes without a valid key, or beyond the maximum, skipped", name);
       continue;
@@ -135,14 +135,6 @@ function nodesIn(database: ForeignDatabase, nowMs: number, remarks: Remarks): No
     });
   }
   return nodes;
-}
-
-function noteBindings(database: ForeignDatabase, remarks: Remarks): void {
-  for (const row of table(database, "current_conversation_bindings", ["target_session_key"], remarks))
-    remarks.note(
-      "chats that are bound to a session, which must be bound again",
-      String(row.target_session_key),
-    );
 }
 
 /** Returns the jobs in the file of older versions. */

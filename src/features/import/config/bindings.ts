@@ -61,16 +61,6 @@ function apply(binding: Binding): string | undefined {
   return undefined;
 }
 
-/** Accounts inherit the agent of their channel here, but not in the source. */
-function separate(channels: Tree, defaultAgentId: string): void {
-  for (const channel of Object.values(channels)) {
-    if (!isObject(channel) || channel.agentId === undefined) continue;
-    for (const account of Object.values(fieldsOf(channel.accounts))) {
-      if (isObject(account)) account.agentId ??= defaultAgentId;
-    }
-  }
-}
-
 /** Adds the agents of the bindings to the mapped channels. Of several that match, the first one counts. */
 export function bindAgents(bindings: unknown, channels: Tree, defaultAgentId: string, notes: string[]): void {
   const known: Binding[] = [];
@@ -88,5 +78,11 @@ export function bindAgents(bindings: unknown, channels: Tree, defaultAgentId: st
     const why = apply(binding);
     if (why !== undefined) skip(binding.where, why);
   }
-  separate(channels, defaultAgentId);
+  // Accounts inherit the agent of their channel here, but not in the source.
+  for (const channel of Object.values(channels)) {
+    if (!isObject(channel) || channel.agentId === undefined) continue;
+    for (const account of Object.values(fieldsOf(channel.accounts))) {
+      if (isObject(account)) account.agentId ??= defaultAgentId;
+    }
+  }
 }

@@ -41,21 +41,17 @@ function mapGroup(value: unknown, senders: readonly string[] | undefined): Tree 
   };
 }
 
-/** Returns the entries of groups. An empty list of the only account counts as absent, like in the source. */
-function groupsIn(own: Tree, inherited: Tree): [string, unknown][] {
-  const entries = Object.entries(fieldsOf(own.groups));
-  const isOneOfMany = Object.keys(fieldsOf(inherited.accounts)).length > 1;
-  const isOwn = entries.length > 0 || (own.groups !== undefined && isOneOfMany);
-  return (isOwn ? entries : Object.entries(fieldsOf(inherited.groups))).slice(0, ENTRIES_MAX);
-}
-
 /** Maps the rules for groups. `inherited`: values of the channel for keys that the account does not set. */
 function mapGroups(own: Tree, inherited: Tree): Tree {
   const given = (name: string): unknown => own[name] ?? inherited[name];
   const policy = given("groupPolicy");
   if (policy === "disabled") return { groupPolicy: policy };
   const senders = idsIn(given("groupAllowFrom")) ?? idsIn(given("allowFrom")) ?? [];
-  const groups = groupsIn(own, inherited);
+  // An empty list of the only account counts as absent, like in the source.
+  const entries = Object.entries(fieldsOf(own.groups));
+  const isOneOfMany = Object.keys(fieldsOf(inherited.accounts)).length > 1;
+  const isOwn = entries.length > 0 || (own.groups !== undefined && isOneOfMany);
+  const groups = (isOwn ? entries : Object.entries(fieldsOf(inherited.groups))).slice(0, ENTRIES_MAX);
   if (groups.length > 0) {
     const admitted = policy === "open" ? undefined : senders;
     return { groups: Object.fromEntries(groups.map(([id, group]) => [id, mapGroup(group, admitted)])) };

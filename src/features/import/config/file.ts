@@ -27,10 +27,6 @@ export interface CheckedConfig {
   readonly variables: readonly string[];
 }
 
-const textOf = (tree: Tree, from: string): string =>
-  `// Made by "npx parley-gateway import" of ${from}. Review it before you start the gateway.\n` +
-  `${JSON.stringify(tree, undefined, 2)}\n`;
-
 /** Returns the names of the variables in a text that have no fallback. */
 function variablesIn(text: string): string[] {
   const names = [...text.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name);
@@ -47,7 +43,9 @@ export function checkConfig(
   const tree = structuredClone(mapped);
   const takenOut: string[] = [];
   for (let repairs = 0; repairs <= REPAIRS_MAX; repairs += 1) {
-    const text = textOf(tree, from);
+    const text =
+      `// Made by "npx parley-gateway import" of ${from}. Review it before you start the gateway.\n` +
+      `${JSON.stringify(tree, undefined, 2)}\n`;
     const needed = variablesIn(text);
     const variables = needed.filter((name) => options.env[name] === undefined);
     // Checks as if the gateway's environment set the variables that are missing now.

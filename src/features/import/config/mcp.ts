@@ -9,13 +9,6 @@ import { noteRest } from "./tree.ts";
 const SERVERS_MAX = 100;
 const NAME_CHARS_MAX = 24;
 
-const nameOf = (name: string): string =>
-  name
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, "-")
-    .slice(0, NAME_CHARS_MAX)
-    .replaceAll(/^-|-$/g, "");
-
 /** Returns the texts and numbers of an object as texts, or undefined if there are none. */
 export function textsByName(value: unknown): Tree | undefined {
   const texts = Object.entries(fieldsOf(value)).flatMap(([name, one]) =>
@@ -60,7 +53,11 @@ export function mapMcp(servers: unknown, notes: string[]): { servers: Tree; deny
   const deny: string[] = [];
   for (const [source, value] of Object.entries(fieldsOf(servers)).slice(0, SERVERS_MAX)) {
     const where = `mcp.servers.${source.slice(0, 80)}`;
-    const name = nameOf(source);
+    const name = source
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, "-")
+      .slice(0, NAME_CHARS_MAX)
+      .replaceAll(/^-|-$/g, "");
     const server = isObject(value) ? mapServer(value, where, notes) : undefined;
     if (server === undefined) continue;
     if (name === "" || mapped.has(name)) {

@@ -54,14 +54,6 @@ function merge(below: unknown, above: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
-/** Returns the path of an included file relative to the source's root, or undefined if it is outside. */
-function pathOf(reading: Reading, from: readonly string[], include: string): string[] | undefined {
-  const { root } = reading.source;
-  const whole = isAbsolute(include) ? include : join(root, ...from.slice(0, -1), include);
-  const inside = relative(root, whole);
-  return inside === "" || inside.startsWith("..") || isAbsolute(inside) ? undefined : inside.split(sep);
-}
-
 async function included(
   reading: Reading,
   value: unknown,
@@ -71,7 +63,11 @@ async function included(
   const names = (Array.isArray(value) ? value : [value]).filter((name) => typeof name === "string");
   let merged: unknown = {};
   for (const name of names) {
-    const path = pathOf(reading, from, name);
+    const { root } = reading.source;
+    const whole = isAbsolute(name) ? name : join(root, ...from.slice(0, -1), name);
+    const inside = relative(root, whole);
+    const path =
+      inside === "" || inside.startsWith("..") || isAbsolute(inside) ? undefined : inside.split(sep);
     if (path === undefined || level >= LEVELS_MAX || reading.files >= FILES_MAX) {
       const why = path === undefined ? "outside of the directory" : "too many, or in a circle";
       reading.remarks.note(

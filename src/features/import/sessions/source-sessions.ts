@@ -110,11 +110,6 @@ function oneOf(
   return undefined;
 }
 
-function thinkingIn(entry: Fields, remarks: Remarks, key: string): string | undefined {
-  const level = thinkingNamed(textIn(entry.thinkingLevel, 40) ?? "");
-  return level ?? oneOf(entry, "thinkingLevel", THINKING_LEVELS, remarks, key);
-}
-
 function readEntry(
   sourceKey: string,
   entry: Fields,
@@ -153,7 +148,9 @@ function readEntry(
         channelIn(entry.channel) ?? channelIn(entry.provider) ?? channelIn(origin.provider) ?? route?.channel,
       route,
       model: modelIn(entry),
-      thinkingLevel: thinkingIn(entry, remarks, sourceKey),
+      thinkingLevel:
+        thinkingNamed(textIn(entry.thinkingLevel, 40) ?? "") ??
+        oneOf(entry, "thinkingLevel", THINKING_LEVELS, remarks, sourceKey),
       verboseLevel: oneOf(entry, "verboseLevel", ["off", "on", "full"], remarks, sourceKey),
       sendPolicy: policy === "allow" || policy === "deny" ? policy : undefined,
     }),

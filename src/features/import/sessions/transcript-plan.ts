@@ -121,14 +121,6 @@ function addEntry(
   }
 }
 
-/** Returns 1 for each position on the path from the newest entry to the root. */
-function pathOf(parents: readonly number[]): Uint8Array {
-  const onPath = new Uint8Array(parents.length);
-  // A parent always comes before its child in the list, so the loop ends.
-  for (let at = parents.length - 1; at >= 0; at = parents[at] ?? -1) onPath[at] = 1;
-  return onPath;
-}
-
 /** Scans a transcript. Returns undefined if there are too many entries. */
 export async function planTranscript(
   transcript: Transcript,
@@ -149,7 +141,10 @@ export async function planTranscript(
     if (index.lines.length === ENTRIES_MAX) return undefined;
     addEntry(index, line, value, now, transcript.name, remarks);
   }
-  const onPath = pathOf(index.parents);
+  // 1 for each position on the path from the newest entry to the root.
+  const onPath = new Uint8Array(index.parents.length);
+  // A parent always comes before its child in the list, so the loop ends.
+  for (let at = index.parents.length - 1; at >= 0; at = index.parents[at] ?? -1) onPath[at] = 1;
   const included = new Set<number>();
   let elsewhere = 0;
   for (const [position, line] of index.lines.entries()) {

@@ -205,10 +205,6 @@ class SessionWriter {
   }
 }
 
-function bytesOf(entry: Entry): number {
-  return JSON.stringify(entry).length;
-}
-
 /** Writes a session and the missing entries of its transcript. */
 export async function writeSession(
   store: ImportStore,
@@ -224,7 +220,7 @@ export async function writeSession(
   try {
     for await (const entry of entries) {
       batch.push(entry);
-      bytes += bytesOf(entry);
+      bytes += JSON.stringify(entry).length;
       if (batch.length < BATCH_ENTRIES && bytes < BATCH_BYTES) continue;
       await writer.take(batch);
       batch = [];

@@ -98,11 +98,6 @@ export interface SourceMemory {
   readonly left: readonly string[];
 }
 
-async function textAt(dir: SourceDir, path: readonly string[]): Promise<string> {
-  const bytes = await readWhole(dir, path, 4 * MEMORY_MAX_BYTES);
-  return typeof bytes === "string" || bytes.includes(0) ? "" : bytes.toString("utf8").trim();
-}
-
 /** Returns MEMORY.md and the newest files of `memory`, as far as an agent's memory has room for them. */
 export async function readSourceMemory(dir: SourceDir): Promise<SourceMemory> {
   const notes = (await dir.list(["memory"])).filter(
@@ -113,7 +108,8 @@ export async function readSourceMemory(dir: SourceDir): Promise<SourceMemory> {
   const parts: string[] = [];
   const [files, left]: [string[], string[]] = [[], []];
   for (const path of paths) {
-    const text = await textAt(dir, path);
+    const bytes = await readWhole(dir, path, 4 * MEMORY_MAX_BYTES);
+    const text = typeof bytes === "string" || bytes.includes(0) ? "" : bytes.toString("utf8").trim();
     if (text === "") continue;
     const name = path.join("/");
     const part = path.length === 1 ? text : `## ${name}\n\n${text}`;

@@ -64,12 +64,6 @@ function badExpression(expr: string, why: string): Result<never> {
   });
 }
 
-/** Returns the library's error message without its prefix. */
-function complaint(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return text.replace(/^CronPattern: /, "").replace(/\.$/, "");
-}
-
 async function cronOf(asked: RequestedSchedule, calendar: Calendar): Promise<Result<Schedule>> {
   const expr = (asked.expr ?? "").trim().replaceAll(/\s+/g, " ");
   if (expr === "") return badExpression(expr, "it is empty");
@@ -87,7 +81,8 @@ async function cronOf(asked: RequestedSchedule, calendar: Calendar): Promise<Res
       return badExpression(expr, "it never matches a date");
     }
   } catch (error) {
-    return badExpression(expr, complaint(error));
+    const text = error instanceof Error ? error.message : String(error);
+    return badExpression(expr, text.replace(/^CronPattern: /, "").replace(/\.$/, ""));
   }
   return ok(schedule);
 }

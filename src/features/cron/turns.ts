@@ -20,7 +20,6 @@ import { insertNew, newSession, resetIn } from "../../flows/session/lifecycle.ts
 import { holdForAbort } from "../../store/locks.ts";
 import { activeRuns } from "../../store/queries/runs/runs.ts";
 import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
-import type { Db } from "../../store/sql.ts";
 import { type CreatedTurn, checkCreator, creatorViewer } from "../../triggers/creator.ts";
 import type { CronChange } from "./contract.ts";
 import { nextDate, nextDates } from "./dates.ts";
@@ -220,13 +219,6 @@ export async function runEnded(unit: Unit, run: Run): Promise<void> {
 /** Maximum number of a job's turns that are checked for dates handled too early. */
 const TURNS_MAX = 100;
 
-/** Returns the first future date that was not handled yet. */
-async function firstDate(db: Db, job: CronJob, now: number): Promise<number | undefined> {
-  const acted = new Set((await listTurns(db, job.id, TURNS_MAX)).map(({ dueAt }) => dueAt));
-  const dates = await nextDates(job.schedule, now, TURNS_MAX + 1).catch(() => []);
-  return dates.find((date) => !acted.has(date));
-}
-
 /**
  * Recomputes job dates that a fast clock put too far into the future. A date that was handled once is never
  * handled again, even if the clock shows an earlier time.
@@ -239,7 +231,9 @@ export async function planAgain(engine: Engine): Promise<void> {
     await engine.commit(async (unit) => {
       const job = await holdJob(unit.tx, id);
       if (job?.nextAt === undefined || !job.enabled) return;
-      const first = await firstDate(unit.tx, job, now);
+      const acted = new Set((await listTurns(unit.tx, job.id, TURNS_MAX)).map(({ dueAt }) => dueAt));
+      const dates = await nextDates(job.schedule, now, TURNS_MAX + 1).catch(() => []);
+      const first = dates.find((date) => !acted.has(date));
       if (first === undefined || first >= job.nextAt) return;
       await moveJob(unit.tx, id, first);
       await unit.setDeadline({ kind: CRON_DEADLINE, key: id, dueAt: first });

@@ -152,11 +152,6 @@ async function plan(around: Around, options: InitOptions): Promise<Result<Plan>>
   });
 }
 
-/** Returns the environment variables that the file refers to. */
-const variablesIn = (text: string): string[] => [
-  ...new Set([...text.matchAll(/(?<!\$)\$\{(\w+)\}/g)].map(([, name = ""]) => name)),
-];
-
 async function apply({ cli, path }: Around, done: Plan): Promise<number> {
   const { choice, channel, service, text } = done;
   const copy = await writeFile(path, text);
@@ -165,7 +160,10 @@ async function apply({ cli, path }: Around, done: Plan): Promise<number> {
   if (service) {
     // The document of this command is the only one.
     const quiet: Cli = { ...cli, document: () => {} };
-    const code = await installService(quiet, { keys: variablesIn(text) });
+    // The service gets the environment variables that the file refers to.
+    const code = await installService(quiet, {
+      keys: [...new Set([...text.matchAll(/(?<!\$)\$\{(\w+)\}/g)].map(([, name = ""]) => name))],
+    });
     if (code !== EXIT.done) return code;
   }
   const steps = [

@@ -9,7 +9,7 @@ import { findAddress, httpBase } from "../../cli/address.ts";
 import type { Cli } from "../../cli/cli.ts";
 import { optional } from "../../core/optional.ts";
 import { plainName, quoteLines } from "../../core/text/safe-text.ts";
-import { askInbox, type InboxMessage, type InboxPage, type InboxWanted } from "./ask-inbox.ts";
+import { askInbox, type InboxPage, type InboxWanted } from "./ask-inbox.ts";
 import type { Upstream } from "./mcp/upstream.ts";
 import { claimNews, cursorOf, endClaim } from "./windows.ts";
 
@@ -81,16 +81,6 @@ const HOW_TO_ANSWER =
   "Answer a message with the Parley tool sessions_send, with the session's key as sessionKey and the " +
   "message's id as inReplyTo.";
 
-/** Quotes the messages for the model (NE2). */
-function quoteMessages(messages: readonly InboxMessage[]): string {
-  const parts = messages.map(({ id, from, kind, text }) => {
-    const author = plainName(from === undefined ? kind : `session ${from}`);
-    const lines = quoteLines(text.replaceAll("</", "<\\/"));
-    return [`[message ${plainName(id)} from ${author}, not from your user]`, ...lines].join("\n");
-  });
-  return [INTRODUCTION, ...parts, HOW_TO_ANSWER].join("\n\n");
-}
-
 interface Telling {
   readonly stop: AbortSignal;
   /** Maximum wait for new messages, in seconds. */
@@ -119,7 +109,13 @@ export async function tellNews(
   if (!(await claimNews(folder, number, after, clock))) return "none";
   let written = false;
   try {
-    written = await write(quoteMessages(messages));
+    // Quotes the messages for the model (NE2).
+    const parts = messages.map(({ id, from, kind, text }) => {
+      const author = plainName(from === undefined ? kind : `session ${from}`);
+      const lines = quoteLines(text.replaceAll("</", "<\\/"));
+      return [`[message ${plainName(id)} from ${author}, not from your user]`, ...lines].join("\n");
+    });
+    written = await write([INTRODUCTION, ...parts, HOW_TO_ANSWER].join("\n\n"));
   } finally {
     await endClaim(folder, number, written ? nextAfter : undefined, clock);
   }

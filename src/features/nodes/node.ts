@@ -89,10 +89,6 @@ const COMMANDS_MAX = 64;
 const COMMAND = /^[a-zA-Z][a-zA-Z0-9_-]*(?:\.[a-zA-Z0-9_-]+)*$/;
 const COMMAND_MAX_CHARS = 64;
 
-function isNodeCommand(text: string): boolean {
-  return text.length <= COMMAND_MAX_CHARS && COMMAND.test(text);
-}
-
 interface NodeDescription {
   readonly name?: string | undefined;
   readonly platform?: string | undefined;
@@ -102,7 +98,9 @@ interface NodeDescription {
 }
 
 function names(said: readonly string[] | undefined): string[] {
-  return [...new Set(said?.slice(0, 4 * COMMANDS_MAX))].filter(isNodeCommand).slice(0, COMMANDS_MAX);
+  return [...new Set(said?.slice(0, 4 * COMMANDS_MAX))]
+    .filter((text) => text.length <= COMMAND_MAX_CHARS && COMMAND.test(text))
+    .slice(0, COMMANDS_MAX);
 }
 
 /** Returns the parts of a device's description that are stored (ND2). */

@@ -46,11 +46,6 @@ async function nodeOf(door: NodeHub, args: Args): Promise<Result<NodeStatus>> {
   return fail("invalid_argument", `${shown} matches ${fits.length} nodes: give an id`, { hint });
 }
 
-async function list(ctx: NodesContext, door: NodeHub): Answer {
-  const all = await door.statuses();
-  return ok({ count: all.length, nodes: all.map((one) => shownNode(ctx, one)) });
-}
-
 async function describe(ctx: NodesContext, door: NodeHub, args: Args): Answer {
   const found = await nodeOf(door, args);
   if (!found.ok) return found;
@@ -96,8 +91,10 @@ export const tool: Tool<NodesContext> = createTool("nodes", {
     const door = ctx.ready?.get("nodes") as NodeHub | undefined;
     if (door === undefined) return { ...NOT_PAIRED, hint: "An operator can pair one: see docs/NODES.md." };
     switch (args.action) {
-      case "list":
-        return list(ctx, door);
+      case "list": {
+        const all = await door.statuses();
+        return ok({ count: all.length, nodes: all.map((one) => shownNode(ctx, one)) });
+      }
       case "describe":
         return describe(ctx, door, args);
       case "invoke":

@@ -45,11 +45,6 @@ export interface NodeTurn {
 
 const HINT = "nodes.allowedSessionKeys says which keys a node may name besides its own.";
 
-function outsider({ settings }: NodeContext, ownKey: string): Outsider {
-  const viewer = operatorViewer(["operator.write"], settings.nodes.allowedSessionKeys);
-  return { viewer, ownKey, name: "this node", hint: HINT };
-}
-
 /**
  * Returns the destination of a reply if the node may write there, or undefined if the reply stays in the
  * answering session.
@@ -122,7 +117,8 @@ export async function acceptNodeTurn(
   const text = checkWords("message", turn.message, MESSAGE_MAX_CHARS);
   if (!text.ok) return text;
   const ownKey = nodeKey(nodeId);
-  const own = outsider(ctx, ownKey);
+  const viewer = operatorViewer(["operator.write"], ctx.settings.nodes.allowedSessionKeys);
+  const own = { viewer, ownKey, name: "this node", hint: HINT };
   const named = turn.sessionKey === undefined ? ok(ownKey) : operatorKey(ctx.settings, turn.sessionKey);
   const known = named.ok ? covered(ctx, own, named.value) : named;
   if (!known.ok) return known;

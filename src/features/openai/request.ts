@@ -153,13 +153,6 @@ function inputOf(
   return ok({ text, images, ...optional({ senderName: name }) });
 }
 
-function seedOf(turns: readonly Turn[]): SeedMessage[] {
-  return turns.flatMap(({ role, text, images, name }) => {
-    if (role === "system" || (text.trim() === "" && images.length === 0)) return [];
-    return [{ role, text: text.toWellFormed(), images, ...optional({ senderName: name }) }];
-  });
-}
-
 /** Reads the fields that both APIs share. */
 function common(body: Body) {
   const model = textIn(body, "model", USER_CHARS_MAX);
@@ -247,7 +240,10 @@ function assembled(
   return ok({
     ...known,
     ...input.value,
-    seed: seedOf(said.seed),
+    seed: said.seed.flatMap(({ role, text, images, name }) => {
+      if (role === "system" || (text.trim() === "" && images.length === 0)) return [];
+      return [{ role, text: text.toWellFormed(), images, ...optional({ senderName: name }) }];
+    }),
     ...(instructions === "" ? {} : { instructions }),
   });
 }

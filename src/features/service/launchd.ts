@@ -2,14 +2,7 @@
 // launchd cannot read environment variables from a file, so Node reads the file when it starts.
 
 import { join } from "node:path";
-import {
-  commandOf,
-  MARK,
-  type Service,
-  type ServiceParts,
-  type ServiceState,
-  searchPath,
-} from "./manager.ts";
+import { commandOf, MARK, type Service, type ServiceParts, searchPath } from "./manager.ts";
 
 const LABEL = "dev.parley.gateway";
 
@@ -60,13 +53,6 @@ ${words.map((word) => `    ${text(word)}`).join("\n")}
 `;
 }
 
-function read(exitCode: number | null, output: string): ServiceState {
-  if (exitCode !== 0) return { running: false, enabled: false, text: "not loaded" };
-  const state = /^\s*state = (.+)$/m.exec(output)?.[1] ?? "unknown";
-  const pid = Number(/^\s*pid = (\d+)$/m.exec(output)?.[1] ?? 0);
-  return { running: state === "running", enabled: true, ...(pid > 0 ? { pid } : {}), text: state };
-}
-
 export function launchdService(parts: ServiceParts): Service {
   const domain = `gui/${parts.userId}`;
   const file = join(parts.home, "Library/LaunchAgents", `${LABEL}.plist`);
@@ -88,7 +74,12 @@ export function launchdService(parts: ServiceParts): Service {
     stop: [{ argv: bootOut, otherwise: "The service was not loaded." }],
     forget: [],
     look: ["launchctl", "print", `${domain}/${LABEL}`],
-    read,
+    read: (exitCode, output) => {
+      if (exitCode !== 0) return { running: false, enabled: false, text: "not loaded" };
+      const state = /^\s*state = (.+)$/m.exec(output)?.[1] ?? "unknown";
+      const pid = Number(/^\s*pid = (\d+)$/m.exec(output)?.[1] ?? 0);
+      return { running: state === "running", enabled: true, ...(pid > 0 ? { pid } : {}), text: state };
+    },
     logs: `tail -f ${JSON.stringify(log)}`,
   };
 }

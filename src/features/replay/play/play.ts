@@ -158,7 +158,11 @@ class Replay {
       world: this.#world,
       successors: flows,
       settings: own,
-      isHeldBack: (run) => this.#isHeldBack(run),
+      isHeldBack: (run) => {
+        const one = this.#player.match(run);
+        // A run that was stopped in its queue has no time of its start, so it never starts.
+        return one !== undefined && !this.#player.gates.isOpen(`start ${one.index}`);
+      },
       refusalOf: (run) => player.refusalOf(run),
       limitAt: (run) => player.limitAt(run),
       executor: {
@@ -177,12 +181,6 @@ class Replay {
         },
       },
     });
-  }
-
-  #isHeldBack(run: Run): boolean {
-    const one = this.#player.match(run);
-    // A run that was stopped in its queue has no time of its start, so it never starts.
-    return one !== undefined && !this.#player.gates.isOpen(`start ${one.index}`);
   }
 
   /** Creates the sessions that existed before the chain, with their contexts. */

@@ -246,7 +246,8 @@ export class Player implements TurnHooks {
     const recorded = this.#recordedResult(one, request.callId);
     const callId = this.ids.toRecord(request.callId);
     const isLive = this.live?.isLive(request.name) === true;
-    if (!isLive && !this.#script.reallyRuns(request, callId)) return this.#recall(recorded);
+    if (!isLive && !this.#script.reallyRuns(request, callId))
+      return recorded === undefined ? new Promise(() => {}) : this.#outcomeOf(recorded);
     const outcome = await (isLive ? this.live?.track(really()) : this.#reallyRun(request, callId, really));
     if (outcome === undefined || recorded === undefined) return outcome ?? really();
     const compared = this.#compared(one, recorded, outcome);
@@ -291,10 +292,6 @@ export class Player implements TurnHooks {
       runIds?.push(...listOf(result.runIds));
     }
     return { text: JSON.stringify({ status: "ok", cancelled, runIds }), isError: false };
-  }
-
-  async #recall(recorded: ToolResultMessage | undefined): Promise<ToolOutcome> {
-    return recorded === undefined ? new Promise(() => {}) : this.#outcomeOf(recorded);
   }
 
   #outcomeOf(recorded: ToolResultMessage): ToolOutcome {

@@ -75,9 +75,6 @@ export function wasRefused({ run, products }: Pick<ScriptedRun, "run" | "product
   return isOverBudget(run) && isUnstarted && run.kind === "turn";
 }
 
-const isWritten = (entry: AssistantMessage): boolean =>
-  entry.provider !== "parley" || entry.stopReason === "injected";
-
 /** Returns the calls of a run, by their ids. */
 function callsOf({ run, products }: ScriptedRun): [string, ToolCallBlock][] {
   return products.flatMap((product) =>
@@ -199,7 +196,8 @@ export class Script {
       else if (entry.role === "toolResult") results.set(entry.id, entry);
       else if (entry.role === "assistant" && entry.omits !== undefined) products.push({ ...entry, at });
       else if (entry.role === "assistant" && entry.provider === "parley") partial = textOf(entry);
-      else if (entry.role === "assistant" && isWritten(entry)) products.push({ ...entry, at });
+      else if (entry.role === "assistant" && (entry.provider !== "parley" || entry.stopReason === "injected"))
+        products.push({ ...entry, at });
     }
     // The end of a run stores its last answer, some time after the model gave it.
     const last = products.at(-1);

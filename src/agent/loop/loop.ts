@@ -199,7 +199,15 @@ function takeMessage(world: World, progress: Progress, message: WrittenMessage):
 /** Wraps the port of the model for a turn: budget, mending, fallback and whole answers. */
 function askingPorts(given: TurnArgs, progress: Progress): Pick<AskingArgs, "port" | "answerPort"> {
   const { budget } = given;
-  const mendable = mendablePort(given.port);
+  const mendable: ModelPort = {
+    async call(request, ...how) {
+      const outcome = await given.port.call(request, ...how);
+      if (outcome.kind !== "refused") return outcome;
+      const { messages } = liveTranscript(request.entries);
+      if (hasPart(messages, outcome.part, request.thinking)) return outcome;
+      return { kind: "failed", error: outcome.error };
+    },
+  };
   const own = budget === undefined ? mendable : budgetedPort(mendable, budget, () => spentBy(progress));
   const discard = (usage: Usage): void => {
     progress.unstored = addUsage(progress.unstored, usage);
@@ -518,16 +526,4 @@ function estimate(args: TurnArgs, entries: readonly Entry[]): number {
   if (before !== undefined) return contextOf(before) + since;
   const fixed = estimateTextTokens(args.system + JSON.stringify(args.tools));
   return fixed + modelView(entries, args.model).reduce((sum, message) => sum + estimateTokens(message), 0);
-}
-
-function mendablePort(port: ModelPort): ModelPort {
-  return {
-    async call(request, ...how) {
-      const outcome = await port.call(request, ...how);
-      if (outcome.kind !== "refused") return outcome;
-      const { messages } = liveTranscript(request.entries);
-      if (hasPart(messages, outcome.part, request.thinking)) return outcome;
-      return { kind: "failed", error: outcome.error };
-    },
-  };
 }

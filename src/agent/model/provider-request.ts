@@ -63,7 +63,12 @@ export async function requestOnce(
     const partial = partialOf(asked);
     if (signal.aborted) return { kind: "aborted", ...optional({ partial }) };
     const passed = answer.over();
-    if (passed !== undefined) return tooLarge(passed, partial);
+    if (passed !== undefined) {
+      // Keeps the visible text and drops tool calls.
+      if (partial === undefined) return { kind: "too large", error: passed };
+      const named = { stopReason: "error", errorMessage: passed, errorCode: "answer_too_large" } as const;
+      return { kind: "too large", error: passed, partial: { ...partial, ...named } };
+    }
     if (failure !== undefined) return failed(asked, seen.words ?? failure.message, partial);
     if (stop.signal.aborted) {
       const setting = `models.providers.${model.provider.id}.idleTimeoutSeconds`;
@@ -114,13 +119,6 @@ function watchSilence(
     },
     end: () => timer.cancel(),
   };
-}
-
-/** Returns the outcome of an answer that exceeded a limit. Keeps the visible text and drops tool calls. */
-function tooLarge(error: string, partial: WrittenMessage | undefined): RequestOutcome {
-  if (partial === undefined) return { kind: "too large", error };
-  const named = { stopReason: "error", errorMessage: error, errorCode: "answer_too_large" } as const;
-  return { kind: "too large", error, partial: { ...partial, ...named } };
 }
 
 function written({ world, model, answer }: RequestFacts): WrittenMessage {

@@ -251,8 +251,11 @@ function perform(scene: Scene, intent: Intent): Act {
       return say(`I am ${scene.agentId}, in session ${scene.sessionKey}, on the offline rehearsal model.`);
     case "tool":
       return performTool(scene, intent);
-    case "jobs":
-      return performJobs(scene, intent.jobs);
+    case "jobs": {
+      if (scene.done.length > 0) return say(phraseJobs(scene.done.map((done) => done.json)));
+      const calls = intent.jobs.map((args) => ({ name: "sessions_spawn", args }));
+      return lacks(scene, "sessions_spawn") ?? { kind: "calls", calls };
+    }
     case "session":
       return intent.targets.length === 1 ? performOne(scene, intent) : performMany(scene, intent);
     case "wait": {
@@ -272,12 +275,6 @@ function performTool(scene: Scene, intent: Extract<Intent, { kind: "tool" }>): A
   const last = scene.done.at(-1);
   if (last !== undefined) return say(phrase(intent.tool, last.json));
   return lacks(scene, intent.tool) ?? { kind: "calls", calls: [{ name: intent.tool, args: intent.args }] };
-}
-
-function performJobs(scene: Scene, jobs: Extract<Intent, { kind: "jobs" }>["jobs"]): Act {
-  if (scene.done.length > 0) return say(phraseJobs(scene.done.map((done) => done.json)));
-  const calls = jobs.map((args) => ({ name: "sessions_spawn", args }));
-  return lacks(scene, "sessions_spawn") ?? { kind: "calls", calls };
 }
 
 type SessionIntent = Extract<Intent, { kind: "session" }>;

@@ -5,7 +5,6 @@
 
 import type {
   AgentContext,
-  InitializeResponse,
   PromptRequest,
   PromptResponse,
   SessionConfigOption,
@@ -13,7 +12,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import { GatewayError } from "../../contract/client/node.ts";
 import type { RequestParams } from "../../contract/client/types.ts";
-import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
+import type { ChatEvent } from "../../contract/events.ts";
 import { optional } from "../../core/optional.ts";
 import { labelOf } from "../../core/text/label.ts";
 import type { Cli } from "../cli.ts";
@@ -65,7 +64,13 @@ export class AcpServer {
     this.#link = link;
     this.#options = options;
     link.client.on("chat", (event) => this.#onChat(event));
-    link.client.on("agent", (event) => this.#onAgent(event));
+    link.client.on("agent", (event) => {
+      for (const { run } of this.#open.values()) {
+        if (run?.id !== event.runId) continue;
+        if (event.stream === "tool") run.updates.tool(event.data);
+        else if (event.stream === "thinking") run.updates.thought(event.data.text);
+      }
+    });
   }
 
   /** Resolves when too much output is unread, because the editor has stopped reading. */
@@ -81,7 +86,16 @@ export class AcpServer {
       .onRequest("initialize", ({ params }) => {
         const { title, name } = params.clientInfo ?? {};
         this.#label = labelOf(title ?? name ?? "", LABEL_MAX_CHARS);
-        return this.#hello();
+        return {
+          protocolVersion: this.#sdk.PROTOCOL_VERSION,
+          agentInfo: { name: "parley", title: "Parley", version: this.#link.client.hello.server.version },
+          agentCapabilities: {
+            loadSession: true,
+            promptCapabilities: { image: true, embeddedContext: true },
+            sessionCapabilities: { resume: {}, close: {} },
+          },
+          authMethods: [],
+        };
       })
       .onRequest("session/new", async ({ params, client }) => {
         this.#noteServers(params.mcpServers.length);
@@ -117,19 +131,6 @@ export class AcpServer {
           cli.note(`A prompt could not be cancelled: ${error instanceof Error ? error.message : error}`);
         });
       });
-  }
-
-  #hello(): InitializeResponse {
-    return {
-      protocolVersion: this.#sdk.PROTOCOL_VERSION,
-      agentInfo: { name: "parley", title: "Parley", version: this.#link.client.hello.server.version },
-      agentCapabilities: {
-        loadSession: true,
-        promptCapabilities: { image: true, embeddedContext: true },
-        sessionCapabilities: { resume: {}, close: {} },
-      },
-      authMethods: [],
-    };
   }
 
   #noteServers(count: number): void {
@@ -269,14 +270,6 @@ export class AcpServer {
     if (opened?.run === undefined) return;
     opened.run.cancelled = true;
     await this.#link.client.request("chat.abort", { sessionKey: opened.key, runId: opened.run.id });
-  }
-
-  #onAgent(event: AgentEvent): void {
-    for (const { run } of this.#open.values()) {
-      if (run?.id !== event.runId) continue;
-      if (event.stream === "tool") run.updates.tool(event.data);
-      else if (event.stream === "thinking") run.updates.thought(event.data.text);
-    }
   }
 
   #onChat(event: ChatEvent): void {

@@ -5,6 +5,7 @@
 
 import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
 import type { ListedRow } from "../../contract/methods/sessions.ts";
+import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { COMMANDS, parseCommand } from "../../core/rules/command.ts";
 import type { Message } from "../../core/shapes/message.ts";
@@ -13,7 +14,7 @@ import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Cli, Trouble } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
-import { count, wholeText } from "../layout.ts";
+import { age, count, excerpt, table, wholeText } from "../layout.ts";
 import { type Activity, activityLine, IDLE, onAgentEvent, onChatEvent } from "./activity.ts";
 import { Approvals } from "./approvals.ts";
 import { TranscriptReader } from "./catch-up.ts";
@@ -21,7 +22,6 @@ import type { CommandHint } from "./completion.ts";
 import { type Attachment, readPicture } from "./pictures.ts";
 import type { Screen, Typed } from "./screen.ts";
 import { sessionChoices } from "./sessions.ts";
-import { subagentLines } from "./subagents.ts";
 import { ChatView, messageOps, type Op } from "./view.ts";
 
 /** Number of earlier messages shown at the start. */
@@ -151,7 +151,14 @@ class Conversation {
     try {
       await this.#begin(fresh);
       await this.#talk();
-      await this.#runsEnded();
+      // At the end of the input, waits for the runs in progress.
+      while (this.#active.size > 0 && this.#trouble === undefined && this.#next === undefined) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#idle = resolve;
+        await promise;
+      }
+      await this.#transcriptReads.ended();
+      this.#showUnsettled();
     } finally {
       for (const stop of [...off, this.#off]) stop();
     }
@@ -449,17 +456,6 @@ class Conversation {
     }
   }
 
-  /** At the end of the input, waits for the runs in progress. */
-  async #runsEnded(): Promise<void> {
-    while (this.#active.size > 0 && this.#trouble === undefined && this.#next === undefined) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#idle = resolve;
-      await promise;
-    }
-    await this.#transcriptReads.ended();
-    this.#showUnsettled();
-  }
-
   #giveUp(trouble: Trouble): void {
     this.#trouble = trouble;
     this.#leave();
@@ -486,4 +482,25 @@ export async function runConversation(
     key = end.next;
     fresh = false;
   }
+}
+
+const TASK_CHARS_MAX = 60;
+
+type List = Extract<ToolResultOf<"subagents">, { readonly subagents: unknown }>;
+/** Result of the tool `subagents`: its list, or an error. */
+type SubagentsResult = Partial<List> & { readonly error?: string };
+
+function subagentLines(answer: SubagentsResult, nowMs: number): string[] {
+  const { subagents: rows, more, error } = answer;
+  if (rows === undefined) return [safeLine(error ?? "the gateway returned no list of sub-agents")];
+  if (rows.length === 0) return ["This session has no sub-agents."];
+  const cells = rows.map((row) => [
+    row.sessionKey,
+    row.finished ? (row.ended ?? "finished") : row.state,
+    row.acceptedAt === undefined ? "" : `${age(row.acceptedAt, nowMs)} ago`,
+    row.label ?? "",
+    excerpt(row.task, TASK_CHARS_MAX),
+  ]);
+  const lines = table(["SUB-AGENT", "STATE", "STARTED", "LABEL", "TASK"], cells);
+  return more === true ? [...lines, "(more: npx parley-gateway sessions tree)"] : lines;
 }

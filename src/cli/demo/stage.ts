@@ -46,8 +46,8 @@ export class Stage {
     });
   }
 
-  /** Sends a message to an agent's main session as the user. Returns the id of the accepted run. */
-  async say(agent: string, message: string): Promise<string> {
+  /** Sends a message and waits for the agent's answer. */
+  async ask(agent: string, message: string, withinMs: number): Promise<ChatEvent> {
     const runId = this.#cli.parts.world.ids.orderedUuid();
     this.#asked.add(runId);
     this.#line("cyan", `you → ${agent}`, message);
@@ -57,12 +57,6 @@ export class Stage {
       idempotencyKey: runId,
     });
     if (!sent.ok) throw new DemoFailure(`chat.send was refused: ${sent.error}`);
-    return runId;
-  }
-
-  /** Sends a message and waits for the agent's answer. */
-  async ask(agent: string, message: string, withinMs: number): Promise<ChatEvent> {
-    const runId = await this.say(agent, message);
     const frame = await this.until(`${agent} has answered`, withinMs, ({ event, payload }) => {
       const chat = payload as ChatEvent;
       return (

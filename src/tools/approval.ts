@@ -8,7 +8,10 @@
 // AP3: the wait can be long, so the command runs with the rights that the session has after it (I13).
 // A session never answers its own request: only methods for operators and commands of owners answer.
 
-import { findChange, hasPlainNames, type NamedFiles } from "../core/rules/approval/named-files.ts";
+import { createHash } from "node:crypto";
+import { readFile, realpath, stat } from "node:fs/promises";
+import { relative, resolve } from "node:path";
+import { findChange, hasPlainNames, type NamedFiles, readNames } from "../core/rules/approval/named-files.ts";
 import { readApproval } from "../core/rules/approval/policy.ts";
 import { decideTool, filtersFor } from "../core/rules/tool-policy.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
@@ -22,8 +25,8 @@ import type { Unit } from "../engine/unit.ts";
 import { closePermission, openPermission } from "../flows/permission.ts";
 import { allowedFiles } from "../store/queries/permission-rules.ts";
 import { deletePermissionOfCall, permissionOfCall } from "../store/queries/permissions.ts";
+import { isInside } from "../world/folders.ts";
 import { whyNotFree } from "./free-line.ts";
-import { readNamedFiles } from "./named-files.ts";
 import type { CallerContext, RunContext, WritingContext } from "./tool.ts";
 
 export interface ApprovalContext
@@ -142,19 +145,6 @@ async function settle(
   return denied(by === "" ? late : "denied by the owner");
 }
 
-/** Deletes the request of a command that needs none now. Fails if another process has the run. */
-async function withoutRequest(
-  { engine }: ApprovalContext,
-  wait: RunWait,
-  { callId }: ToolCallRequest,
-): Promise<Result<void>> {
-  return engine.commit(async (unit) => {
-    if (!(await wait.holds(unit))) return LOST;
-    await deletePermissionOfCall(unit.tx, callId);
-    return ok(undefined);
-  });
-}
-
 /** Waits for the approval of a run's command, if it needs one. Returns the line to run. */
 async function approved(
   ctx: ApprovalContext,
@@ -170,7 +160,15 @@ async function approved(
   if (reading.kind === "free") reason = await whyNotFree(folder, reading);
   if (reason === undefined) {
     // An earlier attempt may have asked under other settings (AP1).
-    const begins = run.attempt === 1 ? ok(undefined) : await withoutRequest(ctx, wait, call);
+    // Deletes the request of an earlier attempt, unless another process has the run.
+    const begins =
+      run.attempt === 1
+        ? ok(undefined)
+        : await ctx.engine.commit(async (unit) => {
+            if (!(await wait.holds(unit))) return LOST;
+            await deletePermissionOfCall(unit.tx, call.callId);
+            return ok(undefined);
+          });
     return begins.ok ? ok(reading.kind === "free" ? reading.line : command) : begins;
   }
   for (let outdated: PermissionQuestion | undefined; ; ) {
@@ -218,4 +216,36 @@ export async function approve<C extends ApprovalContext & Renewable<C>>(
   // Another process may have the run by now, if a commit was answered late.
   if (!now.ok) return now;
   return (await wait.mayAct(signal)) ? ok({ ctx: now.value, line: result.value }) : LOST;
+}
+
+/** Number of bytes that are read. Files beyond it count by their size, inode and time of change. */
+const READ_MAX_BYTES = 20_000_000;
+/** Number of folders, named in the command, in which names are looked up besides the workspace. */
+const FOLDERS_MAX = 5;
+
+/**
+ * Returns the files that the command names, with the digests of their content, to find out later whether they
+ * have changed. A process that runs at that time can still change a file between this check and the command.
+ */
+async function readNamedFiles(workspace: string, command: string): Promise<NamedFiles> {
+  const root = await realpath(workspace).catch(() => workspace);
+  const names = readNames(command);
+  const folders = [root];
+  const files = new Map<string, string>();
+  let bytesLeft = READ_MAX_BYTES;
+  for (const folder of folders) {
+    for (const name of names) {
+      const path = await realpath(resolve(folder, name)).catch(() => "");
+      const found = path === "" ? undefined : await stat(path).catch(() => undefined);
+      const isFolder = found?.isDirectory() === true && isInside(root, path);
+      if (isFolder && folders.length <= FOLDERS_MAX && !folders.includes(path)) folders.push(path);
+      if (found?.isFile() !== true || files.has(path)) continue;
+      const { size, ino, ctimeMs } = found;
+      const content = size > bytesLeft ? undefined : await readFile(path).catch(() => undefined);
+      bytesLeft -= content?.length ?? 0;
+      const digest = content && createHash("sha256").update(content).digest("hex");
+      files.set(path, digest ?? `${size} ${ino} ${ctimeMs}`);
+    }
+  }
+  return [...files].map(([path, content]) => [relative(root, path), content]);
 }

@@ -25,8 +25,6 @@ const SOURCE_MAX_CHARS = 10_000;
 /** Maximum results that are read: more than are returned, because some may be left out. */
 const READ_MAX = 100;
 
-type Hit = ToolResultOf<"search">["results"][number];
-
 interface Provider {
   /** Default address. Absent: the configuration must name one. */
   readonly url?: string;
@@ -83,14 +81,6 @@ function line(value: unknown, address: string, charsMax: number): string {
   return cut(safeLine(text.replaceAll(/\s+/g, " ").trim()), charsMax);
 }
 
-function hitOf(result: Readonly<Record<string, unknown>>, snippet: string): Hit[] {
-  const address = textOf(result.url) ?? "";
-  const url = URL.canParse(address) ? new URL(address).href : "";
-  if (!/^https?:/.test(url) || url.length > ADDRESS_MAX_CHARS) return [];
-  const title = line(result.title, url, SEARCH_TITLE_MAX_CHARS);
-  return [{ title, url, snippet: line(result[snippet], url, SEARCH_SNIPPET_MAX_CHARS) }];
-}
-
 /** Asks the provider. */
 export async function searchWeb(
   args: Record<string, unknown>,
@@ -116,6 +106,12 @@ export async function searchWeb(
   const results = provider.results(body);
   if (!Array.isArray(results))
     return failed("the answer of the search server has no results. Check tools.search.url.");
-  const hits = objectsOf(results, READ_MAX).flatMap((result) => hitOf(result, provider.snippet));
+  const hits = objectsOf(results, READ_MAX).flatMap((result) => {
+    const address = textOf(result.url) ?? "";
+    const url = URL.canParse(address) ? new URL(address).href : "";
+    if (!/^https?:/.test(url) || url.length > ADDRESS_MAX_CHARS) return [];
+    const title = line(result.title, url, SEARCH_TITLE_MAX_CHARS);
+    return [{ title, url, snippet: line(result[provider.snippet], url, SEARCH_SNIPPET_MAX_CHARS) }];
+  });
   return ok({ status: "ok", results: hits.slice(0, count), origin: FROM_OUTSIDE });
 }

@@ -10,9 +10,11 @@ import type { Duplex } from "node:stream";
 import type { WebSocket, WebSocketServer } from "ws";
 import { keyRulesOf } from "../access/access.ts";
 import { seesEverything } from "../access/token.ts";
-import type { EventPayloads } from "../contract/events.ts";
+import { EVENTS, type EventPayloads } from "../contract/events.ts";
 import type { HelloOk } from "../contract/frames.ts";
-import { CLOSE } from "../contract/protocol.ts";
+import { type MethodSpec, NODE } from "../contract/methods/parts.ts";
+import { METHODS } from "../contract/methods.ts";
+import { CLOSE, MAX_PAYLOAD_BYTES, MAX_PAYLOAD_OF_NODE_BYTES, NODE_EVENTS } from "../contract/protocol.ts";
 import { once } from "../core/once.ts";
 import { type Failure, fail } from "../core/shapes/errors.ts";
 import { mainKeyOf } from "../core/shapes/session-key.ts";
@@ -26,7 +28,6 @@ import { type Caller, createAuthority, tokensOf } from "./auth.ts";
 import { DEMO_PATH, Demo, type OpenDemo } from "./demo.ts";
 import { renewDeviceToken } from "./device-tokens.ts";
 import { createDispatcher, type Dispatcher, type MethodDeps } from "./dispatch.ts";
-import { featuresFor, maxPayloadFor } from "./features.ts";
 import { checkHeaders } from "./http/host.ts";
 import type { HttpDeps } from "./http/http.ts";
 import { createListener } from "./http/listener.ts";
@@ -522,4 +523,25 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
   const server = new GatewayServer(deps);
   await server.listen();
   return server;
+}
+
+/** `published-model-catalog`: `models.list` returns the models of the gateway, not those of a provider. */
+const CAPABILITIES = ["published-model-catalog"];
+
+/**
+ * Returns the methods that a connection may call, and the events that it may get. Scopes do not matter here: a
+ * method that refuses a call names the missing scope.
+ */
+function featuresFor({ role }: Caller): HelloOk["features"] {
+  const methods = Object.entries<MethodSpec>(METHODS)
+    .filter(([, { scope }]) => (scope === NODE) === (role === "node"))
+    .map(([name]) => name);
+  if (role === "node") return { methods, events: NODE_EVENTS };
+  const events = Object.keys(EVENTS).filter((event) => !event.startsWith("node.invoke."));
+  return { methods, events, capabilities: CAPABILITIES };
+}
+
+/** Maximum bytes of one message from the connection. */
+function maxPayloadFor({ role }: Caller): number {
+  return role === "node" ? MAX_PAYLOAD_OF_NODE_BYTES : MAX_PAYLOAD_BYTES;
 }

@@ -31,7 +31,7 @@ import type { ChannelPeer } from "../../store/queries/channels/channel-peers.ts"
 import { channelPrefix, routeKeyOf } from "../../store/queries/channels/deliveries.ts";
 import { type DeliveryFigures, deliveryFigures } from "../../store/queries/channels/delivery-figures.ts";
 import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
-import type { OutsideServerStatus, OutsideTools } from "../../tools/tool.ts";
+import type { OutsideTools } from "../../tools/tool.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 
 export interface ChannelDeps extends BasicDeps {
@@ -135,17 +135,6 @@ async function outboxRows(deps: ChannelDeps, all: boolean): Promise<ChannelRow[]
   return [...rows, { ...gone, ...figuresOf(rest, redactor) }];
 }
 
-function serverRow(
-  { server, state, lastError, ...more }: OutsideServerStatus,
-  redactor: Redactor,
-  all: boolean,
-): ChannelRow {
-  const base = { id: `mcp:${server}`, kind: "mcp", configured: true } as const;
-  if (!all) return { ...base, ok: true, state: "configured" };
-  const error = lastError === undefined ? {} : { lastError: redactor.mask(lastError) };
-  return { ...base, ok: state !== "down", state, ...more, ...error };
-}
-
 function programRows({ settings, programs }: ChannelDeps, all: boolean): ChannelRow[] {
   const running = (programs?.() ?? []).map(agentIdInKey);
   return settings.agents
@@ -219,7 +208,14 @@ export const channelMethods: Methods<keyof typeof CHANNEL_METHODS, ChannelDeps> 
   "channels.status": {
     async handle({ deps, caller }) {
       const all = seesEverything(caller);
-      const servers = (deps.outside?.statuses() ?? []).map((one) => serverRow(one, deps.world.redactor, all));
+      const servers = (deps.outside?.statuses() ?? []).map(
+        ({ server, state, lastError, ...more }): ChannelRow => {
+          const base = { id: `mcp:${server}`, kind: "mcp", configured: true } as const;
+          if (!all) return { ...base, ok: true, state: "configured" };
+          const error = lastError === undefined ? {} : { lastError: deps.world.redactor.mask(lastError) };
+          return { ...base, ok: state !== "down", state, ...more, ...error };
+        },
+      );
       return ok({ channels: [...(await outboxRows(deps, all)), ...servers, ...programRows(deps, all)] });
     },
   },

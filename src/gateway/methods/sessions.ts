@@ -124,25 +124,6 @@ async function list(
   });
 }
 
-async function subscribe(
-  ctx: CallContext<SessionDeps>,
-  params: ParamsOf<"sessions.subscribe">,
-): Promise<Result<PayloadOf<"sessions.subscribe">>> {
-  if (Object.keys(params).length === 0) return ok({ subscribed: true });
-  const page = await list(ctx, params);
-  return page.ok ? ok({ subscribed: true, list: page.value }) : page;
-}
-
-async function describe(
-  ctx: CallContext<SessionDeps>,
-  { key }: ParamsOf<"sessions.describe">,
-): Promise<Result<PayloadOf<"sessions.describe">>> {
-  const found = await resolveSession(ctx.access, ctx.viewer, "list", { sessionKey: key });
-  if (!found.ok) return found.code === "invalid_session_key" ? found : ok({ session: null });
-  const page = await list(ctx, { keys: [found.value.key], includeArchived: true, includeGlobal: true });
-  return page.ok ? ok({ session: page.value.sessions[0] ?? null }) : page;
-}
-
 async function resolve(
   ctx: CallContext,
   params: ParamsOf<"sessions.resolve">,
@@ -275,8 +256,21 @@ async function compact(
 
 export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> = {
   "sessions.list": { handle: list },
-  "sessions.subscribe": { handle: subscribe },
-  "sessions.describe": { handle: describe },
+  "sessions.subscribe": {
+    handle: async (ctx, params) => {
+      if (Object.keys(params).length === 0) return ok({ subscribed: true });
+      const page = await list(ctx, params);
+      return page.ok ? ok({ subscribed: true, list: page.value }) : page;
+    },
+  },
+  "sessions.describe": {
+    handle: async (ctx, { key }) => {
+      const found = await resolveSession(ctx.access, ctx.viewer, "list", { sessionKey: key });
+      if (!found.ok) return found.code === "invalid_session_key" ? found : ok({ session: null });
+      const page = await list(ctx, { keys: [found.value.key], includeArchived: true, includeGlobal: true });
+      return page.ok ? ok({ session: page.value.sessions[0] ?? null }) : page;
+    },
+  },
   "sessions.resolve": { handle: resolve },
   "sessions.create": {
     async handle(ctx, { agentId, label, client, key: named }) {

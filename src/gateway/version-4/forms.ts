@@ -1,10 +1,9 @@
 // Lists the methods that clients of version 4 call in another form, or under another name.
 
 import type { ChannelRow } from "../../contract/methods/channels.ts";
-import type { LogLine } from "../../contract/methods/operations.ts";
-import { type Fields, integerOf } from "../../core/json.ts";
+import { type Fields, integerOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { ok } from "../../core/shapes/errors.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
 import { FEATURES } from "../../features.ts";
 import { logCursor, seqInCursor } from "../methods/operations.ts";
 import {
@@ -17,23 +16,32 @@ import {
   startupWithReceipts,
 } from "./chat-forms.ts";
 import { type Form, form } from "./form.ts";
-import { systemEvent, wakeNamed } from "./system-forms.ts";
+
+/** Such a client expects that a session that it names is woken in both modes. */
+const wakeNamed: Form<"wake"> = {
+  method: "wake",
+  params: (given) => ok(given.sessionKey === undefined ? given : { ...given, mode: "now" }),
+};
+
+/** The beginning of a line that only changes the presence of a device. */
+const PRESENCE = "Node:";
+
+/** The other params describe the device that sends the event. */
+const systemEvent: Form<"wake"> = {
+  method: "wake",
+  params({ text, sessionKey, wake, idempotencyKey }) {
+    if (textOf(text)?.trimStart().startsWith(PRESENCE) === true) {
+      return fail("invalid_argument", "presence lines are not kept", {
+        hint: "system-presence lists the connected clients.",
+      });
+    }
+    const mode = wake === true ? "now" : "next-heartbeat";
+    return ok({ text, mode, ...optional({ sessionKey, idempotencyKey }) });
+  },
+};
 
 /** Maximum number of bytes of log lines in one answer, unless the request names another. */
 const LOG_BYTES = 250_000;
-
-/** Returns the newest lines that fit, as texts. */
-function linesThatFit(lines: readonly LogLine[], bytesMax: number): string[] {
-  const shown: string[] = [];
-  let bytes = 0;
-  for (const { time, msg, seq: _, ...rest } of lines.toReversed()) {
-    const line = JSON.stringify({ time: new Date(time).toISOString(), message: msg, ...rest });
-    bytes += Buffer.byteLength(line);
-    if (bytes > bytesMax) break;
-    shown.push(line);
-  }
-  return shown.reverse();
-}
 
 /** The cursor of such a client is a number. If it is of an earlier process, the newest lines are returned. */
 const logs: Form<"logs.tail"> = {
@@ -44,7 +52,16 @@ const logs: Form<"logs.tail"> = {
     return ok({ ...rest, ...optional({ cursor: known, limit: integerOf(limit) }) });
   },
   payload(page, { cursor: asked, maxBytes }, { processId }) {
-    const lines = linesThatFit(page.lines, integerOf(maxBytes) ?? LOG_BYTES);
+    // The newest lines that fit.
+    const shown: string[] = [];
+    let bytes = 0;
+    for (const { time, msg, seq: _, ...rest } of page.lines.toReversed()) {
+      const line = JSON.stringify({ time: new Date(time).toISOString(), message: msg, ...rest });
+      bytes += Buffer.byteLength(line);
+      if (bytes > (integerOf(maxBytes) ?? LOG_BYTES)) break;
+      shown.push(line);
+    }
+    const lines = shown.reverse();
     const cursor = seqInCursor(processId, page.cursor) ?? 0;
     const isReset = page.dropped > 0 || (integerOf(asked) ?? 0) > cursor;
     const truncated = page.more || lines.length < page.lines.length;

@@ -8,6 +8,7 @@ import { amount, asks, type Commands, choice, flag, type Input, limit, option } 
 import { routeOptions } from "../../cli/rows/channels.ts";
 import { findOrName } from "../../cli/session-name.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
+import { parseDate } from "../../core/date.ts";
 import { readDuration } from "../../core/duration.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -15,7 +16,20 @@ import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { CronJobRow, CronTurnRow } from "./contract.ts";
 import { JOB_CONVERSATIONS, MISSED_POLICIES } from "./job.ts";
-import { readDate } from "./typed-date.ts";
+
+/**
+ * Parses an ISO 8601 date or a Unix time in ms, and returns a Unix time in ms. A date without an offset is in
+ * local time. Returns undefined if the text is invalid.
+ */
+export function readDate(text: string): number | undefined {
+  if (/^\d{10,15}$/.test(text)) return Number(text);
+  if (!/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:?\d{2})?)?$/.test(text))
+    return undefined;
+  // Add a time, because Date.parse would read a date without a time as UTC.
+  const whole = /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00` : text.replace(" ", "T");
+  const ms = parseDate(whole);
+  return Number.isNaN(ms) ? undefined : ms;
+}
 
 const ERROR_CHARS_MAX = 60;
 const MESSAGE_CHARS_MAX = 40;

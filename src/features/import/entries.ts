@@ -106,8 +106,13 @@ function notice(content: readonly (TextBlock | ImageBlock)[]): SourceEntry {
 function readMessage(message: Fields, origin: Provenance | undefined): SourceEntry {
   const { role } = message;
   switch (role) {
-    case "user":
-      return readUser(message, origin);
+    case "user": {
+      const content = contentOf(message.content);
+      if (content.length === 0) return { kind: "silent" };
+      const from = isObject(message.provenance) ? sourceOf(message.provenance) : origin;
+      const senderName = lineIn(message.senderName, 200);
+      return { kind: "user", content, ...optional({ provenance: from, senderName }) };
+    }
     case "assistant":
       return readAssistant(message);
     case "toolResult":
@@ -130,14 +135,6 @@ function readMessage(message: Fields, origin: Provenance | undefined): SourceEnt
         what: typeof role === "string" ? `message of role ${role}` : "message without a role",
       };
   }
-}
-
-function readUser(message: Fields, origin: Provenance | undefined): SourceEntry {
-  const content = contentOf(message.content);
-  if (content.length === 0) return { kind: "silent" };
-  const from = isObject(message.provenance) ? sourceOf(message.provenance) : origin;
-  const senderName = lineIn(message.senderName, 200);
-  return { kind: "user", content, ...optional({ provenance: from, senderName }) };
 }
 
 /**

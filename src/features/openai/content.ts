@@ -116,17 +116,14 @@ function partOf(part: unknown, role: Turn["role"], where: string): Result<string
   }
   if (type === "image_url" || type === "input_image") {
     if (role !== "user") return refuse(where, "only a user's message may contain images");
-    return imageOf(isObject(part.image_url) ? part.image_url.url : part.image_url, where);
+    const url = isObject(part.image_url) ? part.image_url.url : part.image_url;
+    if (typeof url !== "string" || !url.startsWith("data:")) {
+      return refuse(where, "an image must be a data URL (data:image/png;base64,…); links are not fetched");
+    }
+    const image = readImage(url, undefined, where);
+    return image.ok ? image : { ...image, details: { param: where } };
   }
   return refuse(where, `parts of type ${shown(type)} are not supported; there are: text and images`);
-}
-
-function imageOf(url: unknown, where: string): Result<ImageBlock> {
-  if (typeof url !== "string" || !url.startsWith("data:")) {
-    return refuse(where, "an image must be a data URL (data:image/png;base64,…); links are not fetched");
-  }
-  const image = readImage(url, undefined, where);
-  return image.ok ? image : { ...image, details: { param: where } };
 }
 
 /** Reads one whole message. */

@@ -24,12 +24,19 @@ import type { BasicDeps, CallContext } from "../../gateway/call.ts";
 import { type Dispatcher, needScope } from "../../gateway/dispatch.ts";
 import type { HttpParts } from "../../gateway/http/http.ts";
 import { checkedKey, type Door, type Env, readBody, refuse } from "../../gateway/http/request.ts";
-import { type EndedRun, type Followed, RunFeed, streamRun } from "../../gateway/http/run-stream.ts";
+import {
+  type EndedRun,
+  type Followed,
+  RunFeed,
+  type SentPicture,
+  streamRun,
+} from "../../gateway/http/run-stream.ts";
 import { untilEnded } from "../../gateway/methods/agent.ts";
+import { contentOfFile, filesOfRun } from "../../store/queries/channels/sent-files.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
+import type { Db } from "../../store/sql.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
-import { picturesOf } from "./pictures.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
 import { endedResponse, responseStream, storedResponse } from "./responses.ts";
 import { continuedSession, temporarySession, userSession } from "./sessions.ts";
@@ -50,16 +57,6 @@ interface ReadRequest {
 
 function agentIds({ settings }: BasicDeps, caller: Caller): string[] {
   return agentsFor(settings, caller).map((agent) => agent.id);
-}
-
-function notFound(c: Context<Env>): Response {
-  return refuse(
-    c,
-    fail(
-      "unknown_method",
-      `unknown route ${c.req.method} ${c.req.path}; the available routes are: ${ROUTES}`,
-    ),
-  );
 }
 
 function listModels(c: Context<Env>, deps: BasicDeps): Response {
@@ -198,7 +195,13 @@ class OpenAiDoor {
     if (method === "GET" && response !== undefined) return this.#fetch(c, decoded(response));
     if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
     if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
-    return notFound(c);
+    return refuse(
+      c,
+      fail(
+        "unknown_method",
+        `unknown route ${c.req.method} ${c.req.path}; the available routes are: ${ROUTES}`,
+      ),
+    );
   }
 
   /** Returns the error response if the caller lacks this right. */
@@ -373,4 +376,21 @@ class OpenAiDoor {
 export function createDoor(parts: HttpParts): Door {
   const door = new OpenAiDoor(parts);
   return (c) => door.handle(c);
+}
+
+/** Maximum bytes of all pictures of an answer. Later ones are left out; the page has them. */
+const ALL_MAX_BYTES = 20 * 1024 * 1024;
+
+/** Returns the pictures of a run that has ended, the oldest first. */
+async function picturesOf(db: Db, run: Run): Promise<SentPicture[]> {
+  const pictures: SentPicture[] = [];
+  let leftBytes = ALL_MAX_BYTES;
+  for (const { id, mimeType, bytes } of await filesOfRun(db, run)) {
+    if (!mimeType.startsWith("image/") || bytes > leftBytes) continue;
+    const content = await contentOfFile(db, id);
+    if (content === undefined) continue;
+    leftBytes -= bytes;
+    pictures.push({ id, mimeType, content });
+  }
+  return pictures;
 }

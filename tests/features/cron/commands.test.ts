@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { readDuration } from "../../../src/core/duration.ts";
-import { readDate } from "../../../src/features/cron/typed-date.ts";
+import { readDate } from "../../../src/features/cron/commands.ts";
 import { makeHome, run, runJson, startGateway } from "../../cli/kit.ts";
 
 test("a job can be added, listed, changed, run and removed, and its runs are listed", async () => {

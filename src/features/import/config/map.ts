@@ -3,7 +3,7 @@
 // only in the mapped configuration. The same source always gives the same text.
 
 import type { Tree } from "../../../config/source.ts";
-import { fieldsOf, isObject } from "../../../core/json.ts";
+import { fieldsOf, isObject, listOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
 import { countIn, textIn, textsIn } from "../fields.ts";
 import { agentIdOf } from "../keys.ts";
@@ -11,10 +11,8 @@ import type { RoutineSettings } from "../routines.ts";
 import type { WorkspaceOwner } from "../workspace/find.ts";
 import { bindAgents } from "./bindings.ts";
 import { mapChannels } from "./channels.ts";
-import { splitUnused } from "./counterparts.ts";
 import { mapMcp } from "./mcp.ts";
 import { aliasesIn, mapModels, modelNameIn } from "./models.ts";
-import { mapOwners } from "./owners.ts";
 import { mapTools, takeFilter } from "./tools.ts";
 import { compact, leftIn, noteRest, putBack, take, takeTree } from "./tree.ts";
 
@@ -308,4 +306,75 @@ export function mapConfig(source: Tree): MappedConfig {
     }),
     ...optional({ sharedWorkspace: mapping.workspaces.get(DEFAULTS) }),
   };
+}
+
+const COUNTERPARTS: readonly (readonly [RegExp, string])[] = [
+  [/^gateway\b/, "gateway.*"],
+  [/^channels\.(whatsapp|signal|imessage)\b/, "channels.*: run npx parley-gateway channels add"],
+  [/^tools\.web\b/, "tools.search and tools.fetch"],
+  [/^tools\.(elevated|exec)\b/, "tools.exec"],
+  [/^(approvals)\b/, "tools.exec.approval"],
+  [/^hooks\b/, "hooks.*"],
+  [/^logging\b/, "logging.*"],
+  [/^diagnostics\b/, "telemetry.traces"],
+  [/^messages\b/, "inbound.*"],
+  [/^cron\b/, "cron.*"],
+  [/^env\b/, "the environment of the gateway"],
+  [
+    /^session\.(reset|idle)/,
+    "a scheduled job with the message /reset: npx parley-gateway cron add /reset --session main",
+  ],
+  [/\.sandbox$/, "agents.defaults.sandbox"],
+  [/^(acp|nodeHost|browser)\b/, "agents.list[].runtime, nodes and MCP servers"],
+];
+
+const NAMES_SHOWN = 12;
+
+/** Splits unused settings into those with a setting here, as notes, and those without one. */
+function splitUnused(left: readonly string[]): { notes: string[]; left: string[] } {
+  const byHere = Map.groupBy(left, (path) => COUNTERPARTS.find(([one]) => one.test(path))?.[1]);
+  const unknown = byHere.get(undefined) ?? [];
+  byHere.delete(undefined);
+  const notes = [...byHere].map(([here, paths]) => {
+    const names = paths.slice(0, NAMES_SHOWN).join(", ");
+    return `not converted: ${names}. The setting here: ${here}`;
+  });
+  return { notes, left: unknown };
+}
+
+const ENTRIES_MAX = 2_000;
+const OWNER = /^(?:(telegram|tg|discord):)?(?:user:)?(\d{1,32})$/i;
+
+/**
+ * Returns the owners that these entries name. An entry that is not the id of one person makes nobody an owner.
+ * An entry without a channel counts for each of `channels`.
+ */
+function ownersIn(entries: unknown, channels: readonly string[]): string[] {
+  return listOf(entries)
+    .slice(0, ENTRIES_MAX)
+    .flatMap((entry) => {
+      const text = textIn(typeof entry === "number" ? String(entry) : entry, 200) ?? "";
+      const [, channel, id] = OWNER.exec(text) ?? [];
+      if (id === undefined) return [];
+      const named = channel?.toLowerCase().replace(/^tg$/, "telegram");
+      return (named === undefined ? channels : [named]).map((one) => `${one}:${id}`);
+    });
+}
+
+/**
+ * Returns the owners. Like in the source, the people who may write directly are owners if the configuration
+ * names none. `channels`: the mapped channels.
+ */
+function mapOwners(named: unknown, channels: Tree): string[] {
+  const mapped = Object.entries(channels).filter(([, channel]) => channel !== undefined);
+  const explicit = ownersIn(
+    named,
+    mapped.map(([id]) => id),
+  );
+  if (listOf(named).length > 0) return [...new Set(explicit)];
+  const allowed = mapped.flatMap(([id, channel]) => {
+    const accounts = [channel, ...Object.values(fieldsOf(fieldsOf(channel).accounts))];
+    return accounts.flatMap((account) => ownersIn(fieldsOf(account).allowFrom, [id]));
+  });
+  return [...new Set(allowed)];
 }

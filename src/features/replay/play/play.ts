@@ -2,14 +2,16 @@
 // reaches neither the store nor the channels of a gateway.
 
 import { join } from "node:path";
+import { keyRulesOf } from "../../../access/access.ts";
 import { engineSettings } from "../../../app/engine-settings.ts";
 import { recorderOfRuns } from "../../../app/records.ts";
 import { optional } from "../../../core/optional.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
-import type { Entry } from "../../../core/shapes/message.ts";
+import { type Entry, type UserMessage, ZERO_USAGE } from "../../../core/shapes/message.ts";
 import type { ChainRecord, FirstMessage } from "../../../core/shapes/record/chain.ts";
 import type { Variation } from "../../../core/shapes/record/variation.ts";
 import { isEnded, type Run } from "../../../core/shapes/run.ts";
+import { mainKeyOf } from "../../../core/shapes/session-key.ts";
 import { liveSettings } from "../../../core/shapes/settings/live.ts";
 import type { Settings } from "../../../core/shapes/settings/settings.ts";
 import { Redactor } from "../../../core/text/redact/redact.ts";
@@ -28,7 +30,6 @@ import { openMemoryStore } from "../../../store/sqlite/memory.ts";
 import { type Clock, otherWorkDone, SILENT, silenced, type World } from "../../../world.ts";
 import { ReplayClock } from "./clock.ts";
 import { differencesOf, type PlayedRun } from "./compare.ts";
-import { draftOf } from "./draft.ts";
 import type { LiveParts } from "./live.ts";
 import { compareAcceptance } from "./order.ts";
 import { type Difference, Player } from "./player.ts";
@@ -453,4 +454,20 @@ export function replayIn(world: World) {
     const vary = { variation, parts, ...(isFirst ? { settings: start.settings } : {}) };
     return replayChain(record, vary, progress);
   };
+}
+
+const ID = "first-message";
+
+/** Returns a record in which the agent's main session got the message at this time, and no model answered. */
+function draftOf({ settings, agentId, message: text }: FirstMessage, at: number): ChainRecord {
+  const sessionKey = mainKeyOf(agentId, keyRulesOf(settings));
+  const run: Run = {
+    ...{ runId: ID, sessionKey, sessionId: ID, agentId, laneSeq: 1, kind: "turn", state: "ok" },
+    ...{ input: { text }, chainId: ID, hop: 0, attempt: 1, crashes: 0 },
+    ...{ acceptedAt: at, startedAt: at, endedAt: at, timeoutMs: 0, usage: ZERO_USAGE },
+  };
+  const entry: UserMessage = { id: ID, role: "user", content: [{ type: "text", text }], timestamp: at };
+  const nothing = { sessions: [], flows: [], waits: [], refusals: [], deliveries: [], revisions: [] };
+  const entries = [{ sessionKey, at, runId: ID, entry }];
+  return { program: "", chainId: ID, runs: [run], entries, ...nothing };
 }

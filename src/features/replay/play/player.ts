@@ -27,7 +27,6 @@ import type { ToolCallRequest, ToolOutcome } from "../../../core/shapes/tool.ts"
 import { limitAt } from "../../../engine/run/begin.ts";
 import type { EndFacts } from "../../../engine/run/finish.ts";
 import type { Offer, ReallyCall, TurnHooks } from "../../../execute.ts";
-import { Gates } from "./gates.ts";
 import { IdPairs } from "./ids.ts";
 import { Live, type LiveParts } from "./live.ts";
 import {
@@ -38,6 +37,29 @@ import {
   type ScriptedRun,
   wasRefused,
 } from "./script.ts";
+
+class Gates {
+  readonly #open = new Set<string>();
+  readonly #waiting = new Map<string, (() => void)[]>();
+
+  open(name: string): void {
+    this.#open.add(name);
+    for (const resume of this.#waiting.get(name) ?? []) resume();
+    this.#waiting.delete(name);
+  }
+
+  isOpen(name: string): boolean {
+    return this.#open.has(name);
+  }
+
+  wait(name: string): Promise<void> {
+    if (this.#open.has(name)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const others = this.#waiting.get(name) ?? [];
+      this.#waiting.set(name, [...others, resolve]);
+    });
+  }
+}
 
 /** A step in which the replay did something else than the record. */
 export interface Difference {

@@ -3,13 +3,17 @@
 // Each message has one idempotency key, so a repeated send adds it only once. Events can be missed, so the
 // new messages of the transcript are read after each run and each reconnect.
 
+import { readFile, stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
 import type { ListedRow } from "../../contract/methods/sessions.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { COMMANDS, parseCommand } from "../../core/rules/command.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import { retryWords } from "../../core/shapes/model-retry.ts";
+import { imageTypeOf } from "../../core/shapes/picture.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Cli, Trouble } from "../cli.ts";
@@ -19,7 +23,6 @@ import { type Activity, activityLine, IDLE, onAgentEvent, onChatEvent } from "./
 import { Approvals } from "./approvals.ts";
 import { TranscriptReader } from "./catch-up.ts";
 import type { CommandHint } from "./completion.ts";
-import { type Attachment, readPicture } from "./pictures.ts";
 import type { Screen, Typed } from "./screen.ts";
 import { sessionChoices } from "./sessions.ts";
 import { ChatView, messageOps, type Op } from "./view.ts";
@@ -503,4 +506,35 @@ function subagentLines(answer: SubagentsResult, nowMs: number): string[] {
   ]);
   const lines = table(["SUB-AGENT", "STATE", "STARTED", "LABEL", "TASK"], cells);
   return more === true ? [...lines, "(more: npx parley-gateway sessions tree)"] : lines;
+}
+
+interface Attachment {
+  readonly mimeType: string;
+  readonly content: string;
+}
+
+/** The gateway's maximum size of a picture. */
+const PICTURE_MAX_BYTES = 10 * 1024 * 1024;
+const LINE = /^\/picture\s+(?:"([^"]+)"|(\S+))\s*(.*)$/s;
+
+/** `folder`: relative names begin here. A name with spaces is in double quotes. */
+async function readPicture(
+  line: string,
+  folder: string,
+): Promise<Result<{ readonly text: string; readonly attachment: Attachment }>> {
+  const [, quoted, plain, words = ""] = LINE.exec(line) ?? [];
+  const name = quoted ?? plain;
+  if (name === undefined) return fail("invalid_argument", "/picture needs a file, like /picture chart.png");
+  const path = resolve(folder, name);
+  const found = await stat(path).catch(() => undefined);
+  if (!found?.isFile()) return fail("invalid_argument", `there is no file ${path}`);
+  if (found.size > PICTURE_MAX_BYTES)
+    return fail("too_large", `${path} is larger than ${PICTURE_MAX_BYTES} bytes`);
+  const bytes = await readFile(path).catch(() => undefined);
+  if (bytes === undefined) return fail("invalid_argument", `${path} can't be read`);
+  const mimeType = imageTypeOf(bytes);
+  if (mimeType === undefined)
+    return fail("invalid_argument", `${path} is not a PNG, JPEG, GIF or WebP picture`);
+  const text = words.trim() === "" ? "(a picture)" : words;
+  return ok({ text, attachment: { mimeType, content: bytes.toString("base64") } });
 }

@@ -19,7 +19,7 @@ import { splitText } from "../src/core/text/text-split.ts";
 import { titleIn } from "../src/core/text/title.ts";
 import { vectorsOf } from "../src/store/queries/transcripts/search-lexemes.ts";
 import { excerptOf, textParts, wordsOf } from "../src/store/queries/transcripts/search-text.ts";
-import { frontMatter } from "../src/tools/guidance/front-matter.ts";
+import { frontMatter } from "../src/tools/guidance/guidance.ts";
 import { readDefinitions } from "../src/tools/mcp/definitions.ts";
 import { resultOf } from "../src/tools/mcp/result.ts";
 

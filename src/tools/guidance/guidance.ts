@@ -23,7 +23,6 @@ import { type InstructionRows, readInstructionRows } from "../../store/queries/i
 import type { Db } from "../../store/sql.ts";
 import { fileFailure, replaceFile, resolvePath } from "../files/workspace.ts";
 import { FileFacts } from "./file-facts.ts";
-import { frontMatter } from "./front-matter.ts";
 import { readSmall, type SmallText } from "./small-file.ts";
 import { StatCache } from "./stat-cache.ts";
 
@@ -416,4 +415,31 @@ async function foldersIn(folder: string): Promise<string[]> {
     .filter((name) => !name.startsWith("."))
     .sort()
     .slice(0, 2 * SKILLS_MAX);
+}
+
+const QUOTED = /^(["'])(.*)\1$/;
+const BLOCK = /^[>|][+-]?$/;
+
+/**
+ * Returns the fields of the front matter of a SKILL.md, or undefined if the text has none. It is lines
+ * `key: value` between two lines `---`. Understands quotes, and values on the following indented lines; any
+ * other YAML is kept as text.
+ */
+export function frontMatter(text: string): ReadonlyMap<string, string> | undefined {
+  const lines = text.split(/\r?\n/);
+  const end = lines.indexOf("---", 1);
+  if (lines[0] !== "---" || end === -1) return undefined;
+  const fields = new Map<string, string>();
+  let key: string | undefined;
+  for (const line of lines.slice(1, end)) {
+    const [, name, value = ""] = /^([\w-]+):(?:\s+(.*))?$/.exec(line) ?? [];
+    if (name !== undefined) {
+      key = name;
+      const plain = value.trim();
+      fields.set(name, BLOCK.test(plain) ? "" : (QUOTED.exec(plain)?.[2] ?? plain));
+    } else if (key !== undefined && /^\s+\S/.test(line)) {
+      fields.set(key, `${fields.get(key) ?? ""} ${line.trim()}`.trim());
+    }
+  }
+  return fields;
 }

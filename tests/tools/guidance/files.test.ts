@@ -5,8 +5,7 @@ import { chownSync, mkdirSync, realpathSync, rmSync, symlinkSync, utimesSync, wr
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { guidanceReach } from "../../../src/core/rules/prompt/guidance.ts";
-import { frontMatter } from "../../../src/tools/guidance/front-matter.ts";
-import { GuidanceFiles } from "../../../src/tools/guidance/guidance.ts";
+import { frontMatter, GuidanceFiles } from "../../../src/tools/guidance/guidance.ts";
 import { temporaryFolder } from "../../kit/cleanup.ts";
 import { lacks } from "../../kit/process/lacks.ts";
 import { agentSettings, MAIN_CHAIN, settingsWith } from "../app.ts";

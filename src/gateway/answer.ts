@@ -2,7 +2,7 @@
 // An unexpected error is logged in full; the caller gets a reference only: no stack, no internals.
 // A problem of the store keeps its own message, which explains how to fix it.
 
-import type { ResponseFrame, WireError } from "../contract/frames.ts";
+import type { WireError } from "../contract/frames.ts";
 import { optional } from "../core/optional.ts";
 import { CODES, type Failure, fail } from "../core/shapes/errors.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
@@ -30,10 +30,6 @@ export function wireError(failure: Failure, redactor: Redactor): WireError {
     ...(RETRYABLE.has(code) ? { retryable: true } : {}),
     ...(typeof retryAfterMs === "number" ? { retryAfterMs } : {}),
   };
-}
-
-export function failureFrame(id: string, failure: Failure, redactor: Redactor): ResponseFrame {
-  return { type: "res", id, ok: false, error: wireError(failure, redactor) };
 }
 
 /**

@@ -53,26 +53,23 @@ const KEEPER = [
   "wait $carrier",
 ].join("\n");
 
-const readText = (path: string): string => {
+function nameServers(): string[] {
   try {
-    return readFileSync(path, "utf8");
+    return [...readFileSync(RESOLVER, "utf8").matchAll(NAMESERVER)].map(([, server = ""]) => server);
   } catch {
-    return "";
+    return [];
   }
-};
-
-const serversIn = (path: string): string[] =>
-  [...readText(path).matchAll(NAMESERVER)].map(([, server = ""]) => server);
+}
 
 /** Returns the file with DNS servers for sandboxed programs. It never names this machine's loopback. */
 export function resolverFile(): string {
-  const isReachable = serversIn(RESOLVER).some((server) => !LOOPBACK.test(server));
+  const isReachable = nameServers().some((server) => !LOOPBACK.test(server));
   return !isReachable && existsSync(RESOLVER_BEHIND) ? RESOLVER_BEHIND : RESOLVER;
 }
 
 /** Explains why a carrier must not be used here, or returns undefined if it may. */
 function unfit(carrier: Carrier): string | undefined {
-  const [server] = serversIn(RESOLVER);
+  const [server] = nameServers();
   // Slirp4netns forwards all ports of its name server address to the host's first DNS server, so that server
   // must not be on the loopback.
   if (carrier === "pasta" || (server !== undefined && !LOOPBACK.test(server))) return undefined;

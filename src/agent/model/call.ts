@@ -52,12 +52,6 @@ export function keyFor({ apiKey, headers }: ProviderModel["provider"]): string |
   return names.includes("authorization") || names.includes("x-api-key") ? undefined : "none";
 }
 
-/** Returns the origin of the redirect's target. */
-export function originIn(headers: AnswerHeaders, url: string): string {
-  const location = headers.get("location") ?? "";
-  return URL.canParse(location, url) ? new URL(location, url).origin : "nowhere";
-}
-
 /** Returns the body with the format. Without a format, the body is returned unchanged. */
 export function withFormat(api: ProviderApi, body: object, format: AnswerFormat | undefined): object {
   if (format === undefined) return body;

@@ -83,10 +83,6 @@ export async function findOffers({ parts }: Cli): Promise<Offer[]> {
   return [...all.filter(({ isReady }) => isReady), ...all.filter(({ isReady }) => !isReady), ...rest];
 }
 
-/** Returns the ids of the providers that need no other answer. */
-export const readyIds = (offers: readonly Offer[]): string[] =>
-  offers.filter(({ isReady }) => isReady).map(({ id }) => id);
-
 async function chooseOffer(
   offers: readonly Offer[],
   { provider, yes }: ModelOptions,

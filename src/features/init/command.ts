@@ -14,7 +14,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { CHANNEL_IDS, type ChannelId } from "../../core/shapes/settings/channels.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { installService, serviceObjection } from "../service/commands.ts";
-import { type Choice, chooseModel, findOffers, type ModelOptions, readyIds } from "./choose-model.ts";
+import { type Choice, chooseModel, findOffers, type ModelOptions } from "./choose-model.ts";
 import { fileText, modelRef, writeFile } from "./file.ts";
 
 interface InitOptions extends ModelOptions {
@@ -126,7 +126,8 @@ async function plan(around: Around, options: InitOptions): Promise<Result<Plan>>
   if (options.provider === undefined || prompter !== undefined)
     cli.note("Looking for keys and local models …");
   const offers = await findOffers(cli);
-  const missing = prompter === undefined ? missingFlags(readyIds(offers), around, options) : [];
+  const ready = offers.filter(({ isReady }) => isReady).map(({ id }) => id);
+  const missing = prompter === undefined ? missingFlags(ready, around, options) : [];
   if (missing.length > 0) {
     const hint = "Or add --yes alone: it uses the first model that was found.";
     return fail("invalid_argument", `there is no terminal to ask in; add ${missing.join(", and ")}`, {

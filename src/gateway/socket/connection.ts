@@ -33,7 +33,7 @@ import { optional } from "../../core/optional.ts";
 import { createPaces } from "../../core/pace.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Timer, World } from "../../world.ts";
-import { failureFrame, thrown } from "../answer.ts";
+import { thrown, wireError } from "../answer.ts";
 import type { Authority, Caller } from "../auth.ts";
 import { verifyDevice } from "../device.ts";
 import type { GatewayShares } from "../shares.ts";
@@ -354,7 +354,7 @@ export class Connection {
   }
 
   #failure(id: string, failure: Failure): ResponseFrame {
-    return failureFrame(id, failure, this.#parts.world.redactor);
+    return { type: "res", id, ok: false, error: wireError(failure, this.#parts.world.redactor) };
   }
 
   #reject(id: string, failure: Failure): void {

@@ -13,7 +13,7 @@ import { createPaces } from "../../../core/pace.ts";
 import { head } from "../../../core/text/cut.ts";
 import { connectionCause, type Fetch, isConnectTimeout } from "../../../world/outgoing.ts";
 import type { World } from "../../../world.ts";
-import { type Call, originIn, RequestError } from "../call.ts";
+import { type Call, RequestError } from "../call.ts";
 import { messageIn } from "./error-words.ts";
 
 export type Json = Record<string, unknown>;
@@ -62,7 +62,9 @@ export function plainFetch(inner: Fetch, call: Part, form: () => PlainForm): Fet
     seen.status = status;
     seen.headers = headers;
     if (status >= 300 && status < 400) {
-      seen.redirectedTo = originIn(headers, response.url);
+      const target = headers.get("location") ?? "";
+      const isAddress = URL.canParse(target, response.url);
+      seen.redirectedTo = isAddress ? new URL(target, response.url).origin : "nowhere";
       await body?.cancel();
       return new Response(null, { status, statusText });
     }

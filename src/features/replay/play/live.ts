@@ -18,7 +18,7 @@ import type { ProviderSettings } from "../../../core/shapes/settings/settings.ts
 import type { ToolCallRequest, ToolOutcome } from "../../../core/shapes/tool.ts";
 import type { IdPairs } from "./ids.ts";
 import type { Script, ScriptedRun } from "./script.ts";
-import { changedPrompt, changesAgent, isSessionTool } from "./variation.ts";
+import { changedPrompt, changesAgent, SESSION_TOOLS } from "./variation.ts";
 
 /** The parts of a varied replay that reach outside of it. */
 export interface LiveParts {
@@ -114,7 +114,7 @@ export class Live {
     recall: (result: ToolResultMessage) => ToolOutcome,
   ): Promise<ToolOutcome> {
     const { name, arguments: args } = request;
-    if (isSessionTool(name)) return really();
+    if (SESSION_TOOLS.test(name)) return really();
     if (this.isLive(name)) return this.track(really());
     const known = this.#recorded().get(`${name} ${this.#ids.toRecord(canonicalJson(args))}`);
     const result = known !== undefined && known.length > 1 ? known.shift() : known?.[0];

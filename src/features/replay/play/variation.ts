@@ -13,12 +13,10 @@ import type { Script } from "./script.ts";
 type Tree = Readonly<Record<string, unknown>>;
 
 /** Tools whose effects are inside of the replay. They always run. */
-const SESSION_TOOLS = /^(sessions?_|agents_list$|subagents$)/;
+export const SESSION_TOOLS = /^(sessions?_|agents_list$|subagents$)/;
 
 /** Tools that can really run in a replay. Programs and messages to people never do. */
 const LIVE_TOOLS: readonly string[] = ["read", "grep", "glob", "fetch", "write", "edit"];
-
-export const isSessionTool = (name: string): boolean => SESSION_TOOLS.test(name);
 
 /** Returns the model that replaces the one of an agent, if there is one. */
 export const modelFor = ({ models }: Variation, agentId: string): string | undefined =>

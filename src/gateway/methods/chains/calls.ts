@@ -9,7 +9,7 @@
 
 import { TOOLS } from "../../../contract/tools.ts";
 import { optional } from "../../../core/optional.ts";
-import type { ChainCall, ChainStep } from "../../../core/shapes/chain-step.ts";
+import type { ChainCall } from "../../../core/shapes/chain-step.ts";
 import { type AssistantMessage, resultIdOf, toolCallsOf } from "../../../core/shapes/message.ts";
 import { isEnded, type Run } from "../../../core/shapes/run.ts";
 import type { CallMessage } from "../../../store/queries/runs/calls.ts";
@@ -77,12 +77,6 @@ function callsOfRun(run: Run, messages: readonly CallMessage[], ends: Ends): Cha
   if (state === "running" && Number.isFinite(from))
     calls.push({ id: `${runId}:model`, runId, kind: "model", name: model, at: from });
   return calls;
-}
-
-/** Returns the runs that have a step of their own in `steps`. */
-export function runsShownIn(steps: readonly ChainStep[], runs: readonly Run[]): Run[] {
-  const ids = new Set(steps.map(({ id }) => id));
-  return runs.filter(({ runId }) => ids.has(`run:${runId}`));
 }
 
 /** Returns the calls of these runs, in the order of the runs. */

@@ -26,7 +26,7 @@ import {
 } from "../../../store/queries/chains/chain-lists.ts";
 import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
 import type { CallContext, Methods } from "../../call.ts";
-import { callsOf, runsShownIn } from "./calls.ts";
+import { callsOf } from "./calls.ts";
 import { chainRecord, type RecordDeps } from "./record.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
 
@@ -281,7 +281,8 @@ async function get(
   const answer = { ts, chain, parties: partiesOf(whole, steps, redactor), steps };
   if (includeCalls !== true) return ok({ ...answer, truncated: cut });
   const most = { rowsMax: CALLS_MAX, bytesMax: CALL_BYTES_MAX };
-  const runs = runsShownIn(steps, whole.runs);
+  const shown = new Set(steps.map(({ id }) => id));
+  const runs = whole.runs.filter(({ runId }) => shown.has(`run:${runId}`));
   const runIds = runs.map(({ runId }) => runId);
   const { messages, truncated } = await callMessagesOf(ctx.access.db, runIds, most);
   const calls = callsOf(runs, messages).map((call) => ({

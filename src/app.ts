@@ -177,15 +177,15 @@ const peersOf = () => once(async () => (await import("./execute/peer.ts")).openP
 const openRemote = once(async () => (await import("./execute/a2a.ts")).openRemoteAgents());
 
 /** Builds the engine from its parts. */
-function buildEngine(
+async function buildEngine(
   options: AppOptions,
   store: Store,
   jsonlCopies: JsonlCopies,
   { token, watching: { metrics, traces }, sandboxFor, outside, acp, ways, guidance, services }: Helpers,
-): Working {
+): Promise<Working> {
   const { settings, world } = options;
   const { channels } = ways;
-  const record = recorderOf(settings, metrics);
+  const record = await recorderOf(settings, metrics);
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const successors = createSuccessors({ settings, transcriptPath, runEnded: featureRunEnded });
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
@@ -222,7 +222,7 @@ function buildEngine(
     committed: metrics.committed,
   });
   traces?.follow(engine.bus, store.db);
-  openOutboxes({ engine, settings, world: asPart(world, "channels"), channels, token });
+  await openOutboxes({ engine, settings, world: asPart(world, "channels"), channels, token });
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
@@ -426,7 +426,7 @@ async function openParts(
   const guidance = guidanceOf(options, store);
   const services = new Map<string, Service>();
   const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance, services };
-  const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
+  const working = await buildEngine({ ...options, world }, store, jsonlCopies, helpers);
   const { engine, deadlines, emptyCaches } = working;
   undo.push(() => engine.stop(0));
   await followRuns({ engine, store, world, jsonlCopies, settings });

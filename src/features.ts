@@ -1,8 +1,9 @@
 // Lists the features. A feature is left out by removing its folder and its line here.
 
-import type { Feature } from "./feature.ts";
+import type { Feature, OutboxCode } from "./feature.ts";
 import { cron } from "./features/cron/cron.ts";
 import { doctor } from "./features/doctor/doctor.ts";
+import { hooks } from "./features/hooks/hooks.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
@@ -11,7 +12,7 @@ import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 
-const LIST = [cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
+const LIST = [cron, doctor, hooks, importFeature, init, join, nodes, openai, replay, service] as const;
 
 export const FEATURES: readonly Feature[] = LIST;
 
@@ -21,6 +22,10 @@ type Given<K extends keyof Feature> = (typeof LIST)[number] extends infer F
     ? V
     : never
   : never;
+
+/** Loads the code that sends events to programs. */
+export const loadOutboxes = (): Promise<OutboxCode[]> =>
+  Promise.all(FEATURES.flatMap(({ outbox }) => outbox?.() ?? []));
 
 /** Everything that the features add of one kind, by name. */
 export type Added<K extends keyof Feature> = [Given<K>] extends [never]
@@ -35,6 +40,7 @@ export const added = <
     | "methods"
     | "events"
     | "tools"
+    | "bodies"
     | "commandWords"
     | "commandFor"
     | "routes"

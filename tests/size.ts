@@ -29,7 +29,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["oauth", "oauth"],
   ["protocol 4", "version-4"],
   ["mcp", "mcp"],
-  ["web hooks", "hooks?|hook-.*|incoming-hooks?|outgoing-hooks|webhook"],
   ["push", "push|push-configs"],
   ["metrics", "metrics|meter"],
   ["traces", "telemetry|traces"],

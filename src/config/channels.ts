@@ -8,8 +8,8 @@ import {
   type ChannelId,
 } from "../core/shapes/settings/channels.ts";
 import type { AgentSettings } from "../core/shapes/settings/settings.ts";
+import { agentProblem } from "../core/shapes/settings/settings.ts";
 import type { Path } from "../core/text/value-path.ts";
-import { agentProblem } from "./problems.ts";
 import { accountKeys } from "./schema/channels.ts";
 import type { ConfigFile } from "./schema/schema.ts";
 import { defaultsOf, FACTS, type Fields } from "./schema/setting.ts";

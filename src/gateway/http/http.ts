@@ -2,8 +2,7 @@
 // Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
-// HT3: the code for routes of features, MCP, web hooks and chat platforms is loaded by the first request that
-// needs it.
+// HT3: the code for routes of features, MCP and chat platforms is loaded by the first request that needs it.
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
@@ -14,11 +13,11 @@ import { AGENTS_PATH, PAIR_PATH } from "../../core/peer.ts";
 import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
 import type { FeatureRoute } from "../../feature.ts";
 import { added } from "../../features.ts";
+import type { ChoiceRules } from "../../triggers/choices.ts";
 import type { AccessTokenUsers } from "../access-tokens.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
-import type { HookDeps } from "../hooks/hooks.ts";
 import type { McpDeps } from "../mcp/calls.ts";
 import type { ChannelDeps } from "../methods/channels.ts";
 import { needEverySession } from "../methods/operations.ts";
@@ -26,7 +25,7 @@ import type { GaugeReadings, Metrics } from "../metrics/metrics.ts";
 import { tellFirst } from "../page/first.ts";
 import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
-import { createUnprovenRoom } from "../socket/unproven.ts";
+import { createUnprovenRoom, type UnprovenRoom } from "../socket/unproven.ts";
 import { checkHeaders, originOf } from "./host.ts";
 import {
   authenticate,
@@ -46,12 +45,14 @@ const ROUTES = Object.entries<FeatureRoute>(added("routes"));
 /** The paths that a 404 answer lists. */
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
-  ["/mcp", "/a2a/", "POST /hooks/", "/channels/", ...ROUTES.map(([, { shown }]) => shown)].join(", ");
+  ["/mcp", "/a2a/", "/channels/", ...ROUTES.map(([, { shown }]) => shown)].join(", ");
 
 /** Dependencies of all routes together. */
-export type HttpDeps = HookDeps &
-  McpDeps &
+export type HttpDeps = McpDeps &
+  ChoiceRules &
   Pick<ChannelDeps, "channels"> & {
+    /** The gateway's own token, which has all rights. */
+    readonly token: string;
     readonly metrics: Pick<Metrics, "text">;
     /** The folder of the built web page. If absent, no page is served. */
     readonly pageDir?: string;
@@ -67,6 +68,12 @@ export interface HttpParts {
   readonly stop: AbortSignal;
   /** Returns the gauges' current readings. */
   readings(): Promise<GaugeReadings>;
+}
+
+/** The parts of routes whose code is loaded on demand. */
+export interface RouteParts extends HttpParts {
+  /** Reads the bodies of unauthenticated senders. */
+  readonly unproven: UnprovenRoom;
 }
 
 /** Converts a body to the params of `tools.invoke`. Two fields have other names in the body. */
@@ -130,17 +137,13 @@ function notBuilt(c: Context<Env>): Response {
 /** Adds the paths whose code is loaded on demand. */
 function addDoors(app: Hono<Env>, parts: HttpParts): void {
   const { deps, stop } = parts;
-  const unproven = createUnprovenRoom();
+  const routeParts = { ...parts, unproven: createUnprovenRoom() };
   const mcp = loadedDoor(async () => (await import("../mcp/mcp.ts")).createMcpDoor(deps, stop));
-  const hooks = loadedDoor(async () =>
-    (await import("../hooks/hooks.ts")).createHookDoor({ ...parts, unproven }),
+  const platforms = loadedDoor(async () =>
+    (await import("./platform-calls.ts")).createPlatformDoor(routeParts),
   );
-  const platforms = loadedDoor(async () => {
-    const { createPlatformDoor } = await import("../hooks/platform-calls.ts");
-    return createPlatformDoor({ deps, unproven });
-  });
   for (const [path, { needsToken, load }] of ROUTES) {
-    const door = loadedDoor(async () => (await load()).createDoor(parts));
+    const door = loadedDoor(async () => (await load()).createDoor(routeParts));
     if (needsToken) app.use(path, authenticate(parts));
     app.all(path, door);
   }
@@ -163,7 +166,6 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
   app.all(MCP_PATH, authenticate(parts), mcp);
   app.all("/oauth/*", signIn);
   app.all("/.well-known/*", signIn);
-  app.all("/hooks/*", hooks);
   app.all("/channels/*", platforms);
 }
 

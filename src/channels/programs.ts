@@ -1,20 +1,16 @@
-// Sends outgoing webhooks: one signed POST request for each event. Also sends the notifications of A2A
-// clients: one request for each ended task and address.
-// A retry has the same id (`webhook-id`) and body, so a receiver can detect it. Each request needs limited
-// time and memory: it has one time limit, redirects are not followed, and only the beginning of a response
-// body is read. No log, error or row contains the secret or the address.
+// Sends requests to programs, such as the notifications of A2A clients: one for each ended task and address.
+// Each request needs limited time and memory: it has one time limit, redirects are not followed, and only the
+// beginning of a response body is read. No log, error or row contains the address.
 
-import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { A2A_MEDIA_TYPE } from "../core/a2a.ts";
 import { optional } from "../core/optional.ts";
-import type { OutgoingHook, Settings } from "../core/shapes/settings/settings.ts";
-import { WEBHOOK } from "../flows/delivery/outgoing-hooks.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
 import { PUSH, type PushText } from "../flows/delivery/push.ts";
 import { getPushConfig } from "../store/queries/runs/push-configs.ts";
 import type { Db } from "../store/sql.ts";
 import type { World } from "../world.ts";
-import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
+import type { Channel, DeliveryOutcome } from "./channel.ts";
 import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
 
 const RECEIVER = "the receiver";
@@ -27,17 +23,6 @@ const TIMEOUT_MS = 10_000;
 const BODY_BYTES_MAX = 64 * 1024;
 /** Status codes that mean a temporary refusal. */
 const RETRIED = new Set([408, 409, 423, 425, 429]);
-
-/** Returns the signing key: the base64 part after `whsec_`, or the secret itself. */
-function keyOf(secret: string): Buffer {
-  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1];
-  return encoded === undefined ? Buffer.from(secret, "utf8") : Buffer.from(encoded, "base64");
-}
-
-/** Returns the signature for the header `webhook-signature`, without its prefix `v1,`. */
-function sign(secret: string, id: string, seconds: number, body: string): string {
-  return createHmac("sha256", keyOf(secret)).update(`${id}.${seconds}.${body}`).digest("base64");
-}
 
 function outcomeOf(answer: IncomingMessage, nowMs: number): DeliveryOutcome {
   const status = answer.statusCode ?? 0;
@@ -62,17 +47,6 @@ function drain(answer: IncomingMessage, done: () => void): void {
   answer.on("error", done);
 }
 
-function post(hook: OutgoingHook, message: OutgoingMessage, world: World): Promise<DeliveryOutcome> {
-  const { deliveryId: id, text: body } = message;
-  const seconds = Math.floor(world.clock.now() / 1_000);
-  const headers = {
-    "webhook-id": id,
-    "webhook-timestamp": String(seconds),
-    "webhook-signature": `v1,${sign(hook.secret, id, seconds, body)}`,
-  };
-  return postNews({ url: hook.url, headers, body }, world);
-}
-
 interface News {
   /** An address that the settings allow. */
   readonly url: string;
@@ -81,7 +55,7 @@ interface News {
 }
 
 /** Sends one request to a program, and interprets the status of its answer. */
-async function postNews(
+export async function postNews(
   { url, headers, body }: News,
   { clock }: Pick<World, "clock">,
 ): Promise<DeliveryOutcome> {
@@ -109,22 +83,6 @@ async function postNews(
     });
     request.end(body);
   });
-}
-
-/**
- * Creates the channel that sends webhooks. An attempt can be repeated, because receivers detect the same id.
- * Each attempt uses the address and the secret that are configured then.
- */
-export function createWebhooks(settings: Pick<Settings, "outgoingHooks">, world: World): Channel {
-  return {
-    id: WEBHOOK,
-    deduplicates: true,
-    async deliver(message) {
-      const hook = settings.outgoingHooks.find(({ name }) => name === message.route.to);
-      if (hook !== undefined) return post(hook, message, world);
-      return { kind: "absent", error: `no outgoing hook ${JSON.stringify(message.route.to)} is configured` };
-    },
-  };
 }
 
 interface PushParts {

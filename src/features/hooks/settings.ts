@@ -1,6 +1,7 @@
-// Defines the schema of outgoing and incoming web hooks in the configuration file.
+// Defines the settings of incoming and outgoing web hooks.
 
-import { HOOK_EVENTS, THINKING_LEVELS } from "../../core/shapes/settings/settings.ts";
+import { createHash } from "node:crypto";
+import type { Static } from "typebox";
 import {
   address,
   choice,
@@ -15,10 +16,19 @@ import {
   section,
   text,
   texts,
-} from "./setting.ts";
+} from "../../config/schema/setting.ts";
+import { THINKING_LEVELS } from "../../core/shapes/settings/settings.ts";
 
-/** Default patterns for the session keys that a caller may name. */
-export const HOOK_KEYS_DEFAULT = ["hook:*"];
+/** Events that can be sent to web hooks. */
+export const HOOK_EVENTS = [
+  "run.ended",
+  "session.created",
+  "session.reset",
+  "session.archived",
+  "session.deleted",
+  "announcement.delivered",
+  "delivery.failed",
+] as const;
 
 const outgoing = object({
   name: text("Name in the outbox. Default: the host and a hash of the address.", {
@@ -87,12 +97,40 @@ const mapping = object({
   timeoutSeconds: integer("Time limit of a run; 0: none. Default 0.", [0, 7 * DAY_SECONDS]),
 });
 
-export const hooks = object({
+export const HOOK_SETTINGS = section({
   enabled: flag("Whether incoming web hooks are accepted.", { default: false }),
   token: optionalText("Grants access to /hooks/agent and /hooks/wake only; at least 16 characters."),
   allowedSessionKeys: texts("Keys that a caller of /hooks/agent may name, `*` as a wildcard.", {
-    default: HOOK_KEYS_DEFAULT,
+    default: ["hook:*"],
   }),
   mappings: list(mapping, "Senders with their own path.", { maxItems: 64, default: [] }),
   outgoing: list(outgoing, "Programs that receive events.", { maxItems: 32, default: [] }),
 });
+
+export type HookSettings = Static<typeof HOOK_SETTINGS>;
+/** A sender with its own path. */
+export type HookMapping = HookSettings["mappings"][number];
+/** A program that receives events. The URL may itself be a secret. */
+export type OutgoingHook = HookSettings["outgoing"][number];
+
+export const pathOf = ({ id, match }: HookMapping): string => match.path ?? id;
+
+const GITHUB_MESSAGE = [
+  "GitHub tells of {{event}} {{body.action}} in {{body.repository.full_name}}, by {{body.sender.login}}.",
+  "{{body.issue.title}}{{body.pull_request.title}}{{body.head_commit.message}}{{body.release.name}}",
+  "{{body.issue.html_url}}{{body.pull_request.html_url}}{{body.comment.html_url}}{{body.compare}}",
+  "{{body.comment.body}}",
+].join("\n");
+
+export const messageOf = ({ message, preset }: HookMapping): string =>
+  message ?? (preset === "github" ? GITHUB_MESSAGE : "");
+
+/**
+ * Returns a hook's name. The default name is the host and a hash of the address: the address cannot be
+ * derived from it.
+ */
+export function nameOf({ name, url }: OutgoingHook): string {
+  if (name !== undefined) return name;
+  const { host } = new URL(url);
+  return `${host}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}`;
+}

@@ -4,24 +4,30 @@
 // HK3: only `hook:` sessions are created here; any other session must already exist.
 // A hook's message never changes a session's route (I10) and has the provenance of a hook (I11).
 
-import { chosenAgent, keyRulesOf } from "../access/access.ts";
-import { optional } from "../core/optional.ts";
-import { sendVerdict } from "../core/rules/send-policy.ts";
-import type { Viewer } from "../core/rules/visibility.ts";
-import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import { HOOK_MESSAGE_MAX_CHARS, hookContext } from "../core/shapes/incoming-hook.ts";
-import { LAST, type Route, WEBCHAT } from "../core/shapes/route.ts";
-import type { Run } from "../core/shapes/run.ts";
-import type { Session } from "../core/shapes/session.ts";
-import { agentIdInKey, canonicalKey, formatKey, kindOf } from "../core/shapes/session-key.ts";
-import type { Settings } from "../core/shapes/settings/settings.ts";
-import type { Engine } from "../engine/engine.ts";
-import type { Unit } from "../engine/unit.ts";
-import { addressee, checkPlace, type NamedPlace } from "../flows/delivery/destination.ts";
-import { newSession } from "../flows/session/lifecycle.ts";
-import { getSession, updateSession } from "../store/queries/sessions/sessions.ts";
-import { type ChoiceRules, checkChoices, checkWords } from "./choices.ts";
-import { acceptTurn, covered, mainKey, noSession, type Outsider, replySession } from "./outsider.ts";
+import { chosenAgent, keyRulesOf } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
+import type { Viewer } from "../../core/rules/visibility.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { agentIdInKey, canonicalKey, formatKey, kindOf } from "../../core/shapes/session-key.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { addressee, checkPlace, type NamedPlace } from "../../flows/delivery/destination.ts";
+import { newSession } from "../../flows/session/lifecycle.ts";
+import { getSession, updateSession } from "../../store/queries/sessions/sessions.ts";
+import { type ChoiceRules, checkChoices, checkWords } from "../../triggers/choices.ts";
+import {
+  acceptTurn,
+  covered,
+  mainKey,
+  noSession,
+  type Outsider,
+  replySession,
+} from "../../triggers/outsider.ts";
+import { type Also, HOOK_MESSAGE_MAX_CHARS, hookContext } from "../../triggers/wake.ts";
 
 export interface HookContext extends ChoiceRules {
   readonly engine: Engine;
@@ -32,9 +38,6 @@ export interface HookContext extends ChoiceRules {
  * sessions.
  */
 export type HookCaller = Extract<Viewer, { kind: "operator" }>;
-
-/** Writes additional rows in the transaction that accepts the hook. A failure rolls that transaction back. */
-type Also = (unit: Unit, run: Run) => Promise<Result<void>>;
 
 /** A web hook's request for a run. */
 export interface HookTurn {
@@ -54,18 +57,6 @@ export interface HookTurn {
   readonly model?: string | undefined;
   readonly thinking?: string | undefined;
   readonly timeoutSeconds?: number | undefined;
-  readonly also: Also;
-}
-
-/** A note for a session. */
-export interface WakeNote {
-  readonly text: string;
-  /** Default: the main session of the default agent. */
-  readonly sessionKey?: string | undefined;
-  /** Set if the note is of somebody who may not read the agent's memory. */
-  readonly guest?: boolean;
-  /** `now`: starts a run. `next-heartbeat`: the next run of the session reads the note. */
-  readonly mode: "now" | "next-heartbeat";
   readonly also: Also;
 }
 
@@ -206,33 +197,5 @@ export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: Hoo
     const run = await accept(ctx, unit, turn, placed);
     const also = run.ok ? await turn.also(unit, run.value) : ok(undefined);
     return also.ok ? run : also;
-  });
-}
-
-/** Accepts a note in a session that the caller may write to. */
-export async function acceptWake(
-  ctx: Pick<HookContext, "engine" | "settings">,
-  note: WakeNote,
-): Promise<Result<Run>> {
-  const text = checkWords("text", note.text, HOOK_MESSAGE_MAX_CHARS);
-  if (!text.ok) return text;
-  const open = ctx.engine.accepting();
-  if (!open.ok) return open;
-  const key = note.sessionKey ?? mainKey(ctx.settings);
-  return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    const session = await getSession(unit.tx, key);
-    if (session === undefined) return noSession(key, "Restart the gateway: it creates the main sessions.");
-    const verdict = sendVerdict(ctx.settings, session);
-    if (!verdict.allowed) return fail("send_denied", verdict.error);
-    const provenance = { kind: "hook", source: "wake" } as const;
-    const input = { text: note.text, provenance, ...optional({ guest: note.guest }) };
-    const accepted = await ctx.engine.acceptIn(unit, {
-      sessionKey: key,
-      kind: note.mode === "now" ? "turn" : "append",
-      input: note.mode === "now" ? { ...input, context: hookContext({ delivers: false }) } : input,
-    });
-    if (!accepted.ok) return accepted;
-    const also = await note.also(unit, accepted.value.run);
-    return also.ok ? ok(accepted.value.run) : also;
   });
 }

@@ -3,9 +3,10 @@
 
 import { request } from "node:http";
 import { expect } from "vitest";
+import { renderTemplate } from "../../../src/features/hooks/template.ts";
+import { type House, TOKEN } from "../../gateway/kit.ts";
 import { test } from "../../kit/deep.ts";
 import { cleanup, crashingStore, openStore, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
-import { type House, TOKEN } from "../kit.ts";
 import {
   bearer,
   ci,
@@ -43,7 +44,7 @@ test("a signed GitHub event starts a run with the message of its mapping, and a 
 });
 
 test("the signature in GitHub's own documentation is accepted", async () => {
-  const mapping = { ...github, proof: { kind: "github" as const, secret: "It's a Secret to Everybody" } };
+  const mapping = { ...github, secret: "It's a Secret to Everybody" };
   const house = await openHooks({ mappings: [mapping] });
   const headers = {
     "x-hub-signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
@@ -173,7 +174,7 @@ test("a missing event or delivery id in a GitHub request gets a clear error", as
 });
 
 test("only the events that a mapping lists start a run", async () => {
-  const house = await openHooks({ mappings: [{ ...github, events: ["push", "issues.opened"] }] });
+  const house = await openHooks({ mappings: [{ ...github, match: { events: ["push", "issues.opened"] } }] });
   const send = (event: string, action: string) =>
     fromGithub(house, { action }, { "x-github-delivery": `${event}-${action}` }, event);
   expect((await send("star", "created")).body).toEqual({ ok: true, ignored: "star" });
@@ -217,7 +218,7 @@ test("a signed body without a delivery id is processed once", async () => {
 });
 
 test("a mapping with the token of hooks accepts only that token; an unknown destination gives a failed delivery", async () => {
-  const gone = { ...plain, deliver: { channel: "webchat", to: "agent:main:chat:gone" } };
+  const gone = { ...plain, to: "agent:main:chat:gone" };
   const house = await openHooks({ mappings: [gone] });
   expect((await post(house, "/hooks/plain", { text: "x" }, bearer(TOKEN))).status).toBe(401);
   const told = await hook(house, "/hooks/plain", { text: "x" });
@@ -225,6 +226,27 @@ test("a mapping with the token of hooks accepts only that token; an unknown dest
   const rows = await house.store.db.selectFrom("deliveries").select(["state", "code"]).execute();
   expect(rows).toEqual([{ state: "failed", code: "session_not_found" }]);
   expect((await hook(house, "/hooks/plain", { other: "x" })).status).toBe(400);
+});
+
+test("without names of headers, the signature and the delivery id are in the default ones", async () => {
+  const { signatureHeader: _, deliveryHeader: __, ...mapping } = ci;
+  const house = await openHooks({ mappings: [mapping] });
+  const send = (number: number) => {
+    const body = JSON.stringify({ build: { number } });
+    const headers = { "x-signature-256": signature(body), "x-delivery-id": "delivery-1" };
+    return post(house, "/hooks/builds", body, headers);
+  };
+  expect((await send(1)).status).toBe(202);
+  expect(await send(2)).toMatchObject({ status: 409, body: { error: { code: "CONFLICT" } } });
+});
+
+test("a long field of a web hook is cut without splitting a surrogate pair", () => {
+  for (const text of ["🙂".repeat(30_000), `a${"🙂".repeat(30_000)}`]) {
+    const shown = renderTemplate("{{body.x}}", { body: { x: text } });
+    expect(shown).toContain("🙂");
+    expect(shown.length).toBeLessThan(20_000);
+    expect(shown).not.toMatch(/\p{Surrogate}|\\ud8|\ufffd/u);
+  }
 });
 
 const HOSTILE: [string, unknown, string][] = [

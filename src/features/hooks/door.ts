@@ -10,37 +10,35 @@ import { operatorViewer } from "../../access/access.ts";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
 import { readJson } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type HookMapping, type IncomingHooks, renderTemplate } from "../../core/shapes/incoming-hook.ts";
 import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
 import type { Unit } from "../../engine/unit.ts";
+import type { Caller } from "../../gateway/auth.ts";
+import type { CallContext } from "../../gateway/call.ts";
+import type { RouteParts } from "../../gateway/http/http.ts";
+import {
+  bearer,
+  type Door,
+  type Env,
+  nothingHere,
+  readBytes,
+  refuse,
+  remoteOf,
+} from "../../gateway/http/request.ts";
 import { recallAnswer, rememberAnswer } from "../../store/queries/idempotency.ts";
-import { acceptHook, acceptWake, type HookContext, type HookTurn } from "../../triggers/hooks.ts";
-import type { Caller } from "../auth.ts";
-import type { BasicDeps, CallContext } from "../call.ts";
-import type { Dispatcher } from "../dispatch.ts";
-import { bearer, type Door, type Env, nothingHere, readBytes, refuse, remoteOf } from "../http/request.ts";
-import type { UnprovenRoom } from "../socket/unproven.ts";
+import { acceptWake } from "../../triggers/wake.ts";
 import { createHookGuard, digestOf, signatureCheck } from "./proof.ts";
 import { deliveryOf, githubEvent, readAgentBody, readWakeBody, startsRun } from "./request.ts";
+import { type HookMapping, type HookSettings, messageOf, pathOf } from "./settings.ts";
+import { renderTemplate } from "./template.ts";
+import { acceptHook, type HookTurn } from "./turns.ts";
 
 /** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
 const PATH = /^\/hooks\/([a-z0-9][a-z0-9_-]{0,63})$/;
 const TOKEN_PARAM = /token|secret|key|auth|password/i;
 const SCOPES: readonly TokenScope[] = ["operator.write", "operator.read"];
-
-export interface HookDeps extends BasicDeps, HookContext {
-  /** The gateway's own token, which has all rights. */
-  readonly token: string;
-}
-
-interface DoorParts {
-  readonly deps: HookDeps;
-  readonly dispatcher: Dispatcher;
-  readonly unproven: UnprovenRoom;
-}
 
 type Accepted = Omit<BodyAnswerOf<"POST /hooks/agent" | "POST /hooks/wake">, "ok">;
 
@@ -82,14 +80,14 @@ function checkForm(c: Context<Env>): Failure | undefined {
 }
 
 class HookDoor {
-  readonly #deps: HookDeps;
-  readonly #dispatcher: Dispatcher;
+  readonly #deps: RouteParts["deps"];
+  readonly #dispatcher: RouteParts["dispatcher"];
   readonly #guard: ReturnType<typeof createHookGuard>;
-  readonly #unproven: UnprovenRoom;
+  readonly #unproven: RouteParts["unproven"];
   /** The token of the last warning. */
   #warned: string | undefined;
 
-  constructor({ deps, dispatcher, unproven }: DoorParts) {
+  constructor({ deps, dispatcher, unproven }: RouteParts) {
     this.#deps = deps;
     this.#dispatcher = dispatcher;
     this.#unproven = unproven;
@@ -99,7 +97,7 @@ class HookDoor {
   }
 
   /** Returns the newest settings. Warns once about a token that is not valid. */
-  #settings(): IncomingHooks {
+  #settings(): HookSettings {
     const { settings, world } = this.#deps;
     const { hooks } = settings;
     if (hooks.token !== this.#warned && !this.#guard.isUsable(hooks)) {
@@ -113,7 +111,7 @@ class HookDoor {
     const hooks = this.#settings();
     if (!hooks.enabled) return nothingHere(c, 404, "web hooks are disabled: hooks.enabled is false");
     const name = PATH.exec(c.req.path)?.[1];
-    const mapping = hooks.mappings.find(({ path }) => path === name);
+    const mapping = hooks.mappings.find((one) => pathOf(one) === name);
     if (name === undefined || (mapping === undefined && name !== "agent" && name !== "wake")) {
       return nothingHere(
         c,
@@ -139,15 +137,14 @@ class HookDoor {
    */
   async #known(c: Context<Env>, name: string, mapping: HookMapping | undefined): Promise<Result<Known>> {
     const header = (one: string): string | undefined => c.req.header(one);
-    const proof = mapping?.proof ?? { kind: "token" };
     let raw: Result<Uint8Array>;
-    if (proof.kind === "token") {
+    if (mapping === undefined || mapping.preset === "token") {
       const { hooks } = this.#deps.settings;
       const admitted = this.#guard.admit(hooks, remoteOf(c), bearer(c) ?? header("x-parley-token"));
       if (!admitted.ok) return admitted;
       raw = await readBytes(c, BODY_MAX_BYTES);
     } else {
-      const check = signatureCheck(proof, header);
+      const check = signatureCheck(mapping, header);
       if (!check.ok) return check;
       raw = await this.#unproven.read(c, BODY_MAX_BYTES, async (body) => {
         const fits = check.value(body);
@@ -165,7 +162,7 @@ class HookDoor {
   async #agentWork({ body, header }: Known): Promise<Result<Work>> {
     const read = await readAgentBody(body);
     if (!read.ok) return read;
-    const delivery = deliveryOf({ kind: "token" }, header, body);
+    const delivery = deliveryOf(undefined, header, body);
     if (!delivery.ok) return delivery;
     const { idempotencyKey: _, deliver, channel, to, accountId, threadId, ...rest } = read.value;
     const turn = { ...rest, ...(deliver === true ? { deliver: { channel, to, accountId, threadId } } : {}) };
@@ -183,7 +180,7 @@ class HookDoor {
   async #wakeWork({ body, header }: Known): Promise<Result<Work>> {
     const read = await readWakeBody(body);
     if (!read.ok) return read;
-    const delivery = deliveryOf({ kind: "token" }, header, body);
+    const delivery = deliveryOf(undefined, header, body);
     if (!delivery.ok) return delivery;
     const { text, mode = "now" } = read.value;
     const handle = async (ctx: CallContext): Promise<Result<Accepted>> => {
@@ -207,22 +204,25 @@ class HookDoor {
   /** Handles a request to a hook that has a mapping. */
   async #mapped(c: Context<Env>, known: Known, mapping: HookMapping): Promise<Response> {
     const { body, header, raw } = known;
-    const { proof, events } = mapping;
+    const isSigned = mapping.preset !== "token";
     let event: string | undefined;
-    if (proof.kind === "github") {
+    if (mapping.preset === "github") {
       const named = githubEvent(header);
       if (!named.ok) return refuse(c, named);
       event = named.value;
       if (event === "ping") return c.json({ ok: true, pong: true });
-      if (!startsRun(events, event, body)) return c.json({ ok: true, ignored: event });
+      if (!startsRun(mapping.match.events, event, body)) return c.json({ ok: true, ignored: event });
     }
-    const given = deliveryOf(proof, header, body);
+    const given = deliveryOf(mapping, header, body);
     if (!given.ok) return refuse(c, given);
     const digest = digestOf(raw);
-    const delivery = given.value ?? (proof.kind === "token" ? undefined : digest);
-    const message = renderTemplate(mapping.message, { body, event, delivery: given.value });
-    const once = proof.kind === "token" ? undefined : (unit: Unit) => claimBody(unit, mapping.id, digest);
-    const { agentId, sessionKey, deliver, model, thinking, timeoutSeconds, id, name = id } = mapping;
+    const delivery = given.value ?? (isSigned ? digest : undefined);
+    const message = renderTemplate(messageOf(mapping), { body, event, delivery: given.value });
+    const once = isSigned ? (unit: Unit) => claimBody(unit, mapping.id, digest) : undefined;
+    const { id, name = id, sessionKey, model, thinking, timeoutSeconds } = mapping;
+    const { channel, to = "main", accountId, threadId } = mapping;
+    const agentId = mapping.agentId?.toLowerCase();
+    const deliver = mapping.deliver ? { channel, to, accountId, threadId } : undefined;
     const turn = { source: id, message, name, agentId, sessionKey, deliver, model, thinking, timeoutSeconds };
     return this.#perform(c, known, {
       delivery,
@@ -269,7 +269,7 @@ async function claimBody(unit: Unit, id: string, digest: string): Promise<Result
 }
 
 /** Creates the routes under /hooks/. */
-export function createHookDoor(parts: DoorParts): Door {
+export function createDoor(parts: RouteParts): Door {
   const door = new HookDoor(parts);
   return (c) => door.handle(c);
 }

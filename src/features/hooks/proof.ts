@@ -7,13 +7,10 @@
 
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { HookProof, IncomingHooks } from "../../core/shapes/incoming-hook.ts";
+import { createGuessLimit, isSameToken } from "../../gateway/auth.ts";
 import type { Clock } from "../../world.ts";
-import { createGuessLimit, isSameToken } from "../auth.ts";
+import type { HookMapping, HookSettings } from "./settings.ts";
 
-type Signed = Exclude<HookProof, { kind: "token" }>;
-
-const GITHUB_SIGNATURE = "x-hub-signature-256";
 /** Match 32 bytes, the size of an HMAC-SHA256, in hex and in base64. */
 const HEX = /^(?:sha256=)?([0-9a-f]{64})$/i;
 const BASE64 = /^(?:sha256=)?([A-Za-z0-9+/]{43}=)$/;
@@ -23,9 +20,9 @@ export function createHookGuard(clock: Clock, gatewayTokens: readonly string[]) 
   const guesses = createGuessLimit(clock);
   return {
     /** Returns whether the hooks' token is not a token of the gateway. */
-    isUsable: ({ token }: IncomingHooks) => token === undefined || !gatewayTokens.includes(token),
-    admit({ token: own }: IncomingHooks, remote: string, given: string | undefined): Result<void> {
-      const usable = own !== undefined && !gatewayTokens.includes(own) ? own : undefined;
+    isUsable: ({ token }: HookSettings) => !token || !gatewayTokens.includes(token),
+    admit({ token: own }: HookSettings, remote: string, given: string | undefined): Result<void> {
+      const usable = own && !gatewayTokens.includes(own) ? own : undefined;
       if (given === undefined || given === "") {
         return fail("unauthorized", "the web hooks' token is required", {
           hint: "Send hooks.token as Authorization: Bearer, or in the header x-parley-token.",
@@ -45,32 +42,27 @@ export function createHookGuard(clock: Clock, gatewayTokens: readonly string[]) 
   };
 }
 
-/** Decodes the signature header. Returns undefined if it can't be a signature. */
-function signatureIn(proof: Signed, header: (name: string) => string | undefined): Buffer | undefined {
-  const text = header(proof.kind === "github" ? GITHUB_SIGNATURE : proof.signatureHeader)?.trim() ?? "";
-  const hex = HEX.exec(text)?.[1];
-  if (hex !== undefined) return Buffer.from(hex, "hex");
-  const base64 = proof.kind === "github" ? undefined : BASE64.exec(text)?.[1];
-  return base64 === undefined ? undefined : Buffer.from(base64, "base64");
-}
-
 /**
  * Returns a function that checks a body against the signature in the headers. Fails if the headers have no
  * signature; the body need not be read then.
  */
 export function signatureCheck(
-  proof: Signed,
+  { preset, secret, signatureHeader = "x-signature-256" }: HookMapping,
   header: (name: string) => string | undefined,
 ): Result<(body: Uint8Array) => Result<void>> {
-  const given = signatureIn(proof, header);
-  const name = proof.kind === "github" ? "X-Hub-Signature-256" : proof.signatureHeader;
-  if (given === undefined) {
+  const isGithub = preset === "github";
+  const name = isGithub ? "X-Hub-Signature-256" : signatureHeader;
+  const text = header(name)?.trim() ?? "";
+  const hex = HEX.exec(text)?.[1];
+  const base64 = isGithub ? undefined : BASE64.exec(text)?.[1];
+  if (secret === undefined || (hex ?? base64) === undefined) {
     return fail("unauthorized", `this web hook must be signed: ${name} has no HMAC-SHA256`, {
       hint: "Configure the mapping's secret at the sender.",
     });
   }
+  const given = hex === undefined ? Buffer.from(base64 ?? "", "base64") : Buffer.from(hex, "hex");
   return ok((body) => {
-    const wanted = createHmac("sha256", proof.secret).update(body).digest();
+    const wanted = createHmac("sha256", secret).update(body).digest();
     if (timingSafeEqual(wanted, given)) return ok(undefined);
     return fail(
       "unauthorized",

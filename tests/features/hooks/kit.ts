@@ -1,45 +1,33 @@
 // A gateway with incoming web hooks, and senders that sign, forge and repeat requests.
 
 import { createHmac } from "node:crypto";
-import type { HookMapping, IncomingHooks } from "../../../src/core/shapes/incoming-hook.ts";
-import { type House, type HouseOptions, openHouse } from "../kit.ts";
+import type { HookMapping, HookSettings } from "../../../src/features/hooks/settings.ts";
+import { type House, type HouseOptions, openHouse } from "../../gateway/kit.ts";
 
 export const HOOK_TOKEN = "token-of-the-hooks-0123456789";
 export const SECRET = "secret-of-the-sender-0123456789";
 
+const DEFAULTS = { match: { events: [] }, preset: "token", deliver: false } as const;
+
 export const github: HookMapping = {
+  ...DEFAULTS,
   id: "github",
-  path: "github",
-  proof: { kind: "github", secret: SECRET },
-  events: [],
+  preset: "github",
+  secret: SECRET,
   message: "{{event}} in {{body.repository.full_name}}: {{body.head_commit.message}}",
 };
 export const ci: HookMapping = {
-  id: "ci",
-  path: "builds",
-  proof: { kind: "hmac", secret: SECRET, signatureHeader: "x-ci-signature", deliveryHeader: "x-ci-delivery" },
-  events: [],
+  ...{ id: "ci", match: { path: "builds", events: [] }, deliver: false },
+  ...{ preset: "hmac", secret: SECRET, signatureHeader: "x-ci-signature", deliveryHeader: "x-ci-delivery" },
   message: "Build {{body.build.number}} {{body.build.state}}",
   sessionKey: "hook:builds",
   agentId: "research",
 };
-export const plain: HookMapping = {
-  id: "plain",
-  path: "plain",
-  proof: { kind: "token" },
-  events: [],
-  message: "{{body.text}}",
-  deliver: { channel: "webchat", to: "main" },
-};
+export const plain: HookMapping = { ...DEFAULTS, id: "plain", message: "{{body.text}}", deliver: true };
 
-export function openHooks(hooks: Partial<IncomingHooks> = {}, more: HouseOptions = {}): Promise<House> {
-  const set = {
-    enabled: true,
-    token: HOOK_TOKEN,
-    allowedSessionKeys: ["hook:*"],
-    mappings: [github, ci, plain],
-  };
-  return openHouse({ ...more, choices: { ...more.choices, hooks: { ...set, ...hooks } } });
+export function openHooks(hooks: Partial<HookSettings> = {}, more: HouseOptions = {}): Promise<House> {
+  const set = { enabled: true, token: HOOK_TOKEN, mappings: [github, ci, plain], ...hooks };
+  return openHouse({ ...more, choices: { ...more.choices, features: { hooks: set } } });
 }
 
 export interface Told {

@@ -36,12 +36,15 @@ const PAUSE_MS = 600_000;
 
 async function open(store: Partial<StoreSettings>, receiver: Receiver): Promise<Stage> {
   const dir = temporaryFolder();
-  const base = settingsWith({ agents: [agentSettings("main", { workspace: join(dir, "workspace") })] });
+  const watcher = { name: "watcher", url: receiver.url, secret: SECRET, enabled: true };
+  const base = settingsWith({
+    agents: [agentSettings("main", { workspace: join(dir, "workspace") })],
+    features: { hooks: { outgoing: [{ ...watcher, events: ["run.ended"] }] } },
+  });
   const settings: Settings = {
     ...base,
     gateway: { ...base.gateway, token: TOKEN },
     store: { ...base.store, dir, durability: "full", ...store },
-    outgoingHooks: [{ name: "watcher", url: receiver.url, events: ["run.ended"], secret: SECRET }],
   };
   if (store.postgresUrl === undefined) await putEmptyStore(dir);
   const world = quietWorld();

@@ -1,14 +1,15 @@
 // Incoming web hooks: their effects, allowed senders, and refusals.
 
 import { expect, test } from "vitest";
+import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import type { Run } from "../../../src/core/shapes/run.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { type House, TOKEN } from "../../gateway/kit.ts";
 import { codesOf } from "../../kit/reference/codes.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { agentSettings } from "../../tools/app.ts";
-import { type House, TOKEN } from "../kit.ts";
 import { bearer, HOOK_TOKEN, hook, openHooks, post, runs } from "./kit.ts";
 
 const MAIN = "agent:main:main";
@@ -281,8 +282,7 @@ test("HP2: the hooks' token and the gateway's token are not interchangeable", as
 test("HP2: hooks without a token, or with the gateway's token, are an invalid configuration", async () => {
   const same = await openHooks({ token: TOKEN });
   expect((await post(same, "/hooks/agent", { message: "x" }, bearer(TOKEN))).status).toBe(401);
-  const { token: _, ...none } = same.settings.hooks;
-  const without = await openHooks({ ...none, token: undefined } as never);
+  const without = await openHooks({ token: "" });
   expect((await post(without, "/hooks/agent", { message: "x" }, bearer("undefined"))).status).toBe(401);
 });
 
@@ -331,4 +331,33 @@ test("HO4: no content of a hook is logged, and secrets in it are redacted in ans
   expect((await texts(house, body.sessionKey)).join()).not.toContain(secret);
   const log = JSON.stringify(world.logged);
   for (const word of [secret, HOOK_TOKEN]) expect(log).not.toContain(word);
+});
+
+const RIGHTS = "token-with-some-rights-0123456789";
+
+test("I13: only the configuration creates a web hook: no method accepts one, and no call of a scoped token adds a path", async () => {
+  const sessions = ["hook:*", "agent:*"];
+  const scoped = { token: RIGHTS, role: "operator" as const, scopes: ["operator.admin" as const], sessions };
+  const house = await openHooks({}, { gateway: { tokens: [scoped] } });
+  const before = JSON.stringify(house.settings.hooks);
+  const client = await house.client({ token: RIGHTS });
+  const mapping = { id: "mine", message: "{{body.text}}" };
+  const mine = { hooks: { enabled: true, token: RIGHTS, mappings: [mapping] }, mappings: [mapping] };
+  const asked = ["hooks.add", "hooks.update", "config.set", "config.patch", ...Object.keys(METHODS)];
+  for (const method of asked) {
+    const { properties = {} } = (METHODS[method as MethodName]?.params ?? {}) as { properties?: object };
+    expect(
+      Object.keys(properties).filter((name) => /hook|mapping|config/i.test(name)),
+      method,
+    ).toEqual([]);
+    await expect(client.call(method, mine), method).rejects.toMatchObject({
+      code: expect.stringMatching(/INVALID_REQUEST|FORBIDDEN|NOT_FOUND/),
+    });
+  }
+  expect(JSON.stringify(house.settings.hooks)).toBe(before);
+  expect((await hook(house, "/hooks/plain", { text: "x" })).status).toBe(202);
+  expect((await hook(house, "/hooks/mine", { text: "x" })).status).toBe(404);
+  // The store has no table for web hooks either.
+  const tables = await house.store.db.introspection.getTables();
+  expect(tables.map(({ name }) => name).filter((name) => /hook/.test(name))).toEqual([]);
 });

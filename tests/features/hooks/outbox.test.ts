@@ -2,30 +2,29 @@
 
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { createOldRowsCleanup } from "../../src/app/old-rows.ts";
-import type { Channel } from "../../src/channels/channel.ts";
-import { HookPace } from "../../src/channels/hook-pace.ts";
-import { createWebhooks } from "../../src/channels/webhook.ts";
-import type { LiveEvent } from "../../src/core/shapes/event.ts";
-import { ZERO_USAGE } from "../../src/core/shapes/message.ts";
-import { HOOK_EVENTS, type OutgoingHook } from "../../src/core/shapes/settings/settings.ts";
-import { createBus } from "../../src/engine/bus.ts";
-import { createCommit } from "../../src/engine/unit.ts";
-import { createHookRecorder } from "../../src/flows/delivery/outgoing-hooks.ts";
+import { createOldRowsCleanup } from "../../../src/app/old-rows.ts";
+import type { Channel } from "../../../src/channels/channel.ts";
+import { HookPace } from "../../../src/channels/hook-pace.ts";
+import type { LiveEvent } from "../../../src/core/shapes/event.ts";
+import { ZERO_USAGE } from "../../../src/core/shapes/message.ts";
+import { createBus } from "../../../src/engine/bus.ts";
+import { createCommit } from "../../../src/engine/unit.ts";
+import { createChannel, createRecorder } from "../../../src/features/hooks/outbox.ts";
+import { HOOK_EVENTS, type OutgoingHook } from "../../../src/features/hooks/settings.ts";
 import {
   beginAttempt,
   dismissDelivery,
   insertDelivery,
   listDeliveries,
   requeueDelivery,
-} from "../../src/store/queries/channels/deliveries.ts";
-import { countDropped } from "../../src/store/queries/channels/hook-backlog.ts";
-import { cleanup, openStore, temporaryFolder } from "../kit/engine/engine.ts";
-import { openOutbox } from "../kit/engine/outbox.ts";
-import { SECRET, startReceiver, type Told } from "../kit/hook-receiver.ts";
-import { until } from "../kit/until.ts";
-import { fakeWorld } from "../kit/world.ts";
-import { settingsWith } from "../tools/app.ts";
+} from "../../../src/store/queries/channels/deliveries.ts";
+import { countDropped } from "../../../src/store/queries/channels/hook-backlog.ts";
+import { cleanup, openStore, temporaryFolder } from "../../kit/engine/engine.ts";
+import { openOutbox } from "../../kit/engine/outbox.ts";
+import { SECRET, startReceiver, type Told } from "../../kit/hook-receiver.ts";
+import { until } from "../../kit/until.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { settingsWith } from "../../tools/app.ts";
 
 const KEY = "agent:main:main";
 
@@ -37,20 +36,24 @@ function ended(more: Partial<Extract<LiveEvent, { kind: "run_ended" }>> = {}): L
 }
 
 const hookTo = (url: string, more: Partial<OutgoingHook> = {}): OutgoingHook => ({
-  ...{ name: "tests", url, events: HOOK_EVENTS, secret: SECRET },
+  ...{ name: "tests", url, events: HOOK_EVENTS, secret: SECRET, enabled: true },
   ...more,
 });
 
 /** Opens an outbox that calls these hooks. */
-async function open(hooks: readonly OutgoingHook[], more: Parameters<typeof createHookRecorder>[1] = {}) {
+async function open(
+  outgoing: readonly OutgoingHook[],
+  more: { pendingMax?: number; drop?: (hook: string) => void } = {},
+) {
   const world = fakeWorld();
   const store = await openStore(temporaryFolder(), world);
-  const record = createHookRecorder({ outgoingHooks: hooks }, more);
+  const settings = settingsWith({ features: { hooks: { outgoing } } });
+  const record = createRecorder(settings, more.drop ?? (() => {}), more.pendingMax);
   const commit = createCommit(store, world, createBus(world.log), {
     record,
     lookAtDates: () => worker.look(),
   });
-  const webhooks = createWebhooks({ outgoingHooks: hooks }, world);
+  const webhooks = createChannel(settings, world);
   const channels = new Map([[webhooks.id, webhooks]]);
   const make = () => openOutbox({ db: store.db, commit, channels, world, owner: "this", of: "hooks" });
   let worker = make();
@@ -365,7 +368,7 @@ test("every dropped event is counted, for each hook and in the store", async () 
   const dropped: string[] = [];
   const bench = await open([hookTo(receiver.url)], {
     pendingMax: 3,
-    onDropped: (hook) => dropped.push(hook),
+    drop: (hook) => dropped.push(hook),
   });
   await bench.tell(created(), created());
   await bench.tell(created(), created(), created());

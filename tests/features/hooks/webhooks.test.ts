@@ -4,10 +4,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { loadSettings } from "../../../src/config.ts";
+import { nameOf } from "../../../src/features/hooks/settings.ts";
 import { makeHome, run, runJson, startGateway } from "../../cli/kit.ts";
 import { SECRET, startReceiver } from "../../kit/hook-receiver.ts";
 import { homeWith } from "../../kit/process/gateway-process.ts";
 import { words } from "../../store/transfer/moves.ts";
+import { settingsWith } from "../../tools/app.ts";
 
 const EVENTS = ["run.ended", "session.created", "session.reset"];
 
@@ -67,9 +69,11 @@ test("an invalid hook prevents the start with a clear error that shows neither i
     ok: true,
     value: {
       warnings: [],
-      settings: { outgoingHooks: [{ url, name: expect.stringMatching(/^example\.com-[0-9a-f]{8}$/) }] },
+      settings: { hooks: { outgoing: [{ url }, { enabled: false }] } },
     },
   });
+  const { hooks } = settings.ok ? settings.value.settings : settingsWith();
+  expect(hooks.outgoing.map(nameOf)).toEqual([expect.stringMatching(/^example\.com-[0-9a-f]{8}$/), "off"]);
   expect(words(load([{ ...good, events: ["run.exploded"] }]))).toContain(
     "must be one of run.ended, session.created",
   );

@@ -5,9 +5,9 @@ import type { BodyName, BodyOf } from "../../contract/bodies.ts";
 import { checkBody } from "../../contract/check.ts";
 import { isObject } from "../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { HookProof } from "../../core/shapes/incoming-hook.ts";
 import { LAST, WEBCHAT } from "../../core/shapes/route.ts";
-import { checkedKey } from "../http/request.ts";
+import { checkedKey } from "../../gateway/http/request.ts";
+import type { HookMapping } from "./settings.ts";
 
 const GITHUB_EVENT = /^[a-z0-9_]{1,64}$/;
 
@@ -52,15 +52,20 @@ export function readWakeBody(body: unknown): Promise<Result<BodyOf<"POST /hooks/
 type Headers = (name: string) => string | undefined;
 
 /** Returns the delivery id, which the sender repeats when it retries, or undefined if there is none. */
-export function deliveryOf(proof: HookProof, header: Headers, body: unknown): Result<string | undefined> {
-  if (proof.kind === "github") {
+export function deliveryOf(
+  mapping: HookMapping | undefined,
+  header: Headers,
+  body: unknown,
+): Result<string | undefined> {
+  const { preset, deliveryHeader = "x-delivery-id" } = mapping ?? {};
+  if (preset === "github") {
     const id = checkedKey("X-GitHub-Delivery", header("x-github-delivery"));
     return id.ok && id.value === undefined
       ? wrong("the header X-GitHub-Delivery is missing; GitHub sends it")
       : id;
   }
-  const own = proof.kind === "hmac" ? header(proof.deliveryHeader) : undefined;
-  if (own !== undefined && proof.kind === "hmac") return checkedKey(proof.deliveryHeader, own);
+  const own = preset === "hmac" ? header(deliveryHeader) : undefined;
+  if (own !== undefined) return checkedKey(deliveryHeader, own);
   const general = header("idempotency-key");
   if (general !== undefined) return checkedKey("Idempotency-Key", general);
   const inBody = isObject(body) && Object.hasOwn(body, "idempotencyKey") ? body.idempotencyKey : undefined;

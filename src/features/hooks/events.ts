@@ -2,17 +2,17 @@
 // fields: new fields may be added, but existing ones never change. Credentials are redacted as in live events
 // (I14).
 
-import { optional } from "../optional.ts";
-import type { Redactor } from "../text/redact/redact.ts";
-import type { LiveEvent } from "./event.ts";
-import { agentIdInKey } from "./session-key.ts";
-import type { HookEventType } from "./settings/settings.ts";
+import { optional } from "../../core/optional.ts";
+import type { LiveEvent } from "../../core/shapes/event.ts";
+import { agentIdInKey } from "../../core/shapes/session-key.ts";
+import type { Redactor } from "../../core/text/redact/redact.ts";
+import type { HOOK_EVENTS } from "./settings.ts";
 
 /** Must be increased by a change that breaks existing receivers. */
 export const HOOK_VERSION = 1;
 
 export interface HookEvent {
-  readonly type: HookEventType;
+  readonly type: (typeof HOOK_EVENTS)[number];
   readonly sessionKey: string;
   readonly data: Readonly<Record<string, unknown>>;
 }

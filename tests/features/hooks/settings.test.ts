@@ -3,10 +3,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { describeSettings } from "../src/config/describe.ts";
-import { run } from "./cli/kit.ts";
-import { useConfigHome } from "./kit/process/config-home.ts";
-import { homeWith } from "./kit/process/gateway-process.ts";
+import { describeSettings } from "../../../src/config/describe.ts";
+import { messageOf, pathOf } from "../../../src/features/hooks/settings.ts";
+import { run } from "../../cli/kit.ts";
+import { useConfigHome } from "../../kit/process/config-home.ts";
+import { homeWith } from "../../kit/process/gateway-process.ts";
 
 const config = useConfigHome();
 const SECRET = "secret-of-the-sender";
@@ -23,9 +24,8 @@ const withTelegram = (more: object) =>
 
 test("a mapping may deliver to a chat of a configured channel, or to the last chat in which people wrote", () => {
   const place = { channel: "telegram", to: "-100", threadId: "5" };
-  const mappings = (more: object) => config().good(withTelegram(more)).settings.hooks.mappings;
-  expect(mappings(place)).toMatchObject([{ deliver: place }]);
-  expect(mappings({ channel: "last" })).toMatchObject([{ deliver: { channel: "last", to: "main" } }]);
+  for (const one of [place, { channel: "last" }])
+    expect(config().good(withTelegram(one)).settings.hooks.mappings).toMatchObject([one]);
 });
 
 test("a mapping has default values, and its secrets are never shown", () => {
@@ -34,17 +34,21 @@ test("a mapping has default values, and its secrets are never shown", () => {
       mappings: [
         { id: "github", preset: "github", secret: SECRET, match: { events: ["push"] }, deliver: true },
         { id: "ci", preset: "hmac", secret: SECRET, message: "{{ body.a[0].b }}", match: { path: "builds" } },
+        { id: "plain", message: "x" },
       ],
     }),
   );
   expect(warnings).toEqual([]);
-  expect(settings.hooks.mappings).toMatchObject([
-    { path: "github", proof: { kind: "github" }, deliver: { channel: "webchat", to: "main" } },
-    {
-      path: "builds",
-      proof: { kind: "hmac", signatureHeader: "x-signature-256", deliveryHeader: "x-delivery-id" },
-    },
-  ]);
+  const [github, , plain] = settings.hooks.mappings;
+  expect(github && messageOf(github)).toContain("GitHub tells of {{event}}");
+  expect(plain).toEqual({
+    id: "plain",
+    message: "x",
+    preset: "token",
+    match: { events: [] },
+    deliver: false,
+  });
+  expect(settings.hooks.mappings.map(pathOf)).toEqual(["github", "builds", "plain"]);
   const shown = JSON.stringify(describeSettings(settings));
   for (const secret of [SECRET, TOKEN]) expect(shown).not.toContain(secret);
 });

@@ -13,21 +13,14 @@ import { accountName } from "../../channels/accounts.ts";
 import type { Channel, PlatformAnswer, PlatformCall } from "../../channels/channel.ts";
 import { CODES, ok, type Result } from "../../core/shapes/errors.ts";
 import type { World } from "../../world.ts";
-import type { BasicDeps } from "../call.ts";
-import type { Door, Env } from "../http/request.ts";
-import type { ChannelDeps } from "../methods/channels.ts";
-import type { UnprovenRoom } from "../socket/unproven.ts";
+import type { RouteParts } from "./http.ts";
+import type { Door, Env } from "./request.ts";
 
 /** Maximum bytes of a body, enough for the largest that a platform sends. */
 const BODY_MAX_BYTES = 3 * 1024 * 1024;
 const PATH = /^\/channels\/([a-z][a-z0-9_-]{0,31})\/([a-z0-9][a-z0-9_-]{0,31})$/;
 const TELL_EVERY_MS = 60_000;
 const RETRY_SECONDS = 30;
-
-interface DoorParts {
-  readonly deps: Pick<BasicDeps, "engine" | "world"> & Pick<ChannelDeps, "channels">;
-  readonly unproven: UnprovenRoom;
-}
 
 type Callable = Channel & Required<Pick<Channel, "called">>;
 
@@ -72,7 +65,7 @@ function find(channels: ReadonlyMap<string, Channel>, path: string): Called | un
 }
 
 /** Creates the handler of /channels/. */
-export function createPlatformDoor({ deps, unproven }: DoorParts): Door {
+export function createPlatformDoor({ deps, unproven }: RouteParts): Door {
   const { channels, engine, world } = deps;
   const tellForged = createTellTale(world);
   const answer = (c: Context<Env>, { status, body }: PlatformAnswer): Response =>

@@ -1,6 +1,7 @@
 // Defines what a feature is: one capability in one folder, with everything that it adds to the kernel. Its
 // entry file holds declarations only; the code behind them is loaded at its first use.
 
+import type { ModelCall } from "./agent/model/model.ts";
 import type { Channel } from "./channels/channel.ts";
 import type { Commands } from "./cli/row.ts";
 import type { Schema as Setting } from "./config/schema/setting.ts";
@@ -28,7 +29,7 @@ import type { NodeDoor } from "./gateway/socket/connection.ts";
 import type { Table } from "./store/schema/definition.ts";
 import type { Db } from "./store/sql.ts";
 import type { GrantRows } from "./store/transfer/grants.ts";
-import type { Tool } from "./tools/tool.ts";
+import type { Tool, ToolAnswered } from "./tools/tool.ts";
 import type { World } from "./world.ts";
 
 /** Loads code. Its return type must be written at the function, because the types of the list need it. */
@@ -56,10 +57,23 @@ export interface FeatureParts {
 /** The parts that a service gets. */
 export interface ServiceParts extends FeatureParts {
   readonly world: World;
+  readonly version: string;
+  /** Returns the number of connected clients. */
+  connections(): number;
+}
+
+/** Is told of the work of this process. */
+export interface Watch {
+  /** A transaction of the engine took this long. */
+  committed(ms: number): void;
+  modelCalled(call: ModelCall): void;
+  readonly toolAnswered: ToolAnswered;
+  /** An event for a program was left out, because too many waited for it. */
+  eventDropped(program: string): void;
 }
 
 /** A part that runs as long as the gateway. One may admit connections of nodes. */
-export interface Service extends Partial<NodeDoor> {
+export interface Service extends Partial<NodeDoor>, Partial<Watch> {
   close(): Promise<void>;
 }
 

@@ -7,12 +7,25 @@ import { hooks } from "./features/hooks/hooks.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
+import { metrics } from "./features/metrics/metrics.ts";
 import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 
-const LIST = [cron, doctor, hooks, importFeature, init, join, nodes, openai, replay, service] as const;
+const LIST = [
+  cron,
+  doctor,
+  hooks,
+  importFeature,
+  init,
+  join,
+  metrics,
+  nodes,
+  openai,
+  replay,
+  service,
+] as const;
 
 export const FEATURES: readonly Feature[] = LIST;
 

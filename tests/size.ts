@@ -30,7 +30,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["protocol 4", "version-4"],
   ["mcp", "mcp"],
   ["push", "push|push-configs"],
-  ["metrics", "metrics|meter"],
   ["traces", "telemetry|traces"],
   ["approvals", "approvals?|approval-.*|permissions?|permission-.*"],
   ["attention", "attention"],

@@ -9,22 +9,19 @@ import { accountOf } from "../core/shapes/settings/channels.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Recorder } from "../engine/unit.ts";
+import type { Watch } from "../feature.ts";
 import { loadOutboxes } from "../features.ts";
 import { recordPushes } from "../flows/delivery/push.ts";
 import { hurryCleanup } from "../flows/job/archive.ts";
 import { taskReaders } from "../gateway/a2a/readers.ts";
 import { tokensOf } from "../gateway/auth.ts";
-import type { Metrics } from "../gateway/metrics/metrics.ts";
 import type { Store } from "../store/sql.ts";
 import type { World } from "../world.ts";
 
 /** Returns the recorder of what programs are told: events, and ends of A2A tasks. */
-export async function recorderOf(
-  settings: Settings,
-  metrics: Pick<Metrics, "hookEventDropped">,
-): Promise<Recorder> {
+export async function recorderOf(settings: Settings, drop: Watch["eventDropped"]): Promise<Recorder> {
   const outboxes = await loadOutboxes();
-  const recorders = outboxes.map((one) => one.createRecorder(settings, metrics.hookEventDropped));
+  const recorders = outboxes.map((one) => one.createRecorder(settings, drop));
   return async (...args) => {
     for (const record of [...recorders, recordPushes]) await record(...args);
   };

@@ -1,4 +1,4 @@
-// Owns the plain HTTP routes: metrics, tool calls, and the entry to all other routes, such as the web page.
+// Owns the plain HTTP routes: tool calls, and the entry to all other routes, such as the web page.
 // Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
@@ -17,11 +17,10 @@ import type { ChoiceRules } from "../../triggers/choices.ts";
 import type { AccessTokenUsers } from "../access-tokens.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
-import { type Dispatcher, needScope } from "../dispatch.ts";
+import type { FeatureDeps } from "../call.ts";
+import type { Dispatcher } from "../dispatch.ts";
 import type { McpDeps } from "../mcp/calls.ts";
 import type { ChannelDeps } from "../methods/channels.ts";
-import { needEverySession } from "../methods/operations.ts";
-import type { GaugeReadings, Metrics } from "../metrics/metrics.ts";
 import { tellFirst } from "../page/first.ts";
 import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
@@ -44,16 +43,16 @@ const BODY_MAX_BYTES = 1024 * 1024;
 const ROUTES = Object.entries<FeatureRoute>(added("routes"));
 /** The paths that a 404 answer lists. */
 const PATHS =
-  "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
+  "the page and the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke, " +
   ["/mcp", "/a2a/", "/channels/", ...ROUTES.map(([, { shown }]) => shown)].join(", ");
 
 /** Dependencies of all routes together. */
 export type HttpDeps = McpDeps &
   ChoiceRules &
+  Pick<FeatureDeps, "services"> &
   Pick<ChannelDeps, "channels"> & {
     /** The gateway's own token, which has all rights. */
     readonly token: string;
-    readonly metrics: Pick<Metrics, "text">;
     /** The folder of the built web page. If absent, no page is served. */
     readonly pageDir?: string;
   };
@@ -66,8 +65,6 @@ export interface HttpParts {
   readonly shares: GatewayShares;
   /** Aborted when the gateway stops, which ends pending answers. */
   readonly stop: AbortSignal;
-  /** Returns the gauges' current readings. */
-  readings(): Promise<GaugeReadings>;
 }
 
 /** The parts of routes whose code is loaded on demand. */
@@ -99,20 +96,6 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   const code =
     value.code === "unknown_tool" || value.code === "tool_denied" ? (value.code as Code) : undefined;
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
-}
-
-/**
- * Serves metrics to Prometheus. They cover the work of all sessions, so the token must cover all sessions
- * (I9).
- */
-async function tellMetrics(c: Context<Env>, { deps, readings }: HttpParts): Promise<Response> {
-  const caller = c.get("caller");
-  const allowed = needScope(caller, "GET /metrics", "operator.read");
-  if (!allowed.ok) return refuse(c, allowed);
-  const covers = needEverySession(caller, "GET /metrics");
-  if (!covers.ok) return refuse(c, covers);
-  const { type, body } = deps.metrics.text(await readings());
-  return c.body(body, 200, { "content-type": type });
 }
 
 /** Answers a malformed request, such as one without a usable host name. */
@@ -189,7 +172,6 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     c.header("cache-control", "no-store");
     return next();
   });
-  app.get("/metrics", authenticate(parts), (c) => tellMetrics(c, parts));
   app.post("/tools/invoke", authenticate(parts), (c) => invokeTool(c, parts));
   addDoors(app, parts);
   const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);

@@ -3,9 +3,9 @@
 // ends.
 // An unmeasurable value is a gap (null), never a zero.
 
-import type { MetricsHistory } from "../../contract/methods/operations.ts";
 import type { Timer, World } from "../../world.ts";
-import type { GaugeReadings, Metrics } from "./metrics.ts";
+import type { MetricsHistory } from "./contract.ts";
+import type { GaugeReadings, Metrics } from "./counters.ts";
 
 const STEP_MS = 10_000;
 /** The first values are measured soon, because someone may watch the gateway's start. */

@@ -3,14 +3,14 @@
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import type { TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
-import { Counter, Histogram } from "../../../src/gateway/metrics/figures.ts";
-import { History } from "../../../src/gateway/metrics/history.ts";
-import { Metrics } from "../../../src/gateway/metrics/metrics.ts";
-import { exposition } from "../../../src/gateway/metrics/text.ts";
+import { Metrics } from "../../../src/features/metrics/counters.ts";
+import { Counter, Histogram } from "../../../src/features/metrics/figures.ts";
+import { History } from "../../../src/features/metrics/history.ts";
+import { exposition } from "../../../src/features/metrics/text.ts";
+import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
 import { startProcess } from "../../kit/process/gateway-process.ts";
 import { plainRedactor } from "../../kit/redactor.ts";
 import { fakeWorld } from "../../kit/world.ts";
-import { type House, openHouse, TOKEN } from "../kit.ts";
 import { histogramFaults, readExposition } from "./exposition.ts";
 
 const TOKENS: TokenSettings[] = [

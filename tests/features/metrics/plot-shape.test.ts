@@ -1,9 +1,23 @@
 // Plots of metrics as lines and texts, without a browser.
 
 import { expect, test } from "vitest";
-import { type History, inUnit, inWords, joined, plotsOf, rangeOf } from "../../ui/src/operations/figures.ts";
-import { added, NOTHING } from "../../ui/src/operations/log-lines.ts";
-import { extremes, HEIGHT, lineShape, nearest, niceTop, WIDTH } from "../../ui/src/operations/plot-shape.ts";
+import {
+  type History,
+  inUnit,
+  inWords,
+  joined,
+  plotsOf,
+  rangeOf,
+} from "../../../ui/src/features/metrics/figures.ts";
+import { added, NOTHING } from "../../../ui/src/operations/log-lines.ts";
+import {
+  extremes,
+  HEIGHT,
+  lineShape,
+  nearest,
+  niceTop,
+  WIDTH,
+} from "../../../ui/src/operations/plot-shape.ts";
 
 function history(times: number[], values: (number | null)[], pointsMax = 360): History {
   const series = [{ name: "runs", title: "Runs ended", unit: "per_minute" as const, help: "x", values }];

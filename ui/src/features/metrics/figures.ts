@@ -2,9 +2,9 @@
 // once, and then only newer values.
 // FG1: the page never keeps more points than the gateway does.
 
-import type { PayloadOf } from "../../../src/contract/methods.ts";
-import { duration, HOUR_MS, MINUTE_MS, money, size, tokens } from "../parts/format.ts";
-import type { Span, Values } from "./plot-shape.ts";
+import type { PayloadOf } from "../../../../src/contract/methods.ts";
+import type { Span, Values } from "../../operations/plot-shape.ts";
+import { duration, HOUR_MS, MINUTE_MS, money, size, tokens } from "../../parts/format.ts";
 
 export type History = PayloadOf<"metrics.history">;
 export type Unit = History["series"][number]["unit"];

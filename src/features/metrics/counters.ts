@@ -3,23 +3,22 @@
 // tools, models and MCP servers from the configuration or the program.
 // ME2: this process counts its own events; counts from the store cover every process (`GaugeReadings`).
 
+import type { ModelCall } from "../../agent/model/model.ts";
 import { outsidePrefix } from "../../core/rules/tool-policy.ts";
 import { CODES } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
-import type { Usage } from "../../core/shapes/message.ts";
 import type { EndedRunState } from "../../core/shapes/run.ts";
-import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Bus } from "../../engine/bus.ts";
-import type { Load } from "../../engine/engine.ts";
 import { toolNames } from "../../tools/catalog.ts";
 import { isOutsideName } from "../../tools/mcp/names.ts";
 import type { ToolAnswered } from "../../tools/tool.ts";
-import { type LoopDelay, type ProcessWatch, watchProcess } from "../../world/process.ts";
-import type { Clock, World } from "../../world.ts";
+import type { LoopDelay, ProcessWatch } from "../../world/process.ts";
+import type { Clock } from "../../world.ts";
 import { Counter, Histogram } from "./figures.ts";
-import { EXPOSITION_TYPE, exposition, type Metric } from "./text.ts";
+import type { StoreReadings } from "./service.ts";
+import { exposition, type Metric } from "./text.ts";
 
 /**
  * Histogram bounds in seconds: `SHORT_S` for work of this machine, `LONG_S` for waits on people and models.
@@ -32,26 +31,10 @@ const ENDED_STATES: readonly EndedRunState[] = ["ok", "error", "timeout", "abort
 /** Tools that can access another session. Their refusals are counted by code. */
 const REACHING = ["sessions_send", "sessions_spawn"];
 
-/** A finished model call. */
-interface ModelCall {
-  readonly ref: string;
-  readonly outcome: string;
-  readonly ms: number;
-  readonly usage?: Usage;
-}
-
 /** Values that are read at scrape time instead of counted. */
 export interface GaugeReadings {
-  /**
-   * Counts from the store, so every process that shares the store has the same ones. Absent if the store does
-   * not answer.
-   */
-  readonly store?: {
-    readonly load: Load;
-    readonly deliveries: { readonly pending: number; readonly failed: number };
-    readonly openWaits: number;
-    readonly lanes: { readonly busy: number; readonly longest: number };
-  };
+  /** Absent if the store does not answer. */
+  readonly store?: StoreReadings;
   readonly connections: number;
 }
 
@@ -62,19 +45,6 @@ interface MetricsParts {
   readonly version: string;
   /** Names of the configured MCP servers. */
   readonly servers: readonly string[];
-}
-
-/** Starts to measure this process. */
-export function openMetrics(of: { settings: Settings; world: World; version: string }): Metrics {
-  const { settings, world, version } = of;
-  const servers = settings.tools.mcp.servers.map(({ name }) => name);
-  return new Metrics({
-    clock: world.clock,
-    redactor: world.redactor,
-    process: watchProcess(),
-    version,
-    servers,
-  });
 }
 
 /** Returns a metric that is read at scrape time. A value of undefined means that it is unknown. */
@@ -117,7 +87,7 @@ export class Metrics {
     help: "Deliveries of texts to people that this process finished, by kind and by state.",
     labels: ["what", "state"],
   });
-  readonly hookEventsDropped = new Counter({
+  readonly eventsDropped = new Counter({
     name: "parley_hook_events_dropped_total",
     help: "Events for outgoing web hooks that were dropped because too many were waiting, by hook.",
     labels: ["hook"],
@@ -185,8 +155,8 @@ export class Metrics {
     }
   };
 
-  /** Counts a dropped event of a web hook. */
-  readonly hookEventDropped = (hook: string): void => this.hookEventsDropped.add(1, hook);
+  /** Counts a dropped event for a program. */
+  readonly eventDropped = (program: string): void => this.eventsDropped.add(1, program);
 
   /** Counts an answered tool call, of any caller. */
   readonly toolAnswered: ToolAnswered = (name, { status, code }) => {
@@ -209,7 +179,7 @@ export class Metrics {
   }
 
   /** Returns the text for Prometheus. */
-  text(readings: GaugeReadings): { readonly type: string; readonly body: string } {
+  text(readings: GaugeReadings): string {
     const counted = [
       this.runsEnded,
       this.runSeconds,
@@ -219,12 +189,12 @@ export class Metrics {
       this.tokens,
       this.cost,
       this.deliveriesSettled,
-      this.hookEventsDropped,
+      this.eventsDropped,
       this.refusals,
       this.toolCalls,
       this.commitSeconds,
     ].map((figure): Metric => ({ ...figure.spec, type: figure.type, samples: figure.samples() }));
-    return { type: EXPOSITION_TYPE, body: exposition([...counted, ...this.#gauges(readings)]) };
+    return exposition([...counted, ...this.#gauges(readings)]);
   }
 
   #gauges({ store, connections }: GaugeReadings): Metric[] {

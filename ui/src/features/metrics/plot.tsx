@@ -3,10 +3,19 @@
 
 import type { TargetedPointerEvent } from "preact";
 import { useId, useState } from "preact/hooks";
-import { pressed, stepOf } from "../keys/table.ts";
-import { clockTime } from "../parts/format.ts";
+import { pressed, stepOf } from "../../keys/table.ts";
+import {
+  extremes,
+  HEIGHT,
+  lineShape,
+  nearest,
+  niceTop,
+  type Span,
+  WIDTH,
+  xOf,
+} from "../../operations/plot-shape.ts";
+import { clockTime } from "../../parts/format.ts";
 import { inUnit, inWords, type Plotted, rangeOf } from "./figures.ts";
-import { extremes, HEIGHT, lineShape, nearest, niceTop, type Span, WIDTH, xOf } from "./plot-shape.ts";
 
 interface PlotProps {
   readonly plotted: Plotted;

@@ -15,30 +15,14 @@ import { recordPushes } from "../flows/delivery/push.ts";
 import { hurryCleanup } from "../flows/job/archive.ts";
 import { taskReaders } from "../gateway/a2a/readers.ts";
 import { tokensOf } from "../gateway/auth.ts";
-import type { Store } from "../store/sql.ts";
 import type { World } from "../world.ts";
 
 /** Returns the recorder of what programs are told: events, and ends of A2A tasks. */
 export async function recorderOf(settings: Settings, drop: Watch["eventDropped"]): Promise<Recorder> {
-  const outboxes = await loadOutboxes();
-  const recorders = outboxes.map((one) => one.createRecorder(settings, drop));
+  const recorders = (await loadOutboxes()).map((one) => one.createRecorder(settings, drop));
   return async (...args) => {
     for (const record of [...recorders, recordPushes]) await record(...args);
   };
-}
-
-/** Returns the channels to programs. `token`: the gateway's own. */
-async function newsChannels(
-  settings: Settings,
-  { db }: Store,
-  world: World,
-  token: string,
-): Promise<Map<string, Channel>> {
-  const mayRead = taskReaders({ settings, db, clock: world.clock, tokens: tokensOf(settings, token) });
-  const outboxes = await loadOutboxes();
-  const own = outboxes.map((one) => one.createChannel(settings, world));
-  const channels = [...own, createPushes({ settings, db, world, mayRead })];
-  return new Map(channels.map((channel) => [channel.id, channel]));
 }
 
 /**
@@ -53,9 +37,10 @@ export async function openOutboxes(parts: {
   token: string;
 }): Promise<void> {
   const { engine, settings, world, channels, token } = parts;
-  const { commit, store, watchLease, processId: owner } = engine;
+  const { commit, watchLease, processId: owner } = engine;
+  const { db } = engine.store;
   const lookAtDates = (): void => engine.lookAtDates();
-  const common = { owner, ...optional({ watchLease }), db: store.db, commit, world, lookAtDates };
+  const common = { owner, ...optional({ watchLease }), db, commit, world, lookAtDates };
   const texts = new OutboxWorker({
     ...common,
     channels,
@@ -63,7 +48,12 @@ export async function openOutboxes(parts: {
     isConfigured: (route) => accountOf(settings.channels, route) !== undefined,
     onSettled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
-  const told = await newsChannels(settings, store, world, token);
-  const news = new OutboxWorker({ ...common, channels: told, of: "hooks" });
+  const mayRead = taskReaders({ settings, db, clock: world.clock, tokens: tokensOf(settings, token) });
+  const programs = [
+    createPushes({ settings, db, world, mayRead }),
+    ...(await loadOutboxes()).map((one) => one.createChannel(settings, world)),
+  ];
+  const toPrograms = new Map(programs.map((channel) => [channel.id, channel]));
+  const news = new OutboxWorker({ ...common, channels: toPrograms, of: "hooks" });
   for (const worker of [texts, news]) engine.attach(worker);
 }

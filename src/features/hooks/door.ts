@@ -80,25 +80,21 @@ function checkForm(c: Context<Env>): Failure | undefined {
 }
 
 class HookDoor {
-  readonly #deps: RouteParts["deps"];
-  readonly #dispatcher: RouteParts["dispatcher"];
+  readonly #parts: RouteParts;
   readonly #guard: ReturnType<typeof createHookGuard>;
-  readonly #unproven: RouteParts["unproven"];
   /** The token of the last warning. */
   #warned: string | undefined;
 
-  constructor({ deps, dispatcher, unproven }: RouteParts) {
-    this.#deps = deps;
-    this.#dispatcher = dispatcher;
-    this.#unproven = unproven;
-    const { settings, world, token } = deps;
+  constructor(parts: RouteParts) {
+    this.#parts = parts;
+    const { settings, world, token } = parts.deps;
     const gatewayTokens = [token, ...settings.gateway.tokens.map((one) => one.token)];
     this.#guard = createHookGuard(world.clock, gatewayTokens);
   }
 
   /** Returns the newest settings. Warns once about a token that is not valid. */
   #settings(): HookSettings {
-    const { settings, world } = this.#deps;
+    const { settings, world } = this.#parts.deps;
     const { hooks } = settings;
     if (hooks.token !== this.#warned && !this.#guard.isUsable(hooks)) {
       world.log.warn({}, "hooks.token is also a token of the gateway, so it is not valid for web hooks");
@@ -139,14 +135,14 @@ class HookDoor {
     const header = (one: string): string | undefined => c.req.header(one);
     let raw: Result<Uint8Array>;
     if (mapping === undefined || mapping.preset === "token") {
-      const { hooks } = this.#deps.settings;
+      const { hooks } = this.#parts.deps.settings;
       const admitted = this.#guard.admit(hooks, remoteOf(c), bearer(c) ?? header("x-parley-token"));
       if (!admitted.ok) return admitted;
       raw = await readBytes(c, BODY_MAX_BYTES);
     } else {
       const check = signatureCheck(mapping, header);
       if (!check.ok) return check;
-      raw = await this.#unproven.read(c, BODY_MAX_BYTES, async (body) => {
+      raw = await this.#parts.unproven.read(c, BODY_MAX_BYTES, async (body) => {
         const fits = check.value(body);
         return fits.ok ? ok(body) : fits;
       });
@@ -166,7 +162,7 @@ class HookDoor {
     if (!delivery.ok) return delivery;
     const { idempotencyKey: _, deliver, channel, to, accountId, threadId, ...rest } = read.value;
     const turn = { ...rest, ...(deliver === true ? { deliver: { channel, to, accountId, threadId } } : {}) };
-    const patterns = this.#deps.settings.hooks.allowedSessionKeys;
+    const patterns = this.#parts.deps.settings.hooks.allowedSessionKeys;
     const elsewhere = deliver === true && channel !== undefined && channel !== WEBCHAT && channel !== LAST;
     const params = {
       ...rest,
@@ -184,7 +180,7 @@ class HookDoor {
     if (!delivery.ok) return delivery;
     const { text, mode = "now" } = read.value;
     const handle = async (ctx: CallContext): Promise<Result<Accepted>> => {
-      const run = await acceptWake(this.#deps, { text, mode, guest: true, also: remembering(ctx) });
+      const run = await acceptWake(this.#parts.deps, { text, mode, guest: true, also: remembering(ctx) });
       return run.ok ? ok(answerOf(run.value)) : run;
     };
     return ok({ delivery: delivery.value, params: { text, mode }, handle });
@@ -197,7 +193,7 @@ class HookDoor {
     once?: (unit: Unit) => Promise<Result<void>>,
   ): Promise<Result<Accepted>> {
     const caller = operatorViewer(SCOPES, patterns);
-    const run = await acceptHook(this.#deps, caller, { ...turn, also: remembering(ctx, once) });
+    const run = await acceptHook(this.#parts.deps, caller, { ...turn, also: remembering(ctx, once) });
     return run.ok ? ok(answerOf(run.value)) : run;
   }
 
@@ -239,7 +235,7 @@ class HookDoor {
     const keyed =
       work.delivery === undefined ? {} : { idempotencyKey: `hook:${name}:${digestOf(work.delivery)}` };
     const request = { name: `hooks.${name}`, params: work.params, ...keyed, handle: work.handle };
-    const done = await this.#dispatcher.perform(caller, request, signal);
+    const done = await this.#parts.dispatcher.perform(caller, request, signal);
     return done.ok ? c.json({ ok: true, ...done.value }, 202) : refuse(c, done);
   }
 }

@@ -50,17 +50,10 @@ function runEnded(event: Of<"run_ended">, redactor: Redactor): HookEvent | undef
   return { type: "run.ended", sessionKey, data };
 }
 
-const SESSION_CHANGES = {
-  created: "session.created",
-  reset: "session.reset",
-  deleted: "session.deleted",
-} as const;
-
 function sessionChanged({ sessionKey, change, archived }: Of<"session">): HookEvent | undefined {
-  const data = base(sessionKey);
-  if (change === "updated")
-    return archived === true ? { type: "session.archived", sessionKey, data } : undefined;
-  return change === "state" ? undefined : { type: SESSION_CHANGES[change], sessionKey, data };
+  if (change === "state" || (change === "updated" && archived !== true)) return undefined;
+  const type = change === "updated" ? "session.archived" : (`session.${change}` as const);
+  return { type, sessionKey, data: base(sessionKey) };
 }
 
 function describeDelivery(event: Of<"delivery">, redactor: Redactor): HookEvent | undefined {

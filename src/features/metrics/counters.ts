@@ -6,7 +6,6 @@
 import type { ModelCall } from "../../agent/model/model.ts";
 import { outsidePrefix } from "../../core/rules/tool-policy.ts";
 import { CODES } from "../../core/shapes/errors.ts";
-import type { LiveEvent } from "../../core/shapes/event.ts";
 import type { EndedRunState } from "../../core/shapes/run.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
@@ -16,7 +15,7 @@ import { isOutsideName } from "../../tools/mcp/names.ts";
 import type { ToolAnswered } from "../../tools/tool.ts";
 import type { LoopDelay, ProcessWatch } from "../../world/process.ts";
 import type { Clock } from "../../world.ts";
-import { Counter, Histogram } from "./figures.ts";
+import { Counter, Histogram, type Sample } from "./figures.ts";
 import type { StoreReadings } from "./service.ts";
 import { exposition, type Metric } from "./text.ts";
 
@@ -47,14 +46,16 @@ interface MetricsParts {
   readonly servers: readonly string[];
 }
 
+type Gauged = readonly (readonly [labels: Sample["labels"], value: number | undefined])[];
+
+/** Returns values with a label, by the label's value. */
+const by = (label: string, ...rows: readonly [string, number | undefined][]): Gauged =>
+  rows.map(([name, value]) => [{ [label]: name }, value]);
+
 /** Returns a metric that is read at scrape time. A value of undefined means that it is unknown. */
-function gauge(
-  name: string,
-  help: string,
-  given: number | undefined | readonly [number | undefined, Record<string, string>][],
-): Metric {
-  const rows = Array.isArray(given) ? given : [[given, {}] as const];
-  const samples = rows.flatMap(([value, labels]) => (value === undefined ? [] : [{ value, labels }]));
+function gauge(name: string, help: string, given: number | undefined | Gauged): Metric {
+  const rows = typeof given === "object" ? given : [[{}, given] as const];
+  const samples = rows.flatMap(([labels, value]) => (value === undefined ? [] : [{ value, labels }]));
   return { name, help, type: "gauge", samples };
 }
 
@@ -134,7 +135,16 @@ export class Metrics {
   /** Counts this process's events on the event bus. */
   follow(bus: Bus): () => void {
     return bus.subscribe((event, here) => {
-      if (here) this.#note(event);
+      if (!here) return;
+      if (event.kind === "run_started" && event.queuedMs !== undefined) {
+        this.queueSeconds.observe(event.queuedMs / 1000);
+      } else if (event.kind === "run_ended") {
+        this.runsEnded.add(1, event.state);
+        if (event.startedAt === undefined) return;
+        this.runSeconds.observe(Math.max(0, event.endedAt - event.startedAt) / 1000);
+      } else if (event.kind === "delivery") {
+        this.deliveriesSettled.add(1, event.what, event.state);
+      }
     });
   }
 
@@ -202,22 +212,15 @@ export class Metrics {
     const { residentBytes, heapUsedBytes, cpuSeconds } = process.use();
     const { queued, running, waiting, slots } = store?.load ?? {};
     const { pending, failed } = store?.deliveries ?? {};
-    const inState = (...rows: [string, number | undefined][]) =>
-      rows.map(([state, value]): [number | undefined, Record<string, string>] => [value, { state }]);
-    const loop = ([quantile, ms]: [string, number | undefined]): [
-      number | undefined,
-      { quantile: string },
-    ] => [ms === undefined ? undefined : ms / 1000, { quantile }];
-    const delays: [string, number | undefined][] = [
-      ["0.5", this.#loop?.p50],
-      ["0.99", this.#loop?.p99],
-      ["1", this.#loop?.max],
-    ];
+    const { p50, p99, max } = this.#loop ?? {};
+    const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
     const cpu = gauge("process_cpu_seconds_total", "CPU time of this process, user and system.", cpuSeconds);
     return [
-      gauge("parley_runs", "Unfinished runs of the store, by state.", [
-        ...inState(["queued", queued], ["running", running], ["waiting", waiting]),
-      ]),
+      gauge(
+        "parley_runs",
+        "Unfinished runs of the store, by state.",
+        by("state", ["queued", queued], ["running", running], ["waiting", waiting]),
+      ),
       gauge("parley_slots", "Runs that may execute at the same time, in the whole deployment.", slots?.max),
       gauge("parley_slots_taken", "Slots that are taken, in the whole deployment.", slots?.taken),
       gauge("parley_lanes", "Sessions with unfinished runs, in the store.", store?.lanes.busy),
@@ -227,16 +230,18 @@ export class Metrics {
         store?.lanes.longest,
       ),
       gauge("parley_waits_open", "Runs and callers that wait for a run, in the store.", store?.openWaits),
-      gauge("parley_deliveries", "Deliveries of the store that wait, or failed and were not dismissed.", [
-        ...inState(["pending", pending], ["failed", failed]),
-      ]),
+      gauge(
+        "parley_deliveries",
+        "Deliveries of the store that wait, or failed and were not dismissed.",
+        by("state", ["pending", pending], ["failed", failed]),
+      ),
       gauge("parley_connections", "Clients that are connected to this process.", connections),
       gauge(
         "parley_event_loop_delay_seconds",
         "Recent delay of the event loop, in seconds.",
-        delays.map(loop),
+        by("quantile", ["0.5", seconds(p50)], ["0.99", seconds(p99)], ["1", seconds(max)]),
       ),
-      gauge("parley_info", "This program.", [[1, { version }]]),
+      gauge("parley_info", "This program.", by("version", [version, 1])),
       { ...cpu, type: "counter" },
       gauge("process_resident_memory_bytes", "Memory of this process.", residentBytes),
       gauge("process_heap_bytes", "Memory that JavaScript objects of this process use.", heapUsedBytes),
@@ -246,18 +251,6 @@ export class Metrics {
         this.#startedAt / 1000,
       ),
     ];
-  }
-
-  #note(event: LiveEvent): void {
-    if (event.kind === "run_started" && event.queuedMs !== undefined) {
-      this.queueSeconds.observe(event.queuedMs / 1000);
-    } else if (event.kind === "run_ended") {
-      this.runsEnded.add(1, event.state);
-      if (event.startedAt === undefined) return;
-      this.runSeconds.observe(Math.max(0, event.endedAt - event.startedAt) / 1000);
-    } else if (event.kind === "delivery") {
-      this.deliveriesSettled.add(1, event.what, event.state);
-    }
   }
 
   #toolLabel(name: string): string {

@@ -107,11 +107,6 @@ function seriesOf(metrics: Metrics): Series[] {
   return made;
 }
 
-/** Rounds to the precision of a plot. */
-function rounded(value: number | null | undefined): number | null {
-  return value === null || value === undefined ? null : Number(value.toPrecision(4));
-}
-
 export class History {
   readonly #world: World;
   readonly #read: () => Promise<GaugeReadings>;
@@ -163,7 +158,11 @@ export class History {
 
   #take(readings: GaugeReadings): void {
     this.#times.push(this.#world.clock.now());
-    for (const { values, measure } of this.#series) values.push(rounded(measure(readings)));
+    for (const { values, measure } of this.#series) {
+      const value = measure(readings) ?? null;
+      // Rounded to the precision of a plot.
+      values.push(value === null ? null : Number(value.toPrecision(4)));
+    }
     if (this.#times.length <= POINTS_MAX) return;
     this.#times.shift();
     for (const { values } of this.#series) values.shift();

@@ -13,7 +13,6 @@ import { AGENTS_PATH, PAIR_PATH } from "../../core/peer.ts";
 import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
 import type { FeatureRoute } from "../../feature.ts";
 import { added } from "../../features.ts";
-import type { ChoiceRules } from "../../triggers/choices.ts";
 import type { AccessTokenUsers } from "../access-tokens.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
@@ -48,8 +47,7 @@ const PATHS =
 
 /** Dependencies of all routes together. */
 export type HttpDeps = McpDeps &
-  ChoiceRules &
-  Pick<FeatureDeps, "services"> &
+  Pick<FeatureDeps, "checkModel" | "services"> &
   Pick<ChannelDeps, "channels"> & {
     /** The gateway's own token, which has all rights. */
     readonly token: string;

@@ -4,7 +4,7 @@
 
 import { opinion } from "../src/agent/offline/phrases.ts";
 import { plainText, readMarkdown } from "../src/channels/markdown.ts";
-import { formatText } from "../src/channels/whatsapp/format.ts";
+import { formatText } from "../src/features/whatsapp/format.ts";
 import { composeAnnouncement } from "../src/core/rules/announcement.ts";
 import { asksPerson, firstLine, questionOf } from "../src/core/rules/attention/groups.ts";
 import { announceContext } from "../src/core/rules/turn-rules.ts";

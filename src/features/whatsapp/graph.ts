@@ -5,7 +5,7 @@ import type { OutgoingFile } from "../../channels/channel.ts";
 import { type Exchange, type Exchanged, exchange } from "../../channels/exchange.ts";
 import type { World } from "../../world.ts";
 
-type GraphRequest = Pick<Exchange, "purpose" | "configured" | "timeoutMs" | "bytesMax" | "stop"> & {
+export type GraphRequest = Pick<Exchange, "purpose" | "configured" | "timeoutMs" | "bytesMax" | "stop"> & {
   readonly url: URL;
   readonly token: string;
   /** Body for a POST request. If absent, the request is a GET. */

@@ -3,14 +3,13 @@
 //      a webhook reports this later.
 
 import type { OutgoingFile } from "../../channels/channel.ts";
-import type { Exchanged } from "../../channels/exchange.ts";
-import { fieldsOf, jsonOf, listOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, jsonOf, listOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { World } from "../../world.ts";
 import { textOf } from "./fields.ts";
-import { askGraph } from "./graph.ts";
+import { askGraph, type GraphRequest } from "./graph.ts";
 import { type GraphProblem, problemOf } from "./problems.ts";
 import type { Recipient } from "./recipient.ts";
 import type { WhatsAppAccount } from "./whatsapp.ts";
@@ -25,13 +24,17 @@ const NAME_CHARS_MAX = 100;
 
 const BOUNDS = { purpose: "channel", bytesMax: ANSWER_BYTES_MAX, timeoutMs: TIMEOUT_MS } as const;
 
-function post(account: WhatsAppAccount, message: object, world: World): Promise<Exchanged> {
-  const { graphUrl, phoneNumberId, accessToken: token } = account;
-  const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}/messages`);
-  return askGraph(
-    { url, configured: graphUrl, token, body: { messaging_product: "whatsapp", ...message }, ...BOUNDS },
-    world,
-  );
+/** Makes a request about the number of the account. Returns the fields of the answer, or the problem. */
+async function ask(
+  { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
+  path: string,
+  request: Partial<GraphRequest>,
+  world: World,
+): Promise<{ readonly fields: Fields } | GraphProblem> {
+  const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}${path}`);
+  const answer = await askGraph({ url, configured: graphUrl, token, ...BOUNDS, ...request }, world);
+  const problem = problemOf(answer, token);
+  return problem ?? { fields: answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {} };
 }
 
 /** Sends a text. Returns the id that the platform gave it, or the problem. */
@@ -46,19 +49,14 @@ export function sendText(
 
 /** Uploads a file. Nobody sees it before it is sent, so an upload can be repeated. */
 async function upload(
-  { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
+  account: WhatsAppAccount,
   file: OutgoingFile,
   world: World,
 ): Promise<{ readonly id: string } | GraphProblem> {
-  const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}/media`);
   const form = { file, fields: { messaging_product: "whatsapp", type: file.mimeType } };
-  const answer = await askGraph(
-    { url, configured: graphUrl, token, form, ...BOUNDS, timeoutMs: UPLOAD_MS },
-    world,
-  );
-  const problem = problemOf(answer, token);
-  if (problem !== undefined) return problem.kind === "unclear" ? { ...problem, kind: "passing" } : problem;
-  const id = answer.kind === "answered" ? textOf(fieldsOf(jsonOf(answer.body)).id) : "";
+  const answer = await ask(account, "/media", { form, timeoutMs: UPLOAD_MS }, world);
+  if ("kind" in answer) return answer.kind === "unclear" ? { ...answer, kind: "passing" } : answer;
+  const id = textOf(answer.fields.id);
   if (id !== "") return { id };
   return { kind: "passing", words: "the platform's answer to an upload contains no id" };
 }
@@ -85,11 +83,10 @@ async function send(
   message: object,
   world: World,
 ): Promise<{ readonly messageId: string } | GraphProblem> {
-  const answer = await post(account, message, world);
-  const problem = problemOf(answer, account.accessToken);
-  if (problem !== undefined) return problem;
-  const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};
-  const messageId = textOf(fieldsOf(listOf(said.messages)[0]).id);
+  const body = { messaging_product: "whatsapp", ...message };
+  const answer = await ask(account, "/messages", { body }, world);
+  if ("kind" in answer) return answer;
+  const messageId = textOf(fieldsOf(listOf(answer.fields.messages)[0]).id);
   if (messageId !== "") return { messageId };
   // A proxy may have sent this answer instead of the platform.
   return { kind: "unclear", words: "the platform's answer contains no message id" };
@@ -97,28 +94,21 @@ async function send(
 
 /** Shows a typing indicator for some seconds, which also marks this message as read. */
 export async function showTyping(account: WhatsAppAccount, messageId: string, world: World): Promise<void> {
-  const body = { status: "read", message_id: messageId, typing_indicator: { type: "text" } };
-  await post(account, body, world);
+  await send(account, { status: "read", message_id: messageId, typing_indicator: { type: "text" } }, world);
 }
 
 /** Checks whether the account works. Returns the account's name at the platform, or the problem. */
 export async function askNumber(
-  { graphUrl, phoneNumberId, accessToken: token }: WhatsAppAccount,
+  account: WhatsAppAccount,
   world: World,
   signal?: AbortSignal,
 ): Promise<{ readonly name: string } | GraphProblem> {
-  const url = new URL(`${graphUrl}/${encodeURIComponent(phoneNumberId)}`);
-  url.searchParams.set("fields", "verified_name,display_phone_number");
-  const answer = await askGraph(
-    { url, configured: graphUrl, token, ...BOUNDS, ...optional({ stop: signal }) },
-    world,
-  );
-  const problem = problemOf(answer, token);
-  if (problem !== undefined) return problem;
-  const said = answer.kind === "answered" ? fieldsOf(jsonOf(answer.body)) : {};
-  const number = textOf(said.display_phone_number);
+  const path = "?fields=verified_name,display_phone_number";
+  const answer = await ask(account, path, optional({ stop: signal }), world);
+  if ("kind" in answer) return answer;
+  const number = textOf(answer.fields.display_phone_number);
   if (number === "") return { kind: "account", words: "the server at graphUrl is not the Graph API" };
-  const name = textOf(said.verified_name);
+  const name = textOf(answer.fields.verified_name);
   const whole = name === "" ? number : `${name} (${number})`;
   return { name: head(safeLine(whole), NAME_CHARS_MAX) };
 }

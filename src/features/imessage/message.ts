@@ -126,6 +126,7 @@ export async function readMessage(message: Fields, reading: Reading): Promise<Re
     .join("\n");
   if (text === "" && media.length === 0) return { kind: "nothing" };
   const parent = await quoteOf(message, reading);
+  const quoted = parent && { text: quoteIn(parent.text), ...optional({ senderName: parent.sender }) };
   const alsoKnownAs = [identifier, countOf(message.chat_id)?.toString()].filter((id) => id !== undefined);
   const sentAt = Date.parse(textOf(message.created_at) ?? "");
   return {
@@ -143,14 +144,7 @@ export async function readMessage(message: Fields, reading: Reading): Promise<Re
       sender: { id: sender, ...optional({ name: nameIn(message.sender_name) }) },
       text,
       mentioned: parent?.isOwn === true || (isGroup && isNamed(said, names)),
-      ...(parent === undefined
-        ? {}
-        : {
-            quoted: {
-              text: quoteIn(parent.text),
-              ...optional({ senderName: parent.sender }),
-            },
-          }),
+      ...optional({ quoted }),
       media,
       sentAt: Number.isSafeInteger(sentAt) && sentAt > 0 ? sentAt : now,
       replyTo: { channel, to: chatId, accountId },

@@ -122,10 +122,7 @@ function quoteOf(data: Fields, own: ReadonlySet<string>) {
   const hasFile = objectsOf(quote.attachments, 1).length > 0;
   const text = said === "" && hasFile ? "[a file]" : said;
   const senderName = isOwn ? undefined : author[0];
-  return {
-    isOwn,
-    quoted: { text: quoteIn(text), ...optional({ senderName }) },
-  };
+  return { isOwn, quoted: { text: quoteIn(text), ...optional({ senderName }) } };
 }
 
 interface Spoken {

@@ -62,8 +62,9 @@ function messageOf({ host }: Parts, line: WhatsAppNumber, arrived: Arrived): Inb
   const { messageId, edit, groupId, senderId, senderName, alsoKnownAs, content, answers } = arrived;
   const { world } = host;
   const chatId = groupId ?? senderId;
-  const quoted = answers === undefined ? undefined : memory.said(chatId, answers.id);
-  const isAnswerToUs = answers?.isOurs === true || quoted?.isOurs === true;
+  const said = answers && memory.said(chatId, answers.id);
+  const quoted = said && { text: said.text, ...optional({ senderName: said.senderName }) };
+  const isAnswerToUs = answers?.isOurs === true || said?.isOurs === true;
   return {
     channel: WHATSAPP,
     accountId,
@@ -86,10 +87,7 @@ function messageOf({ host }: Parts, line: WhatsAppNumber, arrived: Arrived): Inb
     })),
     sentAt: arrived.sentAtMs ?? world.clock.now(),
     replyTo: { channel: WHATSAPP, accountId, to: chatId },
-    ...optional({ edit, forwarded: content.forwarded }),
-    ...(quoted === undefined
-      ? {}
-      : { quoted: { text: quoted.text, ...optional({ senderName: quoted.senderName }) } }),
+    ...optional({ edit, forwarded: content.forwarded, quoted }),
   };
 }
 

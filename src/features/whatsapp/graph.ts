@@ -14,8 +14,8 @@ export type GraphRequest = Pick<Exchange, "purpose" | "configured" | "timeoutMs"
   readonly form?: { readonly file: OutgoingFile; readonly fields: Readonly<Record<string, string>> };
 };
 
-/** Returns the body of a form, and its boundary. The name of the file contains no quotation marks. */
-function encoded({ file, fields }: NonNullable<GraphRequest["form"]>): { body: Buffer; boundary: string } {
+/** Returns the body of a form, and its header. The name of the file contains no quotation marks. */
+function encoded({ file, fields }: NonNullable<GraphRequest["form"]>) {
   const boundary = `parley-${createHash("sha256").update(file.data).digest("hex").slice(0, 40)}`;
   const heads = Object.entries(fields).map(
     ([name, value]) => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
@@ -28,7 +28,7 @@ function encoded({ file, fields }: NonNullable<GraphRequest["form"]>): { body: B
     file.data,
     Buffer.from(`\r\n--${boundary}--\r\n`),
   ]);
-  return { body, boundary };
+  return { body, headers: { "content-type": `multipart/form-data; boundary=${boundary}` } };
 }
 
 /** Makes one request. Never throws. */
@@ -36,12 +36,8 @@ export function askGraph(
   { token, body, form, ...asked }: GraphRequest,
   { clock }: World,
 ): Promise<Exchanged> {
-  const headers = { authorization: `Bearer ${token}` };
-  if (form !== undefined) {
-    const { body, boundary } = encoded(form);
-    const type = { "content-type": `multipart/form-data; boundary=${boundary}` };
-    return exchange({ ...asked, body, headers: { ...headers, ...type }, server: asked.url.host }, clock);
-  }
   const text = body === undefined ? {} : { body: JSON.stringify(body) };
-  return exchange({ ...asked, ...text, headers, server: asked.url.host }, clock);
+  const { headers, ...sent } = form === undefined ? { ...text, headers: {} } : encoded(form);
+  const all = { authorization: `Bearer ${token}`, ...headers };
+  return exchange({ ...asked, ...sent, headers: all, server: asked.url.host }, clock);
 }

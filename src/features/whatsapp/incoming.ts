@@ -70,11 +70,7 @@ function sentAt(timestamp: unknown): { sentAtMs?: number } {
   return seconds > 0 && seconds <= SECONDS_MAX ? { sentAtMs: seconds * 1_000 } : {};
 }
 
-interface Sender {
-  readonly senderId: string;
-  readonly senderName?: string;
-  readonly alsoKnownAs: readonly string[];
-}
+type Sender = Pick<Arrived, "senderId" | "senderName" | "alsoKnownAs">;
 
 /** Returns the sender, or undefined if the message has no valid sender. */
 function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefined {

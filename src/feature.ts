@@ -3,6 +3,7 @@
 
 import type { ModelCall } from "./agent/model/model.ts";
 import type { Channel } from "./channels/channel.ts";
+import type { Platform } from "./channels/platform.ts";
 import type { Commands } from "./cli/row.ts";
 import type { Schema as Setting } from "./config/schema/setting.ts";
 import type { Problem } from "./config/source.ts";
@@ -142,6 +143,8 @@ export interface Feature {
   readonly settings?: Readonly<Record<string, Setting>>;
   /** Returns what is wrong with the settings, beyond their schema. */
   problems?(settings: Settings): readonly Problem[];
+  /** A chat platform. Its channel has the name of the feature. */
+  readonly channel?: Platform;
   readonly tables?: Readonly<Record<string, Table>>;
   /** Kinds of rows that give rights, which a restore copies only if a person has accepted them. */
   readonly grants?: Readonly<

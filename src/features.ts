@@ -1,17 +1,43 @@
 // Lists the features. A feature is left out by removing its folder and its line here.
 
-import type { Feature } from "./feature.ts";
+import type { Platform } from "./channels/platform.ts";
+import type { Feature, OutboxCode } from "./feature.ts";
 import { cron } from "./features/cron/cron.ts";
+import { discord } from "./features/discord/discord.ts";
 import { doctor } from "./features/doctor/doctor.ts";
+import { hooks } from "./features/hooks/hooks.ts";
+import { imessage } from "./features/imessage/imessage.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
+import { metrics } from "./features/metrics/metrics.ts";
 import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
+import { signal } from "./features/signal/signal.ts";
+import { telegram } from "./features/telegram/telegram.ts";
+import { whatsapp } from "./features/whatsapp/whatsapp.ts";
 
-const LIST = [cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
+const LIST = [
+  cron,
+  doctor,
+  hooks,
+  importFeature,
+  init,
+  join,
+  metrics,
+  nodes,
+  openai,
+  replay,
+  service,
+  // People see the platforms in this order.
+  telegram,
+  discord,
+  whatsapp,
+  signal,
+  imessage,
+] as const;
 
 export const FEATURES: readonly Feature[] = LIST;
 
@@ -21,6 +47,10 @@ type Given<K extends keyof Feature> = (typeof LIST)[number] extends infer F
     ? V
     : never
   : never;
+
+/** Loads the code that sends events to programs. */
+export const loadOutboxes = (): Promise<OutboxCode[]> =>
+  Promise.all(FEATURES.flatMap(({ outbox }) => outbox?.() ?? []));
 
 /** Everything that the features add of one kind, by name. */
 export type Added<K extends keyof Feature> = [Given<K>] extends [never]
@@ -35,6 +65,7 @@ export const added = <
     | "methods"
     | "events"
     | "tools"
+    | "bodies"
     | "commandWords"
     | "commandFor"
     | "routes"
@@ -49,3 +80,13 @@ export const added = <
   if (twice !== undefined) throw new Error(`two features have the ${kind} "${twice}"`);
   return Object.fromEntries(all) as Added<K>;
 };
+
+/** The chat platforms, by the names of their channels. */
+export const PLATFORMS: Readonly<Record<string, Platform>> = Object.fromEntries(
+  FEATURES.flatMap(({ name, channel }) => (channel ? [[name, channel]] : [])),
+);
+
+/** Their names, like "telegram, discord or signal". */
+export const PLATFORM_NAMES = Object.keys(PLATFORMS)
+  .join(", ")
+  .replace(/, (\w+)$/, " or $1");

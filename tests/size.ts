@@ -15,11 +15,6 @@ const ROWS = 10;
  * first that fits counts. Everything else in cli and gateway belongs to these, and the rest is the kernel.
  */
 const FEATURES: readonly (readonly [part: string, names: string])[] = [
-  ["telegram", "telegram"],
-  ["discord", "discord"],
-  ["whatsapp", "whatsapp"],
-  ["signal", "signal"],
-  ["imessage", "imessage"],
   ["demo", "demo"],
   ["chat program", "chat"],
   ["offline model", "offline"],
@@ -29,9 +24,7 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["oauth", "oauth"],
   ["protocol 4", "version-4"],
   ["mcp", "mcp"],
-  ["web hooks", "hooks?|hook-.*|incoming-hooks?|outgoing-hooks|webhook"],
   ["push", "push|push-configs"],
-  ["metrics", "metrics|meter"],
   ["traces", "telemetry|traces"],
   ["approvals", "approvals?|approval-.*|permissions?|permission-.*"],
   ["attention", "attention"],

@@ -36,11 +36,11 @@ export function announcementLines(paint: Pick<Cli, "style">, announcement: Annou
   // Leave out the session key of the figures, because the announcement's first line already shows it.
   const [figures = ""] = stats.split(" · session ");
   const good = status === "ok";
-  const indented = (text: string): string => safeText(text).replaceAll("\n", "\n    ");
+  const indent = (text: string): string => safeText(text).replaceAll("\n", "\n    ");
   return [
     paint.style(good ? "magenta" : "red", `  « sub-agent ${safeLine(childKey)}: ${safeLine(status)}`),
-    ...(result === "" ? [] : [`    ${indented(result)}`]),
-    ...(notes === "" ? [] : [`    ${paint.style("dim", "notes:")} ${indented(notes)}`]),
+    ...(result === "" ? [] : [`    ${indent(result)}`]),
+    ...(notes === "" ? [] : [`    ${paint.style("dim", "notes:")} ${indent(notes)}`]),
     paint.style("dim", `    ${safeLine(figures)}`),
   ];
 }

@@ -49,7 +49,7 @@ export async function openLink(
       ...options,
       client: { id: "parley-cli", mode: "cli" },
     });
-    const replied = async <T>(answer: Promise<T>): Promise<Reply<T>> => {
+    const readReply = async <T>(answer: Promise<T>): Promise<Reply<T>> => {
       try {
         return { ok: true, value: await answer };
       } catch (error) {
@@ -59,8 +59,8 @@ export async function openLink(
     const link: Link = {
       client,
       url: address.url,
-      request: (method, params) => replied(client.request(method, ...([optional(params)] as never))),
-      call: (method, params) => replied(client.call(method, params)),
+      request: (method, params) => readReply(client.request(method, ...([optional(params)] as never))),
+      call: (method, params) => readReply(client.call(method, params)),
     };
     return { ok: true, value: link };
   } catch (error) {

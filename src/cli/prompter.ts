@@ -27,22 +27,22 @@ const CANCELLED = fail("cancelled", "cancelled; nothing was written");
 export async function openPrompter({ stdin, stdout }: Pick<CliParts, "stdin" | "stdout">): Promise<Prompter> {
   const clack = await import("@clack/prompts");
   const streams = { input: stdin as Readable, output: stdout as Writable };
-  const answered = <T>(answer: T): Result<Exclude<T, symbol>> =>
+  const readAnswer = <T>(answer: T): Result<Exclude<T, symbol>> =>
     clack.isCancel(answer) ? CANCELLED : ok(answer as Exclude<T, symbol>);
   return {
     show: (title, lines) =>
       clack.note(lines.map((line, at) => `${at + 1}. ${safeLine(line)}`).join("\n"), title, streams),
     async choose(message, options) {
       const shown = options.map(({ value, label }) => ({ value: value as string, label }));
-      return answered(await clack.select({ message, options: shown, ...streams })) as Result<never>;
+      return readAnswer(await clack.select({ message, options: shown, ...streams })) as Result<never>;
     },
     async ask(message, { secret, check }) {
       const validate = (text: string | undefined): string | undefined => check((text ?? "").trim());
       const prompt = { message, validate, ...streams };
-      const answer = answered(await (secret ? clack.password(prompt) : clack.text(prompt)));
+      const answer = readAnswer(await (secret ? clack.password(prompt) : clack.text(prompt)));
       return answer.ok ? ok(answer.value.trim()) : answer;
     },
-    confirm: async (message) => answered(await clack.confirm({ message, initialValue: false, ...streams })),
+    confirm: async (message) => readAnswer(await clack.confirm({ message, initialValue: false, ...streams })),
   };
 }
 

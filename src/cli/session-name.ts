@@ -89,7 +89,11 @@ export async function readSessions(
 }
 
 /** Searches the sessions for a name. Resolves with undefined if none matches. */
-async function searched(link: Link, name: string, options: NameOptions): Promise<Reply<string | undefined>> {
+async function findByName(
+  link: Link,
+  name: string,
+  options: NameOptions,
+): Promise<Reply<string | undefined>> {
   const most = { rows: SEARCHED_MAX, pages: PAGES_MAX, perPage: PAGE_ROWS };
   const found = await readSessions(link, { search: name, includeArchived: true }, most);
   if (!found.ok) return found;
@@ -133,7 +137,7 @@ export async function findSession(
   if (resolved.ok) return ok(resolved.value.key);
   const text = name.trim();
   if (!NO_KEY.includes(resolved.code) || text === "" || text.length > KEY_CHARS_MAX) return resolved;
-  const found = await searched(link, text, options);
+  const found = await findByName(link, text, options);
   if (!found.ok) return found;
   return found.value === undefined ? resolved : ok(found.value);
 }
@@ -153,7 +157,7 @@ export async function findOrName(
   if (!NO_KEY.includes(resolved.code)) return resolved;
   const text = name.trim();
   const isKey = text === "" || text.length > KEY_CHARS_MAX || /^agent:/i.test(text);
-  const found = isKey ? ok(undefined) : await searched(link, text, options);
+  const found = isKey ? ok(undefined) : await findByName(link, text, options);
   if (!found.ok) return found;
   const { closest, agents } = (resolved.details ?? {}) as Record<string, readonly string[] | undefined>;
   // The gateway lists its agents if the key names another one. Then no session can be opened.

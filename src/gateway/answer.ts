@@ -36,13 +36,13 @@ export function wireError(failure: Failure, redactor: Redactor): WireError {
  * Converts a thrown error to a failure. A `StoreProblem` is for an operator to fix; any other error is a bug.
  */
 export function thrown(world: World, error: unknown, where: string): Failure {
-  if (!(error instanceof StoreProblem)) return unexpected(world, error, where);
+  if (!(error instanceof StoreProblem)) return reportUnexpected(world, error, where);
   world.log.error({ err: error }, `the store failed in ${where}`);
   return fail("store_unavailable", error.message);
 }
 
 /** Logs an unexpected error and returns a failure that names the log entry's reference. */
-function unexpected(world: World, error: unknown, where: string): Failure {
+function reportUnexpected(world: World, error: unknown, where: string): Failure {
   const reference = world.ids.uuid();
   world.log.error({ err: error, reference }, `unexpected error in ${where}`);
   return fail(

@@ -520,7 +520,7 @@ export async function startGateway(deps: GatewayDeps): Promise<Gateway> {
 const CAPABILITIES = ["published-model-catalog"];
 
 /**
- * Returns the methods that a connection may call, and the events that it may get. Scopes do not matter here: a
+ * Returns the methods that a connection may call, and the events that it may get. Scopes do not matter: a
  * method that refuses a call names the missing scope.
  */
 function featuresFor({ role }: Caller): HelloOk["features"] {

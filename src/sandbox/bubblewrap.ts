@@ -143,7 +143,7 @@ const ENTER = ["-c", 'echo $$ > "$1" && shift && exec "$@"', "sandbox"];
  * Starts bubblewrap. If the sandbox has a control group or an uplink (uplink.ts: its own network), bubblewrap
  * starts inside them.
  */
-function started(found: Found, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {
+function launchCommand(found: Found, args: readonly string[]): Pick<ProcessPlan, "file" | "args"> {
   const command = [...(found.uplink?.enter ?? []), "bwrap", ...args];
   if (found.wall !== undefined) return { file: "/bin/sh", args: [...ENTER, found.wall.entrance, ...command] };
   const [file = "bwrap", ...rest] = command;
@@ -187,7 +187,7 @@ function planOf(
   );
   const shell = ["bash", "--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"];
   return {
-    ...started(found, [
+    ...launchCommand(found, [
       ...["--unshare-all", "--unshare-user", "--disable-userns"],
       // Keep the network namespace in which bubblewrap is started, which is that of the uplink.
       ...(found.uplink === undefined ? [] : ["--share-net"]),

@@ -85,7 +85,7 @@ async function textOf(path: string): Promise<string | undefined> {
   }
 }
 
-const expanded = (path: string, from: string): string =>
+const expandPath = (path: string, from: string): string =>
   path.startsWith("~/") ? join(homedir(), path.slice(2)) : resolve(from, path);
 
 /** The state of one search of a workspace. */
@@ -150,9 +150,9 @@ class Looking {
   async #settings(file: string, worktree: string): Promise<void> {
     if (!this.#first(`${file} for ${worktree}`)) return;
     for (const { key, value } of gitSettings((await textOf(file)) ?? "")) {
-      if (key === "core.hookspath" && value !== "") await this.#note(expanded(value, worktree));
+      if (key === "core.hookspath" && value !== "") await this.#note(expandPath(value, worktree));
       if (/^include(?:if\..*)?\.path$/s.test(key) && value !== "") {
-        const included = expanded(value, dirname(file));
+        const included = expandPath(value, dirname(file));
         await this.#note(included);
         await this.#settings(included, worktree);
       }

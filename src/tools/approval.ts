@@ -56,7 +56,7 @@ interface Asked {
 
 const DO_NOT_REPEAT = "Don't retry the same command. Continue without it, or say what you need and why.";
 
-function denied(error: string, hint = DO_NOT_REPEAT): Failure {
+function refuseCommand(error: string, hint = DO_NOT_REPEAT): Failure {
   return fail("approval_denied", `${error}; the command was not run`, { hint });
 }
 
@@ -78,7 +78,7 @@ async function ask(ctx: ApprovalContext, unit: Unit, asked: Asked): Promise<Resu
     scopes: scopesFor(command, chain),
     about: { callId, folder: agent.workspace, files },
   });
-  return opened.ok ? ok({ question: opened.value, files }) : denied(opened.error, opened.hint);
+  return opened.ok ? ok({ question: opened.value, files }) : refuseCommand(opened.error, opened.hint);
 }
 
 /** Returns how long a command may be allowed: once, if the files that it reads can't be found. */
@@ -142,11 +142,11 @@ async function settle(
   // The request of a call stays until the run ends, so that a resumed run finds the denial.
   if (callId === undefined) await engine.commit((unit) => closePermission(unit, question));
   const late = `nobody approved the command within ${settings.tools.exec.askSeconds} seconds`;
-  return denied(by === "" ? late : "denied by the owner");
+  return refuseCommand(by === "" ? late : "denied by the owner");
 }
 
 /** Waits for the approval of a run's command, if it needs one. Returns the line to run. */
-async function approved(
+async function awaitApproval(
   ctx: ApprovalContext,
   { run, wait }: Pick<Asked, "run" | "wait">,
   command: string,
@@ -192,7 +192,7 @@ async function approved(
 }
 
 /** Returns the context with the rights of now, or a failure if the session has lost the tool (AP3). */
-async function renewed<C extends ApprovalContext & Renewable<C>>(ctx: C, tool: string): Promise<Result<C>> {
+async function renew<C extends ApprovalContext & Renewable<C>>(ctx: C, tool: string): Promise<Result<C>> {
   const now = (await ctx.renewed?.()) ?? ok(ctx);
   if (!now.ok) return now;
   const verdict = decideTool(tool, filtersFor(now.value.chain, now.value.settings));
@@ -210,9 +210,9 @@ export async function approve<C extends ApprovalContext & Renewable<C>>(
 ): Promise<Result<{ readonly ctx: C; readonly line: string }>> {
   const { run, wait, signal } = ctx;
   if (run === undefined || wait === undefined) return ok({ ctx, line: command });
-  const result = await approved(ctx, { run, wait }, command, call);
+  const result = await awaitApproval(ctx, { run, wait }, command, call);
   if (!result.ok) return result;
-  const now = await renewed(ctx, call.name);
+  const now = await renew(ctx, call.name);
   // Another process may have the run by now, if a commit was answered late.
   if (!now.ok) return now;
   return (await wait.mayAct(signal)) ? ok({ ctx: now.value, line: result.value }) : LOST;

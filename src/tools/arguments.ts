@@ -35,7 +35,7 @@ const BOOLEANS = new Map([
 ]);
 
 /** Converts a value to the schema's type: accepts numbers and booleans as text, and enums in any case. */
-function coerced(schema: JsonSchema, value: unknown): unknown {
+function coerceValue(schema: JsonSchema, value: unknown): unknown {
   if (typeof value !== "string") return value;
   const text = value.trim();
   if (schema.type === "number") return NUMBER.test(text) ? Number(text) : value;
@@ -56,7 +56,7 @@ function saysNothing(value: unknown): boolean {
  * sentence to `unknown` for each argument that the schema does not contain.
  */
 function lenient(schema: JsonSchema, given: unknown, path: string, unknown: string[]): unknown {
-  const value = coerced(schema, given);
+  const value = coerceValue(schema, given);
   if (Array.isArray(value) && isObject(schema.items)) {
     const { items } = schema;
     return value.map((item, index) => lenient(items, item, `${path}[${index}]`, unknown));
@@ -95,7 +95,7 @@ interface Limited {
 }
 
 /** Applies the limits to the arguments that have no problem yet. */
-function limited(
+function applyLimits(
   args: Record<string, unknown>,
   { properties }: JsonSchema,
   limits: ArgumentLimits,
@@ -139,7 +139,7 @@ export async function readArguments(
     ({ keyword, path: [name = "", ...below] }) =>
       keyword !== "enum" || below.length > 0 || limits[name] === undefined,
   );
-  const read = limited(args, schema, limits, wrong);
+  const read = applyLimits(args, schema, limits, wrong);
   const all = [...unknown, ...read.problems];
   if (all.length === 0) return ok(read.args);
   const { text } = firstProblems(all);

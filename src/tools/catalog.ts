@@ -90,7 +90,7 @@ export async function readyTools(services: Services | undefined): Promise<Readon
 type DeferredTool = AnyTool & { readonly load?: Load<{ readonly tool: AnyTool }> };
 
 /** Returns the tool of a feature. */
-function deferred(name: string, { load, isInternal, needs }: FeatureTool): DeferredTool {
+function deferTool(name: string, { load, isInternal, needs }: FeatureTool): DeferredTool {
   return {
     spec: toolSpec(name as ToolName),
     accepts: acceptedBy(name as ToolName),
@@ -118,7 +118,7 @@ const TOOLS: readonly DeferredTool[] = [
   execTool,
   skillTool,
   memoryTool,
-  ...[...ADDED].map(([name, entry]) => deferred(name, entry)),
+  ...[...ADDED].map(([name, entry]) => deferTool(name, entry)),
 ];
 
 const NAME_SHOWN_MAX_CHARS = 80;

@@ -115,7 +115,7 @@ function report(
   const { text, truncated } = output.read();
   const full = "full" in end && end.full ? { note: fullNote(ctx) } : {};
   const details = { output: text, outputBytes: output.totalBytes, truncated, durationMs, ...full };
-  const stopped = (error: string, hint: string): Failure =>
+  const failKilled = (error: string, hint: string): Failure =>
     fail("exec_failed", `the command was killed: ${error}`, { hint, details });
 
   switch (end.ending) {
@@ -133,19 +133,19 @@ function report(
     case "aborted":
       return fail("run_aborted", "the run was aborted and the command killed", { details });
     case "output":
-      return stopped(`it wrote more than ${OUTPUT_RUNAWAY_BYTES} bytes`, "Send its output to a file.");
+      return failKilled(`it wrote more than ${OUTPUT_RUNAWAY_BYTES} bytes`, "Send its output to a file.");
     case "memory":
-      return stopped(
+      return failKilled(
         `it used more than ${ctx.agent.sandbox.memoryMb} MB of memory (sandbox.memoryMb)`,
         "Work in smaller pieces.",
       );
     case "processes":
-      return stopped(
+      return failKilled(
         `it had more than ${ctx.agent.sandbox.processesMax} processes (sandbox.processesMax)`,
         "Run fewer things at once.",
       );
     case "disk":
-      return stopped(
+      return failKilled(
         `it filled the workspace to more than ${ctx.agent.sandbox.diskMb} MB (sandbox.diskMb)`,
         "Remove what is not needed; until then no file can grow.",
       );

@@ -14,7 +14,7 @@ export interface MessageContext extends CallerContext, WritingContext {}
 const MESSAGE_MAX_BYTES = 256 * 1024;
 const ID_CHARS_MAX = 512;
 
-function accepted({ id, route }: QueuedText): ToolResultOf<"message"> {
+function answerFor({ id, route }: QueuedText): ToolResultOf<"message"> {
   const { channel, to, accountId, threadId } = route;
   return { status: "accepted", deliveryId: id, channel, to, ...optional({ accountId, threadId }) };
 }
@@ -40,7 +40,7 @@ export const messageTool: Tool<MessageContext> = tool("message", {
   },
   async before(ctx, _args, { callId }) {
     const sent = await sentToPlace(ctx.db, callId);
-    return sent && accepted(sent);
+    return sent && answerFor(sent);
   },
   async execute(ctx, args, { callId }) {
     const place = destinationOf(args);
@@ -55,6 +55,6 @@ export const messageTool: Tool<MessageContext> = tool("message", {
       text: args.message,
       ...optional({ run, wait }),
     });
-    return sent.ok ? ok(accepted(sent.value)) : sent;
+    return sent.ok ? ok(answerFor(sent.value)) : sent;
   },
 });

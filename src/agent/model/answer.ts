@@ -111,9 +111,9 @@ export class Answer {
     const { maxAnswerBytes, maxAnswerToolCalls } = this.#limits;
     const bytes = this.#bytes + this.parts.length * PART_BYTES;
     if (bytes > maxAnswerBytes || this.#idleBytes > maxAnswerBytes + RAW_BYTES_ANYWAY)
-      return passed(`${maxAnswerBytes} bytes`, "maxAnswerBytes");
+      return limitText(`${maxAnswerBytes} bytes`, "maxAnswerBytes");
     if (this.#calls <= maxAnswerToolCalls) return undefined;
-    return passed(`${maxAnswerToolCalls} tool calls`, "maxAnswerToolCalls");
+    return limitText(`${maxAnswerToolCalls} tool calls`, "maxAnswerToolCalls");
   }
 
   open<P extends Part>(part: P): P {
@@ -173,7 +173,7 @@ export class Answer {
   }
 }
 
-function passed(what: string, setting: string): string {
+function limitText(what: string, setting: string): string {
   return (
     `the model's answer has more than ${what} (agents.defaults.${setting}, or the agent's own). ` +
     "The text received so far is kept. Ask for less at once, or raise that setting"

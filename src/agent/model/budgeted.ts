@@ -11,7 +11,7 @@ const amountOf = (usage: Usage | undefined): Amount => ({
 });
 
 /** Limits the answer of a request to `maxOutputTokens`. */
-function shortened(request: ModelRequest, maxOutputTokens: number): ModelRequest {
+function limitAnswer(request: ModelRequest, maxOutputTokens: number): ModelRequest {
   const { model } = request;
   if (maxOutputTokens >= model.settings.maxOutputTokens) return request;
   return { ...request, model: { ...model, settings: { ...model.settings, maxOutputTokens } } };
@@ -26,7 +26,7 @@ export function budgetedPort(port: ModelPort, budget: ModelBudget, spent: () => 
       const size = { inputTokens: inputCeiling(request), maxOutputTokens, price };
       const verdict = await budget.reserve(size, before);
       if (verdict.kind === "refused") return { ...verdict, kind: "failed" };
-      const outcome = await port.call(shortened(request, verdict.maxOutputTokens), onText, signal, log);
+      const outcome = await port.call(limitAnswer(request, verdict.maxOutputTokens), onText, signal, log);
       const used = amountOf(usageOf(outcome));
       await budget.settle({ tokens: before.tokens + used.tokens, cost: before.cost + used.cost });
       return outcome;

@@ -59,7 +59,7 @@ export function withFormat(api: ProviderApi, body: object, format: AnswerFormat 
   const schema = format.type === "json_schema" ? format.schema : undefined;
   switch (api) {
     case "openai-completions":
-      return { ...fields, response_format: nested(format) };
+      return { ...fields, response_format: nestFormat(format) };
     case "openai-responses":
       return { ...fields, text: { ...fieldsOf(fields.text), format } };
     case "anthropic-messages": {
@@ -73,7 +73,7 @@ export function withFormat(api: ProviderApi, body: object, format: AnswerFormat 
   }
 }
 
-function nested(format: AnswerFormat): object {
+function nestFormat(format: AnswerFormat): object {
   if (format.type === "json_object") return format;
   const { type, ...json_schema } = format;
   return { type, json_schema };

@@ -51,13 +51,13 @@ export class HiddenStream {
 }
 
 function cleanedOutcome(outcome: ModelOutcome, stream: HiddenStream): ModelOutcome {
-  const cleaned = (message: WrittenMessage): WrittenMessage => ({
+  const cleanMessage = (message: WrittenMessage): WrittenMessage => ({
     ...message,
     content: withoutHidden(message.content, (whole) => stream.settle(whole)),
   });
-  if (outcome.kind === "message") return { ...outcome, message: cleaned(outcome.message) };
+  if (outcome.kind === "message") return { ...outcome, message: cleanMessage(outcome.message) };
   if (!("partial" in outcome) || outcome.partial === undefined) return outcome;
-  return { ...outcome, partial: cleaned(outcome.partial) };
+  return { ...outcome, partial: cleanMessage(outcome.partial) };
 }
 
 /** Wraps a port so that its answers contain no hidden text. */

@@ -134,7 +134,7 @@ async function open(call: Call, sent: { body?: Record<string, unknown> }, signat
     onPayload: (body: unknown) => {
       sent.body = corrected(
         model,
-        fieldsOf(withFormat(provider.api, signed(fieldsOf(body), view), request.format)),
+        fieldsOf(withFormat(provider.api, addSignatures(fieldsOf(body), view), request.format)),
       );
       return sent.body;
     },
@@ -142,7 +142,10 @@ async function open(call: Call, sent: { body?: Record<string, unknown> }, signat
 }
 
 /** Adds the thought signatures of earlier tool calls, which pi-ai does not know in this API. */
-function signed(body: Record<string, unknown>, view: ReturnType<typeof modelView>): Record<string, unknown> {
+function addSignatures(
+  body: Record<string, unknown>,
+  view: ReturnType<typeof modelView>,
+): Record<string, unknown> {
   const blocks = view.flatMap((message) => (message.role === "assistant" ? message.content : []));
   const calls = blocks.flatMap((block) => (block.type === "toolCall" ? [block] : []));
   const known = new Map(calls.map(({ id, thoughtSignature }) => [id, thoughtSignature]));

@@ -26,7 +26,7 @@ function plain(given: unknown, walk: Walk, open: readonly unknown[]): Json {
   walk.places += 1;
   if (walk.places > PLACES_MAX || ($ref !== undefined && open.includes($ref))) return {};
   const within = $ref === undefined ? open : [...open, $ref];
-  const own = chosen(resolved(given, definitions), definitions);
+  const own = chosen(resolveReference(given, definitions), definitions);
   const type = listOf([own.type].flat()).find((one) => one !== "null" && one !== undefined) ?? typeIn(own);
   const made: Json = {};
   for (const name of KEPT) if (own[name] !== undefined && own[name] !== null) made[name] = own[name];
@@ -41,7 +41,7 @@ function plain(given: unknown, walk: Walk, open: readonly unknown[]): Json {
   return made;
 }
 
-function resolved(schema: unknown, definitions: Json): Json {
+function resolveReference(schema: unknown, definitions: Json): Json {
   const { $ref, ...rest } = fieldsOf(schema);
   if (typeof $ref !== "string") return rest;
   return { ...fieldsOf(definitions[$ref.split("/").at(-1) ?? ""]), ...rest };
@@ -50,8 +50,8 @@ function resolved(schema: unknown, definitions: Json): Json {
 /** Returns a schema with the first choice of its unions that is not null, and with all parts of `allOf`. */
 function chosen(schema: Json, definitions: Json): Json {
   const { anyOf, oneOf, allOf, ...own } = schema;
-  const choices = listOf(anyOf ?? oneOf).map((one) => resolved(one, definitions));
-  const parts = listOf(allOf).map((one) => resolved(one, definitions));
+  const choices = listOf(anyOf ?? oneOf).map((one) => resolveReference(one, definitions));
+  const parts = listOf(allOf).map((one) => resolveReference(one, definitions));
   const all = [...parts, choices.find(({ type }) => type !== "null") ?? {}, own];
   const properties = Object.assign({}, ...all.map((one) => fieldsOf(one.properties)));
   const made: Json = Object.assign({}, ...all);

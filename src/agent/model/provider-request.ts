@@ -69,16 +69,16 @@ export async function requestOnce(
       const named = { stopReason: "error", errorMessage: passed, errorCode: "answer_too_large" } as const;
       return { kind: "too large", error: passed, partial: { ...partial, ...named } };
     }
-    if (failure !== undefined) return failed(asked, seen.words ?? failure.message, partial);
+    if (failure !== undefined) return failedOutcome(asked, seen.words ?? failure.message, partial);
     if (stop.signal.aborted) {
       const setting = `models.providers.${model.provider.id}.idleTimeoutSeconds`;
       const error = `no data for ${model.provider.idleTimeoutSeconds} s (${setting}): connection closed`;
-      return failed(asked, error, partial);
+      return failedOutcome(asked, error, partial);
     }
-    const message = written(asked);
+    const message = writtenMessage(asked);
     // Some servers silently cut an input that is too large, and then write nothing.
     const isCut = !answer.begun && isContextOverflow(message as PiMessage, model.settings.contextWindow);
-    if (isCut) return failed(asked, `stopped with ${message.stopReason}`, undefined, "length");
+    if (isCut) return failedOutcome(asked, `stopped with ${message.stopReason}`, undefined, "length");
     return { kind: "message", message };
   } finally {
     silence.end();
@@ -121,7 +121,7 @@ function watchSilence(
   };
 }
 
-function written({ world, model, answer }: RequestFacts): WrittenMessage {
+function writtenMessage({ world, model, answer }: RequestFacts): WrittenMessage {
   return {
     role: "assistant",
     content: answer.content(),
@@ -138,10 +138,10 @@ function written({ world, model, answer }: RequestFacts): WrittenMessage {
 function partialOf(asked: RequestFacts): WrittenMessage | undefined {
   const content = asked.answer.content(["text"]);
   if (content.every((block) => block.type !== "text" || block.text.trim() === "")) return undefined;
-  return { ...written(asked), content, stopReason: "aborted" };
+  return { ...writtenMessage(asked), content, stopReason: "aborted" };
 }
 
-function failed(
+function failedOutcome(
   { model, seen, answer }: RequestFacts,
   text: string,
   partial: WrittenMessage | undefined,

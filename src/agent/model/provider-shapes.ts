@@ -39,7 +39,7 @@ const CATALOGUES: Record<ProviderApi, () => Promise<Catalogue>> = {
 const KNOWN = new Map<string, Known>();
 
 /** Returns the thinking parameters of a model from pi-ai's catalogue. */
-async function known(api: ProviderApi, id: string): Promise<Known> {
+async function knownModel(api: ProviderApi, id: string): Promise<Known> {
   const place = `${api} ${id}`;
   const before = KNOWN.get(place);
   if (before !== undefined) return before;
@@ -57,7 +57,7 @@ async function lookUp(api: ProviderApi, id: string): Promise<Known> {
 
 export async function piModel(model: Extract<ResolvedModel, { kind: "provider" }>): Promise<PiModel<Api>> {
   const { provider, settings } = model;
-  const { compat, ...facts } = await known(provider.api, settings.id);
+  const { compat, ...facts } = await knownModel(provider.api, settings.id);
   const own = compatFor(provider, settings.id);
   return {
     ...facts,

@@ -49,7 +49,7 @@ const eachMessage =
   (change: (message: Json) => Json): Quirk["correct"] =>
   (body) => ({ ...body, messages: messagesOf(body).map(change) });
 
-const renamed = (from: string, to: string): Quirk["correct"] => {
+const renameField = (from: string, to: string): Quirk["correct"] => {
   return ({ [from]: value, ...body }) => (value === undefined ? body : { ...body, [to]: value });
 };
 
@@ -69,12 +69,12 @@ export const QUIRKS: readonly Quirk[] = [
   {
     says: "`max_completion_tokens` in place of `max_tokens` (OpenAI's reasoning models)",
     refusal: /max_tokens\b.*max_completion_tokens/is,
-    correct: renamed("max_tokens", "max_completion_tokens"),
+    correct: renameField("max_tokens", "max_completion_tokens"),
   },
   {
     says: "`max_tokens` in place of `max_completion_tokens` (Mistral, older servers)",
     refusal: /max_completion_tokens/i,
-    correct: renamed("max_completion_tokens", "max_tokens"),
+    correct: renameField("max_completion_tokens", "max_tokens"),
   },
   {
     says: "`reasoning_content` in every answer with tool calls (Kimi, DeepSeek)",

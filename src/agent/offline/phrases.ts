@@ -56,7 +56,7 @@ export function phrase(tool: string, json: ToolJson, about?: NamedSession): stri
     case "sessions_list":
       return phraseSessions(json);
     case "agents_list":
-      return listed(
+      return phraseList(
         "agent",
         rows(json, "agents"),
         (row) => `${str(row, "id")}${row.self === true ? " (myself)" : ""}${suffix(str(row, "model"))}`,
@@ -64,7 +64,7 @@ export function phrase(tool: string, json: ToolJson, about?: NamedSession): stri
     case "sessions_history":
       return phraseHistory(json, name);
     case "sessions_search":
-      return listed(
+      return phraseList(
         "hit",
         rows(json, "hits"),
         (row) => `${str(row, "sessionKey")}: ${short(str(row, "excerpt") ?? "")}`,
@@ -110,7 +110,7 @@ function phraseSend(json: ToolJson, name: string): string {
 }
 
 function phraseSessions(json: ToolJson): string {
-  return listed("session", rows(json, "sessions"), (row) => {
+  return phraseList("session", rows(json, "sessions"), (row) => {
     const label = str(row, "label") ?? str(row, "displayName");
     const facts = [label, str(row, "kind"), str(row, "state")].filter((fact) => fact !== undefined);
     return `${str(row, "key")}${suffix(facts.join(", "))}`;
@@ -131,7 +131,7 @@ function phraseSubagents(json: ToolJson): string {
     const cancelled = json.cancelled.length;
     return cancelled === 0 ? "No sub-agent was at work." : `Cancelled ${count(cancelled, "sub-agent")}.`;
   }
-  return listed("sub-agent", rows(json, "subagents"), (row) => {
+  return phraseList("sub-agent", rows(json, "subagents"), (row) => {
     const state = row.finished === true ? `finished, ${str(row, "ended") ?? "done"}` : str(row, "state");
     const facts = [str(row, "label"), state].filter((fact) => fact !== undefined);
     return `${str(row, "sessionKey")}${suffix(facts.join(", "))}: ${short(str(row, "task") ?? "")}`;
@@ -143,7 +143,7 @@ function phraseReminders(json: ToolJson): string {
   if (isObject(json.job)) return `I made a reminder: ${row(json.job)}.`;
   const removed = str(json, "removed");
   if (removed !== undefined) return `Removed the reminder ${removed}.`;
-  return listed("reminder", rows(json, "jobs"), (job) => `${str(job, "id")}${suffix(row(job))}`);
+  return phraseList("reminder", rows(json, "jobs"), (job) => `${str(job, "id")}${suffix(row(job))}`);
 }
 
 /** Describes how many jobs were started, and why others were not. Each reason is given once. */
@@ -163,7 +163,7 @@ export function phraseAnnounced(text: string): string {
   return `A sub-agent has finished (${status}): ${short(result)}`;
 }
 
-function listed(what: string, all: readonly ToolJson[], line: (row: ToolJson) => string): string {
+function phraseList(what: string, all: readonly ToolJson[], line: (row: ToolJson) => string): string {
   if (all.length === 0) return `I see no ${what}.`;
   const shown = all.slice(0, ROWS_MAX).map((row) => `- ${line(row)}`);
   const rest = all.length > ROWS_MAX ? [`and ${all.length - ROWS_MAX} more`] : [];

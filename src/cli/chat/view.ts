@@ -60,19 +60,19 @@ const TASK_CHARS_MAX = 160;
 const MARK_CHARS = 200;
 
 /** Makes copies of one text equal: normalizes white space and control characters. */
-function normalized(text: string): string {
+function normalize(text: string): string {
   return safeText(text).replaceAll(/\s+/g, " ").trim();
 }
 
 /** Removes one occurrence of the text from the list. Returns false if the list does not contain it. */
 function take(texts: string[], text: string): boolean {
-  const at = texts.indexOf(normalized(text));
+  const at = texts.indexOf(normalize(text));
   if (at >= 0) texts.splice(at, 1);
   return at >= 0;
 }
 
 function remember(texts: string[], text: string): void {
-  texts.push(normalized(text));
+  texts.push(normalize(text));
   if (texts.length > REMEMBERED_MAX) texts.shift();
 }
 
@@ -192,7 +192,7 @@ export class ChatView {
    */
   #beforeStart(text: string): Op[] | undefined {
     for (const [runId, message] of this.#arriving) {
-      if (normalized(message.text) !== normalized(text)) continue;
+      if (normalize(message.text) !== normalize(text)) continue;
       this.#arriving.delete(runId);
       return [...this.#settleOpen(), this.#incoming(message.from, message.text)];
     }
@@ -217,7 +217,7 @@ export class ChatView {
           return [];
         }
         // The text of this step is this session's own reply, which may be shown already.
-        if (normalized(text) === normalized(this.#lastSettled) || this.#said.includes(normalized(text)))
+        if (normalize(text) === normalize(this.#lastSettled) || this.#said.includes(normalize(text)))
           return [];
         remember(this.#said, text);
         return [
@@ -338,8 +338,8 @@ export class ChatView {
 
   /** Shows a complete text, unless its deltas or the transcript have already shown it. */
   #whole(runId: string, text: string): Op[] {
-    const shown = [this.#lastSettled, this.#grown.get(runId) ?? ""].map(normalized);
-    if (text === "" || shown.includes(normalized(text))) return [];
+    const shown = [this.#lastSettled, this.#grown.get(runId) ?? ""].map(normalize);
+    if (text === "" || shown.includes(normalize(text))) return [];
     remember(this.#said, text);
     return [...this.#settleOpen(), this.#agent("line", safeText(text))];
   }

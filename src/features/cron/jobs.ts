@@ -81,7 +81,7 @@ const NO_MODEL = fail(
  * Returns an existing job if the caller may run it. Fails with "not found" if the caller may not see the
  * job's session.
  */
-function touched(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
+function findRunnable(ctx: JobContext, by: JobCaller, id: string, job: CronJob | undefined): Result<CronJob> {
   const target = { key: jobKey(job ?? { id }), agentId: "", archived: false, ancestors: [] };
   const sees = decideAccess("send", by.viewer, target, accessRulesOf(ctx.settings)).allowed;
   if (job === undefined || !sees) return jobNotFound(id);
@@ -216,7 +216,7 @@ async function changeSession(unit: Unit, before: CronJob, after: CronJob): Promi
 }
 
 /** Returns the changed job, with a new next date if needed. */
-async function patched(
+async function patchJob(
   before: CronJob,
   patch: JobPatch,
   schedule: Schedule | undefined,
@@ -258,7 +258,7 @@ export async function updateJob(
   id: string,
   patch: JobPatch,
 ): Promise<Result<CronJob>> {
-  const known = touched(ctx, by, id, await getJob(ctx.engine.store.db, id));
+  const known = findRunnable(ctx, by, id, await getJob(ctx.engine.store.db, id));
   if (!known.ok) return known;
   const choices = checkChoices(ctx, known.value.agentId, patch);
   if (!choices.ok) return choices;
@@ -270,7 +270,7 @@ export async function updateJob(
   return ctx.engine.commit(async (unit): Promise<Result<CronJob>> => {
     const before = await holdJob(unit.tx, id);
     if (before === undefined) return jobNotFound(id);
-    const after = await patched(creatorAfter(ctx, by, before), patch, schedule.value, unit.now);
+    const after = await patchJob(creatorAfter(ctx, by, before), patch, schedule.value, unit.now);
     if (!after.ok) return after;
     await storeJob(unit, after.value, false);
     await changeSession(unit, before, after.value);
@@ -295,7 +295,7 @@ export async function removeJob(
   also: Also<string>,
 ): Promise<Result<string>> {
   return ctx.engine.commit(async (unit): Promise<Result<string>> => {
-    const job = touched(ctx, by, id, await holdJob(unit.tx, id));
+    const job = findRunnable(ctx, by, id, await holdJob(unit.tx, id));
     if (!job.ok) return job;
     await dropJob(unit, job.value);
     await also(unit, id);
@@ -313,7 +313,7 @@ export async function runJob(
   const open = ctx.engine.accepting();
   if (!open.ok) return open;
   return ctx.engine.commit(async (unit): Promise<Result<Run>> => {
-    const job = touched(ctx, by, id, await holdJob(unit.tx, id));
+    const job = findRunnable(ctx, by, id, await holdJob(unit.tx, id));
     if (!job.ok) return job;
     const busy = await unfinishedRunOf(unit.tx, id);
     if (busy !== undefined) {

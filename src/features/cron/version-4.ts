@@ -20,7 +20,7 @@ const ISOLATED = "isolated";
 /** Fields of a job that would change when or whether it runs. */
 const UNKNOWN_TO_PARLEY = ["trigger", "pacing", "sessionKey"] as const;
 
-const refused = (what: string, hint: string): Result<never> => fail("invalid_argument", what, { hint });
+const refuse = (what: string, hint: string): Result<never> => fail("invalid_argument", what, { hint });
 
 /** Returns the schedule in Parley's form: times are in ms since 1970. */
 function scheduleOf(given: unknown): Result<unknown> {
@@ -28,7 +28,7 @@ function scheduleOf(given: unknown): Result<unknown> {
   const atMs = parseDate(String(given.at));
   if (Number.isNaN(atMs)) {
     const shown = quoted(String(given.at), SHOWN_MAX_CHARS);
-    return refused(`schedule.at ${shown} is not a date`, "Give an ISO date, like 2027-01-31T09:00:00Z.");
+    return refuse(`schedule.at ${shown} is not a date`, "Give an ISO date, like 2027-01-31T09:00:00Z.");
   }
   return ok({ kind: "at", atMs });
 }
@@ -36,7 +36,7 @@ function scheduleOf(given: unknown): Result<unknown> {
 function workOf(given: unknown): Result<Fields> {
   if (!isObject(given) || given.kind !== AGENT_TURN) {
     const kind = isObject(given) ? quoted(String(given.kind), SHOWN_MAX_CHARS) : "none";
-    return refused(`payload.kind is ${kind}, and a job here sends a message to an agent`, "Use agentTurn.");
+    return refuse(`payload.kind is ${kind}, and a job here sends a message to an agent`, "Use agentTurn.");
   }
   const { message, model, thinking, timeoutSeconds } = given;
   return ok({ message, ...optional({ model, thinking, timeoutSeconds }) });
@@ -46,7 +46,7 @@ function workOf(given: unknown): Result<Fields> {
 function destinationOf(given: unknown, agentId: string): Result<Fields | null> {
   if (given === null || (isObject(given) && given.mode === "none")) return ok(null);
   if (!isObject(given) || (given.mode ?? "announce") !== "announce") {
-    return refused(
+    return refuse(
       "a job here delivers its replies to a chat or nowhere",
       "Set delivery.mode: announce or none.",
     );
@@ -54,17 +54,17 @@ function destinationOf(given: unknown, agentId: string): Result<Fields | null> {
   const { channel, to, accountId, threadId } = given;
   const where = { channel: channel ?? LAST, to: to ?? `agent:${agentId}:main` };
   if (to === undefined && where.channel !== LAST)
-    return refused("delivery.to is missing", "Name the chat of this channel.");
+    return refuse("delivery.to is missing", "Name the chat of this channel.");
   return ok({ ...where, ...optional({ accountId, threadId }) });
 }
 
 /** Translates the fields that a new job and a change of a job share. */
 function fieldsOfJob(given: Fields, agentId: string): Result<Fields> {
   const unknown = UNKNOWN_TO_PARLEY.find((name) => given[name] != null);
-  if (unknown !== undefined) return refused(`a job here has no ${unknown}`, "Leave it out.");
+  if (unknown !== undefined) return refuse(`a job here has no ${unknown}`, "Leave it out.");
   if (given.sessionTarget !== undefined && given.sessionTarget !== ISOLATED) {
     const shown = quoted(String(given.sessionTarget), SHOWN_MAX_CHARS);
-    return refused(`sessionTarget is ${shown}, and a job here has a session of its own`, "Use isolated.");
+    return refuse(`sessionTarget is ${shown}, and a job here has a session of its own`, "Use isolated.");
   }
   const { name, enabled, schedule, payload, delivery } = given;
   const when = scheduleOf(schedule);
@@ -97,7 +97,7 @@ function jobToAdd(given: Fields, { settings }: FormFacts): Result<Fields> {
 function jobToChange(given: Fields, { settings }: FormFacts): Result<Fields> {
   const { patch } = given;
   if (!isObject(patch)) return withJobId(given);
-  if (patch.agentId != null) return refused("the agent of a job cannot be changed", "Add a new job.");
+  if (patch.agentId != null) return refuse("the agent of a job cannot be changed", "Add a new job.");
   const { message, deliver, model, thinking, timeoutSeconds, missed } = patch;
   const job = fieldsOfJob(patch, defaultAgent(settings).id);
   if (!job.ok) return job;

@@ -45,7 +45,7 @@ function providerLines({ provider, apiKey, baseUrl, models, isServer }: ChosenMo
   return [`${JSON.stringify(provider)}: {`, ...lines.map((line) => `  ${line}`), "},"];
 }
 
-const indented = (lines: readonly string[], by: number): string =>
+const indentText = (lines: readonly string[], by: number): string =>
   lines.map((line) => `${" ".repeat(by)}${line}\n`).join("");
 
 /** Returns the name of the model in the configuration. */
@@ -57,7 +57,7 @@ export function fileText(chosen: ChosenModel | undefined): string {
   const models =
     chosen === undefined
       ? ""
-      : `  models: {\n    providers: {\n${indented(providerLines(chosen), 6)}    },\n  },\n`;
+      : `  models: {\n    providers: {\n${indentText(providerLines(chosen), 6)}    },\n  },\n`;
   const model = `      model: ${literal(modelRef(chosen))},\n`;
   const words = `      // The model of every agent. "npx parley-gateway models" lists the others.\n`;
   return `${HEAD}{\n${models}  agents: {\n    defaults: {\n${words}${model}    },\n  },\n}\n`;

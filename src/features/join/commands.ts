@@ -33,7 +33,7 @@ interface JoinOptions {
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,61}$/;
 
 /** Asks for the user's consent to a change of files. */
-async function agreed(cli: Cli, yes: boolean | undefined, question: string): Promise<Result<boolean>> {
+async function askAgreement(cli: Cli, yes: boolean | undefined, question: string): Promise<Result<boolean>> {
   if (yes === true) return ok(true);
   if (!cli.parts.isTTY || cli.options.json) {
     const hint = "Add --yes to change the files without a question.";
@@ -102,7 +102,7 @@ export async function joinProgram(cli: Cli, options: JoinOptions): Promise<numbe
   const changes = planChanges(program.edits(folder, commands));
   if (!changes.ok) return cli.fail(changes);
   for (const change of changes.value) for (const line of diffOf(change)) cli.say(line);
-  const consent = await agreed(cli, options.yes, "Make these changes?");
+  const consent = await askAgreement(cli, options.yes, "Make these changes?");
   if (!consent.ok) return cli.fail(consent);
   if (!consent.value) return cli.fail({ code: "cancelled", error: "Nothing was changed." });
   // Write the record before the files: after a crash in between, `leave` then knows which changes to undo.
@@ -147,7 +147,7 @@ export async function leaveProgram(
         : diffOf({ ...change, before, after: undo.text });
     for (const line of lines) cli.say(line);
   }
-  const consent = await agreed(cli, yes, "Undo these changes?");
+  const consent = await askAgreement(cli, yes, "Undo these changes?");
   if (!consent.ok) return cli.fail(consent);
   if (!consent.value) return cli.fail({ code: "cancelled", error: "Nothing was changed." });
   for (const { change, undo } of undone) undoChange(change, undo);

@@ -39,7 +39,7 @@ function readText(file: string): string | undefined {
 }
 
 /** Runs `work` while this process holds the lock of the folder. Returns undefined if the lock stays taken. */
-async function locked<T>(folder: string, clock: Clock, work: () => T): Promise<T | undefined> {
+async function withLock<T>(folder: string, clock: Clock, work: () => T): Promise<T | undefined> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const lock = join(folder, "lock");
   let seen: number | undefined;
@@ -74,7 +74,7 @@ function windowAt(folder: string, number: number): Window | undefined {
 
 /** Reserves the lowest free number. Returns undefined if all numbers are in use. */
 export async function openWindow(folder: string, window: Window, clock: Clock): Promise<number | undefined> {
-  return locked(folder, clock, () => {
+  return withLock(folder, clock, () => {
     for (const number of WINDOW_NUMBERS) {
       if (windowAt(folder, number) !== undefined || isContinued(folder, number)) continue;
       const written = { ...window, bridge: markOf(window.bridge) };
@@ -188,7 +188,7 @@ export async function claimNews(
   clock: Clock,
 ): Promise<boolean> {
   const claim = claimFile(folder, number);
-  const claimed = await locked(folder, clock, () => {
+  const claimed = await withLock(folder, clock, () => {
     if (cursorOf(folder, number) !== from || holderOf(claim) !== undefined) return false;
     replaceFile(claim, markOf(process.pid));
     return true;
@@ -206,7 +206,7 @@ export async function endClaim(
   to: string | undefined,
   clock: Clock,
 ): Promise<void> {
-  await locked(folder, clock, () => {
+  await withLock(folder, clock, () => {
     try {
       if (to !== undefined) replaceFile(join(folder, `${number}.cursor`), to);
     } finally {
@@ -225,7 +225,7 @@ export async function skipNews(
   { from, to }: { readonly from: string | undefined; readonly to: string },
   clock: Clock,
 ): Promise<void> {
-  await locked(folder, clock, () => {
+  await withLock(folder, clock, () => {
     if (cursorOf(folder, number) !== from || holderOf(claimFile(folder, number)) !== undefined) return;
     replaceFile(join(folder, `${number}.cursor`), to);
   });

@@ -39,7 +39,7 @@ const ROLES: Readonly<Record<string, Turn["role"]>> = {
 };
 
 /** Shows a wrong value in an error. An object may be nested deeply, so it is not serialised. */
-function shown(value: unknown): string {
+function showValue(value: unknown): string {
   if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
   return (JSON.stringify(value) ?? "nothing").slice(0, 60);
 }
@@ -50,7 +50,7 @@ function roleOf(value: unknown, where: string): Result<Turn["role"]> {
   if (value === "tool" || value === "function") {
     return refuse(where, "results of a client's tools are not supported: an agent calls only its own tools");
   }
-  return refuse(`${where}.role`, `must be system, developer, user or assistant, got ${shown(value)}`);
+  return refuse(`${where}.role`, `must be system, developer, user or assistant, got ${showValue(value)}`);
 }
 
 /** Returns the messages of a chat completion. Their contents are not parsed yet. */
@@ -93,7 +93,7 @@ export function inputItems(input: unknown): Result<Item[]> {
     if (!isObject(item)) return refuse(where, "must be an object");
     if (item.type === "reasoning") continue;
     if (item.type !== undefined && item.type !== "message") {
-      return refuse(where, `items of type ${shown(item.type)} are not supported; only message is`);
+      return refuse(where, `items of type ${showValue(item.type)} are not supported; only message is`);
     }
     const role = roleOf(item.role, where);
     if (!role.ok) return role;
@@ -123,7 +123,7 @@ function partOf(part: unknown, role: Turn["role"], where: string): Result<string
     const image = readImage(url, undefined, where);
     return image.ok ? image : { ...image, details: { param: where } };
   }
-  return refuse(where, `parts of type ${shown(type)} are not supported; there are: text and images`);
+  return refuse(where, `parts of type ${showValue(type)} are not supported; there are: text and images`);
 }
 
 /** Reads one whole message. */

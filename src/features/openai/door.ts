@@ -69,12 +69,12 @@ function listModels(c: Context<Env>, deps: BasicDeps): Response {
   }));
   const wanted = /^\/v1\/models\/(.+)$/.exec(c.req.path)?.[1];
   if (wanted === undefined) return c.json({ object: "list", data: all });
-  const agentId = agentIn(decoded(wanted), agentIds(deps, c.get("caller")));
+  const agentId = agentIn(decodeName(wanted), agentIds(deps, c.get("caller")));
   if (!agentId.ok) return refuse(c, agentId);
   return c.json(all.find((model) => model.id === modelName(agentId.value)));
 }
 
-function decoded(text: string): string {
+function decodeName(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -192,7 +192,7 @@ class OpenAiDoor {
       return this.#allowed(c, "operator.read") ?? listModels(c, this.#deps);
     }
     const response = /^\/v1\/responses\/([^/]+)$/.exec(path)?.[1];
-    if (method === "GET" && response !== undefined) return this.#fetch(c, decoded(response));
+    if (method === "GET" && response !== undefined) return this.#fetch(c, decodeName(response));
     if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
     if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
     return refuse(

@@ -211,7 +211,7 @@ function tooLong(param: string): ReturnType<typeof fail> {
   return fail("too_large", `${param}: a message has at most ${MESSAGE_MAX_CHARS} characters`, { details });
 }
 
-function joined(texts: readonly string[]): string {
+function joinTexts(texts: readonly string[]): string {
   return texts.filter((text) => text.trim() !== "").join("\n\n");
 }
 
@@ -220,7 +220,7 @@ function inputOf(
   turns: readonly Turn[],
   param: string,
 ): Result<Pick<AgentRequest, "text" | "images" | "senderName">> {
-  const text = joined(turns.map((turn) => turn.text));
+  const text = joinTexts(turns.map((turn) => turn.text));
   if (text.length > MESSAGE_MAX_CHARS) return tooLong(param);
   const images = turns.flatMap((turn) => turn.images);
   if (text === "" && images.length === 0) {
@@ -263,7 +263,7 @@ function readChat(body: Body, namesSession: boolean): Result<AgentRequest> {
   if (!items.ok) return items;
   const said = divide(items.value, namesSession || base.value.user !== undefined);
   if (!said.ok) return said;
-  return assembled(
+  return assembleRequest(
     { api: "chat", ...base.value, ...optional({ thinking: thinking.value, format: format.value }) },
     said.value,
     "messages",
@@ -299,21 +299,21 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
     ...defined("previousRunId", previous.value),
   };
   const system = instructions == null ? said.value.system : [instructions, ...said.value.system];
-  return assembled(known, { ...said.value, system }, "input");
+  return assembleRequest(known, { ...said.value, system }, "input");
 }
 
 function defined<K extends string, V>(name: K, value: V | undefined): { [P in K]?: V } {
   return (value === undefined ? {} : { [name]: value }) as { [P in K]?: V };
 }
 
-function assembled(
+function assembleRequest(
   known: Omit<AgentRequest, "seed" | "text" | "images" | "senderName" | "instructions">,
   said: Said,
   param: string,
 ): Result<AgentRequest> {
   const input = inputOf(said.input, param);
   if (!input.ok) return input;
-  const instructions = joined(said.system).toWellFormed();
+  const instructions = joinTexts(said.system).toWellFormed();
   if (instructions.length > MESSAGE_MAX_CHARS) return tooLong(param);
   return ok({
     ...known,

@@ -93,7 +93,7 @@ function stepsOf(run: Run, entries: readonly RecordedEntry[]): Step[] {
 }
 
 /** Pairs the rows with equal names: the first with the first, and so on. Keeps the order of both lists. */
-function paired<T>(a: readonly T[], b: readonly T[], nameOf: (row: T) => string): { a?: T; b?: T }[] {
+function pairRows<T>(a: readonly T[], b: readonly T[], nameOf: (row: T) => string): { a?: T; b?: T }[] {
   const waiting = Map.groupBy(a, nameOf);
   const pairs = new Map<T | undefined, { b?: T; after: T[] }>(
     [undefined, ...a].map((row) => [row, { after: [] }]),
@@ -143,9 +143,9 @@ export function diffChains(a: ChainRecord, b: ChainRecord): ChainDiff {
   };
   const [ofA, ofB] = [stepsIn(a), stepsIn(b)];
   const steps: StepPair[] = [];
-  for (const runs of paired(a.runs, b.runs, runName)) {
+  for (const runs of pairRows(a.runs, b.runs, runName)) {
     const run = runs.a ?? runs.b;
-    for (const pair of paired(ofA(runs.a), ofB(runs.b), ({ step }) => step)) {
+    for (const pair of pairRows(ofA(runs.a), ofB(runs.b), ({ step }) => step)) {
       const own = pair.a && sideOf(pair.a);
       const other = pair.b && sideOf(pair.b);
       const same =

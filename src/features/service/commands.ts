@@ -126,7 +126,8 @@ async function runOne(cli: Cli, argv: readonly string[]): Promise<HostProgramEnd
   }
 }
 
-const succeeded = (end: HostProgramEnd | undefined): boolean => end?.ending === "ended" && end.exitCode === 0;
+const hasSucceeded = (end: HostProgramEnd | undefined): boolean =>
+  end?.ending === "ended" && end.exitCode === 0;
 
 /** Returns the output of a failed program, or the exit code if the program printed nothing. */
 function reasonOf(end: HostProgramEnd | undefined): string {
@@ -146,7 +147,7 @@ async function follow(cli: Cli, steps: readonly Step[]): Promise<Result<void>> {
   for (const { argv, otherwise } of steps) {
     cli.line(`$ ${safeLine(shown(argv))}`);
     const end = await runOne(cli, argv);
-    if (succeeded(end)) continue;
+    if (hasSucceeded(end)) continue;
     if (otherwise === undefined) return fail("exec_failed", `${shown(argv)}: ${reasonOf(end)}`);
     if (otherwise !== "") cli.note(safeText(`${shown(argv)}: ${reasonOf(end)}\n${otherwise}`));
   }
@@ -223,7 +224,7 @@ async function install(
   const start = noStart !== true;
   const before = await ownFile(service.file);
   if (!before.ok) return cli.fail(before);
-  if (start && !succeeded(await runOne(cli, service.probe)))
+  if (start && !hasSucceeded(await runOne(cli, service.probe)))
     return cli.fail({ code: "unavailable", error: service.unreachable });
   await keepKeys(cli, parts.environmentFile);
   const copied = await copyKeys(cli, parts.environmentFile, keys);
@@ -281,7 +282,7 @@ export async function uninstallService(cli: Cli): Promise<number> {
     cli.document({ ok: true, removed: false, file });
     return EXIT.done;
   }
-  if (succeeded(await runOne(cli, service.probe))) {
+  if (hasSucceeded(await runOne(cli, service.probe))) {
     const stopped = await follow(cli, service.stop);
     // If the service could not be stopped, keep its file: the service manager needs the file to stop the
     // service.
@@ -311,7 +312,7 @@ export async function serviceStatus(cli: Cli): Promise<number> {
   }
   const end = await runOne(cli, service.look);
   const state =
-    end === undefined || !succeeded(await runOne(cli, service.probe))
+    end === undefined || !hasSucceeded(await runOne(cli, service.probe))
       ? { running: false, enabled: false, text: service.unreachable }
       : service.read(end.exitCode, end.stdout);
   const { running, enabled, pid, text } = state;

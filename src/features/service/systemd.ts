@@ -18,7 +18,7 @@ import {
 const UNIT = "parley.service";
 
 /** Quotes one word of a command. systemd expands specifiers (%) inside quotes, too, so they are doubled. */
-function quoted(word: string): string {
+function quoteWord(word: string): string {
   return `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%")}"`;
 }
 
@@ -28,7 +28,7 @@ function quoted(word: string): string {
  */
 function startable(command: readonly string[]): string[] {
   const needsShell = /["'\\]/.test(command[0] ?? "");
-  return [...(needsShell ? ["/bin/sh", "-c", 'exec "$0" "$@"'] : []), ...command].map(quoted);
+  return [...(needsShell ? ["/bin/sh", "-c", 'exec "$0" "$@"'] : []), ...command].map(quoteWord);
 }
 
 function unitText(parts: ServiceParts): string {
@@ -46,7 +46,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=exec
 ExecStart=${command}
-Environment=${quoted(`PATH=${searchPath(parts)}`)}
+Environment=${quoteWord(`PATH=${searchPath(parts)}`)}
 # Keys and tokens, one NAME=value a line; read at each start.
 EnvironmentFile=-${parts.environmentFile.replaceAll("%", "%%")}
 Restart=on-failure

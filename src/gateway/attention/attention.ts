@@ -68,14 +68,14 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
   const { db } = ctx.access;
   const wanted = { scope: viewerScope(ctx.access, ctx.viewer), limit: ROWS_MAX };
   const sinceMs = ctx.deps.engine.now() - SINCE_MS;
-  const seen = <T extends { readonly sessionKey: string }>(rows: readonly T[]): T[] =>
+  const keepVisible = <T extends { readonly sessionKey: string }>(rows: readonly T[]): T[] =>
     rows.filter(({ sessionKey }) => covers.list(sessionKey));
   const failed = await lastTurns(db, "failed", { ...wanted, sinceMs });
   const done = await lastTurns(db, "done", { ...wanted, sinceMs });
   const running = await activeTurns(db, "running", wanted);
   const waiting = await activeTurns(db, "waiting", wanted);
   const queued = await activeTurns(db, "queued", wanted);
-  const ended = seen([...failed, ...done]);
+  const ended = keepVisible([...failed, ...done]);
   const busy = await busyJobs(
     db,
     ended.map(({ sessionKey }) => sessionKey),
@@ -90,10 +90,10 @@ async function turnsOf(ctx: CallContext, covers: Covers): Promise<Record<Attenti
     lists.some((rows) => rows.length === ROWS_MAX);
   return {
     needs_you: { ended: of("needs_you"), active: [], more: isFull(failed, done) },
-    running: { ended: [], active: seen(running), more: isFull(running) },
+    running: { ended: [], active: keepVisible(running), more: isFull(running) },
     waiting: {
       ended: of("waiting"),
-      active: seen([...waiting, ...queued]),
+      active: keepVisible([...waiting, ...queued]),
       more: isFull(waiting, queued, done),
     },
     failed: { ended: of("failed"), active: [], more: isFull(failed) },

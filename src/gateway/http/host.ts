@@ -17,7 +17,7 @@ function nameOf(host: string): string | undefined {
   return name?.toLowerCase();
 }
 
-function bracketed(host: string): string {
+function addBrackets(host: string): string {
   return host.includes(":") && !host.startsWith("[") && host.split(":").length > 2 ? `[${host}]` : host;
 }
 
@@ -49,8 +49,8 @@ export function checkHeaders(
   headers: { host?: string | undefined; origin?: string | undefined },
 ): Result<void> {
   const { host: listens, allowedHosts, allowedOrigins } = settings;
-  const own = ANY_ADDRESS.includes(listens) ? [] : [bracketed(listens)];
-  const valid = [...LOOPBACK, ...own, ...allowedHosts.map(bracketed)].map((host) => nameOf(host));
+  const own = ANY_ADDRESS.includes(listens) ? [] : [addBrackets(listens)];
+  const valid = [...LOOPBACK, ...own, ...allowedHosts.map(addBrackets)].map((host) => nameOf(host));
   const { host = "", origin } = headers;
   const name = nameOf(host);
   if (name === undefined || !valid.includes(name)) {

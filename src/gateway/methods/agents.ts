@@ -101,7 +101,7 @@ async function prompt(ctx: Context, agent: AgentSettings): Promise<AgentPrompt> 
     today: today(engine.now()),
     memory: await memoryFor(ctx.access.db, settings, chain, undefined),
   };
-  const sized = (text: string) => {
+  const measureText = (text: string) => {
     const bytes = Buffer.byteLength(text);
     return { bytes, tokens: Math.ceil(bytes / BYTES_PER_TOKEN) };
   };
@@ -110,8 +110,8 @@ async function prompt(ctx: Context, agent: AgentSettings): Promise<AgentPrompt> 
   const answer = {
     agentId: agent.id,
     sessionKey: key,
-    parts: parts.map((part) => ({ ...part, ...sized(part.text) })),
-    tools: { count: described.length, ...sized(JSON.stringify(described)) },
+    parts: parts.map((part) => ({ ...part, ...measureText(part.text) })),
+    tools: { count: described.length, ...measureText(JSON.stringify(described)) },
     skipped: (guidance?.skipped ?? []).map(({ path, why }) => ({ path, why })),
   };
   return world.redactor.all(answer);

@@ -49,7 +49,7 @@ type Params = ParamsOf<"chat.history">;
  * Redacts a page and cuts it to the limit. A page that was read forwards keeps its oldest messages; every
  * other page keeps its newest.
  */
-async function fitted(
+async function fitPage(
   page: HistoryPage,
   limits: Pick<HistoryLimits, "maxBytes"> & { readonly keep: "newest" | "oldest" },
   redactor: Redactor,
@@ -76,7 +76,7 @@ async function readFitted(
   const page = await readHistory(ctx.access.db, { ...wanted, pace: redactor.pace(), includeTools: true });
   const onward = wanted.after !== undefined || wanted.from !== undefined;
   const keep = onward ? "oldest" : "newest";
-  return page.ok ? ok(await fitted(page.value, { keep, maxBytes }, redactor)) : page;
+  return page.ok ? ok(await fitPage(page.value, { keep, maxBytes }, redactor)) : page;
 }
 
 /** Returns a page with the given message near the middle: earlier messages, the given one, and later ones. */
@@ -197,7 +197,7 @@ async function conversationOf(
 }
 
 /** Returns the empty history of a conversation that the reader's first message would start. */
-function unopened(ctx: CallContext, params: Params, refused: Failure): Result<PayloadOf<"chat.history">> {
+function emptyHistory(ctx: CallContext, params: Params, refused: Failure): Result<PayloadOf<"chat.history">> {
   const { settings } = ctx.deps;
   const free =
     refused.code === "session_not_found" ? freeName(settings, ctx.viewer, params.sessionKey) : undefined;
@@ -210,7 +210,7 @@ function unopened(ctx: CallContext, params: Params, refused: Failure): Result<Pa
 
 async function history(ctx: CallContext, params: Params): Promise<Result<PayloadOf<"chat.history">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: params.sessionKey });
-  if (!found.ok) return unopened(ctx, params, found);
+  if (!found.ok) return emptyHistory(ctx, params, found);
   const chosen = await conversationOf(ctx, found.value, params.sessionId);
   if (!chosen.ok) return chosen;
   const session = chosen.value;

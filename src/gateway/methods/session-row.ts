@@ -36,7 +36,7 @@ export function sessionRow(
   session: Session,
   sees: (key: string) => boolean,
 ): SessionRow {
-  const masked = (text: string | undefined): string | undefined =>
+  const maskText = (text: string | undefined): string | undefined =>
     text === undefined ? undefined : world.redactor.mask(text);
   const { spawnedBy } = session;
   return {
@@ -44,7 +44,7 @@ export function sessionRow(
     kind: wireKind(session),
     sessionKind: session.kind,
     channel: channelOf(session),
-    ...optional({ label: masked(session.label), displayName: masked(session.displayName) }),
+    ...optional({ label: maskText(session.label), displayName: maskText(session.displayName) }),
     agentId: session.agentId,
     createdAt: session.createdAt,
     updatedAt: session.updatedAt,

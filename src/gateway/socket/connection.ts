@@ -468,16 +468,16 @@ export class Connection {
   #placeFor(size: number): Result<() => void> {
     const { calls } = this.#parts.shares;
     const who = this.#caller?.id ?? "";
-    const refused = (text: string): Failure =>
+    const refuseRequest = (text: string): Failure =>
       fail("rate_limited", text, { hint: "Wait for some of the answers." });
     if (this.#pending >= PENDING_REQUESTS_MAX) {
-      return refused(`this connection has more than ${PENDING_REQUESTS_MAX} unanswered requests`);
+      return refuseRequest(`this connection has more than ${PENDING_REQUESTS_MAX} unanswered requests`);
     }
-    if (!calls.take(who)) return refused("this token has too many unanswered requests");
+    if (!calls.take(who)) return refuseRequest("this token has too many unanswered requests");
     const letGo = this.#bytes?.hold(size);
     if (letGo === undefined) {
       calls.give(who);
-      return refused("the unanswered requests of this token together exceed the size limit");
+      return refuseRequest("the unanswered requests of this token together exceed the size limit");
     }
     this.#pending++;
     return ok(() => {

@@ -239,7 +239,7 @@ export class Translator {
       usage: event.usage,
       stopReason: STOP_REASONS[state],
       // An empty reply is a final event without a message.
-      ...(text === undefined ? {} : { message: said(text, endedAt) }),
+      ...(text === undefined ? {} : { message: chatMessage(text, endedAt) }),
     };
     const chat = appended || quiet ? [] : this.#chat(event, body, marks);
     this.#runs.end(runId);
@@ -261,7 +261,7 @@ export class Translator {
     if (!isNote(message)) return [];
     const text = textOf(message);
     this.#runs.noteShown(sessionKey, text);
-    const body = { message: said(hide(text), message.timestamp), stopReason: "injected" };
+    const body = { message: chatMessage(hide(text), message.timestamp), stopReason: "injected" };
     const ofRun = { runId: isOmission ? message.id : (runId ?? message.id), sessionKey };
     return this.#chat(ofRun, { state: "final", ...body });
   }
@@ -292,7 +292,7 @@ export class Translator {
 
   #delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">, hide: Hide): OutEvent[] {
     if (this.#runs.takeNote(sessionKey, text)) return [];
-    const body = { message: said(hide(text), atMs), stopReason: "delivered" };
+    const body = { message: chatMessage(hide(text), atMs), stopReason: "delivered" };
     return this.#chat({ runId: runId ?? deliveryId, sessionKey }, { state: "final", ...body });
   }
 }
@@ -301,7 +301,7 @@ const isNote = (message: Message): boolean =>
   message.role === "assistant" && message.stopReason === "injected";
 
 /** Returns a message with this redacted text. */
-function said(text: string, timestamp: number): ChatMessage {
+function chatMessage(text: string, timestamp: number): ChatMessage {
   return { role: "assistant", content: [{ type: "text", text }], timestamp };
 }
 

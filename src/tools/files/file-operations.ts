@@ -175,13 +175,13 @@ async function read(
     const window = await readWindow(handle.value, from.value, lineLimit, ctx.signal);
     return showWindow(window, place.value, from.value, limit.value);
   } catch (error) {
-    return ctx.signal.aborted ? aborted(place.value.shown) : fileFailure(error, place.value.shown);
+    return ctx.signal.aborted ? failAborted(place.value.shown) : fileFailure(error, place.value.shown);
   } finally {
     await handle.value.close();
   }
 }
 
-const aborted = (shown: string): Failure => fail("run_aborted", `${shown}: the run was aborted`);
+const failAborted = (shown: string): Failure => fail("run_aborted", `${shown}: the run was aborted`);
 
 function showWindow(window: Window, place: WorkspacePath, from: number, asked: number): Result<ReadResult> {
   const { totalLines, lines } = window;
@@ -250,7 +250,7 @@ async function pathToWrite(
 async function write(ctx: FileContext, args: Record<string, unknown>): Promise<Result<WriteResult>> {
   const problem = checkText(args.content, "content");
   if (problem !== undefined) return problem;
-  if (ctx.signal.aborted) return aborted(String(args.path));
+  if (ctx.signal.aborted) return failAborted(String(args.path));
   const place = await pathToWrite(ctx, String(args.path), true);
   if (!place.ok) return place;
   const content = String(args.content);
@@ -382,7 +382,7 @@ async function edit(ctx: FileContext, args: Record<string, unknown>): Promise<Re
   const [text, lines] = after.value;
   const tooLarge = checkText(text, "the edited file");
   if (tooLarge !== undefined) return tooLarge;
-  if (ctx.signal.aborted) return aborted(place.value.shown);
+  if (ctx.signal.aborted) return failAborted(place.value.shown);
   const written = await replaceFile(place.value, text, ctx.engine.newId());
   if (!written.ok) return written;
   return ok({ status: "ok", path: place.value.shown, lines });

@@ -155,7 +155,7 @@ async function start(ctx: FileContext, path: unknown): Promise<Result<Start>> {
   return ok({ walk, files: walk.files(), shown: (one) => (shown === "." ? one : `${shown}/${one}`) });
 }
 
-function compiled<T>(name: string, source: string, make: () => T): Result<T> {
+function compile<T>(name: string, source: string, make: () => T): Result<T> {
   try {
     return ok(make());
   } catch (error) {
@@ -164,13 +164,13 @@ function compiled<T>(name: string, source: string, make: () => T): Result<T> {
   }
 }
 
-const globOf = (name: string, glob: string) => compiled(name, glob, () => readGlob(glob, true));
+const globOf = (name: string, glob: string) => compile(name, glob, () => readGlob(glob, true));
 
 const limitOf = (limit: unknown): number => Math.min(Number(limit ?? GREP_LIMIT.fallback), GREP_LIMIT.max);
 
 async function grep(ctx: FileContext, args: Record<string, unknown>): Promise<Result<GrepResult>> {
   const source = String(args.pattern);
-  const pattern = compiled("pattern", source, () => new RegExp(source, args.ignoreCase === true ? "i" : ""));
+  const pattern = compile("pattern", source, () => new RegExp(source, args.ignoreCase === true ? "i" : ""));
   if (!pattern.ok) return pattern;
   const only = globOf("glob", String(args.glob ?? "**"));
   if (!only.ok) return only;

@@ -229,7 +229,7 @@ export async function openToRead(place: WorkspacePath): Promise<Result<FileHandl
   }
 }
 
-const swapped = (): Error => Object.assign(new Error("swapped"), { code: "ELOOP" });
+const swapError = (): Error => Object.assign(new Error("swapped"), { code: "ELOOP" });
 
 /** Opens a folder and returns a path that can't be redirected. `release` closes it. */
 async function holdFolder(folder: string): Promise<{ path: string; release(): Promise<void> }> {
@@ -238,7 +238,7 @@ async function holdFolder(folder: string): Promise<{ path: string; release(): Pr
   const handle = await open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (await leadsTo(handle, folder)) return { path: byHandle(handle), release: () => handle.close() };
   await handle.close();
-  throw swapped();
+  throw swapError();
 }
 
 /** Replaces a file's text in one step. `temporaryId` names the temporary file beside it. */
@@ -279,7 +279,7 @@ async function replaceIn(
       await handle.close();
     }
     const above = dirname(place.real);
-    if (!isLinux && (await realpath(above)) !== above) throw swapped();
+    if (!isLinux && (await realpath(above)) !== above) throw swapError();
     await rename(temporary, join(folder, basename(place.real)));
   } catch (error) {
     await rm(temporary, { force: true }).catch(nothingThere);

@@ -187,12 +187,12 @@ export class GuidanceFiles implements PromptFiles {
     const waiting = new Set<string>();
     const files = countedFiles(folders, texts, rows, waiting);
     const skills = await this.#countedSkills(skillFolders, heads, rows, waiting);
-    const known = (path: string): boolean => rows.kept.get(path)?.state === "pending";
+    const isWaiting = (path: string): boolean => rows.kept.get(path)?.state === "pending";
     return {
       ...files,
       ...skills,
       skipped: [...[...waiting].map((path) => ({ path, why: WAITS })), ...files.skipped, ...skills.skipped],
-      unsettled: rows.calls.some(({ lasts }) => !lasts) || ![...waiting].every(known),
+      unsettled: rows.calls.some(({ lasts }) => !lasts) || ![...waiting].every(isWaiting),
     };
   }
 

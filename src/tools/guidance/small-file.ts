@@ -14,7 +14,7 @@ export interface SmallText {
 }
 
 /** Cuts between two characters, and returns undefined for bytes that are not text. */
-function decoded(bytes: Buffer): string | undefined {
+function decodeText(bytes: Buffer): string | undefined {
   if (bytes.includes(0)) return undefined;
   let end = bytes.length;
   // A cut may leave the beginning of a character of up to four bytes.
@@ -47,7 +47,7 @@ export async function readSmall(
     const found: Stats = await handle.stat();
     if (owners !== undefined && !owners.includes(found.uid)) return "belongs to another user";
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytesMax), 0, bytesMax, 0);
-    const text = decoded(buffer.subarray(0, bytesRead));
+    const text = decodeText(buffer.subarray(0, bytesRead));
     if (text === undefined) return "is not a text";
     return { text, real: place.value.real, bytes: found.size, cut: found.size > bytesRead };
   } finally {

@@ -150,11 +150,11 @@ async function shownFlows(ctx: ReadingContext, flows: readonly Flow[]): Promise<
   const shown = flows.slice(0, FLOWS_SHOWN_MAX);
   const parties = shown.flatMap(({ requesterKey, targetKey }) => [requesterKey, targetKey]);
   const sees = await visibleAmong(ctx, ctx.viewer, "status", parties);
-  const named = (key: string): string => (sees(key) ? shownKey(ctx, ctx.viewer, key) : NOT_VISIBLE);
+  const nameSession = (key: string): string => (sees(key) ? shownKey(ctx, ctx.viewer, key) : NOT_VISIBLE);
   return shown.map(({ flowId, requesterKey, targetKey, turnsMax, createdAt }) => ({
     flowId,
-    from: named(requesterKey),
-    to: named(targetKey),
+    from: nameSession(requesterKey),
+    to: nameSession(targetKey),
     turnsMax,
     createdAt,
   }));

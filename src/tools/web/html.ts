@@ -34,7 +34,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   euro: "€",
 };
 
-function decoded(text: string): string {
+function decodeEntities(text: string): string {
   return text.replaceAll(
     /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z]{2,8}));/g,
     (all, ten, hex, name) => {
@@ -49,7 +49,7 @@ function attribute(text: string, name: string): string | undefined {
   const pattern = new RegExp(`\\s${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, "i");
   const found = pattern.exec(text.slice(0, ATTRIBUTE_MAX_CHARS));
   const value = found?.[1] ?? found?.[2] ?? found?.[3];
-  return value === undefined ? undefined : decoded(value);
+  return value === undefined ? undefined : decodeEntities(value);
 }
 
 /** The text so far. Spaces are joined, except in `<pre>`. */
@@ -67,7 +67,7 @@ class Page {
   }
 
   text(raw: string): void {
-    const text = decoded(raw);
+    const text = decodeEntities(raw);
     if (this.#inTitle) this.title += text;
     else this.#pieces.push(this.#pre > 0 ? text : text.replaceAll(/\s+/g, " "));
   }

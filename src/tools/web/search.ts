@@ -64,15 +64,17 @@ const PROVIDERS: Readonly<Record<SearchProvider, Provider>> = {
   },
 };
 
-const failed = (why: string): Failure => fail("search_failed", why);
+const failSearch = (why: string): Failure => fail("search_failed", why);
 
 function refusal(status: number, { statuses }: Provider): Failure {
   if (status === 429) return fail("rate_limited", "the limit of the search provider is reached. Try later.");
   const meaning = statuses[status] ?? (status === 401 ? WRONG_KEY : undefined);
-  if (meaning !== undefined) return failed(meaning);
+  if (meaning !== undefined) return failSearch(meaning);
   if (status >= 300 && status <= 399)
-    return failed("the search server redirects. Set tools.search.url to the address that it redirects to.");
-  return failed(`the search server answered ${status}`);
+    return failSearch(
+      "the search server redirects. Set tools.search.url to the address that it redirects to.",
+    );
+  return failSearch(`the search server answered ${status}`);
 }
 
 /** Returns untrusted HTML or text as one line of plain text. */
@@ -88,7 +90,7 @@ export async function searchWeb(
 ): Promise<Result<ToolResultOf<"search">>> {
   const provider = PROVIDERS[name];
   const base = url ?? provider.url;
-  if (base === undefined) return failed("tools.search.url is not set");
+  if (base === undefined) return failSearch("tools.search.url is not set");
   const count = Number(args.count ?? SEARCH_COUNT_LIMIT.fallback);
   const address = new URL(base);
   address.pathname = address.pathname.replace(/\/?$/, `/${provider.path}`);
@@ -96,16 +98,17 @@ export async function searchWeb(
   address.hash = "";
   const headers = { accept: "application/json", ...(apiKey === undefined ? {} : provider.headers(apiKey)) };
   const answer = await get(address.href, base, "answer", headers);
-  if (!answer.ok) return answer.code === "fetch_failed" ? failed(answer.error) : answer;
+  if (!answer.ok) return answer.code === "fetch_failed" ? failSearch(answer.error) : answer;
   const { status } = answer.value;
   if (status < 200 || status > 299) return refusal(status, provider);
   const bytes = await unpacked(answer.value, "answer");
-  if (!bytes.ok) return bytes.code === "fetch_failed" ? failed(bytes.error) : bytes;
+  if (!bytes.ok) return bytes.code === "fetch_failed" ? failSearch(bytes.error) : bytes;
   const body = jsonOf(bytes.value);
-  if (!isObject(body)) return failed("the answer of the search server is not JSON. Check tools.search.url.");
+  if (!isObject(body))
+    return failSearch("the answer of the search server is not JSON. Check tools.search.url.");
   const results = provider.results(body);
   if (!Array.isArray(results))
-    return failed("the answer of the search server has no results. Check tools.search.url.");
+    return failSearch("the answer of the search server has no results. Check tools.search.url.");
   const hits = objectsOf(results, READ_MAX).flatMap((result) => {
     const address = textOf(result.url) ?? "";
     const url = URL.canParse(address) ? new URL(address).href : "";

@@ -37,13 +37,13 @@ function wordsIn(value: unknown, depth: number): string | undefined {
     if (words === undefined || words.trim() === "") continue;
     // Routers add the message of the provider behind them.
     const source = wordsIn(fieldsOf(value.metadata).raw, depth + 1);
-    return placed(source === undefined || words.includes(source) ? words : `${words}: ${source}`, value);
+    return addPlace(source === undefined || words.includes(source) ? words : `${words}: ${source}`, value);
   }
   return undefined;
 }
 
 /** Adds the field that a validator refuses. */
-function placed(words: string, { loc, param }: Record<string, unknown>): string {
+function addPlace(words: string, { loc, param }: Record<string, unknown>): string {
   const place = listOf(loc).join(".") || (typeof param === "string" ? param : "");
   return place === "" || words.includes(place) ? words : `${place}: ${words}`;
 }

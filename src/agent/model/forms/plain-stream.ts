@@ -123,19 +123,19 @@ async function* plainEvents(
         arrival.take(event);
         await pace();
       }
-      yield* encoded(form.flush());
+      yield* encodeEvents(form.flush());
       if (arrival.isOver) break;
     }
     arrival.end();
-    yield* encoded(form.flush());
+    yield* encodeEvents(form.flush());
   } catch (error) {
     if (error instanceof RequestError) call.seen.words = error.message;
-    yield* encoded(form.flush());
+    yield* encodeEvents(form.flush());
     throw error;
   }
 }
 
-function* encoded(events: readonly Json[]): Generator<Uint8Array> {
+function* encodeEvents(events: readonly Json[]): Generator<Uint8Array> {
   if (events.length === 0) return;
   const texts = events.map((event) => {
     const name = typeof event.type === "string" ? `event: ${event.type}\n` : "";

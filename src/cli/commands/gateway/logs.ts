@@ -37,13 +37,13 @@ export async function showLogs(cli: Cli, options: LogOptions): Promise<number> {
   const fits = ({ part, runId }: LogLine): boolean =>
     (parts === undefined || parts.includes(String(part))) && (run === undefined || runId === run);
   /** Returns undefined for a lost connection that is worth another attempt. */
-  const failed = (trouble: Trouble): number | undefined =>
+  const reportTrouble = (trouble: Trouble): number | undefined =>
     cursor !== undefined && isGone(trouble) ? undefined : cli.fail(trouble);
   /** Prints new lines, again and again if it follows. Returns undefined if the gateway is gone. */
   const read = async (link: Link): Promise<number | undefined> => {
     while (!stop.signal.aborted) {
       const page = await link.request("logs.tail", { limit: PAGE_LINES, level, search: run, cursor });
-      if (!page.ok) return failed(page);
+      if (!page.ok) return reportTrouble(page);
       const lines = page.value.lines.filter(fits).slice(cursor === undefined ? -limit : 0);
       if (page.value.dropped > 0) cli.note(`${count(page.value.dropped, "line")} could not be read.`);
       for (const { seq, level: name, cut, ...line } of lines)
@@ -65,7 +65,7 @@ export async function showLogs(cli: Cli, options: LogOptions): Promise<number> {
       };
       // Ends a request that the gateway does not answer.
       stop.signal.addEventListener("abort", end, { once: true });
-      const ended = opened.ok ? await read(opened.value).finally(end) : failed(opened);
+      const ended = opened.ok ? await read(opened.value).finally(end) : reportTrouble(opened);
       if (ended !== undefined || stop.signal.aborted) return ended ?? EXIT.done;
       if (!isLost) cli.note("The connection to the gateway was lost. Reconnecting.");
       isLost = true;

@@ -55,7 +55,7 @@ function rowsOf(cli: Cli, { providers, agents }: Settings) {
   });
 }
 
-async function tested(cli: Cli, settings: Settings) {
+async function testModels(cli: Cli, settings: Settings) {
   const { inspectModel } = cli.parts;
   const wanted = inspectModel === undefined ? [] : modelsToCall(settings).slice(0, CALLS_MAX);
   const redactor = new Redactor(secretsOf(settings));
@@ -80,7 +80,7 @@ export async function listModels(cli: Cli, { test = false }: { readonly test?: b
   });
   if (settings.providers.length === 0)
     cli.note("No key was found: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY.");
-  const tests = test ? await tested(cli, settings) : [];
+  const tests = test ? await testModels(cli, settings) : [];
   for (const { model, ok, text } of tests)
     cli.verdict(ok, text.startsWith(model) ? text : `${model}: ${text}`);
   const ok = tests.every((one) => one.ok);

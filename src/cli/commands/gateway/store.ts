@@ -29,7 +29,7 @@ function tallyText(tally: Tally): string {
  * Describes the unfinished work in a store, which a gateway would continue. Returns undefined if there is
  * none.
  */
-function unfinished({ unfinishedRuns, pendingDeliveries }: Tally): string | undefined {
+function describeUnfinished({ unfinishedRuns, pendingDeliveries }: Tally): string | undefined {
   const parts = [
     ...(unfinishedRuns === 0 ? [] : [count(unfinishedRuns, "unfinished run")]),
     ...(pendingDeliveries === 0
@@ -56,7 +56,7 @@ function factLines(facts: StoreFacts, nowMs: number): string[] {
   const { kind, place, schema, holds, use, processes } = facts;
   const { version, known } = schema;
   const others = version === known ? "" : ` (this program uses schema version ${known})`;
-  const waiting = holds === undefined ? undefined : unfinished(holds.tally);
+  const waiting = holds === undefined ? undefined : describeUnfinished(holds.tally);
   return [
     `${kind === "embedded" ? "Embedded store" : "PostgreSQL store"} in ${place}`,
     ...(version === undefined
@@ -141,7 +141,7 @@ export async function migrateStore(cli: Cli, options: { readonly to: string }): 
   const move: Move<Moved> = ({ store }, watch) => cli.parts.store.migrate(store, options.to, watch);
   return make(cli, move, (moved, settings) => {
     const { from, to, tally } = moved;
-    const left = unfinished(tally);
+    const left = describeUnfinished(tally);
     return [
       `Copied ${tallyText(tally)} from ${from} to ${to}.`,
       ...leftOutLines(moved),
@@ -226,7 +226,7 @@ export async function restoreStore(
     cli.parts.store.restore(store, file, { ...watch, accept: ask });
   return make(cli, move, (moved, settings) => {
     const { from, to, tally } = moved;
-    const left = unfinished(tally);
+    const left = describeUnfinished(tally);
     const again = "even if another gateway finished them after the backup";
     return [
       `Restored ${tallyText(tally)} from ${from} to ${to}.`,
@@ -245,7 +245,7 @@ export async function recoverStore(cli: Cli): Promise<number> {
     return cli.parts.store.recover(settings.store, keys, watch);
   };
   return make(cli, move, ({ to, kept, tally, incomplete, backup }) => {
-    const left = unfinished(tally);
+    const left = describeUnfinished(tally);
     return [
       `Rebuilt the store in ${to}: ${tallyText(tally)}.`,
       ...(incomplete.length === 0 ? [] : [`Some rows are lost in: ${incomplete.join(", ")}.`]),

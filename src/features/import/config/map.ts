@@ -346,8 +346,8 @@ const ENTRIES_MAX = 2_000;
 const OWNER = /^(?:(telegram|tg|discord):)?(?:user:)?(\d{1,32})$/i;
 
 /**
- * Returns the owners that these entries name. An entry that is not the id of one person makes nobody an owner.
- * An entry without a channel counts for each of `channels`.
+ * Returns the owners that these entries name. An entry that is not the id of one person makes nobody an
+ * owner. An entry without a channel counts for each of `channels`.
  */
 function ownersIn(entries: unknown, channels: readonly string[]): string[] {
   return listOf(entries)

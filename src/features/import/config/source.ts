@@ -54,7 +54,7 @@ function merge(below: unknown, above: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
-async function included(
+async function readIncluded(
   reading: Reading,
   value: unknown,
   from: readonly string[],
@@ -102,7 +102,7 @@ async function resolve(
   }
   const rest = Object.fromEntries(own);
   if (!Object.hasOwn(value, INCLUDE)) return rest;
-  return merge(await included(reading, value[INCLUDE], from, level), rest);
+  return merge(await readIncluded(reading, value[INCLUDE], from, level), rest);
 }
 
 /** Returns the source's whole configuration, or undefined if there is no readable one. */

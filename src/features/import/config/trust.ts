@@ -122,7 +122,7 @@ function images(file: Tree): Found[] {
 
 const SHOWN_MAX = 20;
 
-function listed(names: readonly string[]): string {
+function joinNames(names: readonly string[]): string {
   const more = names.length > SHOWN_MAX ? ` and ${names.length - SHOWN_MAX} more` : "";
   return `${names.slice(0, SHOWN_MAX).join(", ")}${more}`;
 }
@@ -152,11 +152,11 @@ function admissionsOf(account: Tree, name: string, path: Path): Found[] {
   );
   const writers = textsIn(account.groupAllowFrom);
   const isOpen = account.dmPolicy === "open";
-  const anywhere = account.groupPolicy === "open" ? "everybody in any group" : listed(writers);
-  const places = groups.length > 0 ? `people in the groups ${listed(groups.map(([id]) => id))}` : anywhere;
+  const anywhere = account.groupPolicy === "open" ? "everybody in any group" : joinNames(writers);
+  const places = groups.length > 0 ? `people in the groups ${joinNames(groups.map(([id]) => id))}` : anywhere;
   const found: Found[] = [];
   if (people.length > 0 || isOpen) {
-    const text = `lets ${isOpen ? "everybody" : "these people"} write directly: ${listed(people)}`;
+    const text = `lets ${isOpen ? "everybody" : "these people"} write directly: ${joinNames(people)}`;
     const paths = below("allowFrom", ...(isOpen ? ["dmPolicy"] : []));
     found.push({ name: `${name}.allowFrom`, group: "people", text, paths, instead: NOBODY });
   }

@@ -51,11 +51,11 @@ function bytesOf(json: unknown, packed: unknown): Buffer | undefined {
 
 /** Yields the events of a session as lines. Their numbers count the events. */
 function* linesOf(database: ForeignDatabase, sessionId: string, isPacked: boolean): Generator<FileLine> {
-  const limited = (column: string): string =>
+  const readColumn = (column: string): string =>
     `case when octet_length(${column}) <= ${LINE_BYTES_MAX} then cast(${column} as blob) end`;
   const columns = [
-    `${limited("event_json")} as json`,
-    `${isPacked ? limited("event_zstd") : "null"} as packed`,
+    `${readColumn("event_json")} as json`,
+    `${isPacked ? readColumn("event_zstd") : "null"} as packed`,
   ];
   const query = `select ${columns} from transcript_events where session_id = ? order by seq`;
   let number = 0;

@@ -36,7 +36,7 @@ function deviceOf(key: KeyObject): DeviceKey {
   };
 }
 
-function damaged(file: string): Result<never> {
+function failDamaged(file: string): Result<never> {
   return fail("invalid_config", `${file} does not contain a valid node key`, {
     hint: "Move it away to create a new key, then pair the node again.",
   });
@@ -57,12 +57,12 @@ async function readKey(file: string): Promise<Result<DeviceKey> | undefined> {
   }
   try {
     const { privateKey } = JSON.parse(text) as { privateKey?: unknown };
-    if (typeof privateKey !== "string") return damaged(file);
+    if (typeof privateKey !== "string") return failDamaged(file);
     const key = createPrivateKey(privateKey);
-    return key.asymmetricKeyType === "ed25519" ? ok(deviceOf(key)) : damaged(file);
+    return key.asymmetricKeyType === "ed25519" ? ok(deviceOf(key)) : failDamaged(file);
   } catch {
     // Do not quote the file in the error: the file may contain part of a key.
-    return damaged(file);
+    return failDamaged(file);
   }
 }
 
@@ -85,5 +85,5 @@ export async function nodeIdentity(file: string): Promise<Result<DeviceKey>> {
       return fail("invalid_config", `${file} could not be written: ${(error as Error).message}`);
     }
   }
-  return (await readKey(file)) ?? damaged(file);
+  return (await readKey(file)) ?? failDamaged(file);
 }

@@ -57,12 +57,12 @@ async function evaluate(
     { name: variant, variation }: Variant,
   ): Promise<Outcome> => {
     const nothing = { passed: false, checks: [], cost: 0, steps: 0, differences: 0 };
-    const failed = (error: string): Outcome => ({ name, variant, ...nothing, error });
-    if (spent > budget) return failed(`not run: the budget of ${budget} USD is used up`);
+    const failedOutcome = (error: string): Outcome => ({ name, variant, ...nothing, error });
+    if (spent > budget) return failedOutcome(`not run: the budget of ${budget} USD is used up`);
     const replayed = await replayIn(cli.parts.world)(start, { variation, providers });
-    if (!replayed.ok) return failed(replayed.error);
+    if (!replayed.ok) return failedOutcome(replayed.error);
     const { varied } = replayed.value;
-    if (varied === undefined) return failed("a run of the replay did not end");
+    if (varied === undefined) return failedOutcome("a run of the replay did not end");
     spent += varied.cost;
     const checks = await checksOf(varied.record, expect, judge);
     return {

@@ -6,7 +6,7 @@ import type { Outcome } from "./outcome.ts";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove.
 const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
-const escaped = (text: string): string =>
+const escapeXml = (text: string): string =>
   text.replace(FORBIDDEN, "").replace(/[<>&"']/g, (char) => `&#${char.codePointAt(0)};`);
 
 /** Returns why an outcome failed, one reason in each line. */
@@ -20,13 +20,13 @@ export function reasonsOf({ checks, error }: Outcome): string[] {
 export function junitOf(outcomes: readonly Outcome[]): string {
   const suites = [...Map.groupBy(outcomes, ({ variant }) => variant)].map(([variant, own]) => {
     const cases = own.map((one) => {
-      const failure = one.passed ? "" : `<failure>${escaped(reasonsOf(one).join("\n"))}</failure>`;
-      const names = `classname="${escaped(variant)}" name="${escaped(one.name)}"`;
+      const failure = one.passed ? "" : `<failure>${escapeXml(reasonsOf(one).join("\n"))}</failure>`;
+      const names = `classname="${escapeXml(variant)}" name="${escapeXml(one.name)}"`;
       return `    <testcase ${names}>${failure}</testcase>`;
     });
     const failures = own.filter(({ passed }) => !passed).length;
     const counts = `tests="${own.length}" failures="${failures}"`;
-    return [`  <testsuite name="${escaped(variant)}" ${counts}>`, ...cases, "  </testsuite>"].join("\n");
+    return [`  <testsuite name="${escapeXml(variant)}" ${counts}>`, ...cases, "  </testsuite>"].join("\n");
   });
   return ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>", ...suites, "</testsuites>", ""].join(
     "\n",
@@ -42,11 +42,11 @@ export function htmlOf(outcomes: readonly Outcome[]): string {
     const { name, variant, passed, cost, steps, differences, checks } = one;
     const state = passed ? "passed" : "failed";
     const why = checks.map(({ expectation: { kind, value }, passed: ok, why: text }) =>
-      escaped(`${ok ? "passed" : "failed"}: ${kind} ${JSON.stringify(value)}: ${text}`),
+      escapeXml(`${ok ? "passed" : "failed"}: ${kind} ${JSON.stringify(value)}: ${text}`),
     );
-    const error = one.error === undefined ? [] : [escaped(one.error)];
+    const error = one.error === undefined ? [] : [escapeXml(one.error)];
     const details = `<pre>${[...why, ...error].join("\n")}</pre>`;
-    const cells = [escaped(name), escaped(variant), state, cost.toFixed(4), steps, differences, details];
+    const cells = [escapeXml(name), escapeXml(variant), state, cost.toFixed(4), steps, differences, details];
     return `<tr class="${state}">${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`;
   });
   const names = ["Case", "Variant", "Result", "Cost (USD)", "Answers", "Differences", "Expectations"];

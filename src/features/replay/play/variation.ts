@@ -37,7 +37,7 @@ export function changesAgent(
 }
 
 /** Replaces values of `base`. A name that `base` does not have is an error. */
-function merged(base: Tree, patch: Tree, path: string): Result<Tree> {
+function mergeSettings(base: Tree, patch: Tree, path: string): Result<Tree> {
   const next: Record<string, unknown> = { ...base };
   for (const [name, value] of Object.entries(patch)) {
     const at = path === "" ? name : `${path}.${name}`;
@@ -47,7 +47,7 @@ function merged(base: Tree, patch: Tree, path: string): Result<Tree> {
       return fail("invalid_argument", `the recorded settings have no "${at}"; there is: ${known}`);
     }
     if (isObject(before) && isObject(value)) {
-      const inner = merged(before, value, at);
+      const inner = mergeSettings(before, value, at);
       if (!inner.ok) return inner;
       next[name] = inner.value;
     } else if (typeof before !== typeof value || Array.isArray(before) !== Array.isArray(value)) {
@@ -64,12 +64,12 @@ export function changedSettings(
   providers: readonly ProviderSettings[],
 ): Result<Settings> {
   const { agents: ofAgents = {}, ...rest } = variation.settings;
-  const whole = merged(settings as unknown as Tree, rest, "");
+  const whole = mergeSettings(settings as unknown as Tree, rest, "");
   if (!whole.ok) return whole;
   const agents: AgentSettings[] = [];
   for (const agent of settings.agents) {
     const own = isObject(ofAgents) && isObject(ofAgents[agent.id]) ? (ofAgents[agent.id] as Tree) : {};
-    const next = merged(agent as unknown as Tree, own, `agents.${agent.id}`);
+    const next = mergeSettings(agent as unknown as Tree, own, `agents.${agent.id}`);
     if (!next.ok) return next;
     const model = modelFor(variation, agent.id);
     const instructions = variation.instructions[agent.id];
@@ -126,7 +126,7 @@ export function checkVariation(
 }
 
 /** Replaces the part with this title and file, or adds it after the first part. */
-function replaced(parts: readonly PromptPart[], next: PromptPart): PromptPart[] {
+function replacePart(parts: readonly PromptPart[], next: PromptPart): PromptPart[] {
   const isSame = ({ title, file }: PromptPart): boolean =>
     title === next.title && (next.file === undefined || file?.endsWith(next.file) === true);
   if (parts.some(isSame)) return parts.map((part) => (isSame(part) ? { ...part, text: next.text } : part));
@@ -141,8 +141,8 @@ export function changedPrompt(
 ): readonly PromptPart[] {
   let next = parts;
   const own = instructions[agentId];
-  if (own !== undefined) next = replaced(next, settingsPart(own));
+  if (own !== undefined) next = replacePart(next, settingsPart(own));
   for (const [path, text] of Object.entries(files[agentId] ?? {}))
-    next = replaced(next, filePart({ path, text }));
+    next = replacePart(next, filePart({ path, text }));
   return next.filter(({ text }) => text !== "");
 }

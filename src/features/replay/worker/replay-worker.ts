@@ -79,7 +79,7 @@ async function play({ record: text, changes, repeat }: ReplayOrder): Promise<Res
   return ok(outcomes);
 }
 
-function compared({ a, b }: DiffOrder): Result<ChainComparison> {
+function compareChains({ a, b }: DiffOrder): Result<ChainComparison> {
   const [left, right] = [readRecord(a), readRecord(b)];
   if (!left.ok) return left;
   return right.ok ? ok(shortened(diffChains(left.value, right.value), CHARS_MAX)) : right;
@@ -88,7 +88,7 @@ function compared({ a, b }: DiffOrder): Result<ChainComparison> {
 process.once("disconnect", () => process.exit());
 process.once("message", async (order: ReplayOrder | DiffOrder) => {
   setPriority(PRIORITY);
-  const made = async () => ("record" in order ? play(order) : compared(order));
+  const made = async () => ("record" in order ? play(order) : compareChains(order));
   const result = await made().catch((error: unknown) =>
     fail("run_failed", `the replay failed: ${(error as Error).message}`),
   );

@@ -43,7 +43,7 @@ const answerOf = (peer: Peer, { engine }: BasicDeps) =>
   ({ ok: true, peer: entryOf(peer, engine.now()) }) as const;
 
 /** Stores the answer about a changed peer. A pairing code is not in it, because it is not stored. */
-const changed =
+const rememberPeer =
   (ctx: CallContext) =>
   (unit: Unit, peer: Peer): Promise<void> =>
     ctx.remember(unit, answerOf(peer, ctx.deps));
@@ -62,7 +62,7 @@ export const peerMethods: Methods<keyof typeof PEER_METHODS> = {
       const { deps } = ctx;
       const wishes = { name, url, exposes: agents };
       if (code === undefined) {
-        const made = await invitePeer(deps, wishes, changed(ctx));
+        const made = await invitePeer(deps, wishes, rememberPeer(ctx));
         if (!made.ok) return made;
         return ok({ ...answerOf(made.value.peer, deps), code: made.value.code });
       }
@@ -72,14 +72,14 @@ export const peerMethods: Methods<keyof typeof PEER_METHODS> = {
       if (!begun.ok) return begun;
       const answer = await pairAt(deps, url, begun.value.request);
       if (!answer.ok) return answer;
-      const peer = await begun.value.finish(answer.value, changed(ctx));
+      const peer = await begun.value.finish(answer.value, rememberPeer(ctx));
       return peer.ok ? ok(answerOf(peer.value, deps)) : peer;
     },
   },
   "peers.update": {
     async handle(ctx, { name, url, agents }) {
       const { deps } = ctx;
-      const peer = await changePeer(deps, name, { url, exposes: agents }, changed(ctx));
+      const peer = await changePeer(deps, name, { url, exposes: agents }, rememberPeer(ctx));
       return peer.ok ? ok(answerOf(peer.value, deps)) : peer;
     },
   },

@@ -111,7 +111,7 @@ export async function addWithin(unit: Unit, row: AccessTokenRow): Promise<Result
   return ok(undefined);
 }
 
-function configured(ctx: Context): ConfiguredTokenEntry[] {
+function configuredEntries(ctx: Context): ConfiguredTokenEntry[] {
   return ctx.deps.accessTokens.configured
     .map(({ token, setting, role, scopes, sessions }) => ({
       setting,
@@ -203,7 +203,7 @@ export const tokenMethods: Methods<keyof typeof TOKEN_METHODS, TokenDeps> = {
       const ts = ctx.deps.engine.now();
       const rows = await listAccessTokens(ctx.access.db, ts);
       const tokens = rows.filter((row) => coversRow(ctx, row)).map((row) => entryOf(ctx, row));
-      return ok({ ts, mayCreate: mayCreate(ctx.caller), tokens, configured: configured(ctx) });
+      return ok({ ts, mayCreate: mayCreate(ctx.caller), tokens, configured: configuredEntries(ctx) });
     },
   },
   "tokens.create": { handle: create },

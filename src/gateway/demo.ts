@@ -69,15 +69,10 @@ export class Demo {
 
   async start(): Promise<Result<DemoAddress>> {
     if (this.#closed) return fail("shutting_down", "the gateway is stopping; try again in a moment");
-    this.#place ??= this.#begin();
+    this.#place ??= this.#ending.then(() => this.#open());
     const place = this.#place;
     const opened = await this.#opened(place);
     return opened.ok ? ok({ path: DEMO_PATH, token: opened.value.token }) : opened;
-  }
-
-  async #begin(): Promise<Result<DemoPlace>> {
-    await this.#ending;
-    return this.#open();
   }
 
   /** Awaits a start. During this wait, the demo may have been stopped and another one started. */

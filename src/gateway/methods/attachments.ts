@@ -10,11 +10,6 @@ const DATA_URL = /^data:([^;,]+);base64,/;
 /** Maximum bytes of a picture; providers accept no larger ones. */
 const IMAGE_MAX_BYTES = 10 * 1024 * 1024;
 
-function isBase64(text: string): boolean {
-  const { digits, wrongAt } = base64Parts(text);
-  return digits !== "" && text.length % 4 === 0 && wrongAt === undefined;
-}
-
 /** Decodes a picture from Base64 or a data URL. `where`: its position, for the error. */
 export function readImage(given: string, mimeType: unknown, where: string): Result<ImageBlock> {
   const prefix = DATA_URL.exec(given.slice(0, 100));
@@ -25,7 +20,8 @@ export function readImage(given: string, mimeType: unknown, where: string): Resu
     return fail("invalid_argument", `${where}.mimeType must be one of ${types}, got ${shown}`);
   }
   const text = given.slice(prefix?.[0].length ?? 0);
-  if (!isBase64(text)) {
+  const { digits, wrongAt } = base64Parts(text);
+  if (digits === "" || text.length % 4 !== 0 || wrongAt !== undefined) {
     return fail("invalid_argument", `${where}.content is not valid base64`);
   }
   if ((text.length / 4) * 3 > IMAGE_MAX_BYTES) {

@@ -68,12 +68,6 @@ export interface MachineFindings {
   readonly storeHeld: boolean;
 }
 
-/** Reports optional packages that the settings need but that are not installed. */
-async function checkInstall(cli: Cli, settings: Settings): Promise<Finding[]> {
-  const text = await cli.parts.missingFor?.(settings);
-  return text === undefined ? [] : [bad("install", text)];
-}
-
 /** Runs all checks that need no gateway. With `offline`, nothing outside this machine is called. */
 export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineFindings> {
   const { parts } = cli;
@@ -88,6 +82,8 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
   findings.push(good("config", text));
   for (const warning of warnings) findings.push({ name: "config", level: "warning", text: warning });
   const store = await checkStore(cli, settings);
+  // Optional packages that the settings need but that are not installed.
+  const missing = await parts.missingFor?.(settings);
   findings.push(
     ...checkProxies(),
     ...store.findings,
@@ -98,7 +94,7 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
     ...checkExec(settings),
     ...(await checkSandbox(cli, settings)),
     ...(await featureFindings(settings)),
-    ...(await checkInstall(cli, settings)),
+    ...(missing === undefined ? [] : [bad("install", missing)]),
     ...(await checkOutside(cli, settings, offline)),
   );
   return { findings, settings, storeHeld: store.held };

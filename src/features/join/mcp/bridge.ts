@@ -74,11 +74,6 @@ function headersFor(body: unknown): Record<string, string> {
   };
 }
 
-function connectionRefused(error: unknown): boolean {
-  const cause = (error as { cause?: { code?: unknown } }).cause;
-  return cause?.code === "ECONNREFUSED";
-}
-
 export class Bridge {
   readonly #parts: BridgeParts;
   #upstream: Upstream;
@@ -186,7 +181,8 @@ export class Bridge {
     try {
       return await send(this.#upstream);
     } catch (error) {
-      if (signal.aborted || !connectionRefused(error)) throw error;
+      const { cause } = error as { cause?: { code?: unknown } };
+      if (signal.aborted || cause?.code !== "ECONNREFUSED") throw error;
       const found = await this.#parts.again();
       if (!found.ok) return { error: [found.error, found.hint ?? ""].join(". ").trim() };
       this.#upstream = found.value;

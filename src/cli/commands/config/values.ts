@@ -100,13 +100,6 @@ export function showEffect(cli: Cli, done: ConfigSaved, desk: ConfigDesk): void 
   else if (effect !== "") cli.say(effect);
 }
 
-function show(cli: Cli, done: ConfigSaved, desk: ConfigDesk): number {
-  showChange(cli, done);
-  showEffect(cli, done, desk);
-  cli.document({ ok: done.errors.length === 0, ...done });
-  return EXIT.done;
-}
-
 /**
  * Returns the value that an argument stands for. `-` stands for standard input, so that a secret is in no
  * list of processes; a terminal asks for it and does not show it.
@@ -173,5 +166,9 @@ export async function saveChange(
       ? { code: "invalid_config", error: done.value.errors.join("\n") }
       : undefined;
   if (trouble !== undefined) return cli.fail({ ...trouble, ...(setting && { hint: helpOf(setting) }) });
-  return done.ok ? show(cli, done.value, desk) : EXIT.failed;
+  if (!done.ok) return EXIT.failed;
+  showChange(cli, done.value);
+  showEffect(cli, done.value, desk);
+  cli.document({ ok: done.value.errors.length === 0, ...done.value });
+  return EXIT.done;
 }

@@ -122,7 +122,7 @@ const texts = (value: unknown): string[] =>
   Object.values(value ?? {}).filter((one): one is string => typeof one === "string");
 
 function secretsIn(rule: Rule, value: unknown): string[] {
-  if (value === undefined || rule === "show") return [];
+  if (value === undefined || value === "" || rule === "show") return [];
   if (rule === "secret" || rule === "optional secret") return [String(value), ...inAddress(String(value))];
   if (rule === "place" || rule === "origin") return inAddress(String(value));
   if (rule === "program" || rule === "count") return inArguments(texts(value));

@@ -14,8 +14,14 @@ import { ClockWatch } from "./app/clock-watch.ts";
 import { commandRunner } from "./app/command-runner.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { engineSettings } from "./app/engine-settings.ts";
-import { featureRunEnded, featureWarnings, loadFeatures, startServices } from "./app/features.ts";
-import { openOutboxes, recorderOf } from "./app/news.ts";
+import {
+  featureRunEnded,
+  featureWarnings,
+  loadFeatures,
+  openRuntimes,
+  startServices,
+} from "./app/features.ts";
+import { openOutboxes } from "./app/news.ts";
 import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
 import { recorderOfRuns } from "./app/records.ts";
@@ -30,7 +36,6 @@ import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
 import { processEnvironment } from "./config.ts";
-import { once } from "./core/once.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { ProcessFacts } from "./core/shapes/process.ts";
@@ -42,6 +47,7 @@ import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
 import type { Service, Services } from "./feature.ts";
+import { createHookRecorder } from "./flows/delivery/outgoing-hooks.ts";
 import { lostAttachments } from "./flows/job/archive.ts";
 import { removeAttachments } from "./flows/job/attachments.ts";
 import { ensureMainSessions } from "./flows/session/lifecycle.ts";
@@ -172,10 +178,6 @@ const factsOf = ({ version, reload }: AppOptions): Omit<ProcessFacts, "processId
   ...optional({ configRevision: reload?.revision() }),
 });
 
-/** Loads the way to peers at the first message. Each gateway signs with its own key. */
-const peersOf = () => once(async () => (await import("./execute/peer.ts")).openPeers());
-const openRemote = once(async () => (await import("./execute/a2a.ts")).openRemoteAgents());
-
 /** Builds the engine from its parts. */
 function buildEngine(
   options: AppOptions,
@@ -185,7 +187,7 @@ function buildEngine(
 ): Working {
   const { settings, world } = options;
   const { channels } = ways;
-  const record = recorderOf(settings, metrics);
+  const record = createHookRecorder(settings, { onDropped: metrics.hookEventDropped });
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const successors = createSuccessors({ settings, transcriptPath, runEnded: featureRunEnded });
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
@@ -206,7 +208,8 @@ function buildEngine(
     timeZone: CALENDAR.timeZone,
     guidance,
     recorder: recorderOfRuns(options),
-    ...{ acp: acp.open, remote: openRemote, peers: peersOf() },
+    acp: acp.open,
+    runtimes: openRuntimes({ ...asked, world }),
     engine: () => engine,
   });
   const handlers = deadlineHandlers({ ...asked, world: asPart(world, "flows"), jsonlCopies });

@@ -10,14 +10,14 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { agentSourcesOf } from "./config/agent-sources.ts";
-import { a2aOf, agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
+import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
 import { isSecretPath } from "./config/describe.ts";
 import { loggingOf, postgresOf, tracesOf } from "./config/environment.ts";
 import { octalMode, othersReach } from "./config/file-mode.ts";
 import { incomingHooksOf, outgoingHooksOf } from "./config/hooks.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
-import { tell, withoutValues } from "./config/problems.ts";
+import { agentProblem, tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
 import { readTree } from "./config/read.ts";
 import type { ConfigFile } from "./config/schema/schema.ts";
@@ -42,7 +42,7 @@ import type {
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { matchesPattern } from "./core/text/pattern.ts";
 import type { Path } from "./core/text/value-path.ts";
-import { added } from "./features.ts";
+import { added, FEATURES } from "./features.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
 
@@ -266,22 +266,25 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       ...(search && { search: searchOf(search, problems) }),
       mcp: mcpOf(tools.mcp, expanded),
     },
-    a2a: a2aOf(file.a2a, agentIds, problems),
     owners: file.commands.owners,
     channels,
     hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens: auth.tokens }, problems),
     outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
     logging: loggingOf(file.logging, around.env, problems),
     ...tracesOf(file.telemetry, around.env, problems),
-    ...addedSettings(file),
+    ...addedSettings(file, agentIds, problems),
   };
 }
 
-/** Returns the sections of the features, which the settings have as they are in the file. */
-function addedSettings(file: ConfigFile): AddedSettings {
+/** Returns the sections of the features: as they are in the file, or as the feature reads them. */
+function addedSettings(file: ConfigFile, agentIds: readonly string[], problems: Problem[]): AddedSettings {
   const sections: Readonly<Record<string, unknown>> = { ...file };
-  const names = Object.keys(added("settings"));
-  return Object.fromEntries(names.map((name) => [name, sections[name]])) as unknown as AddedSettings;
+  const asInFile = Object.keys(added("settings")).map((name) => ({ [name]: sections[name] }));
+  const checkAgent = (name: string, path: Path): void => {
+    const text = agentProblem(name, agentIds);
+    if (text !== undefined) problems.push({ path, text });
+  };
+  return Object.assign({}, ...asInFile, ...FEATURES.map((one) => one.readSettings?.(file, checkAgent)));
 }
 
 const wordOf = (text: string): string => text.trim().toLowerCase();

@@ -44,17 +44,14 @@ import { failRun } from "./engine/run/begin.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { Executor } from "./engine/run/executions.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
-import type { RemoteTurn } from "./execute/a2a.ts";
 import type { AcpHost } from "./execute/acp.ts";
-import type { PeerTurn } from "./execute/peer.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
-import type { Services } from "./feature.ts";
+import type { OutsideRuntime, Services } from "./feature.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
 import { settleInstructions } from "./flows/instructions.ts";
 import { childContext } from "./flows/job/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
-import { markOutside } from "./store/queries/outside.ts";
 import { permissionOfCall } from "./store/queries/permissions.ts";
 import { getSession } from "./store/queries/sessions/sessions.ts";
 import { Contexts } from "./store/queries/transcripts/contexts.ts";
@@ -103,6 +100,12 @@ export interface TurnHooks {
   spent(run: Run): Usage | undefined;
 }
 
+/** The functions that open the runtimes of agents outside, by `runtime.type`. */
+export type Runtimes = ReadonlyMap<string, () => Promise<OutsideRuntime>>;
+
+/** The runtime of agents of peers. */
+const PEER = "peer";
+
 export interface ExecuteParts {
   readonly settings: Settings;
   readonly store: Store;
@@ -134,10 +137,8 @@ export interface ExecuteParts {
   readonly hooks?: TurnHooks;
   /** Records the inputs of runs, if `store.recordDays` is not 0. Absent: they are not recorded. */
   readonly recorder?: Recorder;
-  /** Opens the way to agents elsewhere, at their first run. If absent, such runs are refused. */
-  readonly remote?: () => Promise<RemoteTurn>;
-  /** Opens the way to peers, at the first message to one. If absent, such runs are refused. */
-  readonly peers?: () => Promise<PeerTurn>;
+  /** Opens the runtimes of agents outside, at their first run. Runs of an absent one are refused. */
+  readonly runtimes?: Runtimes;
   /** Opens the host of ACP agents, at their first run. If absent, such runs are refused. */
   readonly acp?: () => Promise<AcpHost>;
   /** Returns the engine. A function, because the engine is created later and needs this executor. */
@@ -271,14 +272,8 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
   }
 }
 
-/** Marks the session and the chain of a run whose answer comes from elsewhere. */
-function expectOutside(parts: ExecuteParts, { run }: LaneHandle, source: string): Promise<void> {
-  const { sessionKey: key, sessionId, chainId } = run;
-  return parts.engine().commit(({ tx }) => markOutside(tx, { key, sessionId, chainId }, source));
-}
-
 /**
- * Runs a turn of an agent outside of this gateway: a program over ACP, or an agent over A2A. Neither can be
+ * Runs a turn of an agent outside of this gateway: a program over ACP, or what a feature reaches. None can be
  * contained, so a session that requires a sandbox is refused.
  */
 async function executeOutside(
@@ -304,12 +299,11 @@ async function executeOutside(
   const { key: sessionKey } = session;
   record(parts, handle, () => ({ settings, model, thinking, sessionKey, prompt: [], tools: [] }));
   await handle.confirm();
-  if (runtime.type === "a2a") {
-    if (parts.remote === undefined) return cannot;
-    const turn = await parts.remote();
-    await expectOutside(parts, handle, `agent elsewhere ${agent.id}`);
-    const own = { settings, store, world, engine: parts.engine() };
-    return factsOf(await turn(own, { ...found, runtime }), { ref: agent.model });
+  if (runtime.type !== "acp") {
+    const outside = await parts.runtimes?.get(runtime.type)?.();
+    const end = await outside?.turn({ ...found, settings, world });
+    if (end === undefined) return cannot;
+    return "kind" in end ? factsOf(end, { ref: agent.model }) : end;
   }
   if (parts.acp === undefined) return cannot;
   const { acpTurn } = await import("./execute/acp.ts");
@@ -526,12 +520,11 @@ async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: La
   const { sessionKey, sessionId } = handle.run;
   const session = await getSession(parts.store.db, sessionKey);
   if (session?.sessionId !== sessionId) return failRun("the session was reset or deleted");
-  if (parts.peers === undefined) return failRun("peers can't be reached from here");
-  const turn = await parts.peers();
-  await expectOutside(parts, handle, `peer ${peerInKey(sessionKey)?.peer}`);
+  const peers = await parts.runtimes?.get(PEER)?.();
   const entries = await contexts.read(sessionId);
-  const own = { settings: settingsNow(parts.settings), engine: parts.engine(), world: parts.world };
-  return turn(own, { handle, session, entries });
+  const run = { handle, session, entries, settings: settingsNow(parts.settings), world: parts.world };
+  const end = (await peers?.turn(run)) ?? failRun("peers can't be reached from here");
+  return "kind" in end ? factsOf(end, { ref: PEER }) : end;
 }
 
 export function createExecutor(parts: ExecuteParts): Executor {
@@ -544,11 +537,10 @@ export function createExecutor(parts: ExecuteParts): Executor {
   const { settings, world } = parts;
   const noteAborted = (run: Run): void => {
     const { runId, agentId, sessionKey } = run;
-    const runtime = findAgent(settingsNow(settings), agentId)?.runtime;
-    const own = runtime?.type === "a2a" ? runtime : undefined;
-    if (own === undefined && peerInKey(sessionKey) === undefined) return;
-    import("./execute/peer.ts")
-      .then(({ cancelElsewhere }) => cancelElsewhere({ world, engine: parts.engine() }, run, own))
+    const own = findAgent(settingsNow(settings), agentId)?.runtime?.type ?? "";
+    const outside = parts.runtimes?.get(peerInKey(sessionKey) === undefined ? own : PEER);
+    outside?.()
+      .then((opened) => opened.noteAborted?.(run))
       .catch((error: unknown) =>
         world.log.debug({ err: error, runId }, "could not cancel the task of an aborted run"),
       );

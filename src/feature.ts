@@ -1,20 +1,27 @@
 // Defines what a feature is: one capability in one folder, with everything that it adds to the kernel. Its
 // entry file holds declarations only; the code behind them is loaded at its first use.
 
+import type { TurnEnd } from "./agent/loop/loop.ts";
+import type { Channel } from "./channels/channel.ts";
+import type { Cli } from "./cli/cli.ts";
 import type { Commands } from "./cli/row.ts";
-import type { Schema as Setting } from "./config/schema/setting.ts";
+import type { Fields, Schema as Setting } from "./config/schema/setting.ts";
 import type { EventSpec } from "./contract/events.ts";
 import type { AttentionItem } from "./contract/methods/attention.ts";
 import type { MethodSpec } from "./contract/methods/parts.ts";
 import type { ToolEntry } from "./contract/tools/parts.ts";
 import type { SpawnChain } from "./core/rules/sandbox-policy.ts";
 import type { Failure, Result } from "./core/shapes/errors.ts";
-import type { Provenance } from "./core/shapes/message.ts";
+import type { Entry } from "./core/shapes/message.ts";
 import type { Run } from "./core/shapes/run.ts";
-import type { Settings } from "./core/shapes/settings/settings.ts";
+import type { Session } from "./core/shapes/session.ts";
+import type { AgentSettings, Settings, TokenSettings } from "./core/shapes/settings/settings.ts";
 import type { Redactor } from "./core/text/redact/redact.ts";
+import type { Path } from "./core/text/value-path.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import type { Engine } from "./engine/engine.ts";
+import type { LaneHandle } from "./engine/run/execution.ts";
+import type { EndFacts } from "./engine/run/finish.ts";
 import type { Unit } from "./engine/unit.ts";
 import type { Covers } from "./gateway/attention/items.ts";
 import type { CallContext, FeatureDeps } from "./gateway/call.ts";
@@ -87,15 +94,65 @@ export interface FeatureTool extends ToolEntry {
   readonly load: Load<{ readonly tool: Tool<any> }>;
 }
 
-/** An HTTP route. Its path ends with `*` if it takes everything below it. */
+/**
+ * An HTTP route. Its path ends with `*` if it takes everything below it. Routes with the same `load` have one
+ * door. A request for which the door returns undefined gets the answer for an unknown path.
+ */
 export interface FeatureRoute {
-  /** The route in the answer to an unknown path. */
-  readonly shown: string;
+  /** The route in the answer to an unknown path. Absent: it is not named there. */
+  readonly shown?: string;
   /** Whether a request needs a token of the gateway. If not, the route itself checks who sends it. */
   readonly needsToken: boolean;
   /** Returns the body of an error, and whether the same request may be sent again. Default: Parley's own. */
   formatError?(failure: Failure, redactor: Redactor): { readonly body: object; readonly retry: boolean };
-  readonly load: Load<{ createDoor(parts: HttpParts): Door }>;
+  readonly load: Load<{
+    createDoor(parts: HttpParts): (...request: Parameters<Door>) => Promise<Response | undefined>;
+  }>;
+}
+
+/** A run that something outside of this gateway executes. */
+export interface OutsideRun extends Pick<ServiceParts, "settings" | "world"> {
+  readonly handle: LaneHandle;
+  readonly session: Session;
+  /** Absent for an agent of a peer. */
+  readonly agent?: AgentSettings;
+  readonly entries: readonly Entry[];
+  readonly context?: string | undefined;
+}
+
+export interface OutsideRuntime {
+  turn(run: OutsideRun): Promise<TurnEnd | EndFacts>;
+  /** Is called after a run was aborted, even if no process executed it. */
+  noteAborted?(run: Run): Promise<void>;
+}
+
+/** Executes the turns of agents outside of this gateway. */
+export interface FeatureRuntime {
+  /** Settings in `agents.list[].runtime`. Absent: no agent of the configuration has this type. */
+  readonly settings?: {
+    readonly summary: string;
+    readonly fields: Fields;
+    /** Reports what an agent lacks, or has although its runtime is of another type. */
+    check(given: object, tell: (name: string, text: string) => void): void;
+    /** Returns the settings as runs get them. */
+    read(given: object): object;
+  };
+  readonly load: Load<{ openRuntime(parts: ServiceParts): OutsideRuntime }>;
+}
+
+/** The parts of a channel to programs. `tokens`: the gateway's own one, and those of the configuration. */
+export interface OutboxParts extends Pick<ServiceParts, "settings" | "world"> {
+  readonly db: Db;
+  readonly tokens: readonly TokenSettings[];
+}
+
+/** A finding of `parley doctor`. */
+export interface Finding {
+  readonly name: string;
+  readonly level: "ok" | "warning" | "problem";
+  readonly text: string;
+  /** How to fix the problem. */
+  readonly mend?: string;
 }
 
 export interface Feature {
@@ -105,6 +162,8 @@ export interface Feature {
   readonly needs?: readonly string[];
   /** Sections of the configuration file. The settings have them under the same names. */
   readonly settings?: Readonly<Record<string, Setting>>;
+  /** Returns sections as runs get them. `checkAgent` reports a name that is not one of an agent. */
+  readSettings?(file: object, checkAgent: (name: string, path: Path) => void): object;
   readonly tables?: Readonly<Record<string, Table>>;
   /** Kinds of rows that give rights, which a restore copies only if a person has accepted them. */
   readonly grants?: Readonly<
@@ -135,10 +194,21 @@ export interface Feature {
   readonly routes?: Readonly<Record<string, FeatureRoute>>;
   /** Timers, by the kind of their deadlines. */
   readonly timers?: Readonly<Record<string, FeatureTimer>>;
-  /** Is called in the transaction that ends a run whose message has a provenance of this kind. */
+  /** Runtimes of agents, by `runtime.type`; `peer`: that of agents of peers. */
+  readonly runtimes?: Readonly<Record<string, FeatureRuntime>>;
+  /** Delivers rows of the outbox to programs, by their channel. A row may be delivered twice. */
+  readonly outbox?: Readonly<
+    Record<string, Load<{ createDelivery(parts: OutboxParts): Channel["deliver"] }>>
+  >;
+  /** Is called in the transaction that ends one of its runs. */
   readonly runEnded?: {
-    readonly of: Provenance["kind"];
+    isOwn(run: Run): boolean;
     readonly load: Load<{ runEnded(unit: Unit, run: Run): Promise<void> }>;
+  };
+  /** Checks of `parley doctor` that reach beyond this machine, and what they are about. */
+  readonly doctor?: {
+    subjects(settings: Settings): readonly string[];
+    readonly load: Load<{ check(cli: Cli, settings: Settings): Promise<Finding[]> }>;
   };
   /** Loads the check whose warnings are told at a start. `show` redacts a text. */
   readonly checks?: Load<{

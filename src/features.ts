@@ -1,6 +1,7 @@
 // Lists the features. A feature is left out by removing its folder and its line here.
 
 import type { Feature } from "./feature.ts";
+import { a2a } from "./features/a2a/a2a.ts";
 import { cron } from "./features/cron/cron.ts";
 import { doctor } from "./features/doctor/doctor.ts";
 import { importFeature } from "./features/import/import.ts";
@@ -11,7 +12,7 @@ import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 
-const LIST = [cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
+const LIST = [a2a, cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
 
 export const FEATURES: readonly Feature[] = LIST;
 
@@ -38,6 +39,8 @@ export const added = <
     | "commandWords"
     | "commandFor"
     | "routes"
+    | "runtimes"
+    | "outbox"
     | "timers"
     | "grants",
 >(

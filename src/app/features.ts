@@ -1,11 +1,21 @@
 // Connects the features to the engine: their timers, the ends of their runs, and their checks at a start.
 
+import type { Channel } from "../channels/channel.ts";
+import { once } from "../core/once.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { FeatureParts, FeatureTimer, Service, ServiceParts } from "../feature.ts";
+import type { Runtimes } from "../execute.ts";
+import type {
+  FeatureParts,
+  FeatureRuntime,
+  FeatureTimer,
+  OutboxParts,
+  Service,
+  ServiceParts,
+} from "../feature.ts";
 import { added, FEATURES } from "../features.ts";
 import type { Db } from "../store/sql.ts";
 
@@ -39,9 +49,8 @@ export async function planFeaturesAgain(engine: Engine, settings: Settings): Pro
 
 /** Tells the feature that started a run that it has ended. */
 export async function featureRunEnded(unit: Unit, run: Run): Promise<void> {
-  const kind = run.input.provenance?.kind;
   for (const { runEnded } of FEATURES)
-    if (kind !== undefined && runEnded?.of === kind) await (await runEnded.load()).runEnded(unit, run);
+    if (runEnded?.isOwn(run)) await (await runEnded.load()).runEnded(unit, run);
 }
 
 /** Loads the code that the engine calls in its transactions, so that a start fails and not a due job. */
@@ -61,6 +70,22 @@ export async function featureWarnings(
     if (checks !== undefined) warnings.push(...(await (await checks()).warnings(db, settings, show)));
   return warnings;
 }
+
+/** Returns the runtimes of agents outside, each of which opens when it is first needed. */
+export const openRuntimes = (parts: ServiceParts): Runtimes =>
+  new Map(
+    Object.entries<FeatureRuntime>(added("runtimes")).map(([type, { load }]) => [
+      type,
+      once(async () => (await load()).openRuntime(parts)),
+    ]),
+  );
+
+/** Returns the channels on which features tell programs what happened. */
+export const featureChannels = (parts: OutboxParts): Channel[] =>
+  Object.entries(added("outbox")).map(([id, load]) => {
+    const deliver = once(async () => (await load()).createDelivery(parts));
+    return { id, deduplicates: true, deliver: async (message) => (await deliver())(message) };
+  });
 
 /** Starts what features run as long as the gateway. */
 export async function startServices(parts: ServiceParts, services: Map<string, Service>): Promise<void> {

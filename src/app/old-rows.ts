@@ -1,6 +1,7 @@
 // Deletes rows that are no longer needed, periodically and in limited steps. Part of the composition root.
 // The next time of each deletion is a stored deadline, so one of the processes that share a store does it.
 
+import { sql } from "kysely";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -12,9 +13,11 @@ import { forgetSettled } from "../store/queries/channels/deliveries.ts";
 import { forgetSentHooks } from "../store/queries/channels/hook-backlog.ts";
 import { pruneInbound } from "../store/queries/channels/inbound.ts";
 import { hasDeadline } from "../store/queries/deadlines.ts";
+import { deletePiece } from "../store/queries/delete-piece.ts";
 import { dropPayloads } from "../store/queries/live-payloads.ts";
-import { forgetPushConfigs } from "../store/queries/runs/push-configs.ts";
 import { forgetRevisions } from "../store/queries/runs/revisions.ts";
+import type { Table } from "../store/schema/definition.ts";
+import { type CopiedTable, TABLES } from "../store/schema/tables.ts";
 
 /** The kind of the stored deadlines at which old rows are deleted. The key says which. */
 export const OLD_ROWS_DEADLINE = "old-rows";
@@ -24,6 +27,15 @@ const MORE_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
+
+const OLD_TABLES = Object.entries<Table>(TABLES).flatMap(
+  ([
+    name,
+    {
+      rules: { key = [], old },
+    },
+  ]) => (old === undefined ? [] : [{ table: name as CopiedTable, key, ...old }]),
+);
 
 /** Rows that become old, by the key of their deadline. */
 interface OldRows {
@@ -57,7 +69,11 @@ const OLD_ROWS: Readonly<Record<string, OldRows>> = {
   hooks: {
     everyMs: HOUR_MS,
     async forget({ tx, now }) {
-      const isLong = await forgetPushConfigs(tx, now - 30 * DAY_MS);
+      let isLong = false;
+      for (const { table, key, days, since, when } of OLD_TABLES) {
+        const which = sql`${sql.ref(since)} < ${now - days * DAY_MS} and ${when}`;
+        isLong = (await deletePiece(tx, table, key, which)) || isLong;
+      }
       return (await forgetSentHooks(tx, now - 7 * DAY_MS)) || isLong;
     },
   },

@@ -1,18 +1,13 @@
-// Sends outgoing webhooks: one signed POST request for each event. Also sends the notifications of A2A
-// clients: one request for each ended task and address.
+// Sends outgoing webhooks: one signed POST request for each event.
 // A retry has the same id (`webhook-id`) and body, so a receiver can detect it. Each request needs limited
 // time and memory: it has one time limit, redirects are not followed, and only the beginning of a response
 // body is read. No log, error or row contains the secret or the address.
 
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { A2A_MEDIA_TYPE } from "../core/a2a.ts";
 import { optional } from "../core/optional.ts";
 import type { OutgoingHook, Settings } from "../core/shapes/settings/settings.ts";
 import { WEBHOOK } from "../flows/delivery/outgoing-hooks.ts";
-import { PUSH, type PushText } from "../flows/delivery/push.ts";
-import { getPushConfig } from "../store/queries/runs/push-configs.ts";
-import type { Db } from "../store/sql.ts";
 import type { World } from "../world.ts";
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "./channel.ts";
 import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
@@ -81,7 +76,7 @@ interface News {
 }
 
 /** Sends one request to a program, and interprets the status of its answer. */
-async function postNews(
+export async function postNews(
   { url, headers, body }: News,
   { clock }: Pick<World, "clock">,
 ): Promise<DeliveryOutcome> {
@@ -123,41 +118,6 @@ export function createWebhooks(settings: Pick<Settings, "outgoingHooks">, world:
       const hook = settings.outgoingHooks.find(({ name }) => name === message.route.to);
       if (hook !== undefined) return post(hook, message, world);
       return { kind: "absent", error: `no outgoing hook ${JSON.stringify(message.route.to)} is configured` };
-    },
-  };
-}
-
-interface PushParts {
-  readonly settings: Pick<Settings, "a2a">;
-  readonly db: Db;
-  readonly world: World;
-  /** Returns whether the client of the task in this session may still read it. */
-  mayRead(sessionKey: string): Promise<boolean>;
-}
-
-/**
- * Creates the channel. An attempt can be repeated, because a notification only says that a task has ended.
- * Each attempt checks that the host may still be notified, and that the client may still read the task (I13).
- */
-export function createPushes({ settings, db, world, mayRead }: PushParts): Channel {
-  return {
-    id: PUSH,
-    deduplicates: true,
-    async deliver({ text, sessionKey }) {
-      const { runId, configId, body } = JSON.parse(text) as PushText;
-      const config = await getPushConfig(db, runId, configId);
-      if (config === undefined) return { kind: "refused", error: "the client no longer wants it" };
-      const { url, token, scheme, credentials } = config;
-      if (!settings.a2a.notifyHosts.includes(new URL(url).host))
-        return { kind: "refused", error: "a2a.notifyHosts no longer has the host" };
-      if (!(await mayRead(sessionKey)))
-        return { kind: "refused", error: "the token that named the address may no longer read the task" };
-      const headers = {
-        "content-type": A2A_MEDIA_TYPE,
-        ...(token === "" ? {} : { "x-a2a-notification-token": token }),
-        ...(credentials === "" ? {} : { authorization: `${scheme} ${credentials}` }),
-      };
-      return postNews({ url, headers, body: JSON.stringify(body) }, world);
     },
   };
 }

@@ -13,7 +13,7 @@ import { AGENTS } from "./rows/agents.ts";
 import { CALL, TOOL } from "./rows/calls.ts";
 import { CHANNELS, DELIVERIES } from "./rows/channels.ts";
 import * as programs from "./rows/programs.ts";
-import { DEVICES, MAY, PEERS, PERMISSIONS, TOKENS } from "./rows/rights.ts";
+import { DEVICES, MAY, PERMISSIONS, TOKENS } from "./rows/rights.ts";
 import { RUNS, SESSIONS, USAGE } from "./rows/sessions.ts";
 import { suggestCommand } from "./suggest.ts";
 
@@ -41,10 +41,6 @@ const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
   },
   ...ofFeatures,
   channels: { summary: "Manage channel accounts and who may write to them", commands: CHANNELS },
-  peer: {
-    summary: "Manage peers (other gateways whose agents talk with yours)",
-    commands: PEERS,
-  },
   devices: { summary: "Manage device tokens", commands: DEVICES },
   tokens: { summary: "Manage access tokens for other programs and people", commands: TOKENS },
   may: MAY,

@@ -5,7 +5,13 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
-import { featureRunEnded, featureTimers, isTimerOn, startServices } from "../../src/app/features.ts";
+import {
+  featureRunEnded,
+  featureTimers,
+  isTimerOn,
+  openRuntimes,
+  startServices,
+} from "../../src/app/features.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
@@ -23,8 +29,6 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { Executor } from "../../src/engine/run/executions.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
-import { openRemoteAgents } from "../../src/execute/a2a.ts";
-import { openPeers } from "../../src/execute/peer.ts";
 import { createExecutor, type ExecuteParts } from "../../src/execute.ts";
 import type { Service } from "../../src/feature.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/session/client-session.ts";
@@ -135,8 +139,8 @@ function executorOf(
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
   const recorder = recorderOfRuns({ version: "0.0.0-test", world });
   const { sandboxFor = async () => ok(undefined) } = options;
-  const elsewhere = { peers: async () => openPeers(), remote: async () => openRemoteAgents() };
-  return createExecutor({ settings, store, world, port, recorder, sandboxFor, ...elsewhere, ...more });
+  const runtimes = openRuntimes({ settings, world, engine: more.engine });
+  return createExecutor({ settings, store, world, port, recorder, sandboxFor, runtimes, ...more });
 }
 
 /** Opens engine, flows, outbox and webchat over a store. */

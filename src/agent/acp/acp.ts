@@ -19,11 +19,11 @@ import {
 import type { Log, Timer, World } from "../../world.ts";
 import { ABORTED, untilAborted } from "../loop/abort.ts";
 import type { TurnEnd } from "../loop/loop.ts";
+import { inputOf, outsidePrompt, writtenBy } from "../loop/outside-prompt.ts";
 import { type AcpConnection, type AskPermission, openAcp, type SessionTools } from "./connection.ts";
 import { endOfTurn } from "./end.ts";
 import { type AcpMemories, programMark } from "./memory.ts";
 import type { AcpProgram } from "./process.ts";
-import { acpPrompt, inputOf, writtenBy } from "./prompt.ts";
 import { AcpTurn, type TurnPort } from "./turn.ts";
 
 /** How long a program may take to end a cancelled prompt. */
@@ -223,7 +223,7 @@ export class AcpAgents {
     const { connection } = seat;
     const { signal, entries, runId } = args;
     const turn = new AcpTurn({ ...args, world: this.#parts.world });
-    const prompt = acpPrompt({
+    const prompt = outsidePrompt({
       entries,
       introduction: args.introduction,
       mayHaveBegun: args.attempt > 1 || seat.lastRunId === runId,

@@ -45,7 +45,7 @@ const NO_RESULT = "The agent ended its turn without reporting a result of this c
 const SETTLED = ["completed", "failed"];
 
 /** API name in the agent's messages. */
-export const ACP_API = "acp";
+const ACP_API = "acp";
 
 export interface TurnPort {
   readonly runId: string;

@@ -7,8 +7,9 @@ import {
   SANDBOX_MODES,
   THINKING_LEVELS,
 } from "../../core/shapes/settings/settings.ts";
+import type { FeatureRuntime } from "../../feature.ts";
+import { added } from "../../features.ts";
 import {
-  address,
   choice,
   DAY_SECONDS,
   flag,
@@ -36,12 +37,15 @@ const withoutNul = text("", {
   checks: [[(value) => !value.includes("\0"), "must not contain NUL"]],
 });
 
+const RUNTIMES: Readonly<Record<string, FeatureRuntime>> = added("runtimes");
+const ofFeatures = Object.values(RUNTIMES).flatMap(({ settings }) => settings ?? []);
+
 const runtime = object(
   {
     type: choice(
-      ["builtin", "subagent", "acp", "a2a"],
-      "acp: an outside program that speaks the Agent Client Protocol. a2a: an agent elsewhere that is " +
-        "reached over A2A. subagent: the same as builtin.",
+      (["builtin", "subagent", "acp", "a2a"] as const).filter((type) => type !== "a2a" || type in RUNTIMES),
+      "acp: an outside program that speaks the Agent Client Protocol. " +
+        `${ofFeatures.map(({ summary }) => `${summary} `).join("")}subagent: the same as builtin.`,
       { default: "builtin" },
     ),
     command: list(withoutNul, "The program and its arguments. Required for acp; no shell is involved.", {
@@ -74,17 +78,7 @@ const runtime = object(
       [0, 1_440],
       { default: 10 },
     ),
-    card: address("Required for a2a: the address of the agent's card, or of its folder. May be private.", {
-      instead: "token",
-    }),
-    token: optionalText("For a2a: bearer token that is sent to the agent."),
-    key: text(
-      "For a2a: thumbprint of the key that must sign the card: `kid` in a gateway's `/a2a/jwks.json`.",
-    ),
-    allowUnsigned: flag(
-      "For a2a: whether a card that is not signed is used. Set it if the agent signs none.",
-      { default: false },
-    ),
+    ...(Object.assign({}, ...ofFeatures.map(({ fields }) => fields)) as Record<never, never>),
   },
   "The runtime of the agent.",
 );

@@ -5,12 +5,11 @@
 // HT3: the code for routes of features, MCP, web hooks and chat platforms is loaded by the first request that
 // needs it.
 
-import { type Context, Hono, type MiddlewareHandler } from "hono";
+import { type Context, Hono } from "hono";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
 import { checkBody } from "../../contract/check.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
-import { AGENTS_PATH, PAIR_PATH } from "../../core/peer.ts";
 import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
 import type { FeatureRoute } from "../../feature.ts";
 import { added } from "../../features.ts";
@@ -34,7 +33,6 @@ import {
   type Env,
   MCP_PATH,
   nothingHere,
-  peerHeader,
   readBody,
   refuse,
   statusOf,
@@ -46,7 +44,7 @@ const ROUTES = Object.entries<FeatureRoute>(added("routes"));
 /** The paths that a 404 answer lists. */
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
-  ["/mcp", "/a2a/", "POST /hooks/", "/channels/", ...ROUTES.map(([, { shown }]) => shown)].join(", ");
+  ["/mcp", "POST /hooks/", "/channels/", ...ROUTES.flatMap(([, { shown }]) => shown ?? [])].join(", ");
 
 /** Dependencies of all routes together. */
 export type HttpDeps = HookDeps &
@@ -139,26 +137,13 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
     const { createPlatformDoor } = await import("../hooks/platform-calls.ts");
     return createPlatformDoor({ deps, unproven });
   });
+  const theirs = new Map(
+    ROUTES.map(([, { load }]) => [load, once(async () => (await load()).createDoor(parts))]),
+  );
   for (const [path, { needsToken, load }] of ROUTES) {
-    const door = loadedDoor(async () => (await load()).createDoor(parts));
     if (needsToken) app.use(path, authenticate(parts));
-    app.all(path, door);
+    app.all(path, async (c, next) => (await (await theirs.get(load)?.())?.(c)) ?? next());
   }
-  const a2a = once(async () => (await import("../a2a/a2a.ts")).createA2aDoor(parts));
-  const openA2a: MiddlewareHandler<Env> = async (c, next) => {
-    const isOpen = deps.settings.a2a.expose.length > 0 && peerHeader(c) === undefined;
-    const answer = isOpen ? await (await a2a()).open(c) : undefined;
-    return answer ?? next();
-  };
-  app.use("/.well-known/agent-card.json", openA2a);
-  const peers = once(async () => (await import("../peers/admission.ts")).createPeerDoors(deps));
-  const peerOnly: MiddlewareHandler<Env> = async (c, next) =>
-    authenticate({ ...parts, authority: (await peers()).authority })(c, next);
-  const either: MiddlewareHandler<Env> = (c, next) =>
-    (peerHeader(c) ? peerOnly : authenticate(parts))(c, next);
-  app.all("/a2a/*", openA2a, either, async (c) => (await a2a()).handle(c));
-  app.post(PAIR_PATH, async (c) => (await peers()).pair(c));
-  app.get(AGENTS_PATH, peerOnly, async (c) => (await peers()).agents(c));
   const signIn = loadedDoor(async () => (await import("../oauth/oauth.ts")).createSignInDoor(parts));
   app.all(MCP_PATH, authenticate(parts), mcp);
   app.all("/oauth/*", signIn);

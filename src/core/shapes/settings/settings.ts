@@ -75,7 +75,6 @@ export interface AgentTools extends ToolFilter {
 export type SearchSettings = NonNullable<ConfigFile["tools"]["search"]>;
 export type SearchProvider = SearchSettings["provider"];
 export type AttachmentSettings = ConfigFile["tools"]["sessions_spawn"]["attachments"];
-export type A2aSettings = ConfigFile["a2a"];
 export type TokenSettings = ConfigFile["gateway"]["auth"]["tokens"][number];
 export const TOKEN_SCOPES = ["operator.read", "operator.write", "operator.admin"] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
@@ -110,10 +109,10 @@ export interface AcpRuntime
   readonly type: "acp";
 }
 
-/** Settings of an agent that is reached over A2A. No host but that of its card is reached. */
-export interface A2aRuntime
-  extends Pick<Known<RuntimeInFile, "card">, "card" | "token" | "key" | "allowUnsigned"> {
+/** Settings of an agent whose turns a feature executes. */
+export interface FeatureRuntimeSettings {
   readonly type: "a2a";
+  readonly [name: string]: unknown;
 }
 
 /** Limits of `ANSWER_LIMITS`, in bytes of UTF-8. */
@@ -138,7 +137,7 @@ export interface AgentSettings
   readonly sandbox: SandboxSettings;
   readonly subagents: Known<NonNullable<AgentInFile["subagents"]>, "allowAgents">;
   /** Absent if the agent uses the built-in agent loop. */
-  readonly runtime?: AcpRuntime | A2aRuntime;
+  readonly runtime?: AcpRuntime | FeatureRuntimeSettings;
   /** Absent: no limit. */
   readonly budget?: AgentBudget;
 }
@@ -173,7 +172,7 @@ type AddedSchemas = Added<"settings">;
 /** The settings of features. */
 export type AddedSettings = { readonly [K in keyof AddedSchemas]: Static<AddedSchemas[K]> };
 
-export interface Settings extends Pick<ConfigFile, "a2a" | "logging">, AddedSettings {
+export interface Settings extends Pick<ConfigFile, "logging">, AddedSettings {
   /** Absent token: the gateway generates one at its first start and stores it in the store directory. */
   readonly gateway: Omit<ConfigFile["gateway"], "auth"> & ConfigFile["gateway"]["auth"];
   readonly store: StoreSettings;

@@ -8,11 +8,12 @@ import { count } from "../../../cli/layout.ts";
 import { loadSettings } from "../../../config.ts";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
 import type { Settings } from "../../../core/shapes/settings/settings.ts";
+import type { Finding } from "../../../feature.ts";
 import { listProxies } from "../../../world/proxy.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
 import { checkFiles } from "./file-checks.ts";
-import { alteredSchema, bad, type Finding, good, risk } from "./finding.ts";
+import { alteredSchema, bad, good, risk } from "./finding.ts";
 import { checkModels } from "./model-checks.ts";
 import { checkHooks, checkOutside, checkPrograms } from "./outside-checks.ts";
 

@@ -5,11 +5,13 @@
 
 import { generatedToken } from "../../../cli/address.ts";
 import type { Cli } from "../../../cli/cli.ts";
+import { FEATURE_CHECKS } from "../../../cli/doctor-checks.ts";
 import { count } from "../../../cli/layout.ts";
 import { programOf, type Settings } from "../../../core/shapes/settings/settings.ts";
+import type { Finding } from "../../../feature.ts";
 import { isProgram, SEARCH_PATH } from "../../../world/programs.ts";
 import { silenced } from "../../../world.ts";
-import { bad, type Finding, good, risk } from "./finding.ts";
+import { bad, good, risk } from "./finding.ts";
 
 /** Looks for each program in the PATH of its runs: the agent's own PATH, else that of this process. */
 export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
@@ -28,19 +30,6 @@ export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promi
     );
   }
   return findings;
-}
-
-/** Reads the card of each agent elsewhere. */
-async function checkRemotes({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
-  const world = silenced(parts.world);
-  const found = agents.map(async ({ id, runtime }): Promise<Finding[]> => {
-    if (runtime?.type !== "a2a") return [];
-    const { inspectRemote } = await import("../../../agent/a2a/remote.ts");
-    const { usable, text } = await inspectRemote(runtime, world);
-    const mend = `Check card, key and token in agents.list[${id}].runtime.`;
-    return [usable ? good("a2a", `agent ${id}: ${text}`) : bad("a2a", `agent ${id}: ${text}`, mend)];
-  });
-  return (await Promise.all(found)).flat();
 }
 
 /** Starts and stops each configured MCP server. */
@@ -90,15 +79,15 @@ async function checkChannels({ parts }: Cli, { channels, session }: Settings): P
  * skipped.
  */
 export async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {
-  if (!offline)
-    return [
-      ...(await checkMcp(cli, settings)),
-      ...(await checkRemotes(cli, settings)),
-      ...(await checkChannels(cli, settings)),
-    ];
+  const checks = FEATURE_CHECKS.filter(({ subjects }) => subjects(settings).length > 0);
+  if (!offline) {
+    const loaded = await Promise.all(checks.map(({ load }) => load()));
+    const theirs = await Promise.all(loaded.map(({ check }) => check(cli, settings)));
+    return [...(await checkMcp(cli, settings)), ...theirs.flat(), ...(await checkChannels(cli, settings))];
+  }
   const left = [
     ...settings.tools.mcp.servers.map((one) => one.name),
-    ...settings.agents.flatMap(({ id, runtime }) => (runtime?.type === "a2a" ? [`agent ${id}`] : [])),
+    ...checks.flatMap(({ subjects }) => subjects(settings)),
     ...settings.channels.map(({ channel, accountId }) => `${channel}:${accountId}`),
   ];
   return left.length === 0 ? [] : [good("outside", `${left.join(", ")}: not checked (--offline)`)];

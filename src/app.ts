@@ -8,7 +8,6 @@ import { fileURLToPath } from "node:url";
 import { learnedQuirks } from "./agent/model/learned.ts";
 import { fullModelName, listModels } from "./agent/model/model.ts";
 import { openModelPort } from "./agent/model/port.ts";
-import { type AcpParts, acpParts, urlOf } from "./app/acp-programs.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { commandRunner } from "./app/command-runner.ts";
@@ -66,6 +65,7 @@ import { openSqlite } from "./store/sqlite/sqlite.ts";
 import type { Backups } from "./store/transfer/backups.ts";
 import { watchWrites } from "./store/write-watch.ts";
 import { GuidanceFiles } from "./tools/guidance/guidance.ts";
+import { Passes } from "./tools/passes.ts";
 import type { OutsideTools } from "./tools/tool.ts";
 import { createCalendar } from "./world/calendar.ts";
 import { publishGateway } from "./world/gateway-address.ts";
@@ -160,7 +160,7 @@ interface Helpers {
   readonly watching: Watching;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideTools;
-  readonly acp: AcpParts;
+  readonly runtimes: ReturnType<typeof openRuntimes>["runtimes"];
   readonly ways: ChannelParts;
   readonly guidance: GuidanceFiles;
   readonly services: Services;
@@ -183,7 +183,7 @@ function buildEngine(
   options: AppOptions,
   store: Store,
   jsonlCopies: JsonlCopies,
-  { token, watching: { metrics, traces }, sandboxFor, outside, acp, ways, guidance, services }: Helpers,
+  { token, watching: { metrics, traces }, sandboxFor, outside, runtimes, ways, guidance, services }: Helpers,
 ): Working {
   const { settings, world } = options;
   const { channels } = ways;
@@ -208,8 +208,7 @@ function buildEngine(
     timeZone: CALENDAR.timeZone,
     guidance,
     recorder: recorderOfRuns(options),
-    acp: acp.open,
-    runtimes: openRuntimes({ ...asked, world }),
+    runtimes,
     engine: () => engine,
   });
   const handlers = deadlineHandlers({ ...asked, world: asPart(world, "flows"), jsonlCopies });
@@ -291,17 +290,17 @@ function backupsOf(
 /** Returns the functions that test and maintain this installation. */
 function upkeepOf(
   options: AppOptions,
-  acp: AcpParts,
+  gatewayUrl: () => string,
   undo: (() => Promise<void>)[],
 ): Pick<GatewayDeps, "tryModel" | "localServers" | "runCommand" | "backups"> {
-  const { settings, world, configPath, environment } = options;
+  const { world, configPath, environment } = options;
   const runCommand = commandRunner({
     world: asPart(world, "gateway"),
     launcher: LAUNCH,
     folder: TOP,
     configPath,
     environment,
-    gatewayUrl: () => urlOf(settings, acp),
+    gatewayUrl,
   });
   const tryModel = modelTester({ ...options, world: asPart(world, "agent") });
   const localServers: GatewayDeps["localServers"] = async () => {
@@ -362,8 +361,7 @@ function followOf(
 }
 
 /** Publishes the address for commands of this machine. Returns a function that removes it. */
-function publishAddress({ settings, configPath, world }: AppOptions, port: number): () => Promise<void> {
-  const url = `ws://${reachableHost(settings.gateway.host)}:${port}`;
+function publishAddress({ settings, configPath, world }: AppOptions, url: string): () => Promise<void> {
   try {
     const remove = publishGateway(settings.store.dir, { url, config: configPath });
     return async () => remove();
@@ -422,13 +420,19 @@ async function openParts(
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const { tools: outside, ...servers } = outsideOf({ ...options, world: asPart(options.world, "tools") });
   undo.push(servers.close);
-  const acp = acpParts({ ...options, world, launcher: LAUNCH });
   const watching = await openWatching(options, world);
   undo.push(() => watching.close());
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const guidance = guidanceOf(options, store);
   const services = new Map<string, Service>();
-  const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance, services };
+  let port = 0;
+  const gatewayUrl = (): string => `ws://${reachableHost(settings.gateway.host)}:${port}`;
+  const passes = new Passes(() => world.ids.uuid());
+  const { runtimes, programs, close } = openRuntimes({
+    ...options,
+    ...{ world, passes, guidance, gatewayUrl, launcher: LAUNCH, engine: () => engine },
+  });
+  const helpers = { token, watching, sandboxFor, outside, runtimes, ways, guidance, services };
   const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
   const { engine, deadlines, emptyCaches } = working;
   undo.push(() => engine.stop(0));
@@ -441,7 +445,7 @@ async function openParts(
   for (const apply of followers) await apply();
   await watchClock({ engine, settings, world }, undo);
   await planOldRows(engine);
-  undo.push(acp.close);
+  undo.push(close);
   undo.push(async () => void (await Promise.all([...services.values()].map((one) => one.close()))));
   await startServices({ settings, world: asPart(world, "gateway"), engine: () => engine }, services);
   const gateway = await startGateway({
@@ -460,16 +464,15 @@ async function openParts(
     ...{ outside, services, guidance },
     refusesPeer,
     pageDir: PAGE_DIR,
-    passes: acp.passes,
-    programs: acp.programs,
+    ...{ passes, programs },
     metrics: watching.metrics,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
-    ...upkeepOf({ ...options, world }, acp, undo),
+    ...upkeepOf({ ...options, world }, gatewayUrl, undo),
     ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),
   });
   undo.push(fillTitles(store, asPart(world, "store")), () => gateway.close({ reason: "stopping" }));
-  undo.push(publishAddress({ ...options, world }, gateway.port));
-  acp.port = gateway.port;
+  port = gateway.port;
+  undo.push(publishAddress({ ...options, world }, gatewayUrl()));
   await loadFeatures(settings);
   // Runs start last: none must have started if the port is in use.
   await engine.start();

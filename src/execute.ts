@@ -44,7 +44,6 @@ import { failRun } from "./engine/run/begin.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { Executor } from "./engine/run/executions.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
-import type { AcpHost } from "./execute/acp.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
 import type { OutsideRuntime, Services } from "./feature.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
@@ -58,7 +57,6 @@ import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
 import { invokeTool, readyTools, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
-import { guardWriting, lastingCall, outsideCaller } from "./tools/guidance/guard.ts";
 import type { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import { memoryFor } from "./tools/guidance/memory.ts";
 import { promptOf } from "./tools/guidance/prompt.ts";
@@ -139,8 +137,6 @@ export interface ExecuteParts {
   readonly recorder?: Recorder;
   /** Opens the runtimes of agents outside, at their first run. Runs of an absent one are refused. */
   readonly runtimes?: Runtimes;
-  /** Opens the host of ACP agents, at their first run. If absent, such runs are refused. */
-  readonly acp?: () => Promise<AcpHost>;
   /** Returns the engine. A function, because the engine is created later and needs this executor. */
   engine(): Engine;
 }
@@ -273,20 +269,19 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
 }
 
 /**
- * Runs a turn of an agent outside of this gateway: a program over ACP, or what a feature reaches. None can be
- * contained, so a session that requires a sandbox is refused.
+ * Runs a turn of an agent outside of this gateway, like a program. None can be contained, so a session that
+ * requires a sandbox is refused.
  */
 async function executeOutside(
   parts: ExecuteParts,
   handle: LaneHandle,
-  given: { session: Session; entries: readonly Entry[]; agent: AgentSettings },
-  trace: RunTrace | undefined,
+  given: { session: Session; entries: readonly Entry[]; agent: AgentSettings; trace: RunTrace | undefined },
 ): Promise<EndFacts> {
   const { settings, store, world } = parts;
-  const { session, entries, agent } = given;
+  const { session, agent } = given;
   const { runtime } = agent;
-  const cannot = failRun(`agent "${agent.id}" can't run here`);
-  if (runtime === undefined) return cannot;
+  const outside = runtime && (await parts.runtimes?.get(runtime.type)?.());
+  if (runtime === undefined || outside === undefined) return failRun(`agent "${agent.id}" can't run here`);
   const chain = await spawnChainOf(store.db, session);
   if (isSandboxed(chain, settings)) {
     const kind = outsideKind(runtime);
@@ -294,29 +289,12 @@ async function executeOutside(
     return failRun(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
   }
   const context = await contextOf(parts, handle.run, session);
-  const found = { handle, session, agent, entries, context };
   const { model, thinking } = agent;
   const { key: sessionKey } = session;
   record(parts, handle, () => ({ settings, model, thinking, sessionKey, prompt: [], tools: [] }));
   await handle.confirm();
-  if (runtime.type !== "acp") {
-    const outside = await parts.runtimes?.get(runtime.type)?.();
-    const end = await outside?.turn({ ...found, settings, world });
-    if (end === undefined) return cannot;
-    return "kind" in end ? factsOf(end, { ref: agent.model }) : end;
-  }
-  if (parts.acp === undefined) return cannot;
-  const { acpTurn } = await import("./execute/acp.ts");
-  const run = { ...found, runtime, trace };
-  const { guidance } = parts;
-  const engine = parts.engine();
-  const host = await parts.acp();
-  const turn = () => acpTurn(host, { settings, engine }, run);
-  const caller = { db: store.db, session, run: handle.run, viewer: sessionViewer(chain, settings) };
-  const from = guidance && (await outsideCaller(caller));
-  if (guidance === undefined || from === undefined) return factsOf(await turn(), { ref: agent.model });
-  const guarded = await guardWriting({ engine, settings, guidance }, lastingCall(from), turn);
-  return factsOf(guarded.result, { ref: agent.model });
+  const end = await outside.turn({ ...given, handle, context, settings, world });
+  return "kind" in end ? factsOf(end, { ref: agent.model }) : end;
 }
 
 function publishRetry({ run, publish }: LaneHandle, retry: ModelRetry, atMs: number): void {
@@ -457,7 +435,7 @@ async function executeTurn(
   const able = checkFormat(settings, modelOf(settings, session), run.input.format);
   if (!able.ok) return failRun(able.error);
   if (agent.runtime !== undefined)
-    return executeOutside({ ...parts, world }, handle, { session, entries, agent }, trace);
+    return executeOutside({ ...parts, world }, handle, { session, entries, agent, trace });
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failRun(model.error);
   const chain = await spawnChainOf(store.db, session);

@@ -31,6 +31,9 @@ import type { NodeDoor } from "./gateway/socket/connection.ts";
 import type { Table } from "./store/schema/definition.ts";
 import type { Db } from "./store/sql.ts";
 import type { GrantRows } from "./store/transfer/grants.ts";
+import type { RunTrace } from "./telemetry/traces.ts";
+import type { GuidanceFiles } from "./tools/guidance/guidance.ts";
+import type { Passes } from "./tools/passes.ts";
 import type { Tool } from "./tools/tool.ts";
 import type { World } from "./world.ts";
 
@@ -110,6 +113,18 @@ export interface FeatureRoute {
   }>;
 }
 
+/** The parts that a runtime gets. */
+export interface RuntimeParts extends ServiceParts {
+  readonly version: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The command that starts this program. */
+  readonly launcher: readonly string[];
+  readonly passes: Passes;
+  readonly guidance?: GuidanceFiles;
+  /** Returns the address of the gateway for programs of this machine. */
+  gatewayUrl(): string;
+}
+
 /** A run that something outside of this gateway executes. */
 export interface OutsideRun extends Pick<ServiceParts, "settings" | "world"> {
   readonly handle: LaneHandle;
@@ -118,12 +133,16 @@ export interface OutsideRun extends Pick<ServiceParts, "settings" | "world"> {
   readonly agent?: AgentSettings;
   readonly entries: readonly Entry[];
   readonly context?: string | undefined;
+  readonly trace?: RunTrace | undefined;
 }
 
 export interface OutsideRuntime {
   turn(run: OutsideRun): Promise<TurnEnd | EndFacts>;
   /** Is called after a run was aborted, even if no process executed it. */
   noteAborted?(run: Run): Promise<void>;
+  /** Returns the sessions whose programs are running. */
+  programs?(): readonly string[];
+  close?(): Promise<void>;
 }
 
 /** Executes the turns of agents outside of this gateway. */
@@ -134,10 +153,12 @@ export interface FeatureRuntime {
     readonly fields: Fields;
     /** Reports what an agent lacks, or has although its runtime is of another type. */
     check(given: object, tell: (name: string, text: string) => void): void;
-    /** Returns the settings as runs get them. */
-    read(given: object): object;
+    /** Returns the settings as runs get them. `expand` makes a path absolute. */
+    read(given: object, expand: (path: string) => string): object;
+    /** Says what to do instead of setting `model`. Default: leave it out. */
+    readonly model?: string;
   };
-  readonly load: Load<{ openRuntime(parts: ServiceParts): OutsideRuntime }>;
+  readonly load: Load<{ openRuntime(parts: RuntimeParts): OutsideRuntime }>;
 }
 
 /** The parts of a channel to programs. `tokens`: the gateway's own one, and those of the configuration. */
@@ -205,9 +226,11 @@ export interface Feature {
     isOwn(run: Run): boolean;
     readonly load: Load<{ runEnded(unit: Unit, run: Run): Promise<void> }>;
   };
-  /** Checks of `parley doctor` that reach beyond this machine, and what they are about. */
+  /** A check of `parley doctor`, and what it is about. It is skipped if that is nothing. */
   readonly doctor?: {
     subjects(settings: Settings): readonly string[];
+    /** Whether it reaches beyond this machine, which `--offline` forbids. */
+    readonly isOutside: boolean;
     readonly load: Load<{ check(cli: Cli, settings: Settings): Promise<Finding[]> }>;
   };
   /** Loads the check whose warnings are told at a start. `show` redacts a text. */

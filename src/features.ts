@@ -2,6 +2,7 @@
 
 import type { Feature } from "./feature.ts";
 import { a2a } from "./features/a2a/a2a.ts";
+import { acp } from "./features/acp/acp.ts";
 import { cron } from "./features/cron/cron.ts";
 import { doctor } from "./features/doctor/doctor.ts";
 import { importFeature } from "./features/import/import.ts";
@@ -12,7 +13,7 @@ import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 
-const LIST = [a2a, cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
+const LIST = [a2a, acp, cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
 
 export const FEATURES: readonly Feature[] = LIST;
 

@@ -7,12 +7,13 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { Runtimes } from "../execute.ts";
 import type {
   FeatureParts,
   FeatureRuntime,
   FeatureTimer,
   OutboxParts,
+  OutsideRuntime,
+  RuntimeParts,
   Service,
   ServiceParts,
 } from "../feature.ts";
@@ -72,13 +73,23 @@ export async function featureWarnings(
 }
 
 /** Returns the runtimes of agents outside, each of which opens when it is first needed. */
-export const openRuntimes = (parts: ServiceParts): Runtimes =>
-  new Map(
-    Object.entries<FeatureRuntime>(added("runtimes")).map(([type, { load }]) => [
-      type,
-      once(async () => (await load()).openRuntime(parts)),
-    ]),
-  );
+export function openRuntimes(parts: RuntimeParts) {
+  const opened: OutsideRuntime[] = [];
+  const runtimes = Object.entries<FeatureRuntime>(added("runtimes")).map(([type, { load }]) => {
+    const open = once(async () => {
+      const one = (await load()).openRuntime(parts);
+      opened.push(one);
+      return one;
+    });
+    return [type, open] as const;
+  });
+  return {
+    runtimes: new Map(runtimes),
+    /** Returns the sessions whose programs are running. */
+    programs: (): string[] => opened.flatMap((one) => one.programs?.() ?? []),
+    close: async () => void (await Promise.all(opened.map((one) => one.close?.()))),
+  };
+}
 
 /** Returns the channels on which features tell programs what happened. */
 export const featureChannels = (parts: OutboxParts): Channel[] =>

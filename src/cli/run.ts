@@ -46,7 +46,6 @@ const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
   may: MAY,
   runs: { summary: "Retry or dismiss the last run of a session", commands: RUNS },
   permissions: { summary: "Answer permission requests of agents", commands: PERMISSIONS },
-  acp: programs.ACP,
   gateway: programs.GATEWAY,
   status: programs.STATUS,
   logs: programs.LOGS,

@@ -76,12 +76,9 @@ function runtimeOf(
   runtime: AgentInFile["runtime"],
   expand: (path: string) => string,
 ): AgentSettings["runtime"] {
-  if (runtime === undefined) return undefined;
-  const { type, command, env, cwd, permissions, askSeconds, sessionTools, idleMinutes } = runtime;
-  const program = { command, env, permissions, askSeconds, sessionTools, idleMinutes };
-  if (type === "acp") return { type, ...program, ...(cwd && { cwd: expand(cwd) }) };
-  const own = RUNTIMES[type]?.settings?.read(runtime);
-  return own && type === "a2a" ? { type, ...own } : undefined;
+  const { type } = runtime ?? {};
+  if (runtime === undefined || (type !== "acp" && type !== "a2a")) return undefined;
+  return { type, ...RUNTIMES[type]?.settings?.read(runtime, expand) };
 }
 
 /** Reports keys of an agent that contradict its runtime. */
@@ -93,14 +90,10 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
   };
   for (const { settings } of Object.values(RUNTIMES))
     settings?.check(runtime, (name, text) => tell(`runtime.${name}`, text));
-  const { type, command } = runtime;
-  if (type !== "acp" && command.length > 0) tell("runtime.command", 'is valid only with runtime.type "acp"');
+  const { type } = runtime;
   if (type !== "acp" && type !== "a2a") return;
-  if (type === "acp" && (command[0] ?? "").trim() === "") {
-    tell("runtime.command", 'must name a program, like ["my-agent", "--acp"]');
-  }
   const kind = outsideKind({ type });
-  const where = type === "acp" ? "set it in runtime.command or env" : "leave it out";
+  const where = RUNTIMES[type]?.settings?.model ?? "leave it out";
   if (agent.model) tell("model", `${kind} chooses its own model; ${where}`);
   const mode = agent.sandbox?.mode ?? file.agents.defaults.sandbox.mode;
   if (mode === "all") {

@@ -41,6 +41,7 @@ import type { Store } from "../../src/store/sql.ts";
 import { Backups } from "../../src/store/transfer/backups.ts";
 import { GuidanceFiles } from "../../src/tools/guidance/guidance.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
+import { Passes } from "../../src/tools/passes.ts";
 import { createCalendar } from "../../src/world/calendar.ts";
 import type { World } from "../../src/world.ts";
 import {
@@ -139,7 +140,10 @@ function executorOf(
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
   const recorder = recorderOfRuns({ version: "0.0.0-test", world });
   const { sandboxFor = async () => ok(undefined) } = options;
-  const runtimes = openRuntimes({ settings, world, engine: more.engine });
+  const { runtimes } = openRuntimes({
+    ...{ settings, world, engine: more.engine, version: "0.0.0-test", environment: {}, launcher: [] },
+    ...{ passes: new Passes(() => world.ids.uuid()), gatewayUrl: () => "" },
+  });
   return createExecutor({ settings, store, world, port, recorder, sandboxFor, runtimes, ...more });
 }
 

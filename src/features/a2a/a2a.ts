@@ -59,6 +59,7 @@ export const a2a = feature({
     load: (): ReturnType<Required<Feature>["runEnded"]["load"]> => import("./door/notify.ts"),
   },
   doctor: {
+    isOutside: true,
     subjects: ({ agents }): string[] =>
       agents.flatMap(({ id, runtime }) => (runtime?.type === "a2a" ? [`agent ${id}`] : [])),
     load: (): ReturnType<Required<Feature>["doctor"]["load"]> => import("./doctor.ts"),

@@ -41,7 +41,6 @@ export const ANSWER_LIMITS = {
 
 type Defaults = ConfigFile["agents"]["defaults"];
 type AgentInFile = ConfigFile["agents"]["list"][number];
-type RuntimeInFile = NonNullable<AgentInFile["runtime"]>;
 type ProviderInFile = ConfigFile["models"]["providers"][string];
 type ServerInFile = ConfigFile["tools"]["mcp"]["servers"][string];
 type OutgoingInFile = NonNullable<ConfigFile["hooks"]>["outgoing"][number];
@@ -100,18 +99,11 @@ export type SandboxSettings = Known<Defaults["sandbox"], "git">;
 /** Settings of all sub-agents. `model`: used if the target agent sets none for its sub-agents. */
 export type SubagentSettings = Omit<Defaults["subagents"], "allowAgents">;
 
-/** Settings of an agent that is an external program, controlled over the Agent Client Protocol. */
-export interface AcpRuntime
-  extends Pick<
-    RuntimeInFile,
-    "command" | "env" | "cwd" | "permissions" | "askSeconds" | "sessionTools" | "idleMinutes"
-  > {
-  readonly type: "acp";
-}
-
 /** Settings of an agent whose turns a feature executes. */
-export interface FeatureRuntimeSettings {
-  readonly type: "a2a";
+export interface OutsideRuntimeSettings {
+  readonly type: "acp" | "a2a";
+  /** Its program on this machine, with its arguments, if it is one. */
+  readonly command?: readonly string[];
   readonly [name: string]: unknown;
 }
 
@@ -137,7 +129,7 @@ export interface AgentSettings
   readonly sandbox: SandboxSettings;
   readonly subagents: Known<NonNullable<AgentInFile["subagents"]>, "allowAgents">;
   /** Absent if the agent uses the built-in agent loop. */
-  readonly runtime?: AcpRuntime | FeatureRuntimeSettings;
+  readonly runtime?: OutsideRuntimeSettings;
   /** Absent: no limit. */
   readonly budget?: AgentBudget;
 }
@@ -247,9 +239,9 @@ export function outsideKind({ type }: { readonly type: "acp" | "a2a" }): string 
   return type === "acp" ? "an ACP agent" : "an A2A agent";
 }
 
-/** Returns the program of an agent that is one, or undefined for any other agent. */
-export function programOf({ runtime }: Pick<AgentSettings, "runtime">): AcpRuntime | undefined {
-  return runtime?.type === "acp" ? runtime : undefined;
+/** Returns the command of an agent that is a program, or undefined for any other agent. */
+export function programOf({ runtime }: Pick<AgentSettings, "runtime">): readonly string[] | undefined {
+  return runtime?.command;
 }
 
 export function findAgent(settings: Settings, agentId: string): AgentSettings | undefined {

@@ -15,7 +15,7 @@ import { checkExec, checkSandbox } from "./exec-checks.ts";
 import { checkFiles } from "./file-checks.ts";
 import { alteredSchema, bad, good, risk } from "./finding.ts";
 import { checkModels } from "./model-checks.ts";
-import { checkHooks, checkOutside, checkPrograms } from "./outside-checks.ts";
+import { checkFeatures, checkHooks, checkOutside } from "./outside-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
 
@@ -93,8 +93,8 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
     await checkToken(settings),
     ...(await checkFiles(cli, settings, path)),
     ...(await checkModels(cli, settings, offline)),
-    ...(await checkPrograms(cli, settings)),
     ...checkExec(settings),
+    ...(await checkFeatures(cli, settings, false)),
     ...(await checkSandbox(cli, settings)),
     ...(await checkHooks(settings)),
     ...(await checkInstall(cli, settings)),

@@ -1,4 +1,4 @@
-// Checks what Parley calls outside of itself: channel accounts, MCP servers, agents with a `runtime`; and the
+// Checks what Parley calls outside of itself: channel accounts, MCP servers, and what features add; and the
 // token of incoming webhooks.
 // An account to which anybody may write is always reported, even if it is intended. A server without tools is
 // a problem, because runs continue without the tools that they expect.
@@ -7,30 +7,10 @@ import { generatedToken } from "../../../cli/address.ts";
 import type { Cli } from "../../../cli/cli.ts";
 import { FEATURE_CHECKS } from "../../../cli/doctor-checks.ts";
 import { count } from "../../../cli/layout.ts";
-import { programOf, type Settings } from "../../../core/shapes/settings/settings.ts";
+import type { Settings } from "../../../core/shapes/settings/settings.ts";
 import type { Finding } from "../../../feature.ts";
-import { isProgram, SEARCH_PATH } from "../../../world/programs.ts";
 import { silenced } from "../../../world.ts";
 import { bad, good, risk } from "./finding.ts";
-
-/** Looks for each program in the PATH of its runs: the agent's own PATH, else that of this process. */
-export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  for (const agent of agents) {
-    const { id, workspace } = agent;
-    const runtime = programOf(agent);
-    const [program] = runtime?.command ?? [];
-    if (runtime === undefined || program === undefined) continue;
-    const path = runtime.env.PATH ?? parts.env.PATH ?? SEARCH_PATH;
-    const isThere = await isProgram(program, { path, cwd: runtime.cwd ?? workspace });
-    const missing = `agent ${id}: program ${JSON.stringify(program)} not found, so its runs fail`;
-    const mend = "Install it, or set its full path in agents.list[].runtime.command.";
-    findings.push(
-      isThere ? good("programs", `agent ${id}: found ${program}`) : bad("programs", missing, mend),
-    );
-  }
-  return findings;
-}
 
 /** Starts and stops each configured MCP server. */
 async function checkMcp({ parts }: Cli, settings: Settings): Promise<Finding[]> {
@@ -74,20 +54,29 @@ async function checkChannels({ parts }: Cli, { channels, session }: Settings): P
   return findings;
 }
 
+/** Runs the checks of features. `isOutside`: those that reach beyond this machine, or the others. */
+export async function checkFeatures(cli: Cli, settings: Settings, isOutside: boolean): Promise<Finding[]> {
+  const checks = FEATURE_CHECKS.filter(
+    (one) => one.isOutside === isOutside && one.subjects(settings).length > 0,
+  );
+  const findings = await Promise.all(checks.map(async ({ load }) => (await load()).check(cli, settings)));
+  return findings.flat();
+}
+
 /**
  * Checks MCP servers, agents elsewhere and channel accounts. With `offline`, only lists these checks as
  * skipped.
  */
 export async function checkOutside(cli: Cli, settings: Settings, offline: boolean): Promise<Finding[]> {
-  const checks = FEATURE_CHECKS.filter(({ subjects }) => subjects(settings).length > 0);
-  if (!offline) {
-    const loaded = await Promise.all(checks.map(({ load }) => load()));
-    const theirs = await Promise.all(loaded.map(({ check }) => check(cli, settings)));
-    return [...(await checkMcp(cli, settings)), ...theirs.flat(), ...(await checkChannels(cli, settings))];
-  }
+  if (!offline)
+    return [
+      ...(await checkMcp(cli, settings)),
+      ...(await checkFeatures(cli, settings, true)),
+      ...(await checkChannels(cli, settings)),
+    ];
   const left = [
     ...settings.tools.mcp.servers.map((one) => one.name),
-    ...checks.flatMap(({ subjects }) => subjects(settings)),
+    ...FEATURE_CHECKS.flatMap((one) => (one.isOutside ? one.subjects(settings) : [])),
     ...settings.channels.map(({ channel, accountId }) => `${channel}:${accountId}`),
   ];
   return left.length === 0 ? [] : [good("outside", `${left.join(", ")}: not checked (--offline)`)];

@@ -14,7 +14,9 @@ import type {
   ToolCallContent,
   ToolCallUpdate,
 } from "@agentclientprotocol/sdk/unstable";
-import { optional } from "../../core/optional.ts";
+import type { ToolEvent } from "../../../agent/loop/tool-calls.ts";
+import { HiddenStream } from "../../../agent/model/hidden-answer.ts";
+import { optional } from "../../../core/optional.ts";
 import {
   type AssistantMessage,
   type Entry,
@@ -26,13 +28,11 @@ import {
   textOf,
   type Usage,
   ZERO_USAGE,
-} from "../../core/shapes/message.ts";
-import { head } from "../../core/text/cut.ts";
-import { withoutHidden } from "../../core/text/hidden-text.ts";
-import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
-import type { World } from "../../world.ts";
-import type { ToolEvent } from "../loop/tool-calls.ts";
-import { HiddenStream } from "../model/hidden-answer.ts";
+} from "../../../core/shapes/message.ts";
+import { head } from "../../../core/text/cut.ts";
+import { withoutHidden } from "../../../core/text/hidden-text.ts";
+import { LongText, type TextDelta } from "../../../core/text/text-delta.ts";
+import type { World } from "../../../world.ts";
 
 const TEXT_MAX_CHARS = 1024 * 1024;
 const RESULT_MAX_CHARS = 64 * 1024;

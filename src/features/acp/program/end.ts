@@ -1,9 +1,9 @@
 // Turns the end of an ACP prompt into the end of a run: stop reason, last text, usage.
 
-import type { Result } from "../../core/shapes/errors.ts";
-import { textOf, type Usage, ZERO_USAGE } from "../../core/shapes/message.ts";
-import { head } from "../../core/text/cut.ts";
-import type { TurnEnd } from "../loop/loop.ts";
+import type { TurnEnd } from "../../../agent/loop/loop.ts";
+import type { Result } from "../../../core/shapes/errors.ts";
+import { textOf, type Usage, ZERO_USAGE } from "../../../core/shapes/message.ts";
+import { head } from "../../../core/text/cut.ts";
 import type { AcpAnswer } from "./connection.ts";
 import type { AcpTurn, TurnPort } from "./turn.ts";
 

@@ -8,11 +8,11 @@
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { Redactor } from "../../core/text/redact/redact.ts";
-import { ensureFolder } from "../../world/folders.ts";
-import { killGroup, signalGroup } from "../../world/programs.ts";
-import type { World } from "../../world.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { Redactor } from "../../../core/text/redact/redact.ts";
+import { ensureFolder } from "../../../world/folders.ts";
+import { killGroup, signalGroup } from "../../../world/programs.ts";
+import type { World } from "../../../world.ts";
 
 /** Variables that every program needs, such as home, paths and locale. */
 const PASSED_ON = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"];

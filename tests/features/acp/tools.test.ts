@@ -4,13 +4,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { AcpAgents, type AcpTurnArgs } from "../../src/agent/acp/acp.ts";
-import { AcpMemories } from "../../src/agent/acp/memory.ts";
-import { type Entry, type Message, textOf, type UserMessage } from "../../src/core/shapes/message.ts";
-import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
-import { fakeWorld } from "../kit/world.ts";
-import { openStage, type Stage } from "./acp-kit.ts";
+import { type Entry, type Message, textOf, type UserMessage } from "../../../src/core/shapes/message.ts";
+import { AcpAgents, type AcpTurnArgs } from "../../../src/features/acp/program/acp.ts";
+import { AcpMemories } from "../../../src/features/acp/program/memory.ts";
+import { ACP_AGENT } from "../../kit/acp-agent.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { openStage, type Stage } from "./kit.ts";
 
 type Json = Record<string, unknown>;
 

@@ -3,16 +3,16 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type App, openApp } from "../../src/app.ts";
-import { loadSettings } from "../../src/config.ts";
-import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
-import type { AgentEvent, ChatEvent } from "../../src/contract/events.ts";
-import type { Message } from "../../src/core/shapes/message.ts";
-import type { World } from "../../src/world.ts";
-import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup, putEmptyStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
-import { writeHome } from "../kit/process/fleet.ts";
-import { PATIENCE_MS } from "../kit/until.ts";
+import { type App, openApp } from "../../../src/app.ts";
+import { loadSettings } from "../../../src/config.ts";
+import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
+import type { AgentEvent, ChatEvent } from "../../../src/contract/events.ts";
+import type { Message } from "../../../src/core/shapes/message.ts";
+import type { World } from "../../../src/world.ts";
+import { ACP_AGENT } from "../../kit/acp-agent.ts";
+import { cleanup, putEmptyStore, quietWorld, temporaryFolder } from "../../kit/engine/engine.ts";
+import { writeHome } from "../../kit/process/fleet.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
 
 export const TOKEN = "a-token-that-is-for-tests";
 

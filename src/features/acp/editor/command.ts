@@ -3,11 +3,11 @@
 // running, this process runs one until the editor disconnects.
 
 import { Readable, Writable } from "node:stream";
-import { optional } from "../../core/optional.ts";
-import type { AcpOptions } from "../acp/server.ts";
-import { findAddress } from "../address.ts";
-import { type Cli, createCli, EXIT } from "../cli.ts";
-import { type Link, openLink } from "../gateway-link.ts";
+import { findAddress } from "../../../cli/address.ts";
+import { type Cli, createCli, EXIT } from "../../../cli/cli.ts";
+import { type Link, openLink } from "../../../cli/gateway-link.ts";
+import { optional } from "../../../core/optional.ts";
+import type { AcpOptions } from "./server.ts";
 
 /** Time for the runs of this process's own gateway to finish after the editor has disconnected. */
 const STOP_GRACE_MS = 10_000;
@@ -16,7 +16,7 @@ const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
 /** Serves until the editor disconnects, a signal arrives, or the connection to the gateway is closed. */
 async function serve(cli: Cli, link: Link, options: AcpOptions): Promise<number> {
   const sdk = await import("@agentclientprotocol/sdk");
-  const { AcpServer } = await import("../acp/server.ts");
+  const { AcpServer } = await import("./server.ts");
   const { stdin, stdout, onSignal } = cli.parts;
   const stream = sdk.ndJsonStream(
     Writable.toWeb(stdout as Writable) as WritableStream<Uint8Array>,

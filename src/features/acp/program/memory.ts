@@ -6,8 +6,8 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ensureFolder } from "../../world/folders.ts";
-import type { Clock } from "../../world.ts";
+import { ensureFolder } from "../../../world/folders.ts";
+import type { Clock } from "../../../world.ts";
 
 export interface AcpMemory {
   /** The agent's own id of its session. */

@@ -7,11 +7,11 @@ import type {
   SessionModeState,
   SetSessionConfigOptionRequest,
 } from "@agentclientprotocol/sdk";
-import type { RequestParams } from "../../contract/client/types.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { THINKING_LEVELS } from "../../core/shapes/settings/settings.ts";
-import { quoted } from "../../core/text/cut.ts";
-import type { Link, Reply } from "../gateway-link.ts";
+import type { Link, Reply } from "../../../cli/gateway-link.ts";
+import type { RequestParams } from "../../../contract/client/types.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { THINKING_LEVELS } from "../../../core/shapes/settings/settings.ts";
+import { quoted } from "../../../core/text/cut.ts";
 
 /** The options of one session, as `session/new` and `session/load` return them. */
 export interface Choices {

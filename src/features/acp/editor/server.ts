@@ -11,14 +11,14 @@ import type {
   SessionConfigOption,
   SessionUpdate,
 } from "@agentclientprotocol/sdk";
-import { GatewayError } from "../../contract/client/node.ts";
-import type { RequestParams } from "../../contract/client/types.ts";
-import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
-import { optional } from "../../core/optional.ts";
-import { labelOf } from "../../core/text/label.ts";
-import type { Cli } from "../cli.ts";
-import type { Link, Reply } from "../gateway-link.ts";
-import { findSession } from "../session-name.ts";
+import type { Cli } from "../../../cli/cli.ts";
+import type { Link, Reply } from "../../../cli/gateway-link.ts";
+import { findSession } from "../../../cli/session-name.ts";
+import { GatewayError } from "../../../contract/client/node.ts";
+import type { RequestParams } from "../../../contract/client/types.ts";
+import type { AgentEvent, ChatEvent } from "../../../contract/events.ts";
+import { optional } from "../../../core/optional.ts";
+import { labelOf } from "../../../core/text/label.ts";
 import { type Choices, changeOf, readChoices } from "./choices.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";
 

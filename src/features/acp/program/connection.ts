@@ -17,14 +17,14 @@ import type {
   SessionNotification,
   SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
-import { fieldsOf } from "../../core/json.ts";
-import { askingModeOf } from "../../core/rules/approval/acp-programs.ts";
-import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { PermissionDecision } from "../../core/shapes/permission.ts";
-import { head } from "../../core/text/cut.ts";
-import type { Redactor } from "../../core/text/redact/redact.ts";
-import { pause } from "../../world/pause.ts";
-import type { World } from "../../world.ts";
+import { fieldsOf } from "../../../core/json.ts";
+import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import type { PermissionDecision } from "../../../core/shapes/permission.ts";
+import { head } from "../../../core/text/cut.ts";
+import type { Redactor } from "../../../core/text/redact/redact.ts";
+import { pause } from "../../../world/pause.ts";
+import type { World } from "../../../world.ts";
+import { askingModeOf } from "../programs.ts";
 import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
 import { isOwnTool } from "./own-tools.ts";
 import { outcomeFor } from "./permission.ts";

@@ -3,7 +3,7 @@
 // - A long text in a message is cut. Its end says so.
 // - A message that is too long nevertheless, or has too many values, is left out. Its beginning is reported.
 
-import { isMark, JSON_MARKS_MAX } from "../../core/meter.ts";
+import { isMark, JSON_MARKS_MAX } from "../../../core/meter.ts";
 
 /** More than any limit of a turn's texts, so that those limits decide about what is kept. */
 const TEXT_MAX_BYTES = 1024 * 1024;

@@ -2,12 +2,12 @@
 
 import OpenAI from "openai";
 import { expect, test } from "vitest";
-import { AcpTurn } from "../../src/agent/acp/turn.ts";
-import { isCompaction, ZERO_USAGE } from "../../src/core/shapes/message.ts";
-import type { TextDelta } from "../../src/core/text/text-delta.ts";
-import { until } from "../kit/until.ts";
-import { fakeWorld } from "../kit/world.ts";
-import { openStage, TOKEN } from "./acp-kit.ts";
+import { isCompaction, ZERO_USAGE } from "../../../src/core/shapes/message.ts";
+import type { TextDelta } from "../../../src/core/text/text-delta.ts";
+import { AcpTurn } from "../../../src/features/acp/program/turn.ts";
+import { until } from "../../kit/until.ts";
+import { fakeWorld } from "../../kit/world.ts";
+import { openStage, TOKEN } from "./kit.ts";
 
 /** `store`: resolves when an entry is stored. Default: at once. */
 function openTurn(store = async (): Promise<void> => {}) {

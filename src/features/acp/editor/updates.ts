@@ -3,10 +3,10 @@
 // becomes a new message. Each tool call that was sent to the editor gets a completion, too.
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
-import type { ToolData } from "../../contract/events.ts";
-import { optional } from "../../core/optional.ts";
-import type { ImageBlock, Message, TextBlock } from "../../core/shapes/message.ts";
-import { head } from "../../core/text/cut.ts";
+import type { ToolData } from "../../../contract/events.ts";
+import { optional } from "../../../core/optional.ts";
+import type { ImageBlock, Message, TextBlock } from "../../../core/shapes/message.ts";
+import { head } from "../../../core/text/cut.ts";
 
 /** Sends an update to the editor, in order. */
 export type SendUpdate = (update: SessionUpdate) => void;

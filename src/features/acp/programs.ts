@@ -1,8 +1,8 @@
 // Knows of some programs that speak ACP whether they ask before they act, and what makes them ask. A program
 // decides by itself what it asks: by default Codex and opencode run most commands without a question.
 
-import type { AcpRuntime } from "../../shapes/settings/settings.ts";
-import { SESSION_TOOLS } from "../tool-policy.ts";
+import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
+import type { AcpRuntime } from "./settings.ts";
 
 interface AcpProgram {
   readonly name: string;

@@ -5,8 +5,8 @@
 //      another server or another tool chooses can make one look like it.
 
 import type { RequestPermissionRequest, ToolCallContent } from "@agentclientprotocol/sdk/unstable";
-import { fieldsOf, jsonOf } from "../../core/json.ts";
-import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
+import { fieldsOf, jsonOf } from "../../../core/json.ts";
+import { SESSION_TOOLS } from "../../../core/rules/tool-policy.ts";
 
 /** Returns the tool of this server that the request is for. */
 type ReadTool = (request: RequestPermissionRequest, server: string) => string | undefined;

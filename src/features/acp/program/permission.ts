@@ -3,7 +3,7 @@
 // request ("touch *"), and Parley could neither list nor undo it.
 
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk/unstable";
-import type { PermissionDecision } from "../../core/shapes/permission.ts";
+import type { PermissionDecision } from "../../../core/shapes/permission.ts";
 
 /** Returns the agent's option for a decision. */
 export function outcomeFor(

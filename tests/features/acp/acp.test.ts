@@ -2,13 +2,13 @@
 // gateway.
 
 import { expect, test } from "vitest";
-import { connect } from "../../src/contract/client/node.ts";
-import { THINKING_DELTAS } from "../../src/contract/protocol.ts";
-import { acpProgramOf } from "../../src/core/rules/approval/acp-programs.ts";
-import { textOf, toolCallsOf } from "../../src/core/shapes/message.ts";
-import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup, quietWorld } from "../kit/engine/engine.ts";
-import { isAlive, openStage, pidsOf, type Stage, TOKEN, until } from "./acp-kit.ts";
+import { connect } from "../../../src/contract/client/node.ts";
+import { THINKING_DELTAS } from "../../../src/contract/protocol.ts";
+import { textOf, toolCallsOf } from "../../../src/core/shapes/message.ts";
+import { acpProgramOf } from "../../../src/features/acp/programs.ts";
+import { ACP_AGENT } from "../../kit/acp-agent.ts";
+import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
+import { isAlive, openStage, pidsOf, type Stage, TOKEN, until } from "./kit.ts";
 
 /** Returns the transcript of a session, one line for each message. */
 async function lines(stage: Stage, sessionKey?: string): Promise<string[]> {

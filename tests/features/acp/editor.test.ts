@@ -5,11 +5,11 @@ import type { ChildProcess } from "node:child_process";
 import { Readable, Transform, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 import { expect, test } from "vitest";
-import { until } from "../agent/acp-kit.ts";
-import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { cleanup } from "../kit/engine/engine.ts";
-import { launch } from "../kit/process/fleet.ts";
-import { makeHome, run, startGateway } from "./kit.ts";
+import { makeHome, run, startGateway } from "../../cli/kit.ts";
+import { ACP_AGENT } from "../../kit/acp-agent.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
+import { launch } from "../../kit/process/fleet.ts";
+import { until } from "./kit.ts";
 
 interface Editor {
   readonly agent: acp.ClientContext;

@@ -4,15 +4,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { connect, type GatewayClient } from "../../src/contract/client/node.ts";
-import { textOf } from "../../src/core/shapes/message.ts";
-import { ACP_AGENT } from "../kit/acp-agent.ts";
-import { test } from "../kit/deep.ts";
-import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
-import { useConfigHome } from "../kit/process/config-home.ts";
-import { startProcess } from "../kit/process/gateway-process.ts";
-import { PATIENCE_MS } from "../kit/until.ts";
-import { acpConfig, isAlive, logOf, openStage, pidsOf, type Stage, until } from "./acp-kit.ts";
+import { connect, type GatewayClient } from "../../../src/contract/client/node.ts";
+import { textOf } from "../../../src/core/shapes/message.ts";
+import { ACP_AGENT } from "../../kit/acp-agent.ts";
+import { test } from "../../kit/deep.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
+import { useConfigHome } from "../../kit/process/config-home.ts";
+import { startProcess } from "../../kit/process/gateway-process.ts";
+import { PATIENCE_MS } from "../../kit/until.ts";
+import { acpConfig, isAlive, logOf, openStage, pidsOf, type Stage, until } from "./kit.ts";
 
 type Json = Record<string, unknown>;
 

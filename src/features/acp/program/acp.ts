@@ -5,8 +5,11 @@
 // AC3: a program that ends during a prompt ends the run with `error`; nothing is repeated.
 // AC4: idle programs are kept for a while, up to a limit.
 
-import { optional } from "../../core/optional.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { ABORTED, untilAborted } from "../../../agent/loop/abort.ts";
+import type { TurnEnd } from "../../../agent/loop/loop.ts";
+import { inputOf, outsidePrompt, writtenBy } from "../../../agent/loop/outside-prompt.ts";
+import { optional } from "../../../core/optional.ts";
+import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import {
   type Entry,
   injectedMessage,
@@ -15,11 +18,8 @@ import {
   resultIdOf,
   toolCallsOf,
   ZERO_USAGE,
-} from "../../core/shapes/message.ts";
-import type { Log, Timer, World } from "../../world.ts";
-import { ABORTED, untilAborted } from "../loop/abort.ts";
-import type { TurnEnd } from "../loop/loop.ts";
-import { inputOf, outsidePrompt, writtenBy } from "../loop/outside-prompt.ts";
+} from "../../../core/shapes/message.ts";
+import type { Log, Timer, World } from "../../../world.ts";
 import { type AcpConnection, type AskPermission, openAcp, type SessionTools } from "./connection.ts";
 import { endOfTurn } from "./end.ts";
 import { type AcpMemories, programMark } from "./memory.ts";

@@ -153,8 +153,6 @@ export interface FeatureRuntime {
     readonly fields: Fields;
     /** Reports what an agent lacks, or has although its runtime is of another type. */
     check(given: object, tell: (name: string, text: string) => void): void;
-    /** Returns the settings as runs get them. `expand` makes a path absolute. */
-    read(given: object, expand: (path: string) => string): object;
     /** Says what to do instead of setting `model`. Default: leave it out. */
     readonly model?: string;
   };

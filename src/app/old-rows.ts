@@ -28,15 +28,6 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-const OLD_TABLES = Object.entries<Table>(TABLES).flatMap(
-  ([
-    name,
-    {
-      rules: { key = [], old },
-    },
-  ]) => (old === undefined ? [] : [{ table: name as CopiedTable, key, ...old }]),
-);
-
 /** Rows that become old, by the key of their deadline. */
 interface OldRows {
   /** Time between two deletions. */
@@ -69,12 +60,12 @@ const OLD_ROWS: Readonly<Record<string, OldRows>> = {
   hooks: {
     everyMs: HOUR_MS,
     async forget({ tx, now }) {
-      let isLong = false;
-      for (const { table, key, days, since, when } of OLD_TABLES) {
-        const which = sql`${sql.ref(since)} < ${now - days * DAY_MS} and ${when}`;
-        isLong = (await deletePiece(tx, table, key, which)) || isLong;
-      }
-      return (await forgetSentHooks(tx, now - 7 * DAY_MS)) || isLong;
+      let isLong = await forgetSentHooks(tx, now - 7 * DAY_MS);
+      for (const [name, { rules }] of Object.entries<Table>(TABLES))
+        if (rules.old !== undefined)
+          isLong =
+            (await deletePiece(tx, name as CopiedTable, rules.key ?? [], sql.raw(rules.old(now)))) || isLong;
+      return isLong;
     },
   },
   /** Live events that were too large for a message between processes. */

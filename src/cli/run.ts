@@ -80,6 +80,9 @@ export async function featureCommands(): Promise<Commands> {
   return Object.assign({}, ...(await Promise.all(FEATURES.map(({ commands }) => commands?.()))));
 }
 
+/** The checks of `parley doctor` that features add. */
+export const FEATURE_CHECKS = FEATURES.flatMap(({ doctor }) => doctor ?? []);
+
 /** Returns the error for an unknown command of a group. It suggests the command that was probably meant. */
 function unknownCommand(group: Command, word: string): CommanderError {
   const names = group.commands.map((command) => command.name());

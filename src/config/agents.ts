@@ -16,6 +16,7 @@ import { agentProblem } from "./problems.ts";
 import { checkModel } from "./providers.ts";
 import { WORKSPACE_DEFAULT } from "./schema/agents.ts";
 import type { ConfigFile } from "./schema/schema.ts";
+import { FACTS } from "./schema/setting.ts";
 import type { Problem } from "./source.ts";
 
 const RUNTIMES: Readonly<Record<string, FeatureRuntime>> = added("runtimes");
@@ -78,7 +79,13 @@ function runtimeOf(
 ): AgentSettings["runtime"] {
   const { type } = runtime ?? {};
   if (runtime === undefined || (type !== "acp" && type !== "a2a")) return undefined;
-  return { type, ...RUNTIMES[type]?.settings?.read(runtime, expand) };
+  const fields = RUNTIMES[type]?.settings?.fields ?? {};
+  const given = Object.entries<unknown>(runtime).filter(([name, value]) => name in fields && value !== "");
+  const isPath = (name: string): boolean => fields[name]?.[FACTS]?.isPath === true;
+  return {
+    type,
+    ...Object.fromEntries(given.map(([name, value]) => [name, isPath(name) ? expand(String(value)) : value])),
+  };
 }
 
 /** Reports keys of an agent that contradict its runtime. */

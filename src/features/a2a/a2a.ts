@@ -9,7 +9,7 @@ import {
   type LoadedBy,
 } from "../../feature.ts";
 import { PEER_METHODS } from "./peers/contract.ts";
-import { A2A_SETTINGS, checkRuntime, RUNTIME, readRuntime, readSettings } from "./settings.ts";
+import { A2A_SETTINGS, checkRuntime, RUNTIME, readSettings } from "./settings.ts";
 import { A2A_TABLES } from "./tables.ts";
 
 const ROUTE: FeatureRoute = {
@@ -45,7 +45,6 @@ export const a2a = feature({
         summary: "a2a: an agent elsewhere that is reached over A2A.",
         fields: RUNTIME,
         check: checkRuntime,
-        read: readRuntime,
       },
       load: (): ReturnType<FeatureRuntime["load"]> => import("./remote/run.ts"),
     },

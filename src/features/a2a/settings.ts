@@ -49,10 +49,6 @@ export interface A2aRuntime extends Values<typeof RUNTIME> {
   readonly card: string;
 }
 
-export function readRuntime({ card = "", token, key, allowUnsigned }: RuntimeInFile): A2aRuntime {
-  return { card, allowUnsigned, ...optional({ token: token || undefined, key }) };
-}
-
 /** Reports keys of an agent over A2A that are missing or contradict each other. */
 export function checkRuntime(
   { type, card, key, token, allowUnsigned }: RuntimeInFile,

@@ -1,7 +1,9 @@
 // Defines the tables of addresses that A2A clients name, of peers, and of the keys of this gateway.
 
-import { sql } from "kysely";
 import { id, integer, nullable, table, unique } from "../../store/schema/definition.ts";
+
+/** Time for which an address is kept. */
+const KEPT_MS = 30 * 86_400_000;
 
 export const A2A_TABLES = {
   /** An address that an A2A client wants to have notified when a run ends. */
@@ -18,12 +20,8 @@ export const A2A_TABLES = {
     {
       key: ["run_id", "id"],
       hasRowid: true,
-      old: {
-        days: 30,
-        since: "created_at",
-        when: sql`not exists (
-          select 1 from runs where runs.run_id = push_configs.run_id and ended_at is null)`,
-      },
+      old: (now) => `created_at < ${now - KEPT_MS} and not exists (
+        select 1 from runs where runs.run_id = push_configs.run_id and ended_at is null)`,
       isUnseen: true,
     },
   ),

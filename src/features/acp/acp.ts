@@ -1,7 +1,7 @@
 // Adds the Agent Client Protocol: agents that are outside programs, and sessions in editors.
 
 import { type Feature, type FeatureRuntime, feature, type LoadedBy } from "../../feature.ts";
-import { checkRuntime, RUNTIME, readRuntime } from "./settings.ts";
+import { checkRuntime, RUNTIME } from "./settings.ts";
 
 export const acp = feature({
   name: "acp",
@@ -12,7 +12,6 @@ export const acp = feature({
         summary: "acp: an outside program that speaks the Agent Client Protocol.",
         fields: RUNTIME,
         check: checkRuntime,
-        read: readRuntime,
         model: "set it in runtime.command or env",
       },
       load: (): ReturnType<FeatureRuntime["load"]> => import("./run.ts"),

@@ -58,12 +58,6 @@ export type AcpRuntime = Values<typeof RUNTIME>;
 export const acpRuntimeOf = (agent: AgentSettings | undefined): AcpRuntime | undefined =>
   agent?.runtime?.type === "acp" ? (agent.runtime as unknown as AcpRuntime) : undefined;
 
-export function readRuntime(given: AcpRuntime, expand: (path: string) => string): AcpRuntime {
-  const { command, env, cwd, permissions, askSeconds, sessionTools, idleMinutes } = given;
-  const program = { command, env, permissions, askSeconds, sessionTools, idleMinutes };
-  return { ...program, ...(cwd && { cwd: expand(cwd) }) };
-}
-
 /** Reports a command that is missing, or that another runtime has. */
 export function checkRuntime(
   { type, command }: AcpRuntime & { readonly type: string },

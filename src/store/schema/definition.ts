@@ -73,8 +73,8 @@ export interface Rules<Name extends string = string> {
   readonly isPassing?: true;
   readonly isUnlogged?: true;
 
-  /** Old rows go: those whose time in the column `since` is this many days ago, if `when` is true. */
-  readonly old?: { readonly days: number; readonly since: Name; readonly when: RawBuilder<SqlBool> };
+  /** Returns SQL that says which rows are old at a time. They go. */
+  readonly old?: (now: number) => string;
   /** The rows give rights that nobody can see in a backup. A restore drops them. */
   readonly isUnseen?: true;
   /** The rows go whose column `of` names the session, or one of its transcripts, if `when` is true. */

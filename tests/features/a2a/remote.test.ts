@@ -112,7 +112,7 @@ function session(
   runtime: Partial<RemoteTurnArgs["runtime"]> = {},
   maxAnswerBytes = 10_000,
   world: World = quietWorld(),
-  mayAct: RemoteTurnArgs["mayAct"] = async () => {},
+  mayAct: () => Promise<void> = async () => {},
   /** Returns whether this process still has the run. */
   holds: () => Promise<boolean> = async () => true,
 ) {
@@ -132,14 +132,22 @@ function session(
     live = "";
     return agents.turn({
       ...{
-        runId: `run-${runs}`,
         agentId: "far",
-        hop: 2,
-        chainId: "chain-1",
         tokensLeft: 900,
         entries: [...entries],
         contextTokens: 0,
+      },
+      handle: {
+        run: { runId: `run-${runs}`, hop: 2, chainId: "chain-1" },
         signal,
+        append: async (entry) => {
+          entries.push(entry);
+          return entry;
+        },
+        confirm: mayAct,
+        text: ({ offset, text: more }) => {
+          live = live.slice(0, offset) + more;
+        },
       },
       runtime: { card: `${remote.url}/card.json`, allowUnsigned: true, ...runtime },
       limits: { maxAnswerBytes },
@@ -151,17 +159,9 @@ function session(
         return true;
       },
       hasEnded: async () => true,
-      append: async (entry) => {
-        entries.push(entry);
-        return entry;
-      },
-      mayAct,
       keep: async (callId, { name, content }) => {
         kept.push(`${callId} ${name}: ${Buffer.from(content).toString()}`);
         return { status: name.startsWith("refused") ? "error" : "accepted", fileId: `file-${callId}` };
-      },
-      onText: ({ offset, text: more }) => {
-        live = live.slice(0, offset) + more;
       },
       onRetry: () => {},
     });

@@ -11,17 +11,18 @@ import { ANSWER_LIMITS } from "../../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../../engine/engine.ts";
 import { failRun } from "../../../engine/run/begin.ts";
 import { publishReceipt } from "../../../engine/run/finish.ts";
+import type { Unit } from "../../../engine/unit.ts";
 import type { OutsideRuntime, ServiceParts } from "../../../feature.ts";
-import { getRemoteTask } from "../../../store/queries/remote-tasks.ts";
+import { getRemoteTask, type RemoteTask } from "../../../store/queries/remote-tasks.ts";
 import { insertMark } from "../../../store/queries/runs/inbox-marks.ts";
 import { awaitedUntil } from "../../../store/queries/runs/waits.ts";
 import { getSession } from "../../../store/queries/sessions/sessions.ts";
 import type { World } from "../../../world.ts";
 import { SENDER_FIELD } from "../fields.ts";
 import { signingKey } from "../key.ts";
-import { RemoteAgents, type RemoteTurnArgs } from "../remote/remote.ts";
+import { RemoteAgents } from "../remote/remote.ts";
 import type { RemoteSource } from "../remote/remote-card.ts";
-import { argsOf, cancelTask, expectOutside, keepFile, keepTask } from "../remote/run.ts";
+import { cancelTask, expectOutside, takeTurn } from "../remote/run.ts";
 import { isPaired, type PairedPeer } from "./peer.ts";
 import { peerProof } from "./proof.ts";
 import { getPeer } from "./store.ts";
@@ -87,8 +88,7 @@ export function openRuntime(parts: ServiceParts): OutsideRuntime {
       const until = run.acceptedAt + INBOX_EXPIRES_MS;
       let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
       await handle.confirm();
-      const args: RemoteTurnArgs = {
-        ...(await argsOf(engine, peerRun)),
+      const message = {
         agentId: peerAgentId(peer.name, agentId),
         limits: ANSWER_LIMITS,
         contextTokens: 0,
@@ -100,19 +100,15 @@ export function openRuntime(parts: ServiceParts): OutsideRuntime {
           metadata: { [SENDER_FIELD]: sender },
           ...optional({ awaitedUntil: await awaitedUntil(engine.store.db, run.runId) }),
         },
-        async write(state) {
-          const hasTask = state.taskId !== undefined;
-          const isKept = await keepTask(engine, peerRun, state, async (unit) => {
-            if (hasTask && (await insertMark(unit.tx, run, { offeredAt: unit.now })))
-              publishReceipt(unit, run, "offered");
+        async also(unit: Unit, { taskId }: RemoteTask) {
+          if (taskId === undefined) return;
+          unit.after(() => {
+            isOffered = true;
           });
-          isOffered ||= isKept && hasTask;
-          return isKept;
+          if (await insertMark(unit.tx, run, { offeredAt: unit.now })) publishReceipt(unit, run, "offered");
         },
-        keep: (callId, file) => keepFile(engine, peerRun, callId, file),
-        onRetry: () => {},
       };
-      const end = await handle.elsewhere(() => agents.turn(args));
+      const end = await handle.elsewhere(() => takeTurn(agents, engine, peerRun, message));
       if (end.kind === "ok") return { state: "ok", reply: end.text, model: "peer" };
       if (end.kind === "aborted")
         return { state: "aborted", code: "run_aborted", error: "the run was aborted" };

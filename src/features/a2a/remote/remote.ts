@@ -19,10 +19,11 @@ import {
   ZERO_USAGE,
 } from "../../../core/shapes/message.ts";
 import type { ModelRetry } from "../../../core/shapes/model-retry.ts";
+import type { Run } from "../../../core/shapes/run.ts";
 import type { AnswerLimits } from "../../../core/shapes/settings/settings.ts";
 import { cut } from "../../../core/text/cut.ts";
 import { splitHidden } from "../../../core/text/hidden-text.ts";
-import type { TextDelta } from "../../../core/text/text-delta.ts";
+import type { LaneHandle } from "../../../engine/run/execution.ts";
 import type { RemoteTask } from "../../../store/queries/remote-tasks.ts";
 import { AddressRefused, connectionCause, isConnectTimeout } from "../../../world/outgoing.ts";
 import { pause } from "../../../world/pause.ts";
@@ -69,10 +70,10 @@ export interface PeerMessage {
 }
 
 export interface RemoteTurnArgs {
-  readonly runId: string;
+  readonly handle: Pick<LaneHandle, "signal" | "append" | "confirm" | "text"> & {
+    readonly run: Pick<Run, "runId" | "hop" | "chainId">;
+  };
   readonly agentId: string;
-  readonly hop: number;
-  readonly chainId: string;
   /** Tokens that the chain and the agent may still use. Absent: any number. */
   readonly tokensLeft?: number;
   readonly runtime: RemoteSource;
@@ -82,7 +83,6 @@ export interface RemoteTurnArgs {
   readonly context?: string;
   readonly entries: readonly Entry[];
   readonly contextTokens: number;
-  readonly signal: AbortSignal;
   readonly world: World;
   /** State of this session, or undefined if it has none. */
   read(): Promise<RemoteTask | undefined>;
@@ -90,18 +90,11 @@ export interface RemoteTurnArgs {
   write(state: RemoteTask): Promise<boolean>;
   /** Returns whether the run has ended, so that its task must not continue. */
   hasEnded(): Promise<boolean>;
-  append(entry: Entry): Promise<Entry>;
-  /**
-   * Waits until something may be sent to the agent. Called in each attempt, once the agent's card is read. If
-   * it throws, the turn does.
-   */
-  mayAct(): Promise<void>;
   /**
    * Sends a file of the agent to the people of the session, once for each `callId`. Returns the result as the
    * transcript has it.
    */
   keep(callId: string, file: Required<RemoteFile>): Promise<Readonly<Record<string, unknown>>>;
-  onText(delta: TextDelta): void;
   /** Called before the wait for another attempt to reach the agent. */
   onRetry(retry: ModelRetry): void;
 }
@@ -223,8 +216,9 @@ function partsOf(args: RemoteTurnArgs, state: RemoteTask | undefined): Part[] {
 }
 
 function messageOf(args: RemoteTurnArgs, state: RemoteTask | undefined): SendMessageRequest {
+  const { run } = args.handle;
   const message: Message = {
-    messageId: `parley-${args.runId}`,
+    messageId: `parley-${run.runId}`,
     contextId: args.toPeer === undefined ? (state?.contextId ?? "") : "",
     taskId: state?.isAsking === true ? (state.taskId ?? "") : "",
     role: Role.ROLE_USER,
@@ -232,8 +226,8 @@ function messageOf(args: RemoteTurnArgs, state: RemoteTask | undefined): SendMes
     metadata: {
       ...args.toPeer?.metadata,
       ...waitOf(args),
-      [HOP_FIELD]: args.hop,
-      [CHAIN_FIELD]: args.chainId,
+      [HOP_FIELD]: run.hop,
+      [CHAIN_FIELD]: run.chainId,
       ...(args.tokensLeft === undefined ? {} : { [BUDGET_FIELD]: args.tokensLeft }),
     },
     extensions: [],
@@ -265,7 +259,7 @@ export class RemoteAgents {
       const end = await new RemoteTurn(args, this).run();
       return end ?? { kind: "aborted", usage: ZERO_USAGE };
     } catch (error) {
-      if (args.signal.aborted || error instanceof Lost) return { kind: "aborted", usage: ZERO_USAGE };
+      if (args.handle.signal.aborted || error instanceof Lost) return { kind: "aborted", usage: ZERO_USAGE };
       if (!(error instanceof Broken)) throw error;
       return failed(args, error.message, error.code);
     }
@@ -321,12 +315,13 @@ class RemoteTurn {
 
   /** Returns the end, or undefined if the run was aborted. */
   async run(): Promise<TurnEnd | undefined> {
-    const { signal, runtime, runId } = this.#args;
+    const { handle, runtime } = this.#args;
+    const { signal, run } = handle;
     const known = await this.#args.read();
     const state = known?.remote === runtime.card ? known : undefined;
     this.#contextId = state?.contextId ?? "";
     this.#knownUpTo = state?.knownUpTo;
-    if (state?.runId === runId && state.taskId !== undefined && !state.isAsking) {
+    if (state?.runId === run.runId && state.taskId !== undefined && !state.isAsking) {
       this.#answer.taskId = state.taskId;
       this.#isRemembered = true;
     }
@@ -345,9 +340,9 @@ class RemoteTurn {
   async #attempt(state: RemoteTask | undefined): Promise<RemoteEnd | undefined> {
     const remote = await this.#opened();
     if (remote === undefined) return undefined;
-    await this.#args.mayAct();
+    await this.#args.handle.confirm();
     const leaving = new AbortController();
-    const options = { signal: AbortSignal.any([this.#args.signal, leaving.signal]) };
+    const options = { signal: AbortSignal.any([this.#args.handle.signal, leaving.signal]) };
     let sent = false;
     try {
       const { client } = remote;
@@ -377,7 +372,7 @@ class RemoteTurn {
   /** Reads the agent's card if needed. Returns undefined if that failed and may be tried again. */
   async #opened(): Promise<RemoteAgent | undefined> {
     try {
-      return await this.#agents.open(this.#args, this.#args.signal);
+      return await this.#agents.open(this.#args, this.#args.handle.signal);
     } catch (error) {
       await this.#failedOnce(error, false);
       return undefined;
@@ -402,13 +397,13 @@ class RemoteTurn {
   async #next(
     reader: AsyncIterator<StreamResponse>,
   ): Promise<IteratorResult<StreamResponse, unknown> | undefined> {
-    const { world, signal, toPeer } = this.#args;
+    const { world, handle, toPeer } = this.#args;
     const next = reader.next();
     // While its task is unknown, an agent may just be slow. Only a peer can be asked again (RT2).
     if (this.#answer.taskId === undefined && toPeer === undefined) return next;
     next.catch(() => {});
     const over = new AbortController();
-    const silent = pause(world.clock, SILENCE_MS, AbortSignal.any([over.signal, signal]));
+    const silent = pause(world.clock, SILENCE_MS, AbortSignal.any([over.signal, handle.signal]));
     const got = await Promise.race([next, silent.then(() => undefined)]);
     over.abort();
     return got;
@@ -430,12 +425,12 @@ class RemoteTurn {
       this.#isRemembered = true;
     }
     const shown = delta === undefined ? undefined : this.#hidden.next(delta);
-    if (shown !== undefined) this.#args.onText(shown);
+    if (shown !== undefined) this.#args.handle.text(shown);
   }
 
   /** Waits before the next attempt. Throws if the message may have arrived, or after too many failures. */
   async #failedOnce(error: unknown, sent: boolean): Promise<void> {
-    if (this.#args.signal.aborted) return;
+    if (this.#args.handle.signal.aborted) return;
     if (error instanceof Broken || error instanceof Lost) throw error;
     const isKnown = this.#answer.taskId !== undefined;
     const isOurs = [A2AError, AgentRefused, AddressRefused].some((one) => error instanceof one);
@@ -453,25 +448,25 @@ class RemoteTurn {
     if (wait === undefined) throw new Broken(wordsOf(error));
     const attempts = { attempt: this.#failures + 1, of: PAUSES_MS.length + 1 };
     this.#args.onRetry({ ...attempts, delayMs: wait, error: wordsOf(error) });
-    await pause(this.#args.world.clock, wait, this.#args.signal);
+    await pause(this.#args.world.clock, wait, this.#args.handle.signal);
   }
 
   /** Waits for a peer that is away. The message stays queued until its time is over. */
   async #peerAway({ until }: PeerMessage, error: unknown): Promise<void> {
-    const { world, agentId, signal } = this.#args;
+    const { world, agentId, handle } = this.#args;
     const left = until - world.clock.now();
     if (left <= 0) throw new Broken(`it was away for too long: ${wordsOf(error)}`);
     const pauseMs = Math.min(PAUSES_MS[this.#failures] ?? PEER_PAUSE_MS, PEER_PAUSE_MS, left);
     this.#failures += 1;
     world.log.debug({ agentId, err: error, retryInMs: pauseMs }, "a peer is away");
-    await pause(world.clock, pauseMs, signal);
+    await pause(world.clock, pauseMs, handle.signal);
   }
 
   async #remember(isAsking: boolean, knownUpTo = this.#knownUpTo): Promise<void> {
-    const { runtime, runId, write } = this.#args;
+    const { runtime, handle, write } = this.#args;
     const { taskId, contextId = this.#contextId } = this.#answer;
     const isWritten = await write({
-      ...{ remote: runtime.card, contextId, runId, isAsking },
+      ...{ remote: runtime.card, contextId, runId: handle.run.runId, isAsking },
       ...(taskId === undefined ? {} : { taskId }),
       ...(knownUpTo === undefined ? {} : { knownUpTo }),
     });
@@ -479,7 +474,7 @@ class RemoteTurn {
   }
 
   async #finish(end: RemoteEnd): Promise<TurnEnd> {
-    const { world, agentId, entries, contextTokens, append, toPeer } = this.#args;
+    const { world, agentId, entries, contextTokens, handle, toPeer } = this.#args;
     const input = inputOf(entries)?.id;
     // The tokens of a peer count where the model runs.
     const usage = toPeer === undefined ? this.#answer.usage : ZERO_USAGE;
@@ -495,7 +490,7 @@ class RemoteTurn {
     const about = { api: A2A_API, provider: A2A_API, model: agentId, usage };
     const content = [{ type: "text" as const, text }];
     const facts = { id: world.ids.orderedUuid(), timestamp: world.clock.now(), stopReason: "stop" };
-    await append({ ...facts, role: "assistant", content, ...about });
+    await handle.append({ ...facts, role: "assistant", content, ...about });
     await this.#remember(end.isAsking, input);
     return { kind: "ok", text, usage, contextTokens };
   }
@@ -505,7 +500,7 @@ class RemoteTurn {
    * Returns the names of those that are not kept.
    */
   async #keep(files: readonly RemoteFile[]): Promise<string[]> {
-    const { world, agentId, runId, entries, append, keep } = this.#args;
+    const { world, agentId, handle, entries, keep } = this.#args;
     const written = writtenBy(entries);
     const results = new Map(
       written.flatMap((one) => (one.role === "toolResult" ? [[one.toolCallId, one.isError]] : [])),
@@ -514,14 +509,20 @@ class RemoteTurn {
     const left: string[] = [];
     for (const [index, { name, content }] of files.entries()) {
       const shown = cut(name, NAME_CHARS_MAX);
-      const id = `${runId}:a2a:${index}`;
+      const id = `${handle.run.runId}:a2a:${index}`;
       if (content === undefined || results.get(id) === true) left.push(JSON.stringify(shown));
       if (content === undefined || results.has(id)) continue;
       const facts = () => ({ id: world.ids.orderedUuid(), timestamp: world.clock.now() });
       const call = { type: "toolCall" as const, id, name: SEND_FILE, arguments: { path: shown } };
       const about = { api: A2A_API, provider: A2A_API, model: agentId, usage: ZERO_USAGE };
       if (!calls.includes(id))
-        await append({ ...facts(), role: "assistant", content: [call], stopReason: "toolUse", ...about });
+        await handle.append({
+          ...facts(),
+          role: "assistant",
+          content: [call],
+          stopReason: "toolUse",
+          ...about,
+        });
       const result = await keep(id, { name: shown, content });
       const text = JSON.stringify(result);
       const isError = result.status !== "accepted";
@@ -531,7 +532,7 @@ class RemoteTurn {
         content: [{ type: "text" as const, text }],
         isError,
       };
-      await append({ ...facts(), role: "toolResult", ...told });
+      await handle.append({ ...facts(), role: "toolResult", ...told });
       if (isError) left.push(JSON.stringify(shown));
     }
     return left;

@@ -1,6 +1,7 @@
 // Executes a claimed run as a turn of an agent that is reached over A2A, and keeps its conversation in the
 // store.
 
+import type { TurnEnd } from "../../../agent/loop/loop.ts";
 import { optional } from "../../../core/optional.ts";
 import { sentNameOf, sentTypeOf } from "../../../core/sent-file.ts";
 import { fail, toolFailure } from "../../../core/shapes/errors.ts";
@@ -22,7 +23,7 @@ import { RemoteAgents, type RemoteTurnArgs } from "./remote.ts";
 import type { RemoteSource } from "./remote-card.ts";
 
 /** Sends a file of an agent elsewhere to the people of the session. Returns the result of such a call. */
-export async function keepFile(
+async function keepFile(
   engine: Engine,
   { handle, session, settings }: OutsideRun,
   callId: string,
@@ -49,50 +50,55 @@ export async function keepFile(
   return sent.ok ? sentResult(sent.value, data !== before) : toolFailure(sent);
 }
 
-/**
- * Stores the state of a turn's task. `also` is called in the same transaction. Returns false, and stores
- * nothing, if another process has the run.
- */
-export async function keepTask(
+/** Stores the state of a turn's task. Returns false, and stores nothing, if another process has the run. */
+async function keepTask(
   engine: Engine,
   { handle, session }: OutsideRun,
   state: RemoteTask,
-  also?: (unit: Unit) => Promise<void>,
+  also: Elsewhere["also"],
 ): Promise<boolean> {
   await handle.confirm();
   return engine.commit(async (unit) => {
     if (!(await handle.wait.holds(unit))) return false;
     await putRemoteTask(unit.tx, session.sessionId, state, unit.now);
-    await also?.(unit);
+    await also?.(unit, state);
     return true;
   });
 }
 
-/** The arguments that each turn elsewhere has: its run, its conversation and its state. */
-type CommonArgs = Pick<
-  RemoteTurnArgs,
-  | ("runId" | "hop" | "chainId" | "tokensLeft" | "entries" | "world" | "signal")
-  | ("read" | "hasEnded" | "append" | "mayAct" | "onText")
->;
+/** The parts of a turn elsewhere besides its run. `also` is called in each transaction that stores state. */
+interface Elsewhere
+  extends Pick<RemoteTurnArgs, "runtime" | "agentId" | "limits" | "contextTokens" | "context" | "toPeer"> {
+  also?(unit: Unit, state: RemoteTask): Promise<void>;
+}
 
-export async function argsOf(
-  { store: { db } }: Engine,
-  { handle, session, entries, world }: OutsideRun,
-): Promise<CommonArgs> {
-  const { runId, hop, chainId } = handle.run;
-  return {
-    ...{ runId, hop, chainId, entries, world },
+/** Runs a turn elsewhere, with the state and the files of its conversation in the store. */
+export async function takeTurn(
+  agents: RemoteAgents,
+  engine: Engine,
+  remote: OutsideRun,
+  { also, ...elsewhere }: Elsewhere,
+): Promise<TurnEnd> {
+  const { handle, session, entries, world } = remote;
+  const { runId, sessionKey } = handle.run;
+  const { db } = engine.store;
+  return agents.turn({
+    ...elsewhere,
+    ...{ handle, entries, world },
     ...optional({ tokensLeft: await handle.tokensLeft() }),
-    signal: handle.signal,
     read: () => getRemoteTask(db, session.sessionId),
     async hasEnded() {
       const run = await getRun(db, runId);
       return run === undefined || isEnded(run.state);
     },
-    append: (entry) => handle.append(entry),
-    mayAct: () => handle.confirm(),
-    onText: (delta) => handle.text(delta),
-  };
+    write: (state) => keepTask(engine, remote, state, also),
+    keep: (callId, file) => keepFile(engine, remote, callId, file),
+    onRetry(retry) {
+      // A message to a peer waits without being shown as a retry.
+      const atMs = world.clock.now();
+      if (elsewhere.toPeer === undefined) handle.publish({ kind: "retry", runId, sessionKey, retry, atMs });
+    },
+  });
 }
 
 /** Marks the session and the chain of a run whose answer comes from elsewhere. */
@@ -123,26 +129,13 @@ export function openRuntime(parts: ServiceParts): OutsideRuntime {
   const runtimeOf = (agent?: AgentSettings) => agent?.runtime as A2aRuntime | undefined;
   return {
     async turn(remote) {
-      const { handle, session, agent, context, world } = remote;
+      const { session, agent, context } = remote;
       const runtime = runtimeOf(agent);
-      const { runId, sessionKey } = handle.run;
       if (agent === undefined || runtime === undefined) return failRun("the agent is no longer elsewhere");
       const engine = parts.engine();
       await expectOutside(engine, remote, `agent elsewhere ${agent.id}`);
-      return agents.turn({
-        ...(await argsOf(engine, remote)),
-        runtime,
-        agentId: agent.id,
-        limits: agent,
-        contextTokens: session.contextUsed,
-        ...optional({ context }),
-        write: (state) => keepTask(engine, remote, state),
-        keep: (callId, file) => keepFile(engine, remote, callId, file),
-        onRetry(retry) {
-          const atMs = world.clock.now();
-          handle.publish({ kind: "retry", runId, sessionKey, retry, atMs });
-        },
-      });
+      const own = { runtime, agentId: agent.id, limits: agent, contextTokens: session.contextUsed };
+      return takeTurn(agents, engine, remote, { ...own, ...optional({ context }) });
     },
     async noteAborted(run) {
       const runtime = runtimeOf(findAgent(settingsNow(parts.settings), run.agentId));

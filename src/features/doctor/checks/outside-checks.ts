@@ -5,8 +5,8 @@
 
 import { generatedToken } from "../../../cli/address.ts";
 import type { Cli } from "../../../cli/cli.ts";
-import { FEATURE_CHECKS } from "../../../cli/doctor-checks.ts";
 import { count } from "../../../cli/layout.ts";
+import { FEATURE_CHECKS } from "../../../cli/run.ts";
 import type { Settings } from "../../../core/shapes/settings/settings.ts";
 import type { Finding } from "../../../feature.ts";
 import { silenced } from "../../../world.ts";

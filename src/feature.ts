@@ -165,6 +165,8 @@ export interface OutboxParts extends Pick<ServiceParts, "settings" | "world"> {
   readonly tokens: readonly TokenSettings[];
 }
 
+export type OutboxLoad = Load<{ createDelivery(parts: OutboxParts): Channel["deliver"] }>;
+
 /** A finding of `parley doctor`. */
 export interface Finding {
   readonly name: string;
@@ -216,9 +218,7 @@ export interface Feature {
   /** Runtimes of agents, by `runtime.type`; `peer`: that of agents of peers. */
   readonly runtimes?: Readonly<Record<string, FeatureRuntime>>;
   /** Delivers rows of the outbox to programs, by their channel. A row may be delivered twice. */
-  readonly outbox?: Readonly<
-    Record<string, Load<{ createDelivery(parts: OutboxParts): Channel["deliver"] }>>
-  >;
+  readonly outbox?: Readonly<Record<string, OutboxLoad>>;
   /** Is called in the transaction that ends one of its runs. */
   readonly runEnded?: {
     isOwn(run: Run): boolean;

@@ -11,6 +11,7 @@ import type {
   FeatureParts,
   FeatureRuntime,
   FeatureTimer,
+  OutboxLoad,
   OutboxParts,
   OutsideRuntime,
   RuntimeParts,
@@ -93,7 +94,7 @@ export function openRuntimes(parts: RuntimeParts) {
 
 /** Returns the channels on which features tell programs what happened. */
 export const featureChannels = (parts: OutboxParts): Channel[] =>
-  Object.entries(added("outbox")).map(([id, load]) => {
+  Object.entries<OutboxLoad>(added("outbox")).map(([id, load]) => {
     const deliver = once(async () => (await load()).createDelivery(parts));
     return { id, deduplicates: true, deliver: async (message) => (await deliver())(message) };
   });

@@ -7,6 +7,7 @@ import {
   type FeatureRuntime,
   feature,
   type LoadedBy,
+  type OutboxLoad,
 } from "../../feature.ts";
 import { PEER_METHODS } from "./peers/contract.ts";
 import { A2A_SETTINGS, checkRuntime, RUNTIME, readSettings } from "./settings.ts";
@@ -51,7 +52,7 @@ export const a2a = feature({
     peer: { load: (): ReturnType<FeatureRuntime["load"]> => import("./peers/run.ts") },
   },
   outbox: {
-    a2a: (): ReturnType<Required<Feature>["outbox"][string]> => import("./door/notify.ts"),
+    a2a: (): ReturnType<OutboxLoad> => import("./door/notify.ts"),
   },
   runEnded: {
     isOwn: ({ sessionKey }): boolean => a2aContext(sessionKey) !== undefined,

@@ -8,12 +8,26 @@ import { doctor } from "./features/doctor/doctor.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
+import { mcpServer } from "./features/mcp-server/mcp-server.ts";
 import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 
-const LIST = [a2a, acp, cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
+const LIST = [
+  a2a,
+  acp,
+  cron,
+  doctor,
+  importFeature,
+  init,
+  join,
+  mcpServer,
+  nodes,
+  openai,
+  replay,
+  service,
+] as const;
 
 export const FEATURES: readonly Feature[] = LIST;
 

@@ -23,7 +23,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["demo", "demo"],
   ["chat program", "chat"],
   ["offline model", "offline"],
-  ["oauth", "oauth"],
   ["protocol 4", "version-4"],
   ["mcp", "mcp"],
   ["web hooks", "hooks?|hook-.*|incoming-hooks?|outgoing-hooks|webhook"],

@@ -2,7 +2,7 @@
 // Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
-// HT3: the code for routes of features, MCP, web hooks and chat platforms is loaded by the first request that
+// HT3: the code for routes of features, web hooks and chat platforms is loaded by the first request that
 // needs it.
 
 import { type Context, Hono } from "hono";
@@ -18,25 +18,16 @@ import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
 import { type Dispatcher, needScope } from "../dispatch.ts";
 import type { HookDeps } from "../hooks/hooks.ts";
-import type { McpDeps } from "../mcp/calls.ts";
 import type { ChannelDeps } from "../methods/channels.ts";
 import { needEverySession } from "../methods/operations.ts";
+import type { ToolDeps } from "../methods/tools.ts";
 import type { GaugeReadings, Metrics } from "../metrics/metrics.ts";
 import { tellFirst } from "../page/first.ts";
 import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
 import { createUnprovenRoom } from "../socket/unproven.ts";
 import { checkHeaders, originOf } from "./host.ts";
-import {
-  authenticate,
-  type Door,
-  type Env,
-  MCP_PATH,
-  nothingHere,
-  readBody,
-  refuse,
-  statusOf,
-} from "./request.ts";
+import { authenticate, type Door, type Env, nothingHere, readBody, refuse, statusOf } from "./request.ts";
 
 /** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
@@ -44,12 +35,13 @@ const ROUTES = Object.entries<FeatureRoute>(added("routes"));
 /** The paths that a 404 answer lists. */
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
-  ["/mcp", "POST /hooks/", "/channels/", ...ROUTES.flatMap(([, { shown }]) => shown ?? [])].join(", ");
+  ["POST /hooks/", "/channels/", ...ROUTES.flatMap(([, { shown }]) => shown ?? [])].join(", ");
 
 /** Dependencies of all routes together. */
 export type HttpDeps = HookDeps &
-  McpDeps &
+  Pick<ToolDeps, "metrics" | "passes"> &
   Pick<ChannelDeps, "channels"> & {
+    readonly version: string;
     readonly metrics: Pick<Metrics, "text">;
     /** The folder of the built web page. If absent, no page is served. */
     readonly pageDir?: string;
@@ -127,9 +119,8 @@ function notBuilt(c: Context<Env>): Response {
 
 /** Adds the paths whose code is loaded on demand. */
 function addDoors(app: Hono<Env>, parts: HttpParts): void {
-  const { deps, stop } = parts;
+  const { deps } = parts;
   const unproven = createUnprovenRoom();
-  const mcp = loadedDoor(async () => (await import("../mcp/mcp.ts")).createMcpDoor(deps, stop));
   const hooks = loadedDoor(async () =>
     (await import("../hooks/hooks.ts")).createHookDoor({ ...parts, unproven }),
   );
@@ -144,10 +135,6 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
     if (needsToken) app.use(path, authenticate(parts));
     app.all(path, async (c, next) => (await (await theirs.get(load)?.())?.(c)) ?? next());
   }
-  const signIn = loadedDoor(async () => (await import("../oauth/oauth.ts")).createSignInDoor(parts));
-  app.all(MCP_PATH, authenticate(parts), mcp);
-  app.all("/oauth/*", signIn);
-  app.all("/.well-known/*", signIn);
   app.all("/hooks/*", hooks);
   app.all("/channels/*", platforms);
 }

@@ -3,6 +3,7 @@
 
 import type { TurnEnd } from "./agent/loop/loop.ts";
 import type { Channel } from "./channels/channel.ts";
+import type { Platform } from "./channels/platform.ts";
 import type { Cli } from "./cli/cli.ts";
 import type { Commands } from "./cli/row.ts";
 import type { Fields, Schema as Setting } from "./config/schema/setting.ts";
@@ -185,6 +186,8 @@ export interface Feature {
   readonly settings?: Readonly<Record<string, Setting>>;
   /** Returns sections as runs get them. `checkAgent` reports a name that is not one of an agent. */
   readSettings?(file: object, checkAgent: (name: string, path: Path) => void): object;
+  /** A chat platform. Its channel has the name of the feature. */
+  readonly channel?: Platform;
   readonly tables?: Readonly<Record<string, Table>>;
   /** Kinds of rows that give rights, which a restore copies only if a person has accepted them. */
   readonly grants?: Readonly<

@@ -5,8 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { createDelivery } from "../../../src/features/a2a/door/notify.ts";
-import { putPushConfig } from "../../../src/features/a2a/door/push-configs.ts";
+import { createDelivery, putPushConfig } from "../../../src/features/a2a/door/notify.ts";
 import { cleanup, openStore, temporaryFolder } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { settingsWith } from "../../tools/app.ts";

@@ -23,14 +23,14 @@ import type { BasicDeps } from "../../../gateway/call.ts";
 import { takeAdvisoryLock } from "../../../store/locks.ts";
 import { getRun } from "../../../store/queries/runs/runs.ts";
 import type { Db } from "../../../store/sql.ts";
-import { queuePush } from "./notify.ts";
 import {
   deletePushConfig,
   getPushConfig,
   type PushConfig,
   pushConfigsOf,
   putPushConfig,
-} from "./push-configs.ts";
+  queuePush,
+} from "./notify.ts";
 
 /** Maximum number of addresses of one task. */
 const CONFIGS_MAX = 8;

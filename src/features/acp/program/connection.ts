@@ -11,7 +11,9 @@ import type {
   InitializeResponse,
   McpServer,
   NewSessionResponse,
+  PermissionOption,
   PromptResponse,
+  RequestPermissionOutcome,
   RequestPermissionRequest,
   RequestPermissionResponse,
   SessionNotification,
@@ -27,7 +29,6 @@ import type { World } from "../../../world.ts";
 import { askingModeOf } from "../programs.ts";
 import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
 import { isOwnTool } from "./own-tools.ts";
-import { outcomeFor } from "./permission.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
 import type { AcpTurn } from "./turn.ts";
 
@@ -41,6 +42,19 @@ const LEFT_OUT = "[too large: this update was left out]";
 const AUTH_REQUIRED = -32_000;
 const ERROR_MAX_CHARS = 1_000;
 const DENIED_MAX_CHARS = 200;
+
+/**
+ * Returns the agent's option for a decision. An option that the program remembers is never chosen to allow
+ * something: it may cover much more than the request ("touch *"), and Parley could neither list nor undo it.
+ */
+function outcomeFor(
+  decision: PermissionDecision,
+  options: readonly PermissionOption[],
+): RequestPermissionOutcome {
+  const kinds = decision === "allow" ? ["allow_once"] : ["reject_once", "reject_always"];
+  const found = kinds.flatMap((kind) => options.filter((option) => option.kind === kind))[0];
+  return found === undefined ? { outcome: "cancelled" } : { outcome: "selected", optionId: found.optionId };
+}
 
 /** Decides a permission request of an agent. */
 export type AskPermission = (

@@ -10,6 +10,7 @@ import {
   type OutboxLoad,
 } from "../../feature.ts";
 import { PEER_METHODS } from "./peers/contract.ts";
+import { AGENTS_PATH, PAIR_PATH } from "./peers/peer.ts";
 import { A2A_SETTINGS, checkRuntime, RUNTIME, readSettings } from "./settings.ts";
 import { A2A_TABLES } from "./tables.ts";
 
@@ -38,7 +39,8 @@ export const a2a = feature({
   routes: {
     "/a2a/*": { ...ROUTE, shown: "/a2a/" },
     "/.well-known/agent-card.json": ROUTE,
-    "/peer/*": ROUTE,
+    [PAIR_PATH]: ROUTE,
+    [AGENTS_PATH]: ROUTE,
   },
   runtimes: {
     a2a: {

@@ -163,3 +163,10 @@ test("without exposed agents there is no card, no key and no agent", async () =>
   expect(card.status).toBe(404);
   expect((await fetch(`${hidden.http}/a2a/jwks.json`, { method: "POST" })).status).toBe(405);
 });
+
+test("a path without an agent needs a token, and paths beside those of A2A show no card", async () => {
+  const { http } = await openHouse({ choices: { features: { a2a: EXPOSED } } });
+  expect((await fetch(`${http}/a2a`)).status).toBe(401);
+  for (const path of ["/peer/.well-known/agent-card.json", "/peer/pair", "/peer"])
+    expect((await fetch(`${http}${path}`)).status).toBe(404);
+});

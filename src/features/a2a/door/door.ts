@@ -295,7 +295,7 @@ export function createDoor(parts: HttpParts): (c: Context<Env>) => Promise<Respo
     const isPeer = peerHeader(c) !== undefined;
     const isOpen = parts.deps.settings.a2a.expose.length > 0 && !isPeer;
     const card = isOpen ? await door.open(c) : undefined;
-    if (card !== undefined || !path.startsWith("/a2a/")) return card;
+    if (card !== undefined || !path.startsWith("/a2a")) return card;
     return admitted(c, isPeer ? peers.authority : parts.authority, (call) => door.handle(call));
   };
 }

@@ -15,9 +15,8 @@ import { channelsOf } from "./config/channels.ts";
 import { isSecretPath } from "./config/describe.ts";
 import { loggingOf, postgresOf, tracesOf } from "./config/environment.ts";
 import { octalMode, othersReach } from "./config/file-mode.ts";
-import { incomingHooksOf, outgoingHooksOf } from "./config/hooks.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
-import { agentProblem, tell, withoutValues } from "./config/problems.ts";
+import { tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
 import { readTree } from "./config/read.ts";
 import type { ConfigFile } from "./config/schema/schema.ts";
@@ -33,11 +32,12 @@ import {
 import { isObject } from "./core/json.ts";
 import { optional } from "./core/optional.ts";
 import { type Failure, fail, ok, type Result } from "./core/shapes/errors.ts";
-import type {
-  AddedSettings,
-  SearchSettings,
-  Settings,
-  TokenSettings,
+import {
+  type AddedSettings,
+  agentProblem,
+  type SearchSettings,
+  type Settings,
+  type TokenSettings,
 } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { matchesPattern } from "./core/text/pattern.ts";
@@ -132,6 +132,8 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
   applyOverrides(source.tree, options.overrides ?? {});
   const checked = readTree(source, problems);
   const settings = checked && complete(checked, { env, home, folder: dirname(path) }, problems);
+  if (settings !== undefined)
+    problems.push(...FEATURES.flatMap((feature) => feature.problems?.(settings) ?? []));
   const told = withoutValues(problems, source.values);
   if (settings === undefined || problems.length > 0) return ok({ problems: told, warnings, literals });
   warnings.push(
@@ -268,8 +270,6 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     },
     owners: file.commands.owners,
     channels,
-    hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens: auth.tokens }, problems),
-    outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
     logging: loggingOf(file.logging, around.env, problems),
     ...tracesOf(file.telemetry, around.env, problems),
     ...addedSettings(file, agentIds, problems),

@@ -1,17 +1,19 @@
 // Lists the features. A feature is left out by removing its folder and its line here.
 
 import type { Platform } from "./channels/platform.ts";
-import type { Feature } from "./feature.ts";
+import type { Feature, OutboxCode } from "./feature.ts";
 import { a2a } from "./features/a2a/a2a.ts";
 import { acp } from "./features/acp/acp.ts";
 import { cron } from "./features/cron/cron.ts";
 import { discord } from "./features/discord/discord.ts";
 import { doctor } from "./features/doctor/doctor.ts";
+import { hooks } from "./features/hooks/hooks.ts";
 import { imessage } from "./features/imessage/imessage.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
 import { mcpServer } from "./features/mcp-server/mcp-server.ts";
+import { metrics } from "./features/metrics/metrics.ts";
 import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
@@ -25,10 +27,12 @@ const LIST = [
   acp,
   cron,
   doctor,
+  hooks,
   importFeature,
   init,
   join,
   mcpServer,
+  metrics,
   nodes,
   openai,
   replay,
@@ -50,6 +54,10 @@ type Given<K extends keyof Feature> = (typeof LIST)[number] extends infer F
     : never
   : never;
 
+/** Loads the code that sends events to programs. */
+export const loadOutboxes = (): Promise<OutboxCode[]> =>
+  Promise.all(FEATURES.flatMap(({ outbox }) => outbox?.() ?? []));
+
 /** Everything that the features add of one kind, by name. */
 export type Added<K extends keyof Feature> = [Given<K>] extends [never]
   ? Readonly<Record<never, never>>
@@ -63,11 +71,12 @@ export const added = <
     | "methods"
     | "events"
     | "tools"
+    | "bodies"
     | "commandWords"
     | "commandFor"
     | "routes"
     | "runtimes"
-    | "outbox"
+    | "deliveries"
     | "timers"
     | "grants",
 >(

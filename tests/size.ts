@@ -20,8 +20,6 @@ const FEATURES: readonly (readonly [part: string, names: string])[] = [
   ["offline model", "offline"],
   ["protocol 4", "version-4"],
   ["mcp", "mcp"],
-  ["web hooks", "hooks?|hook-.*|incoming-hooks?|outgoing-hooks|webhook"],
-  ["metrics", "metrics|meter"],
   ["traces", "telemetry|traces"],
   ["approvals", "approvals?|approval-.*|permissions?|permission-.*"],
   ["attention", "attention"],

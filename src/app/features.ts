@@ -8,15 +8,17 @@ import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type {
+  DeliveryLoad,
   FeatureParts,
   FeatureRuntime,
   FeatureTimer,
-  OutboxLoad,
   OutboxParts,
   OutsideRuntime,
   RuntimeParts,
   Service,
   ServiceParts,
+  Services,
+  Watch,
 } from "../feature.ts";
 import { added, FEATURES } from "../features.ts";
 import type { Db } from "../store/sql.ts";
@@ -69,7 +71,7 @@ export async function featureWarnings(
 ): Promise<string[]> {
   const warnings: string[] = [];
   for (const { checks } of FEATURES)
-    if (checks !== undefined) warnings.push(...(await (await checks()).warnings(db, settings, show)));
+    warnings.push(...((await (await checks?.())?.warnings?.(db, settings, show)) ?? []));
   return warnings;
 }
 
@@ -94,10 +96,23 @@ export function openRuntimes(parts: RuntimeParts) {
 
 /** Returns the channels on which features tell programs what happened. */
 export const featureChannels = (parts: OutboxParts): Channel[] =>
-  Object.entries<OutboxLoad>(added("outbox")).map(([id, load]) => {
+  Object.entries<DeliveryLoad>(added("deliveries")).map(([id, load]) => {
     const deliver = once(async () => (await load()).createDelivery(parts));
     return { id, deduplicates: true, deliver: async (message) => (await deliver())(message) };
   });
+
+/** Tells all services of the work of this process. */
+export function watchOf(services: Services): Watch {
+  const each = (tell: (service: Service) => void): void => {
+    for (const service of services.values()) tell(service);
+  };
+  return {
+    committed: (ms) => each((one) => one.committed?.(ms)),
+    modelCalled: (call) => each((one) => one.modelCalled?.(call)),
+    toolAnswered: (name, result) => each((one) => one.toolAnswered?.(name, result)),
+    eventDropped: (program) => each((one) => one.eventDropped?.(program)),
+  };
+}
 
 /** Starts what features run as long as the gateway. */
 export async function startServices(parts: ServiceParts, services: Map<string, Service>): Promise<void> {

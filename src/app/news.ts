@@ -2,31 +2,42 @@
 
 import type { Channel } from "../channels/channel.ts";
 import { OutboxWorker } from "../channels/outbound.ts";
-import { createWebhooks } from "../channels/webhook.ts";
 import { optional } from "../core/optional.ts";
 import { accountOf } from "../core/shapes/settings/channels.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { Recorder } from "../engine/unit.ts";
+import type { Watch } from "../feature.ts";
+import { loadOutboxes } from "../features.ts";
 import { hurryCleanup } from "../flows/job/archive.ts";
 import { tokensOf } from "../gateway/auth.ts";
 import type { World } from "../world.ts";
 import { featureChannels } from "./features.ts";
 
+/** Returns the recorder of the events that programs are told. */
+export async function recorderOf(settings: Settings, drop: Watch["eventDropped"]): Promise<Recorder> {
+  const recorders = (await loadOutboxes()).map((one) => one.createRecorder(settings, drop));
+  return async (...args) => {
+    for (const record of recorders) await record(...args);
+  };
+}
+
 /**
  * Attaches the outboxes to the engine. That for texts is separate, so that slow receivers of web hooks do not
  * delay texts. `channels`: those to people. `token`: the gateway's own.
  */
-export function openOutboxes(parts: {
+export async function openOutboxes(parts: {
   engine: Engine;
   settings: Settings;
   world: World;
   channels: ReadonlyMap<string, Channel>;
   token: string;
-}): void {
+}): Promise<void> {
   const { engine, settings, world, channels, token } = parts;
-  const { commit, store, watchLease, processId: owner } = engine;
+  const { commit, watchLease, processId: owner } = engine;
+  const { db } = engine.store;
   const lookAtDates = (): void => engine.lookAtDates();
-  const common = { owner, ...optional({ watchLease }), db: store.db, commit, world, lookAtDates };
+  const common = { owner, ...optional({ watchLease }), db, commit, world, lookAtDates };
   const texts = new OutboxWorker({
     ...common,
     channels,
@@ -35,11 +46,11 @@ export function openOutboxes(parts: {
     onSettled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
   const tokens = tokensOf(settings, token);
-  const told = [
-    createWebhooks(settings, world),
-    ...featureChannels({ settings, db: store.db, world, tokens }),
+  const programs = [
+    ...featureChannels({ settings, db, world, tokens }),
+    ...(await loadOutboxes()).map((one) => one.createChannel(settings, world)),
   ];
-  const toPrograms = new Map(told.map((channel) => [channel.id, channel]));
+  const toPrograms = new Map(programs.map((channel) => [channel.id, channel]));
   const news = new OutboxWorker({ ...common, channels: toPrograms, of: "hooks" });
   for (const worker of [texts, news]) engine.attach(worker);
 }

@@ -5,6 +5,7 @@ import { optional } from "../core/optional.ts";
 import {
   type AgentBudget,
   type AgentSettings,
+  agentProblem,
   outsideKind,
   type ProviderSettings,
   type SandboxSettings,
@@ -12,7 +13,6 @@ import {
 import { type Path, showPath } from "../core/text/value-path.ts";
 import type { FeatureRuntime } from "../feature.ts";
 import { added } from "../features.ts";
-import { agentProblem } from "./problems.ts";
 import { checkModel } from "./providers.ts";
 import { WORKSPACE_DEFAULT } from "./schema/agents.ts";
 import type { ConfigFile } from "./schema/schema.ts";

@@ -2,12 +2,12 @@
 
 import { a2aContext } from "../../core/shapes/session-key.ts";
 import {
+  type DeliveryLoad,
   type Feature,
   type FeatureRoute,
   type FeatureRuntime,
   feature,
   type LoadedBy,
-  type OutboxLoad,
 } from "../../feature.ts";
 import { PEER_METHODS } from "./peers/contract.ts";
 import { AGENTS_PATH, PAIR_PATH } from "./peers/peer.ts";
@@ -53,8 +53,8 @@ export const a2a = feature({
     },
     peer: { load: (): ReturnType<FeatureRuntime["load"]> => import("./peers/run.ts") },
   },
-  outbox: {
-    a2a: (): ReturnType<OutboxLoad> => import("./door/notify.ts"),
+  deliveries: {
+    a2a: (): ReturnType<DeliveryLoad> => import("./door/notify.ts"),
   },
   runEnded: {
     isOwn: ({ sessionKey }): boolean => a2aContext(sessionKey) !== undefined,

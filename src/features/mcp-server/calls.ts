@@ -28,7 +28,7 @@ export interface ToolCall {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-export type McpDeps = BasicDeps & Pick<HttpParts["deps"], "metrics" | "passes" | "version">;
+export type McpDeps = BasicDeps & Pick<HttpParts["deps"], "watch" | "passes" | "version">;
 
 type Described = Pick<ToolSpec, "name" | "description" | "parameters">;
 
@@ -78,7 +78,7 @@ function contextOf(deps: McpDeps, client: McpClient, signal: AbortSignal): ToolC
     toolNames: toolNames(),
     signal,
     confirmsAnswers: true,
-    answered: deps.metrics.toolAnswered,
+    answered: deps.watch.toolAnswered,
   };
 }
 

@@ -4,7 +4,7 @@
 
 import { createGate } from "../../../access/token.ts";
 import type { Channel } from "../../../channels/channel.ts";
-import { postNews } from "../../../channels/webhook.ts";
+import { postNews } from "../../../channels/programs.ts";
 import { type EndedRunState, isEnded, type Run } from "../../../core/shapes/run.ts";
 import { a2aContext } from "../../../core/shapes/session-key.ts";
 import type { Unit } from "../../../engine/unit.ts";

@@ -12,7 +12,7 @@ import type { Engine } from "../../../engine/engine.ts";
 import { failRun } from "../../../engine/run/begin.ts";
 import { publishReceipt } from "../../../engine/run/finish.ts";
 import type { Unit } from "../../../engine/unit.ts";
-import type { OutsideRuntime, ServiceParts } from "../../../feature.ts";
+import type { OutsideRuntime, RuntimeParts } from "../../../feature.ts";
 import { getRemoteTask, type RemoteTask } from "../../../store/queries/remote-tasks.ts";
 import { insertMark } from "../../../store/queries/runs/inbox-marks.ts";
 import { awaitedUntil } from "../../../store/queries/runs/waits.ts";
@@ -74,7 +74,7 @@ async function sourceOf(
 }
 
 /** Opens the runtime of agents of peers. Nothing is sent before the first run. */
-export function openRuntime(parts: ServiceParts): OutsideRuntime {
+export function openRuntime(parts: RuntimeParts): OutsideRuntime {
   const agents = new RemoteAgents();
   return {
     async turn(peerRun) {

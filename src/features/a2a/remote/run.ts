@@ -11,7 +11,7 @@ import { type AgentSettings, findAgent } from "../../../core/shapes/settings/set
 import type { Engine } from "../../../engine/engine.ts";
 import { failRun } from "../../../engine/run/begin.ts";
 import type { Unit } from "../../../engine/unit.ts";
-import type { OutsideRun, OutsideRuntime, ServiceParts } from "../../../feature.ts";
+import type { OutsideRun, OutsideRuntime, RuntimeParts } from "../../../feature.ts";
 import { sendFile } from "../../../flows/delivery/sent-file.ts";
 import { markOutside } from "../../../store/queries/outside.ts";
 import { getRemoteTask, putRemoteTask, type RemoteTask } from "../../../store/queries/remote-tasks.ts";
@@ -113,7 +113,7 @@ export function expectOutside(
 
 /** Cancels the task of an aborted run. Does nothing if the task is unknown. */
 export async function cancelTask(
-  { world, engine }: ServiceParts,
+  { world, engine }: RuntimeParts,
   { sessionId, runId, agentId }: Run,
   runtime: RemoteSource,
 ): Promise<void> {
@@ -124,7 +124,7 @@ export async function cancelTask(
 }
 
 /** Opens the runtime of agents elsewhere. Nothing is sent before the first turn. */
-export function openRuntime(parts: ServiceParts): OutsideRuntime {
+export function openRuntime(parts: RuntimeParts): OutsideRuntime {
   const agents = new RemoteAgents();
   const runtimeOf = (agent?: AgentSettings) => agent?.runtime as A2aRuntime | undefined;
   return {

@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { generatedToken } from "../../../cli/address.ts";
 import { type Cli, loadOptionsOf } from "../../../cli/cli.ts";
+import { featureFindings } from "../../../cli/findings.ts";
 import { count } from "../../../cli/layout.ts";
 import { loadSettings } from "../../../config.ts";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
@@ -15,7 +16,7 @@ import { checkExec, checkSandbox } from "./exec-checks.ts";
 import { checkFiles } from "./file-checks.ts";
 import { alteredSchema, bad, good, risk } from "./finding.ts";
 import { checkModels } from "./model-checks.ts";
-import { checkFeatures, checkHooks, checkOutside } from "./outside-checks.ts";
+import { checkFeatures, checkOutside } from "./outside-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
 
@@ -96,7 +97,7 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
     ...checkExec(settings),
     ...(await checkFeatures(cli, settings, false)),
     ...(await checkSandbox(cli, settings)),
-    ...(await checkHooks(settings)),
+    ...(await featureFindings(settings)),
     ...(await checkInstall(cli, settings)),
     ...(await checkOutside(cli, settings, offline)),
   );

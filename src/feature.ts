@@ -264,12 +264,11 @@ export interface Feature {
     readonly isOutside: boolean;
     readonly load: Load<{ check(cli: Cli, settings: Settings): Promise<Finding[]> }>;
   };
-  /** Loads the check whose warnings are told at a start. `show` redacts a text. */
+  /** Loads what sends events to programs. */
   readonly outbox?: Load<OutboxCode>;
-  /** Loads checks: `warnings` are told at a start, `findings` by `parley doctor`. `show` redacts a text. */
+  /** Loads the check whose warnings are told at a start. `show` redacts a text. */
   readonly checks?: Load<{
-    warnings?(db: Db, settings: Settings, show: (text: string) => string): Promise<readonly string[]>;
-    findings?(settings: Settings): Promise<readonly Finding[]>;
+    warnings(db: Db, settings: Settings, show: (text: string) => string): Promise<readonly string[]>;
   }>;
 }
 

@@ -71,7 +71,7 @@ export async function featureWarnings(
 ): Promise<string[]> {
   const warnings: string[] = [];
   for (const { checks } of FEATURES)
-    warnings.push(...((await (await checks?.())?.warnings?.(db, settings, show)) ?? []));
+    warnings.push(...((await (await checks?.())?.warnings(db, settings, show)) ?? []));
   return warnings;
 }
 

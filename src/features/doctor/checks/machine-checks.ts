@@ -4,7 +4,6 @@
 import { join } from "node:path";
 import { generatedToken } from "../../../cli/address.ts";
 import { type Cli, loadOptionsOf } from "../../../cli/cli.ts";
-import { featureFindings } from "../../../cli/findings.ts";
 import { count } from "../../../cli/layout.ts";
 import { loadSettings } from "../../../config.ts";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
@@ -97,7 +96,6 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
     ...checkExec(settings),
     ...(await checkFeatures(cli, settings, false)),
     ...(await checkSandbox(cli, settings)),
-    ...(await featureFindings(settings)),
     ...(await checkInstall(cli, settings)),
     ...(await checkOutside(cli, settings, offline)),
   );

@@ -1,6 +1,7 @@
 // Checks the token of incoming web hooks for `parley doctor`.
 
 import { generatedToken } from "../../cli/address.ts";
+import type { Cli } from "../../cli/cli.ts";
 import { count } from "../../cli/layout.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Finding } from "../../feature.ts";
@@ -10,9 +11,8 @@ import { pathOf } from "./settings.ts";
  * Checks the token of incoming webhooks. One that equals the gateway's own token is a problem: any program
  * that may send a hook would then have full access.
  */
-export async function findings({ hooks, gateway, store }: Settings): Promise<Finding[]> {
-  const { enabled, token, mappings } = hooks;
-  if (!enabled) return [];
+export async function check(_cli: Cli, { hooks, gateway, store }: Settings): Promise<Finding[]> {
+  const { token, mappings } = hooks;
   const name = "hooks";
   const mend = "Set hooks.token to a separate secret, for example the output of: openssl rand -hex 24";
   if (!token) {

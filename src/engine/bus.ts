@@ -5,6 +5,7 @@
 //     of the run's execution is published.
 
 import { evictOldest } from "../core/bounded.ts";
+import { optional } from "../core/optional.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Log } from "../world.ts";
 
@@ -38,21 +39,11 @@ export interface SharedBus extends Bus {
   showsText(): boolean;
 }
 
-const OF_EXECUTION = ["run_started", "text", "thinking", "tool", "run_ended"] as const;
-type OfExecution = Extract<LiveEvent, { kind: (typeof OF_EXECUTION)[number] }>;
-
 /**
- * Returns whether an event belongs to the execution of a run, and so must not be published after the run's
- * end. Notes, and events of flows and deliveries, may be.
+ * The events of the execution of a run, which must not be published after the run's end. Notes, and events of
+ * flows and deliveries, may be.
  */
-const isOfExecution = (event: LiveEvent): event is OfExecution =>
-  OF_EXECUTION.some((kind) => kind === event.kind);
-
-function aboutOf(event: LiveEvent): object {
-  const { sessionKey } = event;
-  const runId = "runId" in event && event.runId !== undefined ? { runId: event.runId } : {};
-  return { ...runId, sessionKey, ...("chainId" in event ? { chainId: event.chainId } : {}) };
-}
+const OF_EXECUTION: readonly LiveEvent["kind"][] = ["run_started", "text", "thinking", "tool", "run_ended"];
 
 /**
  * `forward` sends an event to the other processes; `follow` is called when this process begins to show live
@@ -67,16 +58,20 @@ export function createBus(
   const listeners = new Set<Listener>();
   const ended = new Set<string>();
   const tell = (event: LiveEvent, here: boolean): void => {
-    if (isOfExecution(event) && ended.has(event.runId)) return;
-    if (event.kind === "run_ended") {
-      ended.add(event.runId);
+    const { kind, sessionKey } = event;
+    const runId = "runId" in event ? event.runId : undefined;
+    if (OF_EXECUTION.includes(kind) && runId !== undefined && ended.has(runId)) return;
+    if (kind === "run_ended" && runId !== undefined) {
+      ended.add(runId);
       evictOldest(ended, ENDED_MAX);
     }
     for (const listener of listeners) {
       try {
         listener(event, here);
       } catch (error) {
-        log.error({ err: error, event: event.kind, ...aboutOf(event) }, "an event listener failed");
+        const chainId = "chainId" in event ? event.chainId : undefined;
+        const about = { event: kind, sessionKey, ...optional({ runId, chainId }) };
+        log.error({ err: error, ...about }, "an event listener failed");
       }
     }
   };

@@ -1,6 +1,6 @@
 // Owns one claimed run while this process executes it: writes its transcript, waits for other runs, and stops
 // it. Its writes are fenced (I1), and it holds a slot except while it only waits (I6).
-// X3: live text and thinking are published at most once in `textIntervalMs`, as deltas; the rest follows when
+// X3: live text and thinking are published at most once in `liveIntervalMs`, as deltas; the rest follows when
 //     the interval is over.
 
 import { optional } from "../../core/optional.ts";
@@ -53,12 +53,6 @@ const LIVE_THINKING_MAX_BYTES = 256 * 1024;
 
 /** Created once, because an error with a stack for each run would be slow. */
 const OVER = new Error("the run is over");
-
-/** Returns the interval for a text of this length while this number of runs executes. */
-function textIntervalMs(chars: number, runs: number): number {
-  const intervalMs = liveIntervalMs(runs);
-  return chars > LONG_TEXT_CHARS ? Math.max(LONG_TEXT_INTERVAL_MS, intervalMs) : intervalMs;
-}
 
 /**
  * Why an execution was stopped from outside. `ended`: the run's row says that it has ended. `parked`: the run
@@ -175,7 +169,8 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
       pending = pending === undefined ? delta : joinedDeltas(pending, delta);
       const length = shownLength(false);
       if (pending !== undefined && length <= pending.offset) return;
-      const intervalMs = textIntervalMs(whole.length, parts.running());
+      const leastMs = whole.length > LONG_TEXT_CHARS ? LONG_TEXT_INTERVAL_MS : 0;
+      const intervalMs = Math.max(leastMs, liveIntervalMs(parts.running()));
       const waitMs = sentAt + intervalMs - clock.monotonic();
       if (waitMs <= 0 || (pending?.text.length ?? 0) >= UNPUBLISHED_CHARS_MAX) publishUpTo(length);
       else if (!over.aborted) next ??= clock.after(waitMs, () => publishUpTo(shownLength(false)));
@@ -250,20 +245,20 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
   // An earlier attempt may have read messages that this attempt does not know about.
   const reading: Reading = { mayOwe: run.attempt > 1 };
   const writer = createTranscriptWriter(run, fence, parts, { confirm, signal: stopper.signal, reading });
-  const append = async (given: Entry): Promise<Entry> => {
-    const entry = withoutToken(given);
-    // The text of a final message is published with the run's end.
-    if (!isFinalText(entry)) stream.flush();
-    const stored = await writer.append(entry);
-    if (writer.finalText() === undefined) stream.written();
-    thinking.written();
-    return stored;
-  };
+
   return {
     handle: {
       run,
       signal: stopper.signal,
-      append,
+      async append(given) {
+        const entry = withoutToken(given);
+        // The text of a final message is published with the run's end.
+        if (!isFinalText(entry)) stream.flush();
+        const stored = await writer.append(entry);
+        if (writer.finalText() === undefined) stream.written();
+        thinking.written();
+        return stored;
+      },
       takeSteered: () =>
         confirm()
           .then(keeper.giveWay)

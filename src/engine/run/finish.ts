@@ -8,7 +8,6 @@ import { isQuietStep, spokenText } from "../../core/rules/turn-rules.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import {
-  type AssistantMessage,
   addUsage,
   type Entry,
   injectedMessage,
@@ -101,11 +100,6 @@ export interface EndFacts {
 /** Thrown into an execution whose lane was taken over, or whose row has ended. */
 export class LostLane extends Error {}
 
-/** Returns a note of the runtime. */
-export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
-  return injectedMessage(unit.newOrderedId(), text, unit.now);
-}
-
 /** Publishes a state of the message that this run delivered, if it delivered one. */
 export function publishReceipt(
   unit: Unit,
@@ -191,15 +185,6 @@ export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: 
   for (const taken of await queuedIn(unit.tx, reader.sessionKey)) {
     if (taken.input.takenBy === reader.runId) await endInUnit(unit, taken, facts, parts);
   }
-}
-
-/**
- * Returns the facts for ending a message's own run, if the run that read the message ended before its model
- * answered it.
- */
-function refuseUnanswered({ state, code }: EndFacts): EndFacts {
-  const error = "the run that had read this message ended before its model answered it";
-  return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };
 }
 
 function usageOf(messages: readonly Message[]): { usage: Usage; model?: string } {
@@ -291,14 +276,6 @@ async function settleRows(
   return answered;
 }
 
-/**
- * Returns whether the run succeeded and its usage and model are known, so that its messages need not be read.
- */
-function isComplete({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
-  const isKnown = usage !== undefined && model !== undefined;
-  return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
-}
-
 /** Returns the texts that an agent wrote in these messages, without silent ones and notes of the runtime. */
 export function spokenTexts(messages: readonly Message[]): string[] {
   return messages
@@ -366,8 +343,10 @@ export async function endInUnit(
   if (ended.has(run.runId)) return;
   ended.add(run.runId);
   const holding = execution && holdForEnd(tx, run);
-  // A complete end reads nothing, so all its statements are sent together.
-  const isPlain = execution?.hasFinal() === true && isComplete(facts);
+  // The end of a run whose usage and model are known reads nothing, so all its statements are sent together.
+  const isKnown = facts.usage !== undefined && facts.model !== undefined && facts.state === "ok";
+  const isWhole = facts.unfinishedText === undefined && facts.heardText === undefined;
+  const isPlain = execution?.hasFinal() === true && isKnown && isWhole;
   let messages: readonly Message[] = [];
   if (!isPlain) {
     await together(holding, execution && holdRun(tx, run.runId));
@@ -383,8 +362,11 @@ export async function endInUnit(
     holding,
   );
   if (!isStored) throw new LostLane(`run ${run.runId} has ended, or another process holds it`);
-  if (messages.some((one) => one.role === "user" && one.steered === true))
-    await endTaken(unit, run, refuseUnanswered(facts), parts);
+  if (messages.some((one) => one.role === "user" && one.steered === true)) {
+    const state = facts.state === "ok" ? "error" : facts.state;
+    const error = "the run that had read this message ended before its model answered it";
+    await endTaken(unit, run, { state, code: facts.code ?? "run_failed", error }, parts);
+  }
   const { end, ...more } = row;
   const after: Run = { ...run, ...end, ...more };
   await parts.successors.runEnded(parts.acceptor, unit, after, answered);

@@ -155,7 +155,10 @@ export async function takeSteering(
     if (!(await isHeld(unit.tx, fence))) return "lost";
     const next = await nextIn(unit.tx, run.sessionKey);
     if (!takesOver(run, next)) return undefined;
-    const message = await writeMessage(unit, run, next);
+    const { sessionKey, sessionId, runId } = run;
+    const message: UserMessage = { ...inputMessage(unit, next), steered: true };
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: message }, unit.redactor);
+    publishMessage(unit, { ...run, ...optional({ route: next.route }) }, message);
     await noteTaken(unit.tx, { ...next, input: { ...next.input, takenBy: run.runId } });
     read = next.runId;
     return message;
@@ -164,12 +167,4 @@ export async function takeSteering(
   if (taken !== undefined)
     parts.world.log.debug({ steeredRunId: read }, "a run read the next message of its lane");
   return taken;
-}
-
-async function writeMessage(unit: Unit, run: Run, next: Run): Promise<UserMessage> {
-  const { sessionKey, sessionId, runId } = run;
-  const message: UserMessage = { ...inputMessage(unit, next), steered: true };
-  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: message }, unit.redactor);
-  publishMessage(unit, { ...run, ...optional({ route: next.route }) }, message);
-  return message;
 }

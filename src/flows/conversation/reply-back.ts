@@ -152,18 +152,12 @@ async function acceptReplyTurn(context: FlowContext, turn: number): Promise<bool
   return accepted.ok;
 }
 
-async function announce(context: FlowContext): Promise<void> {
-  const outcome = await announceTurn(context);
-  if (outcome === "accepted") return;
-  if (outcome === "limit") await announceByRuntime(context);
-  await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
-}
-
 /** Executes the next step. Returns true if a reply turn carries this run's text to the other party. */
 async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> {
   if (next.next === "reply" && (await acceptReplyTurn(context, next.turn))) return true;
-  if (next.next === "end") await close(context, next.reason);
-  else await announce(context);
+  const outcome = next.next === "end" ? next.reason : await announceTurn(context);
+  if (outcome === "limit") await announceByRuntime(context);
+  if (outcome !== "accepted") await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
   return false;
 }
 

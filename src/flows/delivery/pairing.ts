@@ -92,17 +92,6 @@ export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, no
   return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
 }
 
-/**
- * Returns whether another pairing may be opened. At the limit, makes room by forgetting the person who was
- * notified longest ago, if that was at least ten minutes ago.
- */
-async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boolean> {
-  const { tx, now } = unit;
-  await takeAdvisoryLock(tx, "limits");
-  if ((await openAsks(tx, account, now - CODE_MS)) < OPEN_MAX) return true;
-  return forgetStalestAsk(tx, account, now - TELL_AGAIN_MS);
-}
-
 /** Sends a stranger a code and the steps to be approved, unless that was done recently. */
 export async function askToPair(
   parts: Pick<PairingParts, "settings">,
@@ -113,7 +102,12 @@ export async function askToPair(
   const known = await holdPeer(unit.tx, stranger);
   if (known !== undefined && (known.state !== "pending" || wasToldLately(known, now))) return;
   const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
-  if (!isOpen && !(await hasRoom(unit, stranger))) return;
+  if (!isOpen) {
+    await takeAdvisoryLock(unit.tx, "limits");
+    const isFull = (await openAsks(unit.tx, stranger, now - CODE_MS)) >= OPEN_MAX;
+    // Makes room by forgetting the person who was notified longest ago, if that was not recently.
+    if (isFull && !(await forgetStalestAsk(unit.tx, stranger, now - TELL_AGAIN_MS))) return;
+  }
   const code = isOpen ? (known.code ?? "") : newCode(unit, CODE_LENGTH);
   const { name, route, ...who } = stranger;
   const times = { askedAt: isOpen ? known.askedAt : now, toldAt: now };

@@ -21,11 +21,6 @@ export interface SigningKey {
   readonly publicKey: JsonWebKey & { readonly kid: string };
 }
 
-function makeKey(): string {
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  return JSON.stringify(privateKey.export({ format: "jwk" }));
-}
-
 /** Returns the thumbprint (RFC 7638) of a key on an elliptic curve. */
 function thumbprint({ crv, kty, x, y }: JsonWebKey): string {
   return createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
@@ -33,7 +28,10 @@ function thumbprint({ crv, kty, x, y }: JsonWebKey): string {
 
 /** Returns the key of this deployment. */
 export async function signingKey(store: Store, now: number): Promise<SigningKey> {
-  const text = await gatewayKey(store, KEY_NAME, () => ({ keyJson: makeKey(), createdAt: now }));
+  const text = await gatewayKey(store, KEY_NAME, () => {
+    const made = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ format: "jwk" });
+    return { keyJson: JSON.stringify(made), createdAt: now };
+  });
   const privateKey = jsonOf(text) as JsonWebKey;
   const shared = createPublicKey(createPrivateKey({ key: privateKey, format: "jwk" }));
   const jwk = shared.export({ format: "jwk" });

@@ -6,7 +6,6 @@ import {
   type A2aRuntime,
   type A2aSettings,
   type AcpRuntime,
-  type AgentBudget,
   type AgentSettings,
   outsideKind,
   type ProviderSettings,
@@ -50,6 +49,10 @@ export function agentsOf(
     const isDefault = index === defaultIndex(list);
     const runtime = runtimeOf(inFile, expand);
     const allowAgents = agent.subagents?.allowAgents ?? subagents.allowAgents;
+    // `null` means no limit.
+    const limits = Object.entries({ ...budget, ...ownBudget }).filter(([, limit]) => limit !== null);
+    // Without a configured workspace, Parley creates the folder for this agent alone.
+    const isOurFolder = agent.workspace === undefined && workspace === WORKSPACE_DEFAULT;
     return {
       ...inherited,
       ...own,
@@ -58,17 +61,10 @@ export function agentsOf(
       model: runtime === undefined ? (agent.model ?? model ?? firstModel) : `${runtime.type}/${id}`,
       workspace: expand(agent.workspace ?? (isDefault ? workspace : `${workspace}-${id}`)),
       subagents: { ...agent.subagents, allowAgents: allowAgents.map((name) => name.toLowerCase()) },
-      sandbox: sandboxOf(sandbox, agent.sandbox, isOurFolder(file, agent)),
-      ...optional({ runtime }),
-      ...budgetOf({ ...budget, ...ownBudget }),
+      sandbox: sandboxOf(sandbox, agent.sandbox, isOurFolder),
+      ...optional({ runtime, budget: limits.length === 0 ? undefined : Object.fromEntries(limits) }),
     };
   });
-}
-
-/** Returns the limits that are set. `null` means no limit. */
-function budgetOf(limits: NonNullable<AgentInFile["budget"]>): { budget?: AgentBudget } {
-  const set = Object.entries(limits).filter(([, limit]) => limit !== null);
-  return set.length === 0 ? {} : { budget: Object.fromEntries(set) };
 }
 
 function runtimeOf(
@@ -121,13 +117,6 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
 }
 
 /**
- * Returns whether neither the agent nor the defaults set a workspace. Then Parley creates the folder for this
- * agent alone.
- */
-const isOurFolder = (file: ConfigFile, agent: AgentInFile): boolean =>
-  agent.workspace === undefined && file.agents.defaults.workspace === WORKSPACE_DEFAULT;
-
-/**
  * Returns an agent's sandbox settings: for each key the agent's value, else the default. `ownFolder`: no
  * other agent or person uses the workspace.
  */
@@ -166,6 +155,15 @@ export function a2aOf(
   };
 }
 
+/** Returns the defaults of all agents, and every agent of the file, each with its path. */
+function agentPlaces(
+  file: ConfigFile,
+): [Pick<AgentInFile, "model" | "fallbackModels" | "subagents">, Path][] {
+  const { defaults, list } = file.agents;
+  const agents = list.map((agent, index): [AgentInFile, Path] => [agent, ["agents", "list", index]]);
+  return [[defaults, ["agents", "defaults"]], ...agents];
+}
+
 /** Reports duplicate ids, a second default, and names of agents that do not exist. */
 export function checkAgents(file: ConfigFile, problems: Problem[]): void {
   const list = listOf(file);
@@ -181,22 +179,12 @@ export function checkAgents(file: ConfigFile, problems: Problem[]): void {
     }
     checkRuntime(file, agent, path, problems);
   }
-  for (const [names, path] of allowLists(file)) {
-    for (const [index, name] of names.entries()) {
+  for (const [{ subagents }, path] of agentPlaces(file)) {
+    for (const [index, name] of (subagents?.allowAgents ?? []).entries()) {
       const text = name === "*" ? undefined : agentProblem(name, ids);
       if (text !== undefined) problems.push({ path: [...path, "subagents", "allowAgents", index], text });
     }
   }
-}
-
-/** Returns every allow list of the file with its path. */
-function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
-  return [
-    [file.agents.defaults.subagents.allowAgents ?? [], ["agents", "defaults"]],
-    ...file.agents.list.map(
-      ({ subagents }, index) => [subagents?.allowAgents ?? [], ["agents", "list", index]] as const,
-    ),
-  ];
 }
 
 /** Reports every configured model that does not exist. */
@@ -205,11 +193,7 @@ export function checkAgentModels(
   providers: readonly ProviderSettings[],
   problems: Problem[],
 ): void {
-  const places: [Pick<AgentInFile, "model" | "fallbackModels" | "subagents">, Path][] = [
-    [file.agents.defaults, ["agents", "defaults"]],
-    ...file.agents.list.map((agent, index): [AgentInFile, Path] => [agent, ["agents", "list", index]]),
-  ];
-  for (const [{ model, fallbackModels = [], subagents }, path] of places) {
+  for (const [{ model, fallbackModels = [], subagents }, path] of agentPlaces(file)) {
     const named: [string | undefined, Path][] = [
       [model, [...path, "model"]],
       [subagents?.model, [...path, "subagents", "model"]],

@@ -14,18 +14,16 @@ const NONE = "(none)";
 
 const parsed = (address: string): URL | undefined => (URL.canParse(address) ? new URL(address) : undefined);
 
-function publicAddress(address: string): string {
-  const url = parsed(address);
-  return url === undefined ? SET : `${url.protocol}//${url.host}${url.pathname.replace(/^\/$/, "")}`;
-}
-
 /** Returns the visible form of a value, or undefined if nothing may be shown. */
 function shown(rule: Rule, value: unknown): unknown {
   if (rule === "optional secret") return value === undefined || value === "" ? NONE : SET;
   if (value === undefined || rule === "show") return value;
   if (rule === "secret") return value === "" ? NONE : SET;
-  if (rule === "place") return publicAddress(String(value));
-  if (rule === "origin") return parsed(String(value))?.origin ?? SET;
+  if (rule === "place" || rule === "origin") {
+    const url = parsed(String(value));
+    if (url === undefined) return SET;
+    return rule === "origin" ? url.origin : `${url.protocol}//${url.host}${url.pathname.replace(/^\/$/, "")}`;
+  }
   if (rule === "names")
     return isObject(value) ? Object.fromEntries(Object.keys(value).map((name) => [name, SET])) : SET;
   if (!Array.isArray(value)) return SET;
@@ -118,14 +116,13 @@ export function hasSecretWord(value: string, before: string): boolean {
   return inArguments([before, value]).some((secret) => value.includes(secret));
 }
 
-const texts = (value: unknown): string[] =>
-  Object.values(value ?? {}).filter((one): one is string => typeof one === "string");
-
 function secretsIn(rule: Rule, value: unknown): string[] {
   if (value === undefined || rule === "show") return [];
   if (rule === "secret" || rule === "optional secret") return [String(value), ...inAddress(String(value))];
   if (rule === "place" || rule === "origin") return inAddress(String(value));
-  if (rule === "program" || rule === "count") return inArguments(texts(value));
+  const values: unknown[] = Object.values(value ?? {});
+  if (rule === "program" || rule === "count")
+    return inArguments(values.filter((one) => typeof one === "string"));
   return Object.entries(value ?? {}).flatMap(([name, one]) => inValue(name, String(one)));
 }
 

@@ -96,21 +96,6 @@ export const KEY_VARIABLES: ReadonlyMap<string, string> = new Map(
 export const predefinedModels = (provider: string): readonly string[] =>
   (KNOWN.get(provider)?.models ?? []).map(({ id }) => id);
 
-function fromEnvironment(env: Env): ProviderSettings[] {
-  return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {
-    const apiKey = env[keyVariable];
-    return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, ...defaultsOf(patience), models }] : [];
-  });
-}
-
-function completeModel(
-  model: ProviderInFile["models"][number],
-  like: ModelSettings | undefined,
-): ModelSettings {
-  const whole = { ...defaultsOf(modelKeys), ...like, ...model };
-  return { ...whole, maxOutputTokens: Math.min(whole.maxOutputTokens, whole.contextWindow) };
-}
-
 function completeProvider(
   id: string,
   file: ProviderInFile,
@@ -129,12 +114,11 @@ function completeProvider(
   const models =
     file.models.length === 0
       ? (like?.models ?? [])
-      : file.models.map((model) =>
-          completeModel(
-            model,
-            like?.models.find(({ id }) => id === model.id),
-          ),
-        );
+      : file.models.map((model) => {
+          const known = like?.models.find(({ id }) => id === model.id);
+          const whole = { ...defaultsOf(modelKeys), ...known, ...model };
+          return { ...whole, maxOutputTokens: Math.min(whole.maxOutputTokens, whole.contextWindow) };
+        });
   if (models.length === 0) report("models", 'must list at least one model, like [{ id: "qwen3" }]');
   for (const [index, model] of models.entries()) {
     if (models.findIndex(({ id }) => id === model.id) === index) continue;
@@ -153,7 +137,11 @@ export function providersOf(
   problems: Problem[],
 ): ProviderSettings[] {
   const entries = Object.entries(inFile);
-  if (entries.length === 0) return fromEnvironment(env);
+  if (entries.length === 0)
+    return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {
+      const apiKey = env[keyVariable];
+      return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, ...defaultsOf(patience), models }] : [];
+    });
   return entries
     .map(([id, file]) => completeProvider(id, file, env, problems))
     .filter((provider) => provider !== undefined);

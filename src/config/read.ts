@@ -44,17 +44,15 @@ function showValue(value: unknown, hidden: boolean): string {
   return new Redactor([]).mask(shown);
 }
 
-/** Returns the word of the schema that is meant. Thinking levels also have other spellings. */
-function wordMeant(words: readonly unknown[], given: string): unknown {
-  const text = given.trim().toLowerCase();
-  const level = THINKING_LEVELS.every((one) => words.includes(one)) ? thinkingNamed(given) : undefined;
-  return words.find((one) => String(one).toLowerCase() === text) ?? level ?? given;
-}
-
 /** Returns a text as the value that it stands for (RD1). */
 function valueMeant(schema: Schema, given: string, isFromEnv: boolean): unknown {
-  if (schema.enum !== undefined) return wordMeant(schema.enum, given);
   const [text, kind] = [given.trim(), kindOf(schema)];
+  const words = schema.enum;
+  if (words !== undefined) {
+    // Thinking levels also have other spellings.
+    const level = THINKING_LEVELS.every((one) => words.includes(one)) ? thinkingNamed(given) : undefined;
+    return words.find((one) => String(one).toLowerCase() === text.toLowerCase()) ?? level ?? given;
+  }
   if (schema[FACTS]?.trims === true) return schema.format === "uri" ? text.replaceAll(/[\t\n\r]/g, "") : text;
   if (!isFromEnv || text === "") return given;
   if ((kind === "number" || kind === "integer") && Number.isFinite(Number(text))) return Number(text);

@@ -3,6 +3,7 @@
 // ED2: the editor gets secrets only in hidden form, and sends them back in the same form (`hidden.ts`).
 // ED3: the file keeps its byte order mark and its line ends. The editor gets only `\n`.
 
+import { isUtf8 } from "node:buffer";
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { configPathOf, type LoadOptions } from "../../config.ts";
@@ -65,14 +66,6 @@ function readBytes(path: string): Result<Buffer | undefined> {
   }
 }
 
-function textOf(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns a text without the byte order mark `begin`, and with `\n` as line ends. */
 const plainLines = (text: string, begin = ""): string => text.slice(begin.length).replaceAll(/\r\n?/g, "\n");
 
@@ -80,8 +73,8 @@ function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
   const read = readBytes(path);
   if (!read.ok) return read;
   const bytes = read.value ?? Buffer.alloc(0);
-  const text = textOf(bytes);
-  if (text === undefined) return fail("file_problem", `${path} is not UTF-8 text`, { hint: ELSEWHERE });
+  if (!isUtf8(bytes)) return fail("file_problem", `${path} is not UTF-8 text`, { hint: ELSEWHERE });
+  const text = bytes.toString();
   const begin = text.startsWith(BOM) ? BOM : "";
   const ends = text.match(/\r?\n/g) ?? [];
   const lineEnd = ends.filter((end) => end === "\r\n").length * 2 > ends.length ? "\r\n" : "\n";
@@ -121,13 +114,6 @@ function shownProblems(problems: readonly string[], hide: (text: string) => stri
   const shown = problems.slice(0, PROBLEMS_MAX).map(hide);
   const more = problems.length - shown.length;
   return more > 0 ? [...shown, `and ${more} more`] : shown;
-}
-
-/** Returns the failure for a write that threw an exception. In that case the file is unchanged. */
-function unwritten(path: string, error: unknown): Result<never> {
-  return fail("file_problem", `${path} could not be written and is unchanged: ${(error as Error).message}`, {
-    hint: "The gateway replaces the whole file, so the folder must be writable and the disk must have space.",
-  });
 }
 
 /** The functions of the gateway that the editor needs. */
@@ -235,7 +221,10 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
           replaceFile(path, text);
         }
       } catch (error) {
-        return unwritten(path, error);
+        const why = `could not be written and is unchanged: ${(error as Error).message}`;
+        return fail("file_problem", `${path} ${why}`, {
+          hint: "The gateway replaces the whole file, so the folder must be writable and the disk must have space.",
+        });
       }
       return ok({ path, saved: true, revision: revisionOf(Buffer.from(text), parts), ...found });
     },

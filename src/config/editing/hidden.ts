@@ -110,17 +110,6 @@ function isSecretSetting(comment: string): boolean {
 }
 
 /**
- * Returns true if any key on the path is the name of a secret. Usually it is the last one, but an invalid
- * file may have an object in place of the secret.
- */
-const isBelowSecret = (path: Path): boolean => path.some((_, at) => isSecretPath(path.slice(0, at + 1)));
-
-const isTokenItem = (path: Path): boolean => path.at(-2) === "tokens" && typeof path.at(-1) === "number";
-
-/** Returns true if the place is inside an object whose values are all secret, such as `env`. */
-const isInSecrets = ({ path }: Json5Place): boolean => isSecretPath([...path.slice(0, -1), ""]);
-
-/**
  * Returns the comments that must be hidden because of their neighbours. These are comments in an object whose
  * values are all secret, and consecutive comment lines that together contain a secret setting.
  */
@@ -136,7 +125,7 @@ function hiddenComments(
       at += 1;
     if (places[at]?.kind !== "comment") continue;
     const isAmong = [nearest(places, first, -1, isValue), nearest(places, at, 1, isValue)].some(
-      (one) => one !== undefined && isInSecrets(one),
+      (one) => one !== undefined && isSecretPath([...one.path.slice(0, -1), ""]),
     );
     if (isAmong || isSecretSetting(contents.slice(first, at + 1).join("\n")))
       for (const place of places.slice(first, at + 1)) hidden.add(place);
@@ -183,7 +172,10 @@ function secretIn(text: string, place: Json5Place, around: Around): [number, num
     const hidesIt = hides || isSecretSetting(content);
     return hidesIt ? [start + 2, isClosedBlock ? end - 2 : end] : undefined;
   }
-  const isSecret = isBelowSecret(path) || isSecretName(nameOf(path)) || isTokenItem(path);
+  const isTokenItem = path.at(-2) === "tokens" && typeof path.at(-1) === "number";
+  // Usually the last key is the name of a secret, but an invalid file may have an object in its place.
+  const isBelowSecret = path.some((_, at) => isSecretPath(path.slice(0, at + 1)));
+  const isSecret = isBelowSecret || isSecretName(nameOf(path)) || isTokenItem;
   if (kind === "word") return isSecret && !/^(null|true|false)$/.test(raw) ? [start, end] : undefined;
   if (kind !== "text") return undefined;
   const inner = insideOf(raw, place);

@@ -35,9 +35,6 @@ function placeAt(places: readonly Json5Place[], path: Path): Json5Place | undefi
 const indentAt = (text: string, at: number): string =>
   /^[ \t]*/.exec(text.slice(text.lastIndexOf("\n", at - 1) + 1))?.[0] ?? "";
 
-/** Returns whether the text is JSON, and not JSON5 without any name. */
-const isPlainJson = (text: string): boolean => text.includes('"') && jsonOf(text) !== undefined;
-
 interface Style {
   readonly isJson: boolean;
   readonly isOneLine: boolean;
@@ -48,10 +45,6 @@ function written(value: unknown, { isJson, isOneLine, indent }: Style): string {
   const space = isOneLine ? "" : INDENT;
   const shown = isJson ? JSON.stringify(value, null, space) : JSON5.stringify(value, { space, quote: '"' });
   return shown.replaceAll("\n", `\n${indent}`);
-}
-
-function keyText(name: string, isJson: boolean): string {
-  return !isJson && /^[A-Za-z_$][\w$]*$/.test(name) ? `${name}: ` : `${JSON.stringify(name)}: `;
 }
 
 interface Member {
@@ -65,7 +58,8 @@ function withMember(text: string, box: Json5Place, { key, value, isJson }: Membe
   const isOneLine = last !== undefined && !text.slice(box.start, box.end).includes("\n");
   const outer = indentAt(text, box.start);
   const indent = outer + INDENT;
-  const name = box.kind === "list" ? "" : keyText(key, isJson);
+  const isBare = !isJson && /^[A-Za-z_$][\w$]*$/.test(key);
+  const name = box.kind === "list" ? "" : `${isBare ? key : JSON.stringify(key)}: `;
   const member = name + written(value, { isJson, isOneLine, indent });
   const close = box.end - 1;
   if (pastBlanks(text, box.start + 1) === close) {
@@ -101,7 +95,8 @@ const nested = (path: Path, value: unknown): unknown =>
 
 function withValue(text: string, path: Path, value: unknown): Result<string> {
   const places = json5Places(text);
-  const isJson = isPlainJson(text);
+  // A file with JSON alone keeps its names in quotes; JSON5 without any name is not such a file.
+  const isJson = text.includes('"') && jsonOf(text) !== undefined;
   const there = placeAt(places, path);
   if (there !== undefined) {
     const style = { isJson, isOneLine: false, indent: indentAt(text, there.start) };

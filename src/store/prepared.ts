@@ -36,11 +36,6 @@ export function statementName(query: CompiledQuery): string | undefined {
   return (query as Partial<PreparedQuery<unknown>>).statementName;
 }
 
-/** Returns an object with a placeholder for each field. */
-function placeholdersFor<V extends object>(values: V): V {
-  return Object.fromEntries(Object.keys(values).map((name) => [name, new Placeholder(name)])) as V;
-}
-
 /**
  * Returns a function that runs the query of `build`, which is compiled once per kind of database. Always pass
  * the same fields: set an unused one to null instead of omitting it.
@@ -55,7 +50,8 @@ export function prepared<V extends object, R>(
     const kind = kindOf(db);
     let query = made.get(kind);
     if (query === undefined) {
-      const compiled = build(db, placeholdersFor(values)).compile(db);
+      const placeholders = Object.keys(values).map((name) => [name, new Placeholder(name)]);
+      const compiled = build(db, Object.fromEntries(placeholders) as V).compile(db);
       const digest = createHash("sha256").update(compiled.sql).digest("hex");
       query = { ...compiled, statementName: digest.slice(0, 16) };
       made.set(kind, query);

@@ -13,11 +13,6 @@ import type { Store } from "./sql.ts";
 /** After a failed write, the disk counts as full while it has less free space than this. */
 const ROOM_BYTES_MIN = 1024 * 1024;
 
-function isFull(file: string): boolean {
-  const { bavail, bsize } = statfsSync(dirname(file));
-  return bavail * bsize < ROOM_BYTES_MIN;
-}
-
 /** Wraps a store. If its last transaction could not be written, `refusal` returns the reason. */
 export function watchWrites(store: Store): Store {
   let refused: StoreProblem | undefined;
@@ -39,8 +34,11 @@ export function watchWrites(store: Store): Store {
   // Writes the version number that the file already has. This changes the file's first page, but no data.
   const again = (): Promise<void> =>
     transaction(async (tx) => {
-      // On a nearly full disk this small write may succeed although messages do not fit.
-      if (refused?.problem === "full" && isFull(refused.place)) throw refused;
+      if (refused?.problem === "full") {
+        const { bavail, bsize } = statfsSync(dirname(refused.place));
+        // On a nearly full disk this small write may succeed although messages do not fit.
+        if (bavail * bsize < ROOM_BYTES_MIN) throw refused;
+      }
       await sql`pragma user_version = ${sql.lit(SCHEMA_VERSION)}`.execute(tx);
     }).catch(() => {});
   const { shared } = store;

@@ -54,6 +54,7 @@ export const STORE_FILE = "parley.sqlite";
 
 /** Maximum wait for the lock of another program. It is short, because waiting blocks the process. */
 const BUSY_TIMEOUT_MS = 250;
+const OPENING = { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false };
 /** Cache size of the writer. A larger one does not make runs faster, and an idle gateway would keep it. */
 const CACHE_KIB = 4_096;
 /** Cache size of the read worker, which exists only after the first search. */
@@ -84,7 +85,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     look = lookBefore({ file, view, isShort });
     if (look.mark === "damaged")
       log.warn({ file }, "could not read the high-water mark; opening the store without it");
-    writer = openWriter(file);
+    writer = new DatabaseSync(file, OPENING);
+    distrust(writer);
     const { version } = look;
     const journal = writer.prepare("pragma journal_mode = wal").get();
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
@@ -97,7 +99,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
     // Set only now, because a conversion may sort more rows than fit into memory.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
-    const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+    const reader = new DatabaseSync(file, OPENING);
     distrust(reader);
     reader.exec(`pragma query_only = on; pragma cache_size = -${READER_CACHE_KIB}`);
     look.database.close();
@@ -142,12 +144,6 @@ function upgrade(writer: DatabaseSync, version: number, file: string): void {
   }
 }
 
-function openWriter(file: string): DatabaseSync {
-  const writer = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
-  distrust(writer);
-  return writer;
-}
-
 interface Look {
   /**
    * Read-only connection. It is closed only after the writer was opened, so that SQLite reads the WAL only
@@ -171,18 +167,15 @@ function lookBefore({ file, view, isShort }: { file: string; view: LogView; isSh
     const version = checkedVersion(database, file);
     const lost = lostSinceMark(known, { file, database, view, version, hasPage });
     if (lost !== undefined) throw new StoreProblem("behind", file, { detail: lost });
-    if (isShort) refuseUnsound(database, file);
+    // Of a file that is too short, the missing end may not be in the log either.
+    const check = isShort ? database.prepare("pragma quick_check(1)").get() : { quick_check: "ok" };
+    const found = String(Object.values(check ?? {})[0]);
+    if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
     return { database, version, mark };
   } catch (error) {
     database.close();
     throw error;
   }
-}
-
-/** Throws if a file that is too short is damaged, because its missing end is not in the log either. */
-function refuseUnsound(database: DatabaseSync, file: string): void {
-  const found = String(Object.values(database.prepare("pragma quick_check(1)").get() ?? {})[0]);
-  if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
 }
 
 interface SyncedFiles extends Pick<KeptFiles, "file" | "view" | "reader"> {
@@ -199,13 +192,17 @@ function syncOf(
   { file, view, writer, reader, stop }: SyncedFiles,
 ): LogSync | undefined {
   if (durability === "normal") return undefined;
-  const onFailure = (problem: StoreProblem): void => {
-    log.error({ err: problem, file }, "could not sync the log; closed the store");
-    stop();
-    reader.close();
-    writer.close();
-  };
-  return new LogSync({ file, view, clock, onFailure });
+  return new LogSync({
+    file,
+    view,
+    clock,
+    onFailure(problem) {
+      log.error({ err: problem, file }, "could not sync the log; closed the store");
+      stop();
+      reader.close();
+      writer.close();
+    },
+  });
 }
 
 interface KeptFiles {

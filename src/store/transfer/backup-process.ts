@@ -17,10 +17,6 @@ export async function unfinishedFolders(file: string): Promise<string[]> {
   return (await readdir(folder)).filter((name) => name.startsWith(start)).map((name) => join(folder, name));
 }
 
-async function removeUnfinished(file: string): Promise<void> {
-  for (const folder of await unfinishedFolders(file)) await rm(folder, { recursive: true, force: true });
-}
-
 /** Backs up a store to a new file. Aborting `signal` kills the process, and removes an unfinished backup. */
 export async function backupInProcess(
   options: BackupWorkerOptions,
@@ -38,6 +34,7 @@ export async function backupInProcess(
   });
   if (problem !== undefined) result = fail("store_unavailable", `the backup failed: ${problem.message}`);
   if (result.ok) return result;
-  await removeUnfinished(options.file).catch(() => {});
+  const left = await unfinishedFolders(options.file).catch(() => []);
+  for (const folder of left) await rm(folder, { recursive: true, force: true }).catch(() => {});
   return signal.aborted ? STOPPING : result;
 }

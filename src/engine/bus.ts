@@ -15,29 +15,8 @@ const ENDED_MAX = 5_000;
 /** `here`: the event happened in this process, not in another one. */
 type Listener = (event: LiveEvent, here: boolean) => void;
 
-export interface Bus {
-  /** Publishes to all listeners in every process. */
-  publish(event: LiveEvent): void;
-  /**
-   * Returns whether the end of this run was published in this process. Only the last `ENDED_MAX` runs are
-   * remembered.
-   */
-  hasEnded(runId: string): boolean;
-  /** Returns a function that removes the listener. */
-  subscribe(listener: Listener): () => void;
-  /**
-   * Makes the other processes send the live text of their runs to this one, until the returned function is
-   * called. Without it, a listener hears only the live text of this process.
-   */
-  showText(): () => void;
-}
-
-export interface SharedBus extends Bus {
-  /** Publishes an event of another process to the listeners in this one. */
-  hear(event: LiveEvent): void;
-  /** Returns whether somebody has called `showText`. */
-  showsText(): boolean;
-}
+export type SharedBus = ReturnType<typeof createBus>;
+export type Bus = Omit<SharedBus, "hear" | "showsText">;
 
 /**
  * The events of the execution of a run, which must not be published after the run's end. Notes, and events of
@@ -49,11 +28,7 @@ const OF_EXECUTION: readonly LiveEvent["kind"][] = ["run_started", "text", "thin
  * `forward` sends an event to the other processes; `follow` is called when this process begins to show live
  * text. Default: nothing.
  */
-export function createBus(
-  log: Log,
-  forward: (event: LiveEvent) => void = () => {},
-  follow = (): void => {},
-): SharedBus {
+export function createBus(log: Log, forward: (event: LiveEvent) => void = () => {}, follow = (): void => {}) {
   const shows = new Set<object>();
   const listeners = new Set<Listener>();
   const ended = new Set<string>();
@@ -76,19 +51,31 @@ export function createBus(
     }
   };
   return {
-    hear: (event) => tell(event, false),
-    publish(event) {
+    /** Publishes an event of another process to the listeners in this one. */
+    hear: (event: LiveEvent) => tell(event, false),
+    /** Publishes to all listeners in every process. */
+    publish(event: LiveEvent): void {
       tell(event, true);
       forward(event);
     },
-    hasEnded: (runId) => ended.has(runId),
+    /**
+     * Returns whether the end of this run was published in this process. Only the last `ENDED_MAX` runs are
+     * remembered.
+     */
+    hasEnded: (runId: string) => ended.has(runId),
+    /** Returns whether somebody has called `showText`. */
     showsText: () => shows.size > 0,
-    showText() {
+    /**
+     * Makes the other processes send the live text of their runs to this one, until the returned function is
+     * called. Without it, a listener hears only the live text of this process.
+     */
+    showText(): () => void {
       const one = {};
       if (shows.add(one).size === 1) follow();
       return () => shows.delete(one);
     },
-    subscribe(listener) {
+    /** Returns a function that removes the listener. */
+    subscribe(listener: Listener): () => void {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

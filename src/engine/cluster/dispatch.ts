@@ -204,7 +204,7 @@ export class Dispatch {
     if (isLiveText(event) && !this.#hearText(event)) return;
     if (event.kind === "run_ended") {
       for (const kind of ["text", "thinking"] as const) this.#texts.delete(keyOf(kind, event.runId));
-      watch.ended(event.runId);
+      watch.noteEnd(event.runId);
       executions.stopEnded(event);
     }
     bus.hear(event);

@@ -96,16 +96,14 @@ const JOB = "job:";
 const jobNode = (childKey: string): string => `${JOB}${childKey}`;
 const keyOf = (node: string): string => (node.startsWith(JOB) ? node.slice(JOB.length) : node);
 
-interface Edge {
-  readonly from: string;
-  readonly to: string;
-}
-
 /**
  * Returns the edges of the wait graph. A lane waits for the lanes and jobs that its run waits for. A job
  * waits for its sub-agent's lane and for the unfinished jobs that the sub-agent started.
  */
-async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Promise<Edge[]> {
+async function edgesFrom(
+  { tx, now }: WaitGraph,
+  nodes: readonly string[],
+): Promise<{ from: string; to: string }[]> {
   const lanes = nodes.filter((node) => !node.startsWith(JOB));
   const children = nodes.filter((node) => node.startsWith(JOB)).map(keyOf);
   const waits = await openEdges(tx, lanes, now);
@@ -152,10 +150,6 @@ async function waitPath(
   return path;
 }
 
-interface WaitTarget extends Pick<Wait, "kind"> {
-  readonly sessionKey: string;
-}
-
 const CYCLE_HINTS: Record<Wait["kind"], string> = {
   run:
     "The message was not sent. Answer with what you know (your reply reaches the one who asked you), " +
@@ -170,7 +164,7 @@ const CYCLE_HINTS: Record<Wait["kind"], string> = {
 export async function refuseCycle(
   graph: WaitGraph,
   waiterKey: string,
-  { kind, sessionKey }: WaitTarget,
+  { kind, sessionKey }: Pick<Wait, "kind"> & { readonly sessionKey: string },
   also: readonly string[] = [],
 ): Promise<Result<void>> {
   const from = kind === "job" ? jobNode(sessionKey) : sessionKey;

@@ -238,7 +238,7 @@ export function publishEnd(
   publish = bus.publish,
 ): void {
   if (!isEnded(run.state)) return;
-  watch.ended(run.runId, run);
+  watch.noteEnd(run.runId, run);
   if (bus.hasEnded(run.runId)) return;
   publish(endEvent(run));
   publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
@@ -378,7 +378,7 @@ export async function endInUnit(
   const text = spokenText(facts.reply ?? unfinished);
   unit.publish({ ...endEvent(after), text });
   unit.publish({ kind: "session", sessionKey: after.sessionKey, change: "state" });
-  unit.after(() => parts.watch.ended(after.runId, after));
+  unit.after(() => parts.watch.noteEnd(after.runId, after));
   unit.after(() => parts.look());
   await publishBudgetRefusal(unit, run, facts, parts);
 }

@@ -34,7 +34,8 @@ import { answerInInbox } from "./inbox-receipts.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
 import { chooseRecipient, type FollowUp, type SentRun } from "./recipient.ts";
 
-export interface SendRequest {
+/** A tool call of a session. */
+export interface SessionCall {
   readonly requester: Session;
   /** The run that makes this tool call. Absent if an operator acts as the session. */
   readonly requesterRun?: Run;
@@ -43,6 +44,11 @@ export interface SendRequest {
   /** See `RunInput.outside`. Default: that of the run that makes this call. */
   readonly outside?: string;
   readonly callId: string;
+  /** The wait of the calling run. Absent if an operator acts as the session. */
+  readonly wait?: RunWait;
+}
+
+export interface SendRequest extends SessionCall {
   readonly target: Session;
   readonly text: string;
   /** The message in the requester's inbox that the text answers. Default: the only one that waits. */
@@ -50,8 +56,6 @@ export interface SendRequest {
   /** How long to wait, counted from acceptance. 0: do not wait. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
-  /** The wait of the calling run. Absent if an operator acts as the session. */
-  readonly wait?: RunWait;
   /**
    * True if the caller reports to the engine whether the answer reached the client (`CallerWaits.confirm`).
    */

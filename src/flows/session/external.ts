@@ -76,27 +76,21 @@ export async function openExternal(
   });
 }
 
-interface Said {
-  /** Key of the session that the message is for. */
-  readonly to: string;
-  readonly text: string;
-}
-
 /**
- * Writes the message into the external session's transcript, in the transaction that sends it. Does nothing
- * for other sessions.
+ * Writes the message to the session `to` into the external session's transcript, in the transaction that
+ * sends it. Does nothing for other sessions.
  */
 export async function noteSaidByExternal(
   acceptor: Pick<Acceptor, "acceptIn">,
   unit: Unit,
   speaker: Session,
-  said: Said,
+  { to, text }: Record<"to" | "text", string>,
 ): Promise<Result<void>> {
   if (!speaker.external) return ok(undefined);
   const noted = await acceptor.acceptIn(unit, {
     sessionKey: speaker.key,
     kind: "append",
-    input: { text: `[to ${said.to}]\n\n${said.text}`, injected: true },
+    input: { text: `[to ${to}]\n\n${text}`, injected: true },
     successor: true,
   });
   return noted.ok ? ok(undefined) : noted;

@@ -26,7 +26,7 @@ const WORDS: Readonly<Record<string, string>> = {
 const kindOf = ({ type }: Schema): string => [type].flat()[0] ?? "";
 
 /** Returns the end of a sentence that begins with the path of a value: `must be true or false`. */
-const expected = (schema: Schema): string =>
+const describeType = (schema: Schema): string =>
   `must be ${schema.enum === undefined ? WORDS[kindOf(schema)] : `one of ${schema.enum.join(", ")}`}`;
 
 /**
@@ -108,7 +108,7 @@ class Reader {
     if (!hasType(schema, value)) {
       // An invalid word is not quoted: it may be a secret under the wrong key.
       const isWord = schema.enum !== undefined && typeof value === "string";
-      return this.#refuse(path, isWord ? expected(schema) : `${expected(schema)}, ${got()}`);
+      return this.#refuse(path, isWord ? describeType(schema) : `${describeType(schema)}, ${got()}`);
     }
     const wrong = limitProblems(schema, value, got);
     for (const text of wrong) this.#refuse(path, text);
@@ -138,7 +138,7 @@ class Reader {
       const isThere = Object.hasOwn(given, name);
       if (required.includes(name)) {
         if (isThere) whole[name] = this.#needed(inner, given[name], at);
-        else this.isBroken = this.#refuse(at, `is missing; ${expected(inner)}`) === undefined;
+        else this.isBroken = this.#refuse(at, `is missing; ${describeType(inner)}`) === undefined;
         continue;
       }
       const value = isThere ? this.value(inner, given[name], at) : undefined;

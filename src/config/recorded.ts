@@ -6,7 +6,7 @@ import { applyRules, DISCLOSURE } from "./disclosure.ts";
 import type { Rule } from "./schema/setting.ts";
 
 /** Returns what stays of a value, or undefined if nothing does. */
-function kept(rule: Rule, value: unknown): unknown {
+function keepValue(rule: Rule, value: unknown): unknown {
   if (value === undefined || rule === "show") return value;
   switch (rule) {
     case "secret":
@@ -30,5 +30,5 @@ function kept(rule: Rule, value: unknown): unknown {
 
 /** Returns the settings without secrets. A required secret is an empty text, an optional one is absent. */
 export function withoutSecrets(settings: Settings): Settings {
-  return applyRules(DISCLOSURE, settings, kept) as Settings;
+  return applyRules(DISCLOSURE, settings, keepValue) as Settings;
 }

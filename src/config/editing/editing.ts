@@ -14,12 +14,15 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { unescapeText } from "../../core/text/json5-places.ts";
 import { unifiedDiff } from "../../core/text/line-diff.ts";
+import { type Path, parsePath } from "../../core/text/value-path.ts";
 import { compare } from "../check.ts";
-import { replacing } from "../problems.ts";
+import { pathProblem, replacing, tell } from "../problems.ts";
 import { replaceFile } from "../replace-file.ts";
 import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
-import { changeText } from "./changes.ts";
+import { parseText, valueAt } from "../source.ts";
+import { settingsOf, withPlaces } from "./entries.ts";
 import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hidden.ts";
+import { changeAt } from "./text.ts";
 
 /**
  * Maximum size of a file that can be edited remotely, because an editor has the whole text checked again and
@@ -114,6 +117,43 @@ function shownProblems(problems: readonly string[], hide: (text: string) => stri
   const shown = problems.slice(0, PROBLEMS_MAX).map(hide);
   const more = problems.length - shown.length;
   return more > 0 ? [...shown, `and ${more} more`] : shown;
+}
+
+function applyOne(text: string, change: ConfigChange, file: string): Result<string> {
+  const named = parsePath(change.path);
+  if (named === undefined || "value" in change === (change.unset === true))
+    return fail("invalid_argument", `the change of ${JSON.stringify(change.path)} is not valid`, {
+      hint: "Give a path like agents.list.main.model, and either a value or unset: true.",
+    });
+  const before = parseText(text, file);
+  if (!before.ok) return before;
+  if (change.unset === true) {
+    const place = withPlaces(before.value, named);
+    return place.ok ? applyAt(text, place.value, { unset: true }, file) : place;
+  }
+  const settings = settingsOf(before.value, named, change.value);
+  if (!settings.ok) return settings;
+  let result: Result<string> = ok(text);
+  for (const [path, value] of settings.value)
+    if (result.ok) result = applyAt(result.value, path, { value }, file);
+  return result;
+}
+
+function applyAt(text: string, path: Path, change: Omit<ConfigChange, "path">, file: string): Result<string> {
+  const before = parseText(text, file);
+  if (!before.ok) return before;
+  const isSet = valueAt(before.value, path) !== undefined;
+  const wrong = isSet ? undefined : pathProblem(path);
+  return wrong === undefined
+    ? changeAt(text, path, change, file)
+    : fail("invalid_config", tell([wrong]).join());
+}
+
+/** Returns the text with all changes, in their order. */
+function changeText(text: string, changes: readonly ConfigChange[], file: string): Result<string> {
+  let result: Result<string> = ok(text);
+  for (const change of changes) if (result.ok) result = applyOne(result.value, change, file);
+  return result;
 }
 
 /** The functions of the gateway that the editor needs. */
@@ -223,7 +263,9 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
       } catch (error) {
         const why = `could not be written and is unchanged: ${(error as Error).message}`;
         return fail("file_problem", `${path} ${why}`, {
-          hint: "The gateway replaces the whole file, so the folder must be writable and the disk must have space.",
+          hint:
+            "The gateway replaces the whole file, so the folder must be writable and the disk must have " +
+            "space.",
         });
       }
       return ok({ path, saved: true, revision: revisionOf(Buffer.from(text), parts), ...found });

@@ -68,11 +68,11 @@ const showsOrigin = (path: Path): boolean =>
 /**
  * Replaces hidden secrets and references to variables by the mask, so that redaction leaves them as they are.
  */
-const known = (text: string): string => withoutReferences(text.replaceAll(SHOWN, MASK), MASK);
+const maskHidden = (text: string): string => withoutReferences(text.replaceAll(SHOWN, MASK), MASK);
 
 /** Returns true if redaction finds a credential that is neither hidden nor a reference to a variable. */
 function tells(text: string, { mask }: Sealing): boolean {
-  return mask(known(text)) !== known(text);
+  return mask(maskHidden(text)) !== maskHidden(text);
 }
 
 /**
@@ -80,7 +80,7 @@ function tells(text: string, { mask }: Sealing): boolean {
  * one.
  */
 function tellingOnes(texts: readonly string[], sealing: Sealing): boolean[] {
-  const before = texts.map(known);
+  const before = texts.map(maskHidden);
   const after = sealing.mask(before.join(BETWEEN)).split(BETWEEN);
   // If redaction removed a separator, because a secret has several lines, redact each text separately.
   if (after.length !== before.length) return texts.map((text) => tells(text, sealing));
@@ -200,7 +200,7 @@ function spanOf(text: string, [start, end]: [number, number], at: Json5Place, { 
 }
 
 /** Returns the text with the hidden spans replaced. */
-function rendered(text: string, spans: readonly Span[]): string {
+function renderText(text: string, spans: readonly Span[]): string {
   let [out, at] = ["", 0];
   for (const { start, end, shown } of spans) {
     out += text.slice(at, start) + shown;
@@ -218,7 +218,7 @@ function withLines(
 ): Span[] {
   const spans = new Map(first.map((span) => [span.start, span]));
   const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)];
-  const lines = rendered(text, first).split("\n");
+  const lines = renderText(text, first).split("\n");
   // Lines can be matched only if their number is unchanged, which it is not if a block comment of several
   // lines was hidden. If they can't be matched, every value is hidden.
   const fits = lines.length === starts.length;
@@ -248,8 +248,8 @@ export function hideSecrets(text: string, sealing: Sealing): Result<HiddenText> 
     const found = secretIn(text, place, around);
     return found === undefined ? [] : [spanOf(text, found, place, sealing)];
   });
-  if (tells(rendered(text, spans), sealing)) spans = withLines(text, places, spans, sealing);
-  const shown = rendered(text, spans);
+  if (tells(renderText(text, spans), sealing)) spans = withLines(text, places, spans, sealing);
+  const shown = renderText(text, spans);
   if (tells(shown, sealing))
     return fail("file_problem", "the file contains a secret that cannot be hidden here", {
       hint: "Edit it with an editor on the gateway's machine.",

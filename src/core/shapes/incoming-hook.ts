@@ -24,12 +24,11 @@ export type HookProof =
     };
 
 type HooksInFile = NonNullable<ConfigFile["hooks"]>;
-type MappingInFile = HooksInFile["mappings"][number];
 
 /** A sender with its own path: `POST /hooks/<path>`. */
 export interface HookMapping
   extends Pick<
-    MappingInFile,
+    HooksInFile["mappings"][number],
     "id" | "name" | "agentId" | "sessionKey" | "model" | "thinking" | "timeoutSeconds"
   > {
   readonly path: string;

@@ -44,7 +44,6 @@ type AgentInFile = ConfigFile["agents"]["list"][number];
 type RuntimeInFile = NonNullable<AgentInFile["runtime"]>;
 type ProviderInFile = ConfigFile["models"]["providers"][string];
 type ServerInFile = ConfigFile["tools"]["mcp"]["servers"][string];
-type OutgoingInFile = NonNullable<ConfigFile["hooks"]>["outgoing"][number];
 
 type Known<T, K extends keyof T> = T & Readonly<Required<Pick<T, K>>>;
 
@@ -83,7 +82,10 @@ export type TokenScope = (typeof TOKEN_SCOPES)[number];
 export type StoreSettings = Pick<ConfigFile["store"], "dir" | "durability"> & Partial<ConfigFile["store"]>;
 export type TraceSettings = Omit<Known<ConfigFile["telemetry"]["traces"], "endpoint">, "enabled">;
 /** Settings of a program that receives events. The URL may itself be a secret. */
-export type OutgoingHook = Omit<Known<OutgoingInFile, "name">, "enabled">;
+export type OutgoingHook = Omit<
+  Known<NonNullable<ConfigFile["hooks"]>["outgoing"][number], "name">,
+  "enabled"
+>;
 
 export type ModelSettings = Known<
   ProviderInFile["models"][number],

@@ -10,8 +10,6 @@ import type { CompiledQuery, QueryResult } from "kysely";
 import type { StoreKind } from "./schema/definition.ts";
 import { type Db, kindOf } from "./sql.ts";
 
-type Values = Readonly<Record<string, unknown>>;
-
 /** A query of the query builder, or of raw SQL. */
 interface Query<R> {
   compile(db: Db): CompiledQuery<R>;
@@ -57,7 +55,7 @@ export function prepared<V extends object, R>(
       made.set(kind, query);
     }
     const parameters = query.parameters.map((one) =>
-      one instanceof Placeholder ? (values as Values)[one.name] : one,
+      one instanceof Placeholder ? (values as Readonly<Record<string, unknown>>)[one.name] : one,
     );
     return executor.executeQuery({ ...query, parameters });
   };

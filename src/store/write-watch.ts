@@ -17,7 +17,7 @@ const ROOM_BYTES_MIN = 1024 * 1024;
 export function watchWrites(store: Store): Store {
   let refused: StoreProblem | undefined;
   let trying: Promise<void> | undefined;
-  const watched =
+  const watchTransaction =
     (transaction: Store["transaction"]): Store["transaction"] =>
     async (work) => {
       try {
@@ -30,7 +30,7 @@ export function watchWrites(store: Store): Store {
         throw error;
       }
     };
-  const transaction = watched(store.transaction);
+  const transaction = watchTransaction(store.transaction);
   // Writes the version number that the file already has. This changes the file's first page, but no data.
   const again = (): Promise<void> =>
     transaction(async (tx) => {
@@ -45,7 +45,7 @@ export function watchWrites(store: Store): Store {
   return {
     ...store,
     transaction,
-    ...(shared === undefined ? {} : { shared: { ...shared, urgently: watched(shared.urgently) } }),
+    ...(shared === undefined ? {} : { shared: { ...shared, urgently: watchTransaction(shared.urgently) } }),
     refusal: async () => {
       if (refused !== undefined && store.kind === "sqlite") {
         trying ??= again().finally(() => {

@@ -37,15 +37,13 @@ interface StoredEntry extends RecordedEntry {
 const entriesIn = (db: Db) =>
   db.selectFrom("messages").select(["seq", "session_id", "session_key", "run_id", ...ENTRY_COLUMNS]);
 
-type EntryQuery = ReturnType<typeof entriesIn>;
-
 /** Returns the entries of the chain's runs, and those that others wrote between them, in order. */
 async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | "too large"> {
   const ids = runs.map(({ runId }) => runId);
   const runIds = new Set(ids);
   const found = new Map<number, StoredEntry>();
   let bytes = 0;
-  const add = async (query: EntryQuery): Promise<boolean> => {
+  const add = async (query: ReturnType<typeof entriesIn>): Promise<boolean> => {
     const size = sql<number>`coalesce(sum(length(entry_json)), 0)`.as("size");
     const { size: more } = await query.clearSelect().select(size).executeTakeFirstOrThrow();
     // Entries between the runs' own ones can be counted twice here, so they are counted again below.

@@ -24,7 +24,6 @@ export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
 /** Code of the outbox row that records dropped events. Its text has only their number. */
 export const BACKLOG_FULL = "backlog_full";
 
-type DeliveryKind = "announce" | "send" | "hook";
 /** Texts for people, or events for programs. The two classes are delivered independently. */
 export type DeliveryClass = "texts" | "hooks";
 
@@ -36,7 +35,7 @@ export type DeliveryClass = "texts" | "hooks";
 export type Delivery = RecordOf<
   "deliveries",
   {
-    readonly kind: DeliveryKind;
+    readonly kind: "announce" | "send" | "hook";
     readonly route: Route;
     readonly state: DeliveryState;
     readonly attemptOpen: boolean;

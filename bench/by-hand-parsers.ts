@@ -4,7 +4,6 @@
 
 import { opinion } from "../src/agent/offline/phrases.ts";
 import { plainText, readMarkdown } from "../src/channels/markdown.ts";
-import { formatText } from "../src/channels/whatsapp/format.ts";
 import { composeAnnouncement } from "../src/core/rules/announcement.ts";
 import { asksPerson, firstLine, questionOf } from "../src/core/rules/attention/groups.ts";
 import { announceContext } from "../src/core/rules/turn-rules.ts";
@@ -17,6 +16,7 @@ import { Redactor } from "../src/core/text/redact/redact.ts";
 import { safeLine } from "../src/core/text/safe-text.ts";
 import { splitText } from "../src/core/text/text-split.ts";
 import { titleIn } from "../src/core/text/title.ts";
+import { formatText } from "../src/features/whatsapp/format.ts";
 import { vectorsOf } from "../src/store/queries/transcripts/search-lexemes.ts";
 import { excerptOf, textParts, wordsOf } from "../src/store/queries/transcripts/search-text.ts";
 import { frontMatter } from "../src/tools/guidance/front-matter.ts";

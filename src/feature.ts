@@ -1,6 +1,7 @@
 // Defines what a feature is: one capability in one folder, with everything that it adds to the kernel. Its
 // entry file holds declarations only; the code behind them is loaded at its first use.
 
+import type { Platform } from "./channels/platform.ts";
 import type { Commands } from "./cli/row.ts";
 import type { Schema as Setting } from "./config/schema/setting.ts";
 import type { EventSpec } from "./contract/events.ts";
@@ -105,6 +106,8 @@ export interface Feature {
   readonly needs?: readonly string[];
   /** Sections of the configuration file. The settings have them under the same names. */
   readonly settings?: Readonly<Record<string, Setting>>;
+  /** A chat platform. Its channel has the name of the feature. */
+  readonly channel?: Platform;
   readonly tables?: Readonly<Record<string, Table>>;
   /** Kinds of rows that give rights, which a restore copies only if a person has accepted them. */
   readonly grants?: Readonly<

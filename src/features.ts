@@ -1,8 +1,11 @@
 // Lists the features. A feature is left out by removing its folder and its line here.
 
+import type { Platform } from "./channels/platform.ts";
 import type { Feature } from "./feature.ts";
 import { cron } from "./features/cron/cron.ts";
+import { discord } from "./features/discord/discord.ts";
 import { doctor } from "./features/doctor/doctor.ts";
+import { imessage } from "./features/imessage/imessage.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
@@ -10,8 +13,27 @@ import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
+import { signal } from "./features/signal/signal.ts";
+import { telegram } from "./features/telegram/telegram.ts";
+import { whatsapp } from "./features/whatsapp/whatsapp.ts";
 
-const LIST = [cron, doctor, importFeature, init, join, nodes, openai, replay, service] as const;
+const LIST = [
+  cron,
+  doctor,
+  importFeature,
+  init,
+  join,
+  nodes,
+  openai,
+  replay,
+  service,
+  // People see the platforms in this order.
+  telegram,
+  discord,
+  whatsapp,
+  signal,
+  imessage,
+] as const;
 
 export const FEATURES: readonly Feature[] = LIST;
 
@@ -49,3 +71,13 @@ export const added = <
   if (twice !== undefined) throw new Error(`two features have the ${kind} "${twice}"`);
   return Object.fromEntries(all) as Added<K>;
 };
+
+/** The chat platforms, by the names of their channels. */
+export const PLATFORMS: Readonly<Record<string, Platform>> = Object.fromEntries(
+  FEATURES.flatMap(({ name, channel }) => (channel ? [[name, channel]] : [])),
+);
+
+/** Their names, like "telegram, discord or signal". */
+export const PLATFORM_NAMES = Object.keys(PLATFORMS)
+  .join(", ")
+  .replace(/, (\w+)$/, " or $1");

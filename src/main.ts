@@ -249,25 +249,18 @@ export async function inspectChannels(
   const { openChannel } = await import("./channels/registry.ts");
   const nobody = (): Promise<never> => Promise.reject(new Error("no messages are accepted during the check"));
   const host = { world, receive: nobody, cursor: async () => undefined, remember: nobody, commands: [] };
-  const ids = [...new Set(accounts.map(({ channel }) => channel))];
-  const channels = await Promise.all(ids.map((id) => openChannel(id, accounts, host)));
-  try {
-    return await Promise.all(
-      accounts.map(async ({ channel: id, accountId }) => {
-        const channel = channels.find((one) => one.id === id);
-        const found = await channel?.test?.(accountId);
-        const text =
-          found === undefined
-            ? `the channel ${id} could not be loaded`
-            : found.ok
-              ? found.value
-              : found.error;
-        return { account: accountName(id, accountId), usable: found?.ok === true, text };
-      }),
-    );
-  } finally {
-    await Promise.all(channels.map((channel) => channel.close?.()));
-  }
+  return Promise.all(
+    accounts.map(async (account) => {
+      const { channel: id, accountId } = account;
+      const channel = await openChannel(id, [account], host);
+      const found = await channel.test(accountId).finally(channel.close);
+      return {
+        account: accountName(id, accountId),
+        usable: found.ok,
+        text: found.ok ? found.value : found.error,
+      };
+    }),
+  );
 }
 
 /** Runs a program for a gateway that uses this machine as a node. */

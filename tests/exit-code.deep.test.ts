@@ -7,17 +7,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "./kit/engine/engine.ts";
+import { plainEnvironment } from "./kit/process/plain-environment.ts";
 
 const CONFIG = new URL("./kit/failing-suite/suite.config.ts", import.meta.url);
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-
-/** Returns this environment without the variables of vitest and of the caller's database. */
-function plainEnvironment(): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(VITEST|NODE_ENV|TEST$|PARLEY_TEST_POSTGRES)/.test(name),
-  );
-  return { ...Object.fromEntries(inherited), NO_COLOR: "1" };
-}
 
 interface Ended {
   readonly code: number;

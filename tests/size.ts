@@ -15,11 +15,6 @@ const ROWS = 10;
  * first that fits counts. Everything else in cli and gateway belongs to these, and the rest is the kernel.
  */
 const FEATURES: readonly (readonly [part: string, names: string])[] = [
-  ["telegram", "telegram"],
-  ["discord", "discord"],
-  ["whatsapp", "whatsapp"],
-  ["signal", "signal"],
-  ["imessage", "imessage"],
   ["demo", "demo"],
   ["chat program", "chat"],
   ["offline model", "offline"],

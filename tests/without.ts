@@ -3,7 +3,7 @@
 // without` leaves out all of them.
 
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -70,6 +70,8 @@ function worksWithout(names: readonly string[]): boolean {
   const gone = withNeeding(names);
   console.log(`\nWithout ${[...gone].join(" and ")}`);
   const folder = mkdtempSync(join(tmpdir(), "parley-without-"));
+  // Tests start programs of the copy as another user.
+  chmodSync(folder, 0o755);
   try {
     const filter = (from: string): boolean => !/\/(node_modules|dist)$/.test(from);
     for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true, filter });

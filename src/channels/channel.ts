@@ -30,7 +30,7 @@ export interface OutgoingMessage {
   readonly route: Route;
   /** Text in Markdown. The channel converts it for its platform. With a file: its caption, or empty. */
   readonly text: string;
-  /** Only for channels of which `takesFile` (core/sent-file.ts) is true. */
+  /** Only for platforms that declare `sendsFiles`. */
   readonly file?: OutgoingFile;
   /** Number of this part of a long text (from 1), and number of all parts. */
   readonly part: number;

@@ -7,29 +7,16 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { optional } from "../core/optional.ts";
-import type { AccountSettings, ChannelAccount, ChannelId } from "../core/shapes/settings/channels.ts";
+import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
+import { PLATFORMS } from "../features.ts";
 import type { Log } from "../world.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Channel } from "./channel.ts";
 
-type Rule = Exclude<keyof AccountSettings, "accountId">;
-
 /** Returns what a channel itself reads of its account. */
-function connectionOf(account: ChannelAccount): Omit<ChannelAccount, Rule> {
-  const {
-    agentId: _agentId,
-    dmPolicy: _dmPolicy,
-    allowFrom: _allowFrom,
-    groupPolicy: _groupPolicy,
-    groupAllowFrom: _groupAllowFrom,
-    requireMention: _requireMention,
-    groups: _groups,
-    inbound: _inbound,
-    threadBindings: _threadBindings,
-    steps: _steps,
-    ...connection
-  } = account;
-  return connection;
+function connectionOf({ channel, ...account }: ChannelAccount): unknown[] {
+  const values: Readonly<Record<string, unknown>> = { ...account };
+  return ["accountId", ...Object.keys(PLATFORMS[channel]?.settings ?? {})].map((key) => values[key]);
 }
 
 interface Counted {
@@ -77,7 +64,7 @@ interface Open extends Counted {
 }
 
 /** Opens a channel for at least one account. */
-export type OpenChannel = (id: ChannelId, accounts: readonly ChannelAccount[]) => Promise<Channel>;
+export type OpenChannel = (id: string, accounts: readonly ChannelAccount[]) => Promise<Channel>;
 
 interface LiveParts {
   /** The channels that the other parts see. */
@@ -89,7 +76,7 @@ interface LiveParts {
 
 export class LiveChannels {
   readonly #parts: LiveParts;
-  readonly #open = new Map<ChannelId, Open>();
+  readonly #open = new Map<string, Open>();
   /** Channels that still have calls. */
   readonly #leaving = new Set<Channel>();
   #listens = false;
@@ -136,7 +123,7 @@ export class LiveChannels {
     for (const channel of all) await channel.close?.();
   }
 
-  async #replace(id: ChannelId, own: readonly ChannelAccount[]): Promise<void> {
+  async #replace(id: string, own: readonly ChannelAccount[]): Promise<void> {
     const { channels, accounts, open } = this.#parts;
     const old = this.#open.get(id);
     const next = own.length === 0 ? undefined : countCalls(await open(id, own));

@@ -2,13 +2,38 @@
 // A route without an account id uses the first account. If the named account is no longer configured, the
 // lookup fails; it never falls back to another account.
 
+import type { Guide } from "../cli/channels/guides.ts";
+import type { Fields } from "../config/schema/setting.ts";
 import { optional } from "../core/optional.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { quoted } from "../core/text/cut.ts";
 import { type Account, accountName } from "./accounts.ts";
-import type { Channel } from "./channel.ts";
+import type { Channel, ChannelHost } from "./channel.ts";
 
 const ID_SHOWN_CHARS = 60;
+
+/** The code of a platform. */
+export interface PlatformCode {
+  /** Opens at least one account. */
+  openAccounts(
+    accounts: readonly never[],
+    host: ChannelHost,
+  ): readonly PlatformAccount[] | Promise<readonly PlatformAccount[]>;
+}
+
+/** A chat platform, as its feature declares it. */
+export interface Platform {
+  /** Keys of an account in the configuration file, besides those of every channel. */
+  readonly settings: Fields;
+  /** The keys of which one defines an account. Default: the required ones. */
+  readonly definedBy?: readonly string[];
+  /** Maximum number of characters in one part. Longer texts are sent in several parts. */
+  readonly textMaxChars: number;
+  /** Whether it sends files of agents to people. */
+  readonly sendsFiles?: true;
+  readonly guide: Guide;
+  load(): Promise<PlatformCode>;
+}
 
 /** One account of a platform. All its accounts have the same methods, which are those of `Channel`. */
 export interface PlatformAccount extends Pick<Channel, "deliver" | "typing" | "openThread" | "called"> {
@@ -20,8 +45,15 @@ export interface PlatformAccount extends Pick<Channel, "deliver" | "typing" | "o
   close?(): void | Promise<void>;
 }
 
-/** Makes a channel of at least one account. `textMaxChars`: see `Channel`. */
-export function channelOf(id: string, lines: readonly PlatformAccount[], textMaxChars?: number): Channel {
+/** A channel whose accounts can be tested. */
+export type PlatformChannel = Channel & Required<Pick<Channel, "test" | "close">>;
+
+/** Makes a channel of at least one account. */
+export function channelOf(
+  id: string,
+  lines: readonly PlatformAccount[],
+  textMaxChars?: number,
+): PlatformChannel {
   const lineOf = (accountId: string | undefined): Result<PlatformAccount> => {
     const line = accountId === undefined ? lines[0] : lines.find((one) => one.accountId === accountId);
     if (line !== undefined) return ok(line);

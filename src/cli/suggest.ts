@@ -2,12 +2,12 @@
 // spelling.
 
 import { nearestName } from "../core/text/nearest.ts";
-import { added } from "../features.ts";
+import { added, PLATFORMS } from "../features.ts";
 
 /** Words for which people look at the top level, by the command that does what they mean. */
 const MEANINGS: Readonly<Record<string, string>> = {
   agents: "agent bot bots",
-  "channels add": "channel telegram discord whatsapp signal imessage connect",
+  "channels add": `channel ${Object.keys(PLATFORMS).join(" ")} connect`,
   "channels pair": "pair pairing",
   chat: "talk repl tui shell",
   "config check": "validate lint",

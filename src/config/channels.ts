@@ -1,40 +1,24 @@
 // Builds complete accounts from the channels in the file, or reports missing keys.
 
+import type { Platform } from "../channels/platform.ts";
 import { isObject } from "../core/json.ts";
-import {
-  type AccountSettings,
-  CHANNEL_IDS,
-  type ChannelAccount,
-  type ChannelId,
-} from "../core/shapes/settings/channels.ts";
+import type { AccountSettings, ChannelAccount } from "../core/shapes/settings/channels.ts";
 import type { AgentSettings } from "../core/shapes/settings/settings.ts";
 import type { Path } from "../core/text/value-path.ts";
+import { PLATFORMS } from "../features.ts";
 import { agentProblem } from "./problems.ts";
 import { accountKeys } from "./schema/channels.ts";
 import type { ConfigFile } from "./schema/schema.ts";
-import { defaultsOf, FACTS, type Fields } from "./schema/setting.ts";
+import { defaultsOf, FACTS, type Values } from "./schema/setting.ts";
 import type { Problem, Tree } from "./source.ts";
 
 /** Name of the account that is described by the channel's own keys. */
 const DEFAULT_ACCOUNT = "default";
 const BYTES_PER_MB = 1024 * 1024;
-/** Keys of addresses to which paths are added. */
-const BASES = ["apiRoot", "restUrl", "graphUrl", "url"];
-
-type AccountInFile = Omit<
-  NonNullable<ConfigFile["channels"]["telegram"]>,
-  "accounts" | "botToken" | "apiRoot"
->;
 
 interface Around {
   readonly agents: readonly AgentSettings[];
   readonly problems: Problem[];
-}
-
-/** Returns the names of the keys that define an account. */
-function neededKeys(channel: ChannelId): string[] {
-  const keys: Fields = accountKeys[channel];
-  return Object.keys(keys).filter((name) => keys[name]?.[FACTS]?.required);
 }
 
 /** Returns a channel's rules, overridden by those of an account: key by key, including nested objects. */
@@ -44,8 +28,14 @@ function layered(rules: Tree, account: Tree): Tree {
   return { ...rules, ...account, ...Object.fromEntries(inner) };
 }
 
-function wholeAccount(channel: ChannelId, file: ConfigFile, given: AccountInFile, accountId: string) {
-  const { enabled: _, ...account } = { ...defaultsOf(accountKeys[channel]), ...given };
+function wholeAccount(
+  [channel, { settings }]: [string, Platform],
+  file: ConfigFile,
+  given: Tree,
+  accountId: string,
+) {
+  const keys = { ...accountKeys, ...settings };
+  const { enabled: _, ...account } = { ...defaultsOf(keys), ...given } as Values<typeof accountKeys>;
   const { requireMention, inbound, threadBindings, agentId } = account;
   const { mediaMaxMb, ...bursts } = { ...file.inbound, ...inbound };
   // The account's own settings apply to a group that has no entry here, but is allowed by groupPolicy `open`,
@@ -54,7 +44,8 @@ function wholeAccount(channel: ChannelId, file: ConfigFile, given: AccountInFile
     id,
     { requireMention, ...group, ...idOf(group.agentId) },
   ]);
-  const bases = Object.entries(account).filter(([key]) => BASES.includes(key));
+  // Paths are added to addresses.
+  const bases = Object.entries(account).filter(([key]) => settings[key]?.format === "uri");
   return {
     ...account,
     ...Object.fromEntries(bases.map(([key, address]) => [key, String(address).replace(/\/+$/, "")])),
@@ -86,24 +77,20 @@ function checkAgents(account: AccountSettings, path: Path, { agents, problems }:
   }
 }
 
-/** Returns whether any of the keys that define an account is present. */
-function isDescribed(channel: ChannelId, account: Tree): boolean {
-  const keys = channel === "imessage" ? ["command", "enabled"] : neededKeys(channel);
-  return keys.some((key) => Boolean(account[key]));
-}
-
-function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): ChannelAccount[] {
-  const section = file.channels[channel];
+function accountsOf(platform: [string, Platform], file: ConfigFile, around: Around): ChannelAccount[] {
+  const [channel, { settings, definedBy }] = platform;
+  const sections: Readonly<Record<string, Tree | undefined>> = file.channels;
+  const section = sections[channel];
   if (section === undefined || section.enabled === false) return [];
   const { accounts = {}, ...own } = section as Tree & { readonly accounts?: Readonly<Record<string, Tree>> };
-  const needed = neededKeys(channel);
+  const needed = Object.keys(settings).filter((key) => settings[key]?.[FACTS]?.required);
+  const defining = definedBy ?? needed;
   // An empty key comes from an unset variable and is no error. A key that is absent was probably forgotten.
-  const isForgotten =
-    channel === "imessage" ? !isDescribed(channel, own) : needed.every((key) => !(key in own));
+  const isForgotten = defining.every((key) => !(key in own));
   if (isForgotten && Object.keys(own).length > 0 && Object.keys(accounts).length === 0) {
-    const what = channel === "imessage" ? "must be true" : "is needed";
-    const text = `${what}: without it the channel has no account`;
-    around.problems.push({ path: ["channels", channel, needed[0] ?? "enabled"], text });
+    const [key = "enabled"] = needed;
+    const text = `${key === "enabled" ? "must be true" : "is needed"}: without it the channel has no account`;
+    around.problems.push({ path: ["channels", channel, key], text });
   }
   // Accounts in `accounts` inherit the channel's rules, but not the keys that define its own account.
   const rules = Object.fromEntries(Object.entries(own).filter(([key]) => !needed.includes(key)));
@@ -112,7 +99,7 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
     layered(rules, account),
     ["channels", channel, "accounts", name],
   ]);
-  if (isDescribed(channel, own) && !(DEFAULT_ACCOUNT in accounts)) {
+  if (defining.some((key) => Boolean(own[key])) && !(DEFAULT_ACCOUNT in accounts)) {
     inFile.unshift([DEFAULT_ACCOUNT, own, ["channels", channel]]);
   }
   return inFile.flatMap(([accountId, account, path]) => {
@@ -120,7 +107,7 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
     for (const key of needed.filter((one) => !account[one])) {
       around.problems.push({ path: [...path, key], text: "is needed for an account of this channel" });
     }
-    const whole = wholeAccount(channel, file, account as AccountInFile, accountId);
+    const whole = wholeAccount(platform, file, account, accountId);
     checkAgents(whole, path, around);
     return [whole];
   });
@@ -131,5 +118,5 @@ function accountsOf(channel: ChannelId, file: ConfigFile, around: Around): Chann
  * is skipped.
  */
 export function channelsOf(file: ConfigFile, around: Around): ChannelAccount[] {
-  return CHANNEL_IDS.flatMap((channel) => accountsOf(channel, file, around));
+  return Object.entries(PLATFORMS).flatMap((platform) => accountsOf(platform, file, around));
 }

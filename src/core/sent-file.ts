@@ -4,20 +4,12 @@
 import { imageTypeOf } from "./shapes/picture.ts";
 import { cut } from "./text/cut.ts";
 
-/** Highest value of the setting for the size of a file. No channel in `CHANNEL_MAX_BYTES` takes less. */
+/** Highest value of the setting for the size of a file. No channel that sends files takes less. */
 export const SENT_FILE_MAX_BYTES = 10 * 1024 * 1024;
 /** Maximum characters of a caption. Telegram allows 1,024. */
 export const CAPTION_CHARS_MAX = 900;
 const NAME_CHARS_MAX = 120;
 const ENDING_CHARS_MAX = 12;
-
-/** The channels that can send files, and the size that each takes. */
-const CHANNEL_MAX_BYTES: Readonly<Record<string, number | undefined>> = {
-  telegram: 10 * 1024 * 1024,
-  discord: 10 * 1024 * 1024,
-  signal: 10 * 1024 * 1024,
-  whatsapp: 10 * 1024 * 1024,
-};
 
 const TYPES: Readonly<Record<string, string | undefined>> = {
   csv: "text/csv",
@@ -45,11 +37,6 @@ export function sentFilePrefix(runId: string): string {
 export function sentFileId(callId: string, runId: string | undefined): string {
   const isNamed = runId === undefined || callId.startsWith(`${runId}:`);
   return isNamed ? `file-${callId}` : `${sentFilePrefix(runId)}call:${callId}`;
-}
-
-/** Returns whether a channel can send a file of this size. */
-export function takesFile(channel: string, bytes: number): boolean {
-  return Object.hasOwn(CHANNEL_MAX_BYTES, channel) && bytes <= (CHANNEL_MAX_BYTES[channel] ?? 0);
 }
 
 /** Returns the name under which people get the file at this path. It is safe in a header and on a disk. */

@@ -5,7 +5,6 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { GUIDES } from "../../src/cli/channels/guides.ts";
-import { CHANNEL_IDS } from "../../src/core/shapes/settings/channels.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { startTelegram, type TelegramServer } from "../kit/platforms/telegram/server.ts";
 import { call, makeHome, run, runJson, startGateway } from "./kit.ts";
@@ -203,8 +202,8 @@ test("in a terminal, channels add asks for each value, hides secrets, and writes
 });
 
 test("every channel has a setup guide, and the page that it names exists", () => {
-  for (const id of CHANNEL_IDS) {
-    const page = readFileSync(new URL(`../../docs/${GUIDES[id].page}`, import.meta.url), "utf8");
-    expect(page.length).toBeGreaterThan(1_000);
+  for (const { page } of GUIDES) {
+    const text = readFileSync(new URL(`../../docs/${page}`, import.meta.url), "utf8");
+    expect(text.length).toBeGreaterThan(1_000);
   }
 });

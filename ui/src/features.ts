@@ -1,13 +1,18 @@
-// Lists what features add to the page: tabs, and dialogs about a chain. A feature is left out by removing its
-// folder and its lines here.
+// Lists what features add to the page: tabs, dialogs about a chain, and bots to connect. A feature is left
+// out by removing its folder and its lines here.
 
 import { CRON_TAB } from "./features/cron/feature.ts";
+import { DISCORD_BOT } from "./features/discord/feature.ts";
 import { DOCTOR_TAB } from "./features/doctor/feature.ts";
 import { NODES_TAB } from "./features/nodes/feature.ts";
 import { REPLAY_DIALOGS } from "./features/replay/feature.ts";
+import { TELEGRAM_BOT } from "./features/telegram/feature.ts";
 import type { ChainDialog } from "./flow/actions.tsx";
 import type { TabRow } from "./operations/tabs.ts";
+import type { Bot } from "./setup/connect-chat.tsx";
 
 export const FEATURE_TABS: readonly TabRow[] = [CRON_TAB, NODES_TAB, DOCTOR_TAB];
 
 export const CHAIN_DIALOGS: readonly ChainDialog[] = [REPLAY_DIALOGS].flat();
+
+export const BOTS: readonly Bot[] = [TELEGRAM_BOT, DISCORD_BOT];

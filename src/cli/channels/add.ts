@@ -9,16 +9,14 @@ import { insertAt } from "../../config/editing/text.ts";
 import { replaceFile } from "../../config/replace-file.ts";
 import { settingsOfText } from "../../config.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { CHANNEL_IDS, type ChannelId } from "../../core/shapes/settings/channels.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
-import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { showPath } from "../../core/text/value-path.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import { configToEdit } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { openPrompter, type Prompter } from "../prompter.ts";
-import { checkAnswer, FROM_ENVIRONMENT, GUIDES } from "./guides.ts";
+import { CHOICES, type ChannelGuide, checkAnswer, FROM_ENVIRONMENT, findGuide } from "./guides.ts";
 
 export interface AddOptions {
   /** Values from the command line, each as `key=value`. */
@@ -29,12 +27,8 @@ export interface AddOptions {
 }
 
 interface Wanted {
-  readonly channel: ChannelId;
+  readonly guide: ChannelGuide;
   readonly values: Readonly<Record<string, string>>;
-}
-
-function isChannel(name: string): name is ChannelId {
-  return (CHANNEL_IDS as readonly string[]).includes(name);
 }
 
 /** Converts a value from the command line: JSON lists and objects, `true` and `false` are parsed. */
@@ -58,29 +52,25 @@ export function readPairs(pairs: readonly string[]): Result<Record<string, strin
   return ok(values);
 }
 
-export async function chooseChannel(
+async function chooseChannel(
   prompter: Prompter | undefined,
   named: string | undefined,
-): Promise<Result<ChannelId>> {
-  const list = CHANNEL_IDS.join(", ");
-  if (named !== undefined) {
-    if (isChannel(named)) return ok(named);
-    return fail("channel_unknown", `unknown channel ${quoted(named, 40)}; channels: ${list}`);
+): Promise<Result<ChannelGuide>> {
+  if (named !== undefined) return findGuide(named);
+  if (prompter === undefined) {
+    const list = CHOICES.map(({ value }) => value).join(", ");
+    return fail("invalid_argument", `missing channel; give one of: ${list}`);
   }
-  if (prompter === undefined) return fail("invalid_argument", `missing channel; give one of: ${list}`);
-  return prompter.choose(
-    "Which channel?",
-    CHANNEL_IDS.map((id) => ({ value: id, label: GUIDES[id].title })),
-  );
+  const choice = await prompter.choose("Which channel?", CHOICES);
+  return choice.ok ? findGuide(choice.value) : choice;
 }
 
-/** Returns a value for each question of the channel's guide, from the command line or from the user. */
+/** Returns a value for each question of the guide, from the command line or from the user. */
 export async function answersFor(
-  channel: ChannelId,
+  guide: ChannelGuide,
   given: Readonly<Record<string, string>>,
   prompter: Prompter | undefined,
 ): Promise<Result<Wanted>> {
-  const guide = GUIDES[channel];
   const values: Record<string, string> = { ...given };
   if (prompter !== undefined && guide.questions.some(({ key }) => !(key in given))) {
     prompter.show(guide.title, [...guide.first, `More: docs/${guide.page}`]);
@@ -109,7 +99,7 @@ export async function answersFor(
     const wrong = checkAnswer(question, values[key] ?? "");
     if (wrong !== undefined) return fail("invalid_argument", `${key}: ${wrong}`);
   }
-  return ok({ channel, values });
+  return ok({ guide, values });
 }
 
 interface ConfigDraft {
@@ -123,7 +113,7 @@ interface ConfigDraft {
 function draftConfig(
   cli: Cli,
   path: string,
-  { channel, values }: Wanted,
+  wanted: Wanted,
   account: string | undefined,
 ): Result<ConfigDraft> {
   let text = "";
@@ -134,19 +124,19 @@ function draftConfig(
       return fail("invalid_config", `${path} could not be read: ${(error as Error).message}`);
     }
   }
-  return withAccount(cli, { path, text }, { channel, values }, account);
+  return withAccount(cli, { path, text }, wanted, account);
 }
 
 /** Adds the account to the text of a configuration file and checks the result. */
 export function withAccount(
   { parts: { env, home } }: Cli,
   { path, text }: { readonly path: string; readonly text: string },
-  { channel, values }: Wanted,
+  { guide: { channel, questions }, values }: Wanted,
   account: string | undefined,
 ): Result<ConfigDraft> {
   const keys = account === undefined ? ["channels", channel] : ["channels", channel, "accounts", account];
   // Answers to the guide's questions are strings, even if they look like JSON.
-  const asText = GUIDES[channel].questions.map(({ key }) => key);
+  const asText = questions.map(({ key }) => key);
   const held = Object.entries(values).map(([key, word]) => [
     key,
     asText.includes(key) ? word : configValue(word),
@@ -171,7 +161,7 @@ export function withAccount(
 }
 
 /** Tests the account at the platform. Returns the result as text for people. */
-export async function testAccount(cli: Cli, draft: ConfigDraft, channel: ChannelId): Promise<Result<string>> {
+export async function testAccount(cli: Cli, draft: ConfigDraft, channel: string): Promise<Result<string>> {
   const accounts = draft.settings.channels.filter(
     (one) => one.channel === channel && one.accountId === draft.accountId,
   );
@@ -183,19 +173,20 @@ export async function testAccount(cli: Cli, draft: ConfigDraft, channel: Channel
 async function add(cli: Cli, named: string | undefined, options: AddOptions, prompter: Prompter | undefined) {
   const path = await configToEdit(cli);
   if (!path.ok) return path;
-  const channel = await chooseChannel(prompter, named);
-  if (!channel.ok) return channel;
+  const guide = await chooseChannel(prompter, named);
+  if (!guide.ok) return guide;
+  const { channel, title, afterwards } = guide.value;
   const given = readPairs(options.set ?? []);
   if (!given.ok) return given;
-  const wanted = await answersFor(channel.value, given.value, prompter);
+  const wanted = await answersFor(guide.value, given.value, prompter);
   if (!wanted.ok) return wanted;
   const draft = draftConfig(cli, path.value, wanted.value, options.account);
   if (!draft.ok) return draft;
   const isLater = Object.values(wanted.value.values).some((value) => FROM_ENVIRONMENT.test(value));
-  const isConfigured = draft.value.settings.channels.some(({ channel: one }) => one === channel.value);
+  const isConfigured = draft.value.settings.channels.some(({ channel: one }) => one === channel);
   if (options.noTest !== true && isConfigured) {
-    const found = await testAccount(cli, draft.value, channel.value);
-    if (found.ok) cli.note(safeLine(`${GUIDES[channel.value].title}: ${found.value}`));
+    const found = await testAccount(cli, draft.value, channel);
+    if (found.ok) cli.note(safeLine(`${title}: ${found.value}`));
     else {
       const again = await prompter?.confirm(`${found.error}. Add it anyway?`);
       if (again?.ok !== true || !again.value)
@@ -207,7 +198,7 @@ async function add(cli: Cli, named: string | undefined, options: AddOptions, pro
   await ensureFolder(dirname(draft.value.path));
   replaceFile(draft.value.path, draft.value.text);
   const { accountId } = draft.value;
-  return ok({ channel: channel.value, account: accountId, path: path.value, isLater });
+  return ok({ channel, afterwards, account: accountId, path: path.value, isLater });
 }
 
 export async function addChannel(
@@ -220,11 +211,11 @@ export async function addChannel(
     const isUsage = done.code === "invalid_argument" || done.code === "channel_unknown";
     return cli.fail(done, isUsage ? EXIT.usage : EXIT.failed);
   }
-  const { channel, account, path, isLater } = done.value;
+  const { channel, afterwards, account, path, isLater } = done.value;
   const start = isLater
     ? "Restart the gateway, unless it was started with the environment variable."
     : "Start the gateway. If it is running, it listens now.";
-  const steps = [start, ...GUIDES[channel].afterwards];
+  const steps = [start, ...afterwards];
   cli.say(`Added ${channel}:${account} to ${path}.`);
   for (const [at, step] of steps.entries()) cli.say(`${at + 1}. ${step.replace("{account}", account)}`);
   cli.document({ ok: true, channel, account, path });

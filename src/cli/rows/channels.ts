@@ -2,6 +2,7 @@
 
 import type { PeerRow } from "../../contract/methods/channels.ts";
 import { head } from "../../core/text/cut.ts";
+import { PLATFORM_NAMES } from "../../features.ts";
 import { EXIT, isGone } from "../cli.ts";
 import { age, count, excerpt } from "../layout.ts";
 import { asks, type Commands, choice, flag, limit, linked, option, program } from "../row.ts";
@@ -95,7 +96,7 @@ export const CHANNELS: Commands = {
   }),
   add: program({
     summary: "Set up an account, step by step",
-    args: { "[channel]": "telegram, discord, whatsapp, signal or imessage" },
+    args: { "[channel]": PLATFORM_NAMES },
     options: {
       account: option("<name>", "Add another account of the channel, with this name"),
       set: option(

@@ -1,17 +1,15 @@
 // Defines the schema of channels and their accounts in the configuration file.
 
+import type { Platform } from "../../channels/platform.ts";
 import { DM_POLICIES } from "../../core/shapes/settings/channels.ts";
+import { PLATFORMS } from "../../features.ts";
 import {
-  address,
   choice,
-  type Fields,
   flag,
   integer,
-  list,
   map,
   number,
   object,
-  optionalText,
   section,
   text,
   texts,
@@ -62,7 +60,7 @@ const group = object({
 });
 
 /** Keys of every account. If one is omitted, the value of the channel applies, else its default. */
-const common = {
+export const accountKeys = {
   enabled: flag("Default true."),
   agentId: text("The agent that receives messages. Default: the default agent."),
   dmPolicy: choice(
@@ -93,78 +91,16 @@ const common = {
   threadBindings: object(withoutDefaults(bindings), "Overrides keys of session.threadBindings."),
 };
 
-/** Keys of the accounts of each channel. The required ones define an account. */
-export const accountKeys = {
-  telegram: {
-    ...common,
-    botToken: optionalText("From @BotFather.", { shown: "secret", required: true }),
-    apiRoot: address("URL of your own Bot API server. Default https://api.telegram.org.", {
-      default: "https://api.telegram.org",
-    }),
-  },
-  discord: {
-    ...common,
-    token: optionalText("Token of the bot, from the developer portal.", { shown: "secret", required: true }),
-    restUrl: address("Default https://discord.com/api.", { default: "https://discord.com/api" }),
-  },
-  whatsapp: {
-    ...common,
-    phoneNumberId: optionalText("Id of the account's phone number.", { shown: "show", required: true }),
-    accessToken: optionalText("Permanent token of a system user.", { shown: "secret", required: true }),
-    appSecret: optionalText("Verifies signatures of web hooks: without it all are rejected.", {
-      shown: "secret",
-      required: true,
-    }),
-    verifyToken: optionalText("A word of your choice. Enter the same one when you set up the web hook.", {
-      shown: "secret",
-      required: true,
-    }),
-    graphUrl: address("Default https://graph.facebook.com/v23.0.", {
-      default: "https://graph.facebook.com/v23.0",
-    }),
-  },
-  signal: {
-    ...common,
-    number: optionalText("Number of the account, for example +491701234567.", {
-      shown: "show",
-      required: true,
-    }),
-    url: address("URL of the signal-cli daemon. Default http://127.0.0.1:8080.", {
-      default: "http://127.0.0.1:8080",
-    }),
-  },
-  imessage: {
-    ...common,
-    command: list(text(), 'The program that connects to Messages. Default ["imsg", "rpc"].', {
-      minItems: 1,
-      shown: "program",
-      default: ["imsg", "rpc"],
-    }),
-    names: list(text(), 'Names that mention the agent in a group, alone or as @name. Default ["Parley"].', {
-      default: ["Parley"],
-    }),
-    attachmentFolders: list(
-      text("", { minLength: 1, pattern: [/^(?:~?\/|~$)/, "must begin with / or ~/"] }),
-      "Attachments are read only from these folders. Default: the folder of Messages in ~/Library.",
-      { default: ["~/Library/Messages/Attachments"] },
-    ),
-  },
-};
-
 const NAME = text("", { pattern: [/^[a-z0-9][a-z0-9_-]{0,31}$/, "must be 1 to 32 of a-z, 0-9, _ and -"] });
 
 /** Returns the schema of a channel: its own keys describe one account, and `accounts` has further ones. */
-function channel<F extends Fields>(keys: F) {
-  const account = withoutDefaults(keys);
+function channel({ settings }: Platform) {
+  const account = withoutDefaults({ ...accountKeys, ...settings });
   const more = "More accounts by name. Omitted keys have the channel's values.";
   return object({ ...account, accounts: map(NAME, object(account), more) });
 }
 
 export const channels = section({
-  telegram: channel(accountKeys.telegram),
-  discord: channel(accountKeys.discord),
-  whatsapp: channel(accountKeys.whatsapp),
-  signal: channel(accountKeys.signal),
-  imessage: channel(accountKeys.imessage),
+  ...Object.fromEntries(Object.entries(PLATFORMS).map(([id, platform]) => [id, channel(platform)])),
   webchat: object({}, "This channel is always enabled and has no settings."),
 });

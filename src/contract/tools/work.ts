@@ -15,6 +15,7 @@ import {
   SEARCH_SNIPPET_MAX_CHARS,
   SEARCH_TITLE_MAX_CHARS,
 } from "../../core/shapes/tool.ts";
+import { PLATFORM_NAMES } from "../../features.ts";
 import {
   about,
   declared,
@@ -64,7 +65,7 @@ export const WORK_TOOLS = {
       "automatically: use this for other people, or for more than one message.",
     params: openObject(
       {
-        channel: text("telegram, discord, whatsapp, signal or imessage, if configured."),
+        channel: text(`${PLATFORM_NAMES}, if configured.`),
         to: text("The platform's id of the chat, group, room or person."),
         message: text("Text in Markdown."),
       },

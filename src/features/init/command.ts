@@ -5,13 +5,12 @@
 
 import { existsSync } from "node:fs";
 import { configToEdit } from "../../cli/address.ts";
-import { answersFor, chooseChannel, readPairs, testAccount, withAccount } from "../../cli/channels/add.ts";
-import { GUIDES } from "../../cli/channels/guides.ts";
+import { answersFor, readPairs, testAccount, withAccount } from "../../cli/channels/add.ts";
+import { CHOICES, type ChannelGuide, findGuide } from "../../cli/channels/guides.ts";
 import { type Cli, EXIT } from "../../cli/cli.ts";
 import { openPrompter, type Prompter } from "../../cli/prompter.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { CHANNEL_IDS, type ChannelId } from "../../core/shapes/settings/channels.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { installService, serviceObjection } from "../service/commands.ts";
 import { type Choice, chooseModel, findOffers, type ModelOptions, readyIds } from "./choose-model.ts";
@@ -35,7 +34,7 @@ interface Around {
 
 interface Plan {
   readonly choice: Choice;
-  readonly channel?: ChannelId;
+  readonly guide?: ChannelGuide;
   readonly service: boolean;
   readonly text: string;
 }
@@ -71,21 +70,20 @@ async function wantsService(
 async function wantedChannel(
   { prompter }: Around,
   options: InitOptions,
-): Promise<Result<ChannelId | undefined>> {
-  if (options.channel === NO_CHANNEL) return ok(undefined);
-  if (options.channel !== undefined) return chooseChannel(undefined, options.channel);
-  if (prompter === undefined) return ok(undefined);
-  const shown = CHANNEL_IDS.map((id) => ({ value: id as string, label: GUIDES[id].title }));
+): Promise<Result<ChannelGuide | undefined>> {
   const none = { value: NO_CHANNEL, label: "None for now" };
-  const answer = await prompter.choose("Connect a chat channel?", [none, ...shown]);
+  const answer =
+    options.channel !== undefined || prompter === undefined
+      ? ok(options.channel ?? NO_CHANNEL)
+      : await prompter.choose("Connect a chat channel?", [none, ...CHOICES]);
   if (!answer.ok) return answer;
-  return ok(answer.value === NO_CHANNEL ? undefined : (answer.value as ChannelId));
+  return answer.value === NO_CHANNEL ? ok(undefined) : findGuide(answer.value);
 }
 
 /** Adds the account of a channel to the text of the file, and tests the account. */
 async function addAccount(
   around: Around,
-  channel: ChannelId,
+  guide: ChannelGuide,
   options: InitOptions,
   text: string,
 ): Promise<Result<string>> {
@@ -93,16 +91,16 @@ async function addAccount(
   const given = readPairs(options.set ?? []);
   if (!given.ok) return given;
   // A second try asks all questions of the guide again, and keeps the other values.
-  const questions = GUIDES[channel].questions.map(({ key }) => key);
+  const questions = guide.questions.map(({ key }) => key);
   const others = Object.entries(given.value).filter(([key]) => !questions.includes(key));
   for (let values = given.value; ; values = Object.fromEntries(others)) {
-    const wanted = await answersFor(channel, values, prompter);
+    const wanted = await answersFor(guide, values, prompter);
     if (!wanted.ok) return wanted;
     const draft = withAccount(cli, { path, text }, wanted.value, undefined);
     if (!draft.ok || options.noTest === true) return draft.ok ? ok(draft.value.text) : draft;
-    const found = await testAccount(cli, draft.value, channel);
+    const found = await testAccount(cli, draft.value, guide.channel);
     if (found.ok) {
-      cli.note(safeLine(`${GUIDES[channel].title}: ${found.value}`));
+      cli.note(safeLine(`${guide.title}: ${found.value}`));
       return ok(draft.value.text);
     }
     if (prompter === undefined)
@@ -135,11 +133,10 @@ async function plan(around: Around, options: InitOptions): Promise<Result<Plan>>
   }
   const choice = await chooseModel(offers, options, around);
   if (!choice.ok) return choice;
-  const channel = await wantedChannel(around, options);
-  if (!channel.ok) return channel;
+  const guide = await wantedChannel(around, options);
+  if (!guide.ok) return guide;
   const base = fileText(choice.value.model);
-  const text =
-    channel.value === undefined ? ok(base) : await addAccount(around, channel.value, options, base);
+  const text = guide.value === undefined ? ok(base) : await addAccount(around, guide.value, options, base);
   if (!text.ok) return text;
   const service = await wantsService(around, options);
   if (!service.ok) return service;
@@ -148,7 +145,7 @@ async function plan(around: Around, options: InitOptions): Promise<Result<Plan>>
     choice: choice.value,
     service: service.value,
     text: text.value,
-    ...optional({ channel: isConnected ? channel.value : undefined }),
+    ...optional({ guide: isConnected ? guide.value : undefined }),
   });
 }
 
@@ -158,7 +155,7 @@ const variablesIn = (text: string): string[] => [
 ];
 
 async function apply({ cli, path }: Around, done: Plan): Promise<number> {
-  const { choice, channel, service, text } = done;
+  const { choice, guide, service, text } = done;
   const copy = await writeFile(path, text);
   cli.say(`Wrote ${path}.`);
   if (copy !== undefined) cli.say(`The file from before is ${copy}.`);
@@ -172,7 +169,7 @@ async function apply({ cli, path }: Around, done: Plan): Promise<number> {
     service
       ? "Open the page: npx parley-gateway link"
       : "Start the gateway: npx parley-gateway gateway. It prints a link to its page.",
-    ...(channel === undefined ? [] : GUIDES[channel].afterwards),
+    ...(guide?.afterwards ?? []),
   ];
   for (const [at, step] of steps.entries()) cli.say(`${at + 1}. ${step.replace("{account}", "default")}`);
   const { model, tested } = choice;
@@ -182,7 +179,7 @@ async function apply({ cli, path }: Around, done: Plan): Promise<number> {
     model: modelRef(model),
     tested: tested === true,
     service,
-    ...optional({ copy, channel }),
+    ...optional({ copy, channel: guide?.channel }),
   });
   return EXIT.done;
 }

@@ -6,7 +6,7 @@
 // FS3: people whose channel can't send the file get a text that names it.
 
 import { optional } from "../../core/optional.ts";
-import { insteadOfFile, sentFileId, takesFile } from "../../core/sent-file.ts";
+import { insteadOfFile, sentFileId } from "../../core/sent-file.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isInHouse, isSameRoute, LAST, type Route } from "../../core/shapes/route.ts";
 import { answerRoute, isAutomatic, type Run } from "../../core/shapes/run.ts";
@@ -15,6 +15,7 @@ import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { PLATFORMS } from "../../features.ts";
 import { type Delivery, getDelivery } from "../../store/queries/channels/deliveries.ts";
 import { getSentFile, insertSentFile, type SentFile } from "../../store/queries/channels/sent-files.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -76,7 +77,7 @@ async function queueFile(
   const able = await mayQueue(unit, settings, { session, route, isAnswer });
   if (!able.ok) return able;
   const { id } = file;
-  const sent = { id, route, ...(takesFile(route.channel, file.bytes) ? { fileId: id } : {}) };
+  const sent = { id, route, ...(PLATFORMS[route.channel]?.sendsFiles && { fileId: id }) };
   const row = { ...sent, sessionKey: session.key, kind: "send", text: insteadOfFile(file) } as const;
   await putInOutbox(unit, { ...row, ...optional({ runId: run?.runId }) });
   return ok(sent);

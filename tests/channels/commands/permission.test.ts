@@ -2,7 +2,7 @@
 // commands.
 
 import { expect, test } from "vitest";
-import { telegramText } from "../../../src/channels/telegram/send.ts";
+import { readMarkdown } from "../../../src/channels/markdown.ts";
 import { listRules } from "../../../src/store/queries/permission-rules.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { askIn } from "../../kit/engine/asking.ts";
@@ -74,10 +74,10 @@ test("a note shows title and arguments as plain text, not as Markdown", async ()
   const stage = await openAsking();
   await stage.says("telegram:7", "work");
   await askedId(stage);
-  const { text, entities } = telegramText((await notes(stage))[0]?.text ?? "");
+  const { text, marks } = readMarkdown((await notes(stage))[0]?.text ?? "");
   expect(text).toContain("Agent main asks for permission:\n┃ rm -rf *build*\n");
   expect(text).toContain('command: "rm -rf build; folder: /tmp"; why: [see](x) _this_; "in: b": 1');
-  expect(entities).toEqual([]);
+  expect(marks).toEqual([]);
 });
 
 test("a note goes to the chat that requested the work, even if another person has written since", async () => {

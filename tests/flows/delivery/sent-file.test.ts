@@ -3,13 +3,7 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import {
-  CAPTION_CHARS_MAX,
-  sentFileId,
-  sentNameOf,
-  sentTypeOf,
-  takesFile,
-} from "../../../src/core/sent-file.ts";
+import { CAPTION_CHARS_MAX, sentFileId, sentNameOf, sentTypeOf } from "../../../src/core/sent-file.ts";
 import type { Run } from "../../../src/core/shapes/run.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { getDelivery, insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
@@ -54,19 +48,6 @@ async function open(channel: string | undefined, choices: Choices = {}) {
 
 const rows = ({ engine }: App) => engine.store.db.selectFrom("deliveries").selectAll().execute();
 const files = ({ engine }: App) => engine.store.db.selectFrom("sent_files").selectAll().execute();
-
-test("a file goes to the chat of the session, and its copy does not change with the workspace", async () => {
-  const { app, put, send } = await open("telegram");
-  put("plan.png", PNG);
-  const sent = await send("plan.png", { caption: "**The** plan" });
-  expect(sent).toMatchObject({ status: "accepted", channel: "telegram", to: "7", mimeType: "image/png" });
-  expect(sent).not.toHaveProperty("note");
-  put("plan.png", "changed");
-  const [row] = await rows(app);
-  expect(row).toMatchObject({ state: "pending", session_key: MAIN, id: sent.fileId, file_id: sent.fileId });
-  expect(await contentOfFile(app.engine.store.db, String(sent.fileId))).toBe(PNG.toString("base64"));
-  expect((await files(app))[0]).toMatchObject({ caption: "**The** plan", bytes: PNG.length });
-});
 
 test("without a chat, the file is on the page only, and the model is told so", async () => {
   const { app, put, send } = await open(undefined);
@@ -244,5 +225,4 @@ test("a long name keeps its ending, and the type of a picture comes from its byt
   expect(sentTypeOf("a.txt", PNG)).toBe("image/png");
   expect(sentTypeOf("a.pdf", Buffer.from("x"))).toBe("application/pdf");
   expect(sentTypeOf("constructor", Buffer.from("x"))).toBe("application/octet-stream");
-  expect(takesFile("constructor", 1)).toBe(false);
 });

@@ -4,7 +4,7 @@
 import type { OpenedThread } from "../../../src/channels/channel.ts";
 import { ok, type Result } from "../../../src/core/shapes/errors.ts";
 import type { Route, Session } from "../../../src/core/shapes/session.ts";
-import type { DiscordAccount, ThreadBindingSettings } from "../../../src/core/shapes/settings/channels.ts";
+import type { ThreadBindingSettings } from "../../../src/core/shapes/settings/channels.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { acceptByMode } from "../../../src/flows/conversation/direct.ts";
 import { boundSession } from "../../../src/flows/delivery/bindings.ts";
@@ -24,7 +24,7 @@ export const ROOM: Route = { channel: "discord", to: "room", accountId: "default
 
 export function settingsOf(bindings: Partial<ThreadBindingSettings> = {}, subagents: object = {}): Settings {
   const base = settingsWith();
-  const account: DiscordAccount = {
+  const account = {
     ...OPEN_ACCOUNT,
     ...{ channel: "discord", token: "t", restUrl: "http://127.0.0.1:1", requireMention: false },
     threadBindings: { ...OPEN_ACCOUNT.threadBindings, ...bindings },

@@ -11,7 +11,7 @@ import type {
 import { optional } from "../../../src/core/optional.ts";
 import { fail, ok } from "../../../src/core/shapes/errors.ts";
 import type { Route } from "../../../src/core/shapes/route.ts";
-import type { TelegramAccount } from "../../../src/core/shapes/settings/channels.ts";
+import type { AccountSettings } from "../../../src/core/shapes/settings/channels.ts";
 import { OPEN_ACCOUNT } from "./open-account.ts";
 
 export interface FakeChannel extends Channel {
@@ -45,15 +45,12 @@ export function fakeChannel(): FakeChannel {
   return channel;
 }
 
+const BOT = { channel: "telegram", botToken: "1:secret", apiRoot: "http://127.0.0.1:1" };
+type Bot = AccountSettings & typeof BOT;
+
 /** Returns settings of an account that answers everybody immediately. */
-export function openAccount(more: Partial<TelegramAccount> = {}): TelegramAccount {
-  return {
-    ...OPEN_ACCOUNT,
-    channel: "telegram",
-    botToken: "1:secret",
-    apiRoot: "http://127.0.0.1:1",
-    ...more,
-  };
+export function openAccount(more: Partial<Bot> = {}): Bot {
+  return { ...OPEN_ACCOUNT, ...BOT, ...more };
 }
 
 let messages = 0;

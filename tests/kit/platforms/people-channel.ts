@@ -2,14 +2,13 @@
 // way as a platform.
 
 import type { Channel, DeliveryOutcome, OutgoingMessage } from "../../../src/channels/channel.ts";
-import type { TelegramAccount } from "../../../src/core/shapes/settings/channels.ts";
 import { openAccount } from "./fake-channel.ts";
 
 /**
  * Returns the settings of a `telegram` account that answers admitted people. No connection reads its
  * messages.
  */
-export function telegramAccount(accountId = "default", more: Partial<TelegramAccount> = {}): TelegramAccount {
+export function telegramAccount(accountId = "default", more: Parameters<typeof openAccount>[0] = {}) {
   return openAccount({ accountId, dmPolicy: "pairing", groupPolicy: "allowlist", ...more });
 }
 

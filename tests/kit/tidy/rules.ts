@@ -47,7 +47,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 const FEATURE_LIST = "src/features.ts";
 /** The layers that read the list of features. */
-const READS_FEATURES = ["config", "contract", "store", "tools", "gateway", "cli"];
+const READS_FEATURES = ["config", "contract", "store", "flows", "tools", "channels", "gateway", "cli"];
 
 /** The layers that may use a package. Each library belongs to few layers. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
@@ -64,16 +64,16 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "node:sqlite": ["store"],
   pg: ["store"],
   croner: ["features"],
-  grammy: ["channels"],
+  grammy: ["features"],
   "@opentelemetry/api": ["telemetry"],
   "@opentelemetry/resources": ["telemetry"],
   "@opentelemetry/sdk-trace": ["telemetry"],
   "@opentelemetry/exporter-trace-otlp-http": ["telemetry"],
   preact: ["ui"],
   "@preact/signals": ["ui"],
-  "@discordjs/core": ["channels"],
-  "@discordjs/rest": ["channels"],
-  "@discordjs/ws": ["channels"],
+  "@discordjs/core": ["features"],
+  "@discordjs/rest": ["features"],
+  "@discordjs/ws": ["features"],
   marked: ["ui", "channels"],
   "sugar-high": ["ui"],
 };
@@ -373,7 +373,7 @@ const isEntry = (path: string): boolean =>
   /^tests\/setup(-deep|-file)?\.ts$/.test(path) ||
   path === "tests/ui/node-fetch.d.ts" ||
   path === "tests/glob.d.ts" ||
-  /^tests\/features\/[^/]+\/(store-contract|cluster-contract|plans|limits|grants)\.ts$/.test(path) ||
+  /^tests\/features\/[^/]+\/(store-contract|cluster-contract|plans|limits|grants|place)\.ts$/.test(path) ||
   BENCHES.includes(path) ||
   /^bench\/by-hand-[a-z-]+\.ts$/.test(path) ||
   path === "tests/fuzz/fuzz.ts" ||

@@ -2,29 +2,28 @@
 
 import { useState } from "preact/hooks";
 import { after } from "../clock.ts";
+import { BOTS } from "../features.ts";
 import { ask } from "../gateway.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { say } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
 import { change, literal } from "./change.ts";
 
-const CHATS = [
-  ["telegram", "Telegram"],
-  ["discord", "Discord"],
-] as const;
-type Chat = (typeof CHATS)[number][0];
+/** A bot of a platform that needs only a token. */
+export interface Bot {
+  readonly channel: string;
+  readonly title: string;
+  /** The key of the token in the settings of the channel. */
+  readonly key: string;
+  /** How people get the token. */
+  readonly step: string;
+}
 
-const KEYS: Readonly<Record<Chat, string>> = { telegram: "botToken", discord: "token" };
-const STEPS: Readonly<Record<Chat, string>> = {
-  telegram: "In Telegram, send /newbot to @BotFather. It answers with the token.",
-  discord:
-    "Create an application at discord.com/developers, allow its bot the Message Content Intent, invite it.",
-};
 /** Number of tests, a second apart: the gateway applies the file a moment after it was saved. */
 const TESTS = 5;
 const SECOND_MS = 1_000;
 
-async function tested(channel: Chat, times = TESTS): Promise<string> {
+async function tested(channel: string, times = TESTS): Promise<string> {
   try {
     return (await ask("channels.test", { channel })).name;
   } catch (problem) {
@@ -35,10 +34,11 @@ async function tested(channel: Chat, times = TESTS): Promise<string> {
 }
 
 export function ConnectChat({ onClose }: { onClose: () => void }) {
-  const [chat, setChat] = useState<Chat>("telegram");
+  const [chat, setChat] = useState(BOTS[0]?.channel ?? "");
+  const { key, step } = BOTS.find(({ channel }) => channel === chat) ?? {};
   const [token, setToken] = useState("");
   const connect = async (): Promise<void> => {
-    await change([{ path: `channels.${chat}.${KEYS[chat]}`, value: literal(token) }]);
+    await change([{ path: `channels.${chat}.${key}`, value: literal(token) }]);
     const name = await tested(chat);
     say(`${name} is connected. Write to it: the inbox then asks whether you may.`);
     onClose();
@@ -48,9 +48,13 @@ export function ConnectChat({ onClose }: { onClose: () => void }) {
       <Form action="Connect" onSubmit={connect} onClose={onClose}>
         <label>
           Chat
-          <Select value={chat} options={CHATS} onPick={setChat} />
+          <Select
+            value={chat}
+            options={BOTS.map(({ channel, title }) => [channel, title])}
+            onPick={setChat}
+          />
         </label>
-        <p class="soft">{STEPS[chat]}</p>
+        <p class="soft">{step}</p>
         <label>
           Token of the bot
           <input

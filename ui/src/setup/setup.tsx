@@ -1,6 +1,7 @@
 // Connects a model and a chat channel: in the introduction, and with buttons of other views.
 
 import { useState } from "preact/hooks";
+import { BOTS } from "../features.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
 import { useNews, useReading } from "../parts/reading.ts";
 import { ConnectChat } from "./connect-chat.tsx";
@@ -12,7 +13,7 @@ const mayConnect = (): boolean =>
 /** A button that opens the dialog. Draws nothing for readers who may not change the settings. */
 export function Connect({ what, onClose }: { what: "model" | "chat"; onClose?: () => void }) {
   const [open, setOpen] = useState(false);
-  if (!mayConnect()) return null;
+  if (!mayConnect() || (what === "chat" && BOTS.length === 0)) return null;
   const close = (): void => {
     setOpen(false);
     onClose?.();

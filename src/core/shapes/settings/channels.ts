@@ -2,15 +2,8 @@
 
 import type { accountKeys } from "../../../config/schema/channels.ts";
 import type { ConfigFile } from "../../../config/schema/schema.ts";
-import type { Values } from "../../../config/schema/setting.ts";
+import type { Fields, Values } from "../../../config/schema/setting.ts";
 import type { Route } from "../route.ts";
-
-/**
- * Channels for chat platforms. `webchat` is not one of them: it uses the gateway's own socket and has no
- * accounts.
- */
-export const CHANNEL_IDS = ["telegram", "discord", "whatsapp", "signal", "imessage"] as const;
-export type ChannelId = (typeof CHANNEL_IDS)[number];
 
 /**
  * Policies for direct messages: whose messages an agent accepts. `pairing` accepts people whom an operator
@@ -20,14 +13,10 @@ export const DM_POLICIES = ["pairing", "allowlist", "open", "disabled"] as const
 
 export type QueueMode = ConfigFile["inbound"]["queue"];
 
-type AccountInFile<C extends ChannelId> = Values<(typeof accountKeys)[C]>;
-type Own<C extends ChannelId> = Omit<
-  AccountInFile<C>,
-  keyof AccountInFile<"telegram"> & keyof AccountInFile<"discord">
->;
+type AccountInFile = Values<typeof accountKeys>;
 
 /** Settings of one group, room or guild. Absent `allowFrom`: all senders. */
-export type GroupSettings = AccountInFile<"telegram">["groups"][string] & {
+export type GroupSettings = AccountInFile["groups"][string] & {
   readonly requireMention: boolean;
 };
 
@@ -35,10 +24,7 @@ export type ThreadBindingSettings = ConfigFile["session"]["threadBindings"];
 
 /** Settings that every account of every channel has. */
 export interface AccountSettings
-  extends Omit<
-    AccountInFile<"telegram">,
-    keyof Own<"telegram"> | "enabled" | "groups" | "inbound" | "threadBindings"
-  > {
+  extends Omit<AccountInFile, "enabled" | "groups" | "inbound" | "threadBindings"> {
   readonly accountId: string;
   /** Settings by group id. `*` applies to groups without an entry. */
   readonly groups: Readonly<Record<string, GroupSettings>>;
@@ -49,32 +35,13 @@ export interface AccountSettings
   readonly threadBindings: ThreadBindingSettings;
 }
 
-export interface TelegramAccount extends AccountSettings, Own<"telegram"> {
-  readonly channel: "telegram";
+/** An account of a chat platform. `webchat` has none: it uses the gateway's own socket. */
+export interface ChannelAccount extends AccountSettings {
+  readonly channel: string;
 }
 
-export interface DiscordAccount extends AccountSettings, Own<"discord"> {
-  readonly channel: "discord";
-}
-
-export interface WhatsAppAccount extends AccountSettings, Own<"whatsapp"> {
-  readonly channel: "whatsapp";
-}
-
-export interface SignalAccount extends AccountSettings, Own<"signal"> {
-  readonly channel: "signal";
-}
-
-export interface IMessageAccount extends AccountSettings, Own<"imessage"> {
-  readonly channel: "imessage";
-}
-
-export type ChannelAccount =
-  | TelegramAccount
-  | DiscordAccount
-  | WhatsAppAccount
-  | SignalAccount
-  | IMessageAccount;
+/** An account of a platform that has these keys of its own. */
+export type PlatformSettings<Keys extends Fields> = ChannelAccount & Values<Keys>;
 
 type AccountName = Pick<ChannelAccount, "channel" | "accountId">;
 

@@ -362,8 +362,8 @@ export class Engine {
     const { sessionKey, runId } = request;
     const code = request.reason ?? "run_aborted";
     await holdForAbort(unit.tx, sessionKey);
-    // A run that only appends a text starts no turn, so a plain stop lets it write the text, which nobody would
-    // send again.
+    // A run that only appends a text starts no turn, so a plain stop lets it write the text, which nobody
+    // would send again.
     const runs =
       runId === undefined
         ? (await activeRuns(unit.tx, sessionKey)).filter(

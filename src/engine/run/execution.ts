@@ -224,7 +224,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts) 
   };
   // An earlier attempt may have read messages that this attempt does not know about.
   const reading: Reading = { mayOwe: run.attempt > 1 };
-  const writer = createTranscriptWriter(run, fence, parts, { confirm, signal: stopper.signal, reading });
+  const writer = createTranscriptWriter(run, fence, parts, { confirm, signal: stopper.signal }, reading);
 
   const handle: LaneHandle = {
     run,

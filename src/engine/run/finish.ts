@@ -244,13 +244,6 @@ export function publishEnd(
   publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
 }
 
-/** Stores the inputs of a run that the store may not have yet. */
-function storeRevision({ tx, now, after }: Unit, { revision }: EndFacts): Promise<void> | undefined {
-  if (revision === undefined || revision.rows.length === 0) return undefined;
-  after(() => revision.noteStored());
-  return keepRevisions(tx, revision.rows, now);
-}
-
 /** Writes the changes that the end of a run makes in other rows. Returns whether a wait was answered. */
 async function settleRows(
   unit: Unit,
@@ -259,6 +252,9 @@ async function settleRows(
   { usage, model }: { readonly usage: Usage; readonly model?: string },
 ): Promise<boolean> {
   const { runId, sessionKey, agentId } = run;
+  // The store may not have the inputs of the run yet.
+  const fresh = facts.revision?.rows.length === 0 ? undefined : facts.revision;
+  if (fresh !== undefined) unit.after(() => fresh.noteStored());
   // A run that only wrote a message into an inbox is not an answer to that message.
   const isOutcome = run.kind === "turn" || facts.state !== "ok";
   const [answered = false] = await together(
@@ -269,7 +265,7 @@ async function settleRows(
       ? undefined
       : addUsageRow(unit.tx, { runId, sessionKey, agentId, ...splitRef(model), usage, at: unit.now }),
     addChainUsage(unit.tx, run.chainId, usage, unit.now),
-    storeRevision(unit, facts),
+    fresh && keepRevisions(unit.tx, fresh.rows, unit.now),
     run.startedAt === undefined ? undefined : releaseSlot(unit.tx, runId),
     readyNext(unit.tx, run.sessionKey, unit.now),
   );

@@ -29,6 +29,7 @@ import { together } from "../../store/transaction.ts";
 import type { EngineCore } from "../engine.ts";
 import type { Unit } from "../unit.ts";
 import { inputMessage } from "./begin.ts";
+import type { LaneHandle } from "./execution.ts";
 import { endTaken, LostLane, publishMessage, publishReceipt } from "./finish.ts";
 import { untilStored } from "./until-stored.ts";
 
@@ -36,13 +37,6 @@ import { untilStored } from "./until-stored.ts";
 export interface Reading {
   /** The transcript may hold a message that the model has not answered yet. */
   mayOwe: boolean;
-}
-
-interface Writing {
-  /** Called before each write: see `LaneHandle`. */
-  confirm(): Promise<void>;
-  readonly signal: AbortSignal;
-  readonly reading: Reading;
 }
 
 /** Returns whether a turn can end with this text: it has no tool call and no failure. */
@@ -61,11 +55,13 @@ function isAnswer(entry: Entry): boolean {
   return !["error", "aborted", "injected"].includes(entry.stopReason);
 }
 
+/** `confirm` is called before each write. */
 export function createTranscriptWriter(
   run: Run,
   fence: Fence,
   parts: EngineCore,
-  { confirm, signal, reading }: Writing,
+  { confirm, signal }: Pick<LaneHandle, "confirm" | "signal">,
+  reading: Reading,
 ) {
   let final: Entry | undefined;
   /** Whether this attempt has recorded that the model answered the message. */

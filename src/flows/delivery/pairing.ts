@@ -61,11 +61,6 @@ export function newCode(unit: Pick<Unit, "newId">, length: number): string {
   return code;
 }
 
-interface Stranger extends PeerId {
-  readonly name?: string;
-  readonly route: Route;
-}
-
 function askedWords(code: string): string {
   return [
     "I do not know you yet, so I can't answer you.",
@@ -96,7 +91,7 @@ export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, no
 export async function askToPair(
   parts: Pick<PairingParts, "settings">,
   unit: Unit,
-  stranger: Stranger,
+  stranger: PeerId & { readonly name?: string; readonly route: Route },
 ): Promise<void> {
   const { now } = unit;
   const known = await holdPeer(unit.tx, stranger);

@@ -109,11 +109,6 @@ export function channelPrefix(channel: string): string {
   return `[${JSON.stringify(channel)},`;
 }
 
-function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<SqlBool> {
-  if (of === undefined) return sql`true`;
-  return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
-}
-
 /** Queues a text. A second call with the same id changes nothing. */
 export async function insertDelivery(tx: Tx, delivery: NewDelivery): Promise<void> {
   const { createdAt, state, route, erase } = delivery;
@@ -268,11 +263,8 @@ export async function recoverOpenAttempts(
   tx: Tx,
   { at, canRepeat, from, of, own }: Recovery,
 ): Promise<Delivery[]> {
-  let query = tx
-    .selectFrom("deliveries")
-    .selectAll()
-    .where("attempt_open", "=", sql.lit(1))
-    .where(ofClass(of, sql.ref("kind")));
+  let query = tx.selectFrom("deliveries").selectAll().where("attempt_open", "=", sql.lit(1));
+  if (of !== undefined) query = query.where("kind", of === "hooks" ? "=" : "<>", sql.lit("hook"));
   if (from !== undefined) {
     const isDead = sql<SqlBool>`coalesce(attempt_owner, '') not in ${livingProcesses()}`;
     query = query.where(sql<SqlBool>`(${isDead} or attempt_owner = ${own?.owner ?? ""})`);

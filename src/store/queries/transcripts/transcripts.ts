@@ -100,17 +100,11 @@ function countWithin(rows: readonly { readonly bytes: number }[], bytesMax: numb
   return first < 0 ? rows.length : first;
 }
 
-interface PageRead {
-  /** Position of the first message. */
-  readonly first: EntryPosition | undefined;
-  /** Oldest first. */
-  readonly messages: Message[];
-  readonly runIds: ReadonlyMap<string, string>;
-  /** True if more entries follow in the direction of the page. */
-  readonly more: boolean;
-}
-
-async function readPage(db: Db, page: Page): Promise<PageRead> {
+/**
+ * Reads the messages of a page, the oldest first, and the position of the first one. `more`: more entries
+ * follow in the direction of the page.
+ */
+async function readPage(db: Db, page: Page) {
   const positions = await pagePositions(db, page);
   const count = countWithin(positions.slice(0, page.limit), PAGE_BYTES_MAX);
   const messages: Message[] = [];

@@ -7,7 +7,7 @@ import { plainText, readMarkdown } from "../src/channels/markdown.ts";
 import { composeAnnouncement } from "../src/core/rules/announcement.ts";
 import { asksPerson, firstLine, questionOf } from "../src/core/rules/attention/groups.ts";
 import { announceContext } from "../src/core/rules/turn-rules.ts";
-import { renderTemplate } from "../src/core/shapes/incoming-hook.ts";
+import { renderTemplate } from "../src/features/hooks/template.ts";
 import { splitHidden } from "../src/core/text/hidden-text.ts";
 import { cleanName, foldText, partText } from "../src/core/text/inbound-text.ts";
 import { json5Places } from "../src/core/text/json5-places.ts";

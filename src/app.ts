@@ -14,7 +14,7 @@ import { ClockWatch } from "./app/clock-watch.ts";
 import { commandRunner } from "./app/command-runner.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { engineSettings } from "./app/engine-settings.ts";
-import { featureRunEnded, featureWarnings, loadFeatures, startServices } from "./app/features.ts";
+import { featureRunEnded, featureWarnings, loadFeatures, startServices, watchOf } from "./app/features.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
 import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
@@ -23,7 +23,6 @@ import { type Follower, followConfig } from "./app/reload.ts";
 import { logRuns } from "./app/run-log.ts";
 import { titlesOf } from "./app/titles.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
-import { openWatching, type Watching } from "./app/watching.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
 import { reachableHost } from "./cli/address.ts";
@@ -41,7 +40,7 @@ import { splitRef } from "./core/text/model-ref.ts";
 import { sharedWorld } from "./engine/cluster/shared-world.ts";
 import { Engine } from "./engine/engine.ts";
 import { createExecutor, createSandboxFor, type SandboxFor } from "./execute.ts";
-import type { Service, Services } from "./feature.ts";
+import type { Service, Services, Watch } from "./feature.ts";
 import { lostAttachments } from "./flows/job/archive.ts";
 import { removeAttachments } from "./flows/job/attachments.ts";
 import { ensureMainSessions } from "./flows/session/lifecycle.ts";
@@ -59,6 +58,7 @@ import type { JsonlCopies } from "./store/sqlite/jsonl-copies.ts";
 import { openSqlite } from "./store/sqlite/sqlite.ts";
 import type { Backups } from "./store/transfer/backups.ts";
 import { watchWrites } from "./store/write-watch.ts";
+import type { Traces } from "./telemetry/traces.ts";
 import { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import type { OutsideTools } from "./tools/tool.ts";
 import { createCalendar } from "./world/calendar.ts";
@@ -151,7 +151,8 @@ const guidanceOf = ({ world, environment }: AppOptions, { db }: Store): Guidance
 /** Dependencies of runs besides the model and the store. */
 interface Helpers {
   readonly token: string;
-  readonly watching: Watching;
+  readonly watch: Watch;
+  readonly traces: Traces | undefined;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideTools;
   readonly acp: AcpParts;
@@ -177,15 +178,15 @@ const peersOf = () => once(async () => (await import("./execute/peer.ts")).openP
 const openRemote = once(async () => (await import("./execute/a2a.ts")).openRemoteAgents());
 
 /** Builds the engine from its parts. */
-function buildEngine(
+async function buildEngine(
   options: AppOptions,
   store: Store,
   jsonlCopies: JsonlCopies,
-  { token, watching: { metrics, traces }, sandboxFor, outside, acp, ways, guidance, services }: Helpers,
-): Working {
+  { token, watch, traces, sandboxFor, outside, acp, ways, guidance, services }: Helpers,
+): Promise<Working> {
   const { settings, world } = options;
   const { channels } = ways;
-  const record = recorderOf(settings, metrics);
+  const record = await recorderOf(settings, watch.eventDropped);
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const successors = createSuccessors({ settings, transcriptPath, runEnded: featureRunEnded });
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
@@ -196,8 +197,8 @@ function buildEngine(
     world,
     contexts,
     today: CALENDAR.today,
-    port: openModelPort(asPart(world, "agent"), metrics.modelCalled, options.offlineThinkMs),
-    answered: metrics.toolAnswered,
+    port: openModelPort(asPart(world, "agent"), watch.modelCalled, options.offlineThinkMs),
+    answered: watch.toolAnswered,
     traces,
     threads: threadsOf(channels, asPart(world, "channels")),
     sandboxFor,
@@ -219,10 +220,10 @@ function buildEngine(
     facts: () => factsOf(options),
     settings: engineSettings(settings),
     record,
-    committed: metrics.committed,
+    committed: watch.committed,
   });
   traces?.follow(engine.bus, store.db);
-  openOutboxes({ engine, settings, world: asPart(world, "channels"), channels, token });
+  await openOutboxes({ engine, settings, world: asPart(world, "channels"), channels, token });
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
@@ -332,13 +333,13 @@ function followersOf(
     settings,
     world,
     engine,
-    watching: { metrics },
+    watch,
     ways,
-  }: Pick<AppOptions, "settings" | "world"> & Pick<Working, "engine"> & Pick<Helpers, "watching" | "ways">,
+  }: Pick<AppOptions, "settings" | "world"> & Pick<Working, "engine"> & Pick<Helpers, "watch" | "ways">,
   undo: (() => Promise<void>)[],
   next: readonly Follower[],
 ): readonly Follower[] {
-  const titles = titlesOf({ settings, world: asPart(world, "agent"), engine, metrics });
+  const titles = titlesOf({ settings, world: asPart(world, "agent"), engine, watch });
   undo.push(titles.close);
   const slots = async (): Promise<void> => engine.lookAtSlots();
   return [ways.apply, ...next, slots, titles.apply, () => ensureMainSessions({ engine, settings })];
@@ -420,30 +421,36 @@ async function openParts(
   const { tools: outside, ...servers } = outsideOf({ ...options, world: asPart(options.world, "tools") });
   undo.push(servers.close);
   const acp = acpParts({ ...options, world, launcher: LAUNCH });
-  const watching = await openWatching(options, world);
-  undo.push(() => watching.close());
+  // Loaded only if enabled.
+  const load = settings.traces && (await import("./telemetry/traces.ts")).openTraces;
+  const traces = await load?.(settings, asPart(world, "telemetry"), version);
+  undo.push(async () => traces?.close());
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const guidance = guidanceOf(options, store);
   const services = new Map<string, Service>();
-  const helpers = { token, watching, sandboxFor, outside, acp, ways, guidance, services };
-  const working = buildEngine({ ...options, world }, store, jsonlCopies, helpers);
+  const watch = watchOf(services);
+  const helpers = { token, watch, traces, sandboxFor, outside, acp, ways, guidance, services };
+  const working = await buildEngine({ ...options, world }, store, jsonlCopies, helpers);
   const { engine, deadlines, emptyCaches } = working;
   undo.push(() => engine.stop(0));
+  undo.push(async () => void (await Promise.all([...services.values()].map((one) => one.close()))));
+  const late: { gateway?: Gateway } = {};
+  const connections = () => late.gateway?.connections() ?? 0;
+  const ownWorld = asPart(world, "gateway");
+  await startServices({ settings, version, world: ownWorld, engine: () => engine, connections }, services);
   await followRuns({ engine, store, world, jsonlCopies, settings });
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
   undo.push(ways.close);
   await ways.open({ engine, checkModel, guidance });
-  const following = { settings, world, engine, watching, ways };
+  const following = { settings, world, engine, watch, ways };
   const followers = followersOf(following, undo, [deadlines, servers.apply]);
   for (const apply of followers) await apply();
   await watchClock({ engine, settings, world }, undo);
   await planOldRows(engine);
   undo.push(acp.close);
-  undo.push(async () => void (await Promise.all([...services.values()].map((one) => one.close()))));
-  await startServices({ settings, world: asPart(world, "gateway"), engine: () => engine }, services);
   const gateway = await startGateway({
     settings,
-    world: asPart(world, "gateway"),
+    world: ownWorld,
     engine,
     channels: ways.channels,
     channelStatuses: () => ways.statuses(),
@@ -459,11 +466,12 @@ async function openParts(
     pageDir: PAGE_DIR,
     passes: acp.passes,
     programs: acp.programs,
-    metrics: watching.metrics,
+    watch,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
     ...upkeepOf({ ...options, world }, acp, undo),
     ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),
   });
+  late.gateway = gateway;
   undo.push(fillTitles(store, asPart(world, "store")), () => gateway.close({ reason: "stopping" }));
   undo.push(publishAddress({ ...options, world }, gateway.port));
   acp.port = gateway.port;

@@ -15,7 +15,6 @@ import { channelsOf } from "./config/channels.ts";
 import { isSecretPath } from "./config/describe.ts";
 import { loggingOf, postgresOf, tracesOf } from "./config/environment.ts";
 import { octalMode, othersReach } from "./config/file-mode.ts";
-import { incomingHooksOf, outgoingHooksOf } from "./config/hooks.ts";
 import { checkMcp, mcpOf } from "./config/mcp.ts";
 import { tell, withoutValues } from "./config/problems.ts";
 import { firstModel, keyWarnings, providersOf } from "./config/providers.ts";
@@ -42,7 +41,7 @@ import type {
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { matchesPattern } from "./core/text/pattern.ts";
 import type { Path } from "./core/text/value-path.ts";
-import { added } from "./features.ts";
+import { added, FEATURES } from "./features.ts";
 
 const FILE_MAX_BYTES = 1024 * 1024;
 
@@ -132,6 +131,8 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
   applyOverrides(source.tree, options.overrides ?? {});
   const checked = readTree(source, problems);
   const settings = checked && complete(checked, { env, home, folder: dirname(path) }, problems);
+  if (settings !== undefined)
+    problems.push(...FEATURES.flatMap((feature) => feature.problems?.(settings) ?? []));
   const told = withoutValues(problems, source.values);
   if (settings === undefined || problems.length > 0) return ok({ problems: told, warnings, literals });
   warnings.push(
@@ -269,8 +270,6 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     a2a: a2aOf(file.a2a, agentIds, problems),
     owners: file.commands.owners,
     channels,
-    hooks: incomingHooksOf(file.hooks, { agents, channels, token, tokens: auth.tokens }, problems),
-    outgoingHooks: outgoingHooksOf(file.hooks?.outgoing ?? [], problems),
     logging: loggingOf(file.logging, around.env, problems),
     ...tracesOf(file.telemetry, around.env, problems),
     ...addedSettings(file),

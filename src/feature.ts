@@ -1,9 +1,13 @@
 // Defines what a feature is: one capability in one folder, with everything that it adds to the kernel. Its
 // entry file holds declarations only; the code behind them is loaded at its first use.
 
+import type { ModelCall } from "./agent/model/model.ts";
+import type { Channel } from "./channels/channel.ts";
 import type { Platform } from "./channels/platform.ts";
 import type { Commands } from "./cli/row.ts";
 import type { Schema as Setting } from "./config/schema/setting.ts";
+import type { Problem } from "./config/source.ts";
+import type { BodySpec } from "./contract/bodies.ts";
 import type { EventSpec } from "./contract/events.ts";
 import type { AttentionItem } from "./contract/methods/attention.ts";
 import type { MethodSpec } from "./contract/methods/parts.ts";
@@ -11,21 +15,22 @@ import type { ToolEntry } from "./contract/tools/parts.ts";
 import type { SpawnChain } from "./core/rules/sandbox-policy.ts";
 import type { Failure, Result } from "./core/shapes/errors.ts";
 import type { Provenance } from "./core/shapes/message.ts";
+import type { Route } from "./core/shapes/route.ts";
 import type { Run } from "./core/shapes/run.ts";
 import type { Settings } from "./core/shapes/settings/settings.ts";
 import type { Redactor } from "./core/text/redact/redact.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import type { Engine } from "./engine/engine.ts";
-import type { Unit } from "./engine/unit.ts";
+import type { Recorder, Unit } from "./engine/unit.ts";
 import type { Covers } from "./gateway/attention/items.ts";
 import type { CallContext, FeatureDeps } from "./gateway/call.ts";
-import type { HttpParts } from "./gateway/http/http.ts";
+import type { RouteParts } from "./gateway/http/http.ts";
 import type { Door } from "./gateway/http/request.ts";
 import type { NodeDoor } from "./gateway/socket/connection.ts";
 import type { Table } from "./store/schema/definition.ts";
 import type { Db } from "./store/sql.ts";
 import type { GrantRows } from "./store/transfer/grants.ts";
-import type { Tool } from "./tools/tool.ts";
+import type { Tool, ToolAnswered } from "./tools/tool.ts";
 import type { World } from "./world.ts";
 
 /** Loads code. Its return type must be written at the function, because the types of the list need it. */
@@ -39,9 +44,8 @@ export interface MethodCode {
 }
 
 /** The return type of a feature's function that loads code, like `LoadedBy<"handlers">`. */
-export type LoadedBy<K extends "commands" | "handlers" | "forms" | "checks" | "attention"> = ReturnType<
-  Required<Feature>[K]
->;
+export type LoadedBy<K extends "commands" | "handlers" | "forms" | "checks" | "attention" | "outbox"> =
+  ReturnType<Required<Feature>[K]>;
 
 /** The parts of a running gateway that the code of features gets. */
 export interface FeatureParts {
@@ -54,10 +58,23 @@ export interface FeatureParts {
 /** The parts that a service gets. */
 export interface ServiceParts extends FeatureParts {
   readonly world: World;
+  readonly version: string;
+  /** Returns the number of connected clients. */
+  connections(): number;
+}
+
+/** Is told of the work of this process. */
+export interface Watch {
+  /** A transaction of the engine took this long. */
+  committed(ms: number): void;
+  modelCalled(call: ModelCall): void;
+  readonly toolAnswered: ToolAnswered;
+  /** An event for a program was left out, because too many waited for it. */
+  eventDropped(program: string): void;
 }
 
 /** A part that runs as long as the gateway. One may admit connections of nodes. */
-export interface Service extends Partial<NodeDoor> {
+export interface Service extends Partial<NodeDoor>, Partial<Watch> {
   close(): Promise<void>;
 }
 
@@ -96,7 +113,25 @@ export interface FeatureRoute {
   readonly needsToken: boolean;
   /** Returns the body of an error, and whether the same request may be sent again. Default: Parley's own. */
   formatError?(failure: Failure, redactor: Redactor): { readonly body: object; readonly retry: boolean };
-  readonly load: Load<{ createDoor(parts: HttpParts): Door }>;
+  readonly load: Load<{ createDoor(parts: RouteParts): Door }>;
+}
+
+/** Sends events to programs: writes rows of the outbox, and makes the requests. */
+export interface OutboxCode {
+  /** Returns the routes of the programs in the settings. */
+  routes(settings: Settings): readonly Route[];
+  /** Returns the function that writes the rows of a transaction's events. `drop` counts those left out. */
+  createRecorder(settings: Settings, drop: (program: string) => void): Recorder;
+  createChannel(settings: Settings, world: World): Channel;
+}
+
+/** The result of a check of `parley doctor`. */
+export interface Finding {
+  readonly name: string;
+  readonly level: "ok" | "warning" | "problem";
+  readonly text: string;
+  /** How to fix the problem. */
+  readonly mend?: string;
 }
 
 export interface Feature {
@@ -106,6 +141,8 @@ export interface Feature {
   readonly needs?: readonly string[];
   /** Sections of the configuration file. The settings have them under the same names. */
   readonly settings?: Readonly<Record<string, Setting>>;
+  /** Returns what is wrong with the settings, beyond their schema. */
+  problems?(settings: Settings): readonly Problem[];
   /** A chat platform. Its channel has the name of the feature. */
   readonly channel?: Platform;
   readonly tables?: Readonly<Record<string, Table>>;
@@ -134,6 +171,8 @@ export interface Feature {
   };
   /** Loads the items that it adds to the attention list of a caller. */
   readonly attention?: Load<{ items(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> }>;
+  /** Bodies of HTTP requests, by method and path. */
+  readonly bodies?: Readonly<Record<`POST /${string}`, BodySpec>>;
   /** HTTP routes, by path. */
   readonly routes?: Readonly<Record<string, FeatureRoute>>;
   /** Timers, by the kind of their deadlines. */
@@ -143,9 +182,11 @@ export interface Feature {
     readonly of: Provenance["kind"];
     readonly load: Load<{ runEnded(unit: Unit, run: Run): Promise<void> }>;
   };
-  /** Loads the check whose warnings are told at a start. `show` redacts a text. */
+  readonly outbox?: Load<OutboxCode>;
+  /** Loads checks: `warnings` are told at a start, `findings` by `parley doctor`. `show` redacts a text. */
   readonly checks?: Load<{
-    warnings(db: Db, settings: Settings, show: (text: string) => string): Promise<readonly string[]>;
+    warnings?(db: Db, settings: Settings, show: (text: string) => string): Promise<readonly string[]>;
+    findings?(settings: Settings): Promise<readonly Finding[]>;
   }>;
 }
 

@@ -1,14 +1,16 @@
 // Lists the features. A feature is left out by removing its folder and its line here.
 
 import type { Platform } from "./channels/platform.ts";
-import type { Feature } from "./feature.ts";
+import type { Feature, OutboxCode } from "./feature.ts";
 import { cron } from "./features/cron/cron.ts";
 import { discord } from "./features/discord/discord.ts";
 import { doctor } from "./features/doctor/doctor.ts";
+import { hooks } from "./features/hooks/hooks.ts";
 import { imessage } from "./features/imessage/imessage.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
+import { metrics } from "./features/metrics/metrics.ts";
 import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
 import { replay } from "./features/replay/replay.ts";
@@ -20,9 +22,11 @@ import { whatsapp } from "./features/whatsapp/whatsapp.ts";
 const LIST = [
   cron,
   doctor,
+  hooks,
   importFeature,
   init,
   join,
+  metrics,
   nodes,
   openai,
   replay,
@@ -44,6 +48,10 @@ type Given<K extends keyof Feature> = (typeof LIST)[number] extends infer F
     : never
   : never;
 
+/** Loads the code that sends events to programs. */
+export const loadOutboxes = (): Promise<OutboxCode[]> =>
+  Promise.all(FEATURES.flatMap(({ outbox }) => outbox?.() ?? []));
+
 /** Everything that the features add of one kind, by name. */
 export type Added<K extends keyof Feature> = [Given<K>] extends [never]
   ? Readonly<Record<never, never>>
@@ -57,6 +65,7 @@ export const added = <
     | "methods"
     | "events"
     | "tools"
+    | "bodies"
     | "commandWords"
     | "commandFor"
     | "routes"

@@ -114,8 +114,8 @@ test("without a file every setting has its default, and the default model is the
       sendFile: { maxBytes: 5 * 1024 * 1024 },
     },
     ...{ owners: [], joined: { wake: "notify" }, cron: { enabled: true }, nodes: NODES },
-    hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
-    ...{ logging: LOGGING, outgoingHooks: [] },
+    hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [], outgoing: [] },
+    logging: LOGGING,
   });
 });
 

@@ -198,7 +198,7 @@ export default defineConfig({
           groups: [
             { name: "index", tags: ["$initial"], priority: 2 },
             { name: "shared", minShareCount: 2, priority: 1 },
-            { name: "tabs", test: /ui\/src\/features\/[^/]+\/tab/ },
+            { name: "tabs", test: /ui\/src\/features\/[^/]+\/(?:tab|section)/ },
             {
               name: "extras",
               test: new RegExp(`ui/src/(?:${EXTRAS.join("|")}|conversation/text/highlight)|sugar-high/`),

@@ -5,7 +5,7 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { FeatureParts, FeatureTimer, Service, ServiceParts } from "../feature.ts";
+import type { FeatureParts, FeatureTimer, Service, ServiceParts, Services, Watch } from "../feature.ts";
 import { added, FEATURES } from "../features.ts";
 import type { Db } from "../store/sql.ts";
 
@@ -58,8 +58,21 @@ export async function featureWarnings(
 ): Promise<string[]> {
   const warnings: string[] = [];
   for (const { checks } of FEATURES)
-    if (checks !== undefined) warnings.push(...(await (await checks()).warnings(db, settings, show)));
+    warnings.push(...((await (await checks?.())?.warnings?.(db, settings, show)) ?? []));
   return warnings;
+}
+
+/** Tells all services of the work of this process. */
+export function watchOf(services: Services): Watch {
+  const each = (tell: (service: Service) => void): void => {
+    for (const service of services.values()) tell(service);
+  };
+  return {
+    committed: (ms) => each((one) => one.committed?.(ms)),
+    modelCalled: (call) => each((one) => one.modelCalled?.(call)),
+    toolAnswered: (name, result) => each((one) => one.toolAnswered?.(name, result)),
+    eventDropped: (program) => each((one) => one.eventDropped?.(program)),
+  };
 }
 
 /** Starts what features run as long as the gateway. */

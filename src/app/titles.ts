@@ -4,7 +4,7 @@
 import { openModelPort } from "../agent/model/port.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Metrics } from "../gateway/metrics/metrics.ts";
+import type { Watch } from "../feature.ts";
 import type { World } from "../world.ts";
 import { engineSettings } from "./engine-settings.ts";
 
@@ -12,11 +12,11 @@ interface TitleParts {
   readonly settings: Settings;
   readonly world: World;
   readonly engine: Engine;
-  readonly metrics: Metrics;
+  readonly watch: Watch;
 }
 
 /** Starts or stops the titles, as the settings request. The first start loads their code. */
-export function titlesOf({ settings, world, engine, metrics }: TitleParts) {
+export function titlesOf({ settings, world, engine, watch }: TitleParts) {
   let stop: (() => Promise<void>) | undefined;
   const close = async (): Promise<void> => {
     await stop?.();
@@ -27,7 +27,7 @@ export function titlesOf({ settings, world, engine, metrics }: TitleParts) {
     if (stop !== undefined) return;
     const { Titles } = await import("../execute/titles.ts");
     const { commit, bus, store } = engine;
-    const port = openModelPort(world, metrics.modelCalled);
+    const port = openModelPort(world, watch.modelCalled);
     const limits = engineSettings(settings);
     stop = new Titles({ settings, db: store.db, world, port, commit, limits }).follow(bus);
   };

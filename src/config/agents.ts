@@ -7,12 +7,12 @@ import {
   type A2aSettings,
   type AcpRuntime,
   type AgentSettings,
+  agentProblem,
   outsideKind,
   type ProviderSettings,
   type SandboxSettings,
 } from "../core/shapes/settings/settings.ts";
 import { type Path, showPath } from "../core/text/value-path.ts";
-import { agentProblem } from "./problems.ts";
 import { checkModel } from "./providers.ts";
 import { WORKSPACE_DEFAULT } from "./schema/agents.ts";
 import type { ConfigFile } from "./schema/schema.ts";

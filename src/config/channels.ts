@@ -3,10 +3,9 @@
 import type { Platform } from "../channels/platform.ts";
 import { isObject } from "../core/json.ts";
 import type { AccountSettings, ChannelAccount } from "../core/shapes/settings/channels.ts";
-import type { AgentSettings } from "../core/shapes/settings/settings.ts";
+import { type AgentSettings, agentProblem } from "../core/shapes/settings/settings.ts";
 import type { Path } from "../core/text/value-path.ts";
 import { PLATFORMS } from "../features.ts";
-import { agentProblem } from "./problems.ts";
 import { accountKeys } from "./schema/channels.ts";
 import type { ConfigFile } from "./schema/schema.ts";
 import { defaultsOf, FACTS, type Values } from "./schema/setting.ts";

@@ -13,7 +13,6 @@ const IN_FILE: Partial<Record<keyof Settings, string>> = {
   maxConcurrent: "agents.defaults.maxConcurrent",
   subagents: "agents.defaults.subagents",
   owners: "commands.owners",
-  outgoingHooks: "hooks.outgoing",
   traces: "telemetry.traces",
 };
 

@@ -34,7 +34,6 @@ const at = (path: string): Tree =>
   path.split(".").reduce((rules, name) => (rules as Tree)[name] ?? {}, FILE) as Tree;
 
 const SERVER = at("tools.mcp.servers.each");
-const MAPPING = at("hooks.mappings.each");
 const CHANNELS = Object.values(at("channels")) as Tree[];
 
 const ADDED = Object.fromEntries(Object.keys(added("settings")).map((name) => [name, at(name)])) as Record<
@@ -76,13 +75,6 @@ export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
       inbound: { ...at("inbound"), mediaMaxBytes: "show" },
     },
   },
-  hooks: {
-    ...at("hooks"),
-    mappings: {
-      each: { ...MAPPING, ...(MAPPING.match as Tree), proof: { kind: "show", ...MAPPING }, deliver: MAPPING },
-    },
-  },
-  outgoingHooks: at("hooks.outgoing"),
   logging: at("logging"),
   traces: at("telemetry.traces"),
   ...ADDED,

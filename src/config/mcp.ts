@@ -2,8 +2,8 @@
 // MC1: a server is either a program or an address; keys of the other kind are an error.
 
 import type { McpSettings } from "../core/shapes/settings/settings.ts";
+import { agentProblem } from "../core/shapes/settings/settings.ts";
 import type { Path } from "../core/text/value-path.ts";
-import { agentProblem } from "./problems.ts";
 import type { ConfigFile } from "./schema/schema.ts";
 import type { Problem } from "./source.ts";
 

@@ -52,13 +52,6 @@ export function pathProblem(path: Path): Problem | undefined {
   return undefined;
 }
 
-/** Returns an error message if no agent has this name, else undefined. */
-export function agentProblem(name: string, ids: readonly string[]): string | undefined {
-  if (ids.includes(name.toLowerCase())) return undefined;
-  const [nearest] = nearestNames(name, ids, 1);
-  return `there is no agent ${JSON.stringify(name)}; the nearest is ${nearest}`;
-}
-
 /** Minimum length of a hidden value; shorter values could be ordinary words. */
 const HIDDEN_CHARS_MIN = 6;
 

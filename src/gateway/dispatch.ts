@@ -50,7 +50,7 @@ import { type ConfigDeps, configMethods } from "./methods/configuration.ts";
 import { deliveryMethods } from "./methods/deliveries.ts";
 import { type DemoDeps, demoMethods } from "./methods/demo.ts";
 import { historyMethods } from "./methods/history.ts";
-import { needEverySession, type OperationDeps, operationMethods } from "./methods/operations.ts";
+import { needEverySession, operationMethods } from "./methods/operations.ts";
 import { accessMethods } from "./methods/rights/access.ts";
 import { type DeviceDeps, deviceMethods } from "./methods/rights/devices.ts";
 import { peerMethods } from "./methods/rights/peers.ts";
@@ -75,7 +75,6 @@ export type MethodDeps = DescribeDeps &
   FeatureDeps &
   DemoDeps &
   DeviceDeps &
-  OperationDeps &
   RecordDeps &
   BasicDeps &
   ServerListDeps &

@@ -30,9 +30,7 @@ import { featuresFor, maxPayloadFor } from "./features.ts";
 import { checkHeaders } from "./http/host.ts";
 import type { HttpDeps } from "./http/http.ts";
 import { createListener } from "./http/listener.ts";
-import { health, readGauges } from "./methods/system.ts";
-import { History } from "./metrics/history.ts";
-import type { GaugeReadings, Metrics } from "./metrics/metrics.ts";
+import { health } from "./methods/system.ts";
 import { CONNECTIONS_MAX, createShares, SOCKETS_MAX } from "./shares.ts";
 import { Connection, type ConnectionParts, type Member, type NodeDoor } from "./socket/connection.ts";
 import { createFanout, type Fanout } from "./socket/fanout.ts";
@@ -80,7 +78,6 @@ interface ServerDeps {
    * no sandbox could reach the port.
    */
   refusesPeer?(connection: Socket): Promise<boolean> | false;
-  readonly metrics: Metrics;
 }
 
 /** Dependencies of methods that the server itself provides. */
@@ -90,7 +87,6 @@ type OwnParts =
   | "presence"
   | "ignoredParams"
   | "demo"
-  | "history"
   | "endDevice"
   | "tell"
   | "accessTokens";
@@ -100,6 +96,8 @@ export type GatewayDeps = Omit<MethodDeps, OwnParts> & HttpDeps & ServerDeps;
 
 export interface Gateway {
   readonly port: number;
+  /** Returns the number of connected clients. */
+  connections(): number;
   /** Announces a stop and refuses new clients; connected ones are still answered. */
   announce(shutdown: EventPayloads["shutdown"]): void;
   /** Tells clients about a change of the configuration file. */
@@ -120,10 +118,7 @@ class GatewayServer implements Gateway {
   readonly #methodDeps: MethodDeps;
   readonly #nodes: Partial<NodeDoor>;
   readonly #parts: ConnectionParts;
-  readonly #history: History;
   readonly #shares = createShares();
-  /** Stops counting the event bus's events. */
-  readonly #unfollow: () => void;
   readonly #open = new Set<Connection>();
   /** The result of the check whether a connection comes from inside a sandbox. */
   readonly #judged = new WeakMap<Duplex, Promise<boolean>>();
@@ -160,14 +155,10 @@ class GatewayServer implements Gateway {
     this.#accessUsers = new AccessTokenUsers(engine, authority);
     const { openDemo } = deps;
     this.#demo = openDemo === undefined ? undefined : new Demo(openDemo, world);
-    const readings = (): Promise<GaugeReadings> => readGauges(deps, this.#presence.count());
-    this.#unfollow = deps.metrics.follow(engine.bus);
-    this.#history = new History(world, deps.metrics, readings);
     this.#methodDeps = {
       ...deps,
       startedAt: clock.now(),
-      history: this.#history,
-      connected: () => this.#presence.count(),
+      connected: () => this.connections(),
       presence: (caller) => this.#presence.ofCaller(caller, seesEverything(caller)),
       ignoredParams: createIgnoredParams(world),
       endDevice: (deviceId, role) => this.#endDevice(deviceId, role),
@@ -181,7 +172,6 @@ class GatewayServer implements Gateway {
       deps,
       authority,
       dispatcher: this.#dispatcher,
-      readings,
       accessUsers: this.#accessUsers,
       shares: this.#shares,
       stop: this.#stop.signal,
@@ -213,6 +203,10 @@ class GatewayServer implements Gateway {
     return (this.#http.address() as AddressInfo).port;
   }
 
+  connections(): number {
+    return this.#presence.count();
+  }
+
   async listen(): Promise<void> {
     const { host, port } = this.#deps.settings.gateway;
     await new Promise<void>((resolve, reject) => {
@@ -224,7 +218,6 @@ class GatewayServer implements Gateway {
     });
     this.#http.on("error", (error) => this.#deps.world.log.error({ err: error }, "the HTTP server failed"));
     this.#scheduleTick();
-    this.#history.start();
   }
 
   announce(shutdown: EventPayloads["shutdown"]): void {
@@ -242,8 +235,6 @@ class GatewayServer implements Gateway {
     this.announce(shutdown);
     this.#tickTimer?.cancel();
     this.#trimTimer?.cancel();
-    this.#history.stop();
-    this.#unfollow();
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()));
     for (const connection of this.#open) connection.close(CLOSE.goingAway, shutdown.reason);
     // Closed after the members, because each closing member changes presence.

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { createPushes } from "../../src/channels/webhook.ts";
+import { createPushes } from "../../src/channels/programs.ts";
 import { putPushConfig } from "../../src/store/queries/runs/push-configs.ts";
 import { cleanup, openStore, temporaryFolder } from "../kit/engine/engine.ts";
 import { fakeWorld } from "../kit/world.ts";

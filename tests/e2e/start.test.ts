@@ -90,7 +90,8 @@ const LATER = [
   /^channels\/(discord|imessage|signal|telegram|whatsapp)\//,
   /^cli\/(acp|channels|chat|demo|doctor|mcp|node|service)\//,
   /^contract\/client\//,
-  /^gateway\/(hooks|http\/(http|request)\.ts|mcp|openai|page)\b/,
+  /^gateway\/(http\/(http|request)\.ts|mcp|openai|page)\b/,
+  /^features\/hooks\/(door|proof|request|turns)\b/,
   /^store\/(postgres|transfer|show)/,
   /^tools\/mcp\/(?!names)/,
 ];

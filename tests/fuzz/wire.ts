@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { optional } from "../../src/core/optional.ts";
-import type { HookMapping } from "../../src/core/shapes/incoming-hook.ts";
 import type { TokenScope } from "../../src/core/shapes/settings/settings.ts";
 import { insertDelivery } from "../../src/store/queries/channels/deliveries.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -63,12 +62,9 @@ export interface FuzzedHouse extends House {
 
 /** The token of incoming web hooks. */
 export const HOOK_TOKEN = "token-of-the-fuzzed-hooks";
-const signed: HookMapping = {
-  id: "signed",
-  path: "signed",
-  proof: { kind: "github", secret: "nobody-here-knows-this-secret" },
-  events: [],
-  message: "{{body}}",
+const signed = {
+  ...{ id: "signed", match: { events: [] }, deliver: false, message: "{{body}}" },
+  ...{ preset: "github" as const, secret: "nobody-here-knows-this-secret" },
 };
 
 /**
@@ -88,7 +84,7 @@ export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): P
     choices: {
       agents: ["main", "research", "writer"].map((id) => agentSettings(id, { workspace })),
       tools: { ...tools, filter: { allow: [], deny: ["exec"] } },
-      hooks: { enabled: true, token: HOOK_TOKEN, allowedSessionKeys: ["hook:*"], mappings: [signed] },
+      features: { hooks: { enabled: true, token: HOOK_TOKEN, mappings: [signed] } },
     },
     gateway: {
       tokens: [

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
-import { featureRunEnded, featureTimers, isTimerOn, startServices } from "../../src/app/features.ts";
+import { featureRunEnded, featureTimers, isTimerOn, startServices, watchOf } from "../../src/app/features.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
@@ -26,12 +26,11 @@ import type { EndFacts } from "../../src/engine/run/finish.ts";
 import { openRemoteAgents } from "../../src/execute/a2a.ts";
 import { openPeers } from "../../src/execute/peer.ts";
 import { createExecutor, type ExecuteParts } from "../../src/execute.ts";
-import type { Service } from "../../src/feature.ts";
+import type { Service, Watch } from "../../src/feature.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/session/client-session.ts";
 import { ensureMainSessions } from "../../src/flows/session/lifecycle.ts";
 import { createSuccessors } from "../../src/flows/successors.ts";
 import type { OpenDemo } from "../../src/gateway/demo.ts";
-import { type Metrics, openMetrics } from "../../src/gateway/metrics/metrics.ts";
 import { type Gateway, type GatewayDeps, startGateway } from "../../src/gateway/server.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { Backups } from "../../src/store/transfer/backups.ts";
@@ -145,11 +144,16 @@ async function openWorkers(
   settings: Settings,
   store: Store,
   world: World,
-  helpers: { metrics: Metrics; outside: OutsideServers | undefined; guidance: GuidanceFiles },
+  helpers: {
+    services: Map<string, Service>;
+    watch: Watch;
+    outside: OutsideServers | undefined;
+    guidance: GuidanceFiles;
+    connections: () => number;
+  },
 ) {
-  const { metrics, outside, guidance } = helpers;
+  const { services, watch, outside, guidance, connections } = helpers;
   const channels = new Map<string, Channel>();
-  const services = new Map<string, Service>();
   const engine: Engine = new Engine({
     store,
     world,
@@ -171,13 +175,13 @@ async function openWorkers(
       guidance,
       today: CALENDAR.today,
       timeZone: CALENDAR.timeZone,
-      answered: metrics.toolAnswered,
+      answered: watch.toolAnswered,
     }),
     deadlineHandlers: new Map([
       [TEMPORARY_DEADLINE, archiveTemporary],
       ...[...featureTimers({ settings, engine: () => engine })].filter(([kind]) => isTimerOn(kind, settings)),
     ]),
-    committed: metrics.committed,
+    committed: watch.committed,
   });
   const outbox = new OutboxWorker({
     of: "texts",
@@ -191,11 +195,12 @@ async function openWorkers(
   for (const channel of [createWebchat(engine.bus, world.clock), ...(options.channels ?? [])]) {
     channels.set(channel.id, channel);
   }
+  const version = "0.0.0-test";
+  await startServices({ settings, world, version, engine: () => engine, connections }, services);
   await ensureMainSessions({ engine, settings });
   engine.attach(outbox);
   await engine.start();
-  await startServices({ settings, world, engine: () => engine }, services);
-  return { engine, channels, services };
+  return { engine, channels };
 }
 
 /** The configuration of the only model. */
@@ -260,10 +265,13 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     settings.tools.mcp.servers.length === 0
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
-  const metrics = openMetrics({ settings, world, version: "0.0.0-test" });
+  const services = new Map<string, Service>();
+  const watch = watchOf(services);
+  const late: { gateway?: Gateway } = {};
   const guidance = new GuidanceFiles({ now: () => world.clock.now(), home, db: store.db });
-  const helpers = { metrics, outside, guidance };
-  const { engine, channels, services } = await openWorkers(options, settings, store, world, helpers);
+  const connections = () => late.gateway?.connections() ?? 0;
+  const helpers = { services, watch, outside, guidance, connections };
+  const { engine, channels } = await openWorkers(options, settings, store, world, helpers);
   const backups = backupsOf(options, settings, world);
   const gateway = await startGateway({
     settings,
@@ -279,11 +287,12 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     sandboxFor: options.sandboxFor ?? (async () => ok(undefined)),
     ...{ outside, services, backups, guidance: helpers.guidance },
     pageDir: PAGE_DIR,
-    metrics,
+    watch,
     dropTranscript: async () => {},
     checkConfig: options.checkConfig,
     configFile: options.configFile,
   });
+  late.gateway = gateway;
   let stopped = false;
   const stop = async (): Promise<void> => {
     if (stopped) return;
@@ -293,7 +302,6 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
     await engine.stop(0);
     await outside?.close();
     await backups.close();
-    metrics.close();
     await store.close();
   };
   cleanup(options.dies === true ? () => gateway.close() : stop);

@@ -128,10 +128,8 @@ export interface Choices {
   readonly session?: Partial<Settings["session"]>;
   readonly subagents?: Partial<Settings["subagents"]>;
   readonly maxConcurrent?: number;
-  readonly outgoingHooks?: Settings["outgoingHooks"];
   /** Settings of features, instead of their defaults. */
   readonly features?: FeatureChoices;
-  readonly hooks?: Settings["hooks"];
   readonly channels?: Settings["channels"];
   readonly owners?: Settings["owners"];
   readonly a2a?: Settings["a2a"];
@@ -199,8 +197,6 @@ export function settingsWith(choices: Choices = {}): Settings {
     owners: choices.owners ?? [],
     channels: choices.channels ?? [],
     ...featureSettings(choices.features),
-    hooks: choices.hooks ?? { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [] },
-    outgoingHooks: choices.outgoingHooks ?? [],
     logging: LOGGING,
   };
 }

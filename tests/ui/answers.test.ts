@@ -20,7 +20,7 @@ import { agentSettings } from "../tools/app.ts";
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";
 const HOSTILE = `<img src=x onerror="document.title='owned'"> \u202Egnp.exe\u202C <script>1</script> **b** `;
-const HOOK = { name: "news", url: "http://127.0.0.1:1/x", events: [], secret: "s" };
+const HOOK = { name: "news", url: "http://127.0.0.1:1/x", events: [], secret: "s", enabled: true };
 const TOKENS: TokenSettings[] = [
   { token: "scoped", role: "operator", scopes: ["operator.admin"], sessions: ["agent:research:*"] },
   { token: "reader", role: "operator", scopes: ["operator.read"] },
@@ -32,7 +32,11 @@ const AGENTS = [
 ];
 
 const open = (more: HouseOptions = {}): Promise<House> =>
-  openHouse({ gateway: { tokens: TOKENS }, choices: { agents: AGENTS, outgoingHooks: [HOOK] }, ...more });
+  openHouse({
+    gateway: { tokens: TOKENS },
+    choices: { agents: AGENTS, features: { hooks: { outgoing: [HOOK] } } },
+    ...more,
+  });
 
 const failed = (code: string, error: string): AttemptOutcome => ({ kind: "failed", code, error });
 

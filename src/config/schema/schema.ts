@@ -8,7 +8,6 @@ import { PROVIDER_APIS, TOKEN_SCOPES } from "../../core/shapes/settings/settings
 import { added } from "../../features.ts";
 import { agents } from "./agents.ts";
 import { channels, inbound, threadBindings } from "./channels.ts";
-import { hooks } from "./hooks.ts";
 import {
   address,
   choice,
@@ -319,7 +318,6 @@ export const configSchema = object({
   channels,
   inbound,
   commands: section({ owners: texts("An owner, like telegram:123.", { default: [] }) }),
-  hooks,
   a2a,
   logging,
   telemetry: section({ traces }),

@@ -1,4 +1,4 @@
-// Defines the methods for operating the gateway: health, lists, metrics, log.
+// Defines the methods for operating the gateway: health, lists, log.
 
 import type { ProcessRow } from "../../core/shapes/process.ts";
 import { USAGE_GROUPS, USAGE_ORDERS, type UsageLine } from "../../core/shapes/usage.ts";
@@ -12,7 +12,6 @@ import {
   list,
   mapOf,
   named,
-  nullable,
   number,
   type Of,
   object,
@@ -140,26 +139,6 @@ const MODEL = named(
 );
 export type ModelRow = Of<typeof MODEL>;
 
-const METRICS_HISTORY = named(
-  "MetricsHistory",
-  "Metrics of this process during the last hour, or since the requested time.",
-  object({
-    stepMs: number("Interval between two points, in ms."),
-    pointsMax: number("Maximum number of points in a series."),
-    times: list(number(), "Times of the points in all series, in ms since 1970."),
-    series: list(
-      object({
-        name: text(),
-        title: text(),
-        unit: oneOf("count", "per_minute", "ms", "bytes", "usd_per_hour"),
-        help: text(),
-        values: list(nullable(number()), "One value for each of `times`. null: no measurement."),
-      }),
-    ),
-  }),
-);
-export type MetricsHistory = Of<typeof METRICS_HISTORY>;
-
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
 const LOG_LINE = named(
@@ -271,13 +250,6 @@ export const OVERVIEW_METHODS = {
 } as const satisfies Record<string, MethodSpec>;
 
 export const OPERATION_METHODS = {
-  "metrics.history": {
-    scope: READ,
-    everySession: true,
-    summary: "Returns metrics of this process during the last hour.",
-    params: object({}, { since: about(count(0), "Returns only points after this time, in ms since 1970.") }),
-    result: METRICS_HISTORY,
-  },
   "logs.tail": {
     scope: READ,
     everySession: true,

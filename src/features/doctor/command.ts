@@ -6,7 +6,7 @@ import { runningUrl, socketUrl, tokenFor } from "../../cli/address.ts";
 import { type Cli, EXIT } from "../../cli/cli.ts";
 import { count } from "../../cli/layout.ts";
 import { safeLine, safeText } from "../../core/text/safe-text.ts";
-import type { Finding } from "./checks/finding.ts";
+import type { Finding } from "../../feature.ts";
 import { checkGateway } from "./checks/gateway-checks.ts";
 import { checkMachine } from "./checks/machine-checks.ts";
 

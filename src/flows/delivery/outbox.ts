@@ -19,7 +19,7 @@ import {
   type NewDelivery,
   requeueDelivery,
 } from "../../store/queries/channels/deliveries.ts";
-import { isBacklogFull } from "../../store/queries/channels/hook-backlog.ts";
+import { countWaiting } from "../../store/queries/channels/hook-backlog.ts";
 import { leaveVerdict } from "./destination.ts";
 
 export interface OutgoingText {
@@ -40,7 +40,7 @@ export interface OutgoingText {
 const WAITING_MAX = 200;
 
 async function placeHasRoom(unit: Unit, route: Route): Promise<Result<void>> {
-  if (!(await isBacklogFull(unit.tx, route, WAITING_MAX))) return ok(undefined);
+  if ((await countWaiting(unit.tx, route, WAITING_MAX)) < WAITING_MAX) return ok(undefined);
   return fail("queue_full", `${WAITING_MAX} texts already wait for this chat, which is the limit`, {
     hint: "Nothing was sent. Find the cause with npx parley-gateway deliveries, or send again later.",
   });

@@ -52,22 +52,12 @@ export async function queuePush(unit: Unit, config: PushConfig, ended: EndedTask
   });
 }
 
-/** Returns the function that queues the notifications of a transaction's ended runs. */
-export function createPushRecorder(): Recorder {
-  return async (unit, events) => {
-    for (const event of events) {
-      if (event.kind !== "run_ended" || a2aContext(event.sessionKey) === undefined) continue;
-      const configs = await pushConfigsOf(unit.tx, event.runId);
-      for (const config of configs) await queuePush(unit, config, event);
-      if (configs.length > 0) unit.lookAtDates();
-    }
-  };
-}
-
-/** Combines two recorders. */
-export function bothRecorders(first: Recorder, second: Recorder): Recorder {
-  return async (...args) => {
-    await first(...args);
-    await second(...args);
-  };
-}
+/** Queues the notifications of a transaction's ended runs. */
+export const recordPushes: Recorder = async (unit, events) => {
+  for (const event of events) {
+    if (event.kind !== "run_ended" || a2aContext(event.sessionKey) === undefined) continue;
+    const configs = await pushConfigsOf(unit.tx, event.runId);
+    for (const config of configs) await queuePush(unit, config, event);
+    if (configs.length > 0) unit.lookAtDates();
+  }
+};

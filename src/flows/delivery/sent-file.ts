@@ -6,7 +6,7 @@
 // FS3: people whose channel can't send the file get a text that names it.
 
 import { optional } from "../../core/optional.ts";
-import { insteadOfFile, sentFileId } from "../../core/sent-file.ts";
+import { insteadOfFile, SENT_FILE_MAX_BYTES, sentFileId } from "../../core/sent-file.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isInHouse, isSameRoute, LAST, type Route } from "../../core/shapes/route.ts";
 import { answerRoute, isAutomatic, type Run } from "../../core/shapes/run.ts";
@@ -77,7 +77,9 @@ async function queueFile(
   const able = await mayQueue(unit, settings, { session, route, isAnswer });
   if (!able.ok) return able;
   const { id } = file;
-  const sent = { id, route, ...(PLATFORMS[route.channel]?.sendsFiles && { fileId: id }) };
+  // A redacted file may be larger than the setting allows.
+  const takesFile = PLATFORMS[route.channel]?.sendsFiles === true && file.bytes <= SENT_FILE_MAX_BYTES;
+  const sent = { id, route, ...(takesFile && { fileId: id }) };
   const row = { ...sent, sessionKey: session.key, kind: "send", text: insteadOfFile(file) } as const;
   await putInOutbox(unit, { ...row, ...optional({ runId: run?.runId }) });
   return ok(sent);

@@ -1,9 +1,8 @@
-// Owns the plain HTTP routes: metrics, tool calls, and the entry to all other routes, such as the web page.
+// Owns the plain HTTP routes: tool calls, and the entry to all other routes, such as the web page.
 // Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
-// HT3: the code for routes of features, MCP, web hooks and chat platforms is loaded by the first request that
-// needs it.
+// HT3: the code for routes of features, MCP and chat platforms is loaded by the first request that needs it.
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
@@ -17,16 +16,14 @@ import { added } from "../../features.ts";
 import type { AccessTokenUsers } from "../access-tokens.ts";
 import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
-import { type Dispatcher, needScope } from "../dispatch.ts";
-import type { HookDeps } from "../hooks/hooks.ts";
+import type { FeatureDeps } from "../call.ts";
+import type { Dispatcher } from "../dispatch.ts";
 import type { McpDeps } from "../mcp/calls.ts";
 import type { ChannelDeps } from "../methods/channels.ts";
-import { needEverySession } from "../methods/operations.ts";
-import type { GaugeReadings, Metrics } from "../metrics/metrics.ts";
 import { tellFirst } from "../page/first.ts";
 import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
-import { createUnprovenRoom } from "../socket/unproven.ts";
+import { createUnprovenRoom, type UnprovenRoom } from "../socket/unproven.ts";
 import { checkHeaders, originOf } from "./host.ts";
 import {
   authenticate,
@@ -45,14 +42,15 @@ const BODY_MAX_BYTES = 1024 * 1024;
 const ROUTES = Object.entries<FeatureRoute>(added("routes"));
 /** The paths that a 404 answer lists. */
 const PATHS =
-  "the page and the WebSocket at /, GET /healthz, GET /readyz, GET /metrics, POST /tools/invoke, " +
-  ["/mcp", "/a2a/", "POST /hooks/", "/channels/", ...ROUTES.map(([, { shown }]) => shown)].join(", ");
+  "the page and the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke, " +
+  ["/mcp", "/a2a/", "/channels/", ...ROUTES.map(([, { shown }]) => shown)].join(", ");
 
 /** Dependencies of all routes together. */
-export type HttpDeps = HookDeps &
-  McpDeps &
+export type HttpDeps = McpDeps &
+  Pick<FeatureDeps, "checkModel" | "services"> &
   Pick<ChannelDeps, "channels"> & {
-    readonly metrics: Pick<Metrics, "text">;
+    /** The gateway's own token, which has all rights. */
+    readonly token: string;
     /** The folder of the built web page. If absent, no page is served. */
     readonly pageDir?: string;
   };
@@ -65,8 +63,12 @@ export interface HttpParts {
   readonly shares: GatewayShares;
   /** Aborted when the gateway stops, which ends pending answers. */
   readonly stop: AbortSignal;
-  /** Returns the gauges' current readings. */
-  readings(): Promise<GaugeReadings>;
+}
+
+/** The parts of routes whose code is loaded on demand. */
+export interface RouteParts extends HttpParts {
+  /** Reads the bodies of unauthenticated senders. */
+  readonly unproven: UnprovenRoom;
 }
 
 /** Converts a body to the params of `tools.invoke`. Two fields have other names in the body. */
@@ -94,20 +96,6 @@ async function invokeTool(c: Context<Env>, { dispatcher }: HttpParts): Promise<R
   return c.json({ ok: !failed, result: value }, code === undefined ? 200 : statusOf(code));
 }
 
-/**
- * Serves metrics to Prometheus. They cover the work of all sessions, so the token must cover all sessions
- * (I9).
- */
-async function tellMetrics(c: Context<Env>, { deps, readings }: HttpParts): Promise<Response> {
-  const caller = c.get("caller");
-  const allowed = needScope(caller, "GET /metrics", "operator.read");
-  if (!allowed.ok) return refuse(c, allowed);
-  const covers = needEverySession(caller, "GET /metrics");
-  if (!covers.ok) return refuse(c, covers);
-  const { type, body } = deps.metrics.text(await readings());
-  return c.body(body, 200, { "content-type": type });
-}
-
 /** Answers a malformed request, such as one without a usable host name. */
 export function badRequest(): Response {
   const message = "not a valid HTTP request: it needs a Host header and a path";
@@ -130,17 +118,13 @@ function notBuilt(c: Context<Env>): Response {
 /** Adds the paths whose code is loaded on demand. */
 function addDoors(app: Hono<Env>, parts: HttpParts): void {
   const { deps, stop } = parts;
-  const unproven = createUnprovenRoom();
+  const routeParts = { ...parts, unproven: createUnprovenRoom() };
   const mcp = loadedDoor(async () => (await import("../mcp/mcp.ts")).createMcpDoor(deps, stop));
-  const hooks = loadedDoor(async () =>
-    (await import("../hooks/hooks.ts")).createHookDoor({ ...parts, unproven }),
+  const platforms = loadedDoor(async () =>
+    (await import("./platform-calls.ts")).createPlatformDoor(routeParts),
   );
-  const platforms = loadedDoor(async () => {
-    const { createPlatformDoor } = await import("../hooks/platform-calls.ts");
-    return createPlatformDoor({ deps, unproven });
-  });
   for (const [path, { needsToken, load }] of ROUTES) {
-    const door = loadedDoor(async () => (await load()).createDoor(parts));
+    const door = loadedDoor(async () => (await load()).createDoor(routeParts));
     if (needsToken) app.use(path, authenticate(parts));
     app.all(path, door);
   }
@@ -163,7 +147,6 @@ function addDoors(app: Hono<Env>, parts: HttpParts): void {
   app.all(MCP_PATH, authenticate(parts), mcp);
   app.all("/oauth/*", signIn);
   app.all("/.well-known/*", signIn);
-  app.all("/hooks/*", hooks);
   app.all("/channels/*", platforms);
 }
 
@@ -187,7 +170,6 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     c.header("cache-control", "no-store");
     return next();
   });
-  app.get("/metrics", authenticate(parts), (c) => tellMetrics(c, parts));
   app.post("/tools/invoke", authenticate(parts), (c) => invokeTool(c, parts));
   addDoors(app, parts);
   const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);

@@ -28,7 +28,7 @@ export interface ToolCall {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-export interface McpDeps extends BasicDeps, Pick<ToolDeps, "metrics" | "passes"> {
+export interface McpDeps extends BasicDeps, Pick<ToolDeps, "watch" | "passes"> {
   readonly version: string;
 }
 
@@ -80,7 +80,7 @@ function contextOf(deps: McpDeps, client: McpClient, signal: AbortSignal): ToolC
     toolNames: toolNames(),
     signal,
     confirmsAnswers: true,
-    answered: deps.metrics.toolAnswered,
+    answered: deps.watch.toolAnswered,
   };
 }
 

@@ -22,7 +22,7 @@ import { answerPlace, destinationOf } from "../../flows/delivery/destination.ts"
 import { sendText } from "../../flows/delivery/outbox.ts";
 import { type Opening, openingOf, openSession } from "../../flows/session/open.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { acceptWake } from "../../triggers/hooks.ts";
+import { acceptWake } from "../../triggers/wake.ts";
 import { keyOwnerOf } from "../auth.ts";
 import { type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { readImages } from "./attachments.ts";

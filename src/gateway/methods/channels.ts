@@ -18,8 +18,8 @@ import { programOf } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
+import { loadOutboxes } from "../../features.ts";
 import { unbind } from "../../flows/delivery/bindings.ts";
-import { hookRoute } from "../../flows/delivery/outgoing-hooks.ts";
 import {
   agentOfPeer,
   approvePairing,
@@ -93,18 +93,15 @@ function accountRow(
 }
 
 /**
- * Returns the paths of the outbox: webchat, each account, each hook, and those that are no longer configured.
+ * Returns the paths of the outbox: webchat, each account, each program, and those that are no longer
+ * configured.
  */
 async function outboxRows(deps: ChannelDeps, all: boolean): Promise<ChannelRow[]> {
   const { settings, engine } = deps;
   const { redactor } = deps.world;
-  const hooks = settings.outgoingHooks;
+  const programs = (await loadOutboxes()).flatMap(({ routes }) => routes(settings));
   const ids = [...new Set(settings.channels.map(({ channel }) => channel))];
-  const prefixes = [
-    channelPrefix(WEBCHAT),
-    ...hooks.map((hook) => routeKeyOf(hookRoute(hook))),
-    ...ids.map(channelPrefix),
-  ];
+  const prefixes = [channelPrefix(WEBCHAT), ...programs.map(routeKeyOf), ...ids.map(channelPrefix)];
   const figures = all ? await deliveryFigures(engine.store.db, prefixes) : [];
   const [webchat] = figures;
   const rest = all ? figures.at(-1) : undefined;
@@ -121,12 +118,12 @@ async function outboxRows(deps: ChannelDeps, all: boolean): Promise<ChannelRow[]
     ...settings.channels.map((account, at) => {
       // The outbox counts texts per channel, so its figures are shown at the channel's first account.
       const isFirst = settings.channels.findIndex(({ channel }) => channel === account.channel) === at;
-      const own = figures[1 + hooks.length + ids.indexOf(account.channel)];
+      const own = figures[1 + programs.length + ids.indexOf(account.channel)];
       return accountRow(account, statuses, { figures: isFirst ? own : undefined, redactor });
     }),
-    ...hooks.map(({ name }, at): ChannelRow => {
+    ...programs.map(({ channel, to }, at): ChannelRow => {
       const own = figures[at + 1];
-      const base = { id: `webhook:${name}`, kind: "webhook", configured: true } as const;
+      const base = { id: `${channel}:${to}`, kind: "webhook", configured: true } as const;
       return { ...base, ...stateOf(own), ...figuresOf(own, redactor) };
     }),
   ];

@@ -1,4 +1,4 @@
-// Owns the methods about the gateway's operation: metrics over time, usage, its log.
+// Owns the methods about the gateway's operation: usage, its log.
 // OP1: all of them except usage report on the work of every session, so they need a token that covers every
 //      session (I9).
 // A line of the log is returned as it was written to stderr: redacted, and cut if it is too long.
@@ -15,14 +15,8 @@ import { isObject } from "../../core/json.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { LogTailLine } from "../../world/log-tail.ts";
 import type { Caller } from "../auth.ts";
-import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import type { History } from "../metrics/history.ts";
-import { usageReport } from "../metrics/usage.ts";
-
-export interface OperationDeps extends BasicDeps {
-  /** Metrics of the last hour. */
-  readonly history: Pick<History, "after">;
-}
+import type { CallContext, Methods } from "../call.ts";
+import { usageReport } from "./usage.ts";
 
 const LINES = { byDefault: 200, max: 500 } as const;
 /** The lowest pino level of each entry of `LOG_LEVELS`. */
@@ -94,12 +88,9 @@ function tail(ctx: CallContext, params: ParamsOf<"logs.tail">): LogPage {
   return { cursor: logCursor(processId, last), lines, dropped, more };
 }
 
-export const operationMethods: Methods<keyof typeof OPERATION_METHODS, OperationDeps> = {
+export const operationMethods: Methods<keyof typeof OPERATION_METHODS> = {
   usage: {
     handle: async (ctx, params) => ok(await usageReport(ctx, params)),
-  },
-  "metrics.history": {
-    handle: async (ctx, { since }) => ok(ctx.deps.history.after(since ?? 0)),
   },
   "logs.tail": {
     handle: async (ctx, params) => ok(tail(ctx, params)),

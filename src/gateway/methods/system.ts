@@ -13,12 +13,9 @@ import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import { countDeliveries } from "../../store/queries/channels/deliveries.ts";
 import { countDropped } from "../../store/queries/channels/hook-backlog.ts";
 import { listProcesses } from "../../store/queries/processes.ts";
-import { laneFigures } from "../../store/queries/runs/runs.ts";
-import { countOpenWaits } from "../../store/queries/runs/waits.ts";
 import type { Caller } from "../auth.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { Demo } from "../demo.ts";
-import type { GaugeReadings } from "../metrics/metrics.ts";
 import type { IgnoredParams } from "../version-4/params.ts";
 import type { ChannelDeps } from "./channels.ts";
 import type { ConfigDeps } from "./configuration.ts";
@@ -73,21 +70,6 @@ async function workOf(deps: BasicDeps) {
     countDropped(db),
   ]);
   return { lanes, deliveries: { ...deliveries, ...(dropped === 0 ? {} : { dropped }) } };
-}
-
-/** Reads the inputs of the metrics. If the store does not answer, its part is left out. */
-export async function readGauges(deps: BasicDeps, connections: number): Promise<GaugeReadings> {
-  try {
-    const [{ lanes: load, deliveries }, openWaits, lanes] = await Promise.all([
-      workOf(deps),
-      countOpenWaits(deps.engine.store.db),
-      laneFigures(deps.engine.store.db),
-    ]);
-    return { store: { load, deliveries, openWaits, lanes }, connections };
-  } catch (error) {
-    deps.world.log.warn({ err: error }, "could not count the store's rows");
-    return { connections };
-  }
 }
 
 /** Returns the health of each channel. A channel works if one of its accounts does. */

@@ -11,7 +11,7 @@ import { guidanceReach } from "../../core/rules/prompt/guidance.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
 import { agentOf, findAgent, notConfigured } from "../../core/shapes/settings/settings.ts";
-import type { Services } from "../../feature.ts";
+import type { Services, Watch } from "../../feature.ts";
 import { describeTools, readyTools, toolNames, withheldOutside } from "../../tools/catalog.ts";
 import type { Containable } from "../../tools/containment.ts";
 import type { GuidanceFiles } from "../../tools/guidance/guidance.ts";
@@ -19,7 +19,6 @@ import type { SkillContext } from "../../tools/guidance/skill.ts";
 import type { Passes } from "../../tools/passes.ts";
 import type { CallerContext, OutsideTools, ToolResult } from "../../tools/tool.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
-import type { Metrics } from "../metrics/metrics.ts";
 import { callInRun, runOfPass, sessionOfPass, viewerAs } from "../pass.ts";
 import type { ChannelDeps } from "./channels.ts";
 
@@ -37,7 +36,7 @@ export interface ToolDeps extends BasicDeps, Pick<ChannelDeps, "channels"> {
   readonly services?: Services | undefined;
   /** Reads instruction files and skills. Absent: sessions get none. */
   readonly guidance?: GuidanceFiles | undefined;
-  readonly metrics: Pick<Metrics, "toolAnswered">;
+  readonly watch: Pick<Watch, "toolAnswered">;
 }
 
 const OUTCOME_UNKNOWN = fail(
@@ -98,7 +97,7 @@ async function invoke(
     toolNames: toolNames(ctx.deps.outside),
     signal: ctx.signal,
     begins: () => ctx.reserve(toolFailure(OUTCOME_UNKNOWN)),
-    answered: ctx.deps.metrics.toolAnswered,
+    answered: ctx.deps.watch.toolAnswered,
     threads: threadsOf(ctx.deps.channels, ctx.deps.world),
   };
   const { callId } = ctx;

@@ -2,7 +2,6 @@
 
 import { expect, test } from "vitest";
 import type { Result } from "../../../src/core/shapes/errors.ts";
-import { renderTemplate } from "../../../src/core/shapes/incoming-hook.ts";
 import { parseKey } from "../../../src/core/shapes/session-key.ts";
 import { cut, head } from "../../../src/core/text/cut.ts";
 import { firstBytes } from "../../../src/core/text/inbound-text.ts";
@@ -19,7 +18,6 @@ const errorOf = (result: Result<unknown>): string => (result.ok ? "" : result.er
 const SCHEMA = { type: "object", properties: { mode: { type: "string", enum: ["a", "b"] } } };
 
 test.each<[string, (text: string) => string | Promise<string>]>([
-  ["a field of a web hook", (text) => renderTemplate("{{body.x}}", { body: { x: text } })],
   ["an invalid session key", (text) => errorOf(parseKey(text))],
   ["an unknown argument", async (text) => errorOf(await readArguments(SCHEMA, { [text]: 1 }))],
   ["an invalid value", async (text) => errorOf(await readArguments(SCHEMA, { mode: text }))],

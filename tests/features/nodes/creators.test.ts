@@ -1,8 +1,6 @@
-// Rights of nodes and web hooks. A node has the rights of the token that paired it, which are checked at each
-// event. A web hook has the rights that the configuration gives it.
+// Rights of nodes. A node has the rights of the token that paired it, which are checked at each event.
 
 import { describe, expect } from "vitest";
-import { METHODS, type MethodName } from "../../../src/contract/methods.ts";
 import {
   codeIn,
   type Device,
@@ -12,10 +10,9 @@ import {
   said,
   tryNode,
 } from "../../gateway/clients/devices.ts";
-import { HOOK_TOKEN, openHooks } from "../../gateway/hooks/kit.ts";
 import type { House, HouseOptions } from "../../gateway/kit.ts";
 import { openerOf } from "../../gateway/opener.ts";
-import { both, share, test } from "../../kit/deep.ts";
+import { both, share } from "../../kit/deep.ts";
 
 const SCOPED = "a-token-that-pairs-devices";
 const ALL = ["node-*", "agent:research:*"];
@@ -121,36 +118,3 @@ describe.each(share(["embedded"], ["PostgreSQL"]))(
     });
   },
 );
-
-test("I13: only the configuration creates a web hook: no method accepts one, and no call of a scoped token adds a path", async () => {
-  const sessions = ["hook:*", "agent:*"];
-  const scoped = { token: SCOPED, role: "operator" as const, scopes: ["operator.admin" as const], sessions };
-  const house = await openHooks({}, { gateway: { tokens: [scoped] } });
-  const before = JSON.stringify(house.settings.hooks);
-  const client = await house.client({ token: SCOPED });
-  const mapping = { id: "mine", path: "mine", proof: { kind: "token" }, message: "{{body.text}}" };
-  const mine = { hooks: { enabled: true, token: SCOPED, mappings: [mapping] }, mappings: [mapping] };
-  const asked = ["hooks.add", "hooks.update", "config.set", "config.patch", ...Object.keys(METHODS)];
-  for (const method of asked) {
-    const { properties = {} } = (METHODS[method as MethodName]?.params ?? {}) as { properties?: object };
-    expect(
-      Object.keys(properties).filter((name) => /hook|mapping|config/i.test(name)),
-      method,
-    ).toEqual([]);
-    await expect(client.call(method, mine), method).rejects.toMatchObject({
-      code: expect.stringMatching(/INVALID_REQUEST|FORBIDDEN|NOT_FOUND/),
-    });
-  }
-  expect(JSON.stringify(house.settings.hooks)).toBe(before);
-  const post = (path: string) =>
-    fetch(`${house.http}/hooks/${path}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${HOOK_TOKEN}`, "content-type": "application/json" },
-      body: JSON.stringify({ text: "x" }),
-    });
-  expect((await post("plain")).status).toBe(202);
-  expect((await post("mine")).status).toBe(404);
-  // The store has no table for web hooks either.
-  const tables = await house.store.db.introspection.getTables();
-  expect(tables.map(({ name }) => name).filter((name) => /hook/.test(name))).toEqual([]);
-});

@@ -3,6 +3,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { SENT_FILE_MAX_BYTES } from "../../../src/core/sent-file.ts";
+import { sendFile } from "../../../src/flows/delivery/sent-file.ts";
 import { contentOfFile } from "../../../src/store/queries/channels/sent-files.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
@@ -31,4 +33,24 @@ test("a file goes to the chat of the session, and its copy does not change with 
   expect(await contentOfFile(db, String(sent.fileId))).toBe(PNG.toString("base64"));
   const [file] = await db.selectFrom("sent_files").selectAll().execute();
   expect(file).toMatchObject({ caption: "**The** plan", bytes: PNG.length });
+});
+
+test("a file that redaction has made larger than the platform takes is sent as a text that names it", async () => {
+  const app = await openApp({ channels: [telegramAccount("default")] });
+  cleanup(() => app.close());
+  const lastRoute = { channel: "telegram", to: "7", accountId: "default" };
+  await app.engine.commit((unit) => updateSession(unit.tx, MAIN, { lastRoute }));
+  const content = Buffer.alloc(SENT_FILE_MAX_BYTES + 3, "[redacted]");
+  const sent = await sendFile(app, {
+    session: await app.session(MAIN),
+    callId: "one",
+    name: "log.txt",
+    mimeType: "text/plain",
+    bytes: content.length,
+    content: content.toString("base64"),
+    caption: "",
+  });
+  expect(sent).toMatchObject({ ok: true, value: { delivery: { route: lastRoute } } });
+  const [row] = await app.engine.store.db.selectFrom("deliveries").selectAll().execute();
+  expect(row).toMatchObject({ file_id: null, text: expect.stringContaining("log.txt") });
 });

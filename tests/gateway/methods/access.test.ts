@@ -190,7 +190,7 @@ test("the answer includes temporary refusals: an open conversation, and a wait t
   expect(JSON.stringify(scoped)).not.toContain("writer");
 });
 
-const HOOK = { name: "news", url: "http://127.0.0.1:1/secret", events: [], secret: "s" };
+const HOOK = { name: "news", url: "http://127.0.0.1:1/secret", events: [], secret: "s", enabled: true };
 
 /** Adds an outbox row with this outcome. */
 async function row(house: House, id: string, outcome: "sent" | "failed" | "retry", to: string) {
@@ -220,7 +220,7 @@ test("every outgoing destination is listed with its status, but only callers who
       ...{ sessionTools: false, idleMinutes: 1 },
     },
   });
-  const choices = { agents: [agentSettings("main"), acp], outgoingHooks: [HOOK] };
+  const choices = { agents: [agentSettings("main"), acp], features: { hooks: { outgoing: [HOOK] } } };
   const house = await open({ choices });
   const names = async () => (await channels(house)).map(({ id, state }) => `${id} ${state}`);
   expect(await names()).toEqual(["webchat ready", "webhook:news idle", "acp:coder idle"]);

@@ -3,7 +3,6 @@
 import { expect, test } from "vitest";
 import { GatewayError } from "../../../src/contract/client/error.ts";
 import { optional } from "../../../src/core/optional.ts";
-import type { HookMapping, IncomingHooks } from "../../../src/core/shapes/incoming-hook.ts";
 import type { Route } from "../../../src/core/shapes/route.ts";
 import type { SendRule } from "../../../src/core/shapes/settings/settings.ts";
 import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
@@ -261,19 +260,16 @@ test("a job's answer is skipped if the send policy denies the type of its destin
   expect(house.people.sent).toEqual([]);
 });
 
-const CI: HookMapping = {
-  id: "ci",
-  path: "ci",
-  proof: { kind: "token" },
-  events: [],
-  message: "build {{body.n}}",
-  deliver: telegram("-777"),
-};
-const HOOKS: IncomingHooks = {
+const HOOKS = {
   enabled: true,
   token: "token-of-the-hooks-0123456789",
   allowedSessionKeys: ["hook:*", "agent:main:telegram:*"],
-  mappings: [CI],
+  mappings: [
+    {
+      ...{ id: "ci", match: { events: [] }, preset: "token" as const, message: "build {{body.n}}" },
+      ...{ deliver: true, ...telegram("-777") },
+    },
+  ],
 };
 
 async function hook(house: House, path: string, body: object): Promise<{ status: number; text: string }> {
@@ -286,7 +282,7 @@ async function hook(house: House, path: string, body: object): Promise<{ status:
 }
 
 test("a web hook delivers to chats of the sessions that it may use, or to the destination in its mapping", async () => {
-  const house = await open([], { choices: { hooks: HOOKS } });
+  const house = await open([], { choices: { features: { hooks: HOOKS } } });
   const body = { message: "how is it?", deliver: true, channel: "telegram" };
   expect((await hook(house, "agent", { ...body, to: "-100" })).status).toBe(202);
   await expect

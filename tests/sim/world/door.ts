@@ -4,34 +4,22 @@ import { fullModelName } from "../../../src/agent/model/model.ts";
 import { fail, ok } from "../../../src/core/shapes/errors.ts";
 import { createAuthority } from "../../../src/gateway/auth.ts";
 import { createDispatcher, type MethodDeps } from "../../../src/gateway/dispatch.ts";
-import { History } from "../../../src/gateway/metrics/history.ts";
-import { Metrics } from "../../../src/gateway/metrics/metrics.ts";
 import { createFanout } from "../../../src/gateway/socket/fanout.ts";
 import { createCalendar } from "../../../src/world/calendar.ts";
 import { OWNER_TOKEN } from "../plan.ts";
 
 type Given = "settings" | "world" | "engine" | "sandboxFor" | "dropTranscript";
 
-/** The metrics of the machine, which a story does not have. */
-const NO_MACHINE = {
-  use: () => ({ residentBytes: 0, heapUsedBytes: 0, cpuSeconds: 0 }),
-  loopDelay: () => undefined,
-  stop: () => {},
-};
-
 const NO_BACKUPS = fail("store_unavailable", "the story makes no backups");
 
 export function openDoor(given: Pick<MethodDeps, Given>) {
   const { settings, world, engine } = given;
-  const { clock, redactor } = world;
-  const metrics = new Metrics({ clock, redactor, process: NO_MACHINE, version: "story", servers: [] });
-  const history = new History(world, metrics, async () => ({ connections: 0 }));
+  const { clock } = world;
   const owner = { token: OWNER_TOKEN, role: "operator", scopes: ["operator.admin"] } as const;
   const authority = createAuthority(clock, [owner, ...settings.gateway.tokens]);
   const deps: MethodDeps = {
     ...given,
-    metrics,
-    history,
+    watch: { toolAnswered: () => {} },
     startedAt: clock.now(),
     connected: () => 0,
     presence: () => [],

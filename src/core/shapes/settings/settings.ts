@@ -5,7 +5,7 @@
 import type { Static } from "typebox";
 import type { ConfigFile } from "../../../config/schema/schema.ts";
 import type { Added } from "../../../features.ts";
-import type { IncomingHooks } from "../incoming-hook.ts";
+import { nearestNames } from "../../text/nearest.ts";
 import type { Session } from "../session.ts";
 import type { ChannelAccount } from "./channels.ts";
 
@@ -21,16 +21,6 @@ export const PROVIDER_APIS = [
 export const APPROVAL_MODES = ["always", "risky", "never"] as const;
 export const SANDBOX_MODES = ["off", "non-main", "all"] as const;
 export const SANDBOX_GIT = ["read", "write"] as const;
-/** Events that can be sent to web hooks. */
-export const HOOK_EVENTS = [
-  "run.ended",
-  "session.created",
-  "session.reset",
-  "session.archived",
-  "session.deleted",
-  "announcement.delivered",
-  "delivery.failed",
-] as const;
 
 /** Limits for one model answer and for one tool result. An answer that exceeds its limit ends the run. */
 export const ANSWER_LIMITS = {
@@ -52,7 +42,6 @@ export type ThinkingLevel = (typeof THINKING_LEVELS)[number];
 export type ProviderApi = (typeof PROVIDER_APIS)[number];
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
 export type SandboxMode = (typeof SANDBOX_MODES)[number];
-export type HookEventType = (typeof HOOK_EVENTS)[number];
 
 export type SendPolicySettings = ConfigFile["session"]["sendPolicy"];
 export type SendRule = SendPolicySettings["rules"][number];
@@ -81,11 +70,6 @@ export type TokenScope = (typeof TOKEN_SCOPES)[number];
 /** `dir` and `backupDir` are absolute. Without `postgresUrl` the state is in `dir`. No days count as 0. */
 export type StoreSettings = Pick<ConfigFile["store"], "dir" | "durability"> & Partial<ConfigFile["store"]>;
 export type TraceSettings = Omit<Known<ConfigFile["telemetry"]["traces"], "endpoint">, "enabled">;
-/** Settings of a program that receives events. The URL may itself be a secret. */
-export type OutgoingHook = Omit<
-  Known<NonNullable<ConfigFile["hooks"]>["outgoing"][number], "name">,
-  "enabled"
->;
 
 export type ModelSettings = Known<
   ProviderInFile["models"][number],
@@ -209,9 +193,6 @@ export interface Settings extends Pick<ConfigFile, "a2a" | "logging">, AddedSett
   readonly owners: ConfigFile["commands"]["owners"];
   /** Enabled channel accounts. */
   readonly channels: readonly ChannelAccount[];
-  readonly hooks: IncomingHooks;
-  /** Enabled outgoing hooks. */
-  readonly outgoingHooks: readonly OutgoingHook[];
   /** Absent: traces are off. */
   readonly traces?: TraceSettings;
 }
@@ -238,6 +219,13 @@ export function defaultAgent(settings: Settings): AgentSettings {
   const found = agentIndexOf(settings).default;
   if (found === undefined) throw new Error("the settings contain no agent");
   return found;
+}
+
+/** Returns an error message if no agent has this name, else undefined. */
+export function agentProblem(name: string, ids: readonly string[]): string | undefined {
+  if (ids.includes(name.toLowerCase())) return undefined;
+  const [nearest] = nearestNames(name, ids, 1);
+  return `there is no agent ${JSON.stringify(name)}; the nearest is ${nearest}`;
 }
 
 /** Returns an error text for an agent that was removed from the configuration. */

@@ -4,7 +4,8 @@
 import type { Cli } from "../../../cli/cli.ts";
 import { age, count } from "../../../cli/layout.ts";
 import type { DatabaseReport } from "../../../cli/parts.ts";
-import { alteredSchema, bad, type Finding, good, risk } from "./finding.ts";
+import type { Finding } from "../../../feature.ts";
+import { alteredSchema, bad, good, risk } from "./finding.ts";
 
 /**
  * Warning threshold for the difference between the clocks. People would notice a larger one in the dates that

@@ -13,7 +13,8 @@ import {
   type SandboxSettings,
   type Settings,
 } from "../../../core/shapes/settings/settings.ts";
-import { type Finding, good, risk } from "./finding.ts";
+import type { Finding } from "../../../feature.ts";
+import { good, risk } from "./finding.ts";
 
 const namesOf = (agents: readonly AgentSettings[]): string => agents.map(({ id }) => id).join(", ");
 

@@ -8,7 +8,8 @@ import { size } from "../../../cli/layout.ts";
 import { octalMode, othersReach } from "../../../config/file-mode.ts";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
 import type { Settings } from "../../../core/shapes/settings/settings.ts";
-import { bad, type Finding, good, risk } from "./finding.ts";
+import type { Finding } from "../../../feature.ts";
+import { bad, good, risk } from "./finding.ts";
 
 const OTHERS_WRITE = 0o022;
 const FREE_WARN_BYTES = 1024 ** 3;

@@ -1,13 +1,7 @@
 // The findings of `parley doctor`: `good` reports a fact, `risk` a warning, `bad` that something does not
 // work.
 
-export interface Finding {
-  readonly name: string;
-  readonly level: "ok" | "warning" | "problem";
-  readonly text: string;
-  /** How to fix the problem. */
-  readonly mend?: string;
-}
+import type { Finding } from "../../../feature.ts";
 
 export const good = (name: string, text: string): Finding => ({ name, level: "ok", text });
 export const risk = (name: string, text: string, mend: string): Finding => ({

@@ -7,7 +7,8 @@ import { count } from "../../../cli/layout.ts";
 import type { PayloadOf } from "../../../contract/methods.ts";
 import { mainKeyOf } from "../../../core/shapes/session-key.ts";
 import { defaultAgent, type Settings } from "../../../core/shapes/settings/settings.ts";
-import { bad, type Finding, good, risk } from "./finding.ts";
+import type { Finding } from "../../../feature.ts";
+import { bad, good, risk } from "./finding.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Number of recent messages of a main session that are read to find its different senders. */

@@ -4,17 +4,19 @@
 import { join } from "node:path";
 import { generatedToken } from "../../../cli/address.ts";
 import { type Cli, loadOptionsOf } from "../../../cli/cli.ts";
+import { featureFindings } from "../../../cli/findings.ts";
 import { count } from "../../../cli/layout.ts";
 import { loadSettings } from "../../../config.ts";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
 import type { Settings } from "../../../core/shapes/settings/settings.ts";
+import type { Finding } from "../../../feature.ts";
 import { listProxies } from "../../../world/proxy.ts";
 import { checkDatabase } from "./database-checks.ts";
 import { checkExec, checkSandbox } from "./exec-checks.ts";
 import { checkFiles } from "./file-checks.ts";
-import { alteredSchema, bad, type Finding, good, risk } from "./finding.ts";
+import { alteredSchema, bad, good, risk } from "./finding.ts";
 import { checkModels } from "./model-checks.ts";
-import { checkHooks, checkOutside, checkPrograms } from "./outside-checks.ts";
+import { checkOutside, checkPrograms } from "./outside-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
 
@@ -95,7 +97,7 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
     ...(await checkPrograms(cli, settings)),
     ...checkExec(settings),
     ...(await checkSandbox(cli, settings)),
-    ...(await checkHooks(settings)),
+    ...(await featureFindings(settings)),
     ...(await checkInstall(cli, settings)),
     ...(await checkOutside(cli, settings, offline)),
   );

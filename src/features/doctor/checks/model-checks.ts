@@ -9,7 +9,8 @@ import { count } from "../../../cli/layout.ts";
 import { secretsOf } from "../../../config/describe.ts";
 import { OFFLINE_MODEL, type Settings } from "../../../core/shapes/settings/settings.ts";
 import { Redactor } from "../../../core/text/redact/redact.ts";
-import { bad, type Finding, good, risk } from "./finding.ts";
+import type { Finding } from "../../../feature.ts";
+import { bad, good, risk } from "./finding.ts";
 
 const name = "models";
 /** Maximum number of models to call, to limit the cost. Further models are only listed. */

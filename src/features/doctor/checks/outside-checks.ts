@@ -1,15 +1,13 @@
-// Checks what Parley calls outside of itself: channel accounts, MCP servers, agents with a `runtime`; and the
-// token of incoming webhooks.
+// Checks what Parley calls outside of itself: channel accounts, MCP servers, agents with a `runtime`.
 // An account to which anybody may write is always reported, even if it is intended. A server without tools is
 // a problem, because runs continue without the tools that they expect.
 
-import { generatedToken } from "../../../cli/address.ts";
 import type { Cli } from "../../../cli/cli.ts";
-import { count } from "../../../cli/layout.ts";
 import { programOf, type Settings } from "../../../core/shapes/settings/settings.ts";
+import type { Finding } from "../../../feature.ts";
 import { isProgram, SEARCH_PATH } from "../../../world/programs.ts";
 import { silenced } from "../../../world.ts";
-import { bad, type Finding, good, risk } from "./finding.ts";
+import { bad, good, risk } from "./finding.ts";
 
 /** Looks for each program in the PATH of its runs: the agent's own PATH, else that of this process. */
 export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
@@ -102,26 +100,4 @@ export async function checkOutside(cli: Cli, settings: Settings, offline: boolea
     ...settings.channels.map(({ channel, accountId }) => `${channel}:${accountId}`),
   ];
   return left.length === 0 ? [] : [good("outside", `${left.join(", ")}: not checked (--offline)`)];
-}
-
-/**
- * Checks the token of incoming webhooks. One that equals the gateway's own token is a problem: any program
- * that may send a hook would then have full access.
- */
-export async function checkHooks({ hooks, gateway, store }: Settings): Promise<Finding[]> {
-  const { enabled, token, mappings } = hooks;
-  if (!enabled) return [];
-  const mend = "Set hooks.token to a separate secret, for example the output of: openssl rand -hex 24";
-  if (token === undefined) {
-    const signed = mappings.filter(({ proof }) => proof.kind !== "token").length;
-    if (signed > 0 && signed === mappings.length)
-      return [good("hooks", "enabled for signed mappings only, because hooks.token is not set")];
-    const text = "enabled, but hooks.token is not set, so hooks that need the token refuse every call";
-    return [risk("hooks", text, mend)];
-  }
-  if (gateway.token === undefined && token === (await generatedToken(store.dir)))
-    return [bad("hooks", "hooks.token equals the gateway's own token, so every hook refuses it", mend)];
-  const paths = ["agent", "wake", ...mappings.map(({ path }) => path)];
-  const text = `enabled, token set, ${count(mappings.length, "mapping")}: POST /hooks/${paths.join(", ")}`;
-  return [good("hooks", text)];
 }

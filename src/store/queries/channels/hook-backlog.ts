@@ -8,16 +8,16 @@ import { countRows, type Db, type Tx } from "../../sql.ts";
 import { deletePiece } from "../delete-piece.ts";
 import { BACKLOG_FULL, routeKeyOf } from "./deliveries.ts";
 
-const waitingIn = (db: Db, route: Route) =>
-  db
+/** Counts the waiting rows of a route, up to `max`. */
+export function countWaiting(db: Db, route: Route, max: number): Promise<number> {
+  const waiting = db
     .selectFrom("deliveries")
     .select("seq")
     .where("state", "=", sql.lit("pending"))
-    .where("route_key", "=", routeKeyOf(route));
-
-/** Counts the waiting rows of a route, up to `max`. */
-export const countWaiting = (db: Db, route: Route, max: number) =>
-  countRows(db.selectFrom(waitingIn(db, route).limit(max).as("waiting")));
+    .where("route_key", "=", routeKeyOf(route))
+    .limit(max);
+  return countRows(db.selectFrom(waiting.as("waiting")));
+}
 
 /** Selects the unsettled rows that record dropped events. */
 const fullRows = (db: Db) =>
@@ -35,16 +35,6 @@ export async function countDropped(db: Db): Promise<number> {
     (sum, { text }) => sum + (JSON.parse(text) as { data: { events: number } }).data.events,
     0,
   );
-}
-
-/** Returns whether at least `max` rows wait in a route. */
-export async function isBacklogFull(db: Db, route: Route, max: number): Promise<boolean> {
-  const last = waitingIn(db, route)
-    .orderBy("seq")
-    .offset(max - 1)
-    .limit(1);
-  const row = await last.executeTakeFirst();
-  return row !== undefined;
 }
 
 /**

@@ -1,0 +1,121 @@
+// Sends requests to programs, such as the notifications of A2A clients: one for each ended task and address.
+// Each request needs limited time and memory: it has one time limit, redirects are not followed, and only the
+// beginning of a response body is read. No log, error or row contains the address.
+
+import type { IncomingMessage } from "node:http";
+import { A2A_MEDIA_TYPE } from "../core/a2a.ts";
+import { optional } from "../core/optional.ts";
+import type { Settings } from "../core/shapes/settings/settings.ts";
+import { PUSH, type PushText } from "../flows/delivery/push.ts";
+import { getPushConfig } from "../store/queries/runs/push-configs.ts";
+import type { Db } from "../store/sql.ts";
+import type { World } from "../world.ts";
+import type { Channel, DeliveryOutcome } from "./channel.ts";
+import { brokenWords, lateWords, outgoingOf, retryAfterIn } from "./exchange.ts";
+
+const RECEIVER = "the receiver";
+/** Time limit from the first attempt to connect to the last byte that is read. */
+const TIMEOUT_MS = 10_000;
+/**
+ * Maximum number of bytes of a response body that are read and discarded. If the body is longer, the
+ * connection is closed.
+ */
+const BODY_BYTES_MAX = 64 * 1024;
+/** Status codes that mean a temporary refusal. */
+const RETRIED = new Set([408, 409, 423, 425, 429]);
+
+function outcomeOf(answer: IncomingMessage, nowMs: number): DeliveryOutcome {
+  const status = answer.statusCode ?? 0;
+  const error = `${RECEIVER} answered ${status}`;
+  if (status >= 200 && status < 300) return { kind: "sent" };
+  if (RETRIED.has(status) || status >= 500) {
+    return { kind: "retry", error, ...optional({ afterMs: retryAfterIn(answer.headers, nowMs) }) };
+  }
+  if (status >= 300 && status < 400)
+    return { kind: "refused", error: `${error}; redirects are not followed` };
+  return { kind: "refused", error };
+}
+
+/** Discards a response body. Calls `done` when the body has ended, failed or become too long. */
+function drain(answer: IncomingMessage, done: () => void): void {
+  let bytes = 0;
+  answer.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES_MAX) answer.destroy();
+  });
+  answer.once("close", done);
+  answer.on("error", done);
+}
+
+interface News {
+  /** An address that the settings allow. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Sends one request to a program, and interprets the status of its answer. */
+export async function postNews(
+  { url, headers, body }: News,
+  { clock }: Pick<World, "clock">,
+): Promise<DeliveryOutcome> {
+  const outgoing = outgoingOf({ purpose: "webhook", configured: url, url, headers, body });
+  if (outgoing.kind === "failed") return { kind: "refused", error: outgoing.why };
+  const { request, reached } = outgoing;
+  return new Promise((resolve) => {
+    let isAnswered = false;
+    let outcome: DeliveryOutcome = { kind: "retry", error: lateWords(RECEIVER, TIMEOUT_MS) };
+    const end = (): void => {
+      deadline.cancel();
+      request.destroy();
+      resolve(outcome);
+    };
+    const deadline = clock.after(TIMEOUT_MS, end);
+    request.on("response", (answer) => {
+      isAnswered = true;
+      outcome = outcomeOf(answer, clock.now());
+      drain(answer, end);
+    });
+    request.on("error", (error) => {
+      // If a status has arrived, it decides the outcome, even if the rest of the response was lost.
+      if (!isAnswered) outcome = { kind: "retry", error: brokenWords(RECEIVER, reached(), error) };
+      end();
+    });
+    request.end(body);
+  });
+}
+
+interface PushParts {
+  readonly settings: Pick<Settings, "a2a">;
+  readonly db: Db;
+  readonly world: World;
+  /** Returns whether the client of the task in this session may still read it. */
+  mayRead(sessionKey: string): Promise<boolean>;
+}
+
+/**
+ * Creates the channel. An attempt can be repeated, because a notification only says that a task has ended.
+ * Each attempt checks that the host may still be notified, and that the client may still read the task (I13).
+ */
+export function createPushes({ settings, db, world, mayRead }: PushParts): Channel {
+  return {
+    id: PUSH,
+    deduplicates: true,
+    async deliver({ text, sessionKey }) {
+      const { runId, configId, body } = JSON.parse(text) as PushText;
+      const config = await getPushConfig(db, runId, configId);
+      if (config === undefined) return { kind: "refused", error: "the client no longer wants it" };
+      const { url, token, scheme, credentials } = config;
+      if (!settings.a2a.notifyHosts.includes(new URL(url).host))
+        return { kind: "refused", error: "a2a.notifyHosts no longer has the host" };
+      if (!(await mayRead(sessionKey)))
+        return { kind: "refused", error: "the token that named the address may no longer read the task" };
+      const headers = {
+        "content-type": A2A_MEDIA_TYPE,
+        ...(token === "" ? {} : { "x-a2a-notification-token": token }),
+        ...(credentials === "" ? {} : { authorization: `${scheme} ${credentials}` }),
+      };
+      return postNews({ url, headers, body: JSON.stringify(body) }, world);
+    },
+  };
+}

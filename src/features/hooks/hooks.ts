@@ -1,0 +1,22 @@
+// Adds web hooks: programs start runs over HTTP, and programs are told of events.
+
+import { type FeatureRoute, feature, type LoadedBy } from "../../feature.ts";
+import { HOOK_BODIES } from "./contract.ts";
+import { hookProblems } from "./problems.ts";
+import { HOOK_SETTINGS } from "./settings.ts";
+
+export const hooks = feature({
+  name: "hooks",
+  settings: { hooks: HOOK_SETTINGS },
+  problems: hookProblems,
+  bodies: HOOK_BODIES,
+  routes: {
+    "/hooks/*": {
+      shown: "POST /hooks/",
+      needsToken: false,
+      load: (): ReturnType<FeatureRoute["load"]> => import("./door.ts"),
+    },
+  },
+  outbox: (): LoadedBy<"outbox"> => import("./outbox.ts"),
+  checks: (): LoadedBy<"checks"> => import("./checks.ts"),
+});

@@ -61,15 +61,6 @@ export function newCode(unit: Pick<Unit, "newId">, length: number): string {
   return code;
 }
 
-function askedWords(code: string): string {
-  return [
-    "I do not know you yet, so I can't answer you.",
-    `Your code is \`${code}\`; it is valid for one hour. Give it to the person who runs this gateway:`,
-    `\`npx parley-gateway channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, ` +
-      "lets you in.",
-  ].join("\n");
-}
-
 /** Returns the agent that answers a person: that of the account. */
 export function agentOfPeer(settings: Settings, who: PeerId): string {
   const account = accountOf(settings.channels, who);
@@ -108,7 +99,13 @@ export async function askToPair(
   const times = { askedAt: isOpen ? known.askedAt : now, toldAt: now };
   await putPeer(unit.tx, { ...who, state: "pending", code, route, ...times, ...optional({ name }) });
   const sessionKey = filedUnder(parts.settings, stranger);
-  await queueNote(unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
+  const text = [
+    "I do not know you yet, so I can't answer you.",
+    `Your code is \`${code}\`; it is valid for one hour. Give it to the person who runs this gateway:`,
+    `\`npx parley-gateway channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, ` +
+      "lets you in.",
+  ].join("\n");
+  await queueNote(unit, { sessionKey, route, text, about: "pairing" });
 }
 
 /** Approves or rejects the person who has the code, in the given transaction, or in a new one. */

@@ -209,11 +209,10 @@ async function salvage(
     on conflict do nothing`.execute(tx);
   const left = await tx.selectFrom("session_ids").select("session_id").execute();
   const ids = new Set<unknown>(left.map(({ session_id: id }) => id));
-  // A deletion removes all rows of a session. One of which nothing is left may have been deleted.
-  const isLeft = ({ session_id: id }: Row): boolean => ids.has(id);
   if (backup !== undefined) {
     const lost = FROM_BACKUP.filter((table) => damaged.includes(table));
-    for (const table of lost) await salvageTable(backup, tx, table, world, isLeft);
+    // A deletion removes all rows of a session. One of which nothing is left may have been deleted.
+    for (const table of lost) await salvageTable(backup, tx, table, world, (row) => ids.has(row.session_id));
   }
   if (damaged.includes("sessions")) await reviveSessions(tx, keys);
   return damaged;

@@ -117,7 +117,7 @@ export function hasSecretWord(value: string, before: string): boolean {
 }
 
 function secretsIn(rule: Rule, value: unknown): string[] {
-  if (value === undefined || rule === "show") return [];
+  if (value === undefined || value === "" || rule === "show") return [];
   if (rule === "secret" || rule === "optional secret") return [String(value), ...inAddress(String(value))];
   if (rule === "place" || rule === "origin") return inAddress(String(value));
   const values: unknown[] = Object.values(value ?? {});

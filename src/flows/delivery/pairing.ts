@@ -8,7 +8,6 @@
 
 import { createHash } from "node:crypto";
 import { keyRulesOf } from "../../access/access.ts";
-import { normalizeCode } from "../../access/pairing-seal.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
@@ -49,6 +48,11 @@ const TELL_AGAIN_MS = 600_000;
  */
 const OPEN_MAX = 20;
 const LISTED_MAX = 1_000;
+
+/** Normalises a code that a person typed. */
+export function normalizeCode(code: string): string {
+  return code.toUpperCase().replaceAll(/[\s-]/g, "");
+}
 
 /** Returns a random code of this length. */
 export function newCode(unit: Pick<Unit, "newId">, length: number): string {

@@ -16,7 +16,7 @@ import { checkExec, checkSandbox } from "./exec-checks.ts";
 import { checkFiles } from "./file-checks.ts";
 import { alteredSchema, bad, good, risk } from "./finding.ts";
 import { checkModels } from "./model-checks.ts";
-import { checkOutside, checkPrograms } from "./outside-checks.ts";
+import { checkFeatures, checkOutside } from "./outside-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
 
@@ -94,8 +94,8 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
     await checkToken(settings),
     ...(await checkFiles(cli, settings, path)),
     ...(await checkModels(cli, settings, offline)),
-    ...(await checkPrograms(cli, settings)),
     ...checkExec(settings),
+    ...(await checkFeatures(cli, settings, false)),
     ...(await checkSandbox(cli, settings)),
     ...(await featureFindings(settings)),
     ...(await checkInstall(cli, settings)),

@@ -3,7 +3,6 @@
 
 import { optional } from "../core/optional.ts";
 import {
-  type AgentBudget,
   type AgentSettings,
   agentProblem,
   outsideKind,
@@ -52,6 +51,10 @@ export function agentsOf(
     const isDefault = index === defaultIndex(list);
     const runtime = runtimeOf(inFile, expand);
     const allowAgents = agent.subagents?.allowAgents ?? subagents.allowAgents;
+    // `null` means no limit.
+    const limits = Object.entries({ ...budget, ...ownBudget }).filter(([, limit]) => limit !== null);
+    // Without a configured workspace, Parley creates the folder for this agent alone.
+    const isOurFolder = agent.workspace === undefined && workspace === WORKSPACE_DEFAULT;
     return {
       ...inherited,
       ...own,
@@ -60,17 +63,10 @@ export function agentsOf(
       model: runtime === undefined ? (agent.model ?? model ?? firstModel) : `${runtime.type}/${id}`,
       workspace: expand(agent.workspace ?? (isDefault ? workspace : `${workspace}-${id}`)),
       subagents: { ...agent.subagents, allowAgents: allowAgents.map((name) => name.toLowerCase()) },
-      sandbox: sandboxOf(sandbox, agent.sandbox, isOurFolder(file, agent)),
-      ...optional({ runtime }),
-      ...budgetOf({ ...budget, ...ownBudget }),
+      sandbox: sandboxOf(sandbox, agent.sandbox, isOurFolder),
+      ...optional({ runtime, budget: limits.length === 0 ? undefined : Object.fromEntries(limits) }),
     };
   });
-}
-
-/** Returns the limits that are set. `null` means no limit. */
-function budgetOf(limits: NonNullable<AgentInFile["budget"]>): { budget?: AgentBudget } {
-  const set = Object.entries(limits).filter(([, limit]) => limit !== null);
-  return set.length === 0 ? {} : { budget: Object.fromEntries(set) };
 }
 
 function runtimeOf(
@@ -109,13 +105,6 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
 }
 
 /**
- * Returns whether neither the agent nor the defaults set a workspace. Then Parley creates the folder for this
- * agent alone.
- */
-const isOurFolder = (file: ConfigFile, agent: AgentInFile): boolean =>
-  agent.workspace === undefined && file.agents.defaults.workspace === WORKSPACE_DEFAULT;
-
-/**
  * Returns an agent's sandbox settings: for each key the agent's value, else the default. `ownFolder`: no
  * other agent or person uses the workspace.
  */
@@ -130,6 +119,15 @@ function sandboxOf(
   // git's settings, because they can name programs that git runs for the others.
   const git = sandbox.git ?? (sandbox.mode === "all" && ownFolder ? "write" : "read");
   return { ...sandbox, git, ...(image && { image }) };
+}
+
+/** Returns the defaults of all agents, and every agent of the file, each with its path. */
+function agentPlaces(
+  file: ConfigFile,
+): [Pick<AgentInFile, "model" | "fallbackModels" | "subagents">, Path][] {
+  const { defaults, list } = file.agents;
+  const agents = list.map((agent, index): [AgentInFile, Path] => [agent, ["agents", "list", index]]);
+  return [[defaults, ["agents", "defaults"]], ...agents];
 }
 
 /** Reports duplicate ids, a second default, and names of agents that do not exist. */
@@ -147,22 +145,12 @@ export function checkAgents(file: ConfigFile, problems: Problem[]): void {
     }
     checkRuntime(file, agent, path, problems);
   }
-  for (const [names, path] of allowLists(file)) {
-    for (const [index, name] of names.entries()) {
+  for (const [{ subagents }, path] of agentPlaces(file)) {
+    for (const [index, name] of (subagents?.allowAgents ?? []).entries()) {
       const text = name === "*" ? undefined : agentProblem(name, ids);
       if (text !== undefined) problems.push({ path: [...path, "subagents", "allowAgents", index], text });
     }
   }
-}
-
-/** Returns every allow list of the file with its path. */
-function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
-  return [
-    [file.agents.defaults.subagents.allowAgents ?? [], ["agents", "defaults"]],
-    ...file.agents.list.map(
-      ({ subagents }, index) => [subagents?.allowAgents ?? [], ["agents", "list", index]] as const,
-    ),
-  ];
 }
 
 /** Reports every configured model that does not exist. */
@@ -171,11 +159,7 @@ export function checkAgentModels(
   providers: readonly ProviderSettings[],
   problems: Problem[],
 ): void {
-  const places: [Pick<AgentInFile, "model" | "fallbackModels" | "subagents">, Path][] = [
-    [file.agents.defaults, ["agents", "defaults"]],
-    ...file.agents.list.map((agent, index): [AgentInFile, Path] => [agent, ["agents", "list", index]]),
-  ];
-  for (const [{ model, fallbackModels = [], subagents }, path] of places) {
+  for (const [{ model, fallbackModels = [], subagents }, path] of agentPlaces(file)) {
     const named: [string | undefined, Path][] = [
       [model, [...path, "model"]],
       [subagents?.model, [...path, "subagents", "model"]],

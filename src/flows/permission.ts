@@ -92,11 +92,13 @@ export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scope
 function noteText({ id, agentId, title, detail, scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
   const wider = scopes.filter((scope) => scope !== "once").join(" or ");
+  const within =
+    askMs < 120_000 ? `${Math.round(askMs / 1000)} seconds` : `${Math.round(askMs / 60_000)} minutes`;
   const longer = wider === "" ? "" : ` Add ${wider} after the id of /allow to be asked less.`;
   return (
     `Agent ${agentId} asks for permission:\n${markdownQuote(title)}\n` +
     `${detail === undefined ? "" : `${markdownQuote(detail)}\n`}\n` +
-    `An owner answers with /allow ${shortId} or /deny ${shortId} within ${minutes(askMs)}.${longer}`
+    `An owner answers with /allow ${shortId} or /deny ${shortId} within ${within}.${longer}`
   );
 }
 
@@ -112,10 +114,6 @@ function detailOf(input: unknown): string {
   return Object.entries(input)
     .map(([name, value]) => `${plain(name, /^[\w-]+$/)}: ${plain(value, /^[^;\p{Cc}]+$/u)}`)
     .join("; ");
-}
-
-function minutes(ms: number): string {
-  return ms < 120_000 ? `${Math.round(ms / 1000)} seconds` : `${Math.round(ms / 60_000)} minutes`;
 }
 
 /**

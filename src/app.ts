@@ -8,13 +8,19 @@ import { fileURLToPath } from "node:url";
 import { learnedQuirks } from "./agent/model/learned.ts";
 import { fullModelName, listModels } from "./agent/model/model.ts";
 import { openModelPort } from "./agent/model/port.ts";
-import { type AcpParts, acpParts, urlOf } from "./app/acp-programs.ts";
 import { type ChannelParts, channelParts } from "./app/channels.ts";
 import { ClockWatch } from "./app/clock-watch.ts";
 import { commandRunner } from "./app/command-runner.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { engineSettings } from "./app/engine-settings.ts";
-import { featureRunEnded, featureWarnings, loadFeatures, startServices, watchOf } from "./app/features.ts";
+import {
+  featureRunEnded,
+  featureWarnings,
+  loadFeatures,
+  openRuntimes,
+  startServices,
+  watchOf,
+} from "./app/features.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
 import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
@@ -29,7 +35,6 @@ import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
 import { processEnvironment } from "./config.ts";
-import { once } from "./core/once.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { ProcessFacts } from "./core/shapes/process.ts";
@@ -60,6 +65,7 @@ import type { Backups } from "./store/transfer/backups.ts";
 import { watchWrites } from "./store/write-watch.ts";
 import type { Traces } from "./telemetry/traces.ts";
 import { GuidanceFiles } from "./tools/guidance/guidance.ts";
+import { Passes } from "./tools/passes.ts";
 import type { OutsideTools } from "./tools/tool.ts";
 import { createCalendar } from "./world/calendar.ts";
 import { publishGateway } from "./world/gateway-address.ts";
@@ -155,7 +161,7 @@ interface Helpers {
   readonly traces: Traces | undefined;
   readonly sandboxFor: SandboxFor;
   readonly outside: OutsideTools;
-  readonly acp: AcpParts;
+  readonly runtimes: ReturnType<typeof openRuntimes>["runtimes"];
   readonly ways: ChannelParts;
   readonly guidance: GuidanceFiles;
   readonly services: Services;
@@ -173,16 +179,12 @@ const factsOf = ({ version, reload }: AppOptions): Omit<ProcessFacts, "processId
   ...optional({ configRevision: reload?.revision() }),
 });
 
-/** Loads the way to peers at the first message. Each gateway signs with its own key. */
-const peersOf = () => once(async () => (await import("./execute/peer.ts")).openPeers());
-const openRemote = once(async () => (await import("./execute/a2a.ts")).openRemoteAgents());
-
 /** Builds the engine from its parts. */
 async function buildEngine(
   options: AppOptions,
   store: Store,
   jsonlCopies: JsonlCopies,
-  { token, watch, traces, sandboxFor, outside, acp, ways, guidance, services }: Helpers,
+  { token, watch, traces, sandboxFor, outside, runtimes, ways, guidance, services }: Helpers,
 ): Promise<Working> {
   const { settings, world } = options;
   const { channels } = ways;
@@ -207,7 +209,7 @@ async function buildEngine(
     timeZone: CALENDAR.timeZone,
     guidance,
     recorder: recorderOfRuns(options),
-    ...{ acp: acp.open, remote: openRemote, peers: peersOf() },
+    runtimes,
     engine: () => engine,
   });
   const handlers = deadlineHandlers({ ...asked, world: asPart(world, "flows"), jsonlCopies });
@@ -289,17 +291,17 @@ function backupsOf(
 /** Returns the functions that test and maintain this installation. */
 function upkeepOf(
   options: AppOptions,
-  acp: AcpParts,
+  gatewayUrl: () => string,
   undo: (() => Promise<void>)[],
 ): Pick<GatewayDeps, "tryModel" | "localServers" | "runCommand" | "backups"> {
-  const { settings, world, configPath, environment } = options;
+  const { world, configPath, environment } = options;
   const runCommand = commandRunner({
     world: asPart(world, "gateway"),
     launcher: LAUNCH,
     folder: TOP,
     configPath,
     environment,
-    gatewayUrl: () => urlOf(settings, acp),
+    gatewayUrl,
   });
   const tryModel = modelTester({ ...options, world: asPart(world, "agent") });
   const localServers: GatewayDeps["localServers"] = async () => {
@@ -360,8 +362,7 @@ function followOf(
 }
 
 /** Publishes the address for commands of this machine. Returns a function that removes it. */
-function publishAddress({ settings, configPath, world }: AppOptions, port: number): () => Promise<void> {
-  const url = `ws://${reachableHost(settings.gateway.host)}:${port}`;
+function publishAddress({ settings, configPath, world }: AppOptions, url: string): () => Promise<void> {
   try {
     const remove = publishGateway(settings.store.dir, { url, config: configPath });
     return async () => remove();
@@ -420,7 +421,6 @@ async function openParts(
   const { sandboxFor, refusesPeer } = sandboxing(options);
   const { tools: outside, ...servers } = outsideOf({ ...options, world: asPart(options.world, "tools") });
   undo.push(servers.close);
-  const acp = acpParts({ ...options, world, launcher: LAUNCH });
   // Loaded only if enabled.
   const load = settings.traces && (await import("./telemetry/traces.ts")).openTraces;
   const traces = await load?.(settings, asPart(world, "telemetry"), version);
@@ -429,7 +429,14 @@ async function openParts(
   const guidance = guidanceOf(options, store);
   const services = new Map<string, Service>();
   const watch = watchOf(services);
-  const helpers = { token, watch, traces, sandboxFor, outside, acp, ways, guidance, services };
+  let port = 0;
+  const gatewayUrl = (): string => `ws://${reachableHost(settings.gateway.host)}:${port}`;
+  const passes = new Passes(() => world.ids.uuid());
+  const { runtimes, programs, close } = openRuntimes({
+    ...options,
+    ...{ world, passes, guidance, gatewayUrl, launcher: LAUNCH, engine: () => engine },
+  });
+  const helpers = { token, watch, traces, sandboxFor, outside, runtimes, ways, guidance, services };
   const working = await buildEngine({ ...options, world }, store, jsonlCopies, helpers);
   const { engine, deadlines, emptyCaches } = working;
   undo.push(() => engine.stop(0));
@@ -447,7 +454,7 @@ async function openParts(
   for (const apply of followers) await apply();
   await watchClock({ engine, settings, world }, undo);
   await planOldRows(engine);
-  undo.push(acp.close);
+  undo.push(close);
   const gateway = await startGateway({
     settings,
     world: ownWorld,
@@ -464,17 +471,15 @@ async function openParts(
     ...{ outside, services, guidance },
     refusesPeer,
     pageDir: PAGE_DIR,
-    passes: acp.passes,
-    programs: acp.programs,
-    watch,
+    ...{ passes, programs, watch },
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
-    ...upkeepOf({ ...options, world }, acp, undo),
+    ...upkeepOf({ ...options, world }, gatewayUrl, undo),
     ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),
   });
   late.gateway = gateway;
   undo.push(fillTitles(store, asPart(world, "store")), () => gateway.close({ reason: "stopping" }));
-  undo.push(publishAddress({ ...options, world }, gateway.port));
-  acp.port = gateway.port;
+  port = gateway.port;
+  undo.push(publishAddress({ ...options, world }, gatewayUrl()));
   await loadFeatures(settings);
   // Runs start last: none must have started if the port is in use.
   await engine.start();

@@ -10,7 +10,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { agentSourcesOf } from "./config/agent-sources.ts";
-import { a2aOf, agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
+import { agentsOf, checkAgentModels, checkAgents } from "./config/agents.ts";
 import { channelsOf } from "./config/channels.ts";
 import { isSecretPath } from "./config/describe.ts";
 import { loggingOf, postgresOf, tracesOf } from "./config/environment.ts";
@@ -32,11 +32,12 @@ import {
 import { isObject } from "./core/json.ts";
 import { optional } from "./core/optional.ts";
 import { type Failure, fail, ok, type Result } from "./core/shapes/errors.ts";
-import type {
-  AddedSettings,
-  SearchSettings,
-  Settings,
-  TokenSettings,
+import {
+  type AddedSettings,
+  agentProblem,
+  type SearchSettings,
+  type Settings,
+  type TokenSettings,
 } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
 import { matchesPattern } from "./core/text/pattern.ts";
@@ -267,20 +268,23 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       ...(search && { search: searchOf(search, problems) }),
       mcp: mcpOf(tools.mcp, expanded),
     },
-    a2a: a2aOf(file.a2a, agentIds, problems),
     owners: file.commands.owners,
     channels,
     logging: loggingOf(file.logging, around.env, problems),
     ...tracesOf(file.telemetry, around.env, problems),
-    ...addedSettings(file),
+    ...addedSettings(file, agentIds, problems),
   };
 }
 
-/** Returns the sections of the features, which the settings have as they are in the file. */
-function addedSettings(file: ConfigFile): AddedSettings {
+/** Returns the sections of the features: as they are in the file, or as the feature reads them. */
+function addedSettings(file: ConfigFile, agentIds: readonly string[], problems: Problem[]): AddedSettings {
   const sections: Readonly<Record<string, unknown>> = { ...file };
-  const names = Object.keys(added("settings"));
-  return Object.fromEntries(names.map((name) => [name, sections[name]])) as unknown as AddedSettings;
+  const asInFile = Object.keys(added("settings")).map((name) => ({ [name]: sections[name] }));
+  const checkAgent = (name: string, path: Path): void => {
+    const text = agentProblem(name, agentIds);
+    if (text !== undefined) problems.push({ path, text });
+  };
+  return Object.assign({}, ...asInFile, ...FEATURES.map((one) => one.readSettings?.(file, checkAgent)));
 }
 
 const wordOf = (text: string): string => text.trim().toLowerCase();

@@ -44,24 +44,19 @@ import { failRun } from "./engine/run/begin.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { Executor } from "./engine/run/executions.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
-import type { RemoteTurn } from "./execute/a2a.ts";
-import type { AcpHost } from "./execute/acp.ts";
-import type { PeerTurn } from "./execute/peer.ts";
 import type { RecordedTurn, Recorder } from "./execute/recorder.ts";
-import type { Services } from "./feature.ts";
+import type { OutsideRuntime, Services } from "./feature.ts";
 import type { Threads } from "./flows/delivery/bindings.ts";
 import { settleInstructions } from "./flows/instructions.ts";
 import { childContext } from "./flows/job/spawn.ts";
 import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
-import { markOutside } from "./store/queries/outside.ts";
 import { permissionOfCall } from "./store/queries/permissions.ts";
 import { getSession } from "./store/queries/sessions/sessions.ts";
 import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
 import { invokeTool, readyTools, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
-import { guardWriting, lastingCall, outsideCaller } from "./tools/guidance/guard.ts";
 import type { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import { memoryFor } from "./tools/guidance/memory.ts";
 import { promptOf } from "./tools/guidance/prompt.ts";
@@ -103,6 +98,12 @@ export interface TurnHooks {
   spent(run: Run): Usage | undefined;
 }
 
+/** The functions that open the runtimes of agents outside, by `runtime.type`. */
+export type Runtimes = ReadonlyMap<string, () => Promise<OutsideRuntime>>;
+
+/** The runtime of agents of peers. */
+const PEER = "peer";
+
 export interface ExecuteParts {
   readonly settings: Settings;
   readonly store: Store;
@@ -134,12 +135,8 @@ export interface ExecuteParts {
   readonly hooks?: TurnHooks;
   /** Records the inputs of runs, if `store.recordDays` is not 0. Absent: they are not recorded. */
   readonly recorder?: Recorder;
-  /** Opens the way to agents elsewhere, at their first run. If absent, such runs are refused. */
-  readonly remote?: () => Promise<RemoteTurn>;
-  /** Opens the way to peers, at the first message to one. If absent, such runs are refused. */
-  readonly peers?: () => Promise<PeerTurn>;
-  /** Opens the host of ACP agents, at their first run. If absent, such runs are refused. */
-  readonly acp?: () => Promise<AcpHost>;
+  /** Opens the runtimes of agents outside, at their first run. Runs of an absent one are refused. */
+  readonly runtimes?: Runtimes;
   /** Returns the engine. A function, because the engine is created later and needs this executor. */
   engine(): Engine;
 }
@@ -271,27 +268,20 @@ function factsOf(end: TurnEnd, model: Pick<ResolvedModel, "ref">): EndFacts {
   }
 }
 
-/** Marks the session and the chain of a run whose answer comes from elsewhere. */
-function expectOutside(parts: ExecuteParts, { run }: LaneHandle, source: string): Promise<void> {
-  const { sessionKey: key, sessionId, chainId } = run;
-  return parts.engine().commit(({ tx }) => markOutside(tx, { key, sessionId, chainId }, source));
-}
-
 /**
- * Runs a turn of an agent outside of this gateway: a program over ACP, or an agent over A2A. Neither can be
- * contained, so a session that requires a sandbox is refused.
+ * Runs a turn of an agent outside of this gateway, like a program. None can be contained, so a session that
+ * requires a sandbox is refused.
  */
 async function executeOutside(
   parts: ExecuteParts,
   handle: LaneHandle,
-  given: { session: Session; entries: readonly Entry[]; agent: AgentSettings },
-  trace: RunTrace | undefined,
+  given: { session: Session; entries: readonly Entry[]; agent: AgentSettings; trace: RunTrace | undefined },
 ): Promise<EndFacts> {
   const { settings, store, world } = parts;
-  const { session, entries, agent } = given;
+  const { session, agent } = given;
   const { runtime } = agent;
-  const cannot = failRun(`agent "${agent.id}" can't run here`);
-  if (runtime === undefined) return cannot;
+  const outside = runtime && (await parts.runtimes?.get(runtime.type)?.());
+  if (runtime === undefined || outside === undefined) return failRun(`agent "${agent.id}" can't run here`);
   const chain = await spawnChainOf(store.db, session);
   if (isSandboxed(chain, settings)) {
     const kind = outsideKind(runtime);
@@ -299,30 +289,12 @@ async function executeOutside(
     return failRun(`${text}: see agents.list[${agent.id}].sandbox.mode, and who spawned the session`);
   }
   const context = await contextOf(parts, handle.run, session);
-  const found = { handle, session, agent, entries, context };
   const { model, thinking } = agent;
   const { key: sessionKey } = session;
   record(parts, handle, () => ({ settings, model, thinking, sessionKey, prompt: [], tools: [] }));
   await handle.confirm();
-  if (runtime.type === "a2a") {
-    if (parts.remote === undefined) return cannot;
-    const turn = await parts.remote();
-    await expectOutside(parts, handle, `agent elsewhere ${agent.id}`);
-    const own = { settings, store, world, engine: parts.engine() };
-    return factsOf(await turn(own, { ...found, runtime }), { ref: agent.model });
-  }
-  if (parts.acp === undefined) return cannot;
-  const { acpTurn } = await import("./execute/acp.ts");
-  const run = { ...found, runtime, trace };
-  const { guidance } = parts;
-  const engine = parts.engine();
-  const host = await parts.acp();
-  const turn = () => acpTurn(host, { settings, engine }, run);
-  const caller = { db: store.db, session, run: handle.run, viewer: sessionViewer(chain, settings) };
-  const from = guidance && (await outsideCaller(caller));
-  if (guidance === undefined || from === undefined) return factsOf(await turn(), { ref: agent.model });
-  const guarded = await guardWriting({ engine, settings, guidance }, lastingCall(from), turn);
-  return factsOf(guarded.result, { ref: agent.model });
+  const end = await outside.turn({ ...given, handle, context, settings, world });
+  return "kind" in end ? factsOf(end, { ref: agent.model }) : end;
 }
 
 function publishRetry({ run, publish }: LaneHandle, retry: ModelRetry, atMs: number): void {
@@ -463,7 +435,7 @@ async function executeTurn(
   const able = checkFormat(settings, modelOf(settings, session), run.input.format);
   if (!able.ok) return failRun(able.error);
   if (agent.runtime !== undefined)
-    return executeOutside({ ...parts, world }, handle, { session, entries, agent }, trace);
+    return executeOutside({ ...parts, world }, handle, { session, entries, agent, trace });
   const model = resolveModel(settings.providers, session.model ?? agent.model);
   if (!model.ok) return failRun(model.error);
   const chain = await spawnChainOf(store.db, session);
@@ -526,12 +498,11 @@ async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: La
   const { sessionKey, sessionId } = handle.run;
   const session = await getSession(parts.store.db, sessionKey);
   if (session?.sessionId !== sessionId) return failRun("the session was reset or deleted");
-  if (parts.peers === undefined) return failRun("peers can't be reached from here");
-  const turn = await parts.peers();
-  await expectOutside(parts, handle, `peer ${peerInKey(sessionKey)?.peer}`);
+  const peers = await parts.runtimes?.get(PEER)?.();
   const entries = await contexts.read(sessionId);
-  const own = { settings: settingsNow(parts.settings), engine: parts.engine(), world: parts.world };
-  return turn(own, { handle, session, entries });
+  const run = { handle, session, entries, settings: settingsNow(parts.settings), world: parts.world };
+  const end = (await peers?.turn(run)) ?? failRun("peers can't be reached from here");
+  return "kind" in end ? factsOf(end, { ref: PEER }) : end;
 }
 
 export function createExecutor(parts: ExecuteParts): Executor {
@@ -544,11 +515,10 @@ export function createExecutor(parts: ExecuteParts): Executor {
   const { settings, world } = parts;
   const noteAborted = (run: Run): void => {
     const { runId, agentId, sessionKey } = run;
-    const runtime = findAgent(settingsNow(settings), agentId)?.runtime;
-    const own = runtime?.type === "a2a" ? runtime : undefined;
-    if (own === undefined && peerInKey(sessionKey) === undefined) return;
-    import("./execute/peer.ts")
-      .then(({ cancelElsewhere }) => cancelElsewhere({ world, engine: parts.engine() }, run, own))
+    const own = findAgent(settingsNow(settings), agentId)?.runtime?.type ?? "";
+    const outside = parts.runtimes?.get(peerInKey(sessionKey) === undefined ? own : PEER);
+    outside?.()
+      .then((opened) => opened.noteAborted?.(run))
       .catch((error: unknown) =>
         world.log.debug({ err: error, runId }, "could not cancel the task of an aborted run"),
       );

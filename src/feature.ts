@@ -1,11 +1,13 @@
 // Defines what a feature is: one capability in one folder, with everything that it adds to the kernel. Its
 // entry file holds declarations only; the code behind them is loaded at its first use.
 
+import type { TurnEnd } from "./agent/loop/loop.ts";
 import type { ModelCall } from "./agent/model/model.ts";
 import type { Channel } from "./channels/channel.ts";
 import type { Platform } from "./channels/platform.ts";
+import type { Cli } from "./cli/cli.ts";
 import type { Commands } from "./cli/row.ts";
-import type { Schema as Setting } from "./config/schema/setting.ts";
+import type { Fields, Schema as Setting } from "./config/schema/setting.ts";
 import type { Problem } from "./config/source.ts";
 import type { BodySpec } from "./contract/bodies.ts";
 import type { EventSpec } from "./contract/events.ts";
@@ -14,13 +16,17 @@ import type { MethodSpec } from "./contract/methods/parts.ts";
 import type { ToolEntry } from "./contract/tools/parts.ts";
 import type { SpawnChain } from "./core/rules/sandbox-policy.ts";
 import type { Failure, Result } from "./core/shapes/errors.ts";
-import type { Provenance } from "./core/shapes/message.ts";
+import type { Entry } from "./core/shapes/message.ts";
 import type { Route } from "./core/shapes/route.ts";
 import type { Run } from "./core/shapes/run.ts";
-import type { Settings } from "./core/shapes/settings/settings.ts";
+import type { Session } from "./core/shapes/session.ts";
+import type { AgentSettings, Settings, TokenSettings } from "./core/shapes/settings/settings.ts";
 import type { Redactor } from "./core/text/redact/redact.ts";
+import type { Path } from "./core/text/value-path.ts";
 import type { DeadlineHandler } from "./engine/deadlines.ts";
 import type { Engine } from "./engine/engine.ts";
+import type { LaneHandle } from "./engine/run/execution.ts";
+import type { EndFacts } from "./engine/run/finish.ts";
 import type { Recorder, Unit } from "./engine/unit.ts";
 import type { Covers } from "./gateway/attention/items.ts";
 import type { CallContext, FeatureDeps } from "./gateway/call.ts";
@@ -30,6 +36,9 @@ import type { NodeDoor } from "./gateway/socket/connection.ts";
 import type { Table } from "./store/schema/definition.ts";
 import type { Db } from "./store/sql.ts";
 import type { GrantRows } from "./store/transfer/grants.ts";
+import type { RunTrace } from "./telemetry/traces.ts";
+import type { GuidanceFiles } from "./tools/guidance/guidance.ts";
+import type { Passes } from "./tools/passes.ts";
 import type { Tool, ToolAnswered } from "./tools/tool.ts";
 import type { World } from "./world.ts";
 
@@ -105,16 +114,76 @@ export interface FeatureTool extends ToolEntry {
   readonly load: Load<{ readonly tool: Tool<any> }>;
 }
 
-/** An HTTP route. Its path ends with `*` if it takes everything below it. */
+/**
+ * An HTTP route. Its path ends with `*` if it takes everything below it. Routes with the same `load` have one
+ * door. A request for which the door returns undefined gets the answer for an unknown path.
+ */
 export interface FeatureRoute {
-  /** The route in the answer to an unknown path. */
-  readonly shown: string;
+  /** The route in the answer to an unknown path. Absent: it is not named there. */
+  readonly shown?: string;
   /** Whether a request needs a token of the gateway. If not, the route itself checks who sends it. */
   readonly needsToken: boolean;
   /** Returns the body of an error, and whether the same request may be sent again. Default: Parley's own. */
   formatError?(failure: Failure, redactor: Redactor): { readonly body: object; readonly retry: boolean };
-  readonly load: Load<{ createDoor(parts: RouteParts): Door }>;
+  readonly load: Load<{
+    createDoor(parts: RouteParts): (...request: Parameters<Door>) => Promise<Response | undefined>;
+  }>;
 }
+
+/** The parts that a runtime gets. */
+export interface RuntimeParts extends FeatureParts {
+  readonly world: World;
+  readonly version: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The command that starts this program. */
+  readonly launcher: readonly string[];
+  readonly passes: Passes;
+  readonly guidance?: GuidanceFiles;
+  /** Returns the address of the gateway for programs of this machine. */
+  gatewayUrl(): string;
+}
+
+/** A run that something outside of this gateway executes. */
+export interface OutsideRun extends Pick<ServiceParts, "settings" | "world"> {
+  readonly handle: LaneHandle;
+  readonly session: Session;
+  /** Absent for an agent of a peer. */
+  readonly agent?: AgentSettings;
+  readonly entries: readonly Entry[];
+  readonly context?: string | undefined;
+  readonly trace?: RunTrace | undefined;
+}
+
+export interface OutsideRuntime {
+  turn(run: OutsideRun): Promise<TurnEnd | EndFacts>;
+  /** Is called after a run was aborted, even if no process executed it. */
+  noteAborted?(run: Run): Promise<void>;
+  /** Returns the sessions whose programs are running. */
+  programs?(): readonly string[];
+  close?(): Promise<void>;
+}
+
+/** Executes the turns of agents outside of this gateway. */
+export interface FeatureRuntime {
+  /** Settings in `agents.list[].runtime`. Absent: no agent of the configuration has this type. */
+  readonly settings?: {
+    readonly summary: string;
+    readonly fields: Fields;
+    /** Reports what an agent lacks, or has although its runtime is of another type. */
+    check(given: object, tell: (name: string, text: string) => void): void;
+    /** Says what to do instead of setting `model`. Default: leave it out. */
+    readonly model?: string;
+  };
+  readonly load: Load<{ openRuntime(parts: RuntimeParts): OutsideRuntime }>;
+}
+
+/** The parts of a channel to programs. `tokens`: the gateway's own one, and those of the configuration. */
+export interface OutboxParts extends Pick<ServiceParts, "settings" | "world"> {
+  readonly db: Db;
+  readonly tokens: readonly TokenSettings[];
+}
+
+export type DeliveryLoad = Load<{ createDelivery(parts: OutboxParts): Channel["deliver"] }>;
 
 /** Sends events to programs: writes rows of the outbox, and makes the requests. */
 export interface OutboxCode {
@@ -141,6 +210,8 @@ export interface Feature {
   readonly needs?: readonly string[];
   /** Sections of the configuration file. The settings have them under the same names. */
   readonly settings?: Readonly<Record<string, Setting>>;
+  /** Returns sections as runs get them. `checkAgent` reports a name that is not one of an agent. */
+  readSettings?(file: object, checkAgent: (name: string, path: Path) => void): object;
   /** Returns what is wrong with the settings, beyond their schema. */
   problems?(settings: Settings): readonly Problem[];
   /** A chat platform. Its channel has the name of the feature. */
@@ -177,16 +248,27 @@ export interface Feature {
   readonly routes?: Readonly<Record<string, FeatureRoute>>;
   /** Timers, by the kind of their deadlines. */
   readonly timers?: Readonly<Record<string, FeatureTimer>>;
-  /** Is called in the transaction that ends a run whose message has a provenance of this kind. */
+  /** Runtimes of agents, by `runtime.type`; `peer`: that of agents of peers. */
+  readonly runtimes?: Readonly<Record<string, FeatureRuntime>>;
+  /** Delivers rows of the outbox to programs, by their channel. A row may be delivered twice. */
+  readonly deliveries?: Readonly<Record<string, DeliveryLoad>>;
+  /** Is called in the transaction that ends one of its runs. */
   readonly runEnded?: {
-    readonly of: Provenance["kind"];
+    isOwn(run: Run): boolean;
     readonly load: Load<{ runEnded(unit: Unit, run: Run): Promise<void> }>;
   };
+  /** A check of `parley doctor`, and what it is about. It is skipped if that is nothing. */
+  readonly doctor?: {
+    subjects(settings: Settings): readonly string[];
+    /** Whether it reaches beyond this machine, which `--offline` forbids. */
+    readonly isOutside: boolean;
+    readonly load: Load<{ check(cli: Cli, settings: Settings): Promise<Finding[]> }>;
+  };
+  /** Loads what sends events to programs. */
   readonly outbox?: Load<OutboxCode>;
-  /** Loads checks: `warnings` are told at a start, `findings` by `parley doctor`. `show` redacts a text. */
+  /** Loads the check whose warnings are told at a start. `show` redacts a text. */
   readonly checks?: Load<{
-    warnings?(db: Db, settings: Settings, show: (text: string) => string): Promise<readonly string[]>;
-    findings?(settings: Settings): Promise<readonly Finding[]>;
+    warnings(db: Db, settings: Settings, show: (text: string) => string): Promise<readonly string[]>;
   }>;
 }
 

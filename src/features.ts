@@ -2,6 +2,8 @@
 
 import type { Platform } from "./channels/platform.ts";
 import type { Feature, OutboxCode } from "./feature.ts";
+import { a2a } from "./features/a2a/a2a.ts";
+import { acp } from "./features/acp/acp.ts";
 import { cron } from "./features/cron/cron.ts";
 import { discord } from "./features/discord/discord.ts";
 import { doctor } from "./features/doctor/doctor.ts";
@@ -10,6 +12,7 @@ import { imessage } from "./features/imessage/imessage.ts";
 import { importFeature } from "./features/import/import.ts";
 import { init } from "./features/init/init.ts";
 import { join } from "./features/join/join.ts";
+import { mcpServer } from "./features/mcp-server/mcp-server.ts";
 import { metrics } from "./features/metrics/metrics.ts";
 import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
@@ -20,12 +23,15 @@ import { telegram } from "./features/telegram/telegram.ts";
 import { whatsapp } from "./features/whatsapp/whatsapp.ts";
 
 const LIST = [
+  a2a,
+  acp,
   cron,
   doctor,
   hooks,
   importFeature,
   init,
   join,
+  mcpServer,
   metrics,
   nodes,
   openai,
@@ -69,6 +75,8 @@ export const added = <
     | "commandWords"
     | "commandFor"
     | "routes"
+    | "runtimes"
+    | "deliveries"
     | "timers"
     | "grants",
 >(

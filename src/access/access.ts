@@ -150,29 +150,23 @@ export function visibilityOf(ctx: AccessContext, viewer: Viewer): VisibilityMode
  * Decides about access to many sessions during one request. Caches the relations between sessions that it
  * reads.
  */
-interface Gate {
-  decide(access: Access, session: Session): Promise<Verdict>;
-  admits(access: Access, session: Session): Promise<boolean>;
-}
-
-export function openGate(ctx: AccessContext, viewer: Viewer): Gate {
+export function openGate(ctx: AccessContext, viewer: Viewer) {
   const rules = accessRulesOf(ctx.settings);
   const chains = new Map<string, Promise<string[]>>();
-  const chainOf = (key: string): Promise<string[]> => {
-    const known = chains.get(key) ?? ancestorsOf(ctx.db, key);
-    chains.set(key, known);
-    return known;
-  };
   const decide = async (access: Access, session: Session): Promise<Verdict> => {
     const { key, agentId, spawnedBy } = session;
     const archived = session.archivedAt !== undefined;
     const near = spawnedBy === undefined ? [] : [spawnedBy];
     const verdict = decideAccess(access, viewer, { key, agentId, archived, ancestors: near }, rules);
     if (verdict.allowed || spawnedBy === undefined || identityIn(viewer) === undefined) return verdict;
-    const ancestors = [spawnedBy, ...(await chainOf(spawnedBy))];
+    const above = chains.get(spawnedBy) ?? ancestorsOf(ctx.db, spawnedBy);
+    chains.set(spawnedBy, above);
+    const ancestors = [spawnedBy, ...(await above)];
     return decideAccess(access, viewer, { key, agentId, archived, ancestors }, rules);
   };
-  return { decide, admits: async (access, session) => (await decide(access, session)).allowed };
+  const admits = async (access: Access, session: Session): Promise<boolean> =>
+    (await decide(access, session)).allowed;
+  return { decide, admits };
 }
 
 /** Checks access to one session. For lists use `openGate`. */

@@ -1,11 +1,25 @@
 // Connects the features to the engine: their timers, the ends of their runs, and their checks at a start.
 
+import type { Channel } from "../channels/channel.ts";
+import { once } from "../core/once.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
-import type { FeatureParts, FeatureTimer, Service, ServiceParts, Services, Watch } from "../feature.ts";
+import type {
+  DeliveryLoad,
+  FeatureParts,
+  FeatureRuntime,
+  FeatureTimer,
+  OutboxParts,
+  OutsideRuntime,
+  RuntimeParts,
+  Service,
+  ServiceParts,
+  Services,
+  Watch,
+} from "../feature.ts";
 import { added, FEATURES } from "../features.ts";
 import type { Db } from "../store/sql.ts";
 
@@ -39,9 +53,8 @@ export async function planFeaturesAgain(engine: Engine, settings: Settings): Pro
 
 /** Tells the feature that started a run that it has ended. */
 export async function featureRunEnded(unit: Unit, run: Run): Promise<void> {
-  const kind = run.input.provenance?.kind;
   for (const { runEnded } of FEATURES)
-    if (kind !== undefined && runEnded?.of === kind) await (await runEnded.load()).runEnded(unit, run);
+    if (runEnded?.isOwn(run)) await (await runEnded.load()).runEnded(unit, run);
 }
 
 /** Loads the code that the engine calls in its transactions, so that a start fails and not a due job. */
@@ -58,9 +71,35 @@ export async function featureWarnings(
 ): Promise<string[]> {
   const warnings: string[] = [];
   for (const { checks } of FEATURES)
-    warnings.push(...((await (await checks?.())?.warnings?.(db, settings, show)) ?? []));
+    warnings.push(...((await (await checks?.())?.warnings(db, settings, show)) ?? []));
   return warnings;
 }
+
+/** Returns the runtimes of agents outside, each of which opens when it is first needed. */
+export function openRuntimes(parts: RuntimeParts) {
+  const opened: OutsideRuntime[] = [];
+  const runtimes = Object.entries<FeatureRuntime>(added("runtimes")).map(([type, { load }]) => {
+    const open = once(async () => {
+      const one = (await load()).openRuntime(parts);
+      opened.push(one);
+      return one;
+    });
+    return [type, open] as const;
+  });
+  return {
+    runtimes: new Map(runtimes),
+    /** Returns the sessions whose programs are running. */
+    programs: (): string[] => opened.flatMap((one) => one.programs?.() ?? []),
+    close: async () => void (await Promise.all(opened.map((one) => one.close?.()))),
+  };
+}
+
+/** Returns the channels on which features tell programs what happened. */
+export const featureChannels = (parts: OutboxParts): Channel[] =>
+  Object.entries<DeliveryLoad>(added("deliveries")).map(([id, load]) => {
+    const deliver = once(async () => (await load()).createDelivery(parts));
+    return { id, deduplicates: true, deliver: async (message) => (await deliver())(message) };
+  });
 
 /** Tells all services of the work of this process. */
 export function watchOf(services: Services): Watch {

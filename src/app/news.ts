@@ -1,9 +1,7 @@
-// Builds the outboxes, and the parts that tell programs what happened: the recorder of events, and the
-// channels that send them.
+// Builds the outboxes: that for texts to people, and that for what programs are told.
 
 import type { Channel } from "../channels/channel.ts";
 import { OutboxWorker } from "../channels/outbound.ts";
-import { createPushes } from "../channels/programs.ts";
 import { optional } from "../core/optional.ts";
 import { accountOf } from "../core/shapes/settings/channels.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
@@ -11,17 +9,16 @@ import type { Engine } from "../engine/engine.ts";
 import type { Recorder } from "../engine/unit.ts";
 import type { Watch } from "../feature.ts";
 import { loadOutboxes } from "../features.ts";
-import { recordPushes } from "../flows/delivery/push.ts";
 import { hurryCleanup } from "../flows/job/archive.ts";
-import { taskReaders } from "../gateway/a2a/readers.ts";
 import { tokensOf } from "../gateway/auth.ts";
 import type { World } from "../world.ts";
+import { featureChannels } from "./features.ts";
 
-/** Returns the recorder of what programs are told: events, and ends of A2A tasks. */
+/** Returns the recorder of the events that programs are told. */
 export async function recorderOf(settings: Settings, drop: Watch["eventDropped"]): Promise<Recorder> {
   const recorders = (await loadOutboxes()).map((one) => one.createRecorder(settings, drop));
   return async (...args) => {
-    for (const record of [...recorders, recordPushes]) await record(...args);
+    for (const record of recorders) await record(...args);
   };
 }
 
@@ -48,9 +45,9 @@ export async function openOutboxes(parts: {
     isConfigured: (route) => accountOf(settings.channels, route) !== undefined,
     onSettled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
-  const mayRead = taskReaders({ settings, db, clock: world.clock, tokens: tokensOf(settings, token) });
+  const tokens = tokensOf(settings, token);
   const programs = [
-    createPushes({ settings, db, world, mayRead }),
+    ...featureChannels({ settings, db, world, tokens }),
     ...(await loadOutboxes()).map((one) => one.createChannel(settings, world)),
   ];
   const toPrograms = new Map(programs.map((channel) => [channel.id, channel]));

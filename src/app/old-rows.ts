@@ -1,6 +1,7 @@
 // Deletes rows that are no longer needed, periodically and in limited steps. Part of the composition root.
 // The next time of each deletion is a stored deadline, so one of the processes that share a store does it.
 
+import { sql } from "kysely";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -12,9 +13,11 @@ import { forgetSettled } from "../store/queries/channels/deliveries.ts";
 import { forgetSentHooks } from "../store/queries/channels/hook-backlog.ts";
 import { pruneInbound } from "../store/queries/channels/inbound.ts";
 import { hasDeadline } from "../store/queries/deadlines.ts";
+import { deletePiece } from "../store/queries/delete-piece.ts";
 import { dropPayloads } from "../store/queries/live-payloads.ts";
-import { forgetPushConfigs } from "../store/queries/runs/push-configs.ts";
 import { forgetRevisions } from "../store/queries/runs/revisions.ts";
+import type { Table } from "../store/schema/definition.ts";
+import { type CopiedTable, TABLES } from "../store/schema/tables.ts";
 
 /** The kind of the stored deadlines at which old rows are deleted. The key says which. */
 export const OLD_ROWS_DEADLINE = "old-rows";
@@ -57,8 +60,12 @@ const OLD_ROWS: Readonly<Record<string, OldRows>> = {
   hooks: {
     everyMs: HOUR_MS,
     async forget({ tx, now }) {
-      const isLong = await forgetPushConfigs(tx, now - 30 * DAY_MS);
-      return (await forgetSentHooks(tx, now - 7 * DAY_MS)) || isLong;
+      let isLong = await forgetSentHooks(tx, now - 7 * DAY_MS);
+      for (const [name, { rules }] of Object.entries<Table>(TABLES))
+        if (rules.old !== undefined)
+          isLong =
+            (await deletePiece(tx, name as CopiedTable, rules.key ?? [], sql.raw(rules.old(now)))) || isLong;
+      return isLong;
     },
   },
   /** Live events that were too large for a message between processes. */

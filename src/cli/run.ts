@@ -13,7 +13,7 @@ import { AGENTS } from "./rows/agents.ts";
 import { CALL, TOOL } from "./rows/calls.ts";
 import { CHANNELS, DELIVERIES } from "./rows/channels.ts";
 import * as programs from "./rows/programs.ts";
-import { DEVICES, MAY, PEERS, PERMISSIONS, TOKENS } from "./rows/rights.ts";
+import { DEVICES, MAY, PERMISSIONS, TOKENS } from "./rows/rights.ts";
 import { RUNS, SESSIONS, USAGE } from "./rows/sessions.ts";
 import { suggestCommand } from "./suggest.ts";
 
@@ -41,16 +41,11 @@ const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
   },
   ...ofFeatures,
   channels: { summary: "Manage channel accounts and who may write to them", commands: CHANNELS },
-  peer: {
-    summary: "Manage peers (other gateways whose agents talk with yours)",
-    commands: PEERS,
-  },
   devices: { summary: "Manage device tokens", commands: DEVICES },
   tokens: { summary: "Manage access tokens for other programs and people", commands: TOKENS },
   may: MAY,
   runs: { summary: "Retry or dismiss the last run of a session", commands: RUNS },
   permissions: { summary: "Answer permission requests of agents", commands: PERMISSIONS },
-  acp: programs.ACP,
   gateway: programs.GATEWAY,
   status: programs.STATUS,
   logs: programs.LOGS,
@@ -84,6 +79,9 @@ const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
 export async function featureCommands(): Promise<Commands> {
   return Object.assign({}, ...(await Promise.all(FEATURES.map(({ commands }) => commands?.()))));
 }
+
+/** The checks of `parley doctor` that features add. */
+export const FEATURE_CHECKS = FEATURES.flatMap(({ doctor }) => doctor ?? []);
 
 /** Returns the error for an unknown command of a group. It suggests the command that was probably meant. */
 function unknownCommand(group: Command, word: string): CommanderError {

@@ -3,10 +3,6 @@
 
 import { optional } from "../core/optional.ts";
 import {
-  type A2aRuntime,
-  type A2aSettings,
-  type AcpRuntime,
-  type AgentBudget,
   type AgentSettings,
   agentProblem,
   outsideKind,
@@ -14,10 +10,15 @@ import {
   type SandboxSettings,
 } from "../core/shapes/settings/settings.ts";
 import { type Path, showPath } from "../core/text/value-path.ts";
+import type { FeatureRuntime } from "../feature.ts";
+import { added } from "../features.ts";
 import { checkModel } from "./providers.ts";
 import { WORKSPACE_DEFAULT } from "./schema/agents.ts";
 import type { ConfigFile } from "./schema/schema.ts";
+import { FACTS } from "./schema/setting.ts";
 import type { Problem } from "./source.ts";
+
+const RUNTIMES: Readonly<Record<string, FeatureRuntime>> = added("runtimes");
 
 type AgentInFile = ConfigFile["agents"]["list"][number];
 
@@ -50,6 +51,10 @@ export function agentsOf(
     const isDefault = index === defaultIndex(list);
     const runtime = runtimeOf(inFile, expand);
     const allowAgents = agent.subagents?.allowAgents ?? subagents.allowAgents;
+    // `null` means no limit.
+    const limits = Object.entries({ ...budget, ...ownBudget }).filter(([, limit]) => limit !== null);
+    // Without a configured workspace, Parley creates the folder for this agent alone.
+    const isOurFolder = agent.workspace === undefined && workspace === WORKSPACE_DEFAULT;
     return {
       ...inherited,
       ...own,
@@ -58,43 +63,25 @@ export function agentsOf(
       model: runtime === undefined ? (agent.model ?? model ?? firstModel) : `${runtime.type}/${id}`,
       workspace: expand(agent.workspace ?? (isDefault ? workspace : `${workspace}-${id}`)),
       subagents: { ...agent.subagents, allowAgents: allowAgents.map((name) => name.toLowerCase()) },
-      sandbox: sandboxOf(sandbox, agent.sandbox, isOurFolder(file, agent)),
-      ...optional({ runtime }),
-      ...budgetOf({ ...budget, ...ownBudget }),
+      sandbox: sandboxOf(sandbox, agent.sandbox, isOurFolder),
+      ...optional({ runtime, budget: limits.length === 0 ? undefined : Object.fromEntries(limits) }),
     };
   });
-}
-
-/** Returns the limits that are set. `null` means no limit. */
-function budgetOf(limits: NonNullable<AgentInFile["budget"]>): { budget?: AgentBudget } {
-  const set = Object.entries(limits).filter(([, limit]) => limit !== null);
-  return set.length === 0 ? {} : { budget: Object.fromEntries(set) };
 }
 
 function runtimeOf(
   runtime: AgentInFile["runtime"],
   expand: (path: string) => string,
-): AcpRuntime | A2aRuntime | undefined {
-  if (runtime === undefined) return undefined;
-  const { type, cwd, card = "", token, key, allowUnsigned, ...program } = runtime;
-  if (type === "a2a") return { type, card, allowUnsigned, ...optional({ token: token || undefined, key }) };
-  return type === "acp" ? { type, ...program, ...(cwd && { cwd: expand(cwd) }) } : undefined;
-}
-
-/** Reports keys of an agent over A2A that are missing or contradict each other. */
-function checkRemote(runtime: NonNullable<AgentInFile["runtime"]>, path: Path, problems: Problem[]): void {
-  const { type, card, key, token, allowUnsigned } = runtime;
-  const tell = (name: string, text: string): void => {
-    problems.push({ path: [...path, "runtime", name], text });
+): AgentSettings["runtime"] {
+  const { type } = runtime ?? {};
+  if (runtime === undefined || (type !== "acp" && type !== "a2a")) return undefined;
+  const fields = RUNTIMES[type]?.settings?.fields ?? {};
+  const given = Object.entries<unknown>(runtime).filter(([name, value]) => name in fields && value !== "");
+  const isPath = (name: string): boolean => fields[name]?.[FACTS]?.isPath === true;
+  return {
+    type,
+    ...Object.fromEntries(given.map(([name, value]) => [name, isPath(name) ? expand(String(value)) : value])),
   };
-  if (type !== "a2a") {
-    const given = { card, key, token, allowUnsigned: allowUnsigned || undefined };
-    for (const name of Object.keys(optional(given))) tell(name, 'is valid only with runtime.type "a2a"');
-    return;
-  }
-  if (card === undefined) tell("card", "is missing; must be the address of the agent's card");
-  if (key === undefined && !allowUnsigned)
-    tell("key", "is missing; it is `kid` in the agent's /a2a/jwks.json. If there is none, set allowUnsigned");
 }
 
 /** Reports keys of an agent that contradict its runtime. */
@@ -104,28 +91,18 @@ function checkRuntime(file: ConfigFile, agent: AgentInFile, path: Path, problems
   const tell = (key: string, text: string): void => {
     problems.push({ path: [...path, ...key.split(".")], text });
   };
-  checkRemote(runtime, path, problems);
-  const { type, command } = runtime;
-  if (type !== "acp" && command.length > 0) tell("runtime.command", 'is valid only with runtime.type "acp"');
+  for (const { settings } of Object.values(RUNTIMES))
+    settings?.check(runtime, (name, text) => tell(`runtime.${name}`, text));
+  const { type } = runtime;
   if (type !== "acp" && type !== "a2a") return;
-  if (type === "acp" && (command[0] ?? "").trim() === "") {
-    tell("runtime.command", 'must name a program, like ["my-agent", "--acp"]');
-  }
   const kind = outsideKind({ type });
-  const where = type === "acp" ? "set it in runtime.command or env" : "leave it out";
+  const where = RUNTIMES[type]?.settings?.model ?? "leave it out";
   if (agent.model) tell("model", `${kind} chooses its own model; ${where}`);
   const mode = agent.sandbox?.mode ?? file.agents.defaults.sandbox.mode;
   if (mode === "all") {
     tell("sandbox.mode", `is "all", but ${kind} cannot run in a sandbox, so it would never run. Set "off".`);
   }
 }
-
-/**
- * Returns whether neither the agent nor the defaults set a workspace. Then Parley creates the folder for this
- * agent alone.
- */
-const isOurFolder = (file: ConfigFile, agent: AgentInFile): boolean =>
-  agent.workspace === undefined && file.agents.defaults.workspace === WORKSPACE_DEFAULT;
 
 /**
  * Returns an agent's sandbox settings: for each key the agent's value, else the default. `ownFolder`: no
@@ -144,26 +121,13 @@ function sandboxOf(
   return { ...sandbox, git, ...(image && { image }) };
 }
 
-/** Returns the settings of the A2A door, with agent ids in lower case. Reports names that are no ids. */
-export function a2aOf(
-  { expose, notifyHosts, descriptions }: A2aSettings,
-  agentIds: readonly string[],
-  problems: Problem[],
-): A2aSettings {
-  const named: [string, Path][] = [
-    ...expose.map((name, index): [string, Path] => [name, ["a2a", "expose", index]]),
-    ...Object.keys(descriptions).map((name): [string, Path] => [name, ["a2a", "descriptions", name]]),
-  ];
-  for (const [name, path] of named) {
-    const text = agentProblem(name, agentIds);
-    if (text !== undefined) problems.push({ path, text });
-  }
-  const idOf = (name: string): string => name.trim().toLowerCase();
-  return {
-    expose: [...new Set(expose.map(idOf))],
-    notifyHosts: notifyHosts.map(idOf),
-    descriptions: Object.fromEntries(Object.entries(descriptions).map(([name, text]) => [idOf(name), text])),
-  };
+/** Returns the defaults of all agents, and every agent of the file, each with its path. */
+function agentPlaces(
+  file: ConfigFile,
+): [Pick<AgentInFile, "model" | "fallbackModels" | "subagents">, Path][] {
+  const { defaults, list } = file.agents;
+  const agents = list.map((agent, index): [AgentInFile, Path] => [agent, ["agents", "list", index]]);
+  return [[defaults, ["agents", "defaults"]], ...agents];
 }
 
 /** Reports duplicate ids, a second default, and names of agents that do not exist. */
@@ -181,22 +145,12 @@ export function checkAgents(file: ConfigFile, problems: Problem[]): void {
     }
     checkRuntime(file, agent, path, problems);
   }
-  for (const [names, path] of allowLists(file)) {
-    for (const [index, name] of names.entries()) {
+  for (const [{ subagents }, path] of agentPlaces(file)) {
+    for (const [index, name] of (subagents?.allowAgents ?? []).entries()) {
       const text = name === "*" ? undefined : agentProblem(name, ids);
       if (text !== undefined) problems.push({ path: [...path, "subagents", "allowAgents", index], text });
     }
   }
-}
-
-/** Returns every allow list of the file with its path. */
-function allowLists(file: ConfigFile): (readonly [readonly string[], Path])[] {
-  return [
-    [file.agents.defaults.subagents.allowAgents ?? [], ["agents", "defaults"]],
-    ...file.agents.list.map(
-      ({ subagents }, index) => [subagents?.allowAgents ?? [], ["agents", "list", index]] as const,
-    ),
-  ];
 }
 
 /** Reports every configured model that does not exist. */
@@ -205,11 +159,7 @@ export function checkAgentModels(
   providers: readonly ProviderSettings[],
   problems: Problem[],
 ): void {
-  const places: [Pick<AgentInFile, "model" | "fallbackModels" | "subagents">, Path][] = [
-    [file.agents.defaults, ["agents", "defaults"]],
-    ...file.agents.list.map((agent, index): [AgentInFile, Path] => [agent, ["agents", "list", index]]),
-  ];
-  for (const [{ model, fallbackModels = [], subagents }, path] of places) {
+  for (const [{ model, fallbackModels = [], subagents }, path] of agentPlaces(file)) {
     const named: [string | undefined, Path][] = [
       [model, [...path, "model"]],
       [subagents?.model, [...path, "subagents", "model"]],

@@ -25,17 +25,16 @@ function changedParts(running: Settings, found: Settings): string[] {
     .sort();
 }
 
-/** A configuration, compared with the running settings. */
-interface Compared extends Omit<ConfigCheck, "settings" | "reach"> {
-  /** The settings that the next start would use. Absent if the file has problems. */
-  readonly next?: Settings;
-}
-
 /**
  * Reads the file and the environment as a start would, and compares them with the running settings. If `text`
- * is given, it is used instead of the file's content.
+ * is given, it is used instead of the file's content. `next`: the settings that the next start would use.
+ * Absent if the file has problems.
  */
-export function compare(options: LoadOptions, running: Settings, text?: string): Compared {
+export function compare(
+  options: LoadOptions,
+  running: Settings,
+  text?: string,
+): Omit<ConfigCheck, "settings" | "reach"> & { readonly next?: Settings } {
   const again = loadSettings(options, text);
   if (!again.ok) {
     const { problems } = again.details ?? {};

@@ -12,20 +12,18 @@ import type { Env, Tree } from "./source.ts";
 const SET = "(set)";
 const NONE = "(none)";
 
-const parsed = (address: string): URL | undefined => (URL.canParse(address) ? new URL(address) : undefined);
-
-function publicAddress(address: string): string {
-  const url = parsed(address);
-  return url === undefined ? SET : `${url.protocol}//${url.host}${url.pathname.replace(/^\/$/, "")}`;
-}
+const parseUrl = (address: string): URL | undefined => (URL.canParse(address) ? new URL(address) : undefined);
 
 /** Returns the visible form of a value, or undefined if nothing may be shown. */
-function shown(rule: Rule, value: unknown): unknown {
+function showValue(rule: Rule, value: unknown): unknown {
   if (rule === "optional secret") return value === undefined || value === "" ? NONE : SET;
   if (value === undefined || rule === "show") return value;
   if (rule === "secret") return value === "" ? NONE : SET;
-  if (rule === "place") return publicAddress(String(value));
-  if (rule === "origin") return parsed(String(value))?.origin ?? SET;
+  if (rule === "place" || rule === "origin") {
+    const url = parseUrl(String(value));
+    if (url === undefined) return SET;
+    return rule === "origin" ? url.origin : `${url.protocol}//${url.host}${url.pathname.replace(/^\/$/, "")}`;
+  }
   if (rule === "names")
     return isObject(value) ? Object.fromEntries(Object.keys(value).map((name) => [name, SET])) : SET;
   if (!Array.isArray(value)) return SET;
@@ -39,7 +37,7 @@ function withProgram(one: Tree): Tree {
 
 /** Returns the settings as `config.check` shows them. For a secret, shows only whether it is set. */
 export function describeSettings(settings: Settings): Record<string, unknown> {
-  const whole = applyRules(DISCLOSURE, settings, shown) as { [K in keyof Settings]: Tree & Tree[] };
+  const whole = applyRules(DISCLOSURE, settings, showValue) as { [K in keyof Settings]: Tree & Tree[] };
   const { gateway, tools, agents, channels } = whole;
   const mcp = tools.mcp as { servers: { reach: Tree }[] };
   // Shows an MCP server as in the file, which has different keys for a program and an address.
@@ -83,15 +81,15 @@ function inValue(name: string, value: string): string[] {
 
 /** Returns the secrets in an address: the password, and other parts that look random (`looksRandom`). */
 function inAddress(address: string): string[] {
-  const url = parsed(address);
+  const url = parseUrl(address);
   if (url === undefined) return [];
   const { username, password, pathname, search, hash } = url;
   const query = [...url.searchParams.values()].flatMap((value) => inValue("secret", value));
   const words = `${username}/${pathname}${search}${hash}`.split(/[/?&=#]/).filter(looksRandom);
-  return [password, decoded(password), ...query, ...words].filter((one) => one !== "");
+  return [password, decodeText(password), ...query, ...words].filter((one) => one !== "");
 }
 
-function decoded(text: string): string {
+function decodeText(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -118,14 +116,13 @@ export function hasSecretWord(value: string, before: string): boolean {
   return inArguments([before, value]).some((secret) => value.includes(secret));
 }
 
-const texts = (value: unknown): string[] =>
-  Object.values(value ?? {}).filter((one): one is string => typeof one === "string");
-
 function secretsIn(rule: Rule, value: unknown): string[] {
-  if (value === undefined || rule === "show") return [];
+  if (value === undefined || value === "" || rule === "show") return [];
   if (rule === "secret" || rule === "optional secret") return [String(value), ...inAddress(String(value))];
   if (rule === "place" || rule === "origin") return inAddress(String(value));
-  if (rule === "program" || rule === "count") return inArguments(texts(value));
+  const values: unknown[] = Object.values(value ?? {});
+  if (rule === "program" || rule === "count")
+    return inArguments(values.filter((one) => typeof one === "string"));
   return Object.entries(value ?? {}).flatMap(([name, one]) => inValue(name, String(one)));
 }
 

@@ -44,7 +44,6 @@ const ADDED = Object.fromEntries(Object.keys(added("settings")).map((name) => [n
 /** The rules of all settings: those of the file, and of the settings that have another form than there. */
 export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
   gateway: { ...at("gateway"), ...at("gateway.auth") },
-  a2a: at("a2a"),
   store: at("store"),
   providers: { each: { id: "show", ...at("models.providers.each") } },
   agents: at("agents.list"),

@@ -8,13 +8,12 @@ import type { ConfigFile } from "./schema/schema.ts";
 import type { Problem } from "./source.ts";
 
 type McpInFile = ConfigFile["tools"]["mcp"];
-type ServerInFile = McpInFile["servers"][string];
 
 const OF_A_PROGRAM = ["args", "env", "cwd"] as const;
 const OF_AN_ADDRESS = ["headers"] as const;
 
 /** Checks that the keys of a server fit together. */
-function checkKeys(at: Path, one: ServerInFile, problems: Problem[]): void {
+function checkKeys(at: Path, one: McpInFile["servers"][string], problems: Problem[]): void {
   const { command, url } = one;
   if (command === undefined && url === undefined)
     problems.push({ path: at, text: "must have a command (a program) or a url (an address)" });

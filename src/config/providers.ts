@@ -32,7 +32,7 @@ interface KnownProvider {
  * Returns a predefined model. Prices in USD per million tokens: input, output, cache reads, cache writes. All
  * these models support thinking and pictures.
  */
-function known(
+function makeModel(
   id: string,
   name: string,
   contextWindow: number,
@@ -51,10 +51,10 @@ const KNOWN: ReadonlyMap<string, KnownProvider> = new Map([
       baseUrl: "https://api.anthropic.com",
       keyVariable: "ANTHROPIC_API_KEY",
       models: [
-        known("claude-sonnet-5", "Claude Sonnet 5", 1_000_000, 128_000, [2, 10, 0.2, 2.5]),
-        known("claude-opus-5-5", "Claude Opus 5.5", 1_000_000, 128_000, [4, 20, 0.2, 5]),
-        known("claude-fable-5-1", "Claude Fable 5.1", 1_000_000, 128_000, [10, 50, 0.25, 12.5]),
-        known("claude-haiku-4-5", "Claude Haiku 4.5", 200_000, 64_000, [1, 5, 0.1, 1.25]),
+        makeModel("claude-sonnet-5", "Claude Sonnet 5", 1_000_000, 128_000, [2, 10, 0.2, 2.5]),
+        makeModel("claude-opus-5-5", "Claude Opus 5.5", 1_000_000, 128_000, [4, 20, 0.2, 5]),
+        makeModel("claude-fable-5-1", "Claude Fable 5.1", 1_000_000, 128_000, [10, 50, 0.25, 12.5]),
+        makeModel("claude-haiku-4-5", "Claude Haiku 4.5", 200_000, 64_000, [1, 5, 0.1, 1.25]),
       ],
     },
   ],
@@ -65,10 +65,10 @@ const KNOWN: ReadonlyMap<string, KnownProvider> = new Map([
       baseUrl: "https://api.openai.com/v1",
       keyVariable: "OPENAI_API_KEY",
       models: [
-        known("gpt-6-sol", "GPT-6 Sol", 272_000, 128_000, [2, 10, 0.2, 2.5]),
-        known("gpt-6-astra", "GPT-6 Astra", 272_000, 128_000, [10, 50, 1, 12.5]),
-        known("gpt-6-luna", "GPT-6 Luna", 272_000, 128_000, [0.1, 0.5, 0.01, 0.125]),
-        known("gpt-5.5", "GPT-5.5", 272_000, 128_000, [5, 30, 0.5, 0]),
+        makeModel("gpt-6-sol", "GPT-6 Sol", 272_000, 128_000, [2, 10, 0.2, 2.5]),
+        makeModel("gpt-6-astra", "GPT-6 Astra", 272_000, 128_000, [10, 50, 1, 12.5]),
+        makeModel("gpt-6-luna", "GPT-6 Luna", 272_000, 128_000, [0.1, 0.5, 0.01, 0.125]),
+        makeModel("gpt-5.5", "GPT-5.5", 272_000, 128_000, [5, 30, 0.5, 0]),
       ],
     },
   ],
@@ -79,9 +79,9 @@ const KNOWN: ReadonlyMap<string, KnownProvider> = new Map([
       baseUrl: "https://generativelanguage.googleapis.com/v1beta",
       keyVariable: "GEMINI_API_KEY",
       models: [
-        known("gemini-3.8-flash", "Gemini 3.8 Flash", 1_048_576, 65_536, [0.75, 3.75, 0.075, 0]),
-        known("gemini-3.1-pro-preview", "Gemini 3.1 Pro Preview", 1_048_576, 65_536, [2, 12, 0.2, 0]),
-        known("gemini-3.5-flash-lite", "Gemini 3.5 Flash Lite", 1_048_576, 65_536, [0.3, 2.5, 0.03, 0]),
+        makeModel("gemini-3.8-flash", "Gemini 3.8 Flash", 1_048_576, 65_536, [0.75, 3.75, 0.075, 0]),
+        makeModel("gemini-3.1-pro-preview", "Gemini 3.1 Pro Preview", 1_048_576, 65_536, [2, 12, 0.2, 0]),
+        makeModel("gemini-3.5-flash-lite", "Gemini 3.5 Flash Lite", 1_048_576, 65_536, [0.3, 2.5, 0.03, 0]),
       ],
     },
   ],
@@ -95,21 +95,6 @@ export const KEY_VARIABLES: ReadonlyMap<string, string> = new Map(
 /** Returns the ids of the models that are predefined for a provider. */
 export const predefinedModels = (provider: string): readonly string[] =>
   (KNOWN.get(provider)?.models ?? []).map(({ id }) => id);
-
-function fromEnvironment(env: Env): ProviderSettings[] {
-  return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {
-    const apiKey = env[keyVariable];
-    return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, ...defaultsOf(patience), models }] : [];
-  });
-}
-
-function completeModel(
-  model: ProviderInFile["models"][number],
-  like: ModelSettings | undefined,
-): ModelSettings {
-  const whole = { ...defaultsOf(modelKeys), ...like, ...model };
-  return { ...whole, maxOutputTokens: Math.min(whole.maxOutputTokens, whole.contextWindow) };
-}
 
 function completeProvider(
   id: string,
@@ -129,12 +114,11 @@ function completeProvider(
   const models =
     file.models.length === 0
       ? (like?.models ?? [])
-      : file.models.map((model) =>
-          completeModel(
-            model,
-            like?.models.find(({ id }) => id === model.id),
-          ),
-        );
+      : file.models.map((model) => {
+          const known = like?.models.find(({ id }) => id === model.id);
+          const whole = { ...defaultsOf(modelKeys), ...known, ...model };
+          return { ...whole, maxOutputTokens: Math.min(whole.maxOutputTokens, whole.contextWindow) };
+        });
   if (models.length === 0) report("models", 'must list at least one model, like [{ id: "qwen3" }]');
   for (const [index, model] of models.entries()) {
     if (models.findIndex(({ id }) => id === model.id) === index) continue;
@@ -153,7 +137,11 @@ export function providersOf(
   problems: Problem[],
 ): ProviderSettings[] {
   const entries = Object.entries(inFile);
-  if (entries.length === 0) return fromEnvironment(env);
+  if (entries.length === 0)
+    return [...KNOWN].flatMap(([id, { api, baseUrl, keyVariable, models }]) => {
+      const apiKey = env[keyVariable];
+      return apiKey ? [{ id, api, baseUrl, apiKey, headers: {}, ...defaultsOf(patience), models }] : [];
+    });
   return entries
     .map(([id, file]) => completeProvider(id, file, env, problems))
     .filter((provider) => provider !== undefined);

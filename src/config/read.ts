@@ -26,7 +26,7 @@ const WORDS: Readonly<Record<string, string>> = {
 const kindOf = ({ type }: Schema): string => [type].flat()[0] ?? "";
 
 /** Returns the end of a sentence that begins with the path of a value: `must be true or false`. */
-const expected = (schema: Schema): string =>
+const describeType = (schema: Schema): string =>
   `must be ${schema.enum === undefined ? WORDS[kindOf(schema)] : `one of ${schema.enum.join(", ")}`}`;
 
 /**
@@ -44,17 +44,15 @@ function showValue(value: unknown, hidden: boolean): string {
   return new Redactor([]).mask(shown);
 }
 
-/** Returns the word of the schema that is meant. Thinking levels also have other spellings. */
-function wordMeant(words: readonly unknown[], given: string): unknown {
-  const text = given.trim().toLowerCase();
-  const level = THINKING_LEVELS.every((one) => words.includes(one)) ? thinkingNamed(given) : undefined;
-  return words.find((one) => String(one).toLowerCase() === text) ?? level ?? given;
-}
-
 /** Returns a text as the value that it stands for (RD1). */
 function valueMeant(schema: Schema, given: string, isFromEnv: boolean): unknown {
-  if (schema.enum !== undefined) return wordMeant(schema.enum, given);
   const [text, kind] = [given.trim(), kindOf(schema)];
+  const words = schema.enum;
+  if (words !== undefined) {
+    // Thinking levels also have other spellings.
+    const level = THINKING_LEVELS.every((one) => words.includes(one)) ? thinkingNamed(given) : undefined;
+    return words.find((one) => String(one).toLowerCase() === text.toLowerCase()) ?? level ?? given;
+  }
   if (schema[FACTS]?.trims === true) return schema.format === "uri" ? text.replaceAll(/[\t\n\r]/g, "") : text;
   if (!isFromEnv || text === "") return given;
   if ((kind === "number" || kind === "integer") && Number.isFinite(Number(text))) return Number(text);
@@ -110,7 +108,7 @@ class Reader {
     if (!hasType(schema, value)) {
       // An invalid word is not quoted: it may be a secret under the wrong key.
       const isWord = schema.enum !== undefined && typeof value === "string";
-      return this.#refuse(path, isWord ? expected(schema) : `${expected(schema)}, ${got()}`);
+      return this.#refuse(path, isWord ? describeType(schema) : `${describeType(schema)}, ${got()}`);
     }
     const wrong = limitProblems(schema, value, got);
     for (const text of wrong) this.#refuse(path, text);
@@ -140,7 +138,7 @@ class Reader {
       const isThere = Object.hasOwn(given, name);
       if (required.includes(name)) {
         if (isThere) whole[name] = this.#needed(inner, given[name], at);
-        else this.isBroken = this.#refuse(at, `is missing; ${expected(inner)}`) === undefined;
+        else this.isBroken = this.#refuse(at, `is missing; ${describeType(inner)}`) === undefined;
         continue;
       }
       const value = isThere ? this.value(inner, given[name], at) : undefined;

@@ -5,15 +5,8 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import { applyRules, DISCLOSURE } from "./disclosure.ts";
 import type { Rule } from "./schema/setting.ts";
 
-/** Returns an address without user, password and query. */
-function place(address: string): string {
-  if (!URL.canParse(address)) return "";
-  const { protocol, host, pathname } = new URL(address);
-  return `${protocol}//${host}${pathname}`;
-}
-
 /** Returns what stays of a value, or undefined if nothing does. */
-function kept(rule: Rule, value: unknown): unknown {
+function keepValue(rule: Rule, value: unknown): unknown {
   if (value === undefined || rule === "show") return value;
   switch (rule) {
     case "secret":
@@ -21,9 +14,11 @@ function kept(rule: Rule, value: unknown): unknown {
     case "optional secret":
       return undefined;
     case "place":
-      return place(String(value));
-    case "origin":
-      return URL.canParse(String(value)) ? new URL(String(value)).origin : "";
+    case "origin": {
+      if (!URL.canParse(String(value))) return "";
+      const { origin, protocol, host, pathname } = new URL(String(value));
+      return rule === "origin" ? origin : `${protocol}//${host}${pathname}`;
+    }
     case "program":
       return Array.isArray(value) ? value.slice(0, 1) : undefined;
     case "count":
@@ -35,5 +30,5 @@ function kept(rule: Rule, value: unknown): unknown {
 
 /** Returns the settings without secrets. A required secret is an empty text, an optional one is absent. */
 export function withoutSecrets(settings: Settings): Settings {
-  return applyRules(DISCLOSURE, settings, kept) as Settings;
+  return applyRules(DISCLOSURE, settings, keepValue) as Settings;
 }

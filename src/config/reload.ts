@@ -101,20 +101,13 @@ interface ReloadParts {
   readonly hide: (tree: Tree) => unknown;
 }
 
-export interface Reload {
-  /** Reads the file again. The result names the changes, or the problems of the file. */
-  read(): Reloaded | { readonly problems: readonly string[] };
-  /**
-   * Returns a digest of the configuration that this process runs. Two processes with the same digest run the
-   * same configuration, apart from `gateway.host`, `gateway.port`, secrets, variables, comments and spacing.
-   */
-  revision(): string;
-}
+export type Reload = ReturnType<typeof createReload>;
 
-export function createReload({ options, live, loaded: first, learn, hide }: ReloadParts): Reload {
+export function createReload({ options, live, loaded: first, learn, hide }: ReloadParts) {
   let applied = first;
   let revision: string | undefined;
-  const read = (): ReturnType<Reload["read"]> => {
+  /** Reads the file again. The result names the changes, or the problems of the file. */
+  const read = (): Reloaded | { readonly problems: readonly string[] } => {
     const read = loadSettings(options);
     if (!read.ok) {
       const { problems } = read.details ?? {};
@@ -133,7 +126,12 @@ export function createReload({ options, live, loaded: first, learn, hide }: Relo
   };
   return {
     read,
-    revision: () => {
+    /**
+     * Returns a digest of the configuration that this process runs. Two processes with the same digest run
+     * the same configuration, apart from `gateway.host`, `gateway.port`, secrets, variables, comments and
+     * spacing.
+     */
+    revision: (): string => {
       revision ??= revisionOf(applied, first, hide);
       return revision;
     },

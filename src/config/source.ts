@@ -31,7 +31,8 @@ export function parseText(text: string, file: string): Result<Tree> {
     tree = JSON5.parse(body);
   } catch (error) {
     tree = emptyTree(body);
-    if (tree === undefined) return fail("invalid_config", `${file} is not valid JSON5: ${reasonOf(error)}`);
+    const reason = (error as Error).message.replace(/^JSON5: /, "");
+    if (tree === undefined) return fail("invalid_config", `${file} is not valid JSON5: ${reason}`);
   }
   if (!isObject(tree)) return fail("invalid_config", `${file} must contain one object, { … }`);
   if (isWithin(tree, DEPTH_MAX)) return ok(tree);
@@ -50,9 +51,6 @@ function emptyTree(body: string): Tree | undefined {
     return undefined;
   }
 }
-
-const reasonOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replace(/^JSON5: /, "");
 
 /** Earlier paths of keys, each with the current path. More specific paths come first. */
 const MOVED: readonly (readonly [Path, Path])[] = [

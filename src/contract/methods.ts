@@ -16,7 +16,6 @@ import { DEMO_METHODS } from "./methods/demo.ts";
 import { DEVICE_METHODS } from "./methods/devices.ts";
 import { OPERATION_METHODS, OVERVIEW_METHODS } from "./methods/operations.ts";
 import type { MethodSpec } from "./methods/parts.ts";
-import { PEER_METHODS } from "./methods/peers.ts";
 import { SERVER_METHODS } from "./methods/servers.ts";
 import { SESSION_METHODS } from "./methods/sessions.ts";
 import { TALK_METHODS } from "./methods/talk.ts";
@@ -43,7 +42,6 @@ const KERNEL_METHODS = {
   ...SERVER_METHODS,
   ...DEVICE_METHODS,
   ...TOKEN_METHODS,
-  ...PEER_METHODS,
 } as const satisfies Record<string, MethodSpec>;
 
 export const METHODS = { ...KERNEL_METHODS, ...added("methods") };

@@ -2,10 +2,7 @@
 // PC1: long work must call its `Pace` function often, because that function cannot interrupt the work between
 //      two calls.
 
-/** The only method of the clock that a pace needs. */
-interface Ticking {
-  monotonic(): number;
-}
+import type { Clock } from "../world/plain.ts";
 
 /** Time for which long work may run before it lets other work run. */
 const WORK_MAX_MS = 8;
@@ -22,13 +19,14 @@ export type Pace = () => Promise<void> | undefined;
  */
 export type PaceOf = (begins?: "with this step") => Pace;
 
-interface PaceParts {
-  readonly clock: Ticking;
-  /** Lets all other waiting work run. If absent, there are no pauses. */
+/** `gather` lets all other waiting work run. If it is absent, there are no pauses. */
+export function createPaces({
+  clock,
+  gather,
+}: {
+  readonly clock: Pick<Clock, "monotonic">;
   readonly gather?: (() => Promise<void>) | undefined;
-}
-
-export function createPaces({ clock, gather }: PaceParts): PaceOf {
+}): PaceOf {
   return (begins) => {
     let busySince = begins === undefined ? Number.NEGATIVE_INFINITY : clock.monotonic();
     const goOn = (): void => {

@@ -69,7 +69,9 @@ export class Deadlines {
     this.#lookAgain = this.#looking !== undefined;
     this.#looking ??= this.#begin().then((nextAt) => {
       this.#looking = undefined;
-      this.#wakeAt(nextAt);
+      this.#timer?.cancel();
+      if (nextAt !== Number.POSITIVE_INFINITY && this.#isOpen)
+        this.#timer = this.#parts.world.clock.at(nextAt, () => this.look());
       if (this.#lookAgain) this.look();
     });
   }
@@ -129,23 +131,14 @@ export class Deadlines {
       });
     } catch (error) {
       if (due === undefined) throw error;
-      await this.#postpone(due, error);
+      const { key } = due;
+      world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");
+      // Postpones the row, so that the rows behind it are handled.
+      await commit(async (unit) => {
+        const still = await takeDeadline(unit.tx, kind, unit.now + 1, key);
+        if (still !== undefined) await settleDeadline(unit.tx, still, unit.now + FAILED_AGAIN_MS);
+      });
       return true;
     }
-  }
-
-  /** Postpones a row whose handler failed, so that the rows behind it are handled. */
-  async #postpone({ kind, key }: Deadline, error: unknown): Promise<void> {
-    this.#parts.world.log.error({ err: error, kind, key }, "a stored deadline could not be handled");
-    await this.#parts.commit(async (unit) => {
-      const due = await takeDeadline(unit.tx, kind, unit.now + 1, key);
-      if (due !== undefined) await settleDeadline(unit.tx, due, unit.now + FAILED_AGAIN_MS);
-    });
-  }
-
-  #wakeAt(atMs: number): void {
-    this.#timer?.cancel();
-    if (atMs === Number.POSITIVE_INFINITY || !this.#isOpen) return;
-    this.#timer = this.#parts.world.clock.at(atMs, () => this.look());
   }
 }

@@ -116,14 +116,6 @@ const ABORT_TEXT: Record<AbortReason, string> = {
   session_deleted: "the session was deleted before the run ended",
 };
 
-/**
- * Returns whether a stop for this reason ends a run of the session. A run that only appends a text starts no
- * turn, so a plain stop lets it write the text, which nobody would send again.
- */
-function isStopped({ kind }: Run, reason: AbortReason): boolean {
-  return kind === "turn" || reason !== "run_aborted";
-}
-
 export class Engine {
   readonly store: Store;
   readonly bus: SharedBus;
@@ -213,7 +205,14 @@ export class Engine {
       tell: (resumed) =>
         cluster?.hints.send(resumed === undefined ? { kind: "ready" } : { kind: "resumed", held: resumed }),
     });
-    this.#reconciler = new Reconciler({ ...engine, lookAround: () => this.#lookAround() });
+    this.#reconciler = new Reconciler({
+      ...engine,
+      lookAround: () => {
+        this.#look();
+        this.#deadlines.look();
+        for (const worker of this.#workers) worker.sweep();
+      },
+    });
     this.#dispatch =
       cluster &&
       new Dispatch({
@@ -226,12 +225,6 @@ export class Engine {
 
   #look(): void {
     if (this.#state === "running") this.#scheduler.look();
-  }
-
-  #lookAround(): void {
-    this.#look();
-    this.#deadlines.look();
-    for (const worker of this.#workers) worker.sweep();
   }
 
   /** Adds a worker that starts after this process has joined the others, and stops before it leaves. */
@@ -369,9 +362,13 @@ export class Engine {
     const { sessionKey, runId } = request;
     const code = request.reason ?? "run_aborted";
     await holdForAbort(unit.tx, sessionKey);
+    // A run that only appends a text starts no turn, so a plain stop lets it write the text, which nobody
+    // would send again.
     const runs =
       runId === undefined
-        ? (await activeRuns(unit.tx, sessionKey)).filter((run) => isStopped(run, code))
+        ? (await activeRuns(unit.tx, sessionKey)).filter(
+            ({ kind }) => kind === "turn" || code !== "run_aborted",
+          )
         : await this.#findNamed(unit, sessionKey, runId);
     const ended: string[] = [];
     for (const run of runs) {

@@ -100,24 +100,6 @@ async function hasEnded(unit: Unit, { lasts, runId, at }: OpenCall): Promise<boo
   return run === undefined || run.endedAt !== undefined;
 }
 
-/** A text that counts, its file, and the calls that may have changed the file. */
-interface Compared {
-  readonly file: PromptFile;
-  readonly row: KeptText | undefined;
-  readonly calls: readonly OpenCall[];
-}
-
-/** Returns all files about which the store knows something, also those that no longer exist. */
-function compare({ calls, kept }: InstructionRows, files: readonly PromptFile[]): Compared[] {
-  const found = new Map(files.map((file) => [file.path, file]));
-  const gone = [...kept.keys()].filter((id) => id.startsWith("/") && !found.has(id));
-  return [...files, ...gone.map((path) => ({ path, real: path }))].map((file) => ({
-    file,
-    row: kept.get(file.path),
-    calls: calls.filter((call) => mayWrite(call, file)),
-  }));
-}
-
 /**
  * Forgets calls that have ended, `ending` among them, and stores which of the files that they could write
  * wait for an owner. Returns the paths of those that newly do.
@@ -134,7 +116,13 @@ export async function settleInstructions(
     if ((call.id === ending && !call.lasts) || (await hasEnded(unit, call))) ended.add(call.id);
   const changed: string[] = [];
   const settled: string[] = [...ended];
-  for (const { file, row, calls } of compare(rows, await parts.guidance.readAll(parts.settings))) {
+  const files = await parts.guidance.readAll(parts.settings);
+  const known = new Set(files.map(({ path }) => path));
+  // Files about which the store knows something, but that no longer exist.
+  const gone = [...rows.kept.keys()].filter((id) => id.startsWith("/") && !known.has(id));
+  for (const file of [...files, ...gone.map((path): PromptFile => ({ path, real: path }))]) {
+    const row = rows.kept.get(file.path);
+    const calls = rows.calls.filter((call) => mayWrite(call, file));
     const cause = row ?? calls[0];
     if (cause === undefined) continue;
     const { waits } = countedText({ current: file.text, confirmed: row?.text, guarded: true });
@@ -156,17 +144,6 @@ export async function settleInstructions(
   return changed;
 }
 
-/** Returns the current text of a memory, or of a file. */
-async function textNow(
-  db: Db,
-  { id, path }: KeptText,
-  files: readonly PromptFile[],
-): Promise<Pick<PromptFile, "text" | "bytes">> {
-  const agentId = agentOfMemory(id);
-  if (agentId !== undefined) return { text: (await readMemory(db, agentId)).text };
-  return files.find((file) => file.path === path) ?? {};
-}
-
 function agentOfMemory(id: string): string | undefined {
   const prefix = memoryRowId("");
   return id.startsWith(prefix) ? id.slice(prefix.length) : undefined;
@@ -184,7 +161,11 @@ async function listPending(db: Db, { settings, guidance }: InstructionParts): Pr
   const files = await guidance.readAll(settings);
   const all = rows.map(async (row): Promise<Pending> => {
     const { path, source, sessionKey, at: since, text: before } = row;
-    const now = await textNow(db, row, files);
+    const agentId = agentOfMemory(row.id);
+    const now: Pending["now"] =
+      agentId === undefined
+        ? (files.find((file) => file.path === path) ?? {})
+        : { text: (await readMemory(db, agentId)).text };
     const { text } = now;
     const kind = text === undefined ? "deleted" : before === undefined ? "new" : "changed";
     const diff = safeText(unifiedDiff(before ?? "", text ?? "").join("\n"));

@@ -1,5 +1,7 @@
 // Stores permission requests of agents and their answers, and announces each request in the chat in which the
 // work was requested.
+// PD1: a request that a run waits for is denied if there is no answer in time, the run ends, the gateway
+//      stops or the store fails.
 // PD2: a request is decided once: the first answer counts, in whatever process it arrives.
 
 import { spawnChainOf } from "../access/spawn-chain.ts";
@@ -10,6 +12,7 @@ import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type {
   AnsweredPermission,
   PermissionAnswered,
+  PermissionDecision,
   PermissionQuestion,
   PermissionRule,
   PermissionScope,
@@ -17,6 +20,8 @@ import type {
 import { isInHouse } from "../core/shapes/route.ts";
 import { head, quoted } from "../core/text/cut.ts";
 import { markdownQuote, visibleText } from "../core/text/safe-text.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
 import { takeAdvisoryLock } from "../store/locks.ts";
 import { countRules, deleteRule, insertRule, listRules } from "../store/queries/permission-rules.ts";
@@ -30,6 +35,7 @@ import {
 } from "../store/queries/permissions.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
+import type { Log } from "../world.ts";
 import { placeOfRun } from "./conversation/party.ts";
 import { queueNote } from "./delivery/outbox.ts";
 
@@ -86,11 +92,13 @@ export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scope
 function noteText({ id, agentId, title, detail, scopes }: PermissionQuestion, askMs: number): string {
   const shortId = shortPermissionId(id);
   const wider = scopes.filter((scope) => scope !== "once").join(" or ");
+  const within =
+    askMs < 120_000 ? `${Math.round(askMs / 1000)} seconds` : `${Math.round(askMs / 60_000)} minutes`;
   const longer = wider === "" ? "" : ` Add ${wider} after the id of /allow to be asked less.`;
   return (
     `Agent ${agentId} asks for permission:\n${markdownQuote(title)}\n` +
     `${detail === undefined ? "" : `${markdownQuote(detail)}\n`}\n` +
-    `An owner answers with /allow ${shortId} or /deny ${shortId} within ${minutes(askMs)}.${longer}`
+    `An owner answers with /allow ${shortId} or /deny ${shortId} within ${within}.${longer}`
   );
 }
 
@@ -106,10 +114,6 @@ function detailOf(input: unknown): string {
   return Object.entries(input)
     .map(([name, value]) => `${plain(name, /^[\w-]+$/)}: ${plain(value, /^[^;\p{Cc}]+$/u)}`)
     .join("; ");
-}
-
-function minutes(ms: number): string {
-  return ms < 120_000 ? `${Math.round(ms / 1000)} seconds` : `${Math.round(ms / 60_000)} minutes`;
 }
 
 /**
@@ -287,4 +291,29 @@ export async function forgetRule(
   const found = byId(rules, id, "allowed command");
   if (found.ok) await deleteRule(unit.tx, found.value.id);
   return found;
+}
+
+/** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
+export async function askPermission(
+  { engine }: { readonly engine: Pick<Engine, "commit"> },
+  asked: PermissionRequest,
+  { wait, signal, log }: { wait: RunWait; signal: AbortSignal; log: Log },
+): Promise<PermissionDecision> {
+  if (signal.aborted) return "deny";
+  try {
+    const opened = await engine.commit(async (unit) =>
+      (await wait.holds(unit)) ? openPermission(unit, asked) : undefined,
+    );
+    if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
+    if (!opened?.ok) return "deny";
+    const question = opened.value;
+    const decided = await wait.waitForDecision(question, signal, true);
+    // This write is not awaited, so that a stopped run ends without waiting for the store.
+    const closed = engine.commit((unit) => closePermission(unit, question));
+    closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));
+    return decided?.decision ?? "deny";
+  } catch (error) {
+    log.error({ err: error }, "a permission request failed and counts as denied");
+    return "deny";
+  }
 }

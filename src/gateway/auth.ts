@@ -31,7 +31,7 @@ import { tokenId } from "../triggers/creator.ts";
 import { ensureFolder } from "../world/folders.ts";
 import type { Clock, World } from "../world.ts";
 import { createAllowance } from "./allowance.ts";
-import { ACCESS, readSealed } from "./oauth/sealed.ts";
+import { ACCESS, readSealed } from "./sealed.ts";
 
 /** The authenticated party behind a connection or an HTTP request. */
 export interface Caller extends TokenRights {

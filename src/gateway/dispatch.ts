@@ -53,7 +53,6 @@ import { historyMethods } from "./methods/history.ts";
 import { needEverySession, operationMethods } from "./methods/operations.ts";
 import { accessMethods } from "./methods/rights/access.ts";
 import { type DeviceDeps, deviceMethods } from "./methods/rights/devices.ts";
-import { peerMethods } from "./methods/rights/peers.ts";
 import { permissionMethods } from "./methods/rights/permissions.ts";
 import { type TokenDeps, tokenMethods } from "./methods/rights/tokens.ts";
 import { type ServerListDeps, serverMethods } from "./methods/servers.ts";
@@ -106,7 +105,6 @@ const HANDLERS: { readonly [M in KernelMethodName]: Method<M, MethodDeps> } = {
   ...deviceMethods,
   ...tokenMethods,
   ...sessionTokenMethods,
-  ...peerMethods,
 };
 
 /**

@@ -36,7 +36,7 @@ export async function fillFirstWords(
   while (before !== undefined && signal?.aborted !== true) {
     let wait = 0;
     try {
-      before = await fillPage(store, { redactor, before, rowsMax, signal });
+      before = await fillPage(store, redactor, { before, rowsMax }, signal);
     } catch (error) {
       if (!(error instanceof StoreProblem)) throw error;
       log.warn({ err: error }, "could not store the first words of sessions; it will be retried");
@@ -47,17 +47,12 @@ export async function fillFirstWords(
   }
 }
 
-interface Page {
-  readonly redactor: Redactor;
-  readonly before: number;
-  readonly rowsMax: number;
-  readonly signal: AbortSignal | undefined;
-}
-
 /** Stores the first words of a page of sessions. Returns the position of the next page, if there is one. */
 async function fillPage(
   store: Pick<Store, "db" | "transaction">,
-  { redactor, before, rowsMax, signal }: Page,
+  redactor: Redactor,
+  { before, rowsMax }: Record<"before" | "rowsMax", number>,
+  signal: AbortSignal | undefined,
 ): Promise<number | undefined> {
   const page = await untitledSessions(store.db, before, rowsMax);
   for (let at = 0; at < page.sessionIds.length; at += SESSIONS_MAX) {

@@ -22,23 +22,14 @@ export interface StoreInspection {
   readonly damage?: string;
 }
 
-/**
- * Returns the differences between the file's schema and this program's schema. The list is empty if the file
- * cannot be read as a store; the `text` of the inspection then says why.
- */
-function differencesOf(file: string): string[] {
-  const known = checkFile(file, { whole: false });
-  return known.ok ? known.value.differences.map((one) => `${one.kind} ${shownObject(one)}`) : [];
-}
-
 /** Inspects a store directory. Takes the directory's lock briefly, unless another process holds the lock. */
 export function inspectStoreDir(dir: string): StoreInspection {
   const file = join(dir, STORE_FILE);
-  const look = (state: StoreInspection["state"], text: string): StoreInspection => ({
-    state,
-    text,
-    differences: state === "free" || state === "in_use" ? differencesOf(file) : [],
-  });
+  const look = (state: StoreInspection["state"], text: string): StoreInspection => {
+    const known = state === "free" || state === "in_use" ? checkFile(file, { whole: false }) : undefined;
+    const differences = known?.ok === true ? known.value.differences : [];
+    return { state, text, differences: differences.map((one) => `${one.kind} ${shownObject(one)}`) };
+  };
   if (!existsSync(file)) return look("absent", `${file} will be created at the first start`);
   try {
     lockStore(dir)();

@@ -10,8 +10,6 @@ import type { CompiledQuery, QueryResult } from "kysely";
 import type { StoreKind } from "./schema/definition.ts";
 import { type Db, kindOf } from "./sql.ts";
 
-type Values = Readonly<Record<string, unknown>>;
-
 /** A query of the query builder, or of raw SQL. */
 interface Query<R> {
   compile(db: Db): CompiledQuery<R>;
@@ -36,11 +34,6 @@ export function statementName(query: CompiledQuery): string | undefined {
   return (query as Partial<PreparedQuery<unknown>>).statementName;
 }
 
-/** Returns an object with a placeholder for each field. */
-function placeholdersFor<V extends object>(values: V): V {
-  return Object.fromEntries(Object.keys(values).map((name) => [name, new Placeholder(name)])) as V;
-}
-
 /**
  * Returns a function that runs the query of `build`, which is compiled once per kind of database. Always pass
  * the same fields: set an unused one to null instead of omitting it.
@@ -55,13 +48,14 @@ export function prepared<V extends object, R>(
     const kind = kindOf(db);
     let query = made.get(kind);
     if (query === undefined) {
-      const compiled = build(db, placeholdersFor(values)).compile(db);
+      const placeholders = Object.keys(values).map((name) => [name, new Placeholder(name)]);
+      const compiled = build(db, Object.fromEntries(placeholders) as V).compile(db);
       const digest = createHash("sha256").update(compiled.sql).digest("hex");
       query = { ...compiled, statementName: digest.slice(0, 16) };
       made.set(kind, query);
     }
     const parameters = query.parameters.map((one) =>
-      one instanceof Placeholder ? (values as Values)[one.name] : one,
+      one instanceof Placeholder ? (values as Readonly<Record<string, unknown>>)[one.name] : one,
     );
     return executor.executeQuery({ ...query, parameters });
   };

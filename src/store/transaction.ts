@@ -25,19 +25,14 @@ export interface Connections<C extends TransactionConnection> {
   release(connection: C): void;
 }
 
-/** An open transaction, and a function that makes it refuse further statements (TX2). */
-interface OpenTransaction {
-  readonly tx: Tx;
-  readonly end: () => void;
-}
-
-/** Returns a function that makes a `Tx` for a connection on which a transaction has begun. */
-export function transactionOpener<C extends DatabaseConnection>(
-  dialect: Dialect,
-): (connection: C) => OpenTransaction {
+/**
+ * Returns a function that makes a `Tx` for a connection on which a transaction has begun. After `end` it
+ * refuses further statements (TX2).
+ */
+export function transactionOpener<C extends DatabaseConnection>(dialect: Dialect) {
   const parts = { config: { dialect }, dialect, driver: dialect.createDriver() };
   const executorOn = executorsOf(dialect);
-  return (connection) => {
+  return (connection: C) => {
     let isOver = false;
     const executor = executorOn(() => {
       if (isOver) throw new Error("this transaction has ended and accepts no further statement");
@@ -65,7 +60,7 @@ export function transactionsOn<C extends TransactionConnection>(
       await connection.begin();
       const value = await work(tx);
       end();
-      await committed(connection);
+      await commitOn(connection);
       return value;
     } catch (error) {
       end();
@@ -77,7 +72,7 @@ export function transactionsOn<C extends TransactionConnection>(
   };
 }
 
-async function committed(connection: TransactionConnection): Promise<void> {
+async function commitOn(connection: TransactionConnection): Promise<void> {
   try {
     await connection.commit();
   } catch (error) {

@@ -13,16 +13,11 @@ import type { Store } from "./sql.ts";
 /** After a failed write, the disk counts as full while it has less free space than this. */
 const ROOM_BYTES_MIN = 1024 * 1024;
 
-function isFull(file: string): boolean {
-  const { bavail, bsize } = statfsSync(dirname(file));
-  return bavail * bsize < ROOM_BYTES_MIN;
-}
-
 /** Wraps a store. If its last transaction could not be written, `refusal` returns the reason. */
 export function watchWrites(store: Store): Store {
   let refused: StoreProblem | undefined;
   let trying: Promise<void> | undefined;
-  const watched =
+  const watchTransaction =
     (transaction: Store["transaction"]): Store["transaction"] =>
     async (work) => {
       try {
@@ -35,19 +30,22 @@ export function watchWrites(store: Store): Store {
         throw error;
       }
     };
-  const transaction = watched(store.transaction);
+  const transaction = watchTransaction(store.transaction);
   // Writes the version number that the file already has. This changes the file's first page, but no data.
   const again = (): Promise<void> =>
     transaction(async (tx) => {
-      // On a nearly full disk this small write may succeed although messages do not fit.
-      if (refused?.problem === "full" && isFull(refused.place)) throw refused;
+      if (refused?.problem === "full") {
+        const { bavail, bsize } = statfsSync(dirname(refused.place));
+        // On a nearly full disk this small write may succeed although messages do not fit.
+        if (bavail * bsize < ROOM_BYTES_MIN) throw refused;
+      }
       await sql`pragma user_version = ${sql.lit(SCHEMA_VERSION)}`.execute(tx);
     }).catch(() => {});
   const { shared } = store;
   return {
     ...store,
     transaction,
-    ...(shared === undefined ? {} : { shared: { ...shared, urgently: watched(shared.urgently) } }),
+    ...(shared === undefined ? {} : { shared: { ...shared, urgently: watchTransaction(shared.urgently) } }),
     refusal: async () => {
       if (refused !== undefined && store.kind === "sqlite") {
         trying ??= again().finally(() => {

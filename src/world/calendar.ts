@@ -12,12 +12,7 @@ const PLAIN = /^[A-Za-z][\w+-]*(?:\/[\w+-]+)+$/;
 const UTC = /^(?:Etc\/)?(?:UTC|UCT|GMT|Universal|Zulu|Greenwich)$/;
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-export interface Calendar {
-  /** Returns the machine's IANA time zone, such as `Europe/Berlin`. An unknown zone is UTC. */
-  timeZone(): string;
-  /** Returns the date at this time in the machine's zone, like `Saturday, 2026-11-21`. */
-  today(atMs: number): { readonly date: string; readonly timeZone: string };
-}
+export type Calendar = ReturnType<typeof createCalendar>;
 
 interface Zone {
   readonly name: string;
@@ -60,7 +55,7 @@ function dayIn({ name, isLocal }: Zone, at: Date): string {
 }
 
 /** `wanted`: returns the variable `TZ` of this process. */
-export function createCalendar(wanted: () => string | undefined): Calendar {
+export function createCalendar(wanted: () => string | undefined) {
   let known: Zone | undefined;
   const zone = (): Zone => {
     // Node, too, reads it only once.
@@ -68,8 +63,10 @@ export function createCalendar(wanted: () => string | undefined): Calendar {
     return known;
   };
   return {
+    /** Returns the machine's IANA time zone, such as `Europe/Berlin`. An unknown zone is UTC. */
     timeZone: () => zone().name,
-    today(atMs) {
+    /** Returns the date at this time in the machine's zone, like `Saturday, 2026-11-21`. */
+    today(atMs: number) {
       const day = dayIn(zone(), new Date(atMs));
       return { date: `${DAYS[new Date(day).getUTCDay()]}, ${day}`, timeZone: zone().name };
     },

@@ -17,27 +17,23 @@ export interface LoopDelay {
   readonly max: number;
 }
 
-export interface ProcessWatch {
-  use(): ProcessUse;
-  /** Returns the delay since the last call, or undefined if nothing was measured in between. */
-  loopDelay(): LoopDelay | undefined;
-  stop(): void;
-}
+export type ProcessWatch = ReturnType<typeof watchProcess>;
 
 /** Interval of the measurement. Node's figures include it, so it is subtracted. */
 const RESOLUTION_MS = 20;
 
-export function watchProcess(): ProcessWatch {
+export function watchProcess() {
   const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   delays.enable();
   const late = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS);
   return {
-    use() {
+    use(): ProcessUse {
       const { rss, heapUsed } = process.memoryUsage();
       const { user, system } = process.cpuUsage();
       return { residentBytes: rss, heapUsedBytes: heapUsed, cpuSeconds: (user + system) / 1e6 };
     },
-    loopDelay() {
+    /** Returns the delay since the last call, or undefined if nothing was measured in between. */
+    loopDelay(): LoopDelay | undefined {
       if (delays.count === 0) return undefined;
       const delay = {
         p50: late(delays.percentile(50)),
@@ -47,6 +43,8 @@ export function watchProcess(): ProcessWatch {
       delays.reset();
       return delay;
     },
-    stop: () => void delays.disable(),
+    stop(): void {
+      delays.disable();
+    },
   };
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import { optional } from "../../src/core/optional.ts";
 import { composeAnnouncement } from "../../src/core/rules/announcement.ts";
-import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
+import { joinPrompt, promptParts } from "../../src/core/rules/prompt/prompt.ts";
 import { subagentAnnounceContext, subagentContext } from "../../src/core/rules/turn-rules.ts";
 import type { Entry, UserMessage } from "../../src/core/shapes/message.ts";
 import type { ToolCallRequest } from "../../src/core/shapes/tool.ts";
@@ -69,13 +69,15 @@ async function turn(entries: Entry[], situation: Situation = {}) {
     },
     more: {
       world,
-      system: buildSystemPrompt({
-        agentId: "main",
-        sessionKey: "main",
-        workspace: "/w",
-        toolNames: tools,
-        ...optional({ context }),
-      }),
+      system: joinPrompt(
+        promptParts({
+          agentId: "main",
+          sessionKey: "main",
+          workspace: "/w",
+          toolNames: tools,
+          ...optional({ context }),
+        }),
+      ),
     },
   });
   const end = await started.end;

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import { readSentence } from "../../src/agent/offline/sentences.ts";
 import { optional } from "../../src/core/optional.ts";
-import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
+import { joinPrompt, promptParts } from "../../src/core/rules/prompt/prompt.ts";
 import { HEADING, messageContext, replyContext } from "../../src/core/rules/turn-rules.ts";
 import type { ToolCallRequest } from "../../src/core/shapes/tool.ts";
 import { type FakeWorld, fakeWorld } from "../kit/world.ts";
@@ -54,13 +54,15 @@ async function say(sentence: string, situation: Situation = {}): Promise<Said> {
     },
     more: {
       world,
-      system: buildSystemPrompt({
-        agentId,
-        sessionKey: "main",
-        workspace: "/w",
-        toolNames: tools,
-        ...optional({ context }),
-      }),
+      system: joinPrompt(
+        promptParts({
+          agentId,
+          sessionKey: "main",
+          workspace: "/w",
+          toolNames: tools,
+          ...optional({ context }),
+        }),
+      ),
     },
   });
   const end = await turn.end;

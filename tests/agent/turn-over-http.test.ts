@@ -5,7 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { resolveModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
 import type { ModelBudget } from "../../src/core/rules/budget.ts";
-import { buildSystemPrompt } from "../../src/core/rules/prompt/prompt.ts";
+import { joinPrompt, promptParts } from "../../src/core/rules/prompt/prompt.ts";
 import { PROVIDER_APIS, type ProviderApi } from "../../src/core/shapes/settings/settings.ts";
 import { type ModelServer, type Script, startModelServer } from "../kit/model-server/server.ts";
 import { fakeWorld } from "../kit/world.ts";
@@ -58,8 +58,10 @@ test("S1, S2: the system prompt does not depend on the time of day, and the runt
     workspace: "/w",
     toolNames: ["sessions_send"],
   };
-  const prompt = buildSystemPrompt({ ...parts, instructions: "Be kind.", context: "Heading\n\nmore" });
-  expect(prompt).toBe(buildSystemPrompt({ ...parts, instructions: "Be kind.", context: "Heading\n\nmore" }));
+  const prompt = joinPrompt(promptParts({ ...parts, instructions: "Be kind.", context: "Heading\n\nmore" }));
+  expect(prompt).toBe(
+    joinPrompt(promptParts({ ...parts, instructions: "Be kind.", context: "Heading\n\nmore" })),
+  );
   expect(prompt.endsWith("\n\nBe kind.\n\nHeading\n\nmore")).toBe(true);
   expect(prompt).toContain('"a" (Ada)');
 });

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect } from "vitest";
-import { acpPrompt } from "../../src/agent/acp/prompt.ts";
 import { compact } from "../../src/agent/loop/compaction.ts";
+import { outsidePrompt } from "../../src/agent/loop/outside-prompt.ts";
 import { modelView } from "../../src/agent/loop/view.ts";
 import type { ModelPort, ResolvedModel } from "../../src/agent/model/model.ts";
 import { openModelPort } from "../../src/agent/model/port.ts";
@@ -126,7 +126,7 @@ test.each([
   const talk = Array.from({ length: 4 }, (_, at) => userSays(`x${at}`.repeat(2_000), `m${at}`));
   const entries: Entry[] = [compaction, ...talk];
   const [shown] = modelView(entries, OFFLINE);
-  const [, account] = acpPrompt({ entries, introduction: "i", mayHaveBegun: false, takesImages: false });
+  const [, account] = outsidePrompt({ entries, introduction: "i", mayHaveBegun: false, takesImages: false });
   let asked = "";
   const port: ModelPort = {
     async call({ entries: [entry] }) {

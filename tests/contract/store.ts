@@ -20,7 +20,6 @@ import { crashContract } from "./store-crashes.ts";
 import { forkContract } from "./store-forks.ts";
 import { instructionContract } from "./store-instructions.ts";
 import { listContract } from "./store-lists.ts";
-import { peerContract } from "./store-peers.ts";
 import { transcriptContract } from "./store-transcripts.ts";
 
 /** An empty store. `close` closes the store and deletes its data. */
@@ -57,7 +56,6 @@ export function storeContract(name: string, open: OpenStore): void {
     describe("outbox", () => outboxContract(store));
     describe("ledger and answers", () => bookContract(store));
     for (const { storeContract: part } of FEATURES) part(store);
-    describe("peers", () => peerContract(store));
     describe("instruction files", () => instructionContract(store));
   });
 }

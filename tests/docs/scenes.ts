@@ -8,7 +8,7 @@ import JSON5 from "json5";
 import { once } from "../../src/core/once.ts";
 import type { Finished } from "../cli/kit.ts";
 import { Talk } from "../features/import/source.ts";
-import { openExposed } from "../gateway/a2a/kit.ts";
+import { openExposed } from "../gateway/clients/a2a.ts";
 import { TOKEN } from "../gateway/kit.ts";
 import { ACP_AGENT } from "../kit/acp-agent.ts";
 import { cleanup } from "../kit/engine/engine.ts";

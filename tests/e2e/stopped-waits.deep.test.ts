@@ -3,7 +3,7 @@
 
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";
-import { type Answer, oldPeer, openPeer, type Peer, SPEAKERS } from "../gateway/mcp/kit.ts";
+import { type Answer, oldPeer, openPeer, type Peer, SPEAKERS } from "../gateway/clients/mcp.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
 import { startModelServer } from "../kit/model-server/server.ts";

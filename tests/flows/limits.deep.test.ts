@@ -3,10 +3,8 @@
 
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { PEERS_MAX } from "../../src/core/peer.ts";
 import { askToPair } from "../../src/flows/delivery/pairing.ts";
 import { openPermission } from "../../src/flows/permission.ts";
-import { invitePeer } from "../../src/flows/session/peers.ts";
 import { addWithin } from "../../src/gateway/methods/rights/tokens.ts";
 import { getPeer } from "../../src/store/queries/channels/channel-peers.ts";
 import { cleanup } from "../kit/engine/engine.ts";
@@ -45,9 +43,6 @@ const token: Add = ({ engine }, at, then) =>
     return added.ok;
   });
 
-const peer: Add = async (app, at, then) =>
-  (await invitePeer(app, { name: `peer-${at}`, exposes: [] }, then)).ok;
-
 interface FeatureLimits {
   readonly limits: readonly (readonly [string, number, Add])[];
 }
@@ -57,7 +52,6 @@ test.each<readonly [string, number, Add]>([
   ["open permission requests of a session", 20, permission],
   ["open pairings of an account", 20, pairing],
   ["access tokens", 500, token],
-  ["peers", PEERS_MAX, peer],
   ...FEATURES.flatMap(({ limits }) => limits),
 ])("%s: of two that are added at once, one gets the last place", async (_, max, add) => {
   const { store, dispose } = await openPostgresStore();

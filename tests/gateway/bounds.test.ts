@@ -3,7 +3,6 @@
 
 import { expect, test } from "vitest";
 import { createGuessLimit } from "../../src/gateway/auth.ts";
-import { Exchanges } from "../../src/gateway/mcp/streams.ts";
 import { fakeWorld } from "../kit/world.ts";
 
 test("wrong tokens are counted for ten thousand addresses at most; the oldest are dropped first", () => {
@@ -16,15 +15,4 @@ test("wrong tokens are counted for ten thousand addresses at most; the oldest ar
   guess("second");
   for (let at = 0; at < 9_999; at += 1) limit.note(`other-${at}`);
   expect([limit.check("first").ok, limit.check("second").ok]).toEqual([true, false]);
-});
-
-test("MX2: one token has at most 512 concurrent MCP requests, all tokens 1,000; finished requests make room for new ones", () => {
-  const exchanges = new Exchanges(fakeWorld().clock);
-  const begin = (caller: string, count: number) =>
-    Array.from({ length: count }, () => exchanges.begin(caller)).filter((one) => one.ok);
-  const mine = begin("one", 600);
-  expect([mine.length, begin("two", 600).length, begin("three", 600).length]).toEqual([512, 488, 0]);
-  const [first] = mine;
-  if (first?.ok) first.value.end();
-  expect(begin("three", 2)).toHaveLength(1);
 });

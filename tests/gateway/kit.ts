@@ -5,7 +5,14 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
-import { featureRunEnded, featureTimers, isTimerOn, startServices, watchOf } from "../../src/app/features.ts";
+import {
+  featureRunEnded,
+  featureTimers,
+  isTimerOn,
+  openRuntimes,
+  startServices,
+  watchOf,
+} from "../../src/app/features.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
 import type { Channel } from "../../src/channels/channel.ts";
 import { OutboxWorker } from "../../src/channels/outbound.ts";
@@ -23,8 +30,6 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { LaneHandle } from "../../src/engine/run/execution.ts";
 import type { Executor } from "../../src/engine/run/executions.ts";
 import type { EndFacts } from "../../src/engine/run/finish.ts";
-import { openRemoteAgents } from "../../src/execute/a2a.ts";
-import { openPeers } from "../../src/execute/peer.ts";
 import { createExecutor, type ExecuteParts } from "../../src/execute.ts";
 import type { Service, Watch } from "../../src/feature.ts";
 import { archiveTemporary, TEMPORARY_DEADLINE } from "../../src/flows/session/client-session.ts";
@@ -36,6 +41,7 @@ import type { Store } from "../../src/store/sql.ts";
 import { Backups } from "../../src/store/transfer/backups.ts";
 import { GuidanceFiles } from "../../src/tools/guidance/guidance.ts";
 import { type OutsideServers, openOutsideServers } from "../../src/tools/mcp/servers.ts";
+import { Passes } from "../../src/tools/passes.ts";
 import { createCalendar } from "../../src/world/calendar.ts";
 import type { World } from "../../src/world.ts";
 import {
@@ -134,8 +140,11 @@ function executorOf(
   if (port === undefined) return { execute: (handle) => playTurn(handle, play) };
   const recorder = recorderOfRuns({ version: "0.0.0-test", world });
   const { sandboxFor = async () => ok(undefined) } = options;
-  const elsewhere = { peers: async () => openPeers(), remote: async () => openRemoteAgents() };
-  return createExecutor({ settings, store, world, port, recorder, sandboxFor, ...elsewhere, ...more });
+  const { runtimes } = openRuntimes({
+    ...{ settings, world, engine: more.engine, version: "0.0.0-test", environment: {}, launcher: [] },
+    ...{ passes: new Passes(() => world.ids.uuid()), gatewayUrl: () => "" },
+  });
+  return createExecutor({ settings, store, world, port, recorder, sandboxFor, runtimes, ...more });
 }
 
 /** Opens engine, flows, outbox and webchat over a store. */

@@ -10,8 +10,8 @@ import { test } from "../kit/deep.ts";
 import { openStoreOn, temporaryFolder } from "../kit/engine/engine.ts";
 import { sendAs } from "../kit/engine/flow-app.ts";
 import { until } from "../kit/until.ts";
+import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./clients/mcp.ts";
 import { type House, openHouse, quiet } from "./kit.ts";
-import { type Answer, heldModel, openPeer, type Peer, SPEAKERS } from "./mcp/kit.ts";
 
 const SEND = { sessionKey: "main", message: "work", timeoutSeconds: 60 };
 const ME = { headers: { "x-parley-handle": "waiting" } };

@@ -92,6 +92,9 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   permissions: ["id"],
   permission_rules: ["id"],
   access_tokens: ["id"],
+  push_configs: ["id"],
+  gateway_keys: ["name"],
+  peers: ["name", "key_id"],
 };
 
 interface Column {

@@ -5,7 +5,6 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 import { TRACE_LIBRARIES } from "../../src/telemetry/libraries.ts";
-import { openStage as openAcpStage } from "../agent/acp-kit.ts";
 import { test } from "../kit/deep.ts";
 import type { ServedRequest } from "../kit/model-server/requests.ts";
 import type { Answer } from "../kit/model-server/server.ts";
@@ -348,17 +347,3 @@ test.deep(
     await gateway.end("SIGTERM");
   },
 );
-
-test("an outside program's run and tool calls are traced; a send with its session's token is a span below its run", async () => {
-  const collector = await startCollector();
-  const traces = { enabled: true, endpoint: collector.url };
-  const stage = await openAcpStage({ config: { telemetry: { traces } } });
-  await stage.say("tool");
-  const send = { sessionKey: "agent:other:main", message: "hello", timeoutSeconds: 30 };
-  await stage.say(`mcp sessions_send ${JSON.stringify(send)}`);
-  await stage.stop();
-  const [first, second = []] = collector.trees();
-  expect(first).toEqual(["invoke_agent main", "  execute_tool read"]);
-  expect(second).toContain("  invoke_agent other (round1)");
-  expect(JSON.stringify(collector.spans)).not.toContain("forty-two");
-});

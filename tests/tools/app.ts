@@ -132,7 +132,6 @@ export interface Choices {
   readonly features?: FeatureChoices;
   readonly channels?: Settings["channels"];
   readonly owners?: Settings["owners"];
-  readonly a2a?: Settings["a2a"];
   readonly recordDays?: number;
   readonly providers?: Settings["providers"];
 }
@@ -193,7 +192,6 @@ export function settingsWith(choices: Choices = {}): Settings {
       mcp: { servers: [], waitSeconds: 10, maxResultBytes: 64 * 1024 },
       ...choices.tools,
     },
-    a2a: choices.a2a ?? { expose: [], notifyHosts: [], descriptions: {} },
     owners: choices.owners ?? [],
     channels: choices.channels ?? [],
     ...featureSettings(choices.features),

@@ -54,15 +54,6 @@ export const RUN = program({
   load: async () => (await import("../commands/run.ts")).runQuestion,
 });
 
-export const ACP = program({
-  summary: "Serve sessions to an editor over standard input and output (Agent Client Protocol)",
-  options: {
-    session: option("<session>", "Open this session instead of new ones", { conflicts: "agent" }),
-    agent: option("<id>", "Open sessions of this agent (default: the default agent)"),
-  },
-  load: async () => (await import("../commands/acp.ts")).runAcp,
-});
-
 export const GATEWAY = program({
   summary: "Start the gateway in this terminal",
   options: {

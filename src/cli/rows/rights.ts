@@ -1,7 +1,6 @@
 // Access to the gateway and between sessions: devices, tokens, permissions, other gateways.
 // TC1: the text of a new token is the only line on standard output, so that a script can store it.
 
-import type { PeerEntry } from "../../contract/methods/peers.ts";
 import type { AccessTokenEntry } from "../../contract/methods/tokens.ts";
 import type { PayloadOf } from "../../contract/methods.ts";
 import { SCOPES } from "../../core/rules/scopes.ts";
@@ -267,93 +266,6 @@ export const PERMISSIONS: Commands = {
     args: { "<id>": "Id that npx parley-gateway permissions rules prints" },
     ask: (link, { id }) => link.request("permissions.forget", { id }),
     print: (cli) => cli.line("Forgotten. The next call of the command asks again."),
-  }),
-};
-
-const agentsText = (ids: readonly string[]): string => (ids.length === 0 ? "none" : ids.join(", "));
-
-function sayPeer(cli: Cli, { name, exposes, offers }: PeerEntry): void {
-  cli.say(`It may write to: ${agentsText(exposes)}. You may write to: ${agentsText(offers)}.`);
-  const [first] = offers;
-  if (first !== undefined) cli.say(`Address of an agent there: peer:${name}/agent:${first}:main`);
-}
-
-const PEER = { "<peer>": "Name of the peer" };
-const EXPOSE = option("<agent...>", "Let the peer write to these agents (default: none)");
-
-export const PEERS: Commands = {
-  list: asks({
-    summary: "List peers and their agents",
-    isDefault: true,
-    ask: (link) => link.request("peers.list", {}),
-    print(cli, { peers }) {
-      cli.table(
-        peers,
-        {
-          NAME: ({ name }) => name,
-          ADDRESS: ({ url }) => url ?? "-",
-          STATE: ({ state, problem }) => (problem === undefined ? state : "away"),
-          "IT SEES": ({ exposes }) => agentsText(exposes),
-          "YOU SEE": ({ offers }) => agentsText(offers),
-        },
-        "No peers. Pair with another gateway: npx parley-gateway peer invite NAME, there",
-      );
-      for (const { name, problem } of peers) if (problem !== undefined) cli.say(`${name}: ${problem}`);
-    },
-  }),
-  invite: asks({
-    summary: "Make a pairing code for another gateway",
-    args: { "<name>": "Name for the other gateway" },
-    options: {
-      expose: EXPOSE,
-      address: option("<url>", "Address of the other gateway, to write to its agents"),
-    },
-    ask: (link, { name, address: url, expose: agents }) => link.request("peers.add", { name, url, agents }),
-    print(cli, { code = "", peer }) {
-      cli.say(`Invited ${peer.name}. It may write to: ${agentsText(peer.exposes)}.`);
-      const command = `npx parley-gateway peer add URL --name NAME --code ${code}`;
-      cli.line(`At the other gateway, within ten minutes: ${command}`);
-    },
-  }),
-  add: asks({
-    summary: "Pair with a gateway that made a pairing code",
-    args: { "<url>": "Address of the other gateway" },
-    options: {
-      name: option("<name>", "Set the name of the other gateway here"),
-      code: option("<code>", "Use this pairing code"),
-      expose: EXPOSE,
-    },
-    misuse: ({ name, code }) =>
-      name !== undefined && code !== undefined
-        ? undefined
-        : {
-            error: "--name and --code are required",
-            hint: "The other gateway makes the code: npx parley-gateway peer invite NAME --expose AGENT",
-          },
-    ask: (link, { url, name, code, expose: agents }) =>
-      link.request("peers.add", { url, name, code, agents }),
-    print(cli, { peer }) {
-      cli.say(`Paired with ${peer.name}.`);
-      sayPeer(cli, peer);
-    },
-  }),
-  expose: asks({
-    summary: "Let a peer write to these agents, and to no others",
-    args: { ...PEER, "[agents...]": "Agents" },
-    options: { address: option("<url>", "Set the address of the peer") },
-    ask: (link, { peer: name, agents, address: url }) =>
-      link.request("peers.update", {
-        name,
-        agents: agents.length === 0 && url !== undefined ? undefined : agents,
-        url,
-      }),
-    print: (cli, { peer }) => sayPeer(cli, peer),
-  }),
-  remove: asks({
-    summary: "Remove a peer",
-    args: PEER,
-    ask: (link, { peer: name }) => link.request("peers.remove", { name }),
-    print: (cli, { name }) => cli.say(`Removed the peer ${name}.`),
   }),
 };
 

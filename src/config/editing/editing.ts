@@ -3,6 +3,7 @@
 // ED2: the editor gets secrets only in hidden form, and sends them back in the same form (`hidden.ts`).
 // ED3: the file keeps its byte order mark and its line ends. The editor gets only `\n`.
 
+import { isUtf8 } from "node:buffer";
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { configPathOf, type LoadOptions } from "../../config.ts";
@@ -13,12 +14,15 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { unescapeText } from "../../core/text/json5-places.ts";
 import { unifiedDiff } from "../../core/text/line-diff.ts";
+import { type Path, parsePath } from "../../core/text/value-path.ts";
 import { compare } from "../check.ts";
-import { replacing } from "../problems.ts";
+import { pathProblem, replacing, tell } from "../problems.ts";
 import { replaceFile } from "../replace-file.ts";
 import { configKeys, type KeyWords, keyWords } from "../schema/keys.ts";
-import { changeText } from "./changes.ts";
+import { parseText, valueAt } from "../source.ts";
+import { settingsOf, withPlaces } from "./entries.ts";
 import { type HiddenText, hideSecrets, revealSecrets, type Sealing } from "./hidden.ts";
+import { changeAt } from "./text.ts";
 
 /**
  * Maximum size of a file that can be edited remotely, because an editor has the whole text checked again and
@@ -65,14 +69,6 @@ function readBytes(path: string): Result<Buffer | undefined> {
   }
 }
 
-function textOf(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns a text without the byte order mark `begin`, and with `\n` as line ends. */
 const plainLines = (text: string, begin = ""): string => text.slice(begin.length).replaceAll(/\r\n?/g, "\n");
 
@@ -80,8 +76,8 @@ function readDisk(path: string, sealing: Sealing): Result<OnDisk> {
   const read = readBytes(path);
   if (!read.ok) return read;
   const bytes = read.value ?? Buffer.alloc(0);
-  const text = textOf(bytes);
-  if (text === undefined) return fail("file_problem", `${path} is not UTF-8 text`, { hint: ELSEWHERE });
+  if (!isUtf8(bytes)) return fail("file_problem", `${path} is not UTF-8 text`, { hint: ELSEWHERE });
+  const text = bytes.toString();
   const begin = text.startsWith(BOM) ? BOM : "";
   const ends = text.match(/\r?\n/g) ?? [];
   const lineEnd = ends.filter((end) => end === "\r\n").length * 2 > ends.length ? "\r\n" : "\n";
@@ -123,11 +119,41 @@ function shownProblems(problems: readonly string[], hide: (text: string) => stri
   return more > 0 ? [...shown, `and ${more} more`] : shown;
 }
 
-/** Returns the failure for a write that threw an exception. In that case the file is unchanged. */
-function unwritten(path: string, error: unknown): Result<never> {
-  return fail("file_problem", `${path} could not be written and is unchanged: ${(error as Error).message}`, {
-    hint: "The gateway replaces the whole file, so the folder must be writable and the disk must have space.",
-  });
+function applyOne(text: string, change: ConfigChange, file: string): Result<string> {
+  const named = parsePath(change.path);
+  if (named === undefined || "value" in change === (change.unset === true))
+    return fail("invalid_argument", `the change of ${JSON.stringify(change.path)} is not valid`, {
+      hint: "Give a path like agents.list.main.model, and either a value or unset: true.",
+    });
+  const before = parseText(text, file);
+  if (!before.ok) return before;
+  if (change.unset === true) {
+    const place = withPlaces(before.value, named);
+    return place.ok ? applyAt(text, place.value, { unset: true }, file) : place;
+  }
+  const settings = settingsOf(before.value, named, change.value);
+  if (!settings.ok) return settings;
+  let result: Result<string> = ok(text);
+  for (const [path, value] of settings.value)
+    if (result.ok) result = applyAt(result.value, path, { value }, file);
+  return result;
+}
+
+function applyAt(text: string, path: Path, change: Omit<ConfigChange, "path">, file: string): Result<string> {
+  const before = parseText(text, file);
+  if (!before.ok) return before;
+  const isSet = valueAt(before.value, path) !== undefined;
+  const wrong = isSet ? undefined : pathProblem(path);
+  return wrong === undefined
+    ? changeAt(text, path, change, file)
+    : fail("invalid_config", tell([wrong]).join());
+}
+
+/** Returns the text with all changes, in their order. */
+function changeText(text: string, changes: readonly ConfigChange[], file: string): Result<string> {
+  let result: Result<string> = ok(text);
+  for (const change of changes) if (result.ok) result = applyOne(result.value, change, file);
+  return result;
 }
 
 /** The functions of the gateway that the editor needs. */
@@ -235,7 +261,12 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
           replaceFile(path, text);
         }
       } catch (error) {
-        return unwritten(path, error);
+        const why = `could not be written and is unchanged: ${(error as Error).message}`;
+        return fail("file_problem", `${path} ${why}`, {
+          hint:
+            "The gateway replaces the whole file, so the folder must be writable and the disk must have " +
+            "space.",
+        });
       }
       return ok({ path, saved: true, revision: revisionOf(Buffer.from(text), parts), ...found });
     },

@@ -60,7 +60,7 @@ function noEntry(tree: Tree, { list, key, name }: Named): Result<never> {
 }
 
 /** Replaces the names in a path by positions. Returns the last step as `entry` if it names an entry. */
-function located(tree: Tree, path: Path): Result<{ path: Path; entry?: Named }> {
+function locate(tree: Tree, path: Path): Result<{ path: Path; entry?: Named }> {
   const found: (string | number)[] = [];
   for (const [index, part] of path.entries()) {
     const key = typeof part === "string" ? namingKey(found) : undefined;
@@ -80,7 +80,7 @@ function located(tree: Tree, path: Path): Result<{ path: Path; entry?: Named }> 
 
 /** Returns the path with positions in place of the names of entries, which must exist. */
 export function withPlaces(tree: Tree, path: Path): Result<Path> {
-  const found = located(tree, path);
+  const found = locate(tree, path);
   if (!found.ok) return found;
   const { entry } = found.value;
   return entry !== undefined && entry.at === undefined ? noEntry(tree, entry) : ok(found.value.path);
@@ -91,7 +91,7 @@ export function withPlaces(tree: Tree, path: Path): Result<Path> {
  * the name, the value is a new entry. The first new agent leaves the agent that the file implied.
  */
 export function settingsOf(tree: Tree, path: Path, value: unknown): Result<[Path, unknown][]> {
-  const found = located(tree, path);
+  const found = locate(tree, path);
   if (!found.ok) return found;
   const { path: place, entry } = found.value;
   if (entry === undefined) return ok([[place, value]]);

@@ -68,11 +68,11 @@ const showsOrigin = (path: Path): boolean =>
 /**
  * Replaces hidden secrets and references to variables by the mask, so that redaction leaves them as they are.
  */
-const known = (text: string): string => withoutReferences(text.replaceAll(SHOWN, MASK), MASK);
+const maskHidden = (text: string): string => withoutReferences(text.replaceAll(SHOWN, MASK), MASK);
 
 /** Returns true if redaction finds a credential that is neither hidden nor a reference to a variable. */
 function tells(text: string, { mask }: Sealing): boolean {
-  return mask(known(text)) !== known(text);
+  return mask(maskHidden(text)) !== maskHidden(text);
 }
 
 /**
@@ -80,7 +80,7 @@ function tells(text: string, { mask }: Sealing): boolean {
  * one.
  */
 function tellingOnes(texts: readonly string[], sealing: Sealing): boolean[] {
-  const before = texts.map(known);
+  const before = texts.map(maskHidden);
   const after = sealing.mask(before.join(BETWEEN)).split(BETWEEN);
   // If redaction removed a separator, because a secret has several lines, redact each text separately.
   if (after.length !== before.length) return texts.map((text) => tells(text, sealing));
@@ -110,17 +110,6 @@ function isSecretSetting(comment: string): boolean {
 }
 
 /**
- * Returns true if any key on the path is the name of a secret. Usually it is the last one, but an invalid
- * file may have an object in place of the secret.
- */
-const isBelowSecret = (path: Path): boolean => path.some((_, at) => isSecretPath(path.slice(0, at + 1)));
-
-const isTokenItem = (path: Path): boolean => path.at(-2) === "tokens" && typeof path.at(-1) === "number";
-
-/** Returns true if the place is inside an object whose values are all secret, such as `env`. */
-const isInSecrets = ({ path }: Json5Place): boolean => isSecretPath([...path.slice(0, -1), ""]);
-
-/**
  * Returns the comments that must be hidden because of their neighbours. These are comments in an object whose
  * values are all secret, and consecutive comment lines that together contain a secret setting.
  */
@@ -136,7 +125,7 @@ function hiddenComments(
       at += 1;
     if (places[at]?.kind !== "comment") continue;
     const isAmong = [nearest(places, first, -1, isValue), nearest(places, at, 1, isValue)].some(
-      (one) => one !== undefined && isInSecrets(one),
+      (one) => one !== undefined && isSecretPath([...one.path.slice(0, -1), ""]),
     );
     if (isAmong || isSecretSetting(contents.slice(first, at + 1).join("\n")))
       for (const place of places.slice(first, at + 1)) hidden.add(place);
@@ -183,7 +172,10 @@ function secretIn(text: string, place: Json5Place, around: Around): [number, num
     const hidesIt = hides || isSecretSetting(content);
     return hidesIt ? [start + 2, isClosedBlock ? end - 2 : end] : undefined;
   }
-  const isSecret = isBelowSecret(path) || isSecretName(nameOf(path)) || isTokenItem(path);
+  const isTokenItem = path.at(-2) === "tokens" && typeof path.at(-1) === "number";
+  // Usually the last key is the name of a secret, but an invalid file may have an object in its place.
+  const isBelowSecret = path.some((_, at) => isSecretPath(path.slice(0, at + 1)));
+  const isSecret = isBelowSecret || isSecretName(nameOf(path)) || isTokenItem;
   if (kind === "word") return isSecret && !/^(null|true|false)$/.test(raw) ? [start, end] : undefined;
   if (kind !== "text") return undefined;
   const inner = insideOf(raw, place);
@@ -208,7 +200,7 @@ function spanOf(text: string, [start, end]: [number, number], at: Json5Place, { 
 }
 
 /** Returns the text with the hidden spans replaced. */
-function rendered(text: string, spans: readonly Span[]): string {
+function renderText(text: string, spans: readonly Span[]): string {
   let [out, at] = ["", 0];
   for (const { start, end, shown } of spans) {
     out += text.slice(at, start) + shown;
@@ -226,7 +218,7 @@ function withLines(
 ): Span[] {
   const spans = new Map(first.map((span) => [span.start, span]));
   const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)];
-  const lines = rendered(text, first).split("\n");
+  const lines = renderText(text, first).split("\n");
   // Lines can be matched only if their number is unchanged, which it is not if a block comment of several
   // lines was hidden. If they can't be matched, every value is hidden.
   const fits = lines.length === starts.length;
@@ -256,8 +248,8 @@ export function hideSecrets(text: string, sealing: Sealing): Result<HiddenText> 
     const found = secretIn(text, place, around);
     return found === undefined ? [] : [spanOf(text, found, place, sealing)];
   });
-  if (tells(rendered(text, spans), sealing)) spans = withLines(text, places, spans, sealing);
-  const shown = rendered(text, spans);
+  if (tells(renderText(text, spans), sealing)) spans = withLines(text, places, spans, sealing);
+  const shown = renderText(text, spans);
   if (tells(shown, sealing))
     return fail("file_problem", "the file contains a secret that cannot be hidden here", {
       hint: "Edit it with an editor on the gateway's machine.",

@@ -35,23 +35,16 @@ function placeAt(places: readonly Json5Place[], path: Path): Json5Place | undefi
 const indentAt = (text: string, at: number): string =>
   /^[ \t]*/.exec(text.slice(text.lastIndexOf("\n", at - 1) + 1))?.[0] ?? "";
 
-/** Returns whether the text is JSON, and not JSON5 without any name. */
-const isPlainJson = (text: string): boolean => text.includes('"') && jsonOf(text) !== undefined;
-
 interface Style {
   readonly isJson: boolean;
   readonly isOneLine: boolean;
   readonly indent: string;
 }
 
-function written(value: unknown, { isJson, isOneLine, indent }: Style): string {
+function writeValue(value: unknown, { isJson, isOneLine, indent }: Style): string {
   const space = isOneLine ? "" : INDENT;
   const shown = isJson ? JSON.stringify(value, null, space) : JSON5.stringify(value, { space, quote: '"' });
   return shown.replaceAll("\n", `\n${indent}`);
-}
-
-function keyText(name: string, isJson: boolean): string {
-  return !isJson && /^[A-Za-z_$][\w$]*$/.test(name) ? `${name}: ` : `${JSON.stringify(name)}: `;
 }
 
 interface Member {
@@ -65,8 +58,9 @@ function withMember(text: string, box: Json5Place, { key, value, isJson }: Membe
   const isOneLine = last !== undefined && !text.slice(box.start, box.end).includes("\n");
   const outer = indentAt(text, box.start);
   const indent = outer + INDENT;
-  const name = box.kind === "list" ? "" : keyText(key, isJson);
-  const member = name + written(value, { isJson, isOneLine, indent });
+  const isBare = !isJson && /^[A-Za-z_$][\w$]*$/.test(key);
+  const name = box.kind === "list" ? "" : `${isBare ? key : JSON.stringify(key)}: `;
+  const member = name + writeValue(value, { isJson, isOneLine, indent });
   const close = box.end - 1;
   if (pastBlanks(text, box.start + 1) === close) {
     const inside = text.slice(0, close).trimEnd();
@@ -96,16 +90,17 @@ function deepestBox(places: readonly Json5Place[], path: Path): [depth: number, 
 const withObject = (text: string): string => `${text}${/(^|\n)$/.test(text) ? "" : "\n"}{\n}\n`;
 
 /** Returns a value inside new objects and lists, one for each step of the path. */
-const nested = (path: Path, value: unknown): unknown =>
+const nestValue = (path: Path, value: unknown): unknown =>
   path.reduceRight<unknown>((inner, one) => (typeof one === "number" ? [inner] : { [one]: inner }), value);
 
 function withValue(text: string, path: Path, value: unknown): Result<string> {
   const places = json5Places(text);
-  const isJson = isPlainJson(text);
+  // A file with JSON alone keeps its names in quotes; JSON5 without any name is not such a file.
+  const isJson = text.includes('"') && jsonOf(text) !== undefined;
   const there = placeAt(places, path);
   if (there !== undefined) {
     const style = { isJson, isOneLine: false, indent: indentAt(text, there.start) };
-    return ok(text.slice(0, there.start) + written(value, style) + text.slice(there.end));
+    return ok(text.slice(0, there.start) + writeValue(value, style) + text.slice(there.end));
   }
   const [depth, box] = deepestBox(places, path);
   if (box === undefined) return withValue(withObject(text), path, value);
@@ -119,7 +114,9 @@ function withValue(text: string, path: Path, value: unknown): Result<string> {
   const isMap = rest.every((one) => typeof one === "string" || one === 0);
   if ((box.kind !== "object" && box.kind !== "list") || !isNext || !isMap)
     return fail("invalid_config", `${showPath(path)} cannot be set: ${notThere(path.slice(0, depth), box)}`);
-  return ok(withMember(text, box, { key: String(part), value: nested(rest, value), isJson }, members.at(-1)));
+  return ok(
+    withMember(text, box, { key: String(part), value: nestValue(rest, value), isJson }, members.at(-1)),
+  );
 }
 
 function notThere(above: Path, { kind }: Json5Place): string {
@@ -144,7 +141,7 @@ function withoutValue(text: string, path: Path): string[] {
 }
 
 /** Returns the tree with a change: the expected result (CH1). */
-function changed(tree: Tree, path: Path, change: Change): Tree {
+function changeTree(tree: Tree, path: Path, change: Change): Tree {
   const copy = structuredClone(tree);
   let parent: Draft = copy;
   for (const [at, part] of path.slice(0, -1).entries()) {
@@ -162,7 +159,7 @@ function changed(tree: Tree, path: Path, change: Change): Tree {
 }
 
 /** Returns the first of the texts that is the tree `wanted`, or the failure. */
-function checked(texts: readonly string[], wanted: Tree, file: string, problem: string): Result<string> {
+function chooseText(texts: readonly string[], wanted: Tree, file: string, problem: string): Result<string> {
   const good = texts.find((one) => {
     const read = parseText(one, file);
     return read.ok && isDeepStrictEqual(read.value, wanted);
@@ -177,7 +174,7 @@ export function changeAt(text: string, path: Path, change: Change, file: string)
   const next = change.unset === true ? ok(withoutValue(text, path)) : withValue(text, path, change.value);
   if (!next.ok) return next;
   const problem = `${showPath(path)} cannot be changed safely. Edit ${file} by hand.`;
-  return checked([next.value].flat(), changed(before.value, path, change), file, problem);
+  return chooseText([next.value].flat(), changeTree(before.value, path, change), file, problem);
 }
 
 /**
@@ -205,12 +202,12 @@ export function insertAt(
     return fail("invalid_config", `${showPath(path.slice(0, depth))} is not an object`);
   const key = path[depth] ?? "";
   let next = text;
-  for (const member of isList ? value.toReversed() : [nested(path.slice(depth + 1), value)]) {
+  for (const member of isList ? value.toReversed() : [nestValue(path.slice(depth + 1), value)]) {
     const now = placeAt(json5Places(next), box.path) ?? box;
     next = withMember(next, now, { key, value: member, isJson });
   }
-  const wanted = changed(before.value, path, { value: isList ? [...value, ...old] : value });
-  return checked([next], wanted, file, `${file} cannot be changed safely. Add the setting by hand.`);
+  const wanted = changeTree(before.value, path, { value: isList ? [...value, ...old] : value });
+  return chooseText([next], wanted, file, `${file} cannot be changed safely. Add the setting by hand.`);
 }
 
 /**

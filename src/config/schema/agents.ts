@@ -7,15 +7,15 @@ import {
   SANDBOX_MODES,
   THINKING_LEVELS,
 } from "../../core/shapes/settings/settings.ts";
+import type { FeatureRuntime } from "../../feature.ts";
+import { added } from "../../features.ts";
 import {
-  address,
   choice,
   DAY_SECONDS,
   flag,
   integer,
   list,
   MAX,
-  map,
   modelName,
   nullable,
   number,
@@ -31,60 +31,17 @@ import {
 /** Workspace of the default agent; other agents add `-<id>`. */
 export const WORKSPACE_DEFAULT = "~/.parley/workspace";
 
-const withoutNul = text("", {
-  minLength: 0,
-  checks: [[(value) => !value.includes("\0"), "must not contain NUL"]],
-});
+const RUNTIMES: Readonly<Record<string, FeatureRuntime>> = added("runtimes");
+const ofFeatures = Object.values(RUNTIMES).flatMap(({ settings }) => settings ?? []);
 
 const runtime = object(
   {
     type: choice(
-      ["builtin", "subagent", "acp", "a2a"],
-      "acp: an outside program that speaks the Agent Client Protocol. a2a: an agent elsewhere that is " +
-        "reached over A2A. subagent: the same as builtin.",
+      ["builtin", "subagent", ...(["acp", "a2a"] as const).filter((type) => type in RUNTIMES)],
+      `${ofFeatures.map(({ summary }) => `${summary} `).join("")}subagent: the same as builtin.`,
       { default: "builtin" },
     ),
-    command: list(withoutNul, "The program and its arguments. Required for acp; no shell is involved.", {
-      default: [],
-      shown: "program",
-    }),
-    env: map(
-      text("", { pattern: [/^[A-Za-z_][A-Za-z0-9_]*$/, "must be letters, digits and _"] }),
-      withoutNul,
-      "The program's environment, in addition to PATH, HOME and a few others. List its API keys here.",
-      { default: {} },
-    ),
-    cwd: path("Working folder. Default: the agent's workspace."),
-    permissions: choice(
-      ["deny", "allow", "ask"],
-      "Answer to the program's permission requests; ask: an operator decides. With ask and deny, a known " +
-        "program is put into the mode in which it asks.",
-      { default: "deny" },
-    ),
-    askSeconds: integer(
-      "With permissions ask: requests without an answer are denied after this time.",
-      [1, DAY_SECONDS],
-      { default: 300 },
-    ),
-    sessionTools: flag("Whether the program gets the session tools, through an MCP server that it starts.", {
-      default: true,
-    }),
-    idleMinutes: integer(
-      "Time after which an idle program is stopped, for each session; 0: immediately.",
-      [0, 1_440],
-      { default: 10 },
-    ),
-    card: address("Required for a2a: the address of the agent's card, or of its folder. May be private.", {
-      instead: "token",
-    }),
-    token: optionalText("For a2a: bearer token that is sent to the agent."),
-    key: text(
-      "For a2a: thumbprint of the key that must sign the card: `kid` in a gateway's `/a2a/jwks.json`.",
-    ),
-    allowUnsigned: flag(
-      "For a2a: whether a card that is not signed is used. Set it if the agent signs none.",
-      { default: false },
-    ),
+    ...(Object.assign({}, ...ofFeatures.map(({ fields }) => fields)) as Record<never, never>),
   },
   "The runtime of the agent.",
 );

@@ -227,24 +227,6 @@ const session = section({
   threadBindings,
 });
 
-const a2a = section({
-  expose: texts("Agents that A2A clients with a token can reach; their cards are public. Default: none.", {
-    default: [],
-  }),
-  notifyHosts: texts(
-    "Hosts that clients may have notified when a task ends, like `agents.example.com:8443`.",
-    {
-      default: [],
-    },
-  ),
-  descriptions: map(
-    text("", { minLength: 0 }),
-    text("", { maxLength: 1_000, trims: true }),
-    'What the card of an agent says about it, by agent id, like `{ research: "…" }`.',
-    { default: {} },
-  ),
-});
-
 const logging = section({
   level: choice(LOG_LEVELS, "Least severe level that is written. PARLEY_LOG overrides it.", {
     default: LOGGING.level,
@@ -318,7 +300,6 @@ export const configSchema = object({
   channels,
   inbound,
   commands: section({ owners: texts("An owner, like telegram:123.", { default: [] }) }),
-  a2a,
   logging,
   telemetry: section({ traces }),
   ...added("settings"),

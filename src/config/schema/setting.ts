@@ -32,6 +32,8 @@ interface Facts {
   readonly nullMeans?: { readonly value: unknown } | undefined;
   /** True if white space around a text does not count. */
   readonly trims?: boolean | undefined;
+  /** True for the path of a file or folder. */
+  readonly isPath?: boolean | undefined;
   readonly required?: true | undefined;
 }
 
@@ -156,7 +158,7 @@ export function path<const U extends TextUse>(
   use: U = {} as U,
 ): Setting<string, Always<U>> {
   const check: Check = [(value) => !/^~[^/]/.test(value), "only ~ and ~/… are expanded, not ~user"];
-  return text(description, { ...use, checks: [check] } as U);
+  return text(description, { ...use, isPath: true, checks: [check] } as U);
 }
 
 /** True or false. */

@@ -102,12 +102,7 @@ function quoteName(name: unknown): string {
   return ` ${escaped}`;
 }
 
-interface ItemContext {
-  readonly index: number;
-  readonly limits: AttachmentSettings;
-}
-
-function checkOne(item: unknown, { index, limits }: ItemContext): Result<CheckedAttachment> {
+function checkOne(item: unknown, index: number, limits: AttachmentSettings): Result<CheckedAttachment> {
   const at = `attachments[${index}]`;
   if (!isObject(item)) return fail("invalid_argument", `${at} must be an object with name and content`);
   const label = `${at}${quoteName(item.name)}`;
@@ -173,7 +168,7 @@ export function checkAttachments(
   const names = new Map<string, string>();
   let totalBytes = 0;
   for (const [index, item] of input.entries()) {
-    const checked = checkOne(item, { index, limits });
+    const checked = checkOne(item, index, limits);
     if (!checked.ok) return checked;
     const { name, bytes } = checked.value;
     const fold = foldName(name);

@@ -64,18 +64,14 @@ export type CommandName = (typeof COMMANDS)[number]["name"];
 /** Commands that need operator.admin because their method does. Commands for owners need it, too. */
 const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
 
-interface OperatorRights {
-  readonly scope: "operator.admin" | "operator.write";
-  /** True if the token must cover all sessions. */
-  readonly everySession: boolean;
-}
-
 /**
  * Returns the rights that an operator's token needs for a command: the same as for the command's RPC method.
+ * `everySession`: the token must cover all sessions.
  */
-export function rightsFor(command: CommandName): OperatorRights {
+export function rightsFor(command: CommandName) {
   const forAdmins = FOR_ADMINS.includes(command) || findCommand(command)?.ownerOnly === true;
-  return { scope: forAdmins ? "operator.admin" : "operator.write", everySession: command === "pair" };
+  const scope = forAdmins ? ("operator.admin" as const) : ("operator.write" as const);
+  return { scope, everySession: command === "pair" };
 }
 
 export interface CommandCall {

@@ -8,19 +8,16 @@ import { isSubagentKey } from "../shapes/session-key.ts";
 /** Queue of the texts that are only appended to a transcript. They need no slot. */
 export const APPENDS = "-";
 
-type Priority = "0" | "1" | "2" | "3";
 const [PEOPLE, TURNS, SUBAGENTS, JOBS] = ["0", "1", "2", "3"] as const;
-
-function findPriority({ sessionKey, flow, input }: Pick<Run, "sessionKey" | "flow" | "input">): Priority {
-  if (isSubagentKey(sessionKey)) return SUBAGENTS;
-  const kind = input.provenance?.kind;
-  if (kind === undefined && flow === undefined) return PEOPLE;
-  return kind === "cron" || kind === "hook" || kind === "node" ? JOBS : TURNS;
-}
 
 /** Returns the queue of a run. Queues are served in the order of their names, as far as slots allow. */
 export function nameQueue(run: Pick<Run, "kind" | "agentId" | "sessionKey" | "flow" | "input">): string {
-  return run.kind === "append" ? APPENDS : findPriority(run) + run.agentId;
+  if (run.kind === "append") return APPENDS;
+  if (isSubagentKey(run.sessionKey)) return SUBAGENTS + run.agentId;
+  const source = run.input.provenance?.kind;
+  if (source === undefined && run.flow === undefined) return PEOPLE + run.agentId;
+  const isJob = source === "cron" || source === "hook" || source === "node";
+  return (isJob ? JOBS : TURNS) + run.agentId;
 }
 
 /** Returns whether the runs of a queue count against the limit of sub-agents. */

@@ -141,23 +141,17 @@ function chooseAgent({ call, chain, mayName }: SpawnQuestion, settings: Settings
   return fail("spawn_denied", error, more);
 }
 
-/** Returns the model of a child whose agent is an external program. The program chooses the model itself. */
-function outsideModel(
-  agent: AgentSettings,
-  runtime: NonNullable<AgentSettings["runtime"]>,
-  call: SpawnCall,
-): Result<string> {
-  if (call.model === undefined) return ok(agent.model);
-  const error = `agent "${agent.id}" is ${outsideKind(runtime)} and chooses its own model; leave model out`;
-  return fail("invalid_model", error, { details: { validModels: [agent.model] } });
-}
-
 /**
  * Chooses the model of a child. The order is: the call, the sub-agent setting of the target agent, the
  * defaults, the agent.
  */
 function chooseModel(agent: AgentSettings, call: SpawnCall, settings: Settings): Result<string> {
-  if (agent.runtime !== undefined) return outsideModel(agent, agent.runtime, call);
+  if (agent.runtime !== undefined && call.model === undefined) return ok(agent.model);
+  if (agent.runtime !== undefined) {
+    const kind = outsideKind(agent.runtime);
+    const error = `agent "${agent.id}" is ${kind} and chooses its own model; leave model out`;
+    return fail("invalid_model", error, { details: { validModels: [agent.model] } });
+  }
   const model = call.model ?? agent.subagents.model ?? settings.subagents.model ?? agent.model;
   return readModel(model, settings);
 }
@@ -238,18 +232,6 @@ function chooseMode(question: SpawnQuestion): Result<SpawnFacts["mode"]> {
   });
 }
 
-/**
- * Refuses a child that must be sandboxed but is an external program. The gateway starts such programs outside
- * the sandbox.
- */
-function cantContain(id: string, runtime: NonNullable<AgentSettings["runtime"]>): Failure {
-  const kind = outsideKind(runtime);
-  const error = `agent "${id}" is ${kind} and cannot run in a sandbox, but this sub-agent must`;
-  return fail("spawn_denied", error, {
-    hint: `agents.list[${id}].sandbox.mode must be "off", and the requester must not be sandboxed.`,
-  });
-}
-
 /** Returns whether the child must always be sandboxed, or the reason why it cannot be spawned (I13). */
 function chooseContainment(
   call: SpawnCall,
@@ -263,7 +245,14 @@ function chooseContainment(
   const must = requesterIs || wanted.value === "require";
   const would = containsSubagents(target);
   const { id, runtime } = target;
-  if (runtime !== undefined && (must || would)) return cantContain(id, runtime);
+  // The gateway starts external programs outside the sandbox.
+  if (runtime !== undefined && (must || would)) {
+    const kind = outsideKind(runtime);
+    const error = `agent "${id}" is ${kind} and cannot run in a sandbox, but this sub-agent must`;
+    return fail("spawn_denied", error, {
+      hint: `agents.list[${id}].sandbox.mode must be "off", and the requester must not be sandboxed.`,
+    });
+  }
   if (!must || would) return ok(must);
   const why = requesterIs
     ? "this session is sandboxed, and a sandboxed session can't spawn one that is not"

@@ -120,11 +120,7 @@ const SEARCH_TOOL = "search";
 function containmentFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
   const offline = "this session is sandboxed, and sandbox.network is not true for it";
   const network = hasNetwork(chain, settings) ? [] : [denying(["fetch", SEARCH_TOOL], offline)];
-  return [...network, ...serverContainment(settings)];
-}
-
-function serverContainment(settings: Settings): PlacedFilter[] {
-  return settings.tools.mcp.servers
+  const outside = settings.tools.mcp.servers
     .filter(({ allowSandboxed }) => !allowSandboxed)
     .map(({ name }) => {
       const because =
@@ -132,6 +128,7 @@ function serverContainment(settings: Settings): PlacedFilter[] {
         `tools.mcp.servers.${name}.allowSandboxed is not true`;
       return denying([`${outsidePrefix(name)}*`], because);
     });
+  return [...network, ...outside];
 }
 
 /**
@@ -190,25 +187,13 @@ function orphanFilters({ spawnedBy = "" }: ChainLink, settings: Settings): Place
   ];
 }
 
-const MEMORY_TOOL = "memory";
-
-function memoryFilters(chain: SpawnChain, settings: Settings): PlacedFilter[] {
-  const because = memoryDenied(chain, settings);
-  return because === undefined ? [] : [denying([MEMORY_TOOL], because)];
-}
-
 /** A tool's own rule: why a session may not use the tool, or undefined if it may. */
 export interface ToolRule {
   readonly tool: string;
   denied(chain: SpawnChain, settings: Settings): string | undefined;
 }
 
-function ruleFilters(chain: SpawnChain, settings: Settings, rules: readonly ToolRule[]): PlacedFilter[] {
-  return rules.flatMap((rule) => {
-    const because = rule.denied(chain, settings);
-    return because === undefined ? [] : [denying([rule.tool], because)];
-  });
-}
+const MEMORY: ToolRule = { tool: "memory", denied: memoryDenied };
 
 /** Returns the filters of the first session of a chain, without those of its ancestors. */
 function ownFilters(chain: SpawnChain, settings: Settings, rules: readonly ToolRule[]): PlacedFilter[] {
@@ -218,8 +203,10 @@ function ownFilters(chain: SpawnChain, settings: Settings, rules: readonly ToolR
     { where: "tools", filter: settings.tools.filter },
     { where: `agents.list[${agent.id}].tools`, filter: agent.tools },
     ...(isSubagent ? subagentFilters(chain, settings) : []),
-    ...memoryFilters(chain, settings),
-    ...ruleFilters(chain, settings, rules),
+    ...[MEMORY, ...rules].flatMap((rule) => {
+      const because = rule.denied(chain, settings);
+      return because === undefined ? [] : [denying([rule.tool], because)];
+    }),
     ...serverFilters(agent.id, settings),
     ...(settings.tools.search ? [] : [denying([SEARCH_TOOL], "tools.search is not set")]),
     ...(isSandboxed(chain, settings)

@@ -232,18 +232,6 @@ export function badCursor(list: string): Failure {
 /** Fields of `details` that list valid alternatives. */
 const CHOICES: readonly string[] = ["closest", "keys", "validModels", "allowedAgents"];
 
-/**
- * Removes from `details` each list named in `CHOICES` whose values are already in the text, because a
- * repetition costs tokens.
- */
-function withoutListed(details: Failure["details"] = {}, words: string): Record<string, unknown> {
-  const isListed = (list: unknown): boolean =>
-    Array.isArray(list) && list.every((name) => typeof name === "string" && words.includes(name));
-  return Object.fromEntries(
-    Object.entries(details).filter(([name, list]) => !(CHOICES.includes(name) && isListed(list))),
-  );
-}
-
 /** Result of a tool for a failure: the details of the failure, and these fields. */
 type FailedResult = Record<string, unknown> &
   Pick<Failure, "code" | "error" | "hint"> & { readonly status: CodeForms["tool"] };
@@ -251,6 +239,12 @@ type FailedResult = Record<string, unknown> &
 /** Builds the result of a tool for a failure: one JSON object that includes the details. */
 export function toolFailure(failure: Failure): FailedResult {
   const { code, error, hint, details } = failure;
-  const facts = withoutListed(details, `${error} ${hint ?? ""}`);
-  return { ...facts, status: CODES[code].tool, code, error, ...optional({ hint }) };
+  const words = `${error} ${hint ?? ""}`;
+  const isInWords = (list: unknown): boolean =>
+    Array.isArray(list) && list.every((one) => typeof one === "string" && words.includes(one));
+  // Leaves out each list named in `CHOICES` whose values are in the text, because a repetition costs tokens.
+  const facts = Object.entries(details ?? {}).filter(
+    ([name, list]) => !CHOICES.includes(name) || !isInWords(list),
+  );
+  return { ...Object.fromEntries(facts), status: CODES[code].tool, code, error, ...optional({ hint }) };
 }

@@ -25,7 +25,6 @@ export interface KeyRules {
 
 /** Protocols of clients that have sessions of their own. */
 const EXTERNAL_CLIENTS = ["mcp", "acp", "openai", "a2a"] as const;
-type ExternalClient = (typeof EXTERNAL_CLIENTS)[number];
 
 /** A parsed key. Its ids are decoded, so they are spelled as they are outside of keys. */
 export type ParsedKey =
@@ -43,7 +42,7 @@ export type ParsedKey =
   | {
       readonly form: "external";
       readonly agentId: string;
-      readonly client: ExternalClient;
+      readonly client: (typeof EXTERNAL_CLIENTS)[number];
       readonly id: string;
     }
   | { readonly form: "cron"; readonly id: string }

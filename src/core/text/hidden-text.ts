@@ -454,10 +454,7 @@ export class HiddenText {
     if (!isWhole && found !== "-") return 0;
     if (found.startsWith(mark)) this.#mode = TEXT;
     this.#literal(at, line.length);
-    return line.length === 0 ? this.#newLine(at) : line.length;
-  }
-
-  #newLine(at: number): number {
+    if (line.length > 0) return line.length;
     this.#literal(at, 1);
     this.#lineStart = true;
     return 1;

@@ -38,14 +38,6 @@ function escapeChar(char: string): string {
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
 }
 
-/** Returns a `\u….` escape for each UTF-16 unit of a character. */
-function jsonEscaped(char: string): string {
-  return char
-    .split("")
-    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
-    .join("");
-}
-
 /**
  * Escapes a text with several lines. Removes carriage returns, because text after them would overwrite the
  * line.
@@ -98,7 +90,10 @@ export function safeJson(value: unknown): string {
 
 /** Escapes a JSON text in the same way as `safeJson`. */
 export function harmlessJson(json: string): string {
-  return json.replace(UNSAFE, jsonEscaped);
+  return json.replace(UNSAFE, (char) => {
+    const units = char.split("").map((unit) => unit.charCodeAt(0).toString(16).padStart(4, "0"));
+    return units.map((digits) => `\\u${digits}`).join("");
+  });
 }
 
 /** Returns the part of a growing text that can be shown. Holds back half a surrogate pair at the end. */

@@ -126,13 +126,10 @@ class Part {
   /** Returns the best position to cut this part. */
   cut(): Cut {
     const hard = this.walkLines();
-    for (const tier of TIERS) {
-      const cut = this.fullest.get(tier);
-      if (cut !== undefined) return cut;
-    }
-    for (const tier of TIERS) {
-      const cut = this.best.get(tier);
-      if (cut !== undefined) return cut;
+    for (const cuts of [this.fullest, this.best]) {
+      const tier = TIERS.find((one) => cuts.has(one));
+      const found = tier && cuts.get(tier);
+      if (found !== undefined) return found;
     }
     const cut = hard ?? this.weak ?? this.blank;
     if (cut === undefined) throw new Error("splitText: found no position at which the text can be cut");

@@ -28,11 +28,7 @@ export function parsePath(text: string): Path | undefined {
     const found = STEP.exec(text);
     if (found === null) return undefined;
     const [, name, index, quoted] = found;
-    path.push(name ?? (index === undefined ? quotedName(quoted) : Number(index)));
+    path.push(name ?? (index === undefined ? String(jsonOf(quoted ?? "") ?? "") : Number(index)));
   }
   return path.length === 0 || path.some((part) => RESERVED.includes(part)) ? undefined : path;
-}
-
-function quotedName(text = '""'): string {
-  return String(jsonOf(text) ?? "");
 }

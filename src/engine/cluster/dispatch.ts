@@ -79,12 +79,18 @@ export class Dispatch {
     const { hints, world, lease } = this.#parts;
     this.#startedAt = world.clock.now();
     this.#wholeUntil = this.#startedAt;
-    await lease.start(() => this.#leaseLost());
-    const onGap = (): void => {
+    await lease.start(() => {
+      // Other processes may already execute the same runs.
+      for (const execution of this.#parts.executions.all()) execution.stop("ended");
       this.#gap = true;
-    };
+    });
     await hints
-      .start((hint) => this.#hear(hint), onGap)
+      .start(
+        (hint) => this.#hear(hint),
+        () => {
+          this.#gap = true;
+        },
+      )
       .catch(async (error: unknown) => {
         await lease.stop();
         throw error;
@@ -198,16 +204,10 @@ export class Dispatch {
     if (isLiveText(event) && !this.#hearText(event)) return;
     if (event.kind === "run_ended") {
       for (const kind of ["text", "thinking"] as const) this.#texts.delete(keyOf(kind, event.runId));
-      watch.ended(event.runId);
+      watch.noteEnd(event.runId);
       executions.stopEnded(event);
     }
     bus.hear(event);
-  }
-
-  /** Stops all executions in this process: other processes may already execute the same runs. */
-  #leaseLost(): void {
-    for (const execution of this.#parts.executions.all()) execution.stop("ended");
-    this.#gap = true;
   }
 
   #askClockLater(): void {

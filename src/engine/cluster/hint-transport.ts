@@ -102,12 +102,11 @@ export class HintTransport {
   }
 
   async start(onHint: (hint: Hint) => void, onGap: () => void): Promise<void> {
-    const hear = (text: string): void => {
+    this.#stopListening = await this.#parts.shared.listen((text) => {
       // Hints are handled one after the other: a hint that is still being read from its row must not be
       // overtaken by a later one.
       this.#hearing = this.#hearing.then(() => this.#hear(text, onHint, onGap));
-    };
-    this.#stopListening = await this.#parts.shared.listen(hear, onGap);
+    }, onGap);
   }
 
   /** Sends the waiting hints once, and stops. */

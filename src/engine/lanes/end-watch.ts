@@ -7,40 +7,34 @@ import type { Db } from "../../store/sql.ts";
 import type { Clock } from "../../world.ts";
 import type { Bus } from "../bus.ts";
 
-/** Tells waiters in this process to read their rows again. */
-export interface EndWatch {
-  /**
-   * Calls `isOver` at once, when one of these runs, jobs or permission requests may have ended, and when the
-   * deadline has passed or the signal has fired. Resolves when it returns true, or after the last of these
-   * calls. `isOver` gets the run that has ended, if it is known.
-   */
-  until(
-    ids: readonly string[],
-    isOver: (noteEnd?: Run) => Promise<boolean>,
-    deadlineAt: number,
-    signal?: AbortSignal,
-  ): Promise<void>;
-  /** Notifies the waiters that something has ended. Without `run`, they read its row. */
-  ended(id: string, run?: Run): void;
-  /** Notifies waiters of all ends in the store, because an event may have been lost. */
-  look(): Promise<void>;
-  isIdle(): boolean;
-}
+export type EndWatch = ReturnType<typeof createEndWatch>;
 
 type Wake = (run?: Run) => void;
 
-export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
+/** Tells waiters in this process to read their rows again. */
+export function createEndWatch(db: Db, clock: Clock, bus: Bus) {
   const watchers = new Map<string, Set<Wake>>();
-  const ended = (id: string, run?: Run): void => {
+  /** Notifies the waiters that something has ended. Without `run`, they read its row. */
+  const noteEnd = (id: string, run?: Run): void => {
     for (const wake of watchers.get(id) ?? []) wake(run);
   };
   bus.subscribe((event) => {
-    if (event.kind === "permission") ended(event.id);
+    if (event.kind === "permission") noteEnd(event.id);
     if (event.kind !== "flow" || event.step !== "ended") return;
-    for (const id of [event.flowId, event.runId]) ended(id);
+    for (const id of [event.flowId, event.runId]) noteEnd(id);
   });
   return {
-    async until(ids, isOver, deadlineAt, signal) {
+    /**
+     * Calls `isOver` at once, when one of these runs, jobs or permission requests may have ended, and when
+     * the deadline has passed or the signal has fired. Resolves when it returns true, or after the last of
+     * these calls. `isOver` gets the run that has ended, if it is known.
+     */
+    async until(
+      ids: readonly string[],
+      isOver: (ended?: Run) => Promise<boolean>,
+      deadlineAt: number,
+      signal?: AbortSignal,
+    ): Promise<void> {
       let news = Promise.withResolvers<void>();
       let known: Run | undefined;
       let isLast = false;
@@ -73,9 +67,10 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus): EndWatch {
         }
       }
     },
-    ended,
-    async look() {
-      for (const id of await settledAmong(db, [...watchers.keys()])) ended(id);
+    noteEnd,
+    /** Notifies waiters of all ends in the store, because an event may have been lost. */
+    async look(): Promise<void> {
+      for (const id of await settledAmong(db, [...watchers.keys()])) noteEnd(id);
     },
     isIdle: () => watchers.size === 0,
   };

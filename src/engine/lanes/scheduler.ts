@@ -266,17 +266,13 @@ export class Scheduler {
     const run = claimedBy(next, owner, unit.now);
     // The text of a refused run is stored, too: nobody would send a reply, a notice or a result again.
     await together(claimRun(unit.tx, run), writeInput(unit, run));
-    if (endsAtOnce) await this.#endAtOnce(unit, run, refusal);
-    else {
+    if (endsAtOnce) {
+      await holdForEnd(unit.tx, run);
+      await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, this.#parts);
+    } else {
       publishStart(unit, run);
       executions.beginAfter(unit, run, leaseHolds);
     }
     return "done";
-  }
-
-  /** Ends a run in the transaction that claims it, if the run only appends its input or must not start. */
-  async #endAtOnce(unit: Unit, run: Run, refusal: EndFacts | undefined): Promise<void> {
-    await holdForEnd(unit.tx, run);
-    await endInUnit(unit, run, refusal ?? { state: "ok", reply: "" }, this.#parts);
   }
 }

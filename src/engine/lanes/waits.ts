@@ -51,29 +51,7 @@ export interface CallWait {
 }
 
 /** Lets a tool call of a run wait. The run holds no slot meanwhile. */
-export interface RunWait extends CallWait {
-  readonly runId: string;
-  readonly sessionKey: string;
-  /**
-   * Returns whether the run still holds its lane. Checked in every transaction in which a tool call of the
-   * run writes (I1).
-   */
-  holds(unit: Unit): Promise<boolean>;
-  /**
-   * Waits until this process has authority over the run. Returns false if the run or the call is aborted
-   * first. Call it between a commit and the action that it allows: the commit's answer may have been late.
-   */
-  mayAct(signal: AbortSignal): Promise<boolean>;
-  /**
-   * Waits until a permission request is decided or expires. Returns undefined if the run or the call was
-   * aborted. `keepsSlot`: other work of the run may continue meanwhile, and a failure of the store is thrown.
-   */
-  waitForDecision(
-    question: PermissionQuestion,
-    signal: AbortSignal,
-    keepsSlot?: boolean,
-  ): Promise<PermissionAnswered | undefined>;
-}
+export type RunWait = ReturnType<typeof createRunWait>;
 
 export type Wanted = "all" | "any";
 
@@ -96,16 +74,14 @@ const JOB = "job:";
 const jobNode = (childKey: string): string => `${JOB}${childKey}`;
 const keyOf = (node: string): string => (node.startsWith(JOB) ? node.slice(JOB.length) : node);
 
-interface Edge {
-  readonly from: string;
-  readonly to: string;
-}
-
 /**
  * Returns the edges of the wait graph. A lane waits for the lanes and jobs that its run waits for. A job
  * waits for its sub-agent's lane and for the unfinished jobs that the sub-agent started.
  */
-async function edgesFrom({ tx, now }: WaitGraph, nodes: readonly string[]): Promise<Edge[]> {
+async function edgesFrom(
+  { tx, now }: WaitGraph,
+  nodes: readonly string[],
+): Promise<{ from: string; to: string }[]> {
   const lanes = nodes.filter((node) => !node.startsWith(JOB));
   const children = nodes.filter((node) => node.startsWith(JOB)).map(keyOf);
   const waits = await openEdges(tx, lanes, now);
@@ -152,10 +128,6 @@ async function waitPath(
   return path;
 }
 
-interface WaitTarget extends Pick<Wait, "kind"> {
-  readonly sessionKey: string;
-}
-
 const CYCLE_HINTS: Record<Wait["kind"], string> = {
   run:
     "The message was not sent. Answer with what you know (your reply reaches the one who asked you), " +
@@ -170,7 +142,7 @@ const CYCLE_HINTS: Record<Wait["kind"], string> = {
 export async function refuseCycle(
   graph: WaitGraph,
   waiterKey: string,
-  { kind, sessionKey }: WaitTarget,
+  { kind, sessionKey }: Pick<Wait, "kind"> & { readonly sessionKey: string },
   also: readonly string[] = [],
 ): Promise<Result<void>> {
   const from = kind === "job" ? jobNode(sessionKey) : sessionKey;
@@ -327,22 +299,38 @@ export function createRunWait(
   held: HeldLane,
   keeper: ReturnType<typeof createSlotKeeper>,
   signal: AbortSignal,
-): RunWait {
+) {
   const waiter = { runId: held.runId, sessionKey: held.sessionKey };
   const settling = <T>(settle: () => Promise<T>): Promise<T> =>
     keeper.duringWait(() => untilStored(parts.world, signal, settle));
+  const waits: CallWait = {
+    open: (unit, request) => openWait(unit, waiter, request),
+    during: (work) => work(),
+    settle: (rows, wanted, gaveUp) => settling(() => settleWait(parts, rows, wanted, signal, gaveUp)),
+  };
   return {
     ...waiter,
-    open: (unit, request) => openWait(unit, waiter, request),
-    holds: (unit) => isHeld(unit.tx, held),
-    async mayAct(callSignal) {
+    ...waits,
+    /**
+     * Returns whether the run still holds its lane. Checked in every transaction in which a tool call of the
+     * run writes (I1).
+     */
+    holds: (unit: Unit) => isHeld(unit.tx, held),
+    /**
+     * Waits until this process has authority over the run. Returns false if the run or the call is aborted
+     * first. Call it between a commit and the action that it allows: the commit's answer may have been late.
+     */
+    async mayAct(callSignal: AbortSignal): Promise<boolean> {
       const both = AbortSignal.any([signal, callSignal]);
       // A signal that has fired before does not keep the lease from being confirmed.
       return (await parts.lease?.confirm(both)) !== false && !both.aborted;
     },
-    during: (work) => work(),
-    settle: (waits, wanted, gaveUp) => settling(() => settleWait(parts, waits, wanted, signal, gaveUp)),
-    waitForDecision: (question, callSignal, keepsSlot = false) => {
+    /**
+     * Waits until a permission request is decided or expires. Returns undefined if the run or the call was
+     * aborted. `keepsSlot`: other work of the run may continue meanwhile, and a failure of the store is
+     * thrown.
+     */
+    waitForDecision: (question: PermissionQuestion, callSignal: AbortSignal, keepsSlot = false) => {
       const { id: permissionId, title: what } = question;
       parts.world.log.warn({ permissionId, what }, ASKS);
       const decide = () => untilDecided(parts, question, AbortSignal.any([signal, callSignal]));

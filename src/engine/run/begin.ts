@@ -4,7 +4,7 @@ import { optional } from "../../core/optional.ts";
 import { crashedTooOften, isCrashed } from "../../core/rules/crash-policy.ts";
 import { hasMark, isSessionMessage } from "../../core/rules/receipt.ts";
 import type { Code } from "../../core/shapes/errors.ts";
-import type { UserMessage } from "../../core/shapes/message.ts";
+import { injectedMessage, type UserMessage } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { getChain } from "../../store/queries/chains/chains.ts";
 import { usageOfDay } from "../../store/queries/runs/ledger.ts";
@@ -12,7 +12,7 @@ import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Unit } from "../unit.ts";
 import { type AcceptLimits, dailyBudgetOf, hasChainBudget, withinBudget } from "./accept.ts";
-import { type EndFacts, publishMessage, publishReceipt, runtimeMessage } from "./finish.ts";
+import { type EndFacts, publishMessage, publishReceipt } from "./finish.ts";
 
 /** Returns the end of a run that was never executed. */
 export function failRun(error: string, code: Code = "run_failed"): EndFacts {
@@ -36,7 +36,10 @@ export function inputMessage(unit: Unit, run: Run): UserMessage {
 export async function writeInput(unit: Unit, run: Run): Promise<void> {
   if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
   const { sessionKey, sessionId, runId, input } = run;
-  const entry = input.injected === true ? runtimeMessage(unit, input.text) : inputMessage(unit, run);
+  const entry =
+    input.injected === true
+      ? injectedMessage(unit.newOrderedId(), input.text, unit.now)
+      : inputMessage(unit, run);
   await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
   publishMessage(unit, run, entry);
 }

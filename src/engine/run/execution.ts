@@ -1,6 +1,6 @@
 // Owns one claimed run while this process executes it: writes its transcript, waits for other runs, and stops
 // it. Its writes are fenced (I1), and it holds a slot except while it only waits (I6).
-// X3: live text and thinking are published at most once in `textIntervalMs`, as deltas; the rest follows when
+// X3: live text and thinking are published at most once in `liveIntervalMs`, as deltas; the rest follows when
 //     the interval is over.
 
 import { optional } from "../../core/optional.ts";
@@ -18,7 +18,6 @@ import { idsOf, type Log, logging, type Timer } from "../../world.ts";
 import type { EngineCore } from "../engine.ts";
 import type { Scheduler } from "../lanes/scheduler.ts";
 import { createRunWait, type RunWait } from "../lanes/waits.ts";
-import type { Unit } from "../unit.ts";
 import { LostLane } from "./finish.ts";
 import { createSlotKeeper } from "./slot-keeper.ts";
 import { createSpending, tokensLeft } from "./spending.ts";
@@ -53,12 +52,6 @@ const LIVE_THINKING_MAX_BYTES = 256 * 1024;
 
 /** Created once, because an error with a stack for each run would be slow. */
 const OVER = new Error("the run is over");
-
-/** Returns the interval for a text of this length while this number of runs executes. */
-function textIntervalMs(chars: number, runs: number): number {
-  const intervalMs = liveIntervalMs(runs);
-  return chars > LONG_TEXT_CHARS ? Math.max(LONG_TEXT_INTERVAL_MS, intervalMs) : intervalMs;
-}
 
 /**
  * Why an execution was stopped from outside. `ended`: the run's row says that it has ended. `parked`: the run
@@ -103,26 +96,7 @@ export interface LaneHandle {
   readonly log: Log;
 }
 
-export interface Execution {
-  readonly handle: LaneHandle;
-  readonly fence: Fence;
-  /** Writes the final text in the transaction that ends or parks the run. */
-  writeFinal(unit: Unit): Promise<void>;
-  /** Returns whether a final text is still to be written. */
-  hasFinal(): boolean;
-  /** Returns the text of the message being written, for an abort that keeps it. */
-  textSoFar(): string;
-  revision(): WorkingRevision | undefined;
-  /** Publishes live text and thinking from the beginning, because a subscriber has missed a part. */
-  publishText(): void;
-  waiting(): boolean;
-  /** Called when the run has its slot again. */
-  noteResumed(): void;
-  stop(reason: StopReason): void;
-  stopReason(): StopReason | undefined;
-  /** Ends the run in this process: aborts calls that still run, which must not take a slot again. */
-  leave(): void;
-}
+export type Execution = ReturnType<typeof createExecution>;
 
 export interface ExecutionParts extends EngineCore {
   readonly scheduler: Pick<Scheduler, "resume" | "isWanted">;
@@ -175,7 +149,8 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
       pending = pending === undefined ? delta : joinedDeltas(pending, delta);
       const length = shownLength(false);
       if (pending !== undefined && length <= pending.offset) return;
-      const intervalMs = textIntervalMs(whole.length, parts.running());
+      const leastMs = whole.length > LONG_TEXT_CHARS ? LONG_TEXT_INTERVAL_MS : 0;
+      const intervalMs = Math.max(leastMs, liveIntervalMs(parts.running()));
       const waitMs = sentAt + intervalMs - clock.monotonic();
       if (waitMs <= 0 || (pending?.text.length ?? 0) >= UNPUBLISHED_CHARS_MAX) publishUpTo(length);
       else if (!over.aborted) next ??= clock.after(waitMs, () => publishUpTo(shownLength(false)));
@@ -191,7 +166,7 @@ function createTextStream(run: Run, parts: ExecutionParts, over: AbortSignal, ki
       pending = length < whole.length ? { offset: length, text: whole.text.slice(length) } : undefined;
       publish({ offset: 0, text: whole.text.slice(0, length) });
     },
-    written(): void {
+    noteWritten(): void {
       cancelNext();
       messages += 1;
       whole = new LongText();
@@ -215,9 +190,9 @@ function createThinkingStream(...args: [Run, ExecutionParts, AbortSignal]) {
       stream.text(delta);
     },
     publishAgain: () => stream?.publishAgain(),
-    written(): void {
+    noteWritten(): void {
       bytes = 0;
-      stream?.written();
+      stream?.noteWritten();
     },
   };
 }
@@ -232,7 +207,7 @@ function withoutToken(entry: Entry): Entry {
   return content === entry.content ? entry : { ...entry, content };
 }
 
-export function createExecution(run: Run, owner: string, given: ExecutionParts): Execution {
+export function createExecution(run: Run, owner: string, given: ExecutionParts) {
   // Every log line about the run carries its ids.
   const parts = { ...given, world: logging(given.world, idsOf(run)) };
   const fence: Fence = { runId: run.runId, owner, attempt: run.attempt };
@@ -249,58 +224,63 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts):
   };
   // An earlier attempt may have read messages that this attempt does not know about.
   const reading: Reading = { mayOwe: run.attempt > 1 };
-  const writer = createTranscriptWriter(run, fence, parts, { confirm, signal: stopper.signal, reading });
-  const append = async (given: Entry): Promise<Entry> => {
-    const entry = withoutToken(given);
-    // The text of a final message is published with the run's end.
-    if (!isFinalText(entry)) stream.flush();
-    const stored = await writer.append(entry);
-    if (writer.finalText() === undefined) stream.written();
-    thinking.written();
-    return stored;
+  const writer = createTranscriptWriter(run, fence, parts, { confirm, signal: stopper.signal }, reading);
+
+  const handle: LaneHandle = {
+    run,
+    signal: stopper.signal,
+    async append(given) {
+      const entry = withoutToken(given);
+      // The text of a final message is published with the run's end.
+      if (!isFinalText(entry)) stream.flush();
+      const stored = await writer.append(entry);
+      if (writer.finalText() === undefined) stream.noteWritten();
+      thinking.noteWritten();
+      return stored;
+    },
+    takeSteered: () =>
+      confirm()
+        .then(keeper.giveWay)
+        .then(() => takeSteering(run, fence, parts, reading)),
+    text: stream.text,
+    thinking: thinking.add,
+    publish(event) {
+      if (event.kind === "tool" && event.phase === "start") stream.flush();
+      parts.bus.publish(event);
+    },
+    confirm,
+    duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
+    elsewhere: keeper.duringWait,
+    wait: createRunWait(parts, held, keeper, stopper.signal),
+    record(of) {
+      revision = of;
+    },
+    ...optional({ budget: createSpending(run, fence, parts, keeper.duringWait, stopper.signal) }),
+    tokensLeft: () => parts.commit((unit) => tokensLeft(unit, run, parts.limits)),
+    log: parts.world.log,
   };
   return {
-    handle: {
-      run,
-      signal: stopper.signal,
-      append,
-      takeSteered: () =>
-        confirm()
-          .then(keeper.giveWay)
-          .then(() => takeSteering(run, fence, parts, reading)),
-      text: stream.text,
-      thinking: thinking.add,
-      publish(event) {
-        if (event.kind === "tool" && event.phase === "start") stream.flush();
-        parts.bus.publish(event);
-      },
-      confirm,
-      duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
-      elsewhere: keeper.duringWait,
-      wait: createRunWait(parts, held, keeper, stopper.signal),
-      record(of) {
-        revision = of;
-      },
-      ...optional({ budget: createSpending(run, fence, parts, keeper.duringWait, stopper.signal) }),
-      tokensLeft: () => parts.commit((unit) => tokensLeft(unit, run, parts.limits)),
-      log: parts.world.log,
-    },
+    handle,
     fence,
     writeFinal: writer.writeFinal,
+    /** Returns whether a final text is still to be written. */
     hasFinal: () => writer.finalText() !== undefined,
     revision: () => revision,
+    /** Returns the text of the message being written, for an abort that keeps it. */
     textSoFar: () => writer.finalText() ?? stream.last(),
-    publishText() {
+    /** Publishes live text and thinking from the beginning, because a subscriber has missed a part. */
+    publishText(): void {
       thinking.publishAgain();
       stream.publishAgain();
     },
     waiting: keeper.waiting,
     noteResumed: keeper.noteResumed,
-    stop(why) {
+    stop(why: StopReason): void {
       reason ??= why;
       stopper.abort(new Error(`run ${run.runId} was stopped: ${why}`));
     },
     stopReason: () => reason,
+    /** Ends the run in this process: aborts calls that still run, which must not take a slot again. */
     leave: () => stopper.abort(OVER),
   };
 }

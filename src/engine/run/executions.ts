@@ -187,13 +187,19 @@ export class Executions {
 
   async #end(execution: Execution, facts: EndFacts): Promise<void> {
     const { commit } = this.#parts;
-    const { run, log } = execution.handle;
+    const { handle, fence, writeFinal } = execution;
+    const { run, log } = handle;
     while (execution.stopReason() !== "ended") {
       // Wait for the authority. If the run is parked during this wait, its row must still be updated.
-      await this.#parts.lease?.confirm(execution.handle.signal);
+      await this.#parts.lease?.confirm(handle.signal);
       try {
         await commit(async (unit) => {
-          if (execution.stopReason() === "parked") return this.#park(unit, execution);
+          if (execution.stopReason() === "parked") {
+            // The run returns to its queue, as the head of its lane.
+            await holdForEnd(unit.tx, run);
+            if (await moveHeld(unit.tx, fence, "queued", unit.now)) await writeFinal(unit);
+            return;
+          }
           // Leaves the lane before the end is published, so that the look that follows finds the next run.
           unit.after(() => this.#leave(execution));
           await endInUnit(unit, run, facts, this.#parts, execution);
@@ -206,12 +212,6 @@ export class Executions {
         await new Promise<void>((resolve) => this.#later(resolve));
       }
     }
-  }
-
-  /** Returns a run to its queue, as the head of its lane. */
-  async #park(unit: Unit, { handle, fence, writeFinal }: Execution): Promise<void> {
-    await holdForEnd(unit.tx, handle.run);
-    if (await moveHeld(unit.tx, fence, "queued", unit.now)) await writeFinal(unit);
   }
 
   /**

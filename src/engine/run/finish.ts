@@ -8,7 +8,6 @@ import { isQuietStep, spokenText } from "../../core/rules/turn-rules.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import {
-  type AssistantMessage,
   addUsage,
   type Entry,
   injectedMessage,
@@ -101,11 +100,6 @@ export interface EndFacts {
 /** Thrown into an execution whose lane was taken over, or whose row has ended. */
 export class LostLane extends Error {}
 
-/** Returns a note of the runtime. */
-export function runtimeMessage(unit: Unit, text: string): AssistantMessage {
-  return injectedMessage(unit.newOrderedId(), text, unit.now);
-}
-
 /** Publishes a state of the message that this run delivered, if it delivered one. */
 export function publishReceipt(
   unit: Unit,
@@ -193,15 +187,6 @@ export async function endTaken(unit: Unit, reader: Run, facts: EndFacts, parts: 
   }
 }
 
-/**
- * Returns the facts for ending a message's own run, if the run that read the message ended before its model
- * answered it.
- */
-function refuseUnanswered({ state, code }: EndFacts): EndFacts {
-  const error = "the run that had read this message ended before its model answered it";
-  return { state: state === "ok" ? "error" : state, code: code ?? "run_failed", error };
-}
-
 function usageOf(messages: readonly Message[]): { usage: Usage; model?: string } {
   let usage = ZERO_USAGE;
   let model: string | undefined;
@@ -253,17 +238,10 @@ export function publishEnd(
   publish = bus.publish,
 ): void {
   if (!isEnded(run.state)) return;
-  watch.ended(run.runId, run);
+  watch.noteEnd(run.runId, run);
   if (bus.hasEnded(run.runId)) return;
   publish(endEvent(run));
   publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
-}
-
-/** Stores the inputs of a run that the store may not have yet. */
-function storeRevision({ tx, now, after }: Unit, { revision }: EndFacts): Promise<void> | undefined {
-  if (revision === undefined || revision.rows.length === 0) return undefined;
-  after(() => revision.noteStored());
-  return keepRevisions(tx, revision.rows, now);
 }
 
 /** Writes the changes that the end of a run makes in other rows. Returns whether a wait was answered. */
@@ -274,6 +252,9 @@ async function settleRows(
   { usage, model }: { readonly usage: Usage; readonly model?: string },
 ): Promise<boolean> {
   const { runId, sessionKey, agentId } = run;
+  // The store may not have the inputs of the run yet.
+  const fresh = facts.revision?.rows.length === 0 ? undefined : facts.revision;
+  if (fresh !== undefined) unit.after(() => fresh.noteStored());
   // A run that only wrote a message into an inbox is not an answer to that message.
   const isOutcome = run.kind === "turn" || facts.state !== "ok";
   const [answered = false] = await together(
@@ -284,19 +265,11 @@ async function settleRows(
       ? undefined
       : addUsageRow(unit.tx, { runId, sessionKey, agentId, ...splitRef(model), usage, at: unit.now }),
     addChainUsage(unit.tx, run.chainId, usage, unit.now),
-    storeRevision(unit, facts),
+    fresh && keepRevisions(unit.tx, fresh.rows, unit.now),
     run.startedAt === undefined ? undefined : releaseSlot(unit.tx, runId),
     readyNext(unit.tx, run.sessionKey, unit.now),
   );
   return answered;
-}
-
-/**
- * Returns whether the run succeeded and its usage and model are known, so that its messages need not be read.
- */
-function isComplete({ state, usage, model, unfinishedText, heardText }: EndFacts): boolean {
-  const isKnown = usage !== undefined && model !== undefined;
-  return state === "ok" && isKnown && unfinishedText === undefined && heardText === undefined;
 }
 
 /** Returns the texts that an agent wrote in these messages, without silent ones and notes of the runtime. */
@@ -366,8 +339,10 @@ export async function endInUnit(
   if (ended.has(run.runId)) return;
   ended.add(run.runId);
   const holding = execution && holdForEnd(tx, run);
-  // A complete end reads nothing, so all its statements are sent together.
-  const isPlain = execution?.hasFinal() === true && isComplete(facts);
+  // The end of a run whose usage and model are known reads nothing, so all its statements are sent together.
+  const isKnown = facts.usage !== undefined && facts.model !== undefined && facts.state === "ok";
+  const isWhole = facts.unfinishedText === undefined && facts.heardText === undefined;
+  const isPlain = execution?.hasFinal() === true && isKnown && isWhole;
   let messages: readonly Message[] = [];
   if (!isPlain) {
     await together(holding, execution && holdRun(tx, run.runId));
@@ -383,8 +358,11 @@ export async function endInUnit(
     holding,
   );
   if (!isStored) throw new LostLane(`run ${run.runId} has ended, or another process holds it`);
-  if (messages.some((one) => one.role === "user" && one.steered === true))
-    await endTaken(unit, run, refuseUnanswered(facts), parts);
+  if (messages.some((one) => one.role === "user" && one.steered === true)) {
+    const state = facts.state === "ok" ? "error" : facts.state;
+    const error = "the run that had read this message ended before its model answered it";
+    await endTaken(unit, run, { state, code: facts.code ?? "run_failed", error }, parts);
+  }
   const { end, ...more } = row;
   const after: Run = { ...run, ...end, ...more };
   await parts.successors.runEnded(parts.acceptor, unit, after, answered);
@@ -396,7 +374,7 @@ export async function endInUnit(
   const text = spokenText(facts.reply ?? unfinished);
   unit.publish({ ...endEvent(after), text });
   unit.publish({ kind: "session", sessionKey: after.sessionKey, change: "state" });
-  unit.after(() => parts.watch.ended(after.runId, after));
+  unit.after(() => parts.watch.noteEnd(after.runId, after));
   unit.after(() => parts.look());
   await publishBudgetRefusal(unit, run, facts, parts);
 }

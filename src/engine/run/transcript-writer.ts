@@ -29,6 +29,7 @@ import { together } from "../../store/transaction.ts";
 import type { EngineCore } from "../engine.ts";
 import type { Unit } from "../unit.ts";
 import { inputMessage } from "./begin.ts";
+import type { LaneHandle } from "./execution.ts";
 import { endTaken, LostLane, publishMessage, publishReceipt } from "./finish.ts";
 import { untilStored } from "./until-stored.ts";
 
@@ -36,13 +37,6 @@ import { untilStored } from "./until-stored.ts";
 export interface Reading {
   /** The transcript may hold a message that the model has not answered yet. */
   mayOwe: boolean;
-}
-
-interface Writing {
-  /** Called before each write: see `LaneHandle`. */
-  confirm(): Promise<void>;
-  readonly signal: AbortSignal;
-  readonly reading: Reading;
 }
 
 /** Returns whether a turn can end with this text: it has no tool call and no failure. */
@@ -61,11 +55,13 @@ function isAnswer(entry: Entry): boolean {
   return !["error", "aborted", "injected"].includes(entry.stopReason);
 }
 
+/** `confirm` is called before each write. */
 export function createTranscriptWriter(
   run: Run,
   fence: Fence,
   parts: EngineCore,
-  { confirm, signal, reading }: Writing,
+  { confirm, signal }: Pick<LaneHandle, "confirm" | "signal">,
+  reading: Reading,
 ) {
   let final: Entry | undefined;
   /** Whether this attempt has recorded that the model answered the message. */
@@ -155,7 +151,10 @@ export async function takeSteering(
     if (!(await isHeld(unit.tx, fence))) return "lost";
     const next = await nextIn(unit.tx, run.sessionKey);
     if (!takesOver(run, next)) return undefined;
-    const message = await writeMessage(unit, run, next);
+    const { sessionKey, sessionId, runId } = run;
+    const message: UserMessage = { ...inputMessage(unit, next), steered: true };
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: message }, unit.redactor);
+    publishMessage(unit, { ...run, ...optional({ route: next.route }) }, message);
     await noteTaken(unit.tx, { ...next, input: { ...next.input, takenBy: run.runId } });
     read = next.runId;
     return message;
@@ -164,12 +163,4 @@ export async function takeSteering(
   if (taken !== undefined)
     parts.world.log.debug({ steeredRunId: read }, "a run read the next message of its lane");
   return taken;
-}
-
-async function writeMessage(unit: Unit, run: Run, next: Run): Promise<UserMessage> {
-  const { sessionKey, sessionId, runId } = run;
-  const message: UserMessage = { ...inputMessage(unit, next), steered: true };
-  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry: message }, unit.redactor);
-  publishMessage(unit, { ...run, ...optional({ route: next.route }) }, message);
-  return message;
 }

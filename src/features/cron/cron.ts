@@ -42,7 +42,7 @@ export const cron = feature({
     },
   },
   runEnded: {
-    of: "cron",
+    isOwn: ({ input: { provenance } }): boolean => provenance?.kind === "cron",
     load: (): ReturnType<Required<Feature>["runEnded"]["load"]> => import("./turns.ts"),
   },
   checks: (): LoadedBy<"checks"> => import("./checks.ts"),

@@ -1,6 +1,6 @@
 // Adds web hooks: programs start runs over HTTP, and programs are told of events.
 
-import { type FeatureRoute, feature, type LoadedBy } from "../../feature.ts";
+import { type Feature, type FeatureRoute, feature, type LoadedBy } from "../../feature.ts";
 import { HOOK_BODIES } from "./contract.ts";
 import { hookProblems } from "./problems.ts";
 import { HOOK_SETTINGS } from "./settings.ts";
@@ -18,5 +18,9 @@ export const hooks = feature({
     },
   },
   outbox: (): LoadedBy<"outbox"> => import("./outbox.ts"),
-  checks: (): LoadedBy<"checks"> => import("./checks.ts"),
+  doctor: {
+    isOutside: false,
+    subjects: ({ hooks: { enabled } }): string[] => (enabled ? ["hooks"] : []),
+    load: (): ReturnType<Required<Feature>["doctor"]["load"]> => import("./doctor.ts"),
+  },
 });

@@ -31,12 +31,13 @@ const COUNT_EVERY_MS = 1_000;
 /** Returns the outbox route of a hook. It has the hook's name, because the address may be a secret. */
 const hookRoute = ({ name }: NamedHook): Route => ({ channel: WEBHOOK, to: name });
 
-const enabledHooks = ({ hooks }: HookedSettings): readonly NamedHook[] =>
-  hooks.outgoing.flatMap((hook) => (hook.enabled ? [{ ...hook, name: nameOf(hook) }] : []));
+const isEnabled = ({ enabled }: OutgoingHook): boolean => enabled;
+const withName = (hook: OutgoingHook): NamedHook => ({ ...hook, name: nameOf(hook) });
 
-export const routes = (settings: HookedSettings): readonly Route[] => enabledHooks(settings).map(hookRoute);
+export const routes = ({ hooks }: HookedSettings): readonly Route[] =>
+  hooks.outgoing.filter(isEnabled).map((hook) => hookRoute(withName(hook)));
 
-const wants = ({ events, sessions }: NamedHook, { type, sessionKey }: HookEvent): boolean =>
+const wants = ({ events, sessions }: OutgoingHook, { type, sessionKey }: HookEvent): boolean =>
   events.includes(type) && (sessions === undefined || matchesAny(sessions, sessionKey));
 
 function bodyOf(id: string, type: string, atMs: number, data: Readonly<Record<string, unknown>>): string {
@@ -113,7 +114,7 @@ export function createRecorder(
 ): Recorder {
   const takeRoom = createRooms(pendingMax);
   return async (unit, events) => {
-    const hooks = enabledHooks(settings);
+    const hooks = settings.hooks.outgoing.filter(isEnabled);
     if (hooks.length === 0) return;
     const deleted = new Set(
       events.flatMap((one) => (one.kind === "session" && one.change === "deleted" ? [one.sessionKey] : [])),
@@ -122,7 +123,7 @@ export function createRecorder(
     for (const live of events) {
       const event = hookEventOf(live, unit.redactor);
       if (event === undefined) continue;
-      for (const hook of hooks.filter((one) => wants(one, event))) {
+      for (const hook of hooks.filter((one) => wants(one, event)).map(withName)) {
         queued = true;
         if (await takeRoom(unit, hook)) {
           await queue(unit, hook, event, deleted.has(event.sessionKey));
@@ -137,7 +138,7 @@ export function createRecorder(
 }
 
 /** Sends a request with a signature over its id, time and body. */
-function post(hook: NamedHook, message: OutgoingMessage, world: World): Promise<DeliveryOutcome> {
+function post(hook: OutgoingHook, message: OutgoingMessage, world: World): Promise<DeliveryOutcome> {
   const { deliveryId: id, text: body } = message;
   const seconds = Math.floor(world.clock.now() / 1_000);
   const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(hook.secret)?.[1];
@@ -160,7 +161,8 @@ export function createChannel(settings: HookedSettings, world: World): Channel {
     id: WEBHOOK,
     deduplicates: true,
     async deliver(message) {
-      const hook = enabledHooks(settings).find(({ name }) => name === message.route.to);
+      const { outgoing } = settings.hooks;
+      const hook = outgoing.find((one) => isEnabled(one) && nameOf(one) === message.route.to);
       if (hook !== undefined) return post(hook, message, world);
       return { kind: "absent", error: `no outgoing hook ${JSON.stringify(message.route.to)} is configured` };
     },

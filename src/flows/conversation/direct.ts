@@ -18,7 +18,7 @@ import { isOverBudget } from "../../core/rules/budget.ts";
 import { interruptedBy, maySteer } from "../../core/rules/queue-mode.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { ImageBlock, Provenance } from "../../core/shapes/message.ts";
+import type { ImageBlock } from "../../core/shapes/message.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import type { AnswerFormat, Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
@@ -94,12 +94,6 @@ export interface DirectMessage {
   readonly remember?: (unit: Unit, accepted: Accepted) => Promise<void>;
 }
 
-/** Returns the provenance of a message of a peer (I11). Its gateway decides on none of the fields alone. */
-function provenanceOf({ sourceSessionKey }: PeerOrigin, chain: { chainId: string; hop: number }): Provenance {
-  const kind = "inter_session";
-  return { kind, sourceSessionKey, sourceChannel: "unknown", sourceTool: "sessions_send", ...chain };
-}
-
 /** Accepts a message of a person or a program. */
 export async function sendDirect(
   parts: { engine: Engine; settings: Settings },
@@ -114,7 +108,17 @@ export async function sendDirect(
     });
   const verdict = sendVerdict(parts.settings, message.session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const { text, images, senderName, thinking, format, extraContext, runId, askedBy, timeoutMs } = message;
+  const {
+    text,
+    images,
+    senderName,
+    thinking,
+    format,
+    extraContext: context,
+    runId,
+    askedBy,
+    timeoutMs,
+  } = message;
   const able = checkFormat(parts.settings, modelOf(parts.settings, message.session), format);
   if (!able.ok) return able;
   const guest = message.guest || undefined;
@@ -128,12 +132,15 @@ export async function sendDirect(
     const ready = await message.before?.(unit);
     if (ready?.ok === false) return ready;
     const chain = hop === undefined ? undefined : { chainId: message.chainId ?? unit.newOrderedId(), hop };
+    // The gateway of a peer decides on none of the fields of the provenance alone (I11).
+    const sent = { kind: "inter_session", sourceChannel: "unknown", sourceTool: "sessions_send" } as const;
+    const provenance = peer && chain && { ...sent, sourceSessionKey: peer.sourceSessionKey, ...chain };
+
     const accepted = await engine.acceptIn(unit, {
       sessionKey: message.session.key,
       input: {
         text,
-        ...optional({ images, senderName, guest, thinking, format, compact, context: extraContext }),
-        ...(peer === undefined || chain === undefined ? {} : { provenance: provenanceOf(peer, chain) }),
+        ...optional({ images, senderName, guest, thinking, format, compact, context, provenance }),
       },
       ...optional({ runId, askedBy, timeoutMs, route: place, callId: peer?.callId, chain, tokensLeft }),
     });
@@ -201,15 +208,6 @@ function reportsFailure(run: Run): boolean {
 }
 
 /**
- * Returns whether the run that read this run's message reports its failure to the same chat, itself or by its
- * job.
- */
-async function isToldByReader({ tx }: Unit, { input: { takenBy } }: Run): Promise<boolean> {
-  const reader = takenBy === undefined ? undefined : await getRun(tx, takenBy);
-  return reader !== undefined && (reader.flow !== undefined || reportsFailure(reader));
-}
-
-/**
  * Delivers the answer of an ended run that came from a channel and is not part of a conversation between
  * sessions.
  */
@@ -220,7 +218,11 @@ export async function directRunEnded(parts: Pick<JobParts, "settings">, unit: Un
   // Their replies go elsewhere (delivery/replies.ts).
   if (origin === "hook" || origin === "node") return;
   if (state === "aborted" || (state !== "ok" && !reportsFailure(run))) return;
-  const session = (await isToldByReader(unit, run)) ? undefined : await getSession(unit.tx, run.sessionKey);
+  const { takenBy } = run.input;
+  const reader = takenBy === undefined ? undefined : await getRun(unit.tx, takenBy);
+  // The run that read this run's message reports its failure to the same chat, itself or by its job.
+  if (reader !== undefined && (reader.flow !== undefined || reportsFailure(reader))) return;
+  const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined) return;
   // The answer goes to the chat of the question, even if other chats have written since. If an operator chose
   // the chat, all send rules apply.

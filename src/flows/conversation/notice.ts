@@ -16,7 +16,7 @@ import type { Flow } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { partyOf } from "./party.ts";
 
-interface Sent {
+export interface Sent {
   readonly acceptor: Pick<Acceptor, "acceptIn">;
   readonly unit: Unit;
   readonly settings: Settings;

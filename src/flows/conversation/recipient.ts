@@ -24,12 +24,6 @@ export interface SentRun {
   readonly target: Session | undefined;
 }
 
-/** The answer to a message, or why none can come any more. Empty while it may still come. */
-interface Answer {
-  readonly text?: string;
-  readonly loss?: { readonly code: Code; readonly error: string };
-}
-
 export interface Recipient {
   /** Whether reply turns may follow the first answer. */
   readonly takesTurns: boolean;
@@ -37,8 +31,15 @@ export interface Recipient {
   noteAccepted(unit: Unit, run: Run): Promise<void>;
   /** Called in the transaction in which the sender stops waiting for the answer. */
   noteGaveUp(unit: Unit, run: Run): Promise<void>;
-  /** `hasOutcome`: the message's run has ended, in time if a sender waits. */
-  answer(db: Db, sent: SentRun, hasOutcome: boolean): Promise<Answer>;
+  /**
+   * Returns the answer to a message, or why none can come any more: nothing while it may still come.
+   * `hasOutcome`: the message's run has ended, in time if a sender waits.
+   */
+  answer(
+    db: Db,
+    sent: SentRun,
+    hasOutcome: boolean,
+  ): Promise<{ text?: string; loss?: { code: Code; error: string } }>;
   /** Without `reply`: before it has come. */
   followUp(target: Session | undefined, reply?: string): FollowUp;
 }

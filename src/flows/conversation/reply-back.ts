@@ -20,26 +20,20 @@ import {
   replyTurnOwner,
 } from "../../core/rules/turn-rules.ts";
 import type { Result } from "../../core/shapes/errors.ts";
-import type { FlowRef, Run, RunInput } from "../../core/shapes/run.ts";
+import type { FlowRef, RunInput } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { Accepted } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
-import type { Unit } from "../../engine/unit.ts";
-import { endFlow, type Flow, noteReply } from "../../store/queries/chains/flows.ts";
+import { endFlow, noteReply } from "../../store/queries/chains/flows.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
 import { endUnanswered, inboxLoss, isAwaited, lossText } from "./inbox-receipts.ts";
-import { notifySender } from "./notice.ts";
+import { notifySender, type Sent } from "./notice.ts";
 import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 
-interface FlowContext {
+interface FlowContext extends Sent {
   readonly acceptor: Acceptor;
-  readonly unit: Unit;
-  readonly settings: Settings;
-  readonly flow: Flow;
-  readonly run: Run;
   /** Absent if the session was deleted in the meantime. */
   readonly requester: Session | undefined;
   readonly target: Session | undefined;
@@ -152,18 +146,12 @@ async function acceptReplyTurn(context: FlowContext, turn: number): Promise<bool
   return accepted.ok;
 }
 
-async function announce(context: FlowContext): Promise<void> {
-  const outcome = await announceTurn(context);
-  if (outcome === "accepted") return;
-  if (outcome === "limit") await announceByRuntime(context);
-  await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
-}
-
 /** Executes the next step. Returns true if a reply turn carries this run's text to the other party. */
 async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> {
   if (next.next === "reply" && (await acceptReplyTurn(context, next.turn))) return true;
-  if (next.next === "end") await close(context, next.reason);
-  else await announce(context);
+  const outcome = next.next === "end" ? next.reason : await announceTurn(context);
+  if (outcome === "limit") await announceByRuntime(context);
+  if (outcome !== "accepted") await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
   return false;
 }
 

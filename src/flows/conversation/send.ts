@@ -34,7 +34,8 @@ import { answerInInbox } from "./inbox-receipts.ts";
 import { partyOf, provenanceFrom } from "./party.ts";
 import { chooseRecipient, type FollowUp, type SentRun } from "./recipient.ts";
 
-export interface SendRequest {
+/** A tool call of a session. */
+export interface SessionCall {
   readonly requester: Session;
   /** The run that makes this tool call. Absent if an operator acts as the session. */
   readonly requesterRun?: Run;
@@ -43,6 +44,11 @@ export interface SendRequest {
   /** See `RunInput.outside`. Default: that of the run that makes this call. */
   readonly outside?: string;
   readonly callId: string;
+  /** The wait of the calling run. Absent if an operator acts as the session. */
+  readonly wait?: RunWait;
+}
+
+export interface SendRequest extends SessionCall {
   readonly target: Session;
   readonly text: string;
   /** The message in the requester's inbox that the text answers. Default: the only one that waits. */
@@ -50,8 +56,6 @@ export interface SendRequest {
   /** How long to wait, counted from acceptance. 0: do not wait. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
-  /** The wait of the calling run. Absent if an operator acts as the session. */
-  readonly wait?: RunWait;
   /**
    * True if the caller reports to the engine whether the answer reached the client (`CallerWaits.confirm`).
    */
@@ -125,22 +129,21 @@ async function answerIn(unit: Unit, request: SendRequest): Promise<Result<Answer
   const between = { requesterKey: target.key, targetKey: requester.key };
   const [newest, another] = await openQuestions(unit.tx, { ...between, ...optional({ runId }) });
   const asked = newest === undefined ? undefined : await getRun(unit.tx, newest);
-  if (asked === undefined) return runId === undefined ? ok(ANSWERS_NONE) : refuseAnswer(runId, target);
+  if (asked === undefined && runId === undefined) return ok(ANSWERS_NONE);
+  if (asked === undefined) {
+    const named = `no message ${quoted(runId ?? "", 80)} of ${target.key}`;
+    return fail("message_not_found", `${named} waits for an answer in your inbox; nothing was sent`, {
+      hint:
+        "It was answered before, has expired, or is of another session. sessions_inbox marks messages that " +
+        "wait with awaitsAnswer. To send something else, omit inReplyTo.",
+    });
+  }
   if (another === undefined)
     return ok({ isReply: await answerInInbox(unit, asked, text), isUnclear: false, follows: asked });
   const { chainId, acceptedAt: afterMs } = asked;
   const ours = { chainId, requesterKey: requester.key, targetKey: target.key, afterMs };
   const hasFollowed = await hasSentInChain(unit.tx, ours);
   return ok({ isReply: false, isUnclear: true, ...(hasFollowed ? {} : { follows: asked }) });
-}
-
-function refuseAnswer(inReplyTo: string, { key }: Session): Result<never> {
-  const error = `no message ${quoted(inReplyTo, 80)} of ${key} waits for an answer in your inbox`;
-  return fail("message_not_found", `${error}; nothing was sent`, {
-    hint:
-      "It was answered before, has expired, or is of another session. sessions_inbox marks messages that " +
-      "wait with awaitsAnswer. To send something else, omit inReplyTo.",
-  });
 }
 
 async function openSendWait(
@@ -167,27 +170,10 @@ function converses(requester: Session, target: Run): boolean {
   return isAttended && isOther && !external && spawnedBy === undefined;
 }
 
-/**
- * Returns the requester as it is in this transaction. A reset ends the runs of a session, but not a call that
- * a client makes as the session.
- */
-async function requesterIn(unit: Unit, { requester, requesterRun }: SendRequest): Promise<Result<Session>> {
-  if (requesterRun !== undefined) return ok(requester);
-  const current = await getSession(unit.tx, requester.key);
-  if (current !== undefined) return ok(current);
-  return fail("session_not_found", `session ${requester.key} no longer exists`);
-}
-
 type Enqueued = Accepted & Partial<Pick<Answering, "isUnclear">>;
 
 /** Writes the flow, the run and the wait in the given transaction. */
-async function enqueue(parts: SendParts, asked: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
-  await holdSessions(unit.tx, [asked.requester.key, asked.target.key]);
-  const requester = await requesterIn(unit, asked);
-  return requester.ok ? enqueueFrom(parts, { ...asked, requester: requester.value }, unit) : requester;
-}
-
-async function enqueueFrom(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
+async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text } = request;
   // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
@@ -354,7 +340,13 @@ export async function sendToSession(parts: SendParts, request: SendRequest): Pro
   if (!refused.ok) return refused;
   const verdict = sendVerdict(settings, target);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const accepted = await engine.commit((unit) => enqueue(parts, request, unit));
+  const accepted = await engine.commit(async (unit) => {
+    await holdSessions(unit.tx, [requester.key, target.key]);
+    // A reset ends the runs of a session, but not a call that a client makes as the session.
+    const current = run === undefined ? await getSession(unit.tx, requester.key) : requester;
+    if (current !== undefined) return enqueue(parts, { ...request, requester: current }, unit);
+    return fail("session_not_found", `session ${requester.key} no longer exists`);
+  });
   if (!accepted.ok) return accepted;
   const outcome = await settle(parts, request, { run: accepted.value.run, target });
   return ok(accepted.value.isUnclear === true ? { ...outcome, isUnclear: true } : outcome);

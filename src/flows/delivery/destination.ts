@@ -241,17 +241,6 @@ export function lastPlace(session: Session): Route {
   return announceRoute(session) ?? { channel: WEBCHAT, to: session.key };
 }
 
-/** Returns the session that records a text: the named session, else the reader's session, else `main`. */
-async function recorder(
-  ctx: AccessContext,
-  viewer: Viewer,
-  sessionKey: string | undefined,
-  reader: Session | undefined,
-): Promise<Result<Session>> {
-  if (sessionKey === undefined && reader !== undefined) return ok(reader);
-  return resolveSession(ctx, viewer, "send", { sessionKey: sessionKey ?? "main" });
-}
-
 /** Returns the destination of an operator's text, and the session that records it. */
 export async function destinationOf(
   ctx: AccessContext,
@@ -272,7 +261,11 @@ export async function destinationOf(
   if (!route.ok) return route;
   const reader = await addressee(ctx, viewer, route.value);
   if (!reader.ok) return reader;
-  const session = await recorder(ctx, viewer, sessionKey, reader.value);
+  // The named session records the text, else the reader's session, else `main`.
+  const isReader = sessionKey === undefined && reader.value !== undefined;
+  const session = isReader
+    ? ok(reader.value)
+    : await resolveSession(ctx, viewer, "send", { sessionKey: sessionKey ?? "main" });
   return session.ok ? ok({ route: route.value, session: session.value }) : session;
 }
 

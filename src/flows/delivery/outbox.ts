@@ -59,13 +59,11 @@ export async function mayQueue(
   return verdict.allowed ? placeHasRoom(unit, route) : fail("send_denied", verdict.error);
 }
 
-type OutboxState = Extract<LiveEvent, { kind: "outbox" }>["state"];
-
 /** Publishes that an outbox row has changed. */
 export function publishOutbox(
   unit: Unit,
   { id: deliveryId, sessionKey }: { id: string; sessionKey: string },
-  state: OutboxState,
+  state: Extract<LiveEvent, { kind: "outbox" }>["state"],
 ): void {
   unit.publish({ kind: "outbox", deliveryId, sessionKey, state });
 }

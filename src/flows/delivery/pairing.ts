@@ -8,7 +8,6 @@
 
 import { createHash } from "node:crypto";
 import { keyRulesOf } from "../../access/access.ts";
-import { normalizeCode } from "../../access/pairing-seal.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Route } from "../../core/shapes/route.ts";
@@ -50,6 +49,11 @@ const TELL_AGAIN_MS = 600_000;
 const OPEN_MAX = 20;
 const LISTED_MAX = 1_000;
 
+/** Normalises a code that a person typed. */
+export function normalizeCode(code: string): string {
+  return code.toUpperCase().replaceAll(/[\s-]/g, "");
+}
+
 /** Returns a random code of this length. */
 export function newCode(unit: Pick<Unit, "newId">, length: number): string {
   let number = BigInt(`0x${createHash("sha256").update(unit.newId()).digest("hex")}`);
@@ -59,20 +63,6 @@ export function newCode(unit: Pick<Unit, "newId">, length: number): string {
     number /= BigInt(LETTERS.length);
   }
   return code;
-}
-
-interface Stranger extends PeerId {
-  readonly name?: string;
-  readonly route: Route;
-}
-
-function askedWords(code: string): string {
-  return [
-    "I do not know you yet, so I can't answer you.",
-    `Your code is \`${code}\`; it is valid for one hour. Give it to the person who runs this gateway:`,
-    `\`npx parley-gateway channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, ` +
-      "lets you in.",
-  ].join("\n");
 }
 
 /** Returns the agent that answers a person: that of the account. */
@@ -92,34 +82,34 @@ export function wasToldLately(known: Pick<ChannelPeer, "toldAt"> | undefined, no
   return known !== undefined && known.toldAt > now - TELL_AGAIN_MS;
 }
 
-/**
- * Returns whether another pairing may be opened. At the limit, makes room by forgetting the person who was
- * notified longest ago, if that was at least ten minutes ago.
- */
-async function hasRoom(unit: Unit, account: Omit<PeerId, "peerId">): Promise<boolean> {
-  const { tx, now } = unit;
-  await takeAdvisoryLock(tx, "limits");
-  if ((await openAsks(tx, account, now - CODE_MS)) < OPEN_MAX) return true;
-  return forgetStalestAsk(tx, account, now - TELL_AGAIN_MS);
-}
-
 /** Sends a stranger a code and the steps to be approved, unless that was done recently. */
 export async function askToPair(
   parts: Pick<PairingParts, "settings">,
   unit: Unit,
-  stranger: Stranger,
+  stranger: PeerId & { readonly name?: string; readonly route: Route },
 ): Promise<void> {
   const { now } = unit;
   const known = await holdPeer(unit.tx, stranger);
   if (known !== undefined && (known.state !== "pending" || wasToldLately(known, now))) return;
   const isOpen = known?.code !== undefined && known.askedAt > now - CODE_MS;
-  if (!isOpen && !(await hasRoom(unit, stranger))) return;
+  if (!isOpen) {
+    await takeAdvisoryLock(unit.tx, "limits");
+    const isFull = (await openAsks(unit.tx, stranger, now - CODE_MS)) >= OPEN_MAX;
+    // Makes room by forgetting the person who was notified longest ago, if that was not recently.
+    if (isFull && !(await forgetStalestAsk(unit.tx, stranger, now - TELL_AGAIN_MS))) return;
+  }
   const code = isOpen ? (known.code ?? "") : newCode(unit, CODE_LENGTH);
   const { name, route, ...who } = stranger;
   const times = { askedAt: isOpen ? known.askedAt : now, toldAt: now };
   await putPeer(unit.tx, { ...who, state: "pending", code, route, ...times, ...optional({ name }) });
   const sessionKey = filedUnder(parts.settings, stranger);
-  await queueNote(unit, { sessionKey, route, text: askedWords(code), about: "pairing" });
+  const text = [
+    "I do not know you yet, so I can't answer you.",
+    `Your code is \`${code}\`; it is valid for one hour. Give it to the person who runs this gateway:`,
+    `\`npx parley-gateway channels pair approve ${code}\`, or \`/pair approve ${code}\` from an owner, ` +
+      "lets you in.",
+  ].join("\n");
+  await queueNote(unit, { sessionKey, route, text, about: "pairing" });
 }
 
 /** Approves or rejects the person who has the code, in the given transaction, or in a new one. */

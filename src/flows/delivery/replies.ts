@@ -69,12 +69,6 @@ async function send(parts: ReplyParts, acceptor: Acceptor, unit: Unit, asked: Re
   await queueDelivery(parts, unit, { session, route, text, kind: "send", runId });
 }
 
-/** Returns the destination of a reply. Runs of web hooks and nodes of version 0.1 had it as their route. */
-function replyPlace({ input, route }: Run): Route | undefined {
-  const kind = input.provenance?.kind;
-  return input.replyTo ?? (kind === "hook" || kind === "node" ? route : undefined);
-}
-
 /** Delivers the reply of an ended run to its destination, if it has one. */
 export async function replyRunEnded(
   parts: ReplyParts,
@@ -82,7 +76,9 @@ export async function replyRunEnded(
   unit: Unit,
   run: Run,
 ): Promise<void> {
-  const route = replyPlace(run);
+  const kind = run.input.provenance?.kind;
+  // Runs of web hooks and nodes of version 0.1 had the destination of their reply as their route.
+  const route = run.input.replyTo ?? (kind === "hook" || kind === "node" ? run.route : undefined);
   if (route === undefined || run.state !== "ok") return;
   const session = await getSession(unit.tx, run.sessionKey);
   if (session === undefined) return;

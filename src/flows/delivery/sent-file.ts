@@ -55,14 +55,11 @@ export async function fileSentBy(
   return file && { file, ...optional({ delivery: await getDelivery(db, id) }) };
 }
 
-/** Returns the destination of the replies of a run (FS2). */
-function replyPlace(session: Session, run: Run | undefined): Route | undefined {
-  return run !== undefined && isAutomatic(run.input) ? answerRoute(run) : placeOfRun(session, run);
-}
-
 /** Returns the chat on a channel where the people of the run are, or undefined if there is none. */
 async function chatOf(unit: Unit, session: Session, run: Run | undefined): Promise<Route | undefined> {
-  const route = replyPlace(session, run);
+  // Goes where the replies of the run go (FS2).
+  const isOfProgram = run !== undefined && isAutomatic(run.input);
+  const route = isOfProgram ? answerRoute(run) : placeOfRun(session, run);
   if (route === undefined || isInHouse(route)) return undefined;
   if (route.channel !== LAST) return route;
   const meant = await getSession(unit.tx, route.to);

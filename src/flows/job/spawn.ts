@@ -20,7 +20,6 @@ import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import { cut } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { RunWait } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { StoreProblem } from "../../store/problems.ts";
@@ -30,6 +29,7 @@ import { getRunOfCall } from "../../store/queries/runs/runs.ts";
 import { getSession, insertSession } from "../../store/queries/sessions/sessions.ts";
 import type { Db } from "../../store/sql.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
+import type { SessionCall } from "../conversation/send.ts";
 import { bindPlace, type Threads } from "../delivery/bindings.ts";
 import { openFlow } from "../flow-events.ts";
 import { noteSaidByExternal } from "../session/external.ts";
@@ -38,16 +38,7 @@ import { type AttachmentPlan, attachmentOwner, removeAttachments, writeAttachmen
 /** Maximum length of a thread's title, within the limit of every platform. */
 const TITLE_CHARS_MAX = 90;
 
-export interface SpawnRequest {
-  readonly requester: Session;
-  /** The run that makes this tool call. Absent if an operator acts as the session. */
-  readonly requesterRun?: Run;
-  /** See `RunInput.guest`. Default: that of the run that makes this call. */
-  readonly guest?: boolean;
-  /** See `RunInput.outside`. Default: that of the run that makes this call. */
-  readonly outside?: string;
-  readonly wait?: RunWait;
-  readonly callId: string;
+export interface SpawnRequest extends SessionCall {
   readonly task: string;
   readonly label?: string;
   readonly plan: SpawnPlan;

@@ -29,15 +29,6 @@ export interface ExternalClient {
   readonly name?: string;
 }
 
-/** Labels a session whose client had no name when the session was created. */
-async function nameIt(parts: ExternalParts, session: Session, label: string): Promise<Session> {
-  return parts.engine.commit(async (unit) => {
-    await updateSession(unit.tx, session.key, { label });
-    unit.publish({ kind: "session", sessionKey: session.key, change: "updated" });
-    return { ...session, label };
-  });
-}
-
 /**
  * Returns the client's session, creating it if missing. For a viewer that may only read, it returns a session
  * that is not stored and can't send.
@@ -66,8 +57,13 @@ export async function openExternal(
   const known = await getSession(engine.store.db, key);
   if (known !== undefined) {
     const found = await admit(known);
-    const unnamed = found.ok && known.label === undefined && label !== undefined && mayWrite;
-    return unnamed ? ok(await nameIt(parts, known, label)) : found;
+    if (!found.ok || known.label !== undefined || label === undefined || !mayWrite) return found;
+    // Its client had no name when the session was created.
+    return engine.commit(async (unit) => {
+      await updateSession(unit.tx, key, { label });
+      unit.publish({ kind: "session", sessionKey: key, change: "updated" });
+      return ok({ ...known, label });
+    });
   }
   return engine.commit(async (unit): Promise<Result<Session>> => {
     const facts = { key, agentId, external: true, ...optional({ label }) };
@@ -80,27 +76,21 @@ export async function openExternal(
   });
 }
 
-interface Said {
-  /** Key of the session that the message is for. */
-  readonly to: string;
-  readonly text: string;
-}
-
 /**
- * Writes the message into the external session's transcript, in the transaction that sends it. Does nothing
- * for other sessions.
+ * Writes the message to the session `to` into the external session's transcript, in the transaction that
+ * sends it. Does nothing for other sessions.
  */
 export async function noteSaidByExternal(
   acceptor: Pick<Acceptor, "acceptIn">,
   unit: Unit,
   speaker: Session,
-  said: Said,
+  { to, text }: Record<"to" | "text", string>,
 ): Promise<Result<void>> {
   if (!speaker.external) return ok(undefined);
   const noted = await acceptor.acceptIn(unit, {
     sessionKey: speaker.key,
     kind: "append",
-    input: { text: `[to ${said.to}]\n\n${said.text}`, injected: true },
+    input: { text: `[to ${to}]\n\n${text}`, injected: true },
     successor: true,
   });
   return noted.ok ? ok(undefined) : noted;

@@ -143,16 +143,6 @@ function markerOf(fork: Session, origin: Session, unit: Unit): UserMessage {
   };
 }
 
-async function leftBehindBy({ tx, now }: Unit, key: string, sees: ForkRequest["sees"]): Promise<LeftBehind> {
-  const jobs = await openSpawnsOf(tx, { sessionKey: key });
-  const edges = await openEdges(tx, [key], now);
-  return {
-    runs: (await activeRuns(tx, key)).length,
-    jobs: jobs.filter(({ targetKey }) => sees(targetKey)).length,
-    waits: edges.filter(({ targetSessionKey }) => sees(targetSessionKey)).length,
-  };
-}
-
 /** Makes a fork of a session. The caller has checked that the viewer may read it and write to it. */
 export async function forkSession(
   ctx: ForkContext,
@@ -194,7 +184,14 @@ export async function forkIn(
   await findFirstWords(unit.tx, [session.sessionId], unit.redactor);
   const place = { sessionKey: session.key, sessionId: session.sessionId };
   await appendEntry(unit.tx, { ...place, entry: markerOf(session, origin, unit) }, unit.redactor);
-  const forked = { session, point, leftBehind: await leftBehindBy(unit, origin.key, request.sees) };
+  const jobs = await openSpawnsOf(unit.tx, { sessionKey: origin.key });
+  const waits = await openEdges(unit.tx, [origin.key], unit.now);
+  const leftBehind = {
+    runs: (await activeRuns(unit.tx, origin.key)).length,
+    jobs: jobs.filter(({ targetKey }) => request.sees(targetKey)).length,
+    waits: waits.filter(({ targetSessionKey }) => request.sees(targetSessionKey)).length,
+  };
+  const forked = { session, point, leftBehind };
   await request.also?.(unit, forked);
   return ok(forked);
 }

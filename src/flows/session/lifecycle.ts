@@ -83,19 +83,11 @@ export async function ensureMainSessions(ctx: Facts): Promise<void> {
   });
 }
 
-/** The values of a new session's row. All other columns start empty. */
-interface NewSession {
-  readonly key: string;
-  readonly agentId: string;
-  readonly label?: string;
-  /** Default false. */
-  readonly external?: boolean;
-}
-
+/** Makes the row of a new session. All columns that are not given start empty. */
 export function newSession(
   ctx: Pick<Facts, "settings">,
   unit: Pick<Unit, "newId" | "now">,
-  wanted: NewSession,
+  wanted: Pick<Session, "key" | "agentId"> & Partial<Pick<Session, "label" | "external">>,
 ): Session {
   return {
     key: wanted.key,

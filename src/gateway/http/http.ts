@@ -2,14 +2,13 @@
 // Loaded by the first request that is not a health probe (listener.ts).
 // Headers are checked first; without a token no body is read and nothing is done.
 // Every answer is JSON, errors included, in the shape that the path's clients expect.
-// HT3: the code for routes of features, MCP and chat platforms is loaded by the first request that needs it.
+// HT3: the code for routes of features and chat platforms is loaded by the first request that needs it.
 
-import { type Context, Hono, type MiddlewareHandler } from "hono";
+import { type Context, Hono } from "hono";
 import type { BodyAnswerOf } from "../../contract/bodies.ts";
 import { checkBody } from "../../contract/check.ts";
 import { once } from "../../core/once.ts";
 import { optional } from "../../core/optional.ts";
-import { AGENTS_PATH, PAIR_PATH } from "../../core/peer.ts";
 import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
 import type { FeatureRoute } from "../../feature.ts";
 import { added } from "../../features.ts";
@@ -18,24 +17,14 @@ import { thrown } from "../answer.ts";
 import type { Authority } from "../auth.ts";
 import type { FeatureDeps } from "../call.ts";
 import type { Dispatcher } from "../dispatch.ts";
-import type { McpDeps } from "../mcp/calls.ts";
 import type { ChannelDeps } from "../methods/channels.ts";
+import type { ToolDeps } from "../methods/tools.ts";
 import { tellFirst } from "../page/first.ts";
 import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
 import { createUnprovenRoom, type UnprovenRoom } from "../socket/unproven.ts";
 import { checkHeaders, originOf } from "./host.ts";
-import {
-  authenticate,
-  type Door,
-  type Env,
-  MCP_PATH,
-  nothingHere,
-  peerHeader,
-  readBody,
-  refuse,
-  statusOf,
-} from "./request.ts";
+import { authenticate, type Door, type Env, nothingHere, readBody, refuse, statusOf } from "./request.ts";
 
 /** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
@@ -43,11 +32,11 @@ const ROUTES = Object.entries<FeatureRoute>(added("routes"));
 /** The paths that a 404 answer lists. */
 const PATHS =
   "the page and the WebSocket at /, GET /healthz, GET /readyz, POST /tools/invoke, " +
-  ["/mcp", "/a2a/", "/channels/", ...ROUTES.map(([, { shown }]) => shown)].join(", ");
+  ["/channels/", ...ROUTES.flatMap(([, { shown }]) => shown ?? [])].join(", ");
 
 /** Dependencies of all routes together. */
-export type HttpDeps = McpDeps &
-  Pick<FeatureDeps, "checkModel" | "services"> &
+export type HttpDeps = Pick<ToolDeps, "watch" | "passes"> &
+  Pick<FeatureDeps, "settings" | "world" | "engine" | "version" | "checkModel" | "services"> &
   Pick<ChannelDeps, "channels"> & {
     /** The gateway's own token, which has all rights. */
     readonly token: string;
@@ -117,36 +106,17 @@ function notBuilt(c: Context<Env>): Response {
 
 /** Adds the paths whose code is loaded on demand. */
 function addDoors(app: Hono<Env>, parts: HttpParts): void {
-  const { deps, stop } = parts;
   const routeParts = { ...parts, unproven: createUnprovenRoom() };
-  const mcp = loadedDoor(async () => (await import("../mcp/mcp.ts")).createMcpDoor(deps, stop));
   const platforms = loadedDoor(async () =>
     (await import("./platform-calls.ts")).createPlatformDoor(routeParts),
   );
+  const theirs = new Map(
+    ROUTES.map(([, { load }]) => [load, once(async () => (await load()).createDoor(routeParts))]),
+  );
   for (const [path, { needsToken, load }] of ROUTES) {
-    const door = loadedDoor(async () => (await load()).createDoor(routeParts));
     if (needsToken) app.use(path, authenticate(parts));
-    app.all(path, door);
+    app.all(path, async (c, next) => (await (await theirs.get(load)?.())?.(c)) ?? next());
   }
-  const a2a = once(async () => (await import("../a2a/a2a.ts")).createA2aDoor(parts));
-  const openA2a: MiddlewareHandler<Env> = async (c, next) => {
-    const isOpen = deps.settings.a2a.expose.length > 0 && peerHeader(c) === undefined;
-    const answer = isOpen ? await (await a2a()).open(c) : undefined;
-    return answer ?? next();
-  };
-  app.use("/.well-known/agent-card.json", openA2a);
-  const peers = once(async () => (await import("../peers/admission.ts")).createPeerDoors(deps));
-  const peerOnly: MiddlewareHandler<Env> = async (c, next) =>
-    authenticate({ ...parts, authority: (await peers()).authority })(c, next);
-  const either: MiddlewareHandler<Env> = (c, next) =>
-    (peerHeader(c) ? peerOnly : authenticate(parts))(c, next);
-  app.all("/a2a/*", openA2a, either, async (c) => (await a2a()).handle(c));
-  app.post(PAIR_PATH, async (c) => (await peers()).pair(c));
-  app.get(AGENTS_PATH, peerOnly, async (c) => (await peers()).agents(c));
-  const signIn = loadedDoor(async () => (await import("../oauth/oauth.ts")).createSignInDoor(parts));
-  app.all(MCP_PATH, authenticate(parts), mcp);
-  app.all("/oauth/*", signIn);
-  app.all("/.well-known/*", signIn);
   app.all("/channels/*", platforms);
 }
 

@@ -125,7 +125,7 @@ async function insightOf(ctx: Context, agent: AgentSettings, work: ReadonlyMap<s
     workspace: agent.workspace,
     today,
     work: work.get(agent.id) ?? { running: 0, waiting: 0, queued: 0 },
-    ...optional({ program: programOf(agent)?.command[0], budget: agent.budget }),
+    ...optional({ program: programOf(agent)?.[0], budget: agent.budget }),
   };
 }
 

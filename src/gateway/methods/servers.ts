@@ -46,7 +46,7 @@ async function agentRows({ deps, access }: Context): Promise<AcpAgentRow[]> {
     const failed = failures.find(({ agentId }) => agentId === id);
     return {
       agentId: id,
-      program: mask(programOf(agent)?.command[0] ?? ""),
+      program: mask(programOf(agent)?.[0] ?? ""),
       sessions: running.filter((key) => agentIdInKey(key) === id),
       ...optional({
         lastFailure: failed && { sessionKey: failed.sessionKey, atMs: failed.at, error: mask(failed.error) },

@@ -71,15 +71,6 @@ function decodePart(text: string, what: string): string {
   }
 }
 
-function schemaOf(given: string | null): string {
-  if (given === null) return DEFAULT_SCHEMA;
-  if (SCHEMA_NAME.test(given) && !TAKEN_SCHEMAS.has(given)) return given;
-  throw bad(
-    "its schema must be 1 to 48 lower-case letters, digits and _, not begin with a digit or pg_, and not " +
-      "be information_schema",
-  );
-}
-
 function fileOf(url: URL, name: (typeof PARAMETERS)[number]): string | undefined {
   const path = url.searchParams.get(name);
   if (path === null) return undefined;
@@ -118,7 +109,12 @@ export function postgresAddress(text: string): PostgresAddress {
   if (unknown.length > 0) {
     throw bad(`it has an unknown parameter; allowed are ${PARAMETERS.join(", ")}`);
   }
-  const schema = schemaOf(url.searchParams.get("schema"));
+  const schema = url.searchParams.get("schema") ?? DEFAULT_SCHEMA;
+  if (!SCHEMA_NAME.test(schema) || TAKEN_SCHEMAS.has(schema))
+    throw bad(
+      "its schema must be 1 to 48 lower-case letters, digits and _, not begin with a digit or pg_, and not " +
+        "be information_schema",
+    );
   const named = decodePart(url.hostname, "host").replace(/^\[(.*)\]$/, "$1");
   const host = url.searchParams.get("host") ?? (named === "" ? "localhost" : named);
   const port = url.port === "" ? DEFAULT_PORT : Number(url.port);

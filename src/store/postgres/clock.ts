@@ -54,13 +54,13 @@ export class DatabaseClock {
       roundTripMs: afterMs - beforeMs,
     };
     const recent = this.#samples.filter((one) => afterMs - one.atMs <= SAMPLES_KEPT_MS);
-    this.#samples = [...recent.filter((one) => agree(one, sample)), sample];
+    // Both samples allow the same offset, within their possible errors.
+    const agreeing = recent.filter(({ offsetMs, roundTripMs }) => {
+      const errorMs = (roundTripMs + sample.roundTripMs) / 2 + DRIFT_MS;
+      return Math.abs(offsetMs - sample.offsetMs) <= errorMs;
+    });
+    this.#samples = [...agreeing, sample];
     const best = this.#samples.reduce((a, b) => (b.roundTripMs < a.roundTripMs ? b : a));
     this.#offsetMs = best.offsetMs;
   }
-}
-
-/** Returns whether both samples allow the same offset, within their possible errors. */
-function agree(a: Sample, b: Sample): boolean {
-  return Math.abs(a.offsetMs - b.offsetMs) <= (a.roundTripMs + b.roundTripMs) / 2 + DRIFT_MS;
 }

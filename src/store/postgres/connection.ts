@@ -182,7 +182,9 @@ export class PostgresConnection implements TransactionConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const beginning = this.#beginning;
-    if (beginning !== undefined && (this.#isHeldBack || !isRead(query.sql))) {
+    // Row locks count as reading, because outside a transaction they have no effect.
+    const isRead = /^\s*(select|with recursive)\s/i.test(query.sql);
+    if (beginning !== undefined && (this.#isHeldBack || !isRead)) {
       // If `begin` failed, a write would run outside a transaction and could not be rolled back.
       this.#isHeldBack = true;
       await beginning;
@@ -328,14 +330,6 @@ export class PostgresConnection implements TransactionConnection {
     this.#lost = problemOfLoss(said, address);
     this.#onLost(this, this.#lost);
   }
-}
-
-/**
- * Returns whether a statement only reads. Row locks count as reading, because outside a transaction they have
- * no effect.
- */
-function isRead(text: string): boolean {
-  return /^\s*(select|with recursive)\s/i.test(text);
 }
 
 /** SQLSTATE of a statement that was refused because an earlier one of its transaction had failed. */

@@ -74,7 +74,13 @@ export class PostgresPool implements Connections<PostgresConnection> {
     return await new Promise((resolve, reject) => {
       const waiting = { resolve, reject };
       this.#waiting.push(waiting);
-      if (this.#count < this.#max) this.#connecting.world.clock.after(GROW_MS, () => this.#grow(waiting));
+      if (this.#count >= this.#max) return;
+      this.#connecting.world.clock.after(GROW_MS, () => {
+        const at = this.#waiting.indexOf(waiting);
+        if (at < 0 || this.#count >= this.#max) return;
+        this.#waiting.splice(at, 1);
+        this.#make().then(resolve, reject);
+      });
     });
   }
 
@@ -101,13 +107,6 @@ export class PostgresPool implements Connections<PostgresConnection> {
     this.#closed = true;
     for (const waiting of this.#waiting.splice(0)) waiting.reject(new Error("the store is closed"));
     await Promise.all([...this.#open].map((connection) => connection.end()));
-  }
-
-  #grow(waiting: Waiting): void {
-    const at = this.#waiting.indexOf(waiting);
-    if (at < 0 || this.#count >= this.#max) return;
-    this.#waiting.splice(at, 1);
-    this.#make().then(waiting.resolve, waiting.reject);
   }
 
   async #make(): Promise<PostgresConnection> {

@@ -6,7 +6,7 @@ import type { TokenScope } from "../../core/shapes/settings/settings.ts";
 import { type RecordOf, recordsOf } from "../records.ts";
 import type { Db, Tx } from "../sql.ts";
 
-/** The sign-in of an MCP client, by which it got its token (`gateway/oauth`). */
+/** The sign-in of an MCP client, by which it got its token (the feature `mcp-server`). */
 export interface SignIn {
   readonly clientId: string;
   readonly redirectUri: string;

@@ -3,7 +3,6 @@
 // A request is open until it is decided or expires. It is no longer open if its run has ended. A request that
 // belongs to a tool call survives a crash; any other one ends with the attempt of its run.
 
-import type { ExpressionBuilder } from "kysely";
 import { jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { NamedFiles } from "../../core/rules/approval/named-files.ts";
@@ -15,7 +14,6 @@ import type {
 } from "../../core/shapes/permission.ts";
 import { visibleText } from "../../core/text/safe-text.ts";
 import { type RecordOf, recordsOf } from "../records.ts";
-import type { Tables } from "../schema/tables.ts";
 import { changesRows, type Db, type Tx } from "../sql.ts";
 
 /** A stored request. Unlike in a `PermissionQuestion`, its texts are as the agent wrote them. */
@@ -96,16 +94,12 @@ async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermiss
   await tx
     .deleteFrom("permissions")
     .where("call_id", "is not", null)
-    .where((is) => is.not(is.exists(selectUnfinished(is))))
+    .where(({ not, exists, selectFrom }) => {
+      const run = selectFrom("runs as r").select("r.run_id").whereRef("r.run_id", "=", "permissions.run_id");
+      return not(exists(run.where("r.ended_at", "is", null)));
+    })
     .execute();
 }
-
-const selectUnfinished = (is: ExpressionBuilder<Tables, "permissions">) =>
-  is
-    .selectFrom("runs as r")
-    .select("r.run_id")
-    .whereRef("r.run_id", "=", "permissions.run_id")
-    .where("r.ended_at", "is", null);
 
 /** Stores a request, and deletes those that nobody needs. Returns the request as its owner sees it. */
 export async function insertPermission(tx: Tx, asked: NewPermission): Promise<PermissionQuestion> {

@@ -13,13 +13,6 @@ export interface BackwardStep {
   readonly before: number;
 }
 
-interface Kinds {
-  /** Kinds of deadlines that are calendar times. Their owners compute them again. */
-  readonly calendar: readonly string[];
-  /** Kind of deadlines that are a short delay after an event. */
-  readonly short: string;
-}
-
 /** Returns the newest time in the store, not counting due times in the future. */
 export async function newestTime(db: Db): Promise<number> {
   const { rows } = await sql<{ at: number | null }>`select max(at) as at from (
@@ -32,9 +25,14 @@ export async function newestTime(db: Db): Promise<number> {
 
 /**
  * Moves stored due times by the size of the change, so that the remaining time stays the same. Calendar times
- * do not move.
+ * do not move: their owners compute them again. `short`: kind of the deadlines that are a short delay after
+ * an event.
  */
-export async function planAfterStep(tx: Tx, { now, before }: BackwardStep, kinds: Kinds): Promise<void> {
+export async function planAfterStep(
+  tx: Tx,
+  { now, before }: BackwardStep,
+  kinds: { readonly calendar: readonly string[]; readonly short: string },
+): Promise<void> {
   const back = Math.round(before - now);
   const at = Math.round(now);
   const larger = (column: string) =>

@@ -1,7 +1,7 @@
-// Defines the tables that belong to agents and to the deployment: jobs, memory, devices, peers, tokens, keys,
+// Defines the tables that belong to agents and to the deployment: memory, devices, tokens,
 // and the processes that share the store.
 
-import { id, integer, nullable, rowNumber, table, text, unique, word } from "./definition.ts";
+import { id, integer, nullable, rowNumber, table, text, word } from "./definition.ts";
 
 export const AGENT_TABLES = {
   /** The memory of an agent. */
@@ -76,36 +76,6 @@ export const AGENT_TABLES = {
       sign_in_json: nullable(id),
     },
     { key: ["id"] },
-  ),
-
-  /** A private key that all processes of the store use. */
-  gateway_keys: table(
-    {
-      name: id,
-      /** The private key as a JSON Web Key. */
-      key_json: id,
-      created_at: integer,
-    },
-    { key: ["name"], hasRowid: true },
-  ),
-
-  /** Another gateway that is a peer, or an invitation to become one. */
-  peers: table(
-    {
-      name: id,
-      /** Null: the peer cannot be reached from here. */
-      url: nullable(id),
-      /** Public key as a JSON Web Key. Null: the invitation was not used yet. */
-      key_json: nullable(id),
-      key_id: nullable(unique(id)),
-      /** Secret of the pairing code. */
-      code_key: nullable(id),
-      code_expires_at: nullable(integer),
-      exposes_json: id,
-      offers_json: id,
-      created_at: integer,
-    },
-    { key: ["name"] },
   ),
 
   /** Gateway processes that share the store, with their last heartbeats. */

@@ -73,6 +73,10 @@ export interface Rules<Name extends string = string> {
   readonly isPassing?: true;
   readonly isUnlogged?: true;
 
+  /** Returns SQL that says which rows are old at a time. They go. */
+  readonly old?: (now: number) => string;
+  /** The rows give rights that nobody can see in a backup. A restore drops them. */
+  readonly isUnseen?: true;
   /** The rows go whose column `of` names the session, or one of its transcripts, if `when` is true. */
   readonly removed?: { readonly of: Name; readonly when?: RawBuilder<SqlBool> };
   /** SQL that says which rows end with a session, even if its transcripts stay. One `?` is the key. */

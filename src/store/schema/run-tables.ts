@@ -362,20 +362,6 @@ export const RUN_TABLES = {
     },
   ),
 
-  /** An address that an A2A client wants to have notified when a run ends. */
-  push_configs: table(
-    {
-      run_id: id,
-      id,
-      url: id,
-      token: id,
-      scheme: id,
-      credentials: id,
-      created_at: integer,
-    },
-    { key: ["run_id", "id"], hasRowid: true },
-  ),
-
   /** Parts of the inputs of runs that many runs share (`core/shapes/record/revision.ts`). */
   revisions: table(
     {

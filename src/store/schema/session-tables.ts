@@ -213,6 +213,7 @@ export const SESSION_TABLES = {
         "permissions_of_call (call_id) where call_id is not null",
         "permissions_of_session (session_key)",
       ],
+      isUnseen: true,
       removed: { of: "session_key" },
     },
   ),

@@ -72,17 +72,13 @@ function indexSql(table: string, index: string): string {
   return `create ${unique}index if not exists ${name} on ${table} ${rest};`;
 }
 
-const TRIGGER = /\bcreate trigger (\w+)/g;
-/** SQLite cannot replace a trigger. */
-const dropTriggers = (text: string): string =>
-  [...text.matchAll(TRIGGER)].map(([, name]) => `drop trigger if exists ${name};`).join("\n");
-
 /** Returns the statements that create the triggers and functions, or replace those of an earlier version. */
 export function triggersSql(kind: StoreKind): string {
   const text = SEARCH[kind].triggers + OUTBOX_TRIGGERS[kind];
-  return kind === "sqlite"
-    ? dropTriggers(text) + text
-    : `drop trigger if exists session_worded on sessions;${text}`;
+  if (kind === "postgres") return `drop trigger if exists session_worded on sessions;${text}`;
+  // SQLite cannot replace a trigger.
+  const names = [...text.matchAll(/\bcreate trigger (\w+)/g)].map(([, name]) => name);
+  return names.map((name) => `drop trigger if exists ${name};`).join("\n") + text;
 }
 
 /**

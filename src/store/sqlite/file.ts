@@ -102,21 +102,16 @@ const NAME_A_BACKUP = "Name a file that npx parley-gateway store backup wrote.";
 export function fileFailure(error: unknown, file: string): Failure | undefined {
   if (!(error instanceof Error)) return undefined;
   const { errcode, code } = error as { errcode?: number; code?: string };
-  if (errcode !== undefined) {
-    const result = errcode & 0xff;
-    if (result === NOT_A_DATABASE)
-      return fail("store_unavailable", `${file} is not a store of this program`, { hint: NAME_A_BACKUP });
-    if (result === CORRUPT) return refuseDamaged(file, error.message);
-    if (result === BUSY) {
-      return fail("store_unavailable", `${file} is locked by another program`, {
-        hint: "Close the program that has it open, then try again.",
-      });
-    }
-    return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`, {
-      hint: "Check the owner and the mode of the file and its directory.",
+  if (errcode === undefined && (code === undefined || !("syscall" in error))) return undefined;
+  const result = (errcode ?? 0) & 0xff;
+  if (result === NOT_A_DATABASE)
+    return fail("store_unavailable", `${file} is not a store of this program`, { hint: NAME_A_BACKUP });
+  if (result === CORRUPT) return refuseDamaged(file, error.message);
+  if (result === BUSY) {
+    return fail("store_unavailable", `${file} is locked by another program`, {
+      hint: "Close the program that has it open, then try again.",
     });
   }
-  if (code === undefined || !("syscall" in error)) return undefined;
   return fail("store_unavailable", `${file} cannot be read or written: ${error.message}`, {
     hint: "Check the owner and the mode of the file and its directory.",
   });

@@ -61,21 +61,14 @@ interface GroupParts extends GroupHooks {
   readonly open: () => { readonly tx: Tx; readonly end: () => void };
 }
 
-async function gatherMembers({ gather }: GroupParts): Promise<void> {
-  try {
-    await gather?.();
-  } catch {
-    // After a failure the group contains fewer members, which does no harm.
-  }
-}
-
 /** Runs transactions in groups. Nothing else may write through the connection. */
 export function groupedTransactions(parts: GroupParts): Store["transaction"] {
   const waiting: Member[] = [];
   let isBusy = false;
   const work = async (): Promise<void> => {
     while (waiting.length > 0) {
-      await gatherMembers(parts);
+      // After a failure the group contains fewer members, which does no harm.
+      await parts.gather?.().catch(() => {});
       await runGroup(parts, waiting);
     }
     isBusy = false;

@@ -105,20 +105,17 @@ class CopyQueue {
   }
 
   async #work(): Promise<void> {
+    const { clock } = this.#parts;
     while (this.#noted.size > 0) {
-      await this.#gather();
+      if (clock !== undefined && this.#flushes === 0) {
+        this.#gathering = new AbortController();
+        await pause(clock, GATHER_MS, this.#gathering.signal);
+      }
       for (const sessionId of [...this.#noted]) {
         this.#noted.delete(sessionId);
         await this.#try("could not write a transcript copy", sessionId, () => this.#append(sessionId));
       }
     }
-  }
-
-  async #gather(): Promise<void> {
-    const { clock } = this.#parts;
-    if (clock === undefined || this.#flushes > 0) return;
-    this.#gathering = new AbortController();
-    await pause(clock, GATHER_MS, this.#gathering.signal);
   }
 
   /** Completes the copies of the newest sessions, and removes those that a crash has left. */

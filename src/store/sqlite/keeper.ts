@@ -168,11 +168,11 @@ export class StoreKeeper {
     const { signal } = this.#end;
     const run = (sql: string): Promise<unknown> =>
       readWorker.executeQuery(CompiledQuery.raw(sql), { signal });
-    const failed = (error: unknown): void => {
+    const noteFailure = (error: unknown): void => {
       if (!signal.aborted) this.#logFailure(error, CHECKPOINT_FAILED);
     };
-    const checkpoint = (): void => this.#onceSynced(() => void run(CHECKPOINT).catch(failed));
-    run(OPEN_LOG).then(checkpoint).catch(failed);
+    const checkpoint = (): void => this.#onceSynced(() => void run(CHECKPOINT).catch(noteFailure));
+    run(OPEN_LOG).then(checkpoint).catch(noteFailure);
   }
 
   /** Ends the background work. Must be called when a sync of the log has failed. */

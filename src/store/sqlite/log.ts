@@ -60,14 +60,6 @@ export function holdsPage(file: string, { page, pageBytes, crc }: LogPlace): boo
   }
 }
 
-/** Fields of the shared index. */
-interface Index {
-  readonly salt: number;
-  readonly salt2: number;
-  readonly frames: number;
-  readonly pageBytes: number;
-}
-
 /** Reads the log of one open database. Close it only after all connections to the database. */
 export class LogView {
   readonly #file: string;
@@ -78,7 +70,7 @@ export class LogView {
   }
 
   /** Reads the index. Returns undefined if there is none, or if SQLite is writing it at this moment. */
-  index(): Index | undefined {
+  index() {
     this.#index ??= openIfThere(`${this.#file}-shm`);
     const bytes = this.#index === undefined ? undefined : bytesAt(this.#index, 0, INDEX_BYTES);
     if (bytes === undefined) return undefined;

@@ -79,20 +79,15 @@ export class PageCheck {
       if (this.#stop.signal.aborted) break;
       const began = clock.monotonic();
       const [found = "ok"] = await ask(`pragma quick_check("${table.replaceAll('"', '""')}")`).catch(
-        corruption,
+        (error: unknown) => {
+          // The check itself fails at some damaged pages.
+          if (error instanceof StoreProblem && error.problem === "corrupt") return [error.message];
+          throw error;
+        },
       );
       if (found !== "ok") damage.push(`${table}: ${found}`);
       await pause(clock, clock.monotonic() - began, this.#stop.signal);
     }
     return damage;
   }
-}
-
-/**
- * Returns the error's text as the finding if a check failed because of a damaged page. Throws any other
- * error.
- */
-function corruption(error: unknown): string[] {
-  if (error instanceof StoreProblem && error.problem === "corrupt") return [error.message];
-  throw error;
 }

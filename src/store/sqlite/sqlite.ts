@@ -54,6 +54,7 @@ export const STORE_FILE = "parley.sqlite";
 
 /** Maximum wait for the lock of another program. It is short, because waiting blocks the process. */
 const BUSY_TIMEOUT_MS = 250;
+const OPENING = { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false };
 /** Cache size of the writer. A larger one does not make runs faster, and an idle gateway would keep it. */
 const CACHE_KIB = 4_096;
 /** Cache size of the read worker, which exists only after the first search. */
@@ -71,7 +72,7 @@ const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
  * `close`. Rejects with a `StoreProblem` if a person has to fix something.
  */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
-  const { dir, log } = options;
+  const { dir, log, durability, clock } = options;
   const file = join(dir, STORE_FILE);
   await makeDirectory(dir);
   const unlock = lockStore(dir);
@@ -84,7 +85,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     look = lookBefore({ file, view, isShort });
     if (look.mark === "damaged")
       log.warn({ file }, "could not read the high-water mark; opening the store without it");
-    writer = openWriter(file);
+    writer = new DatabaseSync(file, OPENING);
+    distrust(writer);
     const { version } = look;
     const journal = writer.prepare("pragma journal_mode = wal").get();
     if (journal?.journal_mode !== "wal") throw new StoreProblem("readonly", file);
@@ -94,16 +96,32 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     upgrade(writer, version, file);
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store converted");
-    const atCommit = options.clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
+    const atCommit = clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
     // Set only now, because a conversion may sort more rows than fit into memory.
     writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
-    const reader = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
+    const reader = new DatabaseSync(file, OPENING);
     distrust(reader);
     reader.exec(`pragma query_only = on; pragma cache_size = -${READER_CACHE_KIB}`);
     look.database.close();
-    const sync = syncOf(options, { file, view, writer, reader, stop: () => keeper.stop() });
+    const onFailure = (problem: StoreProblem): void => {
+      log.error({ err: problem, file }, "could not sync the log; closed the store");
+      keeper.stop();
+      reader.close();
+      writer?.close();
+    };
+    // With durability "normal", commits do not wait for the disk.
+
+    const sync = durability === "full" ? new LogSync({ file, view, clock, onFailure }) : undefined;
     const readWorker = new ReadWorkerConnection(workerStart(file));
-    const keeper = keeperOf(options, { file, reader, readWorker, view, look, sync });
+    const known = look.mark === "damaged" ? undefined : look.mark;
+    // The old mark is current only if the log that it names still exists: if a power loss damages the new
+    // mark, the next start uses the old one.
+    const isCurrent =
+      known?.durability === durability &&
+      version === SCHEMA_VERSION &&
+      (known.log === undefined || roundOf(known.log, view.index()) !== "unknown");
+    const kept = { file, reader, readWorker, view, sync, writer: new MarkWriter(file) };
+    const keeper = new StoreKeeper({ ...kept, durability, clock, log }, { isCurrent });
     return storeOf({ dir, file, writer, reader, readWorker, unlock, keeper, sync, options });
   } catch (error) {
     if (look?.database.isOpen) look.database.close();
@@ -142,12 +160,6 @@ function upgrade(writer: DatabaseSync, version: number, file: string): void {
   }
 }
 
-function openWriter(file: string): DatabaseSync {
-  const writer = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false });
-  distrust(writer);
-  return writer;
-}
-
 interface Look {
   /**
    * Read-only connection. It is closed only after the writer was opened, so that SQLite reads the WAL only
@@ -171,63 +183,15 @@ function lookBefore({ file, view, isShort }: { file: string; view: LogView; isSh
     const version = checkedVersion(database, file);
     const lost = lostSinceMark(known, { file, database, view, version, hasPage });
     if (lost !== undefined) throw new StoreProblem("behind", file, { detail: lost });
-    if (isShort) refuseUnsound(database, file);
+    // Of a file that is too short, the missing end may not be in the log either.
+    const check = isShort ? database.prepare("pragma quick_check(1)").get() : { quick_check: "ok" };
+    const found = String(Object.values(check ?? {})[0]);
+    if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
     return { database, version, mark };
   } catch (error) {
     database.close();
     throw error;
   }
-}
-
-/** Throws if a file that is too short is damaged, because its missing end is not in the log either. */
-function refuseUnsound(database: DatabaseSync, file: string): void {
-  const found = String(Object.values(database.prepare("pragma quick_check(1)").get() ?? {})[0]);
-  if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
-}
-
-interface SyncedFiles extends Pick<KeptFiles, "file" | "view" | "reader"> {
-  readonly writer: DatabaseSync;
-  readonly stop: () => void;
-}
-
-/**
- * Creates the `LogSync` of a store. With durability "normal" there is none, because commits do not wait for
- * the disk.
- */
-function syncOf(
-  { durability, clock, log }: SqliteOptions,
-  { file, view, writer, reader, stop }: SyncedFiles,
-): LogSync | undefined {
-  if (durability === "normal") return undefined;
-  const onFailure = (problem: StoreProblem): void => {
-    log.error({ err: problem, file }, "could not sync the log; closed the store");
-    stop();
-    reader.close();
-    writer.close();
-  };
-  return new LogSync({ file, view, clock, onFailure });
-}
-
-interface KeptFiles {
-  readonly file: string;
-  readonly reader: DatabaseSync;
-  readonly readWorker: ReadWorkerConnection;
-  readonly sync: LogSync | undefined;
-  readonly view: LogView;
-  readonly look: Look;
-}
-
-function keeperOf({ durability, clock, log }: SqliteOptions, { look, ...kept }: KeptFiles): StoreKeeper {
-  const { mark, version } = look;
-  const known = mark === "damaged" ? undefined : mark;
-  // The old mark is current only if the log that it names still exists: if a power loss damages the new mark,
-  // the next start uses the old one.
-  const isCurrent =
-    known?.durability === durability &&
-    version === SCHEMA_VERSION &&
-    (known.log === undefined || roundOf(known.log, kept.view.index()) !== "unknown");
-  const parts = { ...kept, writer: new MarkWriter(kept.file), durability, clock, log };
-  return new StoreKeeper(parts, { isCurrent });
 }
 
 async function makeDirectory(dir: string): Promise<void> {

@@ -1,4 +1,4 @@
-// The backup worker: a process that makes one backup and ends. transfer/backup-process.ts starts it. It also
+// The backup worker: a process that makes one backup and ends. transfer/backups.ts starts it. It also
 // ends when the process that started it has ended.
 
 import { fail } from "../../core/shapes/errors.ts";

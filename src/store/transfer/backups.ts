@@ -5,15 +5,17 @@
 //      removes this folder.
 
 import { readdir, rm, stat, statfs } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { backupFolder, type StoreSettings } from "../../core/shapes/settings/settings.ts";
 import { ensureFolder } from "../../world/folders.ts";
+import { runWorker } from "../../world/worker.ts";
 import type { World } from "../../world.ts";
 import { databaseBytes } from "../sqlite/file.ts";
 import { STORE_FILE } from "../sqlite/sqlite.ts";
-import { backupInProcess, STOPPING, unfinishedFolders } from "./backup-process.ts";
+import type { BackupWorkerOptions } from "./backup-worker.ts";
+import type { Moved } from "./transfer.ts";
 
 const LISTED_MAX = 100;
 /** Maximum number of backup files whose size and time are read. Further files are only counted. */
@@ -24,6 +26,41 @@ const UNFINISHED = /^parley-[\dTZ-]+\.sqlite\.unfinished-/;
 const LEFT_AFTER_MS = 86_400_000;
 /** Free disk space that must remain during a backup, so that the gateway can continue to write. */
 const SPARE_BYTES = 64 * 1024 ** 2;
+
+const STOPPING = fail("shutting_down", "the gateway is stopping");
+
+/** Returns the folders in which a backup to this file is being made, or was interrupted. */
+async function unfinishedFolders(file: string): Promise<string[]> {
+  const folder = dirname(file);
+  const start = `${basename(file)}.unfinished-`;
+  return (await readdir(folder)).filter((name) => name.startsWith(start)).map((name) => join(folder, name));
+}
+
+/**
+ * Backs up a store to a new file, in a process of its own: the check of the finished file is one long call of
+ * SQLite, which would block the event loop and, in a thread, could not be cancelled. Aborting `signal` kills
+ * the process, and removes an unfinished backup.
+ */
+export async function backupInProcess(
+  options: BackupWorkerOptions,
+  signal: AbortSignal,
+): Promise<Result<Moved>> {
+  if (signal.aborted) return STOPPING;
+  let result: Result<Moved> = fail("store_unavailable", "the backup ended unexpectedly");
+  const problem = await runWorker({
+    file: new URL("./backup-worker.ts", import.meta.url),
+    order: options,
+    signal,
+    heard: (moved) => {
+      result = moved as Result<Moved>;
+    },
+  });
+  if (problem !== undefined) result = fail("store_unavailable", `the backup failed: ${problem.message}`);
+  if (result.ok) return result;
+  const left = await unfinishedFolders(options.file).catch(() => []);
+  for (const folder of left) await rm(folder, { recursive: true, force: true }).catch(() => {});
+  return signal.aborted ? STOPPING : result;
+}
 
 interface BackupFile {
   readonly name: string;

@@ -19,17 +19,14 @@ export type Row = Readonly<Record<string, string | number | null>>;
 async function textIn(row: Row, redactor: Redactor): Promise<string> {
   try {
     const entry = JSON.parse(String(row.entry_json)) as { readonly content: readonly unknown[] };
-    return await searchableText(
-      { ...entry, content: entry.content.filter(hasText) } as unknown as Entry,
-      redactor,
+    const content = entry.content.filter(
+      (block) => typeof (block as { readonly text?: unknown } | null)?.text === "string",
     );
+    return await searchableText({ ...entry, content } as unknown as Entry, redactor);
   } catch {
     return "";
   }
 }
-
-const hasText = (block: unknown): boolean =>
-  typeof (block as { readonly text?: unknown } | null)?.text === "string";
 
 /** Inserts rows, which get new numbers, and indexes each row for full-text search. */
 export async function writeMessages(tx: Tx, rows: readonly Row[], redactor: Redactor): Promise<void> {

@@ -82,21 +82,6 @@ function* statements(rows: readonly Row[]): Generator<readonly Row[]> {
   }
 }
 
-function without(row: Row, omitted: readonly string[]): Row {
-  return Object.fromEntries(Object.entries(row).filter(([name]) => !omitted.includes(name)));
-}
-
-async function write(tx: Tx, table: CopiedTable, rows: readonly Row[], redactor: Redactor): Promise<void> {
-  for (const some of statements(rows.map((row) => without(row, planOf(table).made)))) {
-    if (table === "messages") await writeMessages(tx, some, redactor);
-    else
-      await tx
-        .insertInto(table)
-        .values(some as never)
-        .execute();
-  }
-}
-
 /** Signal, redactor and progress callback of a copy. */
 export interface CopyWatch {
   /** Cancels the copy at the next page. */
@@ -116,13 +101,23 @@ async function copyTable(
   watch: Required<Omit<CopyWatch, "withheld">>,
 ): Promise<void> {
   const before = await numberOf(to, table);
+  const { made } = planOf(table);
   let last: Row | undefined;
   for (;;) {
     watch.signal.throwIfAborted();
     const end = await endOfPage(from, table, last);
     if (end === undefined) break;
     const rows = await pageUpTo(from, table, last, end);
-    await write(to, table, rows, watch.redactor);
+    const copied = rows.map(
+      (row): Row => Object.fromEntries(Object.entries(row).filter(([name]) => !made.includes(name))),
+    );
+    for (const some of statements(copied))
+      await (table === "messages"
+        ? writeMessages(to, some, watch.redactor)
+        : to
+            .insertInto(table)
+            .values(some as never)
+            .execute());
     watch.copied(rows.length);
     last = end;
   }
@@ -137,12 +132,16 @@ async function copyTable(
 export async function copyRows(from: Db, to: Tx, watch: CopyWatch): Promise<void> {
   const { signal, redactor, copied, withheld } = watch;
   let sum = 0;
-  const count = (rows: number): void => {
-    sum += rows;
-    copied?.(sum);
-  };
+
   for (const table of COPIED_TABLES) {
     if (withheld?.has(table) === true) continue;
-    await copyTable(from, to, table, { signal, redactor, copied: count });
+    await copyTable(from, to, table, {
+      signal,
+      redactor,
+      copied(rows) {
+        sum += rows;
+        copied?.(sum);
+      },
+    });
   }
 }

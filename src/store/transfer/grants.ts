@@ -4,7 +4,8 @@
 import { sql } from "kysely";
 import { visibleText } from "../../core/text/safe-text.ts";
 import { added } from "../../features.ts";
-import type { CopiedTable } from "../schema/tables.ts";
+import type { Table } from "../schema/definition.ts";
+import { type CopiedTable, TABLES } from "../schema/tables.ts";
 import type { Db, Tx } from "../sql.ts";
 
 /** The grants of one kind in a backup. */
@@ -34,14 +35,12 @@ export const GRANTS: Readonly<Record<string, GrantRows>> = {
     line: "agent_id || ' may run in ' || folder || ': ' || command",
     isRefusedIfLong: true,
   },
-  peers: { tables: ["peers"], line: "name || ' at ' || coalesce(url, 'no address')" },
   people: {
     tables: ["channel_peers"],
     line: "channel || ':' || peer_id || ' ' || coalesce(name, '') || ' (' || state || ')'",
   },
   memory: { tables: ["agent_memory"], line: "agent_id || ' remembers: ' || text" },
   tokens: { tables: ["access_tokens", "device_tokens"], line: "name || ' with ' || scopes_json" },
-  keys: { tables: ["gateway_keys"], line: "name" },
   ...added("grants"),
 };
 
@@ -75,8 +74,8 @@ export function tablesOf(kinds: readonly string[]): ReadonlySet<CopiedTable> {
  * instruction files whose changes wait for an owner.
  */
 export async function dropUnseen(tx: Tx): Promise<void> {
-  await tx.deleteFrom("permissions").execute();
-  await tx.deleteFrom("push_configs").execute();
+  for (const [name, { rules }] of Object.entries<Table>(TABLES))
+    if (rules.isUnseen === true) await sql`delete from ${sql.table(name)}`.execute(tx);
   for (const { tables, line, isRefusedIfLong } of Object.values(GRANTS)) {
     if (isRefusedIfLong !== true) continue;
     const [table = ""] = tables;

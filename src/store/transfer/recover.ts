@@ -156,18 +156,18 @@ async function openCopy(from: string, folder: string, { world }: MoveJob): Promi
 function keepOld(dir: string): string {
   const folder = mkdtempSync(join(dir, "damaged-"));
   const old = (ending: string): string => join(dir, `${STORE_FILE}${ending}`);
-  const kept = (ending: string): string => join(folder, `${STORE_FILE}${ending}`);
+  const placeIn = (ending: string): string => join(folder, `${STORE_FILE}${ending}`);
   // Does not move the old database: it keeps its name until the new one replaces it, so a store always
   // exists.
   try {
-    linkSync(old(""), kept(""));
+    linkSync(old(""), placeIn(""));
   } catch {
-    copyFileSync(old(""), kept(""));
+    copyFileSync(old(""), placeIn(""));
   }
   // The mark stays, too: without it, a start would accept the old database without its log.
-  if (existsSync(old(MARK_ENDING))) copyFileSync(old(MARK_ENDING), kept(MARK_ENDING));
+  if (existsSync(old(MARK_ENDING))) copyFileSync(old(MARK_ENDING), placeIn(MARK_ENDING));
   for (const ending of ["-wal", "-shm"]) {
-    if (existsSync(old(ending))) renameSync(old(ending), kept(ending));
+    if (existsSync(old(ending))) renameSync(old(ending), placeIn(ending));
   }
   for (const name of copiesIn(dir)) renameSync(join(dir, name), join(folder, name));
   return folder;
@@ -209,11 +209,10 @@ async function salvage(
     on conflict do nothing`.execute(tx);
   const left = await tx.selectFrom("session_ids").select("session_id").execute();
   const ids = new Set<unknown>(left.map(({ session_id: id }) => id));
-  // A deletion removes all rows of a session. One of which nothing is left may have been deleted.
-  const isLeft = ({ session_id: id }: Row): boolean => ids.has(id);
   if (backup !== undefined) {
     const lost = FROM_BACKUP.filter((table) => damaged.includes(table));
-    for (const table of lost) await salvageTable(backup, tx, table, world, isLeft);
+    // A deletion removes all rows of a session. One of which nothing is left may have been deleted.
+    for (const table of lost) await salvageTable(backup, tx, table, world, (row) => ids.has(row.session_id));
   }
   if (damaged.includes("sessions")) await reviveSessions(tx, keys);
   return damaged;

@@ -9,7 +9,7 @@
 import { existsSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { sql } from "kysely";
-import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { StoreSettings } from "../../core/shapes/settings/settings.ts";
 import { ensureFolder } from "../../world/folders.ts";
 import type { World } from "../../world.ts";
@@ -77,18 +77,6 @@ export const noStoreIn = (dir: string) =>
   });
 
 /**
- * Returns a failure for a row that SQLite can store but PostgreSQL cannot, for example because its key is too
- * long for an index.
- */
-function rowFailure(error: unknown): Failure | undefined {
-  const { code, message } = error as { code?: unknown; message?: string };
-  if (typeof code !== "string" || !UNFIT_ROW.test(code)) return undefined;
-  return fail("store_unavailable", `the database cannot store a row: ${message}`, {
-    hint: "Nothing was changed.",
-  });
-}
-
-/**
  * Runs a move, and converts problems that a person has to fix into failures. `named` is the setting or option
  * that contains the database's address.
  */
@@ -111,7 +99,13 @@ export async function attempt<T extends Moved>(
         hint: "Nothing was changed. Try again; a gateway may be starting or stopping there.",
       });
     }
-    const failure = rowFailure(error) ?? fileFailure(error, place);
+    const { code, message } = error as { code?: unknown; message?: string };
+    // SQLite can store rows that PostgreSQL cannot, for example with a key that is too long for an index.
+    if (typeof code === "string" && UNFIT_ROW.test(code))
+      return fail("store_unavailable", `the database cannot store a row: ${message}`, {
+        hint: "Nothing was changed.",
+      });
+    const failure = fileFailure(error, place);
     if (failure === undefined) throw error;
     return failure;
   }
@@ -198,7 +192,8 @@ async function fillPostgres(source: Db, url: string, job: MoveJob): Promise<Resu
       if (!(await beginBulkWrite(tx))) return otherVersion(place);
       const free = await refuseTaken(tx, place, world.clock.now());
       if (!free.ok) return free;
-      await clearSessions(tx);
+      await tx.deleteFrom("sessions").execute();
+      await tx.deleteFrom("session_ids").execute();
       await copyRows(source, tx, { ...job, redactor: world.redactor });
       if (job.withheld !== undefined) await dropUnseen(tx);
       await endBulkWrite(tx);
@@ -433,10 +428,4 @@ async function nonEmptyTables(db: Db): Promise<string[]> {
     if (!isEmpty) held.push(table);
   }
   return held;
-}
-
-/** Deletes the sessions of an otherwise empty store. */
-async function clearSessions(tx: Tx): Promise<void> {
-  await tx.deleteFrom("sessions").execute();
-  await tx.deleteFrom("session_ids").execute();
 }

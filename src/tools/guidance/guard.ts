@@ -6,6 +6,7 @@ import { approvalFor } from "../../core/rules/approval/policy.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { outsideResult, writesIn } from "../../core/rules/prompt/outside.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
+import { programOf } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { beginWriting, type PromptFiles, settleInstructions } from "../../flows/instructions.ts";
 import type { OutsideCaller } from "../../flows/memory.ts";
@@ -84,7 +85,7 @@ export async function noteContent(
     // Its program may write from now on.
     const outside = { source, sessionKey: key, ...optional({ runId: run?.runId }) };
     const { guidance, settings } = ctx;
-    if (agent.runtime?.type === "acp" && guidance !== undefined)
+    if (programOf(agent) !== undefined && guidance !== undefined)
       await beginWriting(unit, { settings, guidance }, { ...lastingCall(outside), at: unit.now });
   });
 }

@@ -9,8 +9,8 @@ import { readSessionToken, sessionToken } from "../../../src/contract/session-to
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { makeHome, run, runJson, startGateway, TOKEN } from "../../cli/kit.ts";
+import { INBOX_LOOK_MS, sendAs } from "../../gateway/clients/mcp.ts";
 import { TOKEN as HOUSE_TOKEN, openHouse } from "../../gateway/kit.ts";
-import { INBOX_LOOK_MS, sendAs } from "../../gateway/mcp/kit.ts";
 import { both, share, test } from "../../kit/deep.ts";
 import { quietWorld } from "../../kit/engine/engine.ts";
 import { homeOf } from "../../kit/process/gateway-process.ts";

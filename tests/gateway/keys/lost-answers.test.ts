@@ -13,8 +13,8 @@ import { cleanup, openStoreOn, quietWorld, temporaryFolder } from "../../kit/eng
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openPostgresStore } from "../../kit/store/postgres.ts";
 import { PATIENCE_MS, until } from "../../kit/until.ts";
+import { openPeer, type Peer } from "../clients/mcp.ts";
 import { type House, openHouse } from "../kit.ts";
-import { openPeer, type Peer } from "../mcp/kit.ts";
 
 const MAIN = "agent:main:main";
 const RESEARCH = "agent:research:main";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { until } from "../../kit/until.ts";
-import { a2aClient, EXPOSED, saying, taskIn } from "../a2a/kit.ts";
+import { a2aClient, EXPOSED, saying, taskIn } from "../clients/a2a.ts";
 import { openAi } from "../clients/openai.ts";
 import { openHouse, quiet } from "../kit.ts";
 
@@ -27,7 +27,7 @@ test("I9: who may see a session reads the errors of its runs, over any door, and
   const house = await openHouse({
     play: broken,
     gateway: { tokens: TOKENS },
-    choices: { a2a: EXPOSED, tools: { visibility: "tree" } },
+    choices: { features: { a2a: EXPOSED }, tools: { visibility: "tree" } },
   });
   const admin = await house.client();
   const scoped = await house.client({ token: SCOPED });

@@ -15,8 +15,8 @@ import type { Store } from "../../../src/store/sql.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
+import { raw } from "../clients/mcp.ts";
 import { type House, openHouse, TOKEN } from "../kit.ts";
-import { raw } from "../mcp/kit.ts";
 
 async function create(house: House) {
   const client = await house.client();

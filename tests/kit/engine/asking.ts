@@ -4,8 +4,7 @@ import { PERMISSION_SCOPES, type PermissionDecision } from "../../../src/core/sh
 import { agentIdInKey } from "../../../src/core/shapes/session-key.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
-import { askPermission } from "../../../src/execute/acp.ts";
-import type { PermissionRequest } from "../../../src/flows/permission.ts";
+import { askPermission, type PermissionRequest } from "../../../src/flows/permission.ts";
 
 interface Asked {
   readonly title: string;

@@ -116,7 +116,7 @@ export function counted(reply: string) {
 export function executed(
   process: () => ClusterProcess,
   port: ModelPort,
-  { sandbox, ...more }: { readonly sandbox?: Sandbox } & Pick<ExecuteParts, "acp" | "outside"> = {},
+  { sandbox, ...more }: { readonly sandbox?: Sandbox } & Pick<ExecuteParts, "runtimes" | "outside"> = {},
 ): Play {
   return async ({ handle }) => {
     const { app, world } = process();

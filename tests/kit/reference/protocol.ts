@@ -1,8 +1,8 @@
 // docs/reference/PROTOCOL.md: every method with its params and answer, every event, every type of the
 // protocol.
 
+import { typeWords } from "../../../src/config/schema/keys.ts";
 import type { Schema } from "../../../src/config/schema/setting.ts";
-import { typeWords } from "../../../src/config/schema/words.ts";
 import { BODIES } from "../../../src/contract/bodies.ts";
 import { EVENTS } from "../../../src/contract/events.ts";
 import { CONNECT } from "../../../src/contract/frames.ts";

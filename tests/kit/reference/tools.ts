@@ -1,7 +1,7 @@
 // docs/reference/TOOLS.md: every tool, generated from its schema.
 
+import { typeWords } from "../../../src/config/schema/keys.ts";
 import type { Schema } from "../../../src/config/schema/setting.ts";
-import { typeWords } from "../../../src/config/schema/words.ts";
 import type { ToolEntry } from "../../../src/contract/tools/parts.ts";
 import { TOOLS, type ToolName } from "../../../src/contract/tools.ts";
 import { typeText } from "./answers.ts";

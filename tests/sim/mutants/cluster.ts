@@ -66,8 +66,8 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: "model-call-without-authority",
     breaks: "CS1: a model call begins, whoever may have the run by now",
     file: "src/engine/run/execution.ts",
-    from: "      confirm,\n",
-    to: "      confirm: async () => {},\n",
+    from: "    confirm,\n",
+    to: "    confirm: async () => {},\n",
   },
   {
     name: "write-without-authority",

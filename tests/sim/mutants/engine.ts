@@ -115,7 +115,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     name: "waiter-not-woken",
     breaks: "I2: the process that waits for a run does not hear of its end",
     file: "src/engine/run/finish.ts",
-    from: "  unit.after(() => parts.watch.ended(after.runId, after));\n",
+    from: "  unit.after(() => parts.watch.noteEnd(after.runId, after));\n",
     to: "",
   },
   {

@@ -98,8 +98,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "stored-text-masked",
     breaks: "I14: a secret is masked in the stored transcript",
     file: "src/store/queries/transcripts/append.ts",
-    from: "const row = rowOf(args);",
-    to: "const row = rowOf({ ...args, entry: JSON.parse(redactor.mask(JSON.stringify(entry))) });",
+    from: "entry_json: JSON.stringify(entry),",
+    to: "entry_json: redactor.mask(JSON.stringify(entry)),",
   },
   {
     name: "secrets-in-the-index",

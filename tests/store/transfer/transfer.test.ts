@@ -5,9 +5,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { expect } from "vitest";
+import { added } from "../../../src/features.ts";
 import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite } from "../../../src/store/postgres/bulk.ts";
 import { openPostgres } from "../../../src/store/postgres/postgres.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
+import type { Table } from "../../../src/store/schema/definition.ts";
 import type { Store, Tx } from "../../../src/store/sql.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { copyRows } from "../../../src/store/transfer/copy.ts";
@@ -32,7 +34,8 @@ import {
 } from "./moves.ts";
 
 /** Rows of a backup that would give rights which nobody has seen. */
-const NEVER_RESTORED = { permissions: [] };
+const OF_FEATURES = Object.entries<Table>(added("tables")).filter(([, { rules }]) => rules.isUnseen);
+const NEVER_RESTORED = { permissions: [], ...Object.fromEntries(OF_FEATURES.map(([name]) => [name, []])) };
 const SEED = process.env.PARLEY_SEED ?? `${Date.now()}`;
 
 test(`every row is moved unchanged and in order, there and back, and searches find the same messages (PARLEY_SEED=${SEED})`, async () => {

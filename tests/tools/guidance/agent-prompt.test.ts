@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { AcpRuntime, TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
+import type { AgentSettings, TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
 import { type HouseOptions, openHouse } from "../../gateway/kit.ts";
 import { temporaryFolder } from "../../kit/cleanup.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
@@ -108,7 +108,7 @@ test("agents.prompt returns the same parts as a run gets, with sizes and without
 });
 
 test("the prompt of an ACP agent is not built here, and a token for some sessions sees no prompt", async () => {
-  const runtime: AcpRuntime = {
+  const runtime: AgentSettings["runtime"] = {
     type: "acp",
     ...{ command: ["x"], env: {}, permissions: "deny" as const, askSeconds: 1 },
     ...{ sessionTools: true, idleMinutes: 1 },

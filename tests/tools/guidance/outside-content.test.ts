@@ -13,7 +13,7 @@ import type { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import { type OpenCall, readInstructionRows } from "../../../src/store/queries/instruction-contents.ts";
 import { GuidanceFiles } from "../../../src/tools/guidance/guidance.ts";
 import { killGroup } from "../../../src/world/programs.ts";
-import { a2aClient, saying, taskIn } from "../../gateway/a2a/kit.ts";
+import { a2aClient, saying, taskIn } from "../../gateway/clients/a2a.ts";
 import { type House, type HouseOptions, openHouse } from "../../gateway/kit.ts";
 import { temporaryFolder } from "../../kit/cleanup.ts";
 import { type ScriptedCall, scriptedModel } from "../../kit/scripted-model.ts";
@@ -92,8 +92,10 @@ function openGateway(
     sandboxFor: async () => ok(mode === "off" ? undefined : sandboxIn(workspace)),
     choices: {
       agents: [agentSettings("main", own), agentSettings("b", own)],
-      a2a: { expose: ["main"], notifyHosts: [], descriptions: {} },
-      features: { hooks: { enabled: true, token: HOOK_TOKEN } },
+      features: {
+        a2a: { expose: ["main"], notifyHosts: [], descriptions: {} },
+        hooks: { enabled: true, token: HOOK_TOKEN },
+      },
     },
     gateway: {
       tokens: [

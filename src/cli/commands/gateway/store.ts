@@ -165,11 +165,9 @@ const FEATURE_GRANTS = Object.entries<{ readonly summary: string }>(added("grant
 /** The kinds of rows in a backup that give rights. */
 const GRANTS: Readonly<Record<string, string>> = {
   rules: "commands that run without a question",
-  peers: "other gateways",
   people: "people on channels",
   memory: "memories of agents",
   tokens: "access tokens and devices",
-  keys: "the gateway's own keys",
   ...Object.fromEntries(FEATURE_GRANTS.map(([kind, { summary }]) => [kind, summary])),
 };
 

@@ -62,12 +62,6 @@ const GIT_RUN =
   "GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null GIT_NO_LAZY_FETCH=1 git --git-dir=.git" +
   " --work-tree=. --no-pager --no-optional-locks -c core.hooksPath=/dev/null -c core.fsmonitor=false";
 
-function gitOptions(subcommand: string): string {
-  return subcommand === "status"
-    ? "--ignore-submodules=all"
-    : "--no-ext-diff --no-textconv --ignore-submodules=all";
-}
-
 /**
  * Matches the next part of a line. A word is wholly quoted or wholly plain. Plain words have no `=`, because
  * bash could read them as assignments, and no `~` at their start.
@@ -139,7 +133,8 @@ function readCommand(words: readonly Word[]): string[] | string {
     return `${quote(command)} is not on the list of commands that only read`;
   }
   first.raw = GIT_RUN;
-  second.raw = `${subcommand} ${gitOptions(subcommand)}`;
+  const plain = subcommand === "status" ? "" : "--no-ext-diff --no-textconv ";
+  second.raw = `${subcommand} ${plain}--ignore-submodules=all`;
   return readWords(`git ${subcommand}`, git, others);
 }
 

@@ -145,7 +145,3 @@ export function promptParts(parts: PromptParts): PromptPart[] {
 export function joinPrompt(parts: readonly Pick<PromptPart, "text">[]): string {
   return parts.map(({ text }) => text).join("\n\n");
 }
-
-export function buildSystemPrompt(parts: PromptParts): string {
-  return joinPrompt(promptParts(parts));
-}

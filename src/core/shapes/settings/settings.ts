@@ -31,7 +31,6 @@ export const ANSWER_LIMITS = {
 
 type Defaults = ConfigFile["agents"]["defaults"];
 type AgentInFile = ConfigFile["agents"]["list"][number];
-type RuntimeInFile = NonNullable<AgentInFile["runtime"]>;
 type ProviderInFile = ConfigFile["models"]["providers"][string];
 type ServerInFile = ConfigFile["tools"]["mcp"]["servers"][string];
 
@@ -63,7 +62,6 @@ export interface AgentTools extends ToolFilter {
 export type SearchSettings = NonNullable<ConfigFile["tools"]["search"]>;
 export type SearchProvider = SearchSettings["provider"];
 export type AttachmentSettings = ConfigFile["tools"]["sessions_spawn"]["attachments"];
-export type A2aSettings = ConfigFile["a2a"];
 export type TokenSettings = ConfigFile["gateway"]["auth"]["tokens"][number];
 export const TOKEN_SCOPES = ["operator.read", "operator.write", "operator.admin"] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
@@ -87,19 +85,12 @@ export type SandboxSettings = Known<Defaults["sandbox"], "git">;
 /** Settings of all sub-agents. `model`: used if the target agent sets none for its sub-agents. */
 export type SubagentSettings = Omit<Defaults["subagents"], "allowAgents">;
 
-/** Settings of an agent that is an external program, controlled over the Agent Client Protocol. */
-export interface AcpRuntime
-  extends Pick<
-    RuntimeInFile,
-    "command" | "env" | "cwd" | "permissions" | "askSeconds" | "sessionTools" | "idleMinutes"
-  > {
-  readonly type: "acp";
-}
-
-/** Settings of an agent that is reached over A2A. No host but that of its card is reached. */
-export interface A2aRuntime
-  extends Pick<Known<RuntimeInFile, "card">, "card" | "token" | "key" | "allowUnsigned"> {
-  readonly type: "a2a";
+/** Settings of an agent whose turns a feature executes. */
+export interface OutsideRuntimeSettings {
+  readonly type: "acp" | "a2a";
+  /** Its program on this machine, with its arguments, if it is one. */
+  readonly command?: readonly string[];
+  readonly [name: string]: unknown;
 }
 
 /** Limits of `ANSWER_LIMITS`, in bytes of UTF-8. */
@@ -124,7 +115,7 @@ export interface AgentSettings
   readonly sandbox: SandboxSettings;
   readonly subagents: Known<NonNullable<AgentInFile["subagents"]>, "allowAgents">;
   /** Absent if the agent uses the built-in agent loop. */
-  readonly runtime?: AcpRuntime | A2aRuntime;
+  readonly runtime?: OutsideRuntimeSettings;
   /** Absent: no limit. */
   readonly budget?: AgentBudget;
 }
@@ -159,7 +150,7 @@ type AddedSchemas = Added<"settings">;
 /** The settings of features. */
 export type AddedSettings = { readonly [K in keyof AddedSchemas]: Static<AddedSchemas[K]> };
 
-export interface Settings extends Pick<ConfigFile, "a2a" | "logging">, AddedSettings {
+export interface Settings extends Pick<ConfigFile, "logging">, AddedSettings {
   /** Absent token: the gateway generates one at its first start and stores it in the store directory. */
   readonly gateway: Omit<ConfigFile["gateway"], "auth"> & ConfigFile["gateway"]["auth"];
   readonly store: StoreSettings;
@@ -238,9 +229,9 @@ export function outsideKind({ type }: { readonly type: "acp" | "a2a" }): string 
   return type === "acp" ? "an ACP agent" : "an A2A agent";
 }
 
-/** Returns the program of an agent that is one, or undefined for any other agent. */
-export function programOf({ runtime }: Pick<AgentSettings, "runtime">): AcpRuntime | undefined {
-  return runtime?.type === "acp" ? runtime : undefined;
+/** Returns the command of an agent that is a program, or undefined for any other agent. */
+export function programOf({ runtime }: Pick<AgentSettings, "runtime">): readonly string[] | undefined {
+  return runtime?.command;
 }
 
 export function findAgent(settings: Settings, agentId: string): AgentSettings | undefined {

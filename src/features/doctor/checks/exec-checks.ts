@@ -2,7 +2,6 @@
 // A broken sandbox is a problem if an agent uses it. Otherwise it is only reported.
 
 import type { Cli } from "../../../cli/cli.ts";
-import { acpProgramOf } from "../../../core/rules/approval/acp-programs.ts";
 import { approvalOfAgent } from "../../../core/rules/approval/policy.ts";
 import { containsSubagents } from "../../../core/rules/sandbox-policy.ts";
 import { decideTool } from "../../../core/rules/tool-policy.ts";
@@ -20,7 +19,6 @@ const namesOf = (agents: readonly AgentSettings[]): string => agents.map(({ id }
 
 /** Warns about agents that may run commands outside a sandbox. */
 export function checkExec(settings: Settings): Finding[] {
-  const programs = settings.agents.flatMap(checkProgram);
   const able = settings.agents.filter(({ id, tools, runtime }) => {
     if (runtime !== undefined) return false;
     const filters = [
@@ -30,13 +28,13 @@ export function checkExec(settings: Settings): Finding[] {
     return decideTool("exec", filters).allowed;
   });
   if (able.length === 0) {
-    if (programs.length > 0) return programs;
+    if (settings.agents.some((agent) => programOf(agent) !== undefined)) return [];
     return [good("exec", "no agent may run commands")];
   }
   const free = able.filter(({ sandbox }) => sandbox.mode !== "all");
   if (free.length === 0) {
     const text = `commands of ${namesOf(able)} run in a sandbox`;
-    return [good("exec", text), ...approvals(settings, able), ...programs];
+    return [good("exec", text), ...approvals(settings, able)];
   }
   const mainOnly = free.every(containsSubagents);
   const whose = `commands of ${namesOf(free)}${mainOnly ? " in main sessions" : ""}`;
@@ -44,38 +42,7 @@ export function checkExec(settings: Settings): Finding[] {
   const mend =
     'Set agents.defaults.sandbox.mode: "all", or forbid exec with tools.deny: ["exec"]; ' +
     "for one agent, set agents.list[].sandbox.mode or agents.list[].tools.deny.";
-  return [risk("exec", text, mend), ...approvals(settings, able), ...programs];
-}
-
-/** Says of an agent that is a program over ACP whether it asks before it acts. Nothing contains it. */
-function checkProgram(agent: AgentSettings): Finding[] {
-  const runtime = programOf(agent);
-  if (runtime === undefined) return [];
-  const known = acpProgramOf(runtime);
-  const about = `${agent.id}: ${known?.name ?? "its program"} runs with the rights of your user`;
-  const at = `agents.list[${agent.id}].runtime`;
-  const names = Object.keys(known?.variables ?? {});
-  const own = names.filter((name) => name in runtime.env);
-  if (runtime.permissions === "allow") {
-    const text = `${about}, and everything that it asks for is allowed (${at}.permissions: "allow")`;
-    const mend = `Set ${at}.permissions: "ask", so that an owner answers.`;
-    return [risk("approval", text, mend)];
-  }
-  if (known === undefined || own.length > 0) {
-    const text = `${about}, and Parley does not know what it does without asking`;
-    const mend =
-      own.length > 0
-        ? `Remove ${own.join(" and ")} from ${at}.env, so that Parley makes it ask.`
-        : `Make it ask in its own settings, or start it in a container by ${at}.command.`;
-    return [risk("approval", text, mend)];
-  }
-  const how = known.mode === undefined ? names.join(", ") : `mode "${known.mode}"`;
-  const then = runtime.permissions === "ask" ? "an owner approves" : "Parley denies";
-  const what = `${then} what may do more than read (${how}), unless its own settings`;
-  if (known.obeysFolder !== true) return [good("approval", `${about}; ${what} allow it`)];
-  const text = `${about}; ${what} or those in its folder allow it`;
-  const mend = "Let only its owner write to its folder, or start it in a container.";
-  return [risk("approval", text, mend)];
+  return [risk("exec", text, mend), ...approvals(settings, able)];
 }
 
 const APPROVED: Readonly<Record<ApprovalMode, string>> = {

@@ -4,7 +4,6 @@
 import { join } from "node:path";
 import { generatedToken } from "../../../cli/address.ts";
 import { type Cli, loadOptionsOf } from "../../../cli/cli.ts";
-import { featureFindings } from "../../../cli/findings.ts";
 import { count } from "../../../cli/layout.ts";
 import { loadSettings } from "../../../config.ts";
 import { TOKEN_FILE } from "../../../contract/protocol.ts";
@@ -16,7 +15,7 @@ import { checkExec, checkSandbox } from "./exec-checks.ts";
 import { checkFiles } from "./file-checks.ts";
 import { alteredSchema, bad, good, risk } from "./finding.ts";
 import { checkModels } from "./model-checks.ts";
-import { checkOutside, checkPrograms } from "./outside-checks.ts";
+import { checkFeatures, checkOutside } from "./outside-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
 
@@ -90,10 +89,9 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
     await checkToken(settings),
     ...(await checkFiles(cli, settings, path)),
     ...(await checkModels(cli, settings, offline)),
-    ...(await checkPrograms(cli, settings)),
     ...checkExec(settings),
+    ...(await checkFeatures(cli, settings, false)),
     ...(await checkSandbox(cli, settings)),
-    ...(await featureFindings(settings)),
     ...(missing === undefined ? [] : [bad("install", missing)]),
     ...(await checkOutside(cli, settings, offline)),
   );

@@ -1,45 +1,13 @@
-// Checks what Parley calls outside of itself: channel accounts, MCP servers, agents with a `runtime`.
+// Checks what Parley calls outside of itself: channel accounts, MCP servers, and what features add.
 // An account to which anybody may write is always reported, even if it is intended. A server without tools is
 // a problem, because runs continue without the tools that they expect.
 
 import type { Cli } from "../../../cli/cli.ts";
-import { programOf, type Settings } from "../../../core/shapes/settings/settings.ts";
+import { FEATURE_CHECKS } from "../../../cli/run.ts";
+import type { Settings } from "../../../core/shapes/settings/settings.ts";
 import type { Finding } from "../../../feature.ts";
-import { isProgram, SEARCH_PATH } from "../../../world/programs.ts";
 import { silenced } from "../../../world.ts";
 import { bad, good, risk } from "./finding.ts";
-
-/** Looks for each program in the PATH of its runs: the agent's own PATH, else that of this process. */
-export async function checkPrograms({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  for (const agent of agents) {
-    const { id, workspace } = agent;
-    const runtime = programOf(agent);
-    const [program] = runtime?.command ?? [];
-    if (runtime === undefined || program === undefined) continue;
-    const path = runtime.env.PATH ?? parts.env.PATH ?? SEARCH_PATH;
-    const isThere = await isProgram(program, { path, cwd: runtime.cwd ?? workspace });
-    const missing = `agent ${id}: program ${JSON.stringify(program)} not found, so its runs fail`;
-    const mend = "Install it, or set its full path in agents.list[].runtime.command.";
-    findings.push(
-      isThere ? good("programs", `agent ${id}: found ${program}`) : bad("programs", missing, mend),
-    );
-  }
-  return findings;
-}
-
-/** Reads the card of each agent elsewhere. */
-async function checkRemotes({ parts }: Cli, { agents }: Settings): Promise<Finding[]> {
-  const world = silenced(parts.world);
-  const found = agents.map(async ({ id, runtime }): Promise<Finding[]> => {
-    if (runtime?.type !== "a2a") return [];
-    const { inspectRemote } = await import("../../../agent/a2a/remote.ts");
-    const { usable, text } = await inspectRemote(runtime, world);
-    const mend = `Check card, key and token in agents.list[${id}].runtime.`;
-    return [usable ? good("a2a", `agent ${id}: ${text}`) : bad("a2a", `agent ${id}: ${text}`, mend)];
-  });
-  return (await Promise.all(found)).flat();
-}
 
 /** Starts and stops each configured MCP server. */
 async function checkMcp({ parts }: Cli, settings: Settings): Promise<Finding[]> {
@@ -83,6 +51,15 @@ async function checkChannels({ parts }: Cli, { channels, session }: Settings): P
   return findings;
 }
 
+/** Runs the checks of features. `isOutside`: those that reach beyond this machine, or the others. */
+export async function checkFeatures(cli: Cli, settings: Settings, isOutside: boolean): Promise<Finding[]> {
+  const checks = FEATURE_CHECKS.filter(
+    (one) => one.isOutside === isOutside && one.subjects(settings).length > 0,
+  );
+  const findings = await Promise.all(checks.map(async ({ load }) => (await load()).check(cli, settings)));
+  return findings.flat();
+}
+
 /**
  * Checks MCP servers, agents elsewhere and channel accounts. With `offline`, only lists these checks as
  * skipped.
@@ -91,12 +68,12 @@ export async function checkOutside(cli: Cli, settings: Settings, offline: boolea
   if (!offline)
     return [
       ...(await checkMcp(cli, settings)),
-      ...(await checkRemotes(cli, settings)),
+      ...(await checkFeatures(cli, settings, true)),
       ...(await checkChannels(cli, settings)),
     ];
   const left = [
     ...settings.tools.mcp.servers.map((one) => one.name),
-    ...settings.agents.flatMap(({ id, runtime }) => (runtime?.type === "a2a" ? [`agent ${id}`] : [])),
+    ...FEATURE_CHECKS.flatMap((one) => (one.isOutside ? one.subjects(settings) : [])),
     ...settings.channels.map(({ channel, accountId }) => `${channel}:${accountId}`),
   ];
   return left.length === 0 ? [] : [good("outside", `${left.join(", ")}: not checked (--offline)`)];

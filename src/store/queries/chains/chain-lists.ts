@@ -1,11 +1,10 @@
 // Reads chains for lists: recently active chains, their sessions, and the links between those sessions. Each
 // query is limited to a time window and one page of chains.
 
-import { type ExpressionBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import type { Usage } from "../../../core/shapes/message.ts";
 import type { RunInput } from "../../../core/shapes/run.ts";
 import { type RecordOf, recordsOf } from "../../records.ts";
-import type { Tables } from "../../schema/tables.ts";
 import type { Db } from "../../sql.ts";
 import { ACTIVE } from "../runs/runs.ts";
 import { type Condition, patternCondition } from "../sessions/session-scope.ts";
@@ -37,25 +36,9 @@ interface ChainFilter {
   readonly limit: number;
 }
 
-function hasParty(eb: ExpressionBuilder<Tables, "chains">, sessionKey: string) {
-  const runs = eb
-    .selectFrom("runs")
-    .select("run_id")
-    .whereRef("runs.chain_id", "=", "chains.chain_id")
-    .where("runs.session_key", "=", sessionKey);
-  const flows = eb
-    .selectFrom("flows")
-    .select("flow_id")
-    .whereRef("flows.chain_id", "=", "chains.chain_id")
-    .where("flows.requester_key", "=", sessionKey);
-  return eb.or([eb.exists(runs), eb.exists(flows)]);
-}
-
-/** Matches a chain if a pattern fits the key of its root session, of a session with a run, or of a sender. */
-function hasCovered(db: Db, patterns: readonly string[]): Condition {
-  const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);
-  return sql`(${fits("chains.root_session_key")}
-    or exists (select 1 from runs r where r.chain_id = chains.chain_id and ${fits("r.session_key")})
+/** Matches a chain if the key of a session with a run, or of a sender, fits. */
+function hasParty(fits: (key: string) => Condition): Condition {
+  return sql`(exists (select 1 from runs r where r.chain_id = chains.chain_id and ${fits("r.session_key")})
     or exists (select 1 from flows f where f.chain_id = chains.chain_id and ${fits("f.requester_key")}))`;
 }
 
@@ -80,8 +63,11 @@ export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead
     const place = sql<boolean>`(last_at, chain_id) < (${before.lastAt}, ${before.chainId})`;
     query = query.where(place);
   }
-  if (sessionKey !== undefined) query = query.where((eb) => hasParty(eb, sessionKey));
-  if (patterns !== undefined) query = query.where(hasCovered(db, patterns));
+  if (sessionKey !== undefined) query = query.where(hasParty((key) => sql`${sql.ref(key)} = ${sessionKey}`));
+  if (patterns !== undefined) {
+    const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);
+    query = query.where(sql<boolean>`(${fits("chains.root_session_key")} or ${hasParty(fits)})`);
+  }
   return HEADS.all(query.orderBy("last_at", "desc").orderBy("chain_id", "desc").limit(limit));
 }
 

@@ -82,15 +82,12 @@ export const getChain = async (db: Db, chainId: string): Promise<Chain> =>
 export const holdChain = async (tx: Tx, chainId: string): Promise<Chain> =>
   (await CHAINS.hold(tx, { chainId })) ?? NO_CHAIN;
 
-type ChainUse = { readonly chainId: string } & {
-  readonly [K in "tokens" | "cost" | "at"]: number;
-};
-
-const ADD_USAGE = prepared((tx, { chainId, tokens, cost, at }: ChainUse) =>
-  tx
-    .updateTable("chains")
-    .set((eb) => ({ tokens: eb("tokens", "+", tokens), cost: eb("cost", "+", cost), last_at: at }))
-    .where("chain_id", "=", chainId),
+const ADD_USAGE = prepared(
+  (tx, { chainId, tokens, cost, at }: Record<"tokens" | "cost" | "at", number> & { chainId: string }) =>
+    tx
+      .updateTable("chains")
+      .set((eb) => ({ tokens: eb("tokens", "+", tokens), cost: eb("cost", "+", cost), last_at: at }))
+      .where("chain_id", "=", chainId),
 );
 
 export async function addChainUsage(tx: Tx, chainId: string, usage: Usage, at: number): Promise<void> {

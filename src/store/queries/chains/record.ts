@@ -9,7 +9,6 @@ import type {
   RecordedEntry,
   RecordedRevision,
   RecordedSession,
-  RecordedWait,
 } from "../../../core/shapes/record/chain.ts";
 import type { RunInputs } from "../../../core/shapes/record/revision.ts";
 import { isEnded, type Run } from "../../../core/shapes/run.ts";
@@ -19,7 +18,7 @@ import type { Db } from "../../sql.ts";
 import { deliveriesOfRuns } from "../channels/deliveries.ts";
 import { revisionsOf } from "../runs/revisions.ts";
 import { byAcceptance, RUNS } from "../runs/runs.ts";
-import { jobWaitsOfRuns, type Wait, waitsOfCalls } from "../runs/waits.ts";
+import { jobWaitsOfRuns, waitsOfCalls } from "../runs/waits.ts";
 import { ancestorsOf, getSession } from "../sessions/sessions.ts";
 import { ENTRY_COLUMNS, readEntry } from "../transcripts/stored-entry.ts";
 import { contextBefore } from "../transcripts/transcripts.ts";
@@ -38,22 +37,13 @@ interface StoredEntry extends RecordedEntry {
 const entriesIn = (db: Db) =>
   db.selectFrom("messages").select(["seq", "session_id", "session_key", "run_id", ...ENTRY_COLUMNS]);
 
-type EntryQuery = ReturnType<typeof entriesIn>;
-type EntryRow = Awaited<ReturnType<EntryQuery["execute"]>>[number];
-
-function toEntry(row: EntryRow, runIds: ReadonlySet<string>): StoredEntry {
-  const runId = row.run_id !== null && runIds.has(row.run_id) ? row.run_id : undefined;
-  const { seq, session_id: sessionId, session_key: sessionKey, created_at: at } = row;
-  return { seq, sessionId, sessionKey, at, ...optional({ runId }), entry: readEntry(row) };
-}
-
 /** Returns the entries of the chain's runs, and those that others wrote between them, in order. */
 async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | "too large"> {
   const ids = runs.map(({ runId }) => runId);
   const runIds = new Set(ids);
   const found = new Map<number, StoredEntry>();
   let bytes = 0;
-  const add = async (query: EntryQuery): Promise<boolean> => {
+  const add = async (query: ReturnType<typeof entriesIn>): Promise<boolean> => {
     const size = sql<number>`coalesce(sum(length(entry_json)), 0)`.as("size");
     const { size: more } = await query.clearSelect().select(size).executeTakeFirstOrThrow();
     // Entries between the runs' own ones can be counted twice here, so they are counted again below.
@@ -61,7 +51,9 @@ async function entriesOf(db: Db, runs: readonly Run[]): Promise<StoredEntry[] | 
     for (const row of await query.execute()) {
       if (found.has(row.seq)) continue;
       bytes += row.entry_json.length;
-      found.set(row.seq, toEntry(row, runIds));
+      const runId = row.run_id !== null && runIds.has(row.run_id) ? row.run_id : undefined;
+      const { seq, session_id: sessionId, session_key: sessionKey, created_at: at } = row;
+      found.set(seq, { seq, sessionId, sessionKey, at, ...optional({ runId }), entry: readEntry(row) });
     }
     return bytes <= RECORD_BYTES_MAX;
   };
@@ -122,10 +114,6 @@ async function revisionsOfRuns(db: Db, runs: readonly Run[]): Promise<RecordedRe
   return [...inputs, ...parts, ...tools];
 }
 
-function waitOf({ callId, kind, targetId, waiterRunId, state, deadlineAt }: Wait): RecordedWait {
-  return { callId, ...(kind === "job" ? { flowId: targetId } : {}), waiterRunId, state, deadlineAt };
-}
-
 /** Returns the texts for people that these runs produced, in the order of the store. */
 export async function deliveriesOf(db: Db, runIds: readonly string[]): Promise<RecordedDelivery[]> {
   const found: RecordedDelivery[] = [];
@@ -175,7 +163,15 @@ export async function readChainRecord(
     sessions,
     entries: entries.map(({ seq: _, sessionId: __, ...entry }) => entry),
     flows,
-    waits: [...waits, ...(await jobWaitsOfRuns(db, runIds))].map(waitOf),
+    waits: [...waits, ...(await jobWaitsOfRuns(db, runIds))].map(
+      ({ callId, kind, targetId, waiterRunId, state, deadlineAt }) => ({
+        callId,
+        ...(kind === "job" ? { flowId: targetId } : {}),
+        waiterRunId,
+        state,
+        deadlineAt,
+      }),
+    ),
     refusals,
     deliveries: await deliveriesOf(db, runIds),
     revisions: await revisionsOfRuns(db, runs),

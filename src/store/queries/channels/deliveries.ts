@@ -24,7 +24,6 @@ export type DeliveryState = "pending" | "sent" | "failed" | "skipped";
 /** Code of the outbox row that records dropped events. Its text has only their number. */
 export const BACKLOG_FULL = "backlog_full";
 
-type DeliveryKind = "announce" | "send" | "hook";
 /** Texts for people, or events for programs. The two classes are delivered independently. */
 export type DeliveryClass = "texts" | "hooks";
 
@@ -36,7 +35,7 @@ export type DeliveryClass = "texts" | "hooks";
 export type Delivery = RecordOf<
   "deliveries",
   {
-    readonly kind: DeliveryKind;
+    readonly kind: "announce" | "send" | "hook";
     readonly route: Route;
     readonly state: DeliveryState;
     readonly attemptOpen: boolean;
@@ -108,11 +107,6 @@ export function routeKeyOf(route: Route): string {
 /** Returns the prefix with which the keys of all routes of a channel begin. */
 export function channelPrefix(channel: string): string {
   return `[${JSON.stringify(channel)},`;
-}
-
-function ofClass(of: DeliveryClass | undefined, kind: RawBuilder<unknown>): RawBuilder<SqlBool> {
-  if (of === undefined) return sql`true`;
-  return of === "hooks" ? sql`${kind} = 'hook'` : sql`${kind} <> 'hook'`;
 }
 
 /** Queues a text. A second call with the same id changes nothing. */
@@ -269,11 +263,8 @@ export async function recoverOpenAttempts(
   tx: Tx,
   { at, canRepeat, from, of, own }: Recovery,
 ): Promise<Delivery[]> {
-  let query = tx
-    .selectFrom("deliveries")
-    .selectAll()
-    .where("attempt_open", "=", sql.lit(1))
-    .where(ofClass(of, sql.ref("kind")));
+  let query = tx.selectFrom("deliveries").selectAll().where("attempt_open", "=", sql.lit(1));
+  if (of !== undefined) query = query.where("kind", of === "hooks" ? "=" : "<>", sql.lit("hook"));
   if (from !== undefined) {
     const isDead = sql<SqlBool>`coalesce(attempt_owner, '') not in ${livingProcesses()}`;
     query = query.where(sql<SqlBool>`(${isDead} or attempt_owner = ${own?.owner ?? ""})`);

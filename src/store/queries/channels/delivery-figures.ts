@@ -28,7 +28,6 @@ function some(state: "sent" | "failed" | "pending", order: "asc" | "desc"): RawB
 }
 
 type Counts = Pick<DeliveryFigures, "pending" | "failed" | "retrying" | "nextAttemptAt">;
-type Trouble = Pick<DeliveryFigures, "lastError" | "lastErrorAt">;
 
 /** Returns the first row of each prefix, by its index. */
 async function byWay<T extends object>(
@@ -61,7 +60,7 @@ export async function deliveryFigures(db: Db, prefixes: readonly string[]): Prom
     sql`select ${way} as way, max(settled_at) as "lastSentAt" from ${some("sent", "desc")} group by way`,
   );
   const troubles = (state: "failed" | "pending", order: "asc" | "desc") =>
-    byWay<Trouble>(
+    byWay<Pick<DeliveryFigures, "lastError" | "lastErrorAt">>(
       db,
       sql`select ${way} as way, error as "lastError", settled_at as "lastErrorAt" from ${some(state, order)}
         where error is not null order by seq ${sql.raw(order)}`,

@@ -77,13 +77,7 @@ export function otherVersions(tx: Tx, id: InboundId): Promise<InboundRow[]> {
   return held(tx, versionsOf(tx, id).where("edit", "<>", id.edit).orderBy("seq")).execute();
 }
 
-interface Burst {
-  readonly count: number;
-  readonly chars: number;
-  readonly firstAt: number | undefined;
-}
-
-export async function burstOf(tx: Tx, burstKey: string): Promise<Burst> {
+export async function burstOf(tx: Tx, burstKey: string) {
   const row = await tx
     .selectFrom("inbound")
     .select((eb) => [

@@ -88,11 +88,6 @@ const ENDS = {
   },
 };
 
-interface EndedRow extends Nulls<Omit<EndedTurn, "asks" | "dismissed">> {
-  readonly asks: number;
-  readonly dismissed_at: number | null;
-}
-
 /**
  * Returns the last turn of each session, if it ended at or after `sinceMs`, newest first. `failed` selects
  * turns that failed or timed out, `done` those that succeeded or were aborted.
@@ -104,7 +99,9 @@ export async function lastTurns(
 ): Promise<EndedTurn[]> {
   const { sessions, turn, states } = ENDS[how];
   // The end of a run also updates its session, so `updated_at` is at least the time of the end.
-  const { rows } = await sql<EndedRow>`
+  const { rows } = await sql<
+    Nulls<Omit<EndedTurn, "asks" | "dismissed">> & { asks: number; dismissed_at: number | null }
+  >`
     select ${TURN}, r.state, r.ended_at as "endedAt", r.code, r.error,
       coalesce(${endOf(db, sql`r.reply`, TAIL_CHARS)}, '') as tail, r.dismissed_at,
       (select count(*) from remote_tasks t

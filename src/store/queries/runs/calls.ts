@@ -12,12 +12,10 @@ export type CallMessage = {
   readonly id: string;
   readonly runId: string;
   readonly at: number;
-} & ({ readonly kind: "answer"; readonly answer: AssistantMessage } | ToolEnd);
-
-interface ToolEnd {
-  readonly kind: "result";
-  readonly failed: boolean;
-}
+} & (
+  | { readonly kind: "answer"; readonly answer: AssistantMessage }
+  | { readonly kind: "result"; readonly failed: boolean }
+);
 
 const READ_AT_ONCE = 500;
 

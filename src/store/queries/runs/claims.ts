@@ -25,13 +25,10 @@ export interface ReadyRun extends QueueHead {
   readonly sessionKey: string;
 }
 
-interface LeftOut {
-  readonly busy: ReturnType<typeof listOf>;
-  readonly passed: ReturnType<typeof listOf>;
-}
-
 const HEADS = prepared(
-  (db, { busy, passed }: LeftOut) => sql<Omit<ReadyRun, "isResuming"> & { readonly state: string }>`
+  (db, { busy, passed }: Record<"busy" | "passed", ReturnType<typeof listOf>>) => sql<
+    Omit<ReadyRun, "isResuming"> & { readonly state: string }
+  >`
     with recursive name (queue) as (
       select (select queue from runs where ready_at is not null order by queue limit 1)
       union all
@@ -213,19 +210,11 @@ export async function holdRun(tx: Tx, runId: string): Promise<void> {
 export const heldRun = (db: Db, fence: Fence) =>
   db.selectFrom("runs").where(isFenced(fence)).where("state", "in", HOLDING);
 
-const HELD = prepared((tx, fence: Fence) => held(tx as Tx, heldRun(tx, fence).select("state")));
+const HELD = prepared((tx, fence: Fence) => held(tx as Tx, heldRun(tx, fence).select("run_id")));
 
 /** Returns whether the owner still holds the lane. Call this in the transaction that writes for the run. */
 export async function isHeld(tx: Tx, fence: Fence): Promise<boolean> {
-  return (await heldState(tx, fence)) !== undefined;
-}
-
-/**
- * Returns the state of a held run, `running` or `waiting`. Undefined: this owner does not hold it in this
- * attempt.
- */
-export async function heldState(tx: Tx, fence: Fence): Promise<string | undefined> {
-  return (await HELD(tx, fence)).rows[0]?.state;
+  return (await HELD(tx, fence)).rows.length > 0;
 }
 
 /**
@@ -310,14 +299,8 @@ export interface HeldLane extends Fence {
   readonly sessionKey: string;
 }
 
-/** A run that a process holds. `isRunning` is false while the run waits. */
-interface HeldRun extends HeldLane {
-  readonly chainId: string;
-  readonly isRunning: boolean;
-}
-
-/** Returns the runs that a process holds. */
-export async function heldBy(db: Db, owner: string): Promise<HeldRun[]> {
+/** Returns the runs that a process holds. `isRunning` is false while a run waits. */
+export async function heldBy(db: Db, owner: string) {
   // The other columns hold whole messages.
   const rows = await db
     .selectFrom("runs")

@@ -41,19 +41,14 @@ function matching(db: Db, filter: ClientRunFilter) {
     exists(selectFrom("sessions as s").select("s.key").whereRef("s.key", "=", "runs.session_key")),
   );
   if (patterns !== undefined) query = query.where(patternCondition(db, sql`runs.session_key`, patterns));
+  const next = String.fromCharCode(keyPrefix.charCodeAt(keyPrefix.length - 1) + 1);
   query =
     sessionKey === undefined
-      ? query
-          .where("session_key", ">=", keyPrefix)
-          .where("session_key", "<", keyPrefix.slice(0, -1) + afterChar(keyPrefix.slice(-1)))
+      ? query.where("session_key", ">=", keyPrefix).where("session_key", "<", keyPrefix.slice(0, -1) + next)
       : query.where("session_key", "=", sessionKey);
   if (states !== undefined) query = query.where("state", "in", states);
   if (changedAfter !== undefined) query = query.where(CHANGED_AT, ">", changedAfter);
   return query;
-}
-
-function afterChar(char: string): string {
-  return String.fromCharCode(char.charCodeAt(0) + 1);
 }
 
 /** Returns one page of the runs, and the number of all that match. */

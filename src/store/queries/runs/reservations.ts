@@ -29,9 +29,6 @@ interface Asking {
 
 type Sums = Record<"used_tokens" | "used_cost" | "reserved_tokens" | "reserved_cost", number>;
 
-/** A row for the chain, and one for the agent. */
-type BudgetRow = Sums & { readonly whose: "chain" | "agent"; readonly token_limit: number | null };
-
 const useOf = (row: Sums | undefined): BudgetUse => ({
   used: { tokens: row?.used_tokens ?? 0, cost: row?.used_cost ?? 0 },
   reserved: { tokens: row?.reserved_tokens ?? 0, cost: row?.reserved_cost ?? 0 },
@@ -64,7 +61,8 @@ export async function budgetUse(
       coalesce((select sum(cost) from ${days} d), 0) + coalesce(sum(spent_cost), 0) as used_cost,
       coalesce(sum(reserved_tokens), 0) as reserved_tokens, coalesce(sum(reserved_cost), 0) as reserved_cost
     from others where agent_id = ${agentId}`;
-  const query = sql<BudgetRow>`
+  // A row for the chain, and one for the agent.
+  const query = sql<Sums & { readonly whose: "chain" | "agent"; readonly token_limit: number | null }>`
     with others as (${others(asking)})
     select 'chain' as whose, (select token_limit from ${chains} c) as token_limit,
       coalesce((select tokens from ${chains} c), 0) + coalesce(sum(spent_tokens), 0) as used_tokens,

@@ -40,9 +40,7 @@ export async function endsOf(db: Db, runIds: readonly string[]): Promise<Map<str
   return new Map(runs.map((run) => [run.runId, run]));
 }
 
-type Stored = Omit<RunFacts, "receipt"> & Pick<Run, "sessionKey" | "heardAt">;
-
-const FACTS = recordsOf<Stored>()("runs", {
+const FACTS = recordsOf<Omit<RunFacts, "receipt"> & Pick<Run, "sessionKey" | "heardAt">>()("runs", {
   key: ["run_id"],
   columns: [
     "session_key",
@@ -74,9 +72,7 @@ function factsQuery(db: Db) {
     ]);
 }
 
-type FactsRow = Awaited<ReturnType<ReturnType<typeof factsQuery>["execute"]>>[number];
-
-function toFacts(row: FactsRow): RunFacts {
+function toFacts(row: Awaited<ReturnType<ReturnType<typeof factsQuery>["execute"]>>[number]): RunFacts {
   const stored = FACTS.read(row);
   const { sessionKey: _, heardAt: __, crashes = 0, flow, ...run } = stored;
   const turnsMax = row.turns_max ?? undefined;

@@ -21,14 +21,6 @@ const FORK_ID_CHARS = 36;
 /** Length of the end of a fork's key: `:fork:` and its id. */
 const FORK_END_CHARS = ":fork:".length + FORK_ID_CHARS;
 
-/** Matches the keys of forks, exactly as `forkOrigin` does. */
-function forkCondition(db: Db, key: RawBuilder<unknown>): Condition {
-  const id = [8, 4, 4, 4, 12].map((chars) => "[0-9a-f]".repeat(chars)).join("-");
-  return kindOf(db) === "sqlite"
-    ? sql`${key} glob ${`?*:fork:${id}`}`
-    : sql`${key} ~ ${".:fork:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}`;
-}
-
 /**
  * Matches the keys that a token with these patterns covers (`decideAccess`). A fork is covered only if the
  * sessions from which it was forked are covered, too.
@@ -43,7 +35,13 @@ export function patternCondition(
   if (depth === 0) return matches;
   const origin = sql`substr(${key}, 1, length(${key}) - ${sql.lit(FORK_END_CHARS)})`;
   const covered = patternCondition(db, origin, patterns, depth - 1);
-  return sql`(${matches} and (not ${forkCondition(db, key)} or ${covered}))`;
+  // Matches the keys of forks, exactly as `forkOrigin` does.
+  const id = [8, 4, 4, 4, 12].map((chars) => "[0-9a-f]".repeat(chars)).join("-");
+  const isFork =
+    kindOf(db) === "sqlite"
+      ? sql`${key} glob ${`?*:fork:${id}`}`
+      : sql`${key} ~ ${".:fork:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}`;
+  return sql`(${matches} and (not ${isFork} or ${covered}))`;
 }
 
 /** Matches keys exactly as `matchesPattern` does, including case. */
@@ -133,13 +131,6 @@ async function rowIds(db: Db, query: RawBuilder<{ row_id: number }>): Promise<nu
   return (await query.execute(db)).rows.map((row) => row.row_id);
 }
 
-/** Returns the range of keys that a pattern can match, or undefined if the pattern begins with a star. */
-function prefixRange(pattern: string): { from: string; to: string } | undefined {
-  const star = pattern.indexOf("*");
-  if (star < 0) return { from: pattern, to: pattern };
-  return star === 0 ? undefined : { from: pattern.slice(0, star), to: pattern.slice(0, star) + LAST_SIGN };
-}
-
 /**
  * Returns the row ids of the sessions in the scope, if there are at most `max` of them and they can be looked
  * up by tree or key pattern. The result may contain more sessions than the scope, so check `scopeConditions`
@@ -151,13 +142,15 @@ export async function fewInScope(db: Db, scope: Scope, max: number): Promise<num
     const ids = await fewInTree(db, scope, max);
     if (ids !== undefined) return ids;
   }
-  const ranges = scope.patterns?.map(prefixRange);
-  if (ranges === undefined) return undefined;
+  if (scope.patterns === undefined) return undefined;
   const found = new Set<number>();
-  for (const range of ranges) {
-    if (range === undefined) return undefined;
+  for (const pattern of scope.patterns) {
+    // The keys that such a pattern can match are no range.
+    if (pattern.startsWith("*")) return undefined;
+    const [from, rest] = pattern.split("*", 2);
+    const to = rest === undefined ? from : from + LAST_SIGN;
     const query = sql<{ row_id: number }>`select row_id from sessions
-      where key >= ${range.from} and key <= ${range.to} limit ${sql.lit(max + 1 - found.size)}`;
+      where key >= ${from} and key <= ${to} limit ${sql.lit(max + 1 - found.size)}`;
     for (const id of await rowIds(db, query)) found.add(id);
     if (found.size > max) return undefined;
   }

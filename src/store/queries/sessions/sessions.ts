@@ -4,7 +4,7 @@
 // in the order of their numbers (I3). `orphaned` means that the session's spawner does not exist; each insert
 // and delete of a session updates it. session-lists.ts lists sessions.
 
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import { forkOrigins } from "../../../core/fork-key.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import type { Session, SessionState } from "../../../core/shapes/session.ts";
@@ -73,17 +73,16 @@ const SESSIONS = recordsOf<Session>()("sessions", {
 
 export const toSession = SESSIONS.read;
 
-/** Returns an expression that is 1 if the session does not exist, otherwise 0. */
-function isGone(key: string): RawBuilder<number> {
-  return sql<number>`case when exists (select 1 from sessions where key = ${key}) then 0 else 1 end`;
-}
-
 /** Inserts a session and its first transcript id. The caller must have checked that the key is not in use. */
 export async function insertSession(tx: Tx, session: Session): Promise<void> {
   const { key, spawnedBy } = session;
+  const orphaned =
+    spawnedBy === undefined
+      ? 0
+      : sql<number>`case when exists (select 1 from sessions where key = ${spawnedBy}) then 0 else 1 end`;
   await tx
     .insertInto("sessions")
-    .values({ ...SESSIONS.write(session), orphaned: spawnedBy === undefined ? 0 : isGone(spawnedBy) })
+    .values({ ...SESSIONS.write(session), orphaned })
     .execute();
   // Children of an earlier session with this key now have a spawner again.
   const orphans = tx.updateTable("sessions").where((eb) => eb.and({ spawned_by: key, orphaned: 1 }));

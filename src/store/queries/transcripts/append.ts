@@ -128,12 +128,20 @@ export async function appendHeld(
 
 /** `fence`: of the owner of the run, on the embedded database. */
 async function append(tx: Tx, args: NewEntry, redactor: Redactor, fence?: Fence): Promise<Entry | undefined> {
-  const { sessionKey, entry } = args;
+  const { sessionKey, sessionId, runId, entry } = args;
   const found = searchableText(entry, redactor);
   // Awaits only a promise: without an `await` in between, the statements of this transaction are sent
   // together.
   const text = typeof found === "string" ? found : await found;
-  const row = rowOf(args);
+  const row: MessageValues = {
+    id: entry.id,
+    session_id: sessionId,
+    session_key: sessionKey,
+    run_id: runId ?? null,
+    role: isCompaction(entry) ? "compaction" : entry.role,
+    entry_json: JSON.stringify(entry),
+    created_at: entry.timestamp,
+  };
   if (text !== "" && kindOf(tx) === "postgres") {
     const vectors = vectorsOf(text, [sessionToken(sessionKey)]);
     const values = { ...row, ...firstWordsIn(row, text, redactor), vectors };
@@ -143,29 +151,17 @@ async function append(tx: Tx, args: NewEntry, redactor: Redactor, fence?: Fence)
   const seq = await insertMessage(tx, row, fence);
   if (seq === undefined) {
     if (fence !== undefined && !(await isHeld(tx, fence))) return undefined;
-    return (await storedEntry(tx, entry.id)) ?? entry;
+    const stored = tx.selectFrom("messages").select(ENTRY_COLUMNS).where("id", "=", entry.id);
+    const known = await stored.executeTakeFirst();
+    return known === undefined ? entry : readEntry(known);
   }
   if (text === "") return entry;
   await noteFirstWords(tx, row, text, redactor);
-  await indexForSearch(tx, seq, sessionKey, text);
+  const [owner] = (await AGENT(tx, { sessionKey })).rows;
+  // FTS5 writes to its tables at each savepoint, so it is cheaper to index once for all transactions of a
+  // commit.
+  await atCommit(tx, (last) => indexEmbedded(last, { seq, sessionKey, agentId: owner?.agent_id, text }));
   return entry;
-}
-
-async function storedEntry(tx: Tx, id: string): Promise<Entry | undefined> {
-  const row = await tx.selectFrom("messages").select(ENTRY_COLUMNS).where("id", "=", id).executeTakeFirst();
-  return row === undefined ? undefined : readEntry(row);
-}
-
-function rowOf({ sessionKey, sessionId, runId, entry }: NewEntry): MessageValues {
-  return {
-    id: entry.id,
-    session_id: sessionId,
-    session_key: sessionKey,
-    run_id: runId ?? null,
-    role: isCompaction(entry) ? "compaction" : entry.role,
-    entry_json: JSON.stringify(entry),
-    created_at: entry.timestamp,
-  };
 }
 
 const AGENT = prepared((tx, { sessionKey }: { sessionKey: string }) =>
@@ -184,13 +180,6 @@ const PART_WORDS = prepared(
       where exists (select 1 from messages where seq = ${seq})`;
   },
 );
-
-async function indexForSearch(tx: Tx, seq: number, sessionKey: string, text: string): Promise<void> {
-  const [owner] = (await AGENT(tx, { sessionKey })).rows;
-  // FTS5 writes to its tables at each savepoint, so it is cheaper to index once for all transactions of a
-  // commit.
-  await atCommit(tx, (last) => indexEmbedded(last, { seq, sessionKey, agentId: owner?.agent_id, text }));
-}
 
 export interface Searchable {
   readonly seq: number;

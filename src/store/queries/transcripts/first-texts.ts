@@ -92,15 +92,11 @@ export async function findFirstWords(
   }
 }
 
-/** A page of sessions, of which some have no first words. */
-interface UntitledPage {
-  readonly sessionIds: readonly string[];
-  /** The next page begins before this row. Undefined: this page is the last one. */
-  readonly before?: number;
-}
-
-/** Reads at most `rowsMax` sessions, the newest first, and returns those without first words. */
-export async function untitledSessions(db: Db, before: number, rowsMax: number): Promise<UntitledPage> {
+/**
+ * Reads at most `rowsMax` sessions, the newest first, and returns those without first words, and the row
+ * before which the next page begins. Undefined: this page is the last one.
+ */
+export async function untitledSessions(db: Db, before: number, rowsMax: number) {
   const rows = await db
     .selectFrom("sessions")
     .select(["row_id", "session_id", "first_words"])
@@ -109,8 +105,7 @@ export async function untitledSessions(db: Db, before: number, rowsMax: number):
     .limit(rowsMax)
     .execute();
   const sessionIds = rows.filter((row) => row.first_words === null).map((row) => row.session_id);
-  const last = rows.length < rowsMax ? undefined : rows.at(-1);
-  return { sessionIds, ...(last === undefined ? {} : { before: last.row_id }) };
+  return { sessionIds, before: rows.length < rowsMax ? undefined : rows.at(-1)?.row_id };
 }
 
 interface FirstRow {

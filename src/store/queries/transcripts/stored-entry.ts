@@ -8,7 +8,6 @@ import { isObject, ownJson } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
 import type {
   AssistantMessage,
-  Compaction,
   Entry,
   ImageBlock,
   Message,
@@ -188,15 +187,6 @@ function toolResultOf(fields: Fields, base: Base): ToolResultMessage {
   };
 }
 
-function compactionOf({ summary, firstKeptId }: Fields, base: Base): Compaction {
-  return {
-    ...base,
-    type: "compaction",
-    summary: isText(summary) ? summary : DAMAGED,
-    firstKeptId: isText(firstKeptId) ? firstKeptId : "",
-  };
-}
-
 function baseOf({ id, created_at }: EntryRow, { timestamp }: Fields): Base {
   return { id, timestamp: isAmount(timestamp) ? timestamp : created_at };
 }
@@ -235,5 +225,11 @@ export function readMessage(row: EntryRow): Message {
 export function readEntry(row: EntryRow): Entry {
   if (row.role !== "compaction") return readMessage(row);
   const fields = fieldsOf(row);
-  return compactionOf(fields, baseOf(row, fields));
+  const { summary, firstKeptId } = fields;
+  return {
+    ...baseOf(row, fields),
+    type: "compaction",
+    summary: isText(summary) ? summary : DAMAGED,
+    firstKeptId: isText(firstKeptId) ? firstKeptId : "",
+  };
 }

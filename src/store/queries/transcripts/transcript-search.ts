@@ -207,7 +207,10 @@ function authorOf(message: Message): HitAuthor {
 }
 
 async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Redactor): Promise<SearchHit> {
-  const message = readMessage({ ...row, entry_json: row.entry_json ?? (await largeEntry(db, row.seq)) });
+  const large = db.selectFrom("messages").select("entry_json").where("seq", "=", row.seq);
+  const { entry_json } = row.entry_json === null ? ((await large.executeTakeFirst()) ?? row) : row;
+  // A large entry may have been deleted in the meantime.
+  const message = readMessage({ ...row, entry_json: entry_json ?? "" });
   const text = textOf(message);
   return {
     sessionKey: row.session_key,
@@ -225,10 +228,4 @@ async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Re
 async function conversationOf(db: Db, row: HitRow): Promise<{ earlier?: true } | "hidden"> {
   if ((await partsFrom(db, row.current_id, row)).length > 0) return {};
   return (await isInheritedTranscript(db, row.session_id)) ? "hidden" : { earlier: true };
-}
-
-/** Returns the text of a large entry, or an empty text if the entry was deleted in the meantime. */
-async function largeEntry(db: Db, seq: number): Promise<string> {
-  const row = await db.selectFrom("messages").select("entry_json").where("seq", "=", seq).executeTakeFirst();
-  return row?.entry_json ?? "";
 }

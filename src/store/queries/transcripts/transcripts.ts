@@ -100,17 +100,11 @@ function countWithin(rows: readonly { readonly bytes: number }[], bytesMax: numb
   return first < 0 ? rows.length : first;
 }
 
-interface PageRead {
-  /** Position of the first message. */
-  readonly first: EntryPosition | undefined;
-  /** Oldest first. */
-  readonly messages: Message[];
-  readonly runIds: ReadonlyMap<string, string>;
-  /** True if more entries follow in the direction of the page. */
-  readonly more: boolean;
-}
-
-async function readPage(db: Db, page: Page): Promise<PageRead> {
+/**
+ * Reads the messages of a page, the oldest first, and the position of the first one. `more`: more entries
+ * follow in the direction of the page.
+ */
+async function readPage(db: Db, page: Page) {
   const positions = await pagePositions(db, page);
   const count = countWithin(positions.slice(0, page.limit), PAGE_BYTES_MAX);
   const messages: Message[] = [];
@@ -185,13 +179,6 @@ async function positionOf(db: Db, wanted: HistoryWanted): Promise<Result<History
   return ok({ way: "on", parts, afterSeq: row.seq, ...afterRun });
 }
 
-/** Returns whether there are messages before the first message of a page. */
-async function isOlder(db: Db, first: EntryPosition | undefined, includeTools: boolean): Promise<boolean> {
-  if (first === undefined) return false;
-  const place = { way: "back", part: first.part, before: first } as const;
-  return (await pagePositions(db, { place, limit: 0, includeTools })).length > 0;
-}
-
 /**
  * Reads a page of a transcript: the newest `limit` messages, or those before or after a message. If the
  * messages are large, the page has fewer than `limit`; `nextBefore` and `nextAfter` say whether there are
@@ -205,7 +192,9 @@ export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result
   const { first, messages, runIds, more } = await readPage(db, { pace, limit, includeTools, place });
   const [oldest, newest] = [messages[0], messages.at(-1)];
   const onward = place.way === "on";
-  const older = onward ? await isOlder(db, first, includeTools) : more;
+  const back = first && ({ way: "back", part: first.part, before: first } as const);
+  const positions = back && onward ? await pagePositions(db, { place: back, limit: 0, includeTools }) : [];
+  const older = onward ? positions.length > 0 : more;
   const newer = onward ? more : wanted.before !== undefined;
   const afterRun = onward ? place.afterRun : undefined;
   return ok({

@@ -12,7 +12,7 @@ import {
   REVISION_OF,
   SPEAKERS,
   type Speaker,
-} from "../../../gateway/mcp/kit.ts";
+} from "../../../gateway/clients/mcp.ts";
 import { LAUNCHER } from "../../../kit/process/fleet.ts";
 
 /** Returns the command and the environment with which a client starts it. */

@@ -1,0 +1,435 @@
+// Owns the protocol with one ACP agent's program: initialisation, its session, prompts and its requests.
+// - A request ends with its answer, with the end of the program, or at its time limit.
+// - The program is offered no file system and no terminal: it acts with its own rights.
+// - Updates outside of a prompt are dropped: replayed history, and late updates of a cancelled turn. Text
+//   that comes shortly after the end of a prompt still belongs to its turn.
+// The protocol's library is loaded when the first agent starts.
+
+import type {
+  ClientConnection,
+  ContentBlock,
+  InitializeResponse,
+  McpServer,
+  NewSessionResponse,
+  PermissionOption,
+  PromptResponse,
+  RequestPermissionOutcome,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  SessionNotification,
+  SessionUpdate,
+} from "@agentclientprotocol/sdk/unstable";
+import { fieldsOf } from "../../../core/json.ts";
+import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import type { PermissionDecision } from "../../../core/shapes/permission.ts";
+import { head } from "../../../core/text/cut.ts";
+import type { Redactor } from "../../../core/text/redact/redact.ts";
+import { pause } from "../../../world/pause.ts";
+import type { World } from "../../../world.ts";
+import { askingModeOf } from "../programs.ts";
+import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
+import { isOwnTool } from "./own-tools.ts";
+import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
+import type { AcpTurn } from "./turn.ts";
+
+/** Time limit for initialisation, and again for opening the session: some programs load a lot first. */
+const START_MAX_MS = 60_000;
+/** Time limit for the connection to the session tools, counted from the session's start. */
+const TOOLS_MAX_MS = 30_000;
+/** How long a turn waits after the end of its prompt, because some programs send their last text late. */
+const LATE_TEXT_MS = 1_000;
+const LEFT_OUT = "[too large: this update was left out]";
+const AUTH_REQUIRED = -32_000;
+const ERROR_MAX_CHARS = 1_000;
+const DENIED_MAX_CHARS = 200;
+
+/**
+ * Returns the agent's option for a decision. An option that the program remembers is never chosen to allow
+ * something: it may cover much more than the request ("touch *"), and Parley could neither list nor undo it.
+ */
+function outcomeFor(
+  decision: PermissionDecision,
+  options: readonly PermissionOption[],
+): RequestPermissionOutcome {
+  const kinds = decision === "allow" ? ["allow_once"] : ["reject_once", "reject_always"];
+  const found = kinds.flatMap((kind) => options.filter((option) => option.kind === kind))[0];
+  return found === undefined ? { outcome: "cancelled" } : { outcome: "selected", optionId: found.optionId };
+}
+
+/** Decides a permission request of an agent. */
+export type AskPermission = (
+  question: { title: string; kind?: string | undefined; rawInput: unknown },
+  signal: AbortSignal,
+) => Promise<PermissionDecision>;
+
+/** The MCP server with the session's tools, for one program. */
+export interface SessionTools {
+  readonly server: McpServer;
+  /** Resolves when the program has received the list of tools. */
+  readonly listed: Promise<void>;
+}
+
+/** An agent's answer to a finished prompt. */
+export interface AcpAnswer {
+  readonly stopReason: PromptResponse["stopReason"];
+  readonly usage: PromptResponse["usage"];
+  /** Cost of the whole session so far, in USD. */
+  readonly totalCost: number | undefined;
+  /** Number of tokens in the agent's context. */
+  readonly contextTokens: number | undefined;
+  /** Titles of the tool calls that were denied. */
+  readonly denied: readonly string[];
+  /** True if the agent reports that the turn failed, although it ended the prompt normally. */
+  readonly hasFailed: boolean;
+}
+
+export interface AcpConnection {
+  /** The session id of the transcript for which the program works. */
+  readonly sessionId: string;
+  /** The agent's own id of its session. */
+  readonly remoteId: string;
+  readonly takesImages: boolean;
+  running(): boolean;
+  /**
+   * Waits until the program has the session's tools. The value is false if the program has not requested them
+   * in time.
+   */
+  toolsListed(): Promise<Result<boolean>>;
+  /**
+   * Sends a prompt. Never rejects. `turn` gets the agent's updates, and `ask` its requests for permission.
+   * Requests for the session's own tools are granted without `ask`.
+   */
+  prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>>;
+  /** Asks the agent to end the prompt, and denies its open permission requests. */
+  cancel(): Promise<void>;
+  kill(): void;
+  /** Stops the program. */
+  close(): Promise<void>;
+}
+
+export interface OpenParts {
+  readonly world: World;
+  readonly version: string;
+  readonly sessionId: string;
+  readonly program: AcpProgram;
+  readonly sessionTools: () => SessionTools | undefined;
+  /** The agent's earlier session for this transcript. */
+  readonly remoteId?: string;
+  /** Aborts the start; a program that was started is then stopped. */
+  readonly signal: AbortSignal;
+}
+
+/** The running prompt. */
+interface Current {
+  readonly turn: AcpTurn;
+  readonly ask: AskPermission;
+  readonly stop: AbortController;
+  readonly denied: string[];
+  hasFailed: boolean;
+  totalCost: number | undefined;
+  contextTokens: number | undefined;
+  /** Sum of the usage that the agent's text updates report for each model call. */
+  usage: PromptResponse["usage"];
+}
+
+const count = (value: unknown): number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+
+/**
+ * Adds the usage in the `_meta` of a text update. The protocol does not define this; some agents report each
+ * model call in this way. Other content is ignored.
+ */
+function withMeta(before: PromptResponse["usage"], meta: unknown): PromptResponse["usage"] {
+  const told = (meta as { usage?: unknown } | null | undefined)?.usage;
+  if (typeof told !== "object" || told === null) return before;
+  const { inputTokens, outputTokens, totalTokens, cachedReadTokens } = told as Record<string, unknown>;
+  return {
+    inputTokens: count(before?.inputTokens) + count(inputTokens),
+    outputTokens: count(before?.outputTokens) + count(outputTokens),
+    totalTokens: count(before?.totalTokens) + count(totalTokens),
+    cachedReadTokens: count(before?.cachedReadTokens) + count(cachedReadTokens),
+  };
+}
+
+/**
+ * Returns whether Codex reports that its turn failed, or undefined if the update does not say. Codex writes
+ * the error as if it were the model's answer.
+ */
+function statusOf({ _meta }: SessionUpdate): boolean | undefined {
+  const { type } = fieldsOf(fieldsOf(fieldsOf(_meta).codex).threadStatus);
+  return type === "systemError" ? true : type === "active" ? false : undefined;
+}
+
+/** Returns the text of an agent's error, for people. */
+function wordsOf(error: unknown, hidden: Redactor): string {
+  const { message, data } = (error ?? {}) as { message?: unknown; data?: unknown };
+  const details = typeof data === "object" && data !== null ? Reflect.get(data, "details") : data;
+  const more = typeof details === "string" && details !== "" ? ` (${details})` : "";
+  const text = `${typeof message === "string" ? message : String(error)}${more}`;
+  return head(hidden.mask(text), ERROR_MAX_CHARS);
+}
+
+function isAuth(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === AUTH_REQUIRED;
+}
+
+class Connection implements AcpConnection {
+  readonly sessionId: string;
+  remoteId = "";
+  readonly #world: World;
+  readonly #process: AcpProcess;
+  readonly #link: ClientConnection;
+  #hello: InitializeResponse | undefined;
+  #tools: SessionTools | undefined;
+  #current: Current | undefined;
+
+  constructor(
+    parts: OpenParts,
+    process: AcpProcess,
+    connect: (handlers: {
+      update(notification: SessionNotification): void;
+      permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse>;
+    }) => ClientConnection,
+  ) {
+    this.sessionId = parts.sessionId;
+    this.#world = parts.world;
+    this.#process = process;
+    this.#link = connect({
+      update: (notification) => this.#update(notification),
+      permission: (request) => this.#permission(request),
+    });
+  }
+
+  get takesImages(): boolean {
+    return this.#hello?.agentCapabilities?.promptCapabilities?.image === true;
+  }
+
+  running(): boolean {
+    return this.#process.running() && !this.#link.signal.aborted;
+  }
+
+  /** Makes one request while the program starts. Fails on a timeout, or if the program ended. */
+  async #ask<T>(what: string, request: Promise<T>): Promise<Result<T>> {
+    const { clock } = this.#world;
+    const late = Promise.withResolvers<Failure>();
+    const text = `${what}: no answer in ${START_MAX_MS / 1000} s`;
+    const timer = clock.after(START_MAX_MS, () => late.resolve(fail("run_failed", text)));
+    const answered = request.then(ok, (error: unknown) => this.#refusal(what, error));
+    try {
+      return await Promise.race([answered, late.promise, this.#ended(what)]);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #ended(what: string): Promise<Failure> {
+    return fail("run_failed", `${what}: the program ended: ${await this.#process.ended}`);
+  }
+
+  async #refusal(what: string, error: unknown): Promise<Failure> {
+    // The program's exit explains more than the broken connection.
+    if (this.#link.signal.aborted) {
+      this.#process.kill();
+      return this.#ended(what);
+    }
+    if (isAuth(error)) {
+      const methods = (this.#hello?.authMethods ?? []).map((method) => method.name).join(", ");
+      const known = methods === "" ? "" : ` (methods: ${methods})`;
+      const text = `${what}: it requires a sign-in${known}. Sign in with its program, or set runtime.env`;
+      return fail("run_failed", text);
+    }
+    return fail("run_failed", `${what}: ${wordsOf(error, this.#process.hidden)}`);
+  }
+
+  /** Initialises, then loads the agent's earlier session if possible, else creates a new one. */
+  async open(parts: OpenParts, protocolVersion: number): Promise<Result<void>> {
+    const { agent } = this.#link;
+    const hello = await this.#ask(
+      "initialize",
+      agent.request("initialize", {
+        protocolVersion,
+        clientCapabilities: {
+          fs: { readTextFile: false, writeTextFile: false },
+          terminal: false,
+          // Requests notices as separate updates: otherwise the program writes its warnings into the answer.
+          session: { notices: {} },
+        },
+        clientInfo: { name: "parley", title: "Parley", version: parts.version },
+      }),
+    );
+    if (!hello.ok) return hello;
+    this.#hello = hello.value;
+    if (hello.value.protocolVersion !== protocolVersion) {
+      const theirs = hello.value.protocolVersion;
+      const text = `it speaks version ${theirs} of the protocol; Parley speaks ${protocolVersion}`;
+      return fail("run_failed", text);
+    }
+    if (parts.remoteId === undefined || !(await this.#reopen(parts, parts.remoteId))) {
+      const begun = await this.#ask<NewSessionResponse>(
+        "session/new",
+        agent.request("session/new", this.#sessionOf(parts)),
+      );
+      if (!begun.ok) return begun;
+      this.remoteId = begun.value.sessionId;
+    }
+    return this.#letAsk(parts);
+  }
+
+  /** Chooses the mode in which a known program asks before it changes something. */
+  async #letAsk({ program }: OpenParts): Promise<Result<void>> {
+    const modeId = program.mustAsk ? askingModeOf(this.#hello?.agentInfo?.name) : undefined;
+    if (modeId === undefined) return ok(undefined);
+    const params = { sessionId: this.remoteId, modeId };
+    const chosen = await this.#ask("session/set_mode", this.#link.agent.request("session/set_mode", params));
+    if (chosen.ok) return ok(undefined);
+    const text = `${chosen.error}; outside its mode "${modeId}" it acts without asking`;
+    return fail("run_failed", `${text}. Update it, or set runtime.permissions to "allow"`);
+  }
+
+  #sessionOf({ program, sessionTools }: OpenParts) {
+    this.#tools = sessionTools();
+    if (this.#tools === undefined) return { cwd: program.cwd, mcpServers: [] };
+    const { server } = this.#tools;
+    if ("env" in server) this.#process.hidden.learn(server.env.map(({ value }) => value));
+    return { cwd: program.cwd, mcpServers: [server] };
+  }
+
+  async toolsListed(): Promise<Result<boolean>> {
+    if (this.#tools === undefined) return ok(true);
+    const { clock } = this.#world;
+    const late = Promise.withResolvers<Result<boolean>>();
+    const timer = clock.after(TOOLS_MAX_MS, () => late.resolve(ok(false)));
+    const listed = this.#tools.listed.then(() => ok(true));
+    try {
+      return await Promise.race([listed, late.promise, this.#ended("while it connected to its tools")]);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #reopen(parts: OpenParts, remoteId: string): Promise<boolean> {
+    const { agentCapabilities: can } = this.#hello ?? {};
+    const { agent } = this.#link;
+    const params = { ...this.#sessionOf(parts), sessionId: remoteId };
+    const opened =
+      can?.sessionCapabilities?.resume != null
+        ? await this.#ask("session/resume", agent.request("session/resume", params))
+        : can?.loadSession === true
+          ? await this.#ask("session/load", agent.request("session/load", params))
+          : undefined;
+    if (opened?.ok === true) this.remoteId = remoteId;
+    else if (opened !== undefined) {
+      this.#world.log.info({ why: opened.error }, "an ACP agent did not find its earlier session");
+    }
+    return opened?.ok === true;
+  }
+
+  #update({ sessionId, update }: SessionNotification): void {
+    const current = this.#current;
+    if (current === undefined || sessionId !== this.remoteId) return;
+    if (update.sessionUpdate === "notice") {
+      const said = head(this.#process.hidden.mask(update.title), ERROR_MAX_CHARS);
+      this.#world.log.info({ said }, "notice from an ACP agent");
+      return;
+    }
+    current.hasFailed = statusOf(update) ?? current.hasFailed;
+    if (update.sessionUpdate !== "usage_update") {
+      if (update.sessionUpdate === "agent_message_chunk")
+        current.usage = withMeta(current.usage, update._meta);
+      current.turn.update(update);
+      return;
+    }
+    current.contextTokens = update.used;
+    if (update.cost?.currency === "USD" && update.cost.amount >= 0) current.totalCost = update.cost.amount;
+  }
+
+  /** Reports a message that was too long to be read, as the result of its tool call if it has one. */
+  leaveOut(message: string): void {
+    const [, method] = /"method":\s*"([\w/]{1,60})"/.exec(message) ?? [];
+    this.#world.log.warn({ method }, "a message of an ACP agent was too large and was left out");
+    const [, toolCallId] = /"toolCallId":\s*"([^"\\]{1,200})"/.exec(message) ?? [];
+    const content = { type: "content" as const, content: { type: "text" as const, text: LEFT_OUT } };
+    if (toolCallId !== undefined) this.#current?.turn.call({ toolCallId, content: [content] });
+  }
+
+  async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {
+    const current = this.#current;
+    if (current === undefined || request.sessionId !== this.remoteId) {
+      return { outcome: { outcome: "cancelled" } };
+    }
+    const { toolCall, options } = request;
+    current.turn.call(toolCall, true);
+    if (this.#isOwn(request)) return { outcome: outcomeFor("allow", options) };
+    const { title, kind, rawInput } = toolCall;
+    const question = { title: title ?? kind ?? "a tool call", kind: kind ?? undefined, rawInput };
+    const decision = await current.ask(question, current.stop.signal);
+    if (current.stop.signal.aborted) return { outcome: { outcome: "cancelled" } };
+    if (decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));
+    return { outcome: outcomeFor(decision, options) };
+  }
+
+  #isOwn(request: RequestPermissionRequest): boolean {
+    if (this.#tools === undefined) return false;
+    return isOwnTool(this.#hello?.agentInfo?.name, request, this.#tools.server.name);
+  }
+
+  async prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>> {
+    const stop = new AbortController();
+    const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
+    const current: Current = { turn, ask, stop, denied: [], hasFailed: false, ...unknown };
+    this.#current = current;
+    const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
+    const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
+    const answer = await Promise.race([answered, this.#ended("in the middle of the turn")]);
+    // Without the pause, late text would belong to the next prompt.
+    if (answer.ok && !stop.signal.aborted)
+      await Promise.race([pause(this.#world.clock, LATE_TEXT_MS, stop.signal), this.#process.ended]);
+    stop.abort();
+    if (this.#current === current) this.#current = undefined;
+    if (!answer.ok) return answer;
+    const { stopReason, usage } = answer.value;
+    const { totalCost, contextTokens, denied, hasFailed } = current;
+    return ok({ stopReason, usage: usage ?? current.usage, totalCost, contextTokens, denied, hasFailed });
+  }
+
+  async cancel(): Promise<void> {
+    this.#current?.stop.abort();
+    if (!this.running()) return;
+    // A failed write means that the program has ended; `#ended` reports the exit.
+    await this.#link.agent.notify("session/cancel", { sessionId: this.remoteId }).catch(() => {});
+  }
+
+  kill(): void {
+    this.#process.kill();
+  }
+
+  async close(): Promise<void> {
+    this.#current?.stop.abort();
+    this.#link.close();
+    await this.#process.stop();
+  }
+}
+
+/** Starts the program and opens a session in it. */
+export async function openAcp(parts: OpenParts): Promise<Result<AcpConnection>> {
+  const sdk = await import("@agentclientprotocol/sdk/unstable");
+  const started = await startAcpProcess(parts.program, parts.world);
+  if (!started.ok) return started;
+  const { input, output } = started.value;
+  const bounded = output.pipeThrough(boundedLines((message) => connection.leaveOut(message)));
+  const connection = new Connection(parts, started.value, (handlers) =>
+    sdk
+      .client({ name: "parley" })
+      .onNotification("session/update", ({ params }) => handlers.update(params))
+      .onRequest("session/request_permission", ({ params }) => handlers.permission(params))
+      .connect(sdk.ndJsonStream(input, bounded, { maxMessageBytes: MESSAGE_MAX_BYTES })),
+  );
+  const kill = (): void => started.value.kill();
+  if (parts.signal.aborted) kill();
+  parts.signal.addEventListener("abort", kill, { once: true });
+  const opened = await connection.open(parts, sdk.PROTOCOL_VERSION);
+  parts.signal.removeEventListener("abort", kill);
+  if (opened.ok) return ok(connection);
+  await connection.close();
+  return opened;
+}

@@ -1,0 +1,94 @@
+// Knows of some programs that speak ACP whether they ask before they act, and what makes them ask. A program
+// decides by itself what it asks: by default Codex and opencode run most commands without a question.
+
+import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
+import type { AcpRuntime } from "./settings.ts";
+
+interface AcpProgram {
+  readonly name: string;
+  /** Names in its `agentInfo`. */
+  readonly agentNames: readonly string[];
+  /** Names of its executable and its packages. */
+  readonly commands: readonly string[];
+  /** Id of the ACP session mode in which it asks. */
+  readonly mode?: string;
+  /** Whether settings in its folder were seen to run commands without asking, also in that mode. */
+  readonly obeysFolder?: true;
+  /** Variables of its environment that make it ask. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** Lets opencode read and use the session tools, and ask for everything else. */
+const OPENCODE_RULES = {
+  "*": "ask",
+  read: { "*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow" },
+  ...Object.fromEntries(["glob", "grep", "list", "todowrite"].map((name) => [name, "allow"])),
+  ...Object.fromEntries(SESSION_TOOLS.map((name) => [`parley_${name}`, "allow"])),
+};
+
+const PROGRAMS: readonly AcpProgram[] = [
+  {
+    name: "Claude Code",
+    agentNames: ["@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-code-acp"],
+    commands: ["claude-agent-acp", "claude-code-acp"],
+    mode: "default",
+    obeysFolder: true,
+  },
+  {
+    name: "Codex",
+    agentNames: ["@agentclientprotocol/codex-acp", "codex-acp"],
+    commands: ["codex-acp"],
+    mode: "read-only",
+  },
+  {
+    name: "Gemini CLI",
+    agentNames: ["gemini-cli"],
+    commands: ["gemini", "gemini-cli"],
+    mode: "default",
+    obeysFolder: true,
+  },
+  {
+    name: "Qwen Code",
+    agentNames: ["qwen-code"],
+    commands: ["qwen", "qwen-code"],
+    mode: "default",
+    obeysFolder: true,
+  },
+  {
+    name: "opencode",
+    agentNames: ["OpenCode"],
+    commands: ["opencode", "opencode-ai"],
+    // Without the second one, the configuration in the workspace has more rank than the rules.
+    variables: {
+      OPENCODE_PERMISSION: JSON.stringify(OPENCODE_RULES),
+      OPENCODE_DISABLE_PROJECT_CONFIG: "true",
+    },
+  },
+];
+
+/** Returns the name of the executable or the package that a word of a command means. */
+function startedBy(word: string): string | undefined {
+  const inPackage = /\/node_modules\/(?:@[^/]+\/)?([^/]+)\//.exec(word)?.[1];
+  return inPackage ?? /(?:^|\/)([^/@]+?)(?:\.exe|\.cmd)?(?:@[^/]*)?$/.exec(word)?.[1];
+}
+
+/** Returns the program that a command starts, if it is known. */
+export function acpProgramOf({ command }: Pick<AcpRuntime, "command">): AcpProgram | undefined {
+  const names = command.map(startedBy);
+  return PROGRAMS.find(({ commands }) => commands.some((name) => names.includes(name)));
+}
+
+/**
+ * Returns the mode in which the program asks. Undefined for an unknown program, and for one without such a
+ * mode. `agentName`: the name in its `agentInfo`.
+ */
+export function askingModeOf(agentName: string | undefined): string | undefined {
+  return PROGRAMS.find(({ agentNames }) => agentNames.some((name) => name === agentName))?.mode;
+}
+
+/** Returns the variables that make the program ask. The settings of the agent may replace them. */
+export function askingVariables(
+  runtime: Pick<AcpRuntime, "command" | "permissions">,
+): Readonly<Record<string, string>> {
+  return runtime.permissions === "allow" ? {} : (acpProgramOf(runtime)?.variables ?? {});
+}

@@ -1,0 +1,173 @@
+// Asks the person at an MCP client for the permissions that agents need while the client waits for them
+// (elicitation, in revisions before 2026-07-28).
+// EQ1: only a client whose token may answer permission requests is asked, and only about work that it waits
+//      for: of the chain of its message, or of its own sub-agents.
+// EQ2: the id of the question names the request, so the answer may come to any process. The first answer
+//      counts, also if it comes from the page or a chat.
+
+import { spawnChainOf } from "../../access/spawn-chain.ts";
+import { createGate } from "../../access/token.ts";
+import { fieldsOf, isObject } from "../../core/json.ts";
+import type { PermissionQuestion, PermissionScope } from "../../core/shapes/permission.ts";
+import { sentSoFar } from "../../flows/conversation/send.ts";
+import { answerPermission } from "../../flows/permission.ts";
+import type { Caller } from "../../gateway/auth.ts";
+import { needScope } from "../../gateway/dispatch.ts";
+import { dataFrame } from "../../gateway/http/run-stream.ts";
+import { openPermissions } from "../../store/queries/permissions.ts";
+import { getRun } from "../../store/queries/runs/runs.ts";
+import { getSession } from "../../store/queries/sessions/sessions.ts";
+import type { McpDeps } from "./calls.ts";
+import type { McpClient } from "./client.ts";
+
+const ID_PREFIX = "permission:";
+const DENY = "deny";
+/** The choices for each scope that a permission may have. */
+const CHOICES: Readonly<Record<PermissionScope, string>> = {
+  once: "allow once",
+  session: "allow in this session",
+  always: "always allow",
+};
+
+type Rpc = Readonly<Record<string, unknown>>;
+
+/** Returns whether a client declares, when it connects, that it can ask its user with a form. */
+export function canAsk({ method, params }: Rpc): boolean {
+  const { elicitation } = fieldsOf(fieldsOf(params).capabilities);
+  if (method !== "initialize" || !isObject(elicitation)) return false;
+  return "form" in elicitation || !("url" in elicitation);
+}
+
+function mayAnswer(caller: Caller): boolean {
+  return needScope(caller, "permissions.answer", "operator.admin").ok;
+}
+
+/** A tool call during which questions are asked. */
+export interface AskingCall {
+  readonly deps: McpDeps;
+  readonly client: McpClient;
+  readonly callId: string;
+}
+
+/** Returns whether the client waits for the work that asks (EQ1). */
+async function waitsFor(
+  { deps, client, callId }: AskingCall,
+  question: PermissionQuestion,
+): Promise<boolean> {
+  const { db } = deps.engine.store;
+  const { session: requester, caller } = client;
+  if (!createGate(deps.settings, caller, "send")(question.sessionKey)) return false;
+  const sent = await sentSoFar(deps, client, callId);
+  const run = sent === undefined ? undefined : await getRun(db, question.runId);
+  if (run !== undefined && run.chainId === sent?.run.chainId) return true;
+  const asker = await getSession(db, question.sessionKey);
+  return asker !== undefined && (await spawnChainOf(db, asker)).some(({ key }) => key === requester.key);
+}
+
+function questionFrame({ id, agentId, title, detail, scopes }: PermissionQuestion): string {
+  const choices = [...scopes.map((scope) => CHOICES[scope]), DENY];
+  const decision = { type: "string", title: "Decision", enum: choices };
+  const more = detail === undefined ? "" : `\n\n${detail}`;
+  return dataFrame({
+    jsonrpc: "2.0",
+    id: `${ID_PREFIX}${id}`,
+    method: "elicitation/create",
+    params: {
+      message: `Agent ${agentId} asks for permission: ${title}${more}`,
+      requestedSchema: { type: "object", properties: { decision }, required: ["decision"] },
+    },
+  });
+}
+
+function withdrawnFrame(id: string): string {
+  const params = { requestId: `${ID_PREFIX}${id}`, reason: "the request was answered or has ended" };
+  return dataFrame({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+}
+
+/** Adds the questions to the stream of a call's answer, if its client may answer them. */
+export function withQuestions(response: Response, call: AskingCall): Response {
+  const { deps, client } = call;
+  const { body, status, headers } = response;
+  const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (body === null || !isStream || !mayAnswer(client.caller)) return response;
+  const { engine, world } = deps;
+  const reader = body.getReader();
+  const asked = new Set<string>();
+  let isOver = false;
+  let unsubscribe = (): void => {};
+  const end = (): void => {
+    isOver = true;
+    unsubscribe();
+  };
+  const stream = new ReadableStream<Uint8Array>({
+    start(to) {
+      const put = (frame: string): void => {
+        if (!isOver) to.enqueue(new TextEncoder().encode(frame));
+      };
+      const ask = async (id?: string): Promise<void> => {
+        for (const question of await openPermissions(engine.store.db, engine.now())) {
+          const isWanted = id === undefined || question.id === id;
+          // An event can come while the open requests are read, so a request is marked in the same step.
+          if (!isWanted || !(await waitsFor(call, question)) || asked.has(question.id)) continue;
+          asked.add(question.id);
+          put(questionFrame(question));
+        }
+      };
+      const askSafely = (id?: string): void => {
+        ask(id).catch((error: unknown) => world.log.warn({ err: error }, "could not ask an MCP client"));
+      };
+      unsubscribe = engine.bus.subscribe((event) => {
+        if (event.kind !== "permission") return;
+        if (event.change === "asked") askSafely(event.id);
+        else if (asked.delete(event.id)) put(withdrawnFrame(event.id));
+      });
+      askSafely();
+    },
+    async pull(to) {
+      try {
+        const { value } = await reader.read();
+        if (value !== undefined) return to.enqueue(value);
+        end();
+        to.close();
+      } catch (error) {
+        end();
+        to.error(error);
+      }
+    },
+    cancel(reason) {
+      end();
+      return reader.cancel(reason);
+    },
+  });
+  return new Response(stream, { status, headers });
+}
+
+/** Returns whether a message is a client's answer to a question. */
+export function isAnswer({ method, id }: Rpc): boolean {
+  return method === undefined && typeof id === "string" && id.startsWith(ID_PREFIX);
+}
+
+/** Returns the decision in an answer. Undefined: the person decided nothing. */
+function decisionIn({ result }: Rpc): { decision: "allow" | "deny"; scope: PermissionScope } | undefined {
+  const { action, content } = fieldsOf(result);
+  const { decision } = fieldsOf(content);
+  if (action === "decline" || (action === "accept" && decision === DENY))
+    return { decision: "deny", scope: "once" };
+  const scope = (["once", "session", "always"] as const).find((one) => CHOICES[one] === decision);
+  return action === "accept" && scope !== undefined ? { decision: "allow", scope } : undefined;
+}
+
+/** Takes a client's answer to a question (EQ2). An answer that comes too late changes nothing. */
+export async function takeAnswer({ settings, engine, world }: McpDeps, caller: Caller, message: Rpc) {
+  const found = decisionIn(message);
+  if (found === undefined || !mayAnswer(caller)) return;
+  const id = String(message.id).slice(ID_PREFIX.length);
+  const rights = {
+    covers: createGate(settings, caller, "send"),
+    everySession: caller.patterns === undefined,
+  };
+  const answered = await engine.commit((unit) =>
+    answerPermission(unit, { id, by: caller.id, ...found }, rights),
+  );
+  if (!answered.ok) world.log.debug({ why: answered.error }, "an MCP client's answer was not used");
+}

@@ -1,0 +1,152 @@
+// Permissions that the person at an MCP client gives while the client waits, with the official client.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ElicitRequestSchema, type ElicitResult } from "@modelcontextprotocol/sdk/types.js";
+import { expect, test } from "vitest";
+import { objectOf } from "../../gateway/clients/mcp.ts";
+import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
+import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
+import { doing, talkingModel } from "../../kit/talking-model.ts";
+import { agentSettings, settingsWith } from "../../tools/app.ts";
+
+const WRITER = "a-token-that-writes-but-decides-nothing";
+const { exec } = settingsWith().tools;
+
+async function open() {
+  const workspace = temporaryFolder();
+  const house = await openHouse({
+    model: talkingModel(),
+    choices: {
+      agents: [agentSettings("main", { workspace })],
+      tools: { exec: { ...exec, approval: "always" } },
+    },
+    gateway: { tokens: [{ token: WRITER, role: "operator", scopes: ["operator.write"] }] },
+  });
+  const made = (name: string): boolean => existsSync(join(workspace, name));
+  return { house, made };
+}
+
+type Asked = { message: string; choices: readonly string[] };
+
+/** Connects the official client of a person who gives these answers. */
+async function person(
+  house: House,
+  answer: (asked: Asked) => ElicitResult | Promise<ElicitResult>,
+  token = TOKEN,
+): Promise<{ client: Client; asked: Asked[] }> {
+  const asked: Asked[] = [];
+  const client = new Client({ name: "desk", version: "1.0.0" }, { capabilities: { elicitation: {} } });
+  cleanup(() => client.close());
+  client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+    if (!("requestedSchema" in params)) throw new Error("no form");
+    const { decision } = params.requestedSchema.properties as unknown as { decision: { enum: string[] } };
+    const one = { message: params.message, choices: decision.enum };
+    asked.push(one);
+    return answer(one);
+  });
+  const url = new URL(`${house.http}/mcp?handle=desk`);
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  await client.connect(
+    new StreamableHTTPClientTransport(url, { requestInit }) as Parameters<Client["connect"]>[0],
+  );
+  return { client, asked };
+}
+
+const touch = (name: string) => ({ name: "exec", arguments: { command: `touch ${name}` } });
+const send = (message: string) => ({
+  name: "sessions_send",
+  arguments: { sessionKey: "main", message, timeoutSeconds: 60 },
+});
+const decide = (decision: string): ElicitResult => ({ action: "accept", content: { decision } });
+
+test("EQ1: a person at a waiting client is asked, and the command runs only if it is allowed", async () => {
+  const { house, made } = await open();
+  const { client, asked } = await person(house, ({ message }) =>
+    message.includes("allowed") ? decide("allow once") : { action: "decline" },
+  );
+  const result = objectOf(await client.callTool(send(doing(touch("allowed"), touch("refused")))));
+  expect(result).toMatchObject({ status: "ok" });
+  expect([made("allowed"), made("refused")]).toEqual([true, false]);
+  expect(asked).toHaveLength(2);
+  expect(asked[0]).toMatchObject({
+    message: expect.stringContaining("Agent main asks for permission: touch allowed"),
+    choices: ["allow once", "allow in this session", "always allow", "deny"],
+  });
+});
+
+test("EQ2: an answer from elsewhere counts, withdraws the question, and a later answer changes nothing", async () => {
+  const { house, made } = await open();
+  const late = Promise.withResolvers<ElicitResult>();
+  const begun = Promise.withResolvers<void>();
+  const { client } = await person(house, () => {
+    begun.resolve();
+    return late.promise;
+  });
+  const operator = await house.client();
+  const sent = client.callTool(send(doing(touch("decided"))));
+  await begun.promise;
+  const { permissions } = await operator.request("permissions.list", {});
+  await operator.request("permissions.answer", { id: permissions[0]?.id ?? "", decision: "deny" });
+  expect(objectOf(await sent)).toMatchObject({ status: "ok" });
+  late.resolve(decide("always allow"));
+  await client.listTools();
+  expect(made("decided")).toBe(false);
+  expect((await operator.request("permissions.rules", {})).rules).toEqual([]);
+});
+
+test("EQ1: nobody is asked whose token may not decide, or about work that the client does not wait for", async () => {
+  const { house, made } = await open();
+  const narrow = await person(house, () => decide("always allow"), WRITER);
+  const other = await person(house, () => decide("always allow"));
+  const operator = await house.client();
+  const waiting = other.client.callTool({ name: "sessions_inbox", arguments: { waitSeconds: 300 } });
+  waiting.catch(() => {});
+  const sent = narrow.client.callTool(send(doing(touch("nothing"))));
+  await expect.poll(async () => (await operator.request("permissions.list", {})).permissions.length).toBe(1);
+  const { permissions } = await operator.request("permissions.list", {});
+  const [question] = permissions;
+  // An answer that was never asked for is not taken from a token without the right.
+  await fetch(`${house.http}/mcp?handle=desk`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${WRITER}`,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: `permission:${question?.id}`,
+      result: decide("always allow"),
+    }),
+  });
+  await operator.request("permissions.answer", { id: question?.id ?? "", decision: "deny" });
+  expect(objectOf(await sent)).toMatchObject({ status: "ok" });
+  expect([narrow.asked, other.asked, made("nothing")]).toEqual([[], [], false]);
+});
+
+test("a person is asked what a sub-agent needs, and a closed dialog decides nothing", async () => {
+  const { house, made } = await open();
+  let times = 0;
+  const { client, asked } = await person(house, () => {
+    times += 1;
+    return times === 1 ? { action: "cancel" } : decide("allow once");
+  });
+  const spawned = objectOf(
+    await client.callTool({ name: "sessions_spawn", arguments: { task: doing(touch("by-a-child")) } }),
+  );
+  expect(spawned).toMatchObject({ status: "accepted" });
+  const operator = await house.client();
+  await expect.poll(async () => (await operator.request("permissions.list", {})).permissions.length).toBe(1);
+  const wait = { name: "subagents", arguments: { action: "wait", timeoutSeconds: 60 } };
+  const first = client.callTool(wait);
+  first.catch(() => {});
+  await expect.poll(() => asked.length).toBe(1);
+  expect(made("by-a-child")).toBe(false);
+  const second = client.callTool(wait);
+  second.catch(() => {});
+  await expect.poll(() => made("by-a-child")).toBe(true);
+  await Promise.allSettled([first, second]);
+});

@@ -77,12 +77,17 @@ export async function featureWarnings(
 
 /** Returns the runtimes of agents outside, each of which opens when it is first needed. */
 export function openRuntimes(parts: RuntimeParts) {
+  const opening: Promise<OutsideRuntime>[] = [];
   const opened: OutsideRuntime[] = [];
   const runtimes = Object.entries<FeatureRuntime>(added("runtimes")).map(([type, { load }]) => {
-    const open = once(async () => {
-      const one = (await load()).openRuntime(parts);
-      opened.push(one);
-      return one;
+    const open = once(() => {
+      const runtime = load().then(({ openRuntime }) => {
+        const one = openRuntime(parts);
+        opened.push(one);
+        return one;
+      });
+      opening.push(runtime);
+      return runtime;
     });
     return [type, open] as const;
   });
@@ -90,7 +95,10 @@ export function openRuntimes(parts: RuntimeParts) {
     runtimes: new Map(runtimes),
     /** Returns the sessions whose programs are running. */
     programs: (): string[] => opened.flatMap((one) => one.programs?.() ?? []),
-    close: async () => void (await Promise.all(opened.map((one) => one.close?.()))),
+    close: async () => {
+      await Promise.allSettled(opening);
+      await Promise.all(opened.map((one) => one.close?.()));
+    },
   };
 }
 

@@ -85,12 +85,15 @@ const OF_PINO = [
 
 /** Modules that are loaded only when they are needed. */
 const LATER = [
-  /^(agent\/(acp|model\/(provider|pi-client|wire|openai|anthropic))|execute\/(?!recorder)|import\/|telemetry\/)/,
+  /^(agent\/model\/(provider|pi-client|wire|openai|anthropic)|execute\/(?!recorder)|telemetry\/)/,
   /^sandbox\/(bubblewrap|docker|find|seccomp)/,
-  /^channels\/(discord|imessage|signal|telegram|whatsapp)\//,
-  /^cli\/(acp|channels|chat|demo|doctor|mcp|node|service)\//,
+  /^cli\/(channels|chat|demo)\//,
   /^contract\/client\//,
-  /^gateway\/(http\/(http|request)\.ts|mcp|openai|page)\b/,
+  /^gateway\/(http\/(http|request)\.ts|page)\b/,
+  /^features\/(discord|imessage|signal|telegram|whatsapp)\/(?!\1\.ts)/,
+  /^features\/(acp|doctor|import|init|join|mcp-server)\/(?!\1\.ts|commands\.ts|contract|rows|settings|words)/,
+  /^features\/(openai|replay|service)\/(?!\1\.ts|contract|errors|rows)/,
+  /^features\/a2a\/(remote|door\/(?!notify)|peers\/(?!commands|contract|peer\b))/,
   /^features\/hooks\/(door|proof|request|turns)\b/,
   /^store\/(postgres|transfer|show)/,
   /^tools\/mcp\/(?!names)/,
@@ -110,6 +113,12 @@ test("HT3, LI1, NH1: a gateway that has only answered /readyz has loaded no modu
   // Node's own fetch, HTTP/2 and TLS each take megabytes. A single import of node:http loads fetch.
   const heavy = /NativeModule (internal\/deps\/undici|internal\/http2|http2|https|tls|_tls)/;
   expect(loaded.builtins.filter((name) => heavy.test(name))).toEqual([]);
+});
+
+test("a request without a token for a path of A2A loads no library of A2A", async () => {
+  const { result, loaded } = await startAndAsk({}, async (url) => (await fetch(`${url}/a2a/main`)).status);
+  expect(result).toBe(401);
+  expect(loaded.urls.filter((url) => url.includes("@a2a-js"))).toEqual([]);
 });
 
 test("NH1: after a run with a model no formatter of dates is loaded", async () => {

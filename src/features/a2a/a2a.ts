@@ -17,7 +17,7 @@ import { A2A_TABLES } from "./tables.ts";
 const ROUTE: FeatureRoute = {
   // Cards are public, and peers sign their requests.
   needsToken: false,
-  load: (): ReturnType<FeatureRoute["load"]> => import("./door/door.ts"),
+  load: (): ReturnType<FeatureRoute["load"]> => import("./door/paths.ts"),
 };
 
 export const a2a = feature({

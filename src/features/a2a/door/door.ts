@@ -18,19 +18,8 @@ import { quoted } from "../../../core/text/cut.ts";
 import { thrown } from "../../../gateway/answer.ts";
 import { needScope } from "../../../gateway/dispatch.ts";
 import type { HttpParts } from "../../../gateway/http/http.ts";
-import {
-  authenticate,
-  type Door,
-  type Env,
-  nothingHere,
-  peerHeader,
-  readBody,
-  refuse,
-  statusOf,
-} from "../../../gateway/http/request.ts";
+import { type Env, nothingHere, readBody, refuse, statusOf } from "../../../gateway/http/request.ts";
 import { RunFeed, streamRun } from "../../../gateway/http/run-stream.ts";
-import { createPeerDoors } from "../peers/admission.ts";
-import { AGENTS_PATH, PAIR_PATH } from "../peers/peer.ts";
 import { type Asked, type Binding, httpJsonBinding, jsonRpcBinding, routed } from "./bindings.ts";
 import { type Cards, createCards, KEYS_PATH } from "./card.ts";
 import { type A2aCall, A2aOperations, type FollowedTask, Refused } from "./operations.ts";
@@ -97,7 +86,7 @@ function rpcAsked(body: unknown): Asked {
   return { operation: method, params };
 }
 
-class A2aDoor {
+export class A2aDoor {
   readonly #deps: HttpParts["deps"];
   readonly #operations: A2aOperations;
   readonly #push: PushOperations;
@@ -269,33 +258,4 @@ class A2aDoor {
     c.header("x-accel-buffering", "no");
     return c.body(body);
   }
-}
-
-/** Opens the paths of A2A, and those on which gateways pair. */
-export function createDoor(parts: HttpParts): (c: Context<Env>) => Promise<Response | undefined> {
-  const door = new A2aDoor(parts);
-  const peers = createPeerDoors(parts.deps);
-  /** Answers a caller that the authority admits. */
-  const admitted = async (
-    c: Context<Env>,
-    authority: Parameters<typeof authenticate>[0]["authority"],
-    handle: Door,
-  ): Promise<Response> => {
-    let answer: Response | undefined;
-    const refused = await authenticate({ ...parts, authority })(c, async () => {
-      answer = await handle(c);
-    });
-    return (refused ?? answer) as Response;
-  };
-  return async (c) => {
-    const { path, method } = c.req;
-    if (path === PAIR_PATH) return method === "POST" ? peers.pair(c) : undefined;
-    if (path === AGENTS_PATH)
-      return ["GET", "HEAD"].includes(method) ? admitted(c, peers.authority, peers.agents) : undefined;
-    const isPeer = peerHeader(c) !== undefined;
-    const isOpen = parts.deps.settings.a2a.expose.length > 0 && !isPeer;
-    const card = isOpen ? await door.open(c) : undefined;
-    if (card !== undefined || !path.startsWith("/a2a")) return card;
-    return admitted(c, isPeer ? peers.authority : parts.authority, (call) => door.handle(call));
-  };
 }

@@ -120,7 +120,7 @@ test("a restore leaves out what gives rights, prints it and the command for it, 
   expect(accepted.out).not.toContain("Left out");
   const { home: third } = await makeHome();
   const wrong = await store(third, "restore", file, "--accept", "rule");
-  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("Valid kinds: all, rules, peers") });
+  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining("Valid kinds: all, rules, people") });
 });
 
 test("with --json a migration prints one document, also if it fails", async () => {

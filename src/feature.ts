@@ -183,15 +183,13 @@ export interface OutboxParts extends Pick<ServiceParts, "settings" | "world"> {
   readonly tokens: readonly TokenSettings[];
 }
 
-export type DeliveryLoad = Load<{ createDelivery(parts: OutboxParts): Channel["deliver"] }>;
-
-/** Sends events to programs: writes rows of the outbox, and makes the requests. */
+/** Tells programs what happened: makes the requests for rows of the outbox. */
 export interface OutboxCode {
-  /** Returns the routes of the programs in the settings. */
-  routes(settings: Settings): readonly Route[];
+  createChannel(parts: OutboxParts): Channel;
+  /** Returns the routes of the programs in the settings. Default: clients name them. */
+  routes?(settings: Settings): readonly Route[];
   /** Returns the function that writes the rows of a transaction's events. `drop` counts those left out. */
-  createRecorder(settings: Settings, drop: (program: string) => void): Recorder;
-  createChannel(settings: Settings, world: World): Channel;
+  createRecorder?(settings: Settings, drop: (program: string) => void): Recorder;
 }
 
 /** The result of a check of `parley doctor`. */
@@ -250,8 +248,6 @@ export interface Feature {
   readonly timers?: Readonly<Record<string, FeatureTimer>>;
   /** Runtimes of agents, by `runtime.type`; `peer`: that of agents of peers. */
   readonly runtimes?: Readonly<Record<string, FeatureRuntime>>;
-  /** Delivers rows of the outbox to programs, by their channel. A row may be delivered twice. */
-  readonly deliveries?: Readonly<Record<string, DeliveryLoad>>;
   /** Is called in the transaction that ends one of its runs. */
   readonly runEnded?: {
     isOwn(run: Run): boolean;
@@ -264,7 +260,7 @@ export interface Feature {
     readonly isOutside: boolean;
     readonly load: Load<{ check(cli: Cli, settings: Settings): Promise<Finding[]> }>;
   };
-  /** Loads what sends events to programs. */
+  /** Loads what tells programs what happened. */
   readonly outbox?: Load<OutboxCode>;
   /** Loads the check whose warnings are told at a start. `show` redacts a text. */
   readonly checks?: Load<{

@@ -76,7 +76,6 @@ export const added = <
     | "commandFor"
     | "routes"
     | "runtimes"
-    | "deliveries"
     | "timers"
     | "grants",
 >(

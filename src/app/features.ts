@@ -1,6 +1,5 @@
 // Connects the features to the engine: their timers, the ends of their runs, and their checks at a start.
 
-import type { Channel } from "../channels/channel.ts";
 import { once } from "../core/once.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
@@ -8,11 +7,9 @@ import type { DeadlineHandler } from "../engine/deadlines.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Unit } from "../engine/unit.ts";
 import type {
-  DeliveryLoad,
   FeatureParts,
   FeatureRuntime,
   FeatureTimer,
-  OutboxParts,
   OutsideRuntime,
   RuntimeParts,
   Service,
@@ -101,13 +98,6 @@ export function openRuntimes(parts: RuntimeParts) {
     },
   };
 }
-
-/** Returns the channels on which features tell programs what happened. */
-export const featureChannels = (parts: OutboxParts): Channel[] =>
-  Object.entries<DeliveryLoad>(added("deliveries")).map(([id, load]) => {
-    const deliver = once(async () => (await load()).createDelivery(parts));
-    return { id, deduplicates: true, deliver: async (message) => (await deliver())(message) };
-  });
 
 /** Tells all services of the work of this process. */
 export function watchOf(services: Services): Watch {

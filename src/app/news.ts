@@ -12,11 +12,10 @@ import { loadOutboxes } from "../features.ts";
 import { hurryCleanup } from "../flows/job/archive.ts";
 import { tokensOf } from "../gateway/auth.ts";
 import type { World } from "../world.ts";
-import { featureChannels } from "./features.ts";
 
 /** Returns the recorder of the events that programs are told. */
 export async function recorderOf(settings: Settings, drop: Watch["eventDropped"]): Promise<Recorder> {
-  const recorders = (await loadOutboxes()).map((one) => one.createRecorder(settings, drop));
+  const recorders = (await loadOutboxes()).flatMap((one) => one.createRecorder?.(settings, drop) ?? []);
   return async (...args) => {
     for (const record of recorders) await record(...args);
   };
@@ -46,10 +45,8 @@ export async function openOutboxes(parts: {
     onSettled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
   const tokens = tokensOf(settings, token);
-  const programs = [
-    ...featureChannels({ settings, db, world, tokens }),
-    ...(await loadOutboxes()).map((one) => one.createChannel(settings, world)),
-  ];
+  const outboxParts = { settings, db, world, tokens };
+  const programs = (await loadOutboxes()).map((one) => one.createChannel(outboxParts));
   const toPrograms = new Map(programs.map((channel) => [channel.id, channel]));
   const news = new OutboxWorker({ ...common, channels: toPrograms, of: "hooks" });
   for (const worker of [texts, news]) engine.attach(worker);

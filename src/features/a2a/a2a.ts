@@ -2,7 +2,6 @@
 
 import { a2aContext } from "../../core/shapes/session-key.ts";
 import {
-  type DeliveryLoad,
   type Feature,
   type FeatureRoute,
   type FeatureRuntime,
@@ -53,9 +52,7 @@ export const a2a = feature({
     },
     peer: { load: (): ReturnType<FeatureRuntime["load"]> => import("./peers/run.ts") },
   },
-  deliveries: {
-    a2a: (): ReturnType<DeliveryLoad> => import("./door/notify.ts"),
-  },
+  outbox: (): LoadedBy<"outbox"> => import("./door/notify.ts"),
   runEnded: {
     isOwn: ({ sessionKey }): boolean => a2aContext(sessionKey) !== undefined,
     load: (): ReturnType<Required<Feature>["runEnded"]["load"]> => import("./door/notify.ts"),

@@ -156,7 +156,7 @@ function post(hook: OutgoingHook, message: OutgoingMessage, world: World): Promi
  * Creates the channel that sends webhooks. An attempt can be repeated, because receivers detect the same id.
  * Each attempt uses the address and the secret that are configured then.
  */
-export function createChannel(settings: HookedSettings, world: World): Channel {
+export function createChannel({ settings, world }: { settings: HookedSettings; world: World }): Channel {
   return {
     id: WEBHOOK,
     deduplicates: true,

@@ -99,7 +99,7 @@ function accountRow(
 async function outboxRows(deps: ChannelDeps, all: boolean): Promise<ChannelRow[]> {
   const { settings, engine } = deps;
   const { redactor } = deps.world;
-  const programs = (await loadOutboxes()).flatMap(({ routes }) => routes(settings));
+  const programs = (await loadOutboxes()).flatMap(({ routes }) => routes?.(settings) ?? []);
   const ids = [...new Set(settings.channels.map(({ channel }) => channel))];
   const prefixes = [channelPrefix(WEBCHAT), ...programs.map(routeKeyOf), ...ids.map(channelPrefix)];
   const figures = all ? await deliveryFigures(engine.store.db, prefixes) : [];

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { createDelivery, putPushConfig } from "../../../src/features/a2a/door/notify.ts";
+import { createChannel, putPushConfig } from "../../../src/features/a2a/door/notify.ts";
 import { cleanup, openStore, temporaryFolder } from "../../kit/engine/engine.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { settingsWith } from "../../tools/app.ts";
@@ -38,7 +38,7 @@ async function open(host: string, notifyHosts: readonly string[] = [host]) {
   const place = { runId: "run-1", id: "one", url: `http://${host}/told` };
   await store.transaction((tx) => putPushConfig(tx, { ...config, ...place }));
   const settings = settingsWith({ features: { a2a: { expose: [], descriptions: {}, notifyHosts } } });
-  const deliver = createDelivery({ settings, db: store.db, world, tokens: [] }, async () => true);
+  const { deliver } = createChannel({ settings, db: store.db, world, tokens: [] }, async () => true);
   const text = JSON.stringify({ runId: "run-1", configId: "one", body: { statusUpdate: {} } });
   const route = { channel: "a2a", to: host };
   const message = { deliveryId: "d", sessionKey: "agent:main:a2a:x", route, text, part: 1, parts: 1 };

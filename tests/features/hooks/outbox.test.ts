@@ -53,7 +53,7 @@ async function open(
     record,
     lookAtDates: () => worker.look(),
   });
-  const webhooks = createChannel(settings, world);
+  const webhooks = createChannel({ settings, world });
   const channels = new Map([[webhooks.id, webhooks]]);
   const make = () => openOutbox({ db: store.db, commit, channels, world, owner: "this", of: "hooks" });
   let worker = make();

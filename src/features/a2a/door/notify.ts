@@ -90,13 +90,13 @@ function taskReaders({ settings, db, world, tokens }: OutboxParts) {
 }
 
 /**
- * Creates the delivery of notifications. An attempt can be repeated, because a notification only says that a
+ * Creates the channel of notifications. An attempt can be repeated, because a notification only says that a
  * task has ended. Each attempt checks that the host may still be notified, and that the client may still read
  * the task (I13).
  */
-export function createDelivery(parts: OutboxParts, mayRead = taskReaders(parts)): Channel["deliver"] {
+export function createChannel(parts: OutboxParts, mayRead = taskReaders(parts)): Channel {
   const { settings, db, world } = parts;
-  return async ({ text, sessionKey }) => {
+  const deliver: Channel["deliver"] = async ({ text, sessionKey }) => {
     const { runId, configId, body } = JSON.parse(text) as PushText;
     const config = await getPushConfig(db, runId, configId);
     if (config === undefined) return { kind: "refused", error: "the client no longer wants it" };
@@ -112,4 +112,5 @@ export function createDelivery(parts: OutboxParts, mayRead = taskReaders(parts))
     };
     return postNews({ url, headers, body: JSON.stringify(body) }, world);
   };
+  return { id: "a2a", deduplicates: true, deliver };
 }

@@ -14,12 +14,12 @@ import { commandRunner } from "./app/command-runner.ts";
 import { deadlineHandlers, optionalDeadlines } from "./app/deadlines.ts";
 import { engineSettings } from "./app/engine-settings.ts";
 import {
+  createWatch,
   featureRunEnded,
   featureWarnings,
   loadFeatures,
   openRuntimes,
   startServices,
-  watchOf,
 } from "./app/features.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
 import { planOldRows } from "./app/old-rows.ts";
@@ -428,13 +428,18 @@ async function openParts(
   const ways = channelParts({ settings, world: asPart(world, "channels") });
   const guidance = guidanceOf(options, store);
   const services = new Map<string, Service>();
-  const watch = watchOf(services);
+  const watch = createWatch(services);
   let port = 0;
   const gatewayUrl = (): string => `ws://${reachableHost(settings.gateway.host)}:${port}`;
   const passes = new Passes(() => world.ids.uuid());
   const { runtimes, programs, close } = openRuntimes({
     ...options,
-    ...{ world, passes, guidance, gatewayUrl, launcher: LAUNCH, engine: () => engine },
+    world,
+    passes,
+    guidance,
+    gatewayUrl,
+    launcher: LAUNCH,
+    engine: () => engine,
   });
   const helpers = { token, watch, traces, sandboxFor, outside, runtimes, ways, guidance, services };
   const working = await buildEngine({ ...options, world }, store, jsonlCopies, helpers);
@@ -471,7 +476,9 @@ async function openParts(
     ...{ outside, services, guidance },
     refusesPeer,
     pageDir: PAGE_DIR,
-    ...{ passes, programs, watch },
+    passes,
+    programs,
+    watch,
     dropTranscript: (sessionId) => jsonlCopies.remove(sessionId),
     ...upkeepOf({ ...options, world }, gatewayUrl, undo),
     ...optional({ configPath, openDemo, agentSources, checkConfig, configFile }),

@@ -99,8 +99,8 @@ export function openRuntimes(parts: RuntimeParts) {
   };
 }
 
-/** Tells all services of the work of this process. */
-export function watchOf(services: Services): Watch {
+/** Returns a watch that tells all services of the work of this process. */
+export function createWatch(services: Services): Watch {
   const each = (tell: (service: Service) => void): void => {
     for (const service of services.values()) tell(service);
   };

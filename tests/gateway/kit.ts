@@ -6,12 +6,12 @@ import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { ModelPort } from "../../src/agent/model/model.ts";
 import {
+  createWatch,
   featureRunEnded,
   featureTimers,
   isTimerOn,
   openRuntimes,
   startServices,
-  watchOf,
 } from "../../src/app/features.ts";
 import { recorderOfRuns } from "../../src/app/records.ts";
 import type { Channel } from "../../src/channels/channel.ts";
@@ -275,7 +275,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
       ? undefined
       : openOutsideServers({ settings, world, version: "0.0.0-test", environment: process.env });
   const services = new Map<string, Service>();
-  const watch = watchOf(services);
+  const watch = createWatch(services);
   const late: { gateway?: Gateway } = {};
   const guidance = new GuidanceFiles({ now: () => world.clock.now(), home, db: store.db });
   const connections = () => late.gateway?.connections() ?? 0;

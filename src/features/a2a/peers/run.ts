@@ -64,7 +64,9 @@ async function sourceOf(
 ): Promise<RemoteSource> {
   const own = await signingKey(engine.store, engine.now());
   return {
-    ...{ card: `${url}/a2a/${agentId}`, key: peer.keyId, allowUnsigned: false },
+    card: `${url}/a2a/${agentId}`,
+    key: peer.keyId,
+    allowUnsigned: false,
     authorize({ method, url: target, body }) {
       const { pathname, search } = new URL(target);
       const request = { method, path: pathname + search, body };

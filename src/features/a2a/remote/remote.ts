@@ -466,7 +466,10 @@ class RemoteTurn {
     const { runtime, handle, write } = this.#args;
     const { taskId, contextId = this.#contextId } = this.#answer;
     const isWritten = await write({
-      ...{ remote: runtime.card, contextId, runId: handle.run.runId, isAsking },
+      remote: runtime.card,
+      contextId,
+      runId: handle.run.runId,
+      isAsking,
       ...(taskId === undefined ? {} : { taskId }),
       ...(knownUpTo === undefined ? {} : { knownUpTo }),
     });

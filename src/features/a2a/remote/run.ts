@@ -84,7 +84,9 @@ export async function takeTurn(
   const { db } = engine.store;
   return agents.turn({
     ...elsewhere,
-    ...{ handle, entries, world },
+    handle,
+    entries,
+    world,
     ...optional({ tokensLeft: await handle.tokensLeft() }),
     read: () => getRemoteTask(db, session.sessionId),
     async hasEnded() {

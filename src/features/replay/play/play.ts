@@ -462,9 +462,23 @@ const ID = "first-message";
 function draftOf({ settings, agentId, message: text }: FirstMessage, at: number): ChainRecord {
   const sessionKey = mainKeyOf(agentId, keyRulesOf(settings));
   const run: Run = {
-    ...{ runId: ID, sessionKey, sessionId: ID, agentId, laneSeq: 1, kind: "turn", state: "ok" },
-    ...{ input: { text }, chainId: ID, hop: 0, attempt: 1, crashes: 0 },
-    ...{ acceptedAt: at, startedAt: at, endedAt: at, timeoutMs: 0, usage: ZERO_USAGE },
+    runId: ID,
+    sessionKey,
+    sessionId: ID,
+    agentId,
+    laneSeq: 1,
+    kind: "turn",
+    state: "ok",
+    input: { text },
+    chainId: ID,
+    hop: 0,
+    attempt: 1,
+    crashes: 0,
+    acceptedAt: at,
+    startedAt: at,
+    endedAt: at,
+    timeoutMs: 0,
+    usage: ZERO_USAGE,
   };
   const entry: UserMessage = { id: ID, role: "user", content: [{ type: "text", text }], timestamp: at };
   const nothing = { sessions: [], flows: [], waits: [], refusals: [], deliveries: [], revisions: [] };

@@ -116,6 +116,7 @@ async function openStory(options: StoryOptions): Promise<Story> {
   const effectsFile = join(root, "effects.log");
   const told: Told = {
     sessions: AGENTS.map((id) => `agent:${id}:main`),
+    deleted: new Set(),
     accepted: new Map(),
     problems: [],
     refusals: new Map(),

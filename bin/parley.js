@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // Starts Parley: from src in a checkout, from dist in a package. Plain JavaScript for Node 18 and later,
 // because it first checks whether this Node is new enough.
-// L1: on an older Node it starts the one that npm installed with Parley (the package `node`), with the same
-// streams, signals and exit code. If the launcher is killed, that process also exits.
+// L1: on an older Node it starts the one that npm installed with Parley (the package of Node for this system,
+// which no install script has to fetch), with the same streams, signals and exit code. If the launcher is
+// killed, that process also exits.
 // L2: a checkout runs its build only if it was built from exactly the current files.
 // L3: a gateway runs with a smaller heap than the default. Node reads these flags only at its start, so the
 // process replaces itself by one with flags, if the system can.
@@ -68,13 +69,21 @@ function dieWithLauncher() {
   process.channel?.unref();
 }
 
-/** Returns the Node that npm installed as the package `node`, or undefined if there is none. */
+/** Returns the Node that npm installed, as one of Parley's dependencies or as `node`, or undefined. */
 function installedNode() {
   const require = createRequire(import.meta.url);
-  try {
-    return { path: require.resolve("node/bin/node"), version: require("node/package.json").version };
-  } catch {
-    return undefined;
+  const { platform, arch } = process;
+  const system = { darwin: arch === "arm64" ? "bin-darwin" : "darwin", win32: "win" }[platform] ?? platform;
+  const program = platform === "win32" ? "bin/node.exe" : "bin/node";
+  for (const name of [`node-${system}-${arch}`, "node"]) {
+    try {
+      return {
+        path: require.resolve(`${name}/${program}`),
+        version: require(`${name}/package.json`).version,
+      };
+    } catch {
+      // npm installs neither with --omit=optional, nor on a system without such a package.
+    }
   }
 }
 

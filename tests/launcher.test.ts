@@ -23,7 +23,8 @@ import { heapFlags } from "../bin/heap-flags.js";
 import { keepOnly, putInPlace } from "../ui/put-in-place.js";
 import { lacks } from "./kit/process/lacks.ts";
 
-const LAUNCHER = fileURLToPath(new URL("../bin/parley.js", import.meta.url));
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const LAUNCHER = join(ROOT, "bin/parley.js");
 
 /** Copies all files that the launcher needs to start a program. */
 function copyLauncher(into: string): void {
@@ -31,12 +32,18 @@ function copyLauncher(into: string): void {
     copyFileSync(join(dirname(LAUNCHER), name), join(into, "bin", name));
 }
 
-/** Puts a Node into the package `node` of this folder, as npm does. */
-function installNode(folder: string, path: string, version: string): void {
-  const there = join(folder, "node_modules/node");
+/** The package of Node for this system: the only one of the dependencies of that kind that npm installs. */
+const [OWN_NODE = ""] = Object.keys(
+  (JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as typeof import("../package.json"))
+    .optionalDependencies,
+).filter((name) => name.startsWith("node-") && existsSync(join(ROOT, "node_modules", name)));
+
+/** Puts a Node into a package of this folder, as npm does. */
+function installNode(folder: string, path: string, version: string, name = OWN_NODE): void {
+  const there = join(folder, "node_modules", name);
   mkdirSync(join(there, "bin"), { recursive: true });
   symlinkSync(path, join(there, "bin/node"));
-  writeFileSync(join(there, "package.json"), JSON.stringify({ name: "node", version }));
+  writeFileSync(join(there, "package.json"), JSON.stringify({ name, version }));
 }
 
 let home: string;
@@ -188,11 +195,17 @@ test("if a reader closes its pipe early, the command reports no error", () => {
   expect({ stdout, stderr }).toEqual({ stdout: "line 0\n", stderr: "" });
 });
 
-test("an install of the package brings the Node that the launcher needs", () => {
-  const { optionalDependencies } = JSON.parse(
-    readFileSync(new URL("../package.json", import.meta.url), "utf8"),
-  );
-  expect(optionalDependencies.node).toMatch(/^24\./);
+test("an install of the package brings the Node that the launcher needs, without a script", () => {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
+  const { optionalDependencies } = packages[""];
+  const nodes = Object.keys(optionalDependencies).filter((name) => /^node-/.test(name));
+  const systems = nodes.map((name) => {
+    const { os, cpu, version, hasInstallScript } = packages[`node_modules/${name}`];
+    expect([hasInstallScript, Number(version.split(".")[0]) >= 24]).toEqual([undefined, true]);
+    return `${os}-${cpu}`;
+  });
+  const wanted = ["darwin", "linux", "win32"].flatMap((os) => [`${os}-arm64`, `${os}-x64`]);
+  expect(systems.sort()).toEqual(wanted);
 });
 
 // Skipped if no older Node is installed.
@@ -201,6 +214,9 @@ test.skipIf(noOlder)(
   () => {
     writeFileSync(join(home, "dist/main.js"), program("dist"));
     expect(start(older ?? "", ["x y"])).toMatchObject({ status: 7, told: { argv: ["x y"], isNew: true } });
+    rmSync(join(home, "node_modules", OWN_NODE, "bin/node"));
+    installNode(home, process.execPath, process.versions.node, "node");
+    expect(start(older ?? "", [])).toMatchObject({ status: 7, told: { isNew: true } });
     rmSync(join(home, "node_modules/node/bin/node"));
     const refused = start(older ?? "", []);
     expect(refused).toMatchObject({ status: 1, told: undefined });

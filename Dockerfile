@@ -6,7 +6,7 @@ FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY build.js tsconfig.json tsdown.config.ts LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md ./
+COPY build.js tsconfig.json tsconfig.types.json tsdown.config.ts LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md ./
 COPY bin bin
 COPY docs docs
 COPY src src
@@ -14,12 +14,13 @@ COPY ui ui
 RUN npm run build && npm pack --ignore-scripts --pack-destination /tmp
 
 # What it needs to run, and no more. The lock file, which packages do not carry, says which versions.
+# The image has a Node, so it leaves out the one that the package brings.
 FROM node:24-slim AS install
 WORKDIR /opt/parley
 COPY --from=build /tmp/parley-gateway-*.tgz /tmp/parley.tgz
 RUN tar -xzf /tmp/parley.tgz --strip-components=1
 COPY package-lock.json .npmrc ./
-RUN npm ci --omit=dev --ignore-scripts
+RUN npm ci --omit=dev --ignore-scripts && rm -r node_modules/node-linux-*
 # The libraries of traces, which no install has by itself: an image is not installed into later.
 RUN npm install --prefix /opt --no-save --ignore-scripts \
   $(node -p 'Object.entries(require("./package.json").peerDependencies).map((one) => one.join("@")).join(" ")')

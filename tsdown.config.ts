@@ -166,8 +166,10 @@ export default defineConfig([
   },
   {
     // Apart from the client, because a build of types also emits the code of modules that only types name.
+    // The compiler reads every file that the tsconfig includes: that of the checkout names the tests, too.
     ...COMMON,
     name: "types",
+    tsconfig: "tsconfig.types.json",
     entry: { "client/node": "src/contract/client/node.ts" },
     dts: { emitDtsOnly: true },
     clean: false,

@@ -55,7 +55,8 @@ function copyOfCheckout(folder: string): string {
   const texts = ["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"];
   for (const name of ["bin", "docs", "src", "ui", ...texts])
     cpSync(join(ROOT, name), join(checkout, name), { recursive: true });
-  for (const name of ["build.js", "package.json", "package-lock.json", "tsconfig.json", "tsdown.config.ts"])
+  const settings = ["tsconfig.json", "tsconfig.types.json", "tsdown.config.ts"];
+  for (const name of ["build.js", "package.json", "package-lock.json", ...settings])
     cpSync(join(ROOT, name), join(checkout, name));
   symlinkSync(MODULES, join(checkout, "node_modules"));
   return checkout;

@@ -29,7 +29,7 @@ function textsBelow(folder: string): Map<string, string> {
   return texts;
 }
 
-const isSource = (path: string): boolean => /^(src|tests|bench|bin|ui)\/.*\.([jt]s|tsx)$/.test(path);
+const isSource = (path: string): boolean => /^(src|tests|bench|bin|release|ui)\/.*\.([jt]s|tsx)$/.test(path);
 const inTypeScript = ({ path }: SourceFact): boolean => /\.tsx?$/.test(path);
 
 let texts: Map<string, string>;

@@ -113,6 +113,18 @@ export const LEFT_OUT: readonly LeftOut[] = [
     },
   },
   {
+    pages: ["docs/INSTALL.md"],
+    command: /^(?:curl -fsSLO \S+\/install\.sh|sh install\.sh(?: --uninstall)?|brew install \S+)$/,
+    why: "downloads a release; tests/release/release.deep.test.ts runs the install script of this tree, and reads the formula",
+    instead: () => expectThat(existsSync(join(ROOT, "release/install.sh")), "there is no install script"),
+  },
+  {
+    pages: ["CONTRIBUTING.md"],
+    command: /^npm run (release) -- \d+\.\d+\.\d+(?: --dry-run)?$/,
+    why: "runs all checks; tests/release makes a release of a small repository, and a dry run of this one",
+    instead: (_, [, script = ""]) => checkScript(script),
+  },
+  {
     command: /^npm run (demo|build:page|types)$/,
     why: "a minute of its own; tests/cli/docs.test.ts plays the demo, each run of tests builds the page, .ci/run checks types",
     instead: (_, [, script = ""]) => checkScript(script),

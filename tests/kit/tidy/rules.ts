@@ -350,6 +350,7 @@ const BENCHES = [
     "import-source",
     "model-ways",
     "models-table",
+    "recording",
     "screenshots",
     "sign-ins",
     "trips",

@@ -11,7 +11,7 @@ import { readTree, type SourceFact } from "./kit/tidy/source-tree.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const TEXT = /(\.(tsx?|js|json|md|svg|json5|yml|html|css|sh)|\/run|\/LICENSE|\/\.\w+)$/;
 /** In a linked git worktree, `.git` is a file. */
-const SKIPPED = ["node_modules", "dist", "coverage", ".git"];
+const SKIPPED = ["node_modules", "dist", "coverage", ".git", "cache", ".temp"];
 /** npm generates package-lock.json, so most rules ignore it. `packageProblems` checks it. */
 const LOCK_FILE = "package-lock.json";
 
@@ -22,14 +22,14 @@ function textsBelow(folder: string): Map<string, string> {
     if (SKIPPED.includes(entry.name)) continue;
     if (entry.isDirectory()) {
       for (const [inner, text] of textsBelow(`${path}/`)) texts.set(inner, text);
-    } else if (entry.isFile() && TEXT.test(`/${path}`) && path !== LOCK_FILE) {
+    } else if (entry.isFile() && TEXT.test(`/${path}`) && entry.name !== LOCK_FILE) {
       texts.set(path, readFileSync(root + path, "utf8"));
     }
   }
   return texts;
 }
 
-const isSource = (path: string): boolean => /^(src|tests|bench|bin|release|ui)\/.*\.([jt]s|tsx)$/.test(path);
+const isSource = (path: string): boolean => /^(src|tests|bench|bin|release|site|ui)\/.*\.([jt]s|tsx)$/.test(path);
 const inTypeScript = ({ path }: SourceFact): boolean => /\.tsx?$/.test(path);
 
 let texts: Map<string, string>;
@@ -144,7 +144,8 @@ test("no file contains a path of a developer's machine", () => {
 
 test("packages are pinned exactly, and the lock file names no registry", () => {
   const read = (path: string) => readFileSync(root + path, "utf8");
-  expect(rules.packageProblems(read("package.json"), read(LOCK_FILE))).toEqual([]);
+  for (const folder of ["", "site/"])
+    expect(rules.packageProblems(read(`${folder}package.json`), read(folder + LOCK_FILE))).toEqual([]);
 });
 
 type Rule = (tree: readonly SourceFact[]) => string[];

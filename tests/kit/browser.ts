@@ -69,6 +69,8 @@ export interface VisitOptions {
   readonly dark?: boolean;
   /** Opens the link that the gateway prints, with this token. If absent, opens the page without a token. */
   readonly token?: string;
+  /** The path of the page. Default: that of the gateway's page. */
+  readonly path?: string;
   /** The route after "#/", for example `flow`. */
   readonly at?: string;
   /** Opens a second tab in this browser context. Both tabs share their storage. */
@@ -86,7 +88,7 @@ export interface Visit {
 
 /** Opens the page of the gateway at the address `http`, such as `http://127.0.0.1:7275`. */
 export async function visit(http: string, options: VisitOptions = {}): Promise<Visit> {
-  const { viewport = DESKTOP, dark = false, token, at, allow } = options;
+  const { viewport = DESKTOP, dark = false, path = "/", token, at, allow } = options;
   const context =
     options.context ??
     (await (
@@ -120,7 +122,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
     // As one text, so that the first line of a failure names the problem.
     expect(complaints.join("\n")).toBe("");
   });
-  await page.goto(`${http}/${token === undefined ? "" : `#token=${token}`}`);
+  await page.goto(`${http}${path}${token === undefined ? "" : `#token=${token}`}`);
   if (token !== undefined) await untilConnected(page);
   if (at !== undefined) await page.goto(`${http}/#/${at}`);
   return { page, context, complaints };

@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import serializer from "@xterm/addon-serialize";
 import xterm from "@xterm/headless";
 import { cleanup } from "./cleanup.ts";
 import { lacks } from "./process/lacks.ts";
@@ -19,6 +20,8 @@ interface PtyOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly columns?: number;
   readonly rows?: number;
+  /** Gets the output of the program as it is written. */
+  readonly listen?: (bytes: Buffer) => void;
 }
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
@@ -26,12 +29,14 @@ const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 export class Pty {
   readonly #script: ChildProcess;
   readonly #terminal: xterm.Terminal;
+  readonly #serializer = new serializer.SerializeAddon();
   readonly #nameFile: string;
   #raw = "";
   readonly exited: Promise<number | null>;
 
-  constructor(command: readonly string[], { folder, env, columns = 80, rows = 24 }: PtyOptions) {
+  constructor(command: readonly string[], { folder, env, columns = 80, rows = 24, listen }: PtyOptions) {
     this.#terminal = new xterm.Terminal({ cols: columns, rows, allowProposedApi: true });
+    this.#terminal.loadAddon(this.#serializer as unknown as xterm.ITerminalAddon);
     this.#nameFile = join(folder, "tty-name");
     const words = command.map(quoted).join(" ");
     const start = `stty cols ${columns} rows ${rows}; tty > ${quoted(this.#nameFile)}; exec ${words}`;
@@ -44,6 +49,7 @@ export class Pty {
     this.#script.stdout?.on("data", (bytes: Buffer) => {
       this.#raw += bytes.toString("latin1");
       this.#terminal.write(bytes);
+      listen?.(bytes);
     });
     // The terminal answers questions of the program.
     this.#terminal.onData((answer) => this.type(answer));
@@ -74,6 +80,11 @@ export class Pty {
   /** Returns the visible rows. */
   screen(): string {
     return this.#rowsFrom(this.#terminal.buffer.active.baseY);
+  }
+
+  /** Returns the visible rows in their colours, as a document. */
+  html(): string {
+    return this.#serializer.serializeAsHTML({ scrollback: 0, includeGlobalBackground: true });
   }
 
   #rowsFrom(first: number): string {

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 const installed = readFileSync(new URL("../../../.ci/run", import.meta.url), "utf8").matchAll(
-  /^need (\S+)/gm,
+  /^(?:need|step npm ci --prefix) (\S+)/gm,
 );
 const IN_CI = [...installed].map(([, program]) => program);
 const reported = new Set<string>();

@@ -1,7 +1,7 @@
 // docs/reference/CONFIGURATION.md: every key of the configuration file.
 
 import { configKeys, type Key, keyWords } from "../../../src/config/schema/keys.ts";
-import { anchor, code, GENERATED, page, table, wrapped } from "./markdown.ts";
+import { anchor, code, GENERATED, page, plain, table, wrapped } from "./markdown.ts";
 
 /** Groups the keys into the page's sections: one for each first part of a path. */
 function sections(keys: readonly Key[]): Map<string, Key[]> {
@@ -56,7 +56,7 @@ export function configurationPage(): string {
     ),
     ...[...all].map(([name, keys]) =>
       page(
-        `## ${name}`,
+        `## ${plain(name)}`,
         table(
           ["key", "type", "unit", "default", "meaning"],
           keys.map((key) => {

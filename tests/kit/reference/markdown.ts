@@ -3,9 +3,16 @@
 /** Maximum length of a line of a generated page, because GitHub shows longer lines badly. */
 export const LINE_MAX_CHARS = 280;
 
+/** Escapes placeholders such as `<name>` outside of code, because Markdown would read them as HTML. */
+export function plain(text: string): string {
+  return text.replaceAll(/(`[^`]*`)|<(?=[\w.-]+>)/g, (_, inCode?: string) => inCode ?? "\\<");
+}
+
 /** Escapes text for a table cell, because a vertical bar would end the cell. */
 function cell(text: string): string {
-  return text.replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ");
+  return plain(text)
+    .replaceAll("|", "\\|")
+    .replaceAll(/\s*\n\s*/g, " ");
 }
 
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -50,7 +57,9 @@ export function wrapped(first: string, items: readonly string[], end: string): s
 
 /** Returns a paragraph, wrapped to lines. */
 export function prose(text: string): string {
-  return text.replaceAll(new RegExp(`(.{1,${WRAPPED_CHARS}})(?: +|$)`, "g"), "$1\n").trimEnd();
+  return plain(text)
+    .replaceAll(new RegExp(`(.{1,${WRAPPED_CHARS}})(?: +|$)`, "g"), "$1\n")
+    .trimEnd();
 }
 
 /** Returns error codes as links to their descriptions. */

@@ -350,6 +350,7 @@ const BENCHES = [
     "import-source",
     "model-ways",
     "models-table",
+    "recording",
     "screenshots",
     "sign-ins",
     "trips",
@@ -381,6 +382,7 @@ const isEntry = (path: string): boolean =>
   path === "tests/words.ts" ||
   path === "tests/without.ts" ||
   path === "tests/size.ts" ||
+  path.startsWith("site/.vitepress/") ||
   path.startsWith("bin/") ||
   path.endsWith(".test.ts");
 

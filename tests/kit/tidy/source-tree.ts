@@ -90,7 +90,7 @@ export function readTree(files: ReadonlyMap<string, string>): SourceFact[] {
     jsx: "preserve",
   };
   const virtual: Record<string, string> = {
-    [CONFIG]: JSON.stringify({ compilerOptions, include: ["**/*", ".*/**/*"] }),
+    [CONFIG]: JSON.stringify({ compilerOptions, files: [...files.keys()] }),
   };
   for (const [path, text] of files) virtual[`${ROOT}/${path}`] = text;
   const api = new API({ cwd: ROOT, fs: createVirtualFileSystem(virtual) });

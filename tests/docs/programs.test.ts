@@ -189,17 +189,6 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
   },
   // Prometheus is not installed here, so only the address is compared with the document's curl command.
   "docs/MONITORING.md yaml": (text) => expect(text).toContain('targets: ["127.0.0.1:7275"]'),
-  // Docker compose and a proxy are not installed here, so only the names of the gateways and the image's port
-  // are compared.
-  "docs/CLUSTER.md yaml": (text) => {
-    for (const name of ["gateway-2", "gateway-3"]) expect(text).toContain(`  ${name}: *member`);
-    expect(text).toContain("depends_on: [gateway, gateway-2, gateway-3]");
-  },
-  "docs/CLUSTER.md haproxy": (text) => {
-    const servers = [...text.matchAll(/^ {2}server \w+ (\S+)$/gm)].map(([, address]) => address);
-    expect(servers).toEqual(["gateway:7275", "gateway-2:7275", "gateway-3:7275"]);
-    expect(readDocument("Dockerfile")).toContain("EXPOSE 7275");
-  },
 };
 /**
  * Languages of blocks that commands.test.ts, docs.test.ts and mermaid.test.ts check; blocks without a

@@ -10,6 +10,7 @@ import { changeIn } from "../../src/features/replay/commands/changed.ts";
 import { readEvaluation } from "../../src/features/replay/eval/file.ts";
 import { cleanup, temporaryFolder } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";
+import { lacks } from "../kit/process/lacks.ts";
 import { usageProblem } from "./command-words.ts";
 import { Ground } from "./ground.ts";
 import { checkScript } from "./left-out.ts";
@@ -187,8 +188,15 @@ const PROGRAMS: Readonly<Record<string, (text: string) => void | Promise<void>>>
     });
     if (read.error === undefined) expect(read.stderr.toString()).toBe("");
   },
-  // Prometheus is not installed here, so only the address is compared with the document's curl command.
-  "docs/MONITORING.md yaml": (text) => expect(text).toContain('targets: ["127.0.0.1:7275"]'),
+  "docs/MONITORING.md yaml": (text) => {
+    expect(text).toContain('targets: ["127.0.0.1:7275"]');
+    expect(readDocument("docs/grafana/alerts.yml")).toContain(`job="${/job_name: (.*)/.exec(text)?.[1]}"`);
+    if (lacks("promtool")) return;
+    const file = join(home(), "prometheus.yml");
+    writeFileSync(file, text);
+    const { status, stderr } = spawnSync("promtool", ["check", "config", "--syntax-only", file]);
+    expect({ status, said: stderr.toString() }).toEqual({ status: 0, said: "" });
+  },
 };
 /**
  * Languages of blocks that commands.test.ts, docs.test.ts and mermaid.test.ts check; blocks without a

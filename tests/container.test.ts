@@ -2,24 +2,20 @@
 // secret is in the image, and the health check works with a real gateway. e2e/package.deep.test.ts runs the
 // package from a read-only folder as another user.
 
-import { execFile, spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { COMPOSE_FILES, ROOT, readCompose, readDockerfile, resolveCompose } from "./deploy/compose.ts";
+import { temporaryFolder } from "./kit/cleanup.ts";
 import { freePort } from "./kit/loopback.ts";
 import { startProcess } from "./kit/process/gateway-process.ts";
+import { lacks } from "./kit/process/lacks.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (name: string): string => readFileSync(ROOT + name, "utf8");
 
-/** The Dockerfile's instructions in order, with continued lines joined. */
-const INSTRUCTIONS = read("Dockerfile")
-  .replace(/\\\n\s*/g, " ")
-  .split("\n")
-  .filter((line) => line !== "" && !line.startsWith("#"))
-  .map((line) => /^(\w+) (.*)$/.exec(line) ?? [])
-  .map(([, name = "", rest = ""]) => ({ name, rest }));
+const INSTRUCTIONS = readDockerfile();
 
 const restOf = (name: string): string[] =>
   INSTRUCTIONS.filter((one) => one.name === name).map(({ rest }) => rest);
@@ -63,12 +59,15 @@ test("every file that the image copies exists, and is sent to the builder", () =
   expect(made.filter((name) => !sources.includes(name))).toEqual([]);
 });
 
-test("a build stage copies only from an existing stage, and its Node is new enough", () => {
+test("a build stage copies only from an existing stage, and all have one exact version of the launcher's Node", () => {
   const stages = restOf("FROM").map((rest) => / AS (\w+)$/.exec(rest)?.[1]);
   for (const rest of restOf("COPY").filter((one) => one.startsWith("--from=")))
     expect(stages).toContain(/^--from=(\w+)/.exec(rest)?.[1]);
   const launcher = /NODE_MAJOR_MIN = (\d+)/.exec(read("bin/parley.js"))?.[1];
-  for (const rest of restOf("FROM")) expect(rest).toMatch(new RegExp(`^node:${launcher}-slim( |$)`));
+  const bases = new Set(restOf("FROM").map((rest) => rest.split(" ")[0]));
+  expect([...bases]).toEqual([
+    expect.stringMatching(new RegExp(`^node:${launcher}\\.\\d+\\.\\d+-bookworm-slim$`)),
+  ]);
   // The package name. npm derives the name of the packed file from it.
   const { name } = JSON.parse(read("package.json")) as { name: string };
   expect(read("Dockerfile")).toContain(`/tmp/${name}-*.tgz`);
@@ -85,42 +84,90 @@ test("the last stage runs as a user other than root, and starts the program that
 });
 
 test("the container files contain no secret, and files with secrets are excluded from the repository and from the image", () => {
-  for (const name of ["Dockerfile", "compose.yaml"]) {
+  for (const name of ["Dockerfile", ...COMPOSE_FILES]) {
     const settings = read(name)
       .split("\n")
       .filter((line) => !line.trim().startsWith("#"));
     expect(settings.filter((line) => /PASSWORD|TOKEN|API_KEY|SECRET/.test(line))).toEqual([]);
   }
   expect(restOf("ARG")).toEqual([]);
-  const named = [...read("compose.yaml").matchAll(/env_file: (\S+)/g)].map(([, file = ""]) => file);
-  expect(named).toEqual(["database.env", "gateway.env"]);
+  const named = COMPOSE_FILES.flatMap((name) =>
+    Object.values(readCompose(name).services).flatMap(({ env_file: file }) =>
+      file === undefined ? [] : `${name.replace(/[^/]*$/, "")}${file}`,
+    ),
+  );
+  expect(new Set(named)).toEqual(
+    new Set(["database.env", "gateway.env", "deploy/gateway.env", "deploy/database.env"]),
+  );
   expect(named.filter(isSent)).toEqual([]);
   const ignored = spawnSync("git", ["check-ignore", "--no-index", ...named], { cwd: ROOT, encoding: "utf8" });
   expect(ignored.stdout.trim().split("\n")).toEqual(named);
 });
 
-test("the compose file restricts the gateway: it writes only to data and /tmp, has no privileges, and listens only on this machine", () => {
-  const gateway =
-    read("compose.yaml")
-      .split(/^ {2}gateway:\n/m)[1]
-      ?.split(/^\S/m)[0] ?? "";
-  for (const words of [
-    "read_only: true",
-    "- ALL",
-    "no-new-privileges:true",
-    "- data:/data",
-    "- /tmp",
-    "init: true",
-  ])
-    expect(gateway).toContain(words);
-  expect(gateway).toMatch(/depends_on:\s+database:\s+condition: service_healthy/);
-  expect([...gateway.matchAll(/^ {6}- "(.*:\d+:\d+)"$/gm)].map(([, port]) => port)).toEqual([
-    "127.0.0.1:7275:7275",
-  ]);
-  // The container's grace period must be longer than the gateway's, or the gateway is killed before it has
-  // stopped.
-  expect(Number(/stop_grace_period: (\d+)s/.exec(gateway)?.[1])).toBeGreaterThan(10);
-  expect(read("compose.yaml")).not.toContain("\t");
+const SERVICES = COMPOSE_FILES.flatMap((file) =>
+  Object.entries(readCompose(file).services).map(([name, service]) => ({ file, name, service })),
+);
+
+test.each(SERVICES.filter(({ name }) => name.startsWith("gateway")))(
+  "$name of $file writes only to data and /tmp, has no privileges, and gets more time than a stop takes",
+  ({ service }) => {
+    expect(service).toMatchObject({
+      read_only: true,
+      tmpfs: ["/tmp"],
+      volumes: ["data:/data"],
+      cap_drop: ["ALL"],
+      security_opt: ["no-new-privileges:true"],
+      init: true,
+    });
+    // A gateway that its container kills cannot park its work. gateway.ts says how long a stop takes.
+    expect(Number.parseInt(service.stop_grace_period ?? "", 10)).toBeGreaterThan(10);
+    if (service.environment?.PARLEY_DATABASE_URL !== undefined)
+      expect(service.depends_on?.database).toEqual({ condition: "service_healthy" });
+  },
+);
+
+test("each compose file opens one port, to this machine only", () => {
+  for (const file of COMPOSE_FILES) {
+    const ports = SERVICES.filter((one) => one.file === file).flatMap(({ service }) => service.ports ?? []);
+    expect(ports).toEqual(["127.0.0.1:7275:7275"]);
+  }
+});
+
+test("the three gateways have the same settings, and the proxy asks each of them whether it is ready", () => {
+  const { database, proxy, ...gateways } = readCompose("deploy/three.yaml").services;
+  expect(Object.keys(gateways)).toHaveLength(3);
+  expect(new Set(Object.values(gateways).map((one) => JSON.stringify(one))).size).toBe(1);
+  expect(database?.healthcheck?.test).toContain("pg_isready");
+  const config = read("deploy/haproxy.cfg");
+  const servers = [...config.matchAll(/^ {2}server \w+ (\S+):7275$/gm)].map(([, name]) => name);
+  expect(servers).toEqual(Object.keys(gateways));
+  expect(proxy?.depends_on).toEqual(servers);
+  expect(config).toContain("uri /readyz");
+});
+
+// Skipped on machines without docker-compose, which needs no daemon to read a file.
+test.skipIf(lacks("docker-compose")).each(COMPOSE_FILES)(
+  "docker-compose reads %s, and gives each service its secrets",
+  (file) => {
+    const { services } = resolveCompose(file, "PLANTED=yes\n");
+    expect(Object.keys(services)).toEqual(Object.keys(readCompose(file).services).sort());
+    for (const [name, { environment, image }] of Object.entries(services)) {
+      expect(image).toMatch(
+        /^(parley-gateway|ghcr\.io\/parley-gateway\/parley:latest|postgres:17|haproxy:3\.2)$/,
+      );
+      if (name !== "proxy") expect(environment).toMatchObject({ PLANTED: "yes" });
+    }
+  },
+);
+
+// Skipped on machines without haproxy, whose own parser checks its file.
+test.skipIf(lacks("haproxy"))("haproxy reads the file of the proxy", () => {
+  // No gateway has its name here, which haproxy accepts, because the file says so.
+  execFileSync("haproxy", ["-c", "-f", `${ROOT}deploy/haproxy.cfg`], { stdio: "pipe" });
+  const broken = join(temporaryFolder(), "haproxy.cfg");
+  writeFileSync(broken, read("deploy/haproxy.cfg").replace("leastconn", "mostconn"));
+  const { status, stderr } = spawnSync("haproxy", ["-c", "-f", broken], { encoding: "utf8" });
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("balance only supports") });
 });
 
 test("the health check succeeds only while the gateway works", async () => {

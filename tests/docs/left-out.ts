@@ -5,6 +5,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { readCompose } from "../deploy/compose.ts";
 import type { Ground } from "./ground.ts";
 import { ROOT, readDocument } from "./pages.ts";
 
@@ -39,29 +40,14 @@ async function checkUnit(ground: Ground): Promise<void> {
   expectThat(code === 0 && out.includes("[Service]"), `no unit: ${out}`);
 }
 
-/**
- * Checks the files of a `docker compose` command: they exist or are in the document, and contain the named
- * services.
- */
+/** Checks that the file of a `docker compose` command has the named service. */
 function checkCompose(command: string): void {
-  const given = readDocument("docs/CLUSTER.md");
-  const own = /^```yaml\n(x-member[\s\S]*?)^```/m.exec(given)?.[1] ?? "";
-  const files = [...command.matchAll(/--file (\S+)/g)].map(([, file = ""]) => file);
-  const texts = (files.length === 0 ? ["compose.yaml"] : files).map((file) =>
-    file === "cluster.yaml" ? own : readDocument(file),
-  );
-  const services = texts.flatMap((text) => [...text.matchAll(/^ {2}([\w-]+):/gm)].map(([, name]) => name));
+  const file = /--file (\S+)/.exec(command)?.[1] ?? "compose.yaml";
+  const services = Object.keys(readCompose(file).services);
   const words = command.replace(/--file \S+/g, "").split(" ");
   const action = words.findIndex((word) => ["up", "build", "exec"].includes(word));
   const named = words.slice(action + 1).find((word) => !word.startsWith("--"));
-  expectThat(services.includes("database"), `${files} have no database`);
   expectThat(named === undefined || services.includes(named), `no service ${named} in ${services}`);
-}
-
-/** Sends the health check of the document to a real gateway. */
-async function checkReady(ground: Ground): Promise<void> {
-  const { code, out } = await ground.run("curl -s http://127.0.0.1:7275/readyz");
-  expectThat(code === 0 && out.includes('"ready"'), out);
 }
 
 export const LEFT_OUT: readonly LeftOut[] = [
@@ -165,7 +151,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   },
   {
     command: /^docker compose (.*)$/,
-    why: "no daemon; tests/container.test.ts reads Dockerfile and compose.yaml",
+    why: "no daemon; tests/container.test.ts reads the Dockerfile and the compose files",
     instead: (_, [command]) => checkCompose(command),
   },
   {
@@ -174,8 +160,22 @@ export const LEFT_OUT: readonly LeftOut[] = [
     instead: () => expectThat(/^FROM \S+/m.test(readDocument("Dockerfile")), "there is no Dockerfile"),
   },
   {
-    command: /^curl -s https:\/\/parley\.example\/readyz$/,
-    why: "a host of the reader's; the same is asked of a gateway of the test's",
-    instead: checkReady,
+    command:
+      /^kubectl create secret generic (\S+) --from-literal=PARLEY_TOKEN=… --from-literal=PGPASSWORD=…$/,
+    why: "no cluster; tests/deploy/helm.deep.test.ts renders the chart with this Secret",
+    instead: (_, [, name = ""]) =>
+      expectThat(
+        readDocument("tests/deploy/helm.deep.test.ts").includes(`"${name}"`),
+        `no test of a Secret ${name}`,
+      ),
+  },
+  {
+    command: /^helm upgrade --install parley (\S+) --set ([\s\S]*)$/,
+    why: "no cluster and no Helm; tests/deploy/helm.deep.test.ts renders the chart with these values",
+    instead: (_, [, chart = "", values = ""]) => {
+      const known = readDocument(`${chart}/values.yaml`);
+      for (const [, name = ""] of `--set ${values}`.matchAll(/--set (\w+)/g))
+        expectThat(new RegExp(`^${name}:`, "m").test(known), `the chart has no value ${name}`);
+    },
   },
 ];

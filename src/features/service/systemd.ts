@@ -53,7 +53,7 @@ Restart=on-failure
 RestartSec=5
 # A restart does not fix wrong usage.
 RestartPreventExitStatus=2
-# The gateway finishes or parks running work within 10 s; remaining processes are killed.
+# A stop takes at most about 6 s; then remaining processes are killed.
 KillMode=mixed
 TimeoutStopSec=30
 # If a command of an agent uses up the memory, the gateway survives.

@@ -1,9 +1,13 @@
-// The Grafana dashboard of the package: each of its queries names existing metrics and labels.
+// The Grafana dashboard and the alerts of the package: each of their queries names existing metrics and labels,
+// and promtool raises each alert.
 
+import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { parse } from "yaml";
 import { startProcess } from "../../kit/process/gateway-process.ts";
+import { lacks } from "../../kit/process/lacks.ts";
 import { readExposition } from "./exposition.ts";
 
 interface Panel {
@@ -19,8 +23,18 @@ interface Dashboard {
   readonly templating: { readonly list: readonly { readonly name: string; readonly definition?: string }[] };
 }
 
-const FILE = fileURLToPath(new URL("../../../docs/grafana/parley.json", import.meta.url));
-const dashboard = JSON.parse(readFileSync(FILE, "utf8")) as Dashboard;
+interface Alerts {
+  readonly groups: readonly {
+    readonly rules: readonly { readonly alert: string; readonly expr: string }[];
+  }[];
+}
+
+const pathOf = (name: string): string => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
+const dashboard = JSON.parse(readFileSync(pathOf("docs/grafana/parley.json"), "utf8")) as Dashboard;
+const ALERTS = pathOf("docs/grafana/alerts.yml");
+/** Faults of a gateway, and the alerts that they raise, in the form of `promtool test rules`. */
+const FAULTS = pathOf("tests/deploy/alerts.yml");
+const alerts = (parse(readFileSync(ALERTS, "utf8")) as Alerts).groups.flatMap(({ rules }) => rules);
 const METRIC = /\b(?:parley|process)_[a-z_]+\b/g;
 /** Labels that Prometheus adds itself. */
 const SCRAPED = ["job", "instance"];
@@ -28,12 +42,19 @@ const SCRAPED = ["job", "instance"];
 const expressions = (): string[] => [
   ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
   ...dashboard.templating.list.flatMap(({ definition }) => definition ?? []),
+  // Prometheus itself makes the metric of the first alert.
+  ...alerts.map(({ expr }) => expr).filter((expr) => !expr.startsWith("up{")),
 ];
 
-/** Returns the labels that a query names. */
-function labelsOf(expr: string): string[] {
+/** Returns the labels of a metric that a query names: those of its groups, and those of its selectors. */
+function labelsOf(expr: string, metric: string): string[] {
   const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, names = ""]) => names.split(","));
-  const matched = [...expr.matchAll(/[{,](\w+)(?:=~|!=|=)"/g)].map(([, name = ""]) => name);
+  const selectors = [...expr.matchAll(new RegExp(`\\b${metric}\\{([^}]*)`, "g"))].map(
+    ([, text = ""]) => text,
+  );
+  const matched = selectors.flatMap((text) =>
+    [...text.matchAll(/(\w+)(?:=~|!=|=)"/g)].map(([, name = ""]) => name),
+  );
   return [...grouped, ...matched].map((name) => name.trim()).filter((name) => !SCRAPED.includes(name));
 }
 
@@ -53,7 +74,7 @@ async function exposition() {
   return read();
 }
 
-test("a gateway returns every metric of the dashboard, with the labels of its queries", async () => {
+test("a gateway returns every metric of the dashboard and the alerts, with the labels of its queries", async () => {
   const { types, samples } = await exposition();
   const base = (name: string): string => (types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ""));
   const shown = new Set<string>();
@@ -66,8 +87,18 @@ test("a gateway returns every metric of the dashboard, with the labels of its qu
       const first = samples.find((sample) => sample.name === name);
       // A metric has no sample before its event has happened.
       if (first !== undefined)
-        expect(Object.keys(first.labels), expr).toEqual(expect.arrayContaining(labelsOf(expr)));
+        expect(Object.keys(first.labels), expr).toEqual(expect.arrayContaining(labelsOf(expr, name)));
     }
   }
   expect([...types.keys()].filter((name) => !shown.has(name))).toEqual([]);
+});
+
+// Skipped on machines without Prometheus.
+test.skipIf(lacks("promtool"))("each fault raises its alert, and a healthy gateway raises none", () => {
+  execFileSync("promtool", ["check", "rules", ALERTS]);
+  const { status, stdout, stderr } = spawnSync("promtool", ["test", "rules", FAULTS], { encoding: "utf8" });
+  expect({ status, said: stdout + stderr }).toMatchObject({ status: 0 });
+  const tried = readFileSync(FAULTS, "utf8");
+  expect(alerts.length).toBeGreaterThan(5);
+  for (const { alert } of alerts) expect(tried.split(alert), alert).toHaveLength(3);
 });

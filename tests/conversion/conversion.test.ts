@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import { gunzipSync } from "node:zlib";
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
-import { SCHEMA_VERSION } from "../../src/store/schema/statements.ts";
+import { SCHEMA_VERSION } from "../../src/store/schema/conversion.ts";
 import type { Db } from "../../src/store/sql.ts";
 import { checkFile } from "../../src/store/sqlite/file.ts";
 import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";

@@ -19,7 +19,7 @@ import { bad, good, risk } from "../doctor/checks/finding.ts";
 import { checkStore } from "../doctor/checks/machine-checks.ts";
 import { printFinding } from "../doctor/command.ts";
 
-/** Bytes that a slow machine converts in a second. `npx vitest run tests/conversion` prints those of yours. */
+/** Bytes that a slow machine converts in a second. tests/conversion/upgrade.deep.test.ts prints those of yours. */
 const BYTES_PER_S = 10 * 1024 ** 2;
 const KINDS = { embedded: "sqlite", postgres: "postgres" } as const;
 
@@ -81,7 +81,10 @@ async function checkConversion({ facts, from, release }: Conversion, dir: string
     ...holding,
     `${size(bytes)}, about ${count(Math.max(1, Math.ceil(bytes / BYTES_PER_S)), "second")}`,
   ].join(": ");
-  const mend = "Older versions refuse it afterwards: without a backup there is no way back.";
+  const isShared = kind === "postgres" && from >= FIRST_DEFINED && from === schema.known - 1;
+  const mend = isShared
+    ? "The version before still works with it, so that gateways can be replaced one by one."
+    : "Older versions refuse it afterwards: without a backup there is no way back.";
   const needed = `the conversion needs up to ${size(bytes)}`;
   const space = kind === "embedded" ? await statfs(dir).catch(() => undefined) : undefined;
   const free = space && space.bavail * space.bsize;
@@ -167,7 +170,7 @@ export async function runUpgrade(cli: Cli, { check }: { readonly check?: boolean
   const isReady = findings.every(({ level }) => level !== "problem");
 
   const wrote =
-    from === undefined ? "" : `; the store has schema version ${from} of ${release ?? "no release"}`;
+    from === undefined ? "" : `; the store has schema version ${from} (${release ?? "unreleased"})`;
   cli.say(`This is Parley ${version}${wrote}.`);
   for (const finding of findings) printFinding(cli, finding);
   const list = (title: string, lines: readonly string[] = []): void => {

@@ -118,13 +118,17 @@ export function refuseUnfit({ address }: Connecting, found: Look): void {
   }
 }
 
-/** Throws if this program can neither use nor convert a schema of this version. */
+/**
+ * Throws if this program can neither use nor convert a schema of this version. `newest`: the newest version
+ * that it can use.
+ */
 export async function refuseVersion(
   client: Client,
   address: PostgresAddress,
   version: number,
+  newest = SCHEMA_VERSION + 1,
 ): Promise<void> {
-  if (version > SCHEMA_VERSION + 1) {
+  if (version > newest) {
     const { rows } = await client.query(`select * from "${address.schema}".schema_version`);
     throw postgresProblem("newer", address, describeNewer(version, rows[0]?.release));
   }
@@ -155,9 +159,8 @@ async function refuseOther(client: Client, connecting: Connecting): Promise<void
   if (!found.versioned) throw postgresProblem("absent", address, `there is no schema ${address.schema}`);
   const version = await schemaVersion(client, address.schema);
   if (version === SCHEMA_VERSION) return;
-  await refuseVersion(client, address, version);
-  const detail = `version ${version}, not ${SCHEMA_VERSION}`;
-  throw postgresProblem(version > SCHEMA_VERSION ? "newer" : "older", address, detail);
+  await refuseVersion(client, address, version, SCHEMA_VERSION);
+  throw postgresProblem("older", address, `version ${version}, not ${SCHEMA_VERSION}`);
 }
 
 /**

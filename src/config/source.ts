@@ -70,8 +70,8 @@ const MOVED: readonly (readonly [Path, Path])[] = [
 ];
 
 /**
- * Defaults that a release has changed. A removed setting is here, too, without `now`. tests/conversion compares
- * all settings with those of the release before.
+ * Defaults that a release has changed. A removed setting is here, too, without `now`. tests/conversion
+ * compares all settings with those of the release before.
  */
 export interface ChangedDefault {
   readonly since: string;

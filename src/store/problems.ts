@@ -151,8 +151,8 @@ const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
   newer: {
     what: WORDS.newer.what,
     wayOut:
-      "Install the newer version, or name another schema with ?schema=name in store.postgresUrl and restore " +
-      "a backup that this version made. Nothing was changed.",
+      "Install the newer version, or name another schema with ?schema=name in store.postgresUrl and " +
+      "restore a backup that this version made. Nothing was changed.",
   },
   unreleased: {
     what: WORDS.unreleased.what,

@@ -54,6 +54,7 @@ async function convertAndUse(store: object): Promise<void> {
 
 const REFUSED = /was written by a newer version of this program [\s\S]*Nothing was changed/;
 
+// A copy of the project without its history has no such program.
 describe.skipIf(lacks("the commit of version 0.1", hasProgram))("from this version back to 0.1", () => {
   test("embedded: the old program refuses the converted store, and restores its backup row for row", async () => {
     const script = oldProgram();
@@ -125,7 +126,12 @@ function grow(file: string, copies: number): void {
       insert into ${table} (${columns.join(", ")}) select ${values.join(", ")}
       from (select * from ${table} where ${where}) cross join n`);
   };
-  add("runs", [], { run_id: "run_id || i", call_id: "call_id || i", lane_seq: "lane_seq + 1000 * i" }, "ended_at is not null");
+  add(
+    "runs",
+    [],
+    { run_id: "run_id || i", call_id: "call_id || i", lane_seq: "lane_seq + 1000 * i" },
+    "ended_at is not null",
+  );
   add("messages", ["seq"], { id: "id || i" });
   add("ledger", ["seq", "id"], {});
   database.exec("vacuum");

@@ -1,7 +1,7 @@
-// Implements `parley upgrade --check`: says what this version of the program changes for a configuration and a
-// store, and prints the commands of the upgrade and of the way back.
-// Changes nothing, also while gateways of the version before run. The differences are data elsewhere: of stores
-// in store/schema/conversion.ts, of settings in config/source.ts, and for people in CHANGELOG.md.
+// Implements `parley upgrade --check`: says what this version of the program changes for a configuration and
+// a store, and prints the commands of the upgrade and of the way back.
+// Changes nothing, also while gateways of the version before run. The differences are data elsewhere: of
+// stores in store/schema/conversion.ts, of settings in config/source.ts, and for people in CHANGELOG.md.
 
 import { readFile, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -19,7 +19,10 @@ import { bad, good, risk } from "../doctor/checks/finding.ts";
 import { checkStore } from "../doctor/checks/machine-checks.ts";
 import { printFinding } from "../doctor/command.ts";
 
-/** Bytes that a slow machine converts in a second. tests/conversion/upgrade.deep.test.ts prints those of yours. */
+/**
+ * Bytes that a slow machine converts in a second. tests/conversion/upgrade.deep.test.ts prints those of
+ * yours.
+ */
 const BYTES_PER_S = 10 * 1024 ** 2;
 const KINDS = { embedded: "sqlite", postgres: "postgres" } as const;
 
@@ -177,7 +180,7 @@ export async function runUpgrade(cli: Cli, { check }: { readonly check?: boolean
     if (lines.length > 0) cli.line(`\n${cli.style("bold", title)}`);
     for (const [at, line] of lines.entries()) cli.say(`${at + 1}. ${line}`);
   };
-  list("What the changelog tells you to do:", toDo);
+  list("To do, says the changelog:", toDo);
   if (isReady) {
     list("To upgrade:", steps?.upgrade);
     list("To go back:", steps?.back);

@@ -43,7 +43,8 @@ export const NOTE_VERSION: Readonly<Record<StoreKind, string>> = {
 export function describeNewer(version: number, release: unknown): string {
   const isNamed = typeof release === "string" && /^[\w.+-]{1,40}$/.test(release);
   const named = isNamed ? ` of release ${release}` : "";
-  return `it has schema version ${version}${named}; this program has version ${CURRENT} of release ${RELEASE}`;
+  const own = `version ${CURRENT} of release ${RELEASE}`;
+  return `it has schema version ${version}${named}; this program has ${own}`;
 }
 
 /** Tables and columns of `runs` that those versions have and this one lacks. */

@@ -134,8 +134,8 @@ function openReadable(file: string): { database: DatabaseSync; version: number }
 }
 
 /**
- * Copies a database with its log, and opens the copy, which SQLite may change. Returns a problem if its version
- * cannot be used, and undefined if it cannot be read.
+ * Copies a database with its log, and opens the copy, which SQLite may change. Returns a problem if its
+ * version cannot be used, and undefined if it cannot be read.
  */
 async function openCopy(
   from: string,

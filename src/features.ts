@@ -20,6 +20,7 @@ import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 import { signal } from "./features/signal/signal.ts";
 import { telegram } from "./features/telegram/telegram.ts";
+import { upgrade } from "./features/upgrade/upgrade.ts";
 import { whatsapp } from "./features/whatsapp/whatsapp.ts";
 
 const LIST = [
@@ -37,6 +38,7 @@ const LIST = [
   openai,
   replay,
   service,
+  upgrade,
   // People see the platforms in this order.
   telegram,
   discord,

@@ -69,6 +69,18 @@ const MOVED: readonly (readonly [Path, Path])[] = [
   ],
 ];
 
+/**
+ * Defaults that a release has changed. A removed setting is here, too, without `now`. tests/conversion
+ * compares all settings with those of the release before.
+ */
+export interface ChangedDefault {
+  readonly since: string;
+  readonly path: Path;
+  readonly before: unknown;
+  readonly now?: unknown;
+}
+export const CHANGED_DEFAULTS: readonly ChangedDefault[] = [];
+
 export function valueAt(tree: unknown, path: Path): unknown {
   let value = tree;
   for (const part of path) {

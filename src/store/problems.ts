@@ -41,7 +41,9 @@ interface Words {
 const WORDS: Record<StoreProblemKind, Words> = {
   newer: {
     what: "was written by a newer version of this program",
-    wayOut: "Start the newer version, or point store.dir at another directory. Nothing was changed.",
+    wayOut:
+      "Install the newer version, or move the store away and restore a backup that this version made. " +
+      "Nothing was changed.",
   },
   unreleased: {
     what: "was written by an unreleased version of this program",
@@ -149,8 +151,8 @@ const SERVER_WORDS: Partial<Record<StoreProblemKind, Words>> = {
   newer: {
     what: WORDS.newer.what,
     wayOut:
-      "Start the newer version, or name another schema with ?schema=name in store.postgresUrl. Nothing was " +
-      "changed.",
+      "Install the newer version, or name another schema with ?schema=name in store.postgresUrl and " +
+      "restore a backup that this version made. Nothing was changed.",
   },
   unreleased: {
     what: WORDS.unreleased.what,

@@ -10,7 +10,7 @@ import type { World } from "../world.ts";
 import { inspectStoreDir } from "./inspect.ts";
 import { inspectPostgres } from "./postgres/inspect.ts";
 import { StoreProblem } from "./problems.ts";
-import { SCHEMA_VERSION } from "./schema/statements.ts";
+import { SCHEMA_VERSION } from "./schema/conversion.ts";
 import { checkFile, fileFailure, sizeOf, withFile } from "./sqlite/file.ts";
 import { STORE_FILE } from "./sqlite/sqlite.ts";
 import { type Tally, tallyOf } from "./transfer/tally.ts";

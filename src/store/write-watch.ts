@@ -7,7 +7,7 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { sql } from "kysely";
 import { StoreProblem } from "./problems.ts";
-import { SCHEMA_VERSION } from "./schema/statements.ts";
+import { SCHEMA_VERSION } from "./schema/conversion.ts";
 import type { Store } from "./sql.ts";
 
 /** After a failed write, the disk counts as full while it has less free space than this. */

@@ -1,14 +1,10 @@
-// Converts stores that the real program of version 0.1 wrote, on both databases. Its gateway was killed while a
-// run waited for another one, a sub-agent worked for a caller that waited, a text was queued, and a command
-// waited for an owner. `store-0.1.sql.gz` holds the statements of the migrations of then and the rows.
+// Converts stores that the real program of version 0.1 wrote, on both databases.
 
-import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { gunzipSync } from "node:zlib";
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
-import { SCHEMA_VERSION } from "../../src/store/schema/statements.ts";
+import { SCHEMA_VERSION } from "../../src/store/schema/conversion.ts";
 import type { Db } from "../../src/store/sql.ts";
 import { checkFile } from "../../src/store/sqlite/file.ts";
 import { STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
@@ -26,30 +22,7 @@ import {
   jobOn,
   schemaOf,
 } from "../store/transfer/moves.ts";
-
-const fixture = (name: string): Buffer => gunzipSync(readFileSync(join(import.meta.dirname, name)));
-
-/** Moves what was due within days to the year 2096, so that it is still open whenever this test runs. */
-const STILL_OPEN = `update waits set deadline_at = 4000000000000;
-  update job_waits set deadline_at = 4000000000000; update deadlines set due_at = 4000000000000;
-  update permissions set expires_at = 4000000000000; update cron_jobs set next_at = 4000000000000;`;
-
-function oldFile(): string {
-  const dir = temporaryFolder();
-  writeFileSync(join(dir, STORE_FILE), fixture("store-0.1.sqlite.gz"));
-  const file = new DatabaseSync(join(dir, STORE_FILE));
-  file.exec(STILL_OPEN);
-  file.close();
-  return dir;
-}
-
-async function oldSchema(): Promise<string> {
-  const url = await freshUrl();
-  const schema = schemaOf(url);
-  const begin = `create schema ${schema}; set search_path to ${schema};`;
-  await runSql(url, `${begin} ${fixture("store-0.1.sql.gz")} ${STILL_OPEN}`);
-  return url;
-}
+import { oldFile, oldSchema } from "./old-stores.ts";
 
 const OPEN = {
   sqlite: async <T>(work: (db: Db) => Promise<T>, dir = oldFile()) => inEmbedded(dir, ({ db }) => work(db)),

@@ -13,7 +13,7 @@ import { checkMachine } from "./checks/machine-checks.ts";
 const MARKS = { ok: "✓", warning: "!", problem: "✗" } as const;
 const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;
 
-function show(cli: Cli, finding: Finding): void {
+export function printFinding(cli: Cli, finding: Finding): void {
   const { level, name, text, mend } = finding;
   const indent = " ".repeat(14);
   const words = safeText(text).replaceAll("\n", `\n${indent}`);
@@ -39,7 +39,7 @@ export async function runDoctor(cli: Cli, options: DoctorOptions): Promise<numbe
     };
     findings.push(...(await checkGateway(cli, target)));
   }
-  for (const finding of findings) show(cli, finding);
+  for (const finding of findings) printFinding(cli, finding);
   const problems = findings.filter(({ level }) => level === "problem").length;
   const warnings = findings.filter(({ level }) => level === "warning").length;
   cli.line();

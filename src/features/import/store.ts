@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { StoreSettings } from "../../core/shapes/settings/settings.ts";
 import { StoreProblem } from "../../store/problems.ts";
-import { SCHEMA_VERSION } from "../../store/schema/statements.ts";
+import { SCHEMA_VERSION } from "../../store/schema/conversion.ts";
 import type { Store } from "../../store/sql.ts";
 import { checkFile, fileFailure, sizeOf, withFile } from "../../store/sqlite/file.ts";
 import { openSqlite, STORE_FILE } from "../../store/sqlite/sqlite.ts";

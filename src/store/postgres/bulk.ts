@@ -2,7 +2,7 @@
 // wait or retry. These transactions have no time limit, neither on the server nor in this program.
 
 import { sql } from "kysely";
-import { SCHEMA_VERSION } from "../schema/statements.ts";
+import { SCHEMA_VERSION } from "../schema/conversion.ts";
 import { COPIED_TABLES } from "../schema/tables.ts";
 import type { Tx } from "../sql.ts";
 import type { Timeouts } from "./connection.ts";

@@ -8,12 +8,13 @@ import { optional } from "../../core/optional.ts";
 import type { ProcessRow } from "../../core/shapes/process.ts";
 import type { World } from "../../world.ts";
 import { listProcesses } from "../queries/processes.ts";
-import { SCHEMA_VERSION, triggersSql } from "../schema/statements.ts";
+import { SCHEMA_VERSION } from "../schema/conversion.ts";
+import { triggersSql } from "../schema/statements.ts";
 import type { Tables } from "../schema/tables.ts";
 import { type Tally, tallyOf } from "../transfer/tally.ts";
 import { type PostgresAddress, postgresAddress } from "./address.ts";
 import { type Connecting, connectClient, endClient } from "./connection.ts";
-import { look, refuseUnfit, schemaVersion, serverVersion } from "./migrate.ts";
+import { look, refuseUnfit, refuseVersion, schemaVersion, serverVersion } from "./migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
 import { CONNECTIONS_OF_PROCESS, TIMEOUTS } from "./postgres.ts";
 import { asPostgresProblem } from "./problems.ts";
@@ -119,13 +120,18 @@ const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigg
       and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')
   order by 1, 2`;
 
-async function differencesIn(client: Client, schema: string): Promise<string[]> {
-  const made = triggersSql("postgres").matchAll(/\bcreate or replace (trigger|function) (\w+)/g);
-  const own = new Set([...made].map(([, type, name]) => `${type} "${name}"`));
+async function differencesIn(client: Client, schema: string, version: number): Promise<string[]> {
+  // A store that is not yet converted has what the conversion drops.
+  const own =
+    version < SCHEMA_VERSION
+      ? /\b(?:create or replace|drop) (trigger|function)(?: if exists)? (\w+)/g
+      : /\bcreate or replace (trigger|function) (\w+)/g;
+  const made = triggersSql("postgres").matchAll(own);
+  const known = new Set([...made].map(([, type, name]) => `${type} "${name}"`));
   const { rows } = await client.query<{ type: string; name: string }>(ACTING_OBJECTS, [schema]);
   return rows
     .map(({ type, name }) => `${type} ${JSON.stringify(name)}`)
-    .filter((object) => !own.has(object))
+    .filter((object) => !known.has(object))
     .map((object) => `unknown ${object}`);
 }
 
@@ -179,6 +185,7 @@ async function lookThrough(
   const found = await look(client, name);
   refuseUnfit(connecting, found);
   const version = found.versioned ? await schemaVersion(client, name) : undefined;
+  if (version !== undefined) await refuseVersion(client, address, version);
   const { clock } = connecting.world;
   const before = clock.now();
   const facts = (await client.query(FACTS)).rows[0] as Facts;
@@ -186,14 +193,13 @@ async function lookThrough(
   const inSchema = (await client.query(SCHEMA_RIGHTS, [name])).rows[0] as SchemaFacts | undefined;
   const missing = missingRights(facts, name, inSchema);
   const known = SCHEMA_VERSION;
-  const isReadable = version === known || version === known + 1;
-  const readable = isReadable && inSchema?.closed === 0;
+  const readable = version !== undefined && inSchema?.closed === 0;
   const rows = readable ? await rowsOf(connecting, counted) : undefined;
   return {
     place,
     server: serverVersion(found),
     schema: { name, known, ...optional({ version }) },
-    differences: await differencesIn(client, name),
+    differences: await differencesIn(client, name, version ?? known),
     missingRights: missing,
     clockAheadMs: Math.round((before + after) / 2 - facts.now),
     connections: { max: facts.max, others: facts.others, ofProcess: CONNECTIONS_OF_PROCESS },
@@ -208,8 +214,8 @@ async function lookThrough(
 }
 
 /**
- * Inspects the store. `counted` also counts its rows. Rejects with a `StoreProblem` if there is no store and
- * the user could not create one.
+ * Inspects the store. `counted` also counts its rows. Rejects with a `StoreProblem` if its version cannot be
+ * used, or if there is no store and the user could not create one.
  */
 export async function inspectPostgres(
   url: string,

@@ -6,8 +6,9 @@
 import type { Client } from "pg";
 import { StoreConflict, StoreProblem } from "../problems.ts";
 import { LEASE_MS } from "../queries/processes.ts";
-import { FIRST_DEFINED, isConvertible } from "../schema/conversion.ts";
-import { type ExistingTables, SCHEMA_VERSION, schemaSql } from "../schema/statements.ts";
+import { describeNewer, FIRST_DEFINED, isConvertible, SCHEMA_VERSION } from "../schema/conversion.ts";
+import { type ExistingTables, schemaSql } from "../schema/statements.ts";
+import type { PostgresAddress } from "./address.ts";
 import { type Connecting, connectClient, endClient } from "./connection.ts";
 import { asPostgresProblem, postgresProblem } from "./problems.ts";
 
@@ -95,11 +96,8 @@ async function bringUp(client: Client, connecting: Connecting): Promise<number> 
   }
   const version = await schemaVersion(client, schema);
   if (version < SCHEMA_VERSION) {
-    if (version > 0 && !isConvertible("postgres", version))
-      throw postgresProblem("unreleased", address, `schema version ${version}`);
     if (version > 0 && version < FIRST_DEFINED) await refuseGateways(client, connecting);
     await client.query(schemaSql("postgres", version, await tablesIn(client, schema)));
-    await client.query(`update schema_version set version = ${SCHEMA_VERSION}`);
   }
   await client.query("commit");
   return version;
@@ -120,6 +118,24 @@ export function refuseUnfit({ address }: Connecting, found: Look): void {
   }
 }
 
+/**
+ * Throws if this program can neither use nor convert a schema of this version. `newest`: the newest version
+ * that it can use.
+ */
+export async function refuseVersion(
+  client: Client,
+  address: PostgresAddress,
+  version: number,
+  newest = SCHEMA_VERSION + 1,
+): Promise<void> {
+  if (version > newest) {
+    const { rows } = await client.query(`select * from "${address.schema}".schema_version`);
+    throw postgresProblem("newer", address, describeNewer(version, rows[0]?.release));
+  }
+  if (version > 0 && !isConvertible("postgres", version))
+    throw postgresProblem("unreleased", address, `schema version ${version}`);
+}
+
 async function createOrConvert(client: Client, connecting: Connecting): Promise<void> {
   const { address, world } = connecting;
   const found = await look(client, address.schema);
@@ -129,10 +145,7 @@ async function createOrConvert(client: Client, connecting: Connecting): Promise<
      set idle_in_transaction_session_timeout = 0; set default_transaction_isolation to 'read committed'`,
   );
   const version = found.versioned ? await schemaVersion(client, address.schema) : 0;
-  if (version > SCHEMA_VERSION + 1) {
-    const known = `this program supports versions up to ${SCHEMA_VERSION + 1}`;
-    throw postgresProblem("newer", address, `it has schema version ${version}; ${known}`);
-  }
+  await refuseVersion(client, address, version);
   const from = version < SCHEMA_VERSION ? await bringUp(client, connecting) : version;
   if (from > 0 && from < SCHEMA_VERSION)
     world.log.info({ place: address.place, from, to: SCHEMA_VERSION }, "store converted");
@@ -146,8 +159,8 @@ async function refuseOther(client: Client, connecting: Connecting): Promise<void
   if (!found.versioned) throw postgresProblem("absent", address, `there is no schema ${address.schema}`);
   const version = await schemaVersion(client, address.schema);
   if (version === SCHEMA_VERSION) return;
-  const detail = `version ${version}, not ${SCHEMA_VERSION}`;
-  throw postgresProblem(version > SCHEMA_VERSION ? "newer" : "older", address, detail);
+  await refuseVersion(client, address, version, SCHEMA_VERSION);
+  throw postgresProblem("older", address, `version ${version}, not ${SCHEMA_VERSION}`);
 }
 
 /**

@@ -1,10 +1,21 @@
 // Says what the stores of earlier versions have, so that they are converted once. Only version 0.1 and the
 // last one before the tables had one definition are known; the versions between them were never released.
 
-import type { StoreKind } from "./definition.ts";
+import { POSTGRES_TEXT, type StoreKind } from "./definition.ts";
 import { queueKeySql, timerKindSql } from "./outbox-schema.ts";
 
-const VERSION_0_1: Readonly<Record<StoreKind, number>> = { sqlite: 37, postgres: 35 };
+/** The releases that changed the schema, oldest first, each with the version of its schema. */
+const RELEASES = [
+  { release: "0.1.0", sqlite: 37, postgres: 35 },
+  { release: "0.2.0", sqlite: 51, postgres: 51 },
+] as const;
+const VERSION_0_1: Readonly<Record<StoreKind, number>> = RELEASES[0];
+const { sqlite: CURRENT, release: RELEASE } = RELEASES[1];
+/**
+ * Version of the schema in both databases: `user_version` of a file, `schema_version` on a server. A change
+ * of a table increases it. A store of the version before then gets what it lacks.
+ */
+export const SCHEMA_VERSION: number = CURRENT;
 const LAST_BEFORE: Readonly<Record<StoreKind, number>> = { sqlite: 47, postgres: 45 };
 /** The first version with one definition, after all numbers before, so that old programs refuse it. */
 export const FIRST_DEFINED = 50;
@@ -12,6 +23,28 @@ export const FIRST_DEFINED = 50;
 /** Returns whether a store of this version, which is older than this program's, can be converted. */
 export function isConvertible(kind: StoreKind, version: number): boolean {
   return version >= FIRST_DEFINED || version === VERSION_0_1[kind] || version === LAST_BEFORE[kind];
+}
+
+/** Returns the first release whose schema has this version. A version that was never released has none. */
+export function releaseOf(kind: StoreKind, version: number): string | undefined {
+  return RELEASES.find((one) => one[kind] === version)?.release;
+}
+
+/** Statements that store the version, and for the programs of earlier releases the name of the release. */
+export const NOTE_VERSION: Readonly<Record<StoreKind, string>> = {
+  sqlite: `create table if not exists schema_release (release text not null) strict;
+    delete from schema_release; insert into schema_release values ('${RELEASE}');
+    pragma user_version = ${CURRENT};`,
+  postgres: `alter table schema_version add column if not exists release ${POSTGRES_TEXT};
+    update schema_version set version = ${CURRENT}, release = '${RELEASE}';`,
+};
+
+/** Compares the schema of a store from a later release with this program's. `release`: as the store says. */
+export function describeNewer(version: number, release: unknown): string {
+  const isNamed = typeof release === "string" && /^[\w.+-]{1,40}$/.test(release);
+  const named = isNamed ? ` of release ${release}` : "";
+  const own = `version ${CURRENT} of release ${RELEASE}`;
+  return `it has schema version ${version}${named}; this program has ${own}`;
 }
 
 /** Tables and columns of `runs` that those versions have and this one lacks. */

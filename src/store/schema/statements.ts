@@ -5,17 +5,11 @@
 // PG2: therefore a later version may only add tables, indexes, and columns that are nullable or have a
 //      default. The conversion from version 0.1 takes away, so no gateway may run meanwhile.
 
-import { FIRST_DEFINED, fillSql, GONE } from "./conversion.ts";
+import { FIRST_DEFINED, fillSql, GONE, NOTE_VERSION } from "./conversion.ts";
 import { type Column, POSTGRES_TEXT, type StoreKind } from "./definition.ts";
 import { OUTBOX_TRIGGERS } from "./outbox-schema.ts";
 import { SEARCH } from "./search-schema.ts";
 import { TABLES } from "./tables.ts";
-
-/**
- * Version of the schema in both databases: `user_version` of a file, `schema_version` on a server. A change
- * of a table increases it. A store of the version before then gets what it lacks.
- */
-export const SCHEMA_VERSION = FIRST_DEFINED;
 
 /** The columns of each table that exists. */
 export type ExistingTables = ReadonlyMap<string, ReadonlySet<string>>;
@@ -98,7 +92,7 @@ analyze sqlite_schema;
 
 /**
  * Returns the statements that bring a store to this version. `version`: the version of the store; 0: it is
- * empty. The caller executes them in one transaction, and stores the version.
+ * empty. The caller executes them in one transaction.
  */
 export function schemaSql(kind: StoreKind, version: number, existing: ExistingTables): string {
   const isOld = version > 0 && version < FIRST_DEFINED;
@@ -122,5 +116,6 @@ export function schemaSql(kind: StoreKind, version: number, existing: ExistingTa
     if (existing.get("runs")?.has(name)) statements.push(`alter table runs drop column ${name};`);
   statements.push(triggersSql(kind));
   if (kind === "sqlite" && version === 0) statements.push(SQLITE_STATISTICS);
+  statements.push(NOTE_VERSION[kind]);
   return statements.join("\n");
 }

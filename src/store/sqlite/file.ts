@@ -5,9 +5,6 @@
 import { closeSync, fdatasyncSync, openSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { StoreProblem } from "../problems.ts";
-import { isConvertible } from "../schema/conversion.ts";
-import { SCHEMA_VERSION } from "../schema/statements.ts";
 import type { Db } from "../sql.ts";
 import { committedRows } from "./driver.ts";
 import {
@@ -16,6 +13,7 @@ import {
   schemaDifferences,
   shownObject,
   unreadableTable,
+  versionProblem,
 } from "./schema.ts";
 import { distrust } from "./trust.ts";
 
@@ -185,16 +183,8 @@ function checkDatabase(database: DatabaseSync, file: string, { whole }: Reading)
   if (read("application_id") !== APPLICATION_ID || version === 0) {
     return fail("store_unavailable", `${file} is not a store of this program`, { hint: NAME_A_BACKUP });
   }
-  if (version > SCHEMA_VERSION) {
-    const known = `schema version ${version}; this program supports versions up to ${SCHEMA_VERSION}`;
-    return fail("store_unavailable", `${file} was written by a newer version of this program (${known})`, {
-      hint: "Use the newer version. Nothing was changed.",
-    });
-  }
-  if (!isConvertible("sqlite", version)) {
-    const { what, wayOut } = new StoreProblem("unreleased", file);
-    return fail("store_unavailable", `${file} ${what} (schema version ${version})`, { hint: wayOut });
-  }
+  const problem = versionProblem(database, version, file);
+  if (problem !== undefined) return fail("store_unavailable", problem.message);
   const check = whole === "pages" ? "quick_check(1)" : "integrity_check(1)";
   const soundness = whole === false ? "ok" : read(check);
   if (soundness !== "ok") return refuseDamaged(file, String(soundness));

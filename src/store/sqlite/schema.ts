@@ -3,8 +3,9 @@
 // therefore never executed or trusted.
 
 import { DatabaseSync } from "node:sqlite";
-import { GONE } from "../schema/conversion.ts";
-import { SCHEMA_VERSION, schemaSql } from "../schema/statements.ts";
+import { StoreProblem } from "../problems.ts";
+import { describeNewer, GONE, isConvertible, SCHEMA_VERSION } from "../schema/conversion.ts";
+import { schemaSql } from "../schema/statements.ts";
 import { COPIED_TABLES } from "../schema/tables.ts";
 import { distrust } from "./trust.ts";
 
@@ -22,12 +23,31 @@ export function bringUp(database: DatabaseSync, version: number): void {
     // Without a version, existing tables are a damage: their creation then fails.
     const columns = version === 0 ? new Map<string, Set<string>>() : columnsOf(database, "main");
     database.exec(schemaSql("sqlite", version, columns));
-    database.exec(`pragma user_version = ${SCHEMA_VERSION}; pragma application_id = ${APPLICATION_ID}`);
+    database.exec(`pragma application_id = ${APPLICATION_ID}`);
     database.exec("commit");
   } catch (error) {
     if (database.isTransaction) database.exec("rollback");
     throw error;
   }
+}
+
+/** Returns the problem of a file whose version this program cannot use. */
+export function versionProblem(
+  database: DatabaseSync,
+  version: number,
+  file: string,
+): StoreProblem | undefined {
+  if (version > SCHEMA_VERSION) {
+    let release: unknown;
+    try {
+      release = database.prepare("select release from schema_release limit 1").get()?.release;
+    } catch {
+      // A later release may say it elsewhere.
+    }
+    return new StoreProblem("newer", file, { detail: describeNewer(version, release) });
+  }
+  if (version === 0 || isConvertible("sqlite", version)) return undefined;
+  return new StoreProblem("unreleased", file, { detail: `schema version ${version}` });
 }
 
 /** Returns the stored columns of each table of an open or attached database. */

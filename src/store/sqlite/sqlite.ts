@@ -12,8 +12,7 @@ import { ensureFolder } from "../../world/folders.ts";
 import type { Clock } from "../../world/plain.ts";
 import type { Log } from "../../world.ts";
 import { asStoreProblem, StoreProblem } from "../problems.ts";
-import { isConvertible } from "../schema/conversion.ts";
-import { SCHEMA_VERSION } from "../schema/statements.ts";
+import { SCHEMA_VERSION } from "../schema/conversion.ts";
 import type { Store } from "../sql.ts";
 import { refuseDamagedFile, sizeOf } from "./check.ts";
 import { committedRows, readingThrough, sqliteTransactions } from "./driver.ts";
@@ -26,7 +25,7 @@ import { MarkWriter, readMark } from "./mark.ts";
 import { PageCheck } from "./pages.ts";
 import { ReadWorkerConnection } from "./read-connection.ts";
 import type { ReadWorkerOptions } from "./read-worker.ts";
-import { APPLICATION_ID, bringUp } from "./schema.ts";
+import { APPLICATION_ID, bringUp, versionProblem } from "./schema.ts";
 import { distrust } from "./trust.ts";
 
 interface SqliteOptions {
@@ -214,13 +213,8 @@ function checkedVersion(database: DatabaseSync, file: string): number {
   if (tables > 0 && read("application_id") !== APPLICATION_ID) {
     throw new StoreProblem("corrupt", file, { detail: "it is a database of another program" });
   }
-  if (version > SCHEMA_VERSION) {
-    throw new StoreProblem("newer", file, {
-      detail: `it has schema version ${version}; this program supports versions up to ${SCHEMA_VERSION}`,
-    });
-  }
-  if (version > 0 && !isConvertible("sqlite", version))
-    throw new StoreProblem("unreleased", file, { detail: `schema version ${version}` });
+  const problem = versionProblem(database, version, file);
+  if (problem !== undefined) throw problem;
   return version;
 }
 

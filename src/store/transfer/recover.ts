@@ -13,14 +13,16 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { NOT_YET_USED } from "../../core/shapes/session.ts";
 import { agentIdInKey, type KeyRules, kindOf } from "../../core/shapes/session-key.ts";
 import { backupFolder, type StoreSettings } from "../../core/shapes/settings/settings.ts";
+import { StoreProblem } from "../problems.ts";
 import { getSession, insertSession } from "../queries/sessions/sessions.ts";
-import { SCHEMA_VERSION } from "../schema/statements.ts";
+import { SCHEMA_VERSION } from "../schema/conversion.ts";
 import { COPIED_TABLES } from "../schema/tables.ts";
 import type { Tx } from "../sql.ts";
 import { bytesInHeader, copiesIn, sizeOf } from "../sqlite/check.ts";
 import { packFile } from "../sqlite/file.ts";
 import { lockStore } from "../sqlite/lock.ts";
 import { MARK_ENDING } from "../sqlite/mark.ts";
+import { versionProblem } from "../sqlite/schema.ts";
 import { openSqlite, STORE_FILE } from "../sqlite/sqlite.ts";
 import { distrust } from "../sqlite/trust.ts";
 import { type Row, writeMessages } from "./copy-messages.ts";
@@ -131,8 +133,15 @@ function openReadable(file: string): { database: DatabaseSync; version: number }
   return undefined;
 }
 
-/** Copies a database with its log, and opens the copy, which SQLite may change. */
-async function openCopy(from: string, folder: string, { world }: MoveJob): Promise<DatabaseSync | undefined> {
+/**
+ * Copies a database with its log, and opens the copy, which SQLite may change. Returns a problem if its
+ * version cannot be used, and undefined if it cannot be read.
+ */
+async function openCopy(
+  from: string,
+  folder: string,
+  { world }: MoveJob,
+): Promise<DatabaseSync | StoreProblem | undefined> {
   const copy = join(folder, STORE_FILE);
   for (const ending of ["", "-wal"]) {
     if (existsSync(`${from}${ending}`)) copyFileSync(`${from}${ending}`, `${copy}${ending}`);
@@ -142,7 +151,9 @@ async function openCopy(from: string, folder: string, { world }: MoveJob): Promi
   truncateSync(copy, Math.max(sizeOf(copy), bytesInHeader(copy) ?? 0));
   const first = openReadable(copy);
   if (first === undefined || first.version === SCHEMA_VERSION) return first?.database;
+  const problem = versionProblem(first.database, first.version, from);
   first.database.close();
+  if (problem !== undefined) return problem;
   // If the database is of an earlier version, tries to convert the copy.
   const open = () => openSqlite({ dir: folder, durability: "normal", log: world.log });
   await withStore(open, async () => {}).catch(() => {});
@@ -274,6 +285,7 @@ async function rebuild(job: MoveJob, keys: KeyRules, folder: string): Promise<Re
   const backups = await backupsOf(job.settings);
   const place = (name: string): string => mkdtempSync(join(folder, name));
   const source = await openCopy(file, place("old-"), job);
+  if (source instanceof StoreProblem) throw source;
   if (source === undefined) {
     const [newest] = backups;
     const wayOut = newest === undefined ? "" : `, and run npx parley-gateway store restore ${newest}`;
@@ -284,9 +296,11 @@ async function rebuild(job: MoveJob, keys: KeyRules, folder: string): Promise<Re
   let used: string | undefined;
   let backup: DatabaseSync | undefined;
   for (const name of backups) {
-    backup = await openCopy(name, place("backup-"), job);
+    const opened = await openCopy(name, place("backup-"), job);
+    if (!(opened instanceof DatabaseSync)) continue;
+    backup = opened;
     used = name;
-    if (backup !== undefined) break;
+    break;
   }
   try {
     const open = () => openSqlite({ dir: folder, durability: "normal", log: job.world.log });

@@ -18,7 +18,7 @@ import { BULK_TIMEOUTS, beginBulkRead, beginBulkWrite, endBulkWrite } from "../p
 import { openPostgres } from "../postgres/postgres.ts";
 import { StoreConflict, StoreProblem } from "../problems.ts";
 import { countFresh } from "../queries/processes.ts";
-import { SCHEMA_VERSION } from "../schema/statements.ts";
+import { SCHEMA_VERSION } from "../schema/conversion.ts";
 import { COPIED_TABLES } from "../schema/tables.ts";
 import { type Db, kindOf, type Store, type Tx } from "../sql.ts";
 import { copiesIn } from "../sqlite/check.ts";

@@ -91,16 +91,6 @@ const CASES: readonly Case[] = [
     ...{ name: "schema", level: "warning", text: /version 5, from the next/, mend: /Upgrade this gateway/ },
   },
   {
-    what: "a later version's schema",
-    report: schema(6),
-    ...{
-      name: "schema",
-      level: "problem",
-      text: /version 6; this program supports versions up to 5/,
-      mend: /that wrote it/,
-    },
-  },
-  {
     what: "rights that are missing",
     report: { missingRights: ["grant a to b", "grant c to d"] },
     ...{ name: "rights", level: "problem", text: /lacks rights/, mend: /: grant a to b; grant c to d;$/ },

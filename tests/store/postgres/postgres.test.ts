@@ -8,7 +8,7 @@ import { openPostgres, type PostgresOptions } from "../../../src/store/postgres/
 import { prepared } from "../../../src/store/prepared.ts";
 import { StoreProblem, type StoreProblemKind } from "../../../src/store/problems.ts";
 import { joinProcesses } from "../../../src/store/queries/processes.ts";
-import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
+import { SCHEMA_VERSION } from "../../../src/store/schema/conversion.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { realWorld, type World } from "../../../src/world.ts";
 import { freshSchema, runSql, serverUrl } from "../../kit/store/postgres.ts";
@@ -255,9 +255,9 @@ describe("the schema's version", () => {
     const problem = await problemOf(url);
     expect(problem).toMatchObject({ problem: "newer" });
     expect(problem.message).toContain(
-      `has schema version ${SCHEMA_VERSION + 2}; this program supports versions up to ${SCHEMA_VERSION + 1}`,
+      `it has schema version ${SCHEMA_VERSION + 2} of release 0.2.0; this program has version ${SCHEMA_VERSION} of release`,
     );
-    expect(problem.message).toContain("Start the newer version");
+    expect(problem.message).toContain("Install the newer version");
     expect(await version(url, schema)).toBe(SCHEMA_VERSION + 2);
   });
 

@@ -19,7 +19,7 @@ import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreProblem, type StoreProblemKind } from "../../../src/store/problems.ts";
-import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
+import { SCHEMA_VERSION } from "../../../src/store/schema/conversion.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { lacks } from "../../kit/process/lacks.ts";

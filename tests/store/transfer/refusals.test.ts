@@ -7,7 +7,7 @@ import { expect } from "vitest";
 import { insertDelivery } from "../../../src/store/queries/channels/deliveries.ts";
 import { joinProcesses } from "../../../src/store/queries/processes.ts";
 import { insertSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { SCHEMA_VERSION } from "../../../src/store/schema/statements.ts";
+import { SCHEMA_VERSION } from "../../../src/store/schema/conversion.ts";
 import type { Store } from "../../../src/store/sql.ts";
 import { STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { backupStore, migrateStore, restoreStore } from "../../../src/store/transfer/transfer.ts";
@@ -257,7 +257,7 @@ const UNSOUND: readonly (readonly [string, (file: string) => void, RegExp])[] = 
       newer.exec(`pragma application_id = ${0x5061726c}; pragma user_version = ${SCHEMA_VERSION + 1}`);
       newer.close();
     },
-    /newer version .*schema version \d+; this program supports versions up to \d+/,
+    /newer version .*schema version \d+; this program has version \d+ of release .*Install the newer/,
   ],
   [
     "a backup of an unreleased version",

@@ -20,12 +20,8 @@ function checkSchema({ schema }: DatabaseReport): Finding {
   const text = `${schema.name} has version ${version}`;
   if (version === known) return good("schema", text);
   if (version < known) return good("schema", `${text}; the next start upgrades it to version ${known}`);
-  if (version === known + 1) {
-    const mend = "Upgrade this gateway: two versions can share a store only during an upgrade.";
-    return risk("schema", `${text}, from the next version of this program`, mend);
-  }
-  const mend = "Use the version that wrote it, or name another schema with ?schema=name.";
-  return bad("schema", `${text}; this program supports versions up to ${known + 1}`, mend);
+  const mend = "Upgrade this gateway: two versions can share a store only during an upgrade.";
+  return risk("schema", `${text}, from the next version of this program`, mend);
 }
 
 function checkRights({ missingRights }: DatabaseReport): Finding {

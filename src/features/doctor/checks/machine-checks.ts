@@ -25,7 +25,11 @@ function checkNode(version: string): Finding {
   return isEnough ? good("node", `Node ${version}`) : bad("node", `Node ${version}`, mend);
 }
 
-async function checkStore(cli: Cli, settings: Settings): Promise<{ findings: Finding[]; held: boolean }> {
+/** Checks the store as a start does, and reads it whole. `held`: a gateway of this machine uses it. */
+export async function checkStore(
+  cli: Cli,
+  settings: Settings,
+): Promise<{ findings: Finding[]; held: boolean }> {
   const { postgresUrl } = settings.store;
   // For PostgreSQL, `held` is false: other machines may use the store, so it does not show whether a gateway
   // runs here.

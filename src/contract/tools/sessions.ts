@@ -314,6 +314,9 @@ export const SESSION_TOOLS = {
           `Seconds to wait for the reply. Default ${SEND_WAIT_SECONDS}, ` +
             `at most ${WAIT_MAX_SECONDS}; 0: don't wait.`,
         ),
+        runTimeoutSeconds: number(
+          "Stop the other session's run on this message this many seconds after its start. 0: never (default).",
+        ),
         inReplyTo: text("MCP clients only: id of the inbox message that you answer. Set it in each answer."),
       },
     ),

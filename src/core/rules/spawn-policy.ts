@@ -187,7 +187,11 @@ function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
       "timeoutSeconds is an earlier spelling of runTimeoutSeconds, and their values differ. Give only one";
     return fail("invalid_argument", error);
   }
-  const seconds = runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds;
+  return checkRunTimeout(runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds);
+}
+
+/** Returns the time limit that a call sets for a run, in seconds, if it is valid. 0: no limit. */
+export function checkRunTimeout(seconds: number): Result<number> {
   if (seconds >= 0 && seconds <= TIMEOUT_MAX_SECONDS) return ok(seconds);
   return fail("invalid_argument", `runTimeoutSeconds must be 0 (no limit) to ${TIMEOUT_MAX_SECONDS}`);
 }

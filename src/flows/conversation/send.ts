@@ -55,6 +55,8 @@ export interface SendRequest extends SessionCall {
   readonly inReplyTo?: string;
   /** How long to wait, counted from acceptance. 0: do not wait. */
   readonly timeoutSeconds: number;
+  /** Time limit of the run that the message starts, counted from its start. 0 and absent: none. */
+  readonly runTimeoutSeconds?: number;
   readonly signal: AbortSignal;
   /**
    * True if the caller reports to the engine whether the answer reached the client (`CallerWaits.confirm`).
@@ -175,7 +177,7 @@ type Enqueued = Accepted & Partial<Pick<Answering, "isUnclear">>;
 /** Writes the flow, the run and the wait in the given transaction. */
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
   const { engine, settings } = parts;
-  const { requester, requesterRun, target, text } = request;
+  const { requester, requesterRun, target, text, runTimeoutSeconds = 0 } = request;
   // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
@@ -201,6 +203,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     rootSessionKey: requester.key,
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
+    // Rounded up, so that a short limit never becomes 0, which means no limit.
+    timeoutMs: Math.ceil(runTimeoutSeconds * 1000),
     ...optional({ parentRunId: requesterRun?.runId }),
     // If the text answers a run or client that waits for it, it is only appended there: it starts no run.
     ...(isReply ? { kind: "append", successor: true } : {}),

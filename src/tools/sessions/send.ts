@@ -8,6 +8,7 @@ import { TOOLS, type ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { isInInbox, sourceOf } from "../../core/rules/receipt.ts";
+import { checkRunTimeout } from "../../core/rules/spawn-policy.ts";
 import { type Failure, fail, ok } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { displayKey, KEY_CHARS_MAX, peerInKey } from "../../core/shapes/session-key.ts";
@@ -48,13 +49,14 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       "Send a summary, or put the text in a file that the other session can read.",
     ),
     timeoutSeconds: waitLimit(SEND_WAIT_SECONDS),
+    runTimeoutSeconds: (value: unknown) => checkRunTimeout(typeof value === "number" ? value : 0),
   },
   async before(ctx, args, call) {
     const before = await sentBefore(ctx, requestOf(ctx, call, args));
     return before && sendResult(ctx.settings, ctx.session, before);
   },
   async execute(ctx, args, call) {
-    const { sessionKey, label, agentId, message, inReplyTo } = args;
+    const { sessionKey, label, agentId, message, inReplyTo, runTimeoutSeconds } = args;
     const target = optional({ sessionKey, label, agentId });
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return (await goneSender(ctx, sessionKey)) ?? found;
@@ -63,6 +65,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       requester: ctx.session,
       target: found.value,
       text: message,
+      runTimeoutSeconds,
       ...optional({ requesterRun: ctx.run, guest: isGuest(ctx.viewer) || undefined }),
       ...optional({ outside: ctx.session.outside, inReplyTo }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),

@@ -259,6 +259,16 @@ export const SESSION_TOOLS = {
       },
       {
         nextCursor: text(),
+        filtered: about(
+          object({
+            reasons: list(
+              oneOf("visibility", "arguments", "limit"),
+              "`visibility`: settings, whether or not they hide one. `limit`: there is a next page.",
+            ),
+            hint: text("Names the settings and arguments."),
+          }),
+          "Present if settings, arguments or the page size may keep sessions out of the list.",
+        ),
         messagesTruncated: about(oneOf(true), "Present if messages were cut or left out."),
       },
     ),

@@ -5,10 +5,10 @@ import { resultDescription } from "../../core/rules/result-delivery.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Route } from "../../core/shapes/route.ts";
-import type { Receipt, ReceiptState, RunState } from "../../core/shapes/run.ts";
+import { type Receipt, type ReceiptState, type RunState, SEND_ANNOUNCE } from "../../core/shapes/run.ts";
 import { SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
 import { THINKING_LEVELS, type VisibilityMode } from "../../core/shapes/settings/settings.ts";
-import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
+import { ANNOUNCE_WAYS, type AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import type { UsageSum } from "../../core/shapes/usage.ts";
 import { NAMES_SESSION as NAMED } from "../methods/parts.ts";
 import {
@@ -327,6 +327,11 @@ export const SESSION_TOOLS = {
         runTimeoutSeconds: number(
           "Stop the other session's run on this message this many seconds after its start. 0: never (default).",
         ),
+        announce: choice(
+          SEND_ANNOUNCE,
+          "End of the conversation. `none`: the other session does not inform its people. `parent`: likewise, " +
+            "and its last reply comes to you. `channel`: its reply goes only to its people, unless you wait.",
+        ),
         inReplyTo: text("MCP clients only: id of the inbox message that you answer. Set it in each answer."),
       },
     ),
@@ -375,8 +380,9 @@ export const SESSION_TOOLS = {
           "`require`: refuse the call unless the sub-agent runs in a sandbox. Default: inherit.",
         ),
         announce: choice(
-          ["post", "wake"],
-          "Post the result to people, or wake you with it. Default: see the description.",
+          ANNOUNCE_WAYS,
+          "`post` the result to people and append it to your transcript, or `wake` you with it. `parent`: only " +
+            "append it. `channel`: only post it. `none`: do neither. Default: see the description.",
         ),
         attachments: list(
           openObject(

@@ -12,7 +12,7 @@ import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
+import { isEnded, type ReceiptState, type Run, type SendAnnounce } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -57,6 +57,8 @@ export interface SendRequest extends SessionCall {
   readonly timeoutSeconds: number;
   /** Time limit of the run that the message starts, counted from its start. 0 and absent: none. */
   readonly runTimeoutSeconds?: number;
+  /** See `RunInput.announce`. */
+  readonly announce?: SendAnnounce;
   readonly signal: AbortSignal;
   /**
    * True if the caller reports to the engine whether the answer reached the client (`CallerWaits.confirm`).
@@ -177,7 +179,7 @@ type Enqueued = Accepted & Partial<Pick<Answering, "isUnclear">>;
 /** Writes the flow, the run and the wait in the given transaction. */
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
   const { engine, settings } = parts;
-  const { requester, requesterRun, target, text, runTimeoutSeconds = 0 } = request;
+  const { requester, requesterRun, target, text, runTimeoutSeconds = 0, announce } = request;
   // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
@@ -193,7 +195,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     input: {
       text,
       provenance: provenanceFrom(requester, chain),
-      ...optional({ guest: request.guest, outside: request.outside }),
+      ...optional({ guest: request.guest, outside: request.outside, announce }),
       context: messageContext({
         requester: partyOf(settings, requester, target),
         self: partyOf(settings, target, target),
@@ -211,7 +213,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
   const { run } = accepted.value;
-  const turnsMax = converses(requester, run) ? settings.session.agentToAgent.maxPingPongTurns : 0;
+  const mayTalk = announce !== "channel" && converses(requester, run);
+  const turnsMax = mayTalk ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const first = { flowId, step: "round1" } as const;
   await openFlow(unit, run, first, { kind: "send", requester, turnsMax, requestText: text });
   const noted = await noteSaidByExternal(engine, unit, requester, { to: target.key, text });
@@ -228,6 +231,13 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   return ok({ ...accepted.value, isUnclear });
 }
 
+/** Returns what may still follow. Without `reply`: before it has come. */
+function followUpOf({ run, target }: SentRun, reply?: string): FollowUp {
+  const { announce } = run.input;
+  const followUp = chooseRecipient(run).followUp(target, reply);
+  return followUp === "announcement" && (announce === "none" || announce === "parent") ? "none" : followUp;
+}
+
 /** Returns the outcome of a message whose sender waited; with `hasOutcome`, until its run had ended. */
 async function readOutcome(
   { engine: { store, redactor } }: SendParts,
@@ -235,7 +245,7 @@ async function readOutcome(
   sent: SentRun,
   hasOutcome: boolean,
 ): Promise<SendOutcome> {
-  const { run, target } = sent;
+  const { run } = sent;
   const recipient = chooseRecipient(run);
   const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "queued";
   if (hasOutcome && run.state !== "ok") {
@@ -246,16 +256,17 @@ async function readOutcome(
   const { text, loss } = await recipient.answer(store.db, sent, hasOutcome);
   if (loss !== undefined) return { kind: "failed", run, ...loss, receipt: "expired" };
   const reply = text === undefined || isSilent(text) ? "" : await redactor.whole(text);
-  const followUp = recipient.followUp(target, text && reply);
+  const followUp = followUpOf(sent, text && reply);
   if (text !== undefined) return { kind: "replied", run, reply, followUp, receipt };
   const queuedBehind = await countAhead(store.db, run);
   return { kind: "pending", run, waitedSeconds, queuedBehind, followUp, receipt };
 }
 
-async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOutcome> {
+async function acceptedOutcome(db: Db, sent: SentRun): Promise<SendOutcome> {
+  const { run } = sent;
   const flow = run.flow && (await getFlow(db, run.flow.flowId));
   if (flow?.endReason === IS_ANSWER) return { kind: "answered_waiter", run, receipt: "answered" };
-  const followUp = chooseRecipient(run).followUp(target);
+  const followUp = followUpOf(sent);
   // The state at acceptance, so that a repeated call gets the same answer.
   return { kind: "accepted", run, followUp, receipt: "queued" };
 }

@@ -56,7 +56,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
     return before && sendResult(ctx.settings, ctx.session, before);
   },
   async execute(ctx, args, call) {
-    const { sessionKey, label, agentId, message, inReplyTo, runTimeoutSeconds } = args;
+    const { sessionKey, label, agentId, message, inReplyTo, runTimeoutSeconds, announce } = args;
     const target = optional({ sessionKey, label, agentId });
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return (await goneSender(ctx, sessionKey)) ?? found;
@@ -67,7 +67,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       text: message,
       runTimeoutSeconds,
       ...optional({ requesterRun: ctx.run, guest: isGuest(ctx.viewer) || undefined }),
-      ...optional({ outside: ctx.session.outside, inReplyTo }),
+      ...optional({ outside: ctx.session.outside, inReplyTo, announce }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;

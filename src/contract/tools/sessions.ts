@@ -332,6 +332,10 @@ export const SESSION_TOOLS = {
           "End of the conversation. `none`: the other session does not inform its people. `parent`: likewise, " +
             "and its last reply comes to you. `channel`: its reply goes only to its people, unless you wait.",
         ),
+        notify: choice(
+          ["idle"],
+          "Do not wait: get one message when the other session has finished all its work, instead of its reply.",
+        ),
         inReplyTo: text("MCP clients only: id of the inbox message that you answer. Set it in each answer."),
       },
     ),

@@ -67,6 +67,8 @@ export interface RunInput {
   readonly tokenLimit?: number;
   /** The end of the conversation that this message begins, if its sender chose one (`reply-back.ts`). */
   readonly announce?: SendAnnounce;
+  /** The sender gets one notice when the session has finished all its work, instead of the outcome (`idle.ts`). */
+  readonly notify?: "idle";
   /** Context that the runtime adds after the system prompt. It starts with a fixed heading. */
   readonly context?: string;
   /** Destination of the last text, in addition to the transcript: of a job, a web hook or a node. */

@@ -180,6 +180,8 @@ async function flowRunEnded(context: FlowContext, answered: boolean): Promise<vo
     if (!(await isAwaited(unit.tx, run, unit.now))) await close(context, "inbox");
     return;
   }
+  // The flow stays open until the target is idle.
+  if (run.input.notify === "idle") return;
   const step = run.flow?.step ?? "round1";
   const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
   if (step === "announce") {
@@ -219,5 +221,5 @@ export async function conversationAnswerLost(ended: EndedRun): Promise<void> {
   // Once a message in an inbox is answered, its flow is no longer open.
   if (isInInbox(run) && flow.open) return endUnanswered(unit, run);
   const loss = inboxLoss(flow.endReason);
-  await notifySender(ended, loss && lossText(loss));
+  await notifySender(ended, { expired: loss && lossText(loss) });
 }

@@ -11,7 +11,7 @@ import { optional } from "../../core/optional.ts";
 import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
-import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { isEnded, type ReceiptState, type Run, type SendAnnounce } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey } from "../../core/shapes/session-key.ts";
@@ -59,6 +59,8 @@ export interface SendRequest extends SessionCall {
   readonly runTimeoutSeconds?: number;
   /** See `RunInput.announce`. */
   readonly announce?: SendAnnounce;
+  /** See `RunInput.notify`. The sender then does not wait. */
+  readonly notify?: "idle";
   readonly signal: AbortSignal;
   /**
    * True if the caller reports to the engine whether the answer reached the client (`CallerWaits.confirm`).
@@ -174,12 +176,17 @@ function converses(requester: Session, target: Run): boolean {
   return isAttended && isOther && !external && spawnedBy === undefined;
 }
 
+const refuseNotify = (why: string): Failure =>
+  fail("invalid_argument", `notify: "idle" does not fit this message: ${why}; nothing was sent`, {
+    hint: "Omit notify.",
+  });
+
 type Enqueued = Accepted & Partial<Pick<Answering, "isUnclear">>;
 
 /** Writes the flow, the run and the wait in the given transaction. */
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
   const { engine, settings } = parts;
-  const { requester, requesterRun, target, text, runTimeoutSeconds = 0, announce } = request;
+  const { requester, requesterRun, target, text, runTimeoutSeconds = 0, announce, notify } = request;
   // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
@@ -187,6 +194,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   const answering = await answerIn(unit, request);
   if (!answering.ok) return answering;
   const { isReply, isUnclear, follows } = answering.value;
+  if (notify !== undefined && isReply) return refuseNotify("it answers a message, and starts no run");
   const before = requesterRun ?? follows;
   const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newOrderedId();
@@ -195,7 +203,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     input: {
       text,
       provenance: provenanceFrom(requester, chain),
-      ...optional({ guest: request.guest, outside: request.outside, announce }),
+      ...optional({ guest: request.guest, outside: request.outside, announce, notify }),
       context: messageContext({
         requester: partyOf(settings, requester, target),
         self: partyOf(settings, target, target),
@@ -213,7 +221,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
   const { run } = accepted.value;
-  const mayTalk = announce !== "channel" && converses(requester, run);
+  const mayTalk = announce !== "channel" && notify === undefined && converses(requester, run);
   const turnsMax = mayTalk ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const first = { flowId, step: "round1" } as const;
   await openFlow(unit, run, first, { kind: "send", requester, turnsMax, requestText: text });
@@ -225,7 +233,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     await engine.endIn(unit, run, { state: "ok" });
   } else {
     await chooseRecipient(run).noteAccepted(unit, run);
-    const opened = request.timeoutSeconds > 0 ? await openSendWait(engine, unit, request, run) : ok(run);
+    const waits = request.timeoutSeconds > 0 && notify === undefined;
+    const opened = waits ? await openSendWait(engine, unit, request, run) : ok(run);
     if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
   }
   return ok({ ...accepted.value, isUnclear });
@@ -233,7 +242,8 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
 
 /** Returns what may still follow. Without `reply`: before it has come. */
 function followUpOf({ run, target }: SentRun, reply?: string): FollowUp {
-  const { announce } = run.input;
+  const { announce, notify } = run.input;
+  if (notify !== undefined) return "none";
   const followUp = chooseRecipient(run).followUp(target, reply);
   return followUp === "announcement" && (announce === "none" || announce === "parent") ? "none" : followUp;
 }
@@ -353,6 +363,11 @@ export async function sendToSession(parts: SendParts, request: SendRequest): Pro
   const flow = run?.flow && (await getFlow(engine.store.db, run.flow.flowId));
   const refused = refuseToPartner(flow, { from: requester.key, to: target.key });
   if (!refused.ok) return refused;
+  if (request.notify !== undefined) {
+    if (target.key === requester.key) return refuseNotify("a session is not idle while it waits for itself");
+    if (target.external) return refuseNotify("the recipient is an outside program, which only has an inbox");
+    if (request.announce !== undefined) return refuseNotify("it excludes announce");
+  }
   const verdict = sendVerdict(settings, target);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   const accepted = await engine.commit(async (unit) => {

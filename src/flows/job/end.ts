@@ -38,6 +38,7 @@ import {
 } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { lastToolResult, readRun } from "../../store/queries/transcripts/transcripts.ts";
+import { sessionMayBeIdle } from "../conversation/idle.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
 import { answerTexts } from "../delivery/answer-texts.ts";
 import { putInOutbox, queueDelivery } from "../delivery/outbox.ts";
@@ -304,10 +305,11 @@ async function settle(
   await lookAbove(context, child);
 }
 
-/** Ends the parent's job if the parent only waited for this child and no run will wake it. */
+/** Ends the parent's work if the parent only waited for this child and no run will wake it. */
 export async function lookAbove(ending: Ending, { spawn }: Session): Promise<void> {
   const above = spawn && (await getSession(ending.unit.tx, spawn.requesterKey));
   if (above !== undefined) await jobMayHaveEnded(ending, above);
+  if (above !== undefined) await sessionMayBeIdle(ending, above.key);
 }
 
 async function openJobOf(unit: Unit, { spawn }: Session): Promise<Flow | undefined> {

@@ -56,7 +56,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
     return before && sendResult(ctx.settings, ctx.session, before);
   },
   async execute(ctx, args, call) {
-    const { sessionKey, label, agentId, message, inReplyTo, runTimeoutSeconds, announce } = args;
+    const { sessionKey, label, agentId, message, inReplyTo, runTimeoutSeconds, announce, notify } = args;
     const target = optional({ sessionKey, label, agentId });
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return (await goneSender(ctx, sessionKey)) ?? found;
@@ -67,7 +67,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       text: message,
       runTimeoutSeconds,
       ...optional({ requesterRun: ctx.run, guest: isGuest(ctx.viewer) || undefined }),
-      ...optional({ outside: ctx.session.outside, inReplyTo, announce }),
+      ...optional({ outside: ctx.session.outside, inReplyTo, announce, notify }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;
@@ -98,6 +98,8 @@ async function goneSender(ctx: SendContext, sessionKey: string | undefined): Pro
   );
 }
 
+const IDLE_LATER = "You get one message when that session has finished all its work. Do not poll.";
+
 type SendResult = ToolResultOf<"sessions_send">;
 type Delivery = Extract<SendResult, { readonly status: "ok" }>["delivery"];
 
@@ -121,7 +123,8 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
   const { receipt } = outcome;
   const sessionKey = displayKey(outcome.run.sessionKey, sender.agentId, keyRulesOf(settings));
   const sent = { runId, messageId: runId, sessionKey, receipt };
-  const base = { ...sent, ...(outcome.isUnclear === true ? { note: UNCLEAR } : {}) };
+  const unclear = outcome.isUnclear === true ? UNCLEAR : undefined;
+  const base = { ...sent, ...optional({ note: outcome.run.input.notify === "idle" ? IDLE_LATER : unclear }) };
   switch (outcome.kind) {
     case "accepted":
       return { ...base, status: "accepted", delivery: deliveryOf(outcome.followUp) };

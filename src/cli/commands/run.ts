@@ -1,6 +1,6 @@
 // Implements `parley run`: asks an agent one question, prints the answer on standard output and reports the
-// end of the run as the exit code. With --json it prints each event of the run as a line of JSON; the last line
-// has the type `end`.
+// end of the run as the exit code. With --json it prints each event of the run as a line of JSON; the last
+// line has the type `end`.
 
 import { MESSAGE_MAX_CHARS } from "../../contract/methods/parts.ts";
 import { optional } from "../../core/optional.ts";

@@ -36,8 +36,8 @@ export type AnswerFormat =
     };
 
 /**
- * `none`: no announce step. `parent`: the last reply goes to the sender's session instead. `channel`: the first
- * reply is announced to the target's people, and the sender gets no turn and no notice of it.
+ * `none`: no announce step. `parent`: the last reply goes to the sender's session instead. `channel`: the
+ * first reply is announced to the target's people, and the sender gets no turn and no notice of it.
  */
 export const SEND_ANNOUNCE = ["none", "parent", "channel"] as const;
 export type SendAnnounce = (typeof SEND_ANNOUNCE)[number];
@@ -67,7 +67,7 @@ export interface RunInput {
   readonly tokenLimit?: number;
   /** The end of the conversation that this message begins, if its sender chose one (`reply-back.ts`). */
   readonly announce?: SendAnnounce;
-  /** The sender gets one notice when the session has finished all its work, instead of the outcome (`idle.ts`). */
+  /** The sender gets one notice when the session has finished all its work, not the outcome (`idle.ts`). */
   readonly notify?: "idle";
   /** Context that the runtime adds after the system prompt. It starts with a fixed heading. */
   readonly context?: string;

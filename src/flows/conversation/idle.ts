@@ -1,6 +1,6 @@
-// Notifies the senders that asked to learn when a session has finished all that it has (`notify: "idle"`), once
-// each. The open flow of the message holds the request: the transaction that ends the session's last work, or
-// resets or deletes the session, ends the flow and accepts the notice (I4).
+// Notifies the senders that asked to learn when a session has finished all that it has (`notify: "idle"`),
+// once each. The open flow of the message holds the request: the transaction that ends the session's last
+// work, or resets or deletes the session, ends the flow and accepts the notice (I4).
 
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { AbortReason, Acceptor } from "../../engine/run/finish.ts";
@@ -27,12 +27,12 @@ export async function notifyIdle(ending: Ending, flow: Flow, reason: AbortReason
   const loss = inboxLoss(reason);
   const idle =
     loss === undefined
-      ? `that session has finished all its work. The run ended with "${run.state}"; sessions_history has its answer`
+      ? `that session has finished all its work. The run ended with "${run.state}"; see sessions_history`
       : `that session was ${LOSSES[loss]}`;
   await notifySender({ ...ending, flow, run }, { idle });
 }
 
-/** Notifies the senders that wait for the end of a session's work if it has ended. Safe to call at any time. */
+/** Notifies the senders that wait for the end of a session's work, if it has ended. Safe at any time. */
 export async function sessionMayBeIdle(ending: Ending, sessionKey: string): Promise<void> {
   const { tx } = ending.unit;
   const flows = await openTalksTo(tx, sessionKey);

@@ -3,8 +3,8 @@
 // repeats a step (I4).
 // RB2: the sender gets an outcome in exactly one way: as the result of its wait, as a reply turn, or as a
 // notice.
-// RB3: the sender may choose another end (`RunInput.announce` of round 1): no announcement, its last reply as a
-// notice instead, or an announcement of the first reply alone. Then RB2 holds unless that one is accepted.
+// RB3: the sender may choose another end (`RunInput.announce` of round 1): no announcement, the last reply
+// as a notice instead, or an announcement of the first reply alone. RB2 holds unless that one is accepted.
 // The target's agent writes the announcement for the target's channel. Silence is not delivered; any other
 // text becomes one outbox row (I5).
 
@@ -150,8 +150,8 @@ async function acceptReplyTurn(context: FlowContext, turn: number): Promise<bool
 }
 
 /**
- * Executes the next step. Returns true if this run's text needs no notice: a reply turn carries it to the other
- * party, or the sender wanted it to be announced only.
+ * Executes the next step. Returns true if this run's text needs no notice: a reply turn carries it to the
+ * other party, or the sender wanted it to be announced only.
  */
 async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> {
   if (next.next === "reply" && (await acceptReplyTurn(context, next.turn))) return true;

@@ -93,7 +93,7 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
   return accepted.ok;
 }
 
-/** How far a result gets: it starts a turn, is in the transcript, is for people only, or why it is in neither. */
+/** How far a result gets: it starts a turn, is in the transcript, is for people only, or why in neither. */
 type Reach = "turn" | "transcript" | "people" | `requester_${"deleted" | "archived" | "reset" | "refused"}`;
 
 /** A result for a requester, and the run that the text for its people belongs to. */

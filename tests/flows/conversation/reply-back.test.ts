@@ -274,7 +274,7 @@ describe("RB3: the end of a conversation that its sender chose", () => {
     }
   });
 
-  test("with announce channel, the sender gets the reply if the other session has no people, and learns of a failed announcement", async () => {
+  test("with announce channel, the sender gets the reply if nobody can read it, and learns of a failed announcement", async () => {
     const play: Play = async (actor) =>
       actor.step === "message" && actor.input === "go"
         ? String((await actor.send(RESEARCH, "q", 0, "call", { announce: "channel" })).status)

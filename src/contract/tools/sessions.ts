@@ -305,7 +305,7 @@ export const SESSION_TOOLS = {
         announce: choice(
           ANNOUNCE_WAYS,
           "`post` the result to people and append it to your transcript, or `wake` you with it. " +
-            "`parent`: only append it. `channel`: only post it. `none`: neither. Default: see above.",
+            "`parent`: only append it. `channel`: only post it. `none`: neither. Default: see the tool.",
         ),
         attachments: list(
           openObject(

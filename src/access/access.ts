@@ -9,6 +9,7 @@ import {
   decideAccess,
   effectiveMode,
   identityOf,
+  narrowingSettings,
   type Scope,
   type SessionIdentity,
   scopeOf,
@@ -144,6 +145,11 @@ export function viewerScope(ctx: AccessContext, viewer: Viewer): Scope {
 export function visibilityOf(ctx: AccessContext, viewer: Viewer): VisibilityMode {
   const identity = identityIn(viewer);
   return identity === undefined ? "all" : effectiveMode(identity, accessRulesOf(ctx.settings));
+}
+
+/** See `narrowingSettings`. */
+export function narrowingFor(ctx: AccessContext, viewer: Viewer): string[] {
+  return narrowingSettings(viewer, accessRulesOf(ctx.settings));
 }
 
 /**

@@ -1,12 +1,13 @@
 // Shared by all commands: the global options, output, exit codes.
 // Standard output has only the answer; with --json, exactly one JSON document, even if the command fails.
+// Only `parley run` prints more of them, one a line.
 // CL2: each exit code has one meaning: 0 done, 1 failed, 2 wrong usage, 3 gateway unreachable or connection
 //      lost; of `parley run`: 4 stopped, 5 timed out.
 
 import { styleText } from "node:util";
 import type { LoadOptions } from "../config.ts";
 import { optional } from "../core/optional.ts";
-import { safeJson, safeLine, safeText } from "../core/text/safe-text.ts";
+import { harmlessJson, safeJson, safeLine, safeText } from "../core/text/safe-text.ts";
 import { inCommands } from "./command-words.ts";
 import { age, type Columns, columnsOf, table } from "./layout.ts";
 import type { CliParts } from "./parts.ts";
@@ -97,7 +98,8 @@ export function stopOnSignals(
   };
 }
 
-export function createCli(parts: CliParts, options: GlobalOptions): Cli {
+/** With `lineType`, each JSON document is one line, and has this type unless it sets its own. */
+export function createCli(parts: CliParts, options: GlobalOptions, lineType?: string): Cli {
   const { stdout, stderr, isTTY, env } = parts;
   const colours = isTTY && !env.NO_COLOR;
   const cli: Cli = {
@@ -117,7 +119,9 @@ export function createCli(parts: CliParts, options: GlobalOptions): Cli {
       if (!options.json) stdout.write(text);
     },
     document(value) {
-      if (options.json) stdout.write(`${safeJson(value)}\n`);
+      if (!options.json) return;
+      const line = (): string => harmlessJson(JSON.stringify({ type: lineType, ...Object(value) }));
+      stdout.write(`${lineType === undefined ? safeJson(value) : line()}\n`);
     },
     note: (text) => void stderr.write(`${text}\n`),
     style: (style, text) => (colours ? styleText(style, text, { validateStream: false }) : text),

@@ -9,6 +9,7 @@ import { getChain } from "../store/queries/chains/chains.ts";
 import { getFlow, holdFlow, openFlowsOfRun } from "../store/queries/chains/flows.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
 import { directRunEnded } from "./conversation/direct.ts";
+import { sessionMayBeIdle } from "./conversation/idle.ts";
 import { endUnanswered } from "./conversation/inbox-receipts.ts";
 import { conversationAnswerLost, conversationRunEnded } from "./conversation/reply-back.ts";
 import { replyRunEnded } from "./delivery/replies.ts";
@@ -43,6 +44,9 @@ export function createSuccessors(parts: SuccessorParts): Successors {
       await directRunEnded(parts, unit, run);
       await replyRunEnded(parts, acceptor, unit, run);
       await parts.runEnded?.(unit, run);
+      await sessionMayBeIdle(ending, run.sessionKey);
+      // A job that was cancelled is over before its runs.
+      if (flow?.kind === "spawn") await sessionMayBeIdle(ending, flow.requesterKey);
       await planArchiving(unit, run);
       await postponeCleanup(unit, run, flow?.open === true && flow.kind === "spawn");
     },
@@ -61,6 +65,7 @@ export function createSuccessors(parts: SuccessorParts): Successors {
       // A sub-agent that only waited for cancelled work has nothing left to wait for.
       await jobMayHaveEnded(ending, session);
       await lookAbove(ending, session);
+      await sessionMayBeIdle(ending, session.key);
       return ended;
     },
     async budgetUsedUp(acceptor, unit, refused, error) {

@@ -214,3 +214,38 @@ test.each([
   const found = await one.call(key, "sessions_search", { query: "walrus", limit: 1 });
   expect(found).toEqual({ count: 0, hits: [] });
 });
+
+test("I9: a list says by which settings and arguments it is filtered, whether or not there are hidden sessions", async () => {
+  const tree = await other({ tools: { visibility: "tree" } });
+  const filtered = async (args = {}) => (await tree.call(MAIN, LIST, args)).filtered;
+  const before = await filtered();
+  expect(before).toEqual({
+    reasons: ["visibility"],
+    hint:
+      "This list may be incomplete. " + 'It has only what tools.sessions.visibility: "tree" shows to you.',
+  });
+  await tree.add("agent:research:chat:hidden");
+  expect(await filtered()).toEqual(before);
+  expect(await filtered({ kinds: ["group"], activeMinutes: 5 })).toMatchObject({
+    reasons: ["visibility", "arguments"],
+    hint: expect.stringContaining("It has only what kinds, activeMinutes match."),
+  });
+  const open = await other({ tools: { agentToAgent: { enabled: true, allow: ["main"] } } });
+  expect(await open.call(MAIN, LIST, {})).toMatchObject({
+    filtered: {
+      reasons: ["visibility"],
+      hint: expect.stringContaining("only what tools.agentToAgent shows"),
+    },
+  });
+  const everything = await other({});
+  expect(await everything.call(MAIN, LIST, {})).not.toHaveProperty("filtered");
+  await everything.add("agent:main:chat:another");
+  const paged = await everything.call(MAIN, LIST, { limit: 1 });
+  expect(paged).toMatchObject({ nextCursor: expect.any(String), filtered: { reasons: ["limit"] } });
+  const child = "agent:main:subagent:00000000-0000-4000-8000-0000000000c1";
+  await tree.add(child, { spawnedBy: MAIN, spawnDepth: 1 });
+  const viewer: Viewer = { kind: "operator", scopes: ["operator.read"], patterns: ["agent:main:*"] };
+  expect(await tree.call(MAIN, LIST, {}, viewer)).toMatchObject({
+    filtered: { hint: expect.stringContaining("only what gateway.auth.tokens[].sessions shows") },
+  });
+});

@@ -12,7 +12,7 @@ import {
 import type { Session } from "../../src/core/shapes/session.ts";
 import { deleteSession } from "../../src/flows/session/lifecycle.ts";
 import { addUsageRow } from "../../src/store/queries/runs/ledger.ts";
-import { listRuns } from "../../src/store/queries/runs/runs.ts";
+import { getRun, listRuns } from "../../src/store/queries/runs/runs.ts";
 import { insertWait } from "../../src/store/queries/runs/waits.ts";
 import { callTool, invokeTool } from "../../src/tools/catalog.ts";
 import type { ToolResult } from "../../src/tools/tool.ts";
@@ -336,6 +336,17 @@ test("sessions_send finds its target by key, id or label, and returns the answer
   ]) {
     const result = await app.call(MAIN, "sessions_send", { ...target, message: "hello", timeoutSeconds: 20 });
     expect(result).toMatchObject({ status: "ok", reply: "echo: hello", sessionKey: labelled.key });
+  }
+});
+
+test("sessions_send passes runTimeoutSeconds to the run, and refuses a limit beyond 30 days", async () => {
+  const args = { sessionKey: RESEARCH, message: "hello", runTimeoutSeconds: 0.5 };
+  const { runId } = await app.call(MAIN, "sessions_send", args);
+  expect(await getRun(app.engine.store.db, String(runId))).toMatchObject({ timeoutMs: 500 });
+  for (const runTimeoutSeconds of [-1, 30 * 86_400 + 1]) {
+    const refused = await app.call(MAIN, "sessions_send", { ...args, runTimeoutSeconds });
+    expect(refused).toMatchObject({ status: "error", code: "invalid_argument" });
+    expect(refused.error).toContain("runTimeoutSeconds must be 0 (no limit) to 2592000");
   }
 });
 

@@ -103,10 +103,22 @@ function sessionLine(here: ConversationContext, { session, state, queuedRuns }: 
   return `- ${keyCode(here, session.key)}${named}: ${state}${waiting}, ${used}`;
 }
 
-/** Lists the sessions that this conversation may see. */
+/**
+ * Lists the sessions that this conversation may see. Other people's chats have their ids in their keys, so
+ * only an operator, and an owner whom nobody reads along with, gets more than the conversation's own tree.
+ */
 export async function sessions(here: ConversationContext): Promise<string> {
-  const isGlobal = keyRulesOf(here.parts.settings).scope === "global";
-  const { rows, nextCursor } = await listVisible(accessOf(here), await viewerOf(here), {
+  const { settings } = here.parts;
+  const { sender, chatType, operator } = here.request;
+  const isGlobal = keyRulesOf(settings).scope === "global";
+  const seesOthers = operator !== undefined || (sender.isOwner && chatType === "direct");
+  const { tools } = settings;
+  const narrowed = {
+    ...settings,
+    tools: { ...tools, visibility: tools.visibility === "self" ? "self" : "tree" },
+  } as const;
+  const access = { ...accessOf(here), ...(seesOthers ? {} : { settings: narrowed }) };
+  const { rows, nextCursor } = await listVisible(access, await viewerOf(here), {
     limit: SESSIONS_SHOWN_MAX,
     ...(isGlobal ? {} : { excludeKeys: ["global"] }),
   });

@@ -1,5 +1,6 @@
 // Implements `parley run`: asks an agent one question, prints the answer on standard output and reports the
-// end of the run as the exit code.
+// end of the run as the exit code. With --json it prints each event of the run as a line of JSON; the last
+// line has the type `end`.
 
 import { MESSAGE_MAX_CHARS } from "../../contract/methods/parts.ts";
 import { optional } from "../../core/optional.ts";
@@ -7,7 +8,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { labelOf } from "../../core/text/label.ts";
 import { growingText, safeText } from "../../core/text/safe-text.ts";
 import { noteApprovals } from "../chat/approvals.ts";
-import { type Cli, EXIT, isGone } from "../cli.ts";
+import { type Cli, createCli, EXIT, isGone } from "../cli.ts";
 import { readStdin } from "../files.ts";
 import { type Link, type Reply, withLink } from "../gateway-link.ts";
 import { openNamed } from "../session-name.ts";
@@ -48,40 +49,71 @@ async function sessionFor(
   return made.ok ? ok(made.value.key) : made;
 }
 
-/** Prints the answer of a run: piece by piece in a terminal, otherwise once. */
+/**
+ * Prints the answer of a run: piece by piece in a terminal and with --json, which also prints the calls of
+ * tools, otherwise once.
+ */
 class Answer {
   readonly #cli: Cli;
   readonly #streams: boolean;
   #shown = "";
   readonly text: Promise<string>;
-  readonly stop: () => void;
+  readonly #stops: readonly (() => void)[];
+  readonly #started: Record<string, unknown>;
+  #hasStarted = false;
 
-  constructor(cli: Cli, link: Link, runId: string) {
+  constructor(cli: Cli, link: Link, { sessionKey, runId }: Asked) {
     this.#cli = cli;
-    this.#streams = cli.parts.isTTY && !cli.options.json;
+    this.#started = { type: "start", sessionKey, runId };
+    this.#streams = cli.parts.isTTY || cli.options.json;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.text = promise;
-    this.stop = link.client.on("chat", (event) => {
+    const chat = link.client.on("chat", (event) => {
       if (event.runId !== runId || event.stopReason === "delivered") return;
       const text = event.message?.content.map((block) => block.text).join("\n") ?? "";
       if (event.state !== "delta") resolve(text);
-      else if (this.#streams) this.#grow(growingText(text));
+      else if (this.#streams) this.#grow(cli.options.json ? text : growingText(text));
     });
+    const agent = link.client.on("agent", (event) => {
+      if (event.runId !== runId || event.stream !== "tool") return;
+      const { phase, toolCallId: id, name, args, isError, result } = event.data;
+      if (phase === "start") this.#event({ type: "tool_call", id, name, args });
+      else this.#event({ type: "tool_result", id, name, isError: isError === true, result });
+    });
+    this.#stops = [chat, agent];
+  }
+
+  /** Prints the line about the start of the run, unless an earlier event did. */
+  start(): void {
+    if (!this.#hasStarted) this.#cli.document(this.#started);
+    this.#hasStarted = true;
+  }
+
+  #event(event: Record<string, unknown>): void {
+    this.start();
+    this.#cli.document(event);
   }
 
   #grow(text: string): void {
     // A text that does not continue the shown one is a new message of the same run.
     const isMore = text.startsWith(this.#shown);
     if (!isMore) this.end();
-    this.#cli.write(isMore ? text.slice(this.#shown.length) : text);
+    const piece = text.slice(this.#shown.length);
+    if (piece === "") return;
+    this.#cli.write(piece);
+    this.#event({ type: "text", text: piece, isNew: this.#shown === "" });
     this.#shown = text;
   }
 
   /** Prints the rest of the final text. */
   finish(text: string): void {
-    const whole = safeText(text);
+    const whole = this.#cli.options.json ? text : safeText(text);
     if (whole !== "") this.#grow(whole);
     this.end();
+  }
+
+  stop(): void {
+    for (const stop of this.#stops) stop();
   }
 
   end(): void {
@@ -99,7 +131,7 @@ interface Asked {
 /** Waits for the end of the run, and stops the run at the time limit. Returns the exit code. */
 async function follow(cli: Cli, link: Link, answer: Answer, asked: Asked): Promise<number> {
   const { sessionKey, runId, timeoutMs } = asked;
-  const details = { runId, sessionKey };
+  const details = { sessionKey, runId };
   for (;;) {
     const waited = await link.request("agent.wait", { runId, timeoutMs: timeoutMs ?? WAIT_MS });
     if (!waited.ok) {
@@ -136,7 +168,7 @@ async function ask(cli: Cli, link: Link, question: string, options: RunOptions):
   const timeoutMs = options.timeout === undefined ? undefined : Math.round(options.timeout * 1000);
   const asked = { sessionKey: session.value, runId: cli.parts.world.ids.orderedUuid(), timeoutMs };
   const { sessionKey, runId } = asked;
-  const answer = new Answer(cli, link, runId);
+  const answer = new Answer(cli, link, asked);
   // The first Ctrl-C stops the run, and the second one ends the process.
   let interrupts = 0;
   const release = cli.parts.onSignal("SIGINT", () => {
@@ -153,9 +185,12 @@ async function ask(cli: Cli, link: Link, question: string, options: RunOptions):
       return isGone(sent) ? connectionLost(cli, sent, message) : cli.fail(sent);
     }
     const { reply } = sent.value;
-    if (reply === undefined) return await follow(cli, link, answer, asked);
+    if (reply === undefined) {
+      answer.start();
+      return await follow(cli, link, answer, asked);
+    }
     // The question was a command of the gateway, such as /status.
-    answer.finish(reply);
+    cli.line(safeText(reply));
     cli.document({ ok: true, sessionKey, runId, reply });
     return EXIT.done;
   } finally {
@@ -166,9 +201,10 @@ async function ask(cli: Cli, link: Link, question: string, options: RunOptions):
 }
 
 export async function runQuestion(
-  cli: Cli,
+  { parts, options: global }: Cli,
   options: RunOptions & { readonly question: string },
 ): Promise<number> {
+  const cli = createCli(parts, global, "end");
   const question = await questionOf(cli, options.question);
   if (!question.ok) return cli.fail(question, EXIT.usage);
   return withLink(cli, (link) => ask(cli, link, question.value, options));

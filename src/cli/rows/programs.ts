@@ -43,7 +43,7 @@ export const SEND = program({
 });
 
 export const RUN = program({
-  summary: "Ask an agent one question and print the answer",
+  summary: "Ask an agent one question and print the answer (--json: each event as a line)",
   args: { "<question>": "Question to the agent (-: read it from standard input)" },
   options: {
     session: option("<session>", "Ask in this session (default: a new one)", { conflicts: "agent" }),

@@ -5,21 +5,12 @@ import { resultDescription } from "../../core/rules/result-delivery.ts";
 import type { Code } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Route } from "../../core/shapes/route.ts";
-import type { Receipt, ReceiptState, RunState } from "../../core/shapes/run.ts";
+import { type ReceiptState, type RunState, SEND_ANNOUNCE } from "../../core/shapes/run.ts";
 import { SESSION_KINDS, type SessionState } from "../../core/shapes/session.ts";
 import { THINKING_LEVELS, type VisibilityMode } from "../../core/shapes/settings/settings.ts";
-import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
-import type { UsageSum } from "../../core/shapes/usage.ts";
+import { ANNOUNCE_WAYS, type AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import { NAMES_SESSION as NAMED } from "../methods/parts.ts";
-import {
-  CONTEXT,
-  LEFT_BEHIND,
-  ROW,
-  ROW_OPTIONS,
-  SEARCH_HIT,
-  SEARCH_LIMIT,
-  WORK,
-} from "../methods/sessions.ts";
+import { LEFT_BEHIND, ROW, ROW_OPTIONS, SEARCH_HIT, SEARCH_LIMIT, WORK } from "../methods/sessions.ts";
 import {
   about,
   anyObject,
@@ -31,10 +22,10 @@ import {
   object,
   oneOf,
   openObject,
-  type Schema,
   text,
 } from "../schema.ts";
 import { choice, done, OF_SESSIONS, REPEATABLE, type ToolEntry, word } from "./parts.ts";
+import { MESSAGE_STATUS, RUN_STATUS, SESSION_STATUS } from "./session-status.ts";
 
 /**
  * Limits of an argument that is a number of rows. An absent one becomes `fallback`, a larger one becomes
@@ -60,14 +51,6 @@ const NESTED =
   "`tools.subagents.tools.allow`.";
 
 const route = declared<Route>("Route");
-const tokens = {
-  input: number(),
-  output: number(),
-  cacheRead: number(),
-  cacheWrite: number(),
-  totalTokens: number(),
-} satisfies Record<keyof Omit<UsageSum, "cost">, Schema>;
-
 const LISTED_SESSION = object(
   { ...ROW, kind: oneOf(...SESSION_KINDS), ...WORK },
   {
@@ -118,71 +101,6 @@ const SEND_RESULT = either(
     },
     { reply: text("Text that the other session had written until then.") },
   ),
-);
-
-const RUN_STATUS = object(
-  {
-    runId: text(),
-    sessionKey: text(),
-    agentId: text(),
-    state: declared<RunState>("RunState"),
-    acceptedAt: number(),
-    usage: object(tokens),
-    cost: number(),
-    chainId: text(),
-    hop: number(),
-  },
-  {
-    queuedBehind: number("Number of runs that the session executes before this one."),
-    startedAt: number(),
-    endedAt: number(),
-    model: text(),
-    reply: text("Final text of the run."),
-    code: declared<Code>("Code"),
-    error: text(),
-    crashes: number("Number of crashes during the run."),
-    takenBy: text("Id of the run that was already active and read this run's message."),
-  },
-);
-
-const SESSION_STATUS = object(
-  {
-    sessionKey: text(),
-    sessionId: text(),
-    agentId: text(),
-    kind: oneOf(...SESSION_KINDS),
-    ...WORK,
-    runs: list(
-      object({ runId: text(), state: declared<RunState>("RunState"), acceptedAt: number() }),
-      "The first unfinished runs. `queuedRuns` counts all of them.",
-    ),
-    model: text(),
-    thinkingLevel: text(),
-    ...CONTEXT,
-    usage: object(tokens),
-    cost: number(),
-    openFlows: list(
-      object({ flowId: text(), from: text(), to: text(), turnsMax: number(), createdAt: number() }),
-      "Open conversations. Sessions that you cannot see are not named.",
-    ),
-    updatedAt: number(),
-    abortedLastRun: flag(),
-  },
-  { boundTo: list(route, "Chats that are bound to the session.") },
-);
-
-const MESSAGE_STATUS = object(
-  {
-    messageId: text(),
-    state: declared<ReceiptState>("ReceiptState"),
-    times: about(
-      declared<Receipt["times"]>('Receipt["times"]'),
-      "Time of each state that was reached, in ms since 1970.",
-    ),
-    from: text(),
-    to: text(),
-  },
-  { code: text("Error code of the run, if the state is `declined`, `expired` or `failed`.") },
 );
 
 const AWAITED = { sessionKey: text() };
@@ -259,6 +177,16 @@ export const SESSION_TOOLS = {
       },
       {
         nextCursor: text(),
+        filtered: about(
+          object({
+            reasons: list(
+              oneOf("visibility", "arguments", "limit"),
+              "`visibility`: settings, whether or not they hide one. `limit`: there is a next page.",
+            ),
+            hint: text("Names the settings and arguments."),
+          }),
+          "Present if settings, arguments or the page size may keep sessions out of the list.",
+        ),
         messagesTruncated: about(oneOf(true), "Present if messages were cut or left out."),
       },
     ),
@@ -314,6 +242,19 @@ export const SESSION_TOOLS = {
           `Seconds to wait for the reply. Default ${SEND_WAIT_SECONDS}, ` +
             `at most ${WAIT_MAX_SECONDS}; 0: don't wait.`,
         ),
+        runTimeoutSeconds: number(
+          "Stop the other session's run on this message these seconds after its start. 0: never.",
+        ),
+        announce: choice(
+          SEND_ANNOUNCE,
+          "End of the conversation. `none`: the other session does not inform its people. `parent`: " +
+            "likewise, and its last reply comes to you. `channel`: its reply goes only to its people, " +
+            "unless you wait.",
+        ),
+        notify: choice(
+          ["idle"],
+          "Don't wait: get one message when the other session has finished all its work.",
+        ),
         inReplyTo: text("MCP clients only: id of the inbox message that you answer. Set it in each answer."),
       },
     ),
@@ -362,8 +303,9 @@ export const SESSION_TOOLS = {
           "`require`: refuse the call unless the sub-agent runs in a sandbox. Default: inherit.",
         ),
         announce: choice(
-          ["post", "wake"],
-          "Post the result to people, or wake you with it. Default: see the description.",
+          ANNOUNCE_WAYS,
+          "`post` the result to people and append it to your transcript, or `wake` you with it. " +
+            "`parent`: only append it. `channel`: only post it. `none`: neither. Default: see the tool.",
         ),
         attachments: list(
           openObject(

@@ -8,9 +8,10 @@ import type { SpawnFacts } from "../shapes/spawn.ts";
 /**
  * `post`: the result is sent to people and appended to the requester's transcript, without running its model.
  * `wake`: the requester's model runs with the result. `inbox`: the result waits in the inbox of an outside
- * program.
+ * program. `parent`: it is only appended to the requester's transcript. `channel`: it is only sent to people.
+ * `none`: it is only kept, for operators and for the tool `subagents`.
  */
-export type ResultDelivery = "post" | "wake" | "inbox";
+export type ResultDelivery = SpawnFacts["announce"] | "inbox";
 
 export interface ResultRequester {
   /** True if an outside program serves the session instead of a model of this gateway. */
@@ -27,6 +28,7 @@ function resultDelivery(
   { external, isSubagent }: ResultRequester,
   announce: SpawnFacts["announce"],
 ): ResultDelivery {
+  if (announce === "none") return announce;
   if (external) return "inbox";
   // A sub-agent needs the result to continue its own job.
   return isSubagent ? "wake" : announce;
@@ -37,8 +39,9 @@ export function jobDelivery(
   requester: Pick<Session, "external" | "spawn">,
   job: Pick<SpawnFacts, "announce" | "thread"> | undefined,
 ): ResultDelivery {
-  const announce = job?.thread === undefined ? job?.announce : "post";
-  return resultDelivery(resultRequester(requester), announce ?? "post");
+  const { thread, announce = "post" } = job ?? {};
+  const way = thread !== undefined && announce === "wake" ? "post" : announce;
+  return resultDelivery(resultRequester(requester), way);
 }
 
 const WAIT = "call subagents with action wait";
@@ -56,8 +59,11 @@ export interface NoteFacts {
 
 function happens({ requester, announce, thread, hasPlace }: NoteFacts): string {
   const way = resultDelivery(requester, announce);
+  if (way === "none") return "Its result is not announced: only subagents returns it.";
   if (way === "inbox")
     return "When it has finished, its result comes to your inbox: read it with sessions_inbox.";
+  if (way === "channel")
+    return "When it has finished, its result is posted to people; it does not reach you.";
   if (thread && !requester.isSubagent) {
     return (
       "Its replies are posted in its thread. The first one is also appended to your transcript; " +
@@ -65,7 +71,8 @@ function happens({ requester, announce, thread, hasPlace }: NoteFacts): string {
     );
   }
   if (way === "wake") return "When it has finished, its result starts a new turn of yours. Do not poll.";
-  const posted = hasPlace ? "posted to the people of this conversation and appended" : "appended";
+  const posted =
+    hasPlace && way === "post" ? "posted to the people of this conversation and appended" : "appended";
   return `When it has finished, its result is ${posted} to your transcript; it starts no turn of yours.`;
 }
 
@@ -104,5 +111,11 @@ export function resultReader(way: ResultDelivery): string {
       return "It is announced automatically: it starts a turn of the agent of that session.";
     case "inbox":
       return "It is announced automatically: it comes to the inbox of that client.";
+    case "parent":
+      return "It is announced automatically: it is appended to the transcript of that session.";
+    case "channel":
+      return "It is announced automatically, to the people of that session.";
+    case "none":
+      return "It is kept for that session, and not announced.";
   }
 }

@@ -18,7 +18,7 @@ import {
   type ThinkingLevel,
   thinkingNamed,
 } from "../shapes/settings/settings.ts";
-import type { SpawnFacts } from "../shapes/spawn.ts";
+import { ANNOUNCE_WAYS, type SpawnFacts } from "../shapes/spawn.ts";
 import { quoted } from "../text/cut.ts";
 import { nearestNames } from "../text/nearest.ts";
 import { containsSubagents, isSandboxed, type SpawnChain } from "./sandbox-policy.ts";
@@ -187,7 +187,11 @@ function chooseTimeout(call: SpawnCall, settings: Settings): Result<number> {
       "timeoutSeconds is an earlier spelling of runTimeoutSeconds, and their values differ. Give only one";
     return fail("invalid_argument", error);
   }
-  const seconds = runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds;
+  return checkRunTimeout(runTimeoutSeconds ?? timeoutSeconds ?? settings.subagents.runTimeoutSeconds);
+}
+
+/** Returns the time limit that a call sets for a run, in seconds, if it is valid. 0: no limit. */
+export function checkRunTimeout(seconds: number): Result<number> {
   if (seconds >= 0 && seconds <= TIMEOUT_MAX_SECONDS) return ok(seconds);
   return fail("invalid_argument", `runTimeoutSeconds must be 0 (no limit) to ${TIMEOUT_MAX_SECONDS}`);
 }
@@ -204,6 +208,18 @@ function chooseWord<Word extends string>(
   const found = given === undefined ? words[0] : words.find((word) => word === given);
   if (found !== undefined) return ok(found);
   return fail("invalid_argument", `${name} must be one of ${words.join(", ")}, got ${quote(given ?? "")}`);
+}
+
+/** Checks that a result that is only for people has people to read it. */
+function chooseAnnounce(
+  { call, channel }: SpawnQuestion,
+  configured: SpawnFacts["announce"],
+): Result<SpawnFacts["announce"]> {
+  const way = chooseWord("announce", call.announce ?? configured, ANNOUNCE_WAYS);
+  if (!way.ok || way.value !== "channel" || channel !== undefined) return way;
+  return fail("spawn_denied", 'announce: "channel" needs a channel, and this session has none', {
+    hint: 'Omit announce, or set it to "parent".',
+  });
 }
 
 /** Checks that `mode` and `thread` match each other, and that the channel supports them. */
@@ -308,7 +324,7 @@ export function decideSpawn(question: SpawnQuestion, settings: Settings): Result
   const mode = chooseMode(question);
   const cleanup = chooseWord("cleanup", call.cleanup, ["keep", "delete"]);
   const announced = settings.subagents.announce;
-  const announce = chooseWord("announce", call.announce ?? announced, ["post", "wake"]);
+  const announce = chooseAnnounce(question, announced);
   const model = agent.ok
     ? chooseModel(agent.value, call, settings)
     : readModel(call.model ?? OFFLINE_MODEL, settings);

@@ -369,3 +369,26 @@ function sessionScope(
   const admitted = known.filter((agentId) => agentToAgentAdmits(rules.agentToAgent, viewer.agentId, agentId));
   return { ...own, agentIds: [...new Set([viewer.agentId, ...admitted])] };
 }
+
+/**
+ * Returns the settings that keep sessions from a viewer. Depends on settings only, so it does not reveal
+ * whether there is a hidden session (V1).
+ */
+export function narrowingSettings(viewer: Viewer, rules: AccessRules): string[] {
+  const identity = viewer.kind === "session" ? viewer : viewer.as;
+  const token =
+    viewer.kind === "operator" && viewer.patterns !== undefined ? ["gateway.auth.tokens[].sessions"] : [];
+  return [...new Set([...token, ...(identity === undefined ? [] : narrowingOf(identity, rules))])];
+}
+
+function narrowingOf(viewer: SessionIdentity, rules: AccessRules): string[] {
+  const { enabled, allow } = rules.agentToAgent;
+  const settings: string[] = [];
+  if (rules.mode !== "all") settings.push(`tools.sessions.visibility: "${rules.mode}"`);
+  else if (!enabled || allow.length > 0) settings.push("tools.agentToAgent");
+  if (isClamped(viewer)) settings.push("agents.defaults.sandbox.sessionToolsVisibility");
+  const { requester } = viewer;
+  return requester === undefined || requester === "gone"
+    ? settings
+    : [...settings, ...narrowingOf(requester, rules)];
+}

@@ -35,6 +35,13 @@ export type AnswerFormat =
       readonly strict?: boolean;
     };
 
+/**
+ * `none`: no announce step. `parent`: the last reply goes to the sender's session instead. `channel`: the
+ * first reply is announced to the target's people, and the sender gets no turn and no notice of it.
+ */
+export const SEND_ANNOUNCE = ["none", "parent", "channel"] as const;
+export type SendAnnounce = (typeof SEND_ANNOUNCE)[number];
+
 /** The run's input message, and the context that the runtime adds for the model. */
 export interface RunInput {
   readonly text: string;
@@ -58,6 +65,10 @@ export interface RunInput {
    * runs of the chain inherit it.
    */
   readonly tokenLimit?: number;
+  /** The end of the conversation that this message begins, if its sender chose one (`reply-back.ts`). */
+  readonly announce?: SendAnnounce;
+  /** The sender gets one notice when the session has finished all its work, not the outcome (`idle.ts`). */
+  readonly notify?: "idle";
   /** Context that the runtime adds after the system prompt. It starts with a fixed heading. */
   readonly context?: string;
   /** Destination of the last text, in addition to the transcript: of a job, a web hook or a node. */

@@ -12,6 +12,9 @@ export interface AttachmentReceipt {
   readonly files: readonly { readonly name: string; readonly bytes: number; readonly sha256: string }[];
 }
 
+/** Ways to announce a result. The settings choose one of the first two, a call any of them. */
+export const ANNOUNCE_WAYS = ["post", "wake", "none", "parent", "channel"] as const;
+
 export interface SpawnFacts {
   readonly flowId: string;
   /** First run of the child. */
@@ -26,7 +29,7 @@ export interface SpawnFacts {
   readonly route?: Route;
   /** Thread of the sub-agent, new or existing. The result and later replies are sent there. */
   readonly thread?: Route;
-  readonly announce: "post" | "wake";
+  readonly announce: (typeof ANNOUNCE_WAYS)[number];
   readonly cleanup: "delete" | "keep";
   readonly mode: "run" | "session";
   /** Minutes between the end of the last run and the archiving of the session. 0: never. */

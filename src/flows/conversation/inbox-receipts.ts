@@ -97,7 +97,7 @@ async function expire(parts: ExpiryParts, unit: Unit, runId: string, why: string
   // If the sender still waits, its wait returns the outcome. If the sender disconnects before it gets the
   // outcome, `conversationAnswerLost` notifies it.
   if (flow === undefined || (await answerWaits(unit.tx, runId, unit.now))) return;
-  await notifySender({ acceptor, unit, settings, flow, run }, why);
+  await notifySender({ acceptor, unit, settings, flow, run }, { expired: why });
 }
 
 /** Handles the deadline of a message in an inbox: expires it. */

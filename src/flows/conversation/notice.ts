@@ -1,6 +1,6 @@
 // Notifies the sender of a message of its outcome, once, if the sender no longer waits and gets no reply
 // turn. A failure wakes the sender, unless the sender's run was aborted. A success does not, and neither does
-// a message that expired in an inbox.
+// a message that expired in an inbox. The notice that a session is idle wakes the sender, which asked for it.
 // A notice has no receipt, so it causes no further notice. It quotes each line that others wrote, because a
 // model reads it as text of the runtime.
 
@@ -24,8 +24,17 @@ export interface Sent {
   readonly run: Run;
 }
 
-function noticeText({ flow, run }: Sent, to: string, expired: string | undefined): string {
+/** Why the sender is notified, if not by the end of the message's run. */
+interface Cause {
+  /** Why the message expired in an inbox. */
+  readonly expired?: string | undefined;
+  /** How the work of the recipient ended. */
+  readonly idle?: string;
+}
+
+function noticeText({ flow, run }: Sent, to: string, { expired, idle }: Cause): string {
   const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
+  if (idle !== undefined) return `${about}: ${idle}.`;
   if (expired !== undefined) return `${about}: it expired in the inbox: ${expired}.`;
   if (run.state === "ok") {
     const cut = run.error === undefined ? "" : ` (${run.error})`;
@@ -40,11 +49,8 @@ function noticeText({ flow, run }: Sent, to: string, expired: string | undefined
   return [end, "", ...quoteLines(run.error ?? "no reason given"), ...said].join("\n");
 }
 
-/**
- * Writes the outcome of a message into its sender's session. `expired`: the reason why the message expired in
- * an inbox.
- */
-export async function notifySender(sent: Sent, expired?: string): Promise<void> {
+/** Writes the outcome of a message into its sender's session. */
+export async function notifySender(sent: Sent, cause: Cause = {}): Promise<void> {
   const { acceptor, unit, settings, flow, run } = sent;
   const requester = await getSession(unit.tx, flow.requesterKey);
   if (requester === undefined || requester.key === flow.targetKey) return;
@@ -58,9 +64,12 @@ export async function notifySender(sent: Sent, expired?: string): Promise<void> 
   const request: AcceptRequest = {
     sessionKey: requester.key,
     // An abort is the wish of the sender, a reset of its session is not.
-    kind: run.state === "ok" || (!flow.open && flow.endReason === "run_aborted") ? "append" : "turn",
+    kind:
+      cause.idle === undefined && (run.state === "ok" || (!flow.open && flow.endReason === "run_aborted"))
+        ? "append"
+        : "turn",
     // The text comes from another session, so it is redacted like the result of a wait (I14).
-    input: { text: unit.redactor.mask(noticeText(sent, to, expired)), provenance },
+    input: { text: unit.redactor.mask(noticeText(sent, to, cause)), provenance },
     chain,
     successor: true,
   };

@@ -3,6 +3,8 @@
 // repeats a step (I4).
 // RB2: the sender gets an outcome in exactly one way: as the result of its wait, as a reply turn, or as a
 // notice.
+// RB3: the sender may choose another end (`RunInput.announce` of round 1): no announcement, the last reply
+// as a notice instead, or an announcement of the first reply alone. RB2 holds unless that one is accepted.
 // The target's agent writes the announcement for the target's channel. Silence is not delivered; any other
 // text becomes one outbox row (I5).
 
@@ -20,11 +22,12 @@ import {
   replyTurnOwner,
 } from "../../core/rules/turn-rules.ts";
 import type { Result } from "../../core/shapes/errors.ts";
-import type { FlowRef, RunInput } from "../../core/shapes/run.ts";
+import type { FlowRef, RunInput, SendAnnounce } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Accepted } from "../../engine/run/accept.ts";
 import type { Acceptor } from "../../engine/run/finish.ts";
 import { endFlow, noteReply } from "../../store/queries/chains/flows.ts";
+import { runsOfFlow } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
@@ -146,13 +149,28 @@ async function acceptReplyTurn(context: FlowContext, turn: number): Promise<bool
   return accepted.ok;
 }
 
-/** Executes the next step. Returns true if a reply turn carries this run's text to the other party. */
+/**
+ * Executes the next step. Returns true if this run's text needs no notice: a reply turn carries it to the
+ * other party, or the sender wanted it to be announced only.
+ */
 async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> {
   if (next.next === "reply" && (await acceptReplyTurn(context, next.turn))) return true;
-  const outcome = next.next === "end" ? next.reason : await announceTurn(context);
+  const way = await chosenEnd(context);
+  const isKept = way === "none" || way === "parent";
+  const outcome = next.next === "end" ? next.reason : isKept ? "kept" : await announceTurn(context);
   if (outcome === "limit") await announceByRuntime(context);
   if (outcome !== "accepted") await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
-  return false;
+  const { flow, run } = context;
+  const isLastWord = run.flow?.step === "reply" && run.sessionKey === flow.targetKey;
+  if (way === "parent" && outcome === "kept" && isLastWord && !isSilent(run.reply ?? ""))
+    await notifySender({ ...context, flow: { ...flow, ...optional({ round1Reply: flow.latestReply }) } });
+  return way === "channel" && (outcome === "accepted" || outcome === "limit");
+}
+
+/** Returns the end of the conversation that its sender chose, if it did. */
+async function chosenEnd({ unit, flow, run }: FlowContext): Promise<SendAnnounce | undefined> {
+  const [first] = run.flow?.step === "round1" ? [run] : await runsOfFlow(unit.tx, flow.flowId);
+  return first?.input.announce;
 }
 
 async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {
@@ -162,11 +180,15 @@ async function flowRunEnded(context: FlowContext, answered: boolean): Promise<vo
     if (!(await isAwaited(unit.tx, run, unit.now))) await close(context, "inbox");
     return;
   }
+  // The flow stays open until the target is idle.
+  if (run.input.notify === "idle") return;
   const step = run.flow?.step ?? "round1";
   const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
   if (step === "announce") {
     if (words !== "" && flow.open) await deliverAnnouncement(context, words, run.runId);
+    const isLost = run.state !== "ok" && flow.open && (await chosenEnd(context)) === "channel";
     await close(context, words === "" ? (run.code ?? "silent") : "announced");
+    if (isLost) await notifySender(context);
     return;
   }
   if (words !== "") await noteReply(unit.tx, flow.flowId, words, step === "round1");
@@ -199,5 +221,5 @@ export async function conversationAnswerLost(ended: EndedRun): Promise<void> {
   // Once a message in an inbox is answered, its flow is no longer open.
   if (isInInbox(run) && flow.open) return endUnanswered(unit, run);
   const loss = inboxLoss(flow.endReason);
-  await notifySender(ended, loss && lossText(loss));
+  await notifySender(ended, { expired: loss && lossText(loss) });
 }

@@ -11,8 +11,8 @@ import { optional } from "../../core/optional.ts";
 import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
-import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { isEnded, type ReceiptState, type Run } from "../../core/shapes/run.ts";
+import { type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { isEnded, type ReceiptState, type Run, type SendAnnounce } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -55,6 +55,12 @@ export interface SendRequest extends SessionCall {
   readonly inReplyTo?: string;
   /** How long to wait, counted from acceptance. 0: do not wait. */
   readonly timeoutSeconds: number;
+  /** Time limit of the run that the message starts, counted from its start. 0 and absent: none. */
+  readonly runTimeoutSeconds?: number;
+  /** See `RunInput.announce`. */
+  readonly announce?: SendAnnounce;
+  /** See `RunInput.notify`. The sender then does not wait. */
+  readonly notify?: "idle";
   readonly signal: AbortSignal;
   /**
    * True if the caller reports to the engine whether the answer reached the client (`CallerWaits.confirm`).
@@ -170,12 +176,17 @@ function converses(requester: Session, target: Run): boolean {
   return isAttended && isOther && !external && spawnedBy === undefined;
 }
 
+const refuseNotify = (why: string): Failure =>
+  fail("invalid_argument", `notify: "idle" does not fit this message: ${why}; nothing was sent`, {
+    hint: "Omit notify.",
+  });
+
 type Enqueued = Accepted & Partial<Pick<Answering, "isUnclear">>;
 
 /** Writes the flow, the run and the wait in the given transaction. */
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
   const { engine, settings } = parts;
-  const { requester, requesterRun, target, text } = request;
+  const { requester, requesterRun, target, text, runTimeoutSeconds = 0, announce, notify } = request;
   // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
@@ -183,6 +194,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   const answering = await answerIn(unit, request);
   if (!answering.ok) return answering;
   const { isReply, isUnclear, follows } = answering.value;
+  if (notify !== undefined && isReply) return refuseNotify("it answers a message, and starts no run");
   const before = requesterRun ?? follows;
   const chain = { chainId: before?.chainId ?? unit.newOrderedId(), hop: (before?.hop ?? 0) + 1 };
   const flowId = unit.newOrderedId();
@@ -191,7 +203,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     input: {
       text,
       provenance: provenanceFrom(requester, chain),
-      ...optional({ guest: request.guest, outside: request.outside }),
+      ...optional({ guest: request.guest, outside: request.outside, announce, notify }),
       context: messageContext({
         requester: partyOf(settings, requester, target),
         self: partyOf(settings, target, target),
@@ -201,13 +213,16 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     rootSessionKey: requester.key,
     flow: { flowId, step: "round1", turn: 1 },
     callId: request.callId,
+    // Rounded up, so that a short limit never becomes 0, which means no limit.
+    timeoutMs: Math.ceil(runTimeoutSeconds * 1000),
     ...optional({ parentRunId: requesterRun?.runId }),
     // If the text answers a run or client that waits for it, it is only appended there: it starts no run.
     ...(isReply ? { kind: "append", successor: true } : {}),
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
   const { run } = accepted.value;
-  const turnsMax = converses(requester, run) ? settings.session.agentToAgent.maxPingPongTurns : 0;
+  const mayTalk = announce !== "channel" && notify === undefined && converses(requester, run);
+  const turnsMax = mayTalk ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const first = { flowId, step: "round1" } as const;
   await openFlow(unit, run, first, { kind: "send", requester, turnsMax, requestText: text });
   const noted = await noteSaidByExternal(engine, unit, requester, { to: target.key, text });
@@ -218,10 +233,19 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     await engine.endIn(unit, run, { state: "ok" });
   } else {
     await chooseRecipient(run).noteAccepted(unit, run);
-    const opened = request.timeoutSeconds > 0 ? await openSendWait(engine, unit, request, run) : ok(run);
+    const waits = request.timeoutSeconds > 0 && notify === undefined;
+    const opened = waits ? await openSendWait(engine, unit, request, run) : ok(run);
     if (!opened.ok) return isUnclear ? { ...opened, hint: UNCLEAR } : opened;
   }
   return ok({ ...accepted.value, isUnclear });
+}
+
+/** Returns what may still follow. Without `reply`: before it has come. */
+function followUpOf({ run, target }: SentRun, reply?: string): FollowUp {
+  const { announce, notify } = run.input;
+  if (notify !== undefined) return "none";
+  const followUp = chooseRecipient(run).followUp(target, reply);
+  return followUp === "announcement" && (announce === "none" || announce === "parent") ? "none" : followUp;
 }
 
 /** Returns the outcome of a message whose sender waited; with `hasOutcome`, until its run had ended. */
@@ -231,7 +255,7 @@ async function readOutcome(
   sent: SentRun,
   hasOutcome: boolean,
 ): Promise<SendOutcome> {
-  const { run, target } = sent;
+  const { run } = sent;
   const recipient = chooseRecipient(run);
   const receipt = (await receiptsOf(store.db, [run])).get(run.runId)?.state ?? "queued";
   if (hasOutcome && run.state !== "ok") {
@@ -242,16 +266,17 @@ async function readOutcome(
   const { text, loss } = await recipient.answer(store.db, sent, hasOutcome);
   if (loss !== undefined) return { kind: "failed", run, ...loss, receipt: "expired" };
   const reply = text === undefined || isSilent(text) ? "" : await redactor.whole(text);
-  const followUp = recipient.followUp(target, text && reply);
+  const followUp = followUpOf(sent, text && reply);
   if (text !== undefined) return { kind: "replied", run, reply, followUp, receipt };
   const queuedBehind = await countAhead(store.db, run);
   return { kind: "pending", run, waitedSeconds, queuedBehind, followUp, receipt };
 }
 
-async function acceptedOutcome(db: Db, { run, target }: SentRun): Promise<SendOutcome> {
+async function acceptedOutcome(db: Db, sent: SentRun): Promise<SendOutcome> {
+  const { run } = sent;
   const flow = run.flow && (await getFlow(db, run.flow.flowId));
   if (flow?.endReason === IS_ANSWER) return { kind: "answered_waiter", run, receipt: "answered" };
-  const followUp = chooseRecipient(run).followUp(target);
+  const followUp = followUpOf(sent);
   // The state at acceptance, so that a repeated call gets the same answer.
   return { kind: "accepted", run, followUp, receipt: "queued" };
 }
@@ -338,6 +363,11 @@ export async function sendToSession(parts: SendParts, request: SendRequest): Pro
   const flow = run?.flow && (await getFlow(engine.store.db, run.flow.flowId));
   const refused = refuseToPartner(flow, { from: requester.key, to: target.key });
   if (!refused.ok) return refused;
+  if (request.notify !== undefined) {
+    if (target.key === requester.key) return refuseNotify("a session is not idle while it waits for itself");
+    if (target.external) return refuseNotify("the recipient is an outside program, which only has an inbox");
+    if (request.announce !== undefined) return refuseNotify("it excludes announce");
+  }
   const verdict = sendVerdict(settings, target);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   const accepted = await engine.commit(async (unit) => {

@@ -38,6 +38,7 @@ import {
 } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { lastToolResult, readRun } from "../../store/queries/transcripts/transcripts.ts";
+import { sessionMayBeIdle } from "../conversation/idle.ts";
 import { partyOf, provenanceFrom } from "../conversation/party.ts";
 import { answerTexts } from "../delivery/answer-texts.ts";
 import { putInOutbox, queueDelivery } from "../delivery/outbox.ts";
@@ -92,8 +93,8 @@ async function askChild(context: JobContext, last: Run, result: string): Promise
   return accepted.ok;
 }
 
-/** How far a result gets: it starts a turn, it is only in the transcript, or why it is in neither. */
-type Reach = "turn" | "transcript" | `requester_${"deleted" | "archived" | "reset" | "refused"}`;
+/** How far a result gets: it starts a turn, is in the transcript, is for people only, or why in neither. */
+type Reach = "turn" | "transcript" | "people" | `requester_${"deleted" | "archived" | "reset" | "refused"}`;
 
 /** A result for a requester, and the run that the text for its people belongs to. */
 interface ResultText {
@@ -120,7 +121,7 @@ async function post(
     await queueDelivery(ending, unit, { ...posted, isAnswer: true });
     return;
   }
-  if (reach === "transcript") return;
+  if (reach === "transcript" || reach === "people") return;
   const error = `the requester ${sessionKey} can't be notified (${reach})`;
   const facts = { sessionKey, runId, code: reach, error, state: "failed" } as const;
   const place = route ?? { channel: "internal", to: sessionKey };
@@ -131,10 +132,15 @@ async function post(
   unit.publish({ ...event, channel, to, atMs: unit.now });
 }
 
+/** Returns the place where the people of a job's requester may read its result. */
+function routeToPeople({ spawn }: Session): Route | undefined {
+  return spawn?.announce === "parent" ? undefined : spawn?.route;
+}
+
 /** Returns what the turn that reads a result inherits. A requester that is a sub-agent continues its job. */
 async function turnFor({ unit, child }: JobContext, requester: Session): Promise<Partial<AcceptRequest>> {
   const job = await openJobOf(unit, requester);
-  const route = optional({ route: child.spawn?.route });
+  const route = optional({ route: routeToPeople(child) });
   if (job === undefined) return route;
   const { timeoutMs = 0 } = (requester.spawn && (await getRun(unit.tx, requester.spawn.runId))) ?? {};
   return { ...route, flow: { flowId: job.flowId, step: "task", turn: 1 }, timeoutMs };
@@ -154,10 +160,12 @@ async function deliverResult(
   if (requester === undefined) return "requester_deleted";
   if (requester.archivedAt !== undefined) return "requester_archived";
   if (requester.sessionId !== flow.requesterSessionId) return "requester_reset";
+  const way = jobDelivery(requester, child.spawn);
+  if (way === "channel") return "people";
   const chain = { chainId: flow.chainId, hop: last?.hop ?? 1 };
   const input = { text, provenance: provenanceFrom(child, chain, "sessions_spawn") };
   const result = { sessionKey: requester.key, input, chain, successor: true };
-  if (jobDelivery(requester, child.spawn) !== "post") {
+  if (way === "wake" || way === "inbox") {
     const turn = await turnFor(context, requester);
     if ((await acceptor.acceptIn(unit, { ...result, ...turn })).ok) return "turn";
   }
@@ -171,7 +179,7 @@ async function deliverResult(
  */
 async function announce(context: JobContext, text: string, last: Run | undefined): Promise<void> {
   const { unit, flow, child } = context;
-  const { thread, route, runId = flow.flowId } = child.spawn ?? {};
+  const { thread, runId = flow.flowId } = child.spawn ?? {};
   const requester = await getSession(unit.tx, flow.requesterKey);
   const reach = await deliverResult(context, requester, text, last);
   if (thread !== undefined) {
@@ -180,6 +188,7 @@ async function announce(context: JobContext, text: string, last: Run | undefined
     await queueDelivery(context, unit, { ...posted, kind: "announce" });
   } else if (reach !== "turn") {
     const { requesterKey } = flow;
+    const route = routeToPeople(child);
     const result = { runId: last?.runId ?? runId, requesterKey, route, text };
     await post(context, requester, result, reach);
   }
@@ -268,9 +277,10 @@ interface Settlement {
 /** Ends the job and announces it once. */
 async function settle(
   context: JobContext,
-  { words, error, isQuiet = false, stopped }: Settlement = {},
+  { words, error, isQuiet: chosen = false, stopped }: Settlement = {},
 ): Promise<void> {
   const { unit, flow, child } = context;
+  const isQuiet = chosen || child.spawn?.announce === "none";
   const { runs, last, result } = await outcomeOf(context);
   const { flowId, requesterKey: to, targetKey: from, turnsMax } = flow;
   const runId = last?.runId ?? flowId;
@@ -295,10 +305,11 @@ async function settle(
   await lookAbove(context, child);
 }
 
-/** Ends the parent's job if the parent only waited for this child and no run will wake it. */
+/** Ends the parent's work if the parent only waited for this child and no run will wake it. */
 export async function lookAbove(ending: Ending, { spawn }: Session): Promise<void> {
   const above = spawn && (await getSession(ending.unit.tx, spawn.requesterKey));
   if (above !== undefined) await jobMayHaveEnded(ending, above);
+  if (above !== undefined) await sessionMayBeIdle(ending, above.key);
 }
 
 async function openJobOf(unit: Unit, { spawn }: Session): Promise<Flow | undefined> {
@@ -323,7 +334,8 @@ export async function jobMayHaveEnded(ending: Ending, child: Session): Promise<v
   const context: JobContext = { ...ending, flow, child };
   const { last, result } = await outcomeOf(context);
   // A sub-agent with its own thread has already posted its result there, so it needs no announce turn.
-  const asks = last?.state === "ok" && child.spawn?.thread === undefined;
+  const { thread, announce: way } = child.spawn ?? {};
+  const asks = last?.state === "ok" && thread === undefined && way !== "none";
   if (!(asks && (await askChild(context, last, result)))) await settle(context);
 }
 

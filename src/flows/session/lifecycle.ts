@@ -43,6 +43,7 @@ import {
   type SessionPatch,
   updateSession,
 } from "../../store/queries/sessions/sessions.ts";
+import { notifyIdle } from "../conversation/idle.ts";
 import { expireInbox } from "../conversation/inbox-receipts.ts";
 import { unbind } from "../delivery/bindings.ts";
 import { dropInboundFiles } from "../delivery/inbound-files.ts";
@@ -294,7 +295,9 @@ async function endFlows(
   for (const flow of await openFlowsOf(unit.tx, key)) {
     // A sub-agent's job ends, and is announced, when its runs end. A reset of the requester does not cancel
     // the job.
-    if (flow.kind === "send") await cancelConversation(ctx.engine, unit, flow, reason);
+    if (flow.kind !== "send") continue;
+    if (flow.targetKey === key) await notifyIdle({ ...ctx, acceptor: ctx.engine, unit }, flow, reason);
+    await cancelConversation(ctx.engine, unit, flow, reason);
   }
 }
 

@@ -1,6 +1,6 @@
 // Implements the tool `sessions_list`, which returns the sessions that the caller can see, newest first.
 
-import { shownKey, visibilityOf } from "../../access/access.ts";
+import { narrowingFor, shownKey, visibilityOf } from "../../access/access.ts";
 import { LIST_LIMIT, LIST_MESSAGE_LIMIT } from "../../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
@@ -61,10 +61,33 @@ export const sessionsList: Tool<ReadingContext> = tool("sessions_list", {
       sessions,
       ...optional({ nextCursor }),
       visibility: visibilityOf(ctx, ctx.viewer),
+      ...optional({ filtered: filteredBy(narrowingFor(ctx, ctx.viewer), args, nextCursor) }),
       ...(cut ? { messagesTruncated: true } : {}),
     });
   },
 });
+
+/** Names what may keep sessions out of a list: settings, arguments, the end of the page. */
+function filteredBy(
+  settings: readonly string[],
+  { kinds, search, agentId, activeMinutes }: ArgumentsOf<"sessions_list">,
+  nextCursor: string | undefined,
+): ToolResultOf<"sessions_list">["filtered"] {
+  const named = Object.keys(optional({ kinds, search, agentId, activeMinutes }));
+  const ways = [
+    {
+      reason: "visibility",
+      names: settings,
+      hint: `It has only what ${settings.join(" and ")} shows to you.`,
+    },
+    { reason: "arguments", names: named, hint: `It has only what ${named.join(", ")} match.` },
+    { reason: "limit", names: optional({ nextCursor }), hint: "For more rows, set cursor to nextCursor." },
+  ] as const;
+  const active = ways.filter(({ names }) => Object.keys(names).length > 0);
+  if (active.length === 0) return undefined;
+  const hint = ["This list may be incomplete.", ...active.map((way) => way.hint)].join(" ");
+  return { reasons: active.map(({ reason }) => reason), hint };
+}
 
 type FilterArguments = ArgumentsOf<"sessions_list"> & Pick<ListFilter, "limit">;
 

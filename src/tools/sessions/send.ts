@@ -8,6 +8,7 @@ import { TOOLS, type ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { isInInbox, sourceOf } from "../../core/rules/receipt.ts";
+import { checkRunTimeout } from "../../core/rules/spawn-policy.ts";
 import { type Failure, fail, ok } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { displayKey, KEY_CHARS_MAX, peerInKey } from "../../core/shapes/session-key.ts";
@@ -48,13 +49,14 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       "Send a summary, or put the text in a file that the other session can read.",
     ),
     timeoutSeconds: waitLimit(SEND_WAIT_SECONDS),
+    runTimeoutSeconds: (value: unknown) => checkRunTimeout(typeof value === "number" ? value : 0),
   },
   async before(ctx, args, call) {
     const before = await sentBefore(ctx, requestOf(ctx, call, args));
     return before && sendResult(ctx.settings, ctx.session, before);
   },
   async execute(ctx, args, call) {
-    const { sessionKey, label, agentId, message, inReplyTo } = args;
+    const { sessionKey, label, agentId, message, inReplyTo, runTimeoutSeconds, announce, notify } = args;
     const target = optional({ sessionKey, label, agentId });
     const found = await resolveSession(ctx, ctx.viewer, "send", target);
     if (!found.ok) return (await goneSender(ctx, sessionKey)) ?? found;
@@ -63,8 +65,9 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       requester: ctx.session,
       target: found.value,
       text: message,
+      runTimeoutSeconds,
       ...optional({ requesterRun: ctx.run, guest: isGuest(ctx.viewer) || undefined }),
-      ...optional({ outside: ctx.session.outside, inReplyTo }),
+      ...optional({ outside: ctx.session.outside, inReplyTo, announce, notify }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;
@@ -95,6 +98,8 @@ async function goneSender(ctx: SendContext, sessionKey: string | undefined): Pro
   );
 }
 
+const IDLE_LATER = "You get one message when that session has finished all its work. Do not poll.";
+
 type SendResult = ToolResultOf<"sessions_send">;
 type Delivery = Extract<SendResult, { readonly status: "ok" }>["delivery"];
 
@@ -118,7 +123,8 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
   const { receipt } = outcome;
   const sessionKey = displayKey(outcome.run.sessionKey, sender.agentId, keyRulesOf(settings));
   const sent = { runId, messageId: runId, sessionKey, receipt };
-  const base = { ...sent, ...(outcome.isUnclear === true ? { note: UNCLEAR } : {}) };
+  const unclear = outcome.isUnclear === true ? UNCLEAR : undefined;
+  const base = { ...sent, ...optional({ note: outcome.run.input.notify === "idle" ? IDLE_LATER : unclear }) };
   switch (outcome.kind) {
     case "accepted":
       return { ...base, status: "accepted", delivery: deliveryOf(outcome.followUp) };

@@ -282,6 +282,18 @@ test("CW1: in a shared direct chat nobody can cancel another person's sub-agent"
   expect(await stage.give("/subagents cancel all", { id: "7" })).toBe("Cancelled: 1 sub-agent.");
 });
 
+test("I9: /sessions shows a person no other person's chat, whatever the agent may see", async () => {
+  const stage = await open({ settings: { tools: { visibility: "all" } } });
+  const theirs = "agent:main:dm:telegram:8";
+  await stage.store.transaction((tx) => insertSession(tx, sessionRow(theirs, { displayName: "Eve" })));
+  await stage.says("telegram:7", "go", GROUP);
+  expect(await stage.give("/sessions")).toMatch(/^- `main`: \w+, \w+$/);
+  const inGroup = await stage.give("/sessions", { isOwner: true, sessionKey: GROUP, chatType: "group" });
+  expect(inGroup).toMatch(new RegExp(`^- \`${GROUP}\`[^\\n]*$`));
+  const owner = await stage.give("/sessions", { isOwner: true });
+  for (const key of ["`main`", GROUP, theirs]) expect(owner).toContain(key);
+});
+
 test("MO1: in an answer, labels, names and texts of other people are shown without markup, and secrets are redacted", async () => {
   const stage = await open({ settings: { tools: { visibility: "agent" } } });
   const label = "**x** [click](http://evil.example) `@everyone`\u202Efdp.exe";
@@ -294,7 +306,7 @@ test("MO1: in an answer, labels, names and texts of other people are shown witho
     );
     await updateSession(tx, MAIN, { label });
   });
-  const seen = await stage.give("/sessions");
+  const seen = await stage.give("/sessions", { isOwner: true });
   const [, inCode] = /`(\*\*x\*\* [^`]*)`/.exec(seen) ?? [];
   expect(inCode).toContain("'@everyone'");
   expect(seen).not.toContain("\u202E");

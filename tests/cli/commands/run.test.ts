@@ -15,14 +15,47 @@ test("parley run prints only the answer, from an argument and from standard inpu
   expect(await run(home, ["run", "say one"])).toEqual({ code: 0, out: "one\n", err: "" });
   const piped = await run(home, ["run", "-", "--agent", "research"], { input: "say two\n" });
   expect(piped).toEqual({ code: 0, out: "two\n", err: "" });
-  const asked = await runJson(home, ["run", "say three"]);
-  expect(asked).toMatchObject({
-    ok: true,
-    reply: "three",
-    sessionKey: expect.stringMatching(/^agent:main:chat:/),
-  });
+  expect(await run(home, ["run", "say three"])).toMatchObject({ code: 0, out: "three\n" });
   expect((await run(home, ["sessions", "history", "say three"])).out).toBe("you: say three\nagent: three\n");
   expect((await run(home, ["sessions", "history", "say two"])).out).toContain("agent: two");
+});
+
+/** Runs the program with --json, and parses each line that it prints. */
+async function runLines(home: string, ...argv: string[]) {
+  const { code, out } = await run(home, ["--json", "run", ...argv]);
+  expect(out).toMatch(/\n$/);
+  const lines = out.trimEnd().split("\n");
+  return { code, lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+}
+
+test("with --json, each event of the run is one line: start, tool calls, text, end", async () => {
+  const home = await house();
+  const { code, lines } = await runLines(home, "list sessions");
+  expect(code).toBe(0);
+  const ids = { sessionKey: expect.stringMatching(/^agent:main:chat:/), runId: expect.any(String) };
+  const [start, call, result] = lines;
+  expect(start).toEqual({ type: "start", ...ids });
+  expect(call).toEqual({ type: "tool_call", id: expect.any(String), name: "sessions_list", args: {} });
+  expect(result).toMatchObject({ type: "tool_result", id: call?.id, name: "sessions_list", isError: false });
+  expect(JSON.parse(String(result?.result))).toHaveProperty("sessions");
+  const texts = lines.slice(3, -1);
+  expect(texts).toEqual(texts.map((_, at) => ({ type: "text", text: expect.any(String), isNew: at === 0 })));
+  const reply = texts.map(({ text }) => text).join("");
+  expect(lines.at(-1)).toEqual({ ...start, type: "end", ok: true, reply });
+  expect(reply).not.toBe("");
+});
+
+test("with --json, the last line has the outcome of every end, also without a run", async () => {
+  const home = await house();
+  const late = await runLines(home, "wait 60 seconds", "--timeout", "0.3");
+  expect(late.code).toBe(5);
+  expect(late.lines.at(0)).toMatchObject({ type: "start" });
+  expect(late.lines.at(-1)).toMatchObject({ type: "end", ok: false, error: { code: "timeout" } });
+  const status = await runLines(home, "/status", "--session", "main");
+  expect(status).toMatchObject({ code: 0, lines: [{ type: "end", ok: true, reply: expect.any(String) }] });
+  expect(await runLines(home, " ")).toMatchObject({ code: 2, lines: [{ type: "end", ok: false }] });
+  const nobody = await runLines((await makeHome()).home, "hello");
+  expect(nobody).toMatchObject({ code: 3, lines: [{ type: "end", ok: false }] });
 });
 
 test("parley run continues a named session, and answers a command of the gateway", async () => {

@@ -3,22 +3,24 @@
 
 import { describe, expect, test } from "vitest";
 import type { DeliveryOutcome } from "../../../src/channels/channel.ts";
+import { SEND_ANNOUNCE, type SendAnnounce } from "../../../src/core/shapes/run.ts";
 import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../../kit/engine/engine.ts";
 import { openFlowApp } from "../../kit/engine/flow-app.ts";
-import { begin, checkFinished, scenario } from "./story.ts";
+import { begin, checkChosenEnd, checkFinished, scenario } from "./story.ts";
 
 const COMMITS_MAX = 200;
 
-async function crashAt(point: CrashPoint, timeoutSeconds: number): Promise<boolean> {
+async function crashAt(point: CrashPoint, timeoutSeconds: number, announce?: SendAnnounce): Promise<boolean> {
   const dir = temporaryFolder();
-  const first = await openFlowApp({ ...scenario(timeoutSeconds), dir, crash: point }).catch(() => undefined);
+  const story = scenario(timeoutSeconds, announce);
+  const first = await openFlowApp({ ...story, dir, crash: point }).catch(() => undefined);
   // The process crashed during the start, before it could accept a request.
   if (first === undefined) return true;
   const told = await begin(first);
   if (!(await diesAtWork(first))) return false;
-  const second = await openFlowApp({ ...scenario(timeoutSeconds), dir });
+  const second = await openFlowApp({ ...story, dir });
   await second.quiet();
-  await checkFinished(second, told);
+  await (announce === undefined ? checkFinished(second, told) : checkChosenEnd(second, told, announce));
   expect(
     [...new Set([...first.sent, ...second.sent].map((message) => message.deliveryId))].length,
   ).toBeLessThan(2);
@@ -32,6 +34,13 @@ describe.each(["before", "after"] as const)("a crash %s any commit of a conversa
     const commits = await crashAtEach(when, COMMITS_MAX, (point) => crashAt(point, timeoutSeconds));
     expect(commits).toBeGreaterThan(11);
   });
+
+  test.each(SEND_ANNOUNCE)(
+    "RB3: the end that the sender chose happens once with announce %s",
+    async (way) => {
+      expect(await crashAtEach(when, COMMITS_MAX, (point) => crashAt(point, 0, way))).toBeGreaterThan(8);
+    },
+  );
 });
 
 test("I5: if a crash interrupts a delivery on a channel that cannot detect repetitions, the delivery fails as ambiguous", async () => {

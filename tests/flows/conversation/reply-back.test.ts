@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
+import { SEND_ANNOUNCE } from "../../../src/core/shapes/run.ts";
 import { getFlow } from "../../../src/store/queries/chains/flows.ts";
 import { endOf } from "../../kit/engine/engine.ts";
 import { openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
+import { begin, checkChosenEnd, scenario } from "./story.ts";
 
 /**
  * Returns the steps and their authors, from the live events about the flow that the requester's session
@@ -245,5 +247,54 @@ describe("the reply-back loop and the announce step", () => {
     await endOf(app.engine, run.runId);
     await app.quiet();
     expect((await app.runs(MAIN)).map((r) => r.state)).toEqual(["ok", "aborted"]);
+  });
+});
+
+describe("RB3: the end of a conversation that its sender chose", () => {
+  test.each(SEND_ANNOUNCE)("with announce %s", async (way) => {
+    const app = await openFlowApp(scenario(0, way));
+    const told = await begin(app);
+    await app.quiet();
+    await checkChosenEnd(app, told, way);
+  });
+
+  test("a sender that waits gets the reply, and the result says whether an announcement follows", async () => {
+    for (const announce of SEND_ANNOUNCE) {
+      const play: Play = async (actor) =>
+        actor.step === "message"
+          ? JSON.stringify(await actor.send(RESEARCH, "q", 30, "call", { announce }))
+          : "REPLY_SKIP";
+      const app = await openFlowApp({ plays: { [MAIN]: play, [RESEARCH]: () => "four" }, choices: turns(0) });
+      await app.route(MAIN, RESEARCH);
+      const status = announce === "channel" ? "pending" : "skipped";
+      expect(await resultOf(app)).toMatchObject({ reply: "four", delivery: { status, mode: "announce" } });
+      await app.quiet();
+      expect(app.sent).toHaveLength(announce === "channel" ? 1 : 0);
+      expect(await app.runs(MAIN)).toHaveLength(1);
+    }
+  });
+
+  test("with announce channel, the sender gets the reply if nobody can read it, and learns of a failed announcement", async () => {
+    const play: Play = async (actor) =>
+      actor.step === "message" && actor.input === "go"
+        ? String((await actor.send(RESEARCH, "q", 0, "call", { announce: "channel" })).status)
+        : "read it";
+    const research: Play = (actor) => {
+      if (actor.step === "announce") throw new Error("no model");
+      return "four";
+    };
+    const app = await openFlowApp({ plays: { [MAIN]: play, [RESEARCH]: research } });
+    const notices = async () =>
+      (await app.texts(MAIN)).filter((text) => text.includes("Notice from the gateway"));
+    await resultOf(app).catch(() => undefined);
+    await app.quiet();
+    expect(await notices()).toEqual([expect.stringContaining("it was answered:\n\n| four")]);
+    await app.route(RESEARCH);
+    await app.tell(MAIN, "go");
+    await app.quiet();
+    expect(await notices()).toEqual([
+      expect.anything(),
+      expect.stringContaining('its run ended with status "error" (run_failed):\n\n| no model'),
+    ]);
   });
 });

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { endOf } from "../../kit/engine/engine.ts";
 import { type FlowAppOptions, openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
+import { fakeWorld } from "../../kit/world.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
 
 describe("the result table of sessions_send", () => {
@@ -105,6 +107,43 @@ describe("the result table of sessions_send", () => {
     expect(told[0]).toContain("Notice from the gateway");
     // The notice is appended without a model call.
     expect((await app.runs(MAIN)).map((run) => run.kind)).toEqual(["turn", "append"]);
+  });
+
+  test("runTimeoutSeconds stops the recipient's run, counted from its start and not from its acceptance", async () => {
+    const world = fakeWorld();
+    const started: string[] = [];
+    const app = await openFlowApp({
+      world,
+      plays: {
+        [MAIN]: async (actor) => {
+          if (actor.step !== "message") return "REPLY_SKIP";
+          const limited = { runTimeoutSeconds: 5 };
+          return JSON.stringify(await actor.send(RESEARCH, "count", 600, "call", limited));
+        },
+        [RESEARCH]: async ({ handle, input }) => {
+          started.push(input);
+          await new Promise((resolve) => handle.signal.addEventListener("abort", resolve, { once: true }));
+          return "";
+        },
+      },
+    });
+    // Another run holds the lane for longer than the limit.
+    const before = await app.tell(RESEARCH, "first");
+    while (started.length < 1) await world.advance(1);
+    const asking = await app.tell(MAIN, "go");
+    while ((await app.runs(RESEARCH)).length < 2) await world.advance(1);
+    await world.advance(60_000);
+    await app.engine.abort({ sessionKey: RESEARCH, runId: before.runId });
+    while (started.length < 2) await world.advance(1);
+    await world.advance(4_000);
+    expect((await app.runs(RESEARCH))[1]).toMatchObject({ state: "running", timeoutMs: 5_000 });
+    await world.advance(2_000);
+    const ended = await endOf(app.engine, asking.runId);
+    expect(JSON.parse(ended.reply ?? "")).toMatchObject({
+      status: "error",
+      code: "run_timeout",
+      error: "the run took longer than its limit of 5 s",
+    });
   });
 
   test("if a call is repeated after its wait and the run have ended, the result does not say that the run continues", async () => {

@@ -1,24 +1,26 @@
 // A conversation of two sessions with reply turns and an announcement, and the checks at its end.
 
 import { expect } from "vitest";
-import { isEnded } from "../../../src/core/shapes/run.ts";
+import { optional } from "../../../src/core/optional.ts";
+import { isEnded, type SendAnnounce } from "../../../src/core/shapes/run.ts";
 import type { FlowApp, FlowAppOptions, Play } from "../../kit/engine/flow-app.ts";
 import { MAIN, RESEARCH, turns } from "./asking.ts";
 
 type Scenario = Pick<FlowAppOptions, "plays" | "choices">;
 
 const speaks =
-  (name: string, timeoutSeconds: number): Play =>
+  (name: string, timeoutSeconds: number, announce?: SendAnnounce): Play =>
   async (actor) => {
     if (actor.step === "message") {
-      const result = await actor.send(RESEARCH, "the question", timeoutSeconds);
+      const more = optional({ announce });
+      const result = await actor.send(RESEARCH, "the question", timeoutSeconds, RESEARCH, more);
       return `${name} got ${result.status}`;
     }
     return actor.step === "announce" ? `${name} announces` : `${name} says ${actor.handle.run.flow?.turn}`;
   };
 
-export const scenario = (timeoutSeconds: number): Scenario => ({
-  plays: { [MAIN]: speaks("main", timeoutSeconds), [RESEARCH]: speaks("research", 0) },
+export const scenario = (timeoutSeconds: number, announce?: SendAnnounce): Scenario => ({
+  plays: { [MAIN]: speaks("main", timeoutSeconds, announce), [RESEARCH]: speaks("research", 0) },
   choices: turns(2),
 });
 
@@ -59,4 +61,40 @@ export async function checkFinished(app: FlowApp, told: string): Promise<void> {
   expect(rows).toEqual([{ state: "sent", text: "research announces", attempts: expect.any(Number) }]);
   const usage = await app.store.db.selectFrom("ledger").select("run_id").execute();
   expect(usage).toHaveLength(runs.length);
+}
+
+/** The runs of both sessions, the texts that people got, and the last words that main got as a notice. */
+const ENDS = {
+  none: {
+    main: ["turn message 0 ok", "turn reply 2 ok"],
+    research: ["turn round1 1 ok", "turn reply 3 ok"],
+    posted: [],
+    noticed: [],
+  },
+  parent: {
+    main: ["turn message 0 ok", "turn reply 2 ok", "append message 0 ok"],
+    research: ["turn round1 1 ok", "turn reply 3 ok"],
+    posted: [],
+    noticed: ["| research says 3"],
+  },
+  channel: {
+    main: ["turn message 0 ok"],
+    research: ["turn round1 1 ok", "turn announce 1 ok"],
+    posted: ["research announces"],
+    noticed: [],
+  },
+} as const;
+
+/** Checks the end of a conversation whose sender chose this end. */
+export async function checkChosenEnd(app: FlowApp, told: string, announce: SendAnnounce): Promise<void> {
+  if (told === "not_told" && (await app.runs(MAIN)).length === 0) return;
+  const deliveries = await app.store.db.selectFrom("deliveries").select(["state", "text"]).execute();
+  const notices = (await app.texts(MAIN)).filter((text) => text.includes("Notice from the gateway"));
+  expect({
+    main: await steps(app, MAIN),
+    research: await steps(app, RESEARCH),
+    posted: deliveries.map(({ text }) => text),
+    noticed: notices.flatMap((text) => text.split("\n").filter((line) => line.startsWith("| "))),
+  }).toEqual(ENDS[announce]);
+  expect(deliveries.every(({ state }) => state === "sent")).toBe(true);
 }

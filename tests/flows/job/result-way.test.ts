@@ -2,6 +2,8 @@
 
 import { expect, test } from "vitest";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
+import { resetSession } from "../../../src/flows/session/lifecycle.ts";
+import { jobOfChild } from "../../../src/store/queries/chains/flows.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { toolsFor } from "../../../src/tools/catalog.ts";
 import { endOf, temporaryFolder } from "../../kit/engine/engine.ts";
@@ -47,6 +49,58 @@ test.each([
     expect(posted).toHaveLength(way === "post" ? 1 : 0);
   },
 );
+
+test.each([
+  // The kinds of main's runs, the number of texts to people, and whether the child has an announce step.
+  ["parent", ["turn", "append"], 0, true, "appended to your transcript"],
+  ["channel", ["turn"], 1, true, "posted to people; it does not reach you"],
+  ["none", ["turn"], 0, false, "only subagents returns it"],
+] as const)(
+  "announce %s: main has the runs %j, and people get %i texts",
+  async (announce, kinds, posted, asks, words) => {
+    const app = await openSpawnApp({ settings: settings("wake"), play: spawns({ announce }) });
+    await app.route(MAIN);
+    const run = await app.tell(MAIN, "go", undefined, { channel: "webchat", to: MAIN });
+    const { note } = JSON.parse((await endOf(app.engine, run.runId)).reply ?? "{}");
+    await app.quiet();
+    expect(note).toContain(words);
+    expect((await app.runs(MAIN)).map(({ kind }) => kind)).toEqual(kinds);
+    expect(app.sent.filter(({ text }) => text.startsWith("Status: ok"))).toHaveLength(posted);
+    const [child] = await app.children(MAIN);
+    const steps = (await app.runs(child?.key ?? "")).map(({ flow }) => flow?.step);
+    expect(steps).toEqual(asks ? ["task", "announce"] : ["task"]);
+    const job = await jobOfChild(app.store.db, child?.key ?? "");
+    expect(job).toMatchObject({ open: false, endReason: asks ? "announced" : "silent" });
+    expect(job?.outcome).toMatchObject({ status: "ok", result: asks ? "done" : "did it" });
+  },
+);
+
+test("announce channel without a channel is refused, and a result that only main was to get is kept if main is reset", async () => {
+  const alone = await openSpawnApp({ settings: settings("post"), play: spawns({ announce: "channel" }) });
+  const { error } = JSON.parse(
+    (await endOf(alone.engine, (await alone.tell(MAIN, "go")).runId)).reply ?? "{}",
+  );
+  expect(error).toBe('announce: "channel" needs a channel, and this session has none');
+  expect(await alone.children(MAIN)).toEqual([]);
+
+  const release = Promise.withResolvers<void>();
+  const play: SpawnPlay = async (turn) => {
+    if (turn.step === "task") await release.promise;
+    return spawns({ announce: "parent" })(turn);
+  };
+  const app = await openSpawnApp({ settings: settings("post"), play });
+  await app.route(MAIN);
+  await endOf(app.engine, (await app.tell(MAIN, "go")).runId);
+  const parts = { engine: app.engine, settings: settings("post"), dropTranscript: async () => {} };
+  const main = await app.session(MAIN);
+  if (main !== undefined) await resetSession(parts, main);
+  release.resolve();
+  await app.quiet();
+  expect(app.sent).toEqual([]);
+  const rows = await app.store.db.selectFrom("deliveries").select(["state", "code", "text"]).execute();
+  expect(rows).toMatchObject([{ state: "failed", code: "requester_reset" }]);
+  expect(rows[0]?.text).toContain("Result: done");
+});
 
 test("a job keeps its announce mode if the setting changes before a restart", async () => {
   const dir = temporaryFolder();

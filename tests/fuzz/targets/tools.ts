@@ -32,7 +32,7 @@ const VALID: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
   sessions_send: [
     { sessionKey: "agent:research:main", message: "hello", timeoutSeconds: 0 },
     { label: "news", agentId: "main", message: "hello", timeoutSeconds: 5 },
-    { sessionKey: "agent:writer:main", message: "hello" },
+    { sessionKey: "agent:writer:main", message: "hello", runTimeoutSeconds: 5 },
   ],
   sessions_spawn: [
     { task: "count" },

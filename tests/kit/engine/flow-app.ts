@@ -39,7 +39,13 @@ export interface Actor {
   /** The text of the message that started the turn. */
   readonly input: string;
   readonly step: "message" | FlowStep;
-  send(to: string, text: string, timeoutSeconds?: number, call?: string): Promise<Record<string, unknown>>;
+  send(
+    to: string,
+    text: string,
+    timeoutSeconds?: number,
+    call?: string,
+    more?: Partial<SendRequest>,
+  ): Promise<Record<string, unknown>>;
 }
 
 /** Returns the answer of a session's turn. An exception fails the run. */
@@ -141,7 +147,7 @@ function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor 
     handle,
     input: handle.run.input.text,
     step: handle.run.flow?.step ?? "message",
-    send: (to, text, timeoutSeconds = 30, call = to) =>
+    send: (to, text, timeoutSeconds = 30, call = to, more = {}) =>
       handle.duringCall(async () => {
         const requester = await getSession(engine.store.db, handle.run.sessionKey);
         const target = await getSession(engine.store.db, to);
@@ -156,6 +162,7 @@ function actorOf(handle: LaneHandle, engine: Engine, settings: Settings): Actor 
           signal: handle.signal,
           viewer: EVERYTHING,
           wait: handle.wait,
+          ...more,
         };
         const before = await sentBefore({ engine, settings }, request);
         return before === undefined

@@ -138,6 +138,10 @@ export const openFlowsOf = (db: Db, sessionKey: string) =>
       .orderBy("created_at"),
   );
 
+/** Returns open conversations that began with a message to this session. */
+export const openTalksTo = (db: Db, targetKey: string) =>
+  FLOWS.all(FLOWS.rows(db, { targetKey, kind: "send", state: "open" }).orderBy("created_at"));
+
 /** Returns unfinished sub-agent jobs that a session, or one of its runs, started. */
 export function openSpawnsOf(
   db: Db,

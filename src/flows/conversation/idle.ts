@@ -1,0 +1,46 @@
+// Notifies the senders that asked to learn when a session has finished all that it has (`notify: "idle"`),
+// once each. The open flow of the message holds the request: the transaction that ends the session's last
+// work, or resets or deletes the session, ends the flow and accepts the notice (I4).
+
+import type { Settings } from "../../core/shapes/settings/settings.ts";
+import type { AbortReason, Acceptor } from "../../engine/run/finish.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { holdSessions } from "../../store/locks.ts";
+import { endFlow, type Flow, openSpawnsOf, openTalksTo } from "../../store/queries/chains/flows.ts";
+import { activeRuns, runsOfFlow } from "../../store/queries/runs/runs.ts";
+import { publishFlowEnd } from "../flow-events.ts";
+import { inboxLoss, LOSSES } from "./inbox-receipts.ts";
+import { notifySender } from "./notice.ts";
+
+interface Ending {
+  readonly acceptor: Pick<Acceptor, "acceptIn">;
+  readonly unit: Unit;
+  readonly settings: Settings;
+}
+
+/** Ends a flow whose sender asked for a notice, and notifies it. Does nothing for another flow. */
+export async function notifyIdle(ending: Ending, flow: Flow, reason: AbortReason | "idle"): Promise<void> {
+  const { unit } = ending;
+  const [run] = await runsOfFlow(unit.tx, flow.flowId);
+  if (run?.input.notify !== "idle" || !(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
+  publishFlowEnd(unit, flow, { runId: run.runId, reason });
+  const loss = inboxLoss(reason);
+  const idle =
+    loss === undefined
+      ? `that session has finished all its work. The run ended with "${run.state}"; see sessions_history`
+      : `that session was ${LOSSES[loss]}`;
+  await notifySender({ ...ending, flow, run }, { idle });
+}
+
+/** Notifies the senders that wait for the end of a session's work, if it has ended. Safe at any time. */
+export async function sessionMayBeIdle(ending: Ending, sessionKey: string): Promise<void> {
+  const { tx } = ending.unit;
+  const flows = await openTalksTo(tx, sessionKey);
+  if (flows.length === 0) return;
+  // A run of the session and a job of it may end at the same time. The lock lets the later one see that it is
+  // the last.
+  await holdSessions(tx, [sessionKey]);
+  if ((await activeRuns(tx, sessionKey)).length > 0) return;
+  if ((await openSpawnsOf(tx, { sessionKey })).length > 0) return;
+  for (const flow of flows) await notifyIdle(ending, flow, "idle");
+}

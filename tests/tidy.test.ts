@@ -29,7 +29,8 @@ function textsBelow(folder: string): Map<string, string> {
   return texts;
 }
 
-const isSource = (path: string): boolean => /^(src|tests|bench|bin|release|site|ui)\/.*\.([jt]s|tsx)$/.test(path);
+const isSource = (path: string): boolean =>
+  /^(src|tests|bench|bin|release|site|ui)\/.*\.([jt]s|tsx)$/.test(path);
 const inTypeScript = ({ path }: SourceFact): boolean => /\.tsx?$/.test(path);
 
 let texts: Map<string, string>;

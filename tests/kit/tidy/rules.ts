@@ -351,6 +351,7 @@ const BENCHES = [
     "model-ways",
     "models-table",
     "screenshots",
+    "plugins",
     "sign-ins",
     "trips",
     "wake-each",

@@ -52,6 +52,23 @@ function checkCompose(command: string): void {
 
 export const LEFT_OUT: readonly LeftOut[] = [
   {
+    pages: ["docs/CODING-AGENTS.md"],
+    command: /^git clone --depth 1 https:\/\/github\.com\/parley-gateway\/parley \/tmp\/parley$/,
+    why: "needs the network",
+    instead: () => checkScript("plugins"),
+  },
+  {
+    pages: ["docs/CODING-AGENTS.md"],
+    command: /^(?:claude|codex|gemini|qwen) (?:plugin|extensions) .+$/,
+    why: "needs a coding agent and the repository; npm run plugins runs these commands with a checkout",
+    instead: (_, [command]) => {
+      const [, folder] = /\/tmp\/parley\/(\S+)$/.exec(command) ?? [];
+      const marketplace = command.startsWith("claude") ? ".claude-plugin" : ".agents/plugins";
+      const path = folder ?? `${marketplace}/marketplace.json`;
+      expectThat(existsSync(join(ROOT, path)), `${path} is not there`);
+    },
+  },
+  {
     command: /^npm install --prefix (?:\S+) @anthropic-ai\/claude-code (?:@openai\/codex|opencode-ai .+)$/,
     why: "tests download nothing",
     instead: () => checkScript("woken"),

@@ -5,6 +5,7 @@ import { checkRuntime, RUNTIME } from "./settings.ts";
 
 export const acp = feature({
   name: "acp",
+  needs: ["init"],
   commands: async (): LoadedBy<"commands"> => (await import("./rows.ts")).ACP,
   runtimes: {
     acp: {

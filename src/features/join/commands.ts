@@ -13,8 +13,10 @@ import { PROGRAM, type ProgramId } from "./programs.ts";
 import {
   dropRecord,
   handleFor,
+  isOfPlugin,
   type JoinRecord,
   listRecords,
+  recordFor,
   shareSession,
   startWords,
   writeRecord,
@@ -41,10 +43,6 @@ async function askAgreement(cli: Cli, yes: boolean | undefined, question: string
     return fail("invalid_argument", error, { hint });
   }
   return (await openPrompter(cli.parts)).confirm(question);
-}
-
-function recordFor({ home, folder }: Cli["parts"], program: ProgramId): JoinRecord | undefined {
-  return listRecords(home).find((record) => record.program === program && record.folder === folder);
 }
 
 function handleOf(cli: Cli, program: ProgramId, named: string | undefined): Result<string> {
@@ -161,6 +159,8 @@ export async function leaveProgram(
     cli.note(safeLine(`The tokens of its windows were not revoked: ${kept}. ${todo}`));
   }
   for (const problem of problems) cli.note(safeLine(problem));
+  if (isOfPlugin(record))
+    cli.note("Its plugin joins again with the next window. Disable it to prevent that.");
   cli.say(`${program.name} has left ${record.handle}.`);
   cli.document({ ok: true, handle: record.handle, problems, revoked: kept === undefined });
   return problems.length === 0 ? EXIT.done : EXIT.failed;

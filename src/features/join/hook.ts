@@ -1,8 +1,9 @@
 // Implements `parley inbox --hook PROGRAM`: called as a hook of a coding agent, it prints the inbox of the
-// window's session in the format of that program's hooks. Also implements `parley inbox --window N`, which
-// wakes a window. A hook must never break the user's program: if the gateway, the record or the window is
-// missing, the hook prints nothing and its exit code is 0. Each message is printed once per window, by the
-// hook that moves the window's cursor.
+// window's session in the format of that program's hooks. The hook of a program's plugin does not know under
+// which name the program has joined, and finds its window among all of the plugin. Also implements
+// `parley inbox --window N`, which wakes a window. A hook must never break the user's program: if the
+// gateway, the record or the window is missing, the hook prints nothing and its exit code is 0. Each message
+// is printed once per window, by the hook that moves the window's cursor.
 
 import { join } from "node:path";
 import { type Cli, EXIT, stopOnSignals } from "../../cli/cli.ts";
@@ -20,10 +21,10 @@ import {
   startsTurn,
   WAIT_MAX_SECONDS,
 } from "./programs.ts";
-import { joinedFolder, readRecord } from "./record.ts";
+import { isOfPlugin, joinedFolder, listRecords, readRecord } from "./record.ts";
 import { renewTokens } from "./tokens.ts";
 import { startKeeper, wakeWhenIdle } from "./wake.ts";
-import { isOpen, noteConversation, takeOver, windowOf } from "./windows.ts";
+import { ancestorsOf, isOpen, noteConversation, takeOver, windowOf } from "./windows.ts";
 
 interface InboxOptions {
   readonly hook?: ProgramId;
@@ -66,21 +67,39 @@ async function eventOf(input: NodeJS.ReadableStream): Promise<HookEvent> {
 
 /** The coding agent's window in which a hook runs. */
 interface HookWindow extends WatchedWindow {
+  /** Name under which the program has joined. */
+  readonly joined: string;
   /** True if the program runs without a window, to continue the window's conversation. */
   readonly continued: boolean;
 }
 
-async function hookWindow(cli: Cli, handle: string, waitsMs: number): Promise<HookWindow | undefined> {
+/**
+ * Finds the window in which a hook runs. `joined`: the name under which its program has joined. Undefined in
+ * the hook of a plugin.
+ */
+async function hookWindow(
+  cli: Cli,
+  hook: ProgramId,
+  joined: string | undefined,
+  waitsMs: number,
+): Promise<HookWindow | undefined> {
   const { world, home, machine } = cli.parts;
-  const known = readRecord(home, handle);
-  const record = known && (await renewTokens(cli, known));
-  const folder = join(joinedFolder(home), handle);
+  const ancestors = ancestorsOf(process.ppid, machine.platform);
   const until = world.clock.monotonic() + waitsMs;
   for (;;) {
-    const window = windowOf(folder, process.ppid, machine.platform);
-    const token = window === undefined ? undefined : record?.tokens[window.number - 1];
-    if (window !== undefined && token !== undefined) return { folder, token, ...window };
-    if (record === undefined || world.clock.monotonic() >= until) return undefined;
+    const records =
+      joined === undefined
+        ? listRecords(home).filter((record) => record.program === hook && isOfPlugin(record))
+        : [readRecord(home, joined)].filter((record) => record !== undefined);
+    for (const known of records) {
+      const folder = join(joinedFolder(home), known.handle);
+      const window = windowOf(folder, ancestors);
+      if (window === undefined) continue;
+      const token = (await renewTokens(cli, known)).tokens[window.number - 1];
+      if (token !== undefined) return { folder, token, joined: known.handle, ...window };
+    }
+    const isLate = world.clock.monotonic() >= until;
+    if (isLate || (joined !== undefined && records.length === 0)) return undefined;
     await pause(world.clock, LOOK_EVERY_MS, undefined, "alive");
   }
 }
@@ -156,17 +175,17 @@ async function waitForNews(
   }
 }
 
-async function tellInbox(cli: Cli, hook: ProgramId, joined: string): Promise<number> {
+async function tellInbox(cli: Cli, hook: ProgramId, joined: string | undefined): Promise<number> {
   const { parts } = cli;
   const stop = stopOnSignals(parts);
   try {
     const program = PROGRAM[hook];
     const event = await eventOf(parts.stdin);
     const mayWait = program.waits(parts.env, event.name);
-    const place = await hookWindow(cli, joined, mayWait ? WINDOW_WITHIN_MS : 0);
+    const place = await hookWindow(cli, hook, joined, mayWait ? WINDOW_WITHIN_MS : 0);
     if (place === undefined) return EXIT.done;
     noteEvent(cli, place, event, startsTurn(event.name));
-    if (event.conversation !== undefined && !place.continued) await startKeeper(cli, joined, place);
+    if (event.conversation !== undefined && !place.continued) await startKeeper(cli, place.joined, place);
     let code: number = EXIT.done;
     const write = async (text: string): Promise<boolean> => {
       const output = program.tell(text, event.name);
@@ -214,9 +233,9 @@ async function wakeWindow(cli: Cli, joined: string, window: number): Promise<num
 /** Prints the attention list, or runs as the hook of a joined program. */
 export async function showInbox(cli: Cli, { hook, joined, window, limit }: InboxOptions): Promise<number> {
   if (joined !== undefined && window !== undefined) return wakeWindow(cli, joined, window);
-  if (joined !== undefined && hook !== undefined) return tellInbox(cli, hook, joined);
-  if (hook !== undefined || joined !== undefined || window !== undefined)
-    return cli.misuse("--joined must be used with --hook or --window, and both require --joined");
+  if (hook !== undefined && window === undefined) return tellInbox(cli, hook, joined);
+  if (joined !== undefined || window !== undefined)
+    return cli.misuse("--joined must be used with --hook or --window, and --window requires --joined");
   const { listAttention } = await import("../../cli/commands/sessions/attention.ts");
   return listAttention(cli, limit);
 }

@@ -68,7 +68,7 @@ function entryOf([command, ...args]: readonly string[]): { command: string; args
 }
 
 /** Quotes words for a shell. */
-const shellLine = (words: readonly string[]): string =>
+export const shellLine = (words: readonly string[]): string =>
   words.map((word) => (/^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
 /**

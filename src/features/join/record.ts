@@ -47,6 +47,9 @@ export function startWords({ parts, options }: Cli): string[] {
   ];
 }
 
+/** Returns whether a program has joined by its plugin, which changes no files of the project. */
+export const isOfPlugin = ({ changes }: JoinRecord): boolean => changes.length === 0;
+
 export const joinedFolder = (home: string): string => join(home, ".parley", "joined");
 
 /** Returns the handle of a window. Each window of a program has its own handle. */
@@ -93,6 +96,14 @@ export function listRecords(home: string): JoinRecord[] {
     .filter((name) => name.endsWith(".json"))
     .map((name) => name.slice(0, -".json".length));
   return handles.flatMap((handle) => readRecord(home, handle) ?? []);
+}
+
+/** Returns the record of a program in a folder. */
+export function recordFor(
+  { home, folder }: Pick<CliParts, "home" | "folder">,
+  program: ProgramId,
+): JoinRecord | undefined {
+  return listRecords(home).find((record) => record.program === program && record.folder === folder);
 }
 
 export function writeRecord({ home }: Pick<CliParts, "home">, record: JoinRecord): void {

@@ -14,6 +14,11 @@ export const JOIN: Commands = {
         conflicts: ["handle", "agent"],
       }),
       joined: option("<handle>", "Serve a new window of this joined program"),
+      plugin: choice(
+        "<program>",
+        "Serve a new window for this program's plugin, and join if needed",
+        PROGRAMS,
+      ),
       handle: option("<name>", "Return to the external session with this name (default: the client's name)"),
       agent: option("<id>", "Create the external session for this agent (default: the default agent)"),
     },
@@ -50,7 +55,10 @@ export const JOIN: Commands = {
     options: {
       limit: withDefault(amount("<n>", "Print at most this many items of each group", 1), 20),
       hook: choice("<program>", "Run as the hook of this joined program: print new messages", PROGRAMS),
-      joined: option("<handle>", "Name under which the program of the hook or the window has joined"),
+      joined: option(
+        "<handle>",
+        "Name under which the program of the hook or the window has joined (default: by its plugin)",
+      ),
       window: amount("<n>", "Wake this window of a joined program when a message waits", 1),
     },
     load: async () => (await import("./hook.ts")).showInbox,

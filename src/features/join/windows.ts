@@ -93,18 +93,45 @@ export function closeWindow(folder: string, number: number): void {
   rmSync(join(folder, `${number}.json`), { force: true });
 }
 
-/** Returns the process id of a process's parent. */
-function parentOf(pid: number, platform: string): number | undefined {
-  if (platform === "linux") {
-    const parent = /^PPid:\s*(\d+)/m.exec(readText(`/proc/${pid}/status`) ?? "")?.[1];
-    return parent === undefined ? undefined : Number(parent);
-  }
+/** Asks `ps` about a process, on systems without `/proc`. */
+function askPs(pid: number, field: "ppid" | "command"): string | undefined {
   try {
-    const parent = Number(execFileSync("ps", ["-o", "ppid=", "-p", String(pid)], { encoding: "utf8" }));
-    return Number.isInteger(parent) ? parent : undefined;
+    return execFileSync("ps", ["-ww", "-o", `${field}=`, "-p", String(pid)], { encoding: "utf8" });
   } catch {
     return undefined;
   }
+}
+
+/** Returns the process id of a process's parent. */
+function parentOf(pid: number, platform: string): number | undefined {
+  const parent =
+    platform === "linux"
+      ? /^PPid:\s*(\d+)/m.exec(readText(`/proc/${pid}/status`) ?? "")?.[1]
+      : askPs(pid, "ppid");
+  return parent === undefined || !Number.isInteger(Number(parent)) ? undefined : Number(parent);
+}
+
+/** Returns a process, its parent, the parent's parent, and so on. */
+export function ancestorsOf(pid: number, platform: string): number[] {
+  const found: number[] = [];
+  for (let at: number | undefined = pid; at !== undefined && at > 1; at = parentOf(at, platform)) {
+    found.push(at);
+    if (found.length > ANCESTORS_MAX) break;
+  }
+  return found;
+}
+
+/**
+ * Returns the process id of the program that started this process. npx, its shell and a launcher may be in
+ * between: the command line of each contains `words`.
+ */
+export function programAbove(words: string, platform: string): number {
+  const isBetween = (pid: number): boolean => {
+    const line =
+      platform === "linux" ? readText(`/proc/${pid}/cmdline`)?.replaceAll("\0", " ") : askPs(pid, "command");
+    return line?.includes(words) === true;
+  };
+  return ancestorsOf(process.ppid, platform).find((pid) => !isBetween(pid)) ?? process.ppid;
 }
 
 /** The window to which a process belongs. */
@@ -114,13 +141,8 @@ export interface OwnWindow {
   readonly continued: boolean;
 }
 
-/** Returns the window whose program is an ancestor of this process. */
-export function windowOf(folder: string, pid: number, platform: string): OwnWindow | undefined {
-  const ancestors: number[] = [];
-  for (let at: number | undefined = pid; at !== undefined && at > 1; at = parentOf(at, platform)) {
-    ancestors.push(at);
-    if (ancestors.length > ANCESTORS_MAX) break;
-  }
+/** Returns the window whose program is among these processes, the ancestors of a process. */
+export function windowOf(folder: string, ancestors: readonly number[]): OwnWindow | undefined {
   const continued = WINDOW_NUMBERS.find((number) =>
     ancestors.includes(holderOf(continuedFile(folder, number)) ?? -1),
   );

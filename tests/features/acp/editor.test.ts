@@ -186,6 +186,39 @@ test("--session opens that session, --agent opens one of that agent; if no gatew
   await expect(nobody.open()).rejects.toThrow(/there is no agent "nobody"/);
 });
 
+test("an editor with a terminal is offered the setup of a model, and is signed in when the agent has one", async () => {
+  const local = { api: "openai-completions", baseUrl: "http://127.0.0.1:9/v1", apiKey: "k" };
+  const models = [{ id: "quick", contextWindow: 1_000, maxOutputTokens: 100 }];
+  const { home } = await makeHome({
+    agents: {
+      list: [
+        { id: "main", model: "offline/rehearsal" },
+        { id: "quick", model: "local/quick" },
+      ],
+    },
+    models: { providers: { local: { ...local, models } } },
+  });
+  await startGateway(home);
+  const { agent } = await openEditor(home, ["--agent", "main"]);
+  const methodsFor = async (clientCapabilities: acp.ClientCapabilities) =>
+    (await agent.request("initialize", { protocolVersion: 1, clientCapabilities })).authMethods ?? [];
+  expect(await methodsFor({})).toEqual([]);
+  const [method] = await methodsFor({ auth: { terminal: true } });
+  expect(await methodsFor({ _meta: { "terminal-auth": true } })).toEqual([method]);
+  expect(method).toMatchObject({ type: "terminal", id: "setup", args: ["--setup"] });
+  // An editor appends these arguments to those of its configuration.
+  const setup = await run(home, ["acp", "--agent", "main", ...((method as { args?: string[] }).args ?? [])]);
+  expect(setup).toMatchObject({ code: 2, err: expect.stringContaining("--provider <name>") });
+  await expect(agent.request("authenticate", { methodId: "setup" })).rejects.toMatchObject({
+    code: -32_000,
+    message: expect.stringContaining("npx parley-gateway init"),
+  });
+  await expect(agent.request("authenticate", { methodId: "other" })).rejects.toThrow(/valid methods: setup/);
+  const ready = await openEditor(home, ["--agent", "quick"]);
+  await ready.open();
+  expect(await ready.agent.request("authenticate", { methodId: "setup" })).toEqual({});
+});
+
 test("permission requests can be listed, allowed and denied on the command line", async () => {
   const { home } = await makeStage({ permissions: "ask" });
   const editor = await openEditor(home, ["--session", "main"]);

@@ -12,10 +12,11 @@ export class Window {
   readonly #home: string;
   #said = "";
 
-  constructor(home: string, env: Record<string, string> = {}) {
+  constructor(home: string, env: Record<string, string> = {}, folder = home) {
     this.#home = home;
     // Each command is a line of the shell's input, so the shell is the parent of the server and of the hooks.
     this.#shell = spawn("/bin/sh", [], {
+      cwd: folder,
       env: { PATH: process.env.PATH, HOME: home, PARLEY_LOG: "silent", ...env },
       stdio: ["pipe", "pipe", "ignore"],
     });
@@ -28,10 +29,13 @@ export class Window {
   }
 
   startServer(handle: string): void {
-    const file = join(this.#home, `pipe-${handle}-${this.#shell.pid}`);
-    this.#shell.stdin?.write(
-      `mkfifo ${file}\n${this.#line(`mcp --joined ${handle}`)} <${file} >/dev/null & exec 9>${file}\n`,
-    );
+    this.startCommand(this.#line(`mcp --joined ${handle}`));
+  }
+
+  /** Starts the MCP server with a line for the shell. */
+  startCommand(line: string): void {
+    const file = join(this.#home, `pipe-${this.#shell.pid}`);
+    this.#shell.stdin?.write(`mkfifo ${file}\n${line} <${file} >/dev/null & exec 9>${file}\n`);
   }
 
   /** Calls a tool through the window's MCP server, without waiting for the answer. */
@@ -47,9 +51,13 @@ export class Window {
 
   /** Runs the hook and returns its output and exit code. */
   async hook(program: string, handle: string, event: string, more: object = {}): Promise<string> {
+    return this.hookCommand(this.#line(`inbox --hook ${program} --joined ${handle}`), event, more);
+  }
+
+  /** Runs a hook with a line for the shell. */
+  async hookCommand(command: string, event: string, more: object = {}): Promise<string> {
     const from = this.#said.length;
     const input = `'${JSON.stringify({ hook_event_name: event, ...more })}'`;
-    const command = this.#line(`inbox --hook ${program} --joined ${handle}`);
     this.#shell.stdin?.write(`printf '%s' ${input} | ${command} 2>&1; echo "<code $?>"\n`);
     await expect.poll(() => this.#said.slice(from)).toMatch(/<code \d+>/);
     return this.#said.slice(from).trim();

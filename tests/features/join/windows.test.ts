@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import {
+  ancestorsOf,
   claimNews,
   continueWindow,
   hasKeeper,
@@ -51,12 +52,15 @@ test("after a restart of the machine, a process with the id of a former one does
   continueWindow(folder, 1);
   takeOver(folder, 2, "waker");
   expect(await claimNews(folder, 1, undefined, clock)).toBe(true);
-  expect(windowOf(folder, process.pid, process.platform)).toEqual({ number: 1, continued: true });
+  expect(windowOf(folder, ancestorsOf(process.pid, process.platform))).toEqual({
+    number: 1,
+    continued: true,
+  });
   expect([isOpen(folder, 1), isContinued(folder, 1), hasKeeper(folder, 2)]).toEqual([true, true, true]);
 
   restartMachine(folder);
   expect([isOpen(folder, 1), isContinued(folder, 1), hasKeeper(folder, 2)]).toEqual([false, false, false]);
-  expect(windowOf(folder, process.pid, process.platform)).toBeUndefined();
+  expect(windowOf(folder, ancestorsOf(process.pid, process.platform))).toBeUndefined();
   expect(await openWindow(folder, OWN, clock)).toBe(1);
   expect(await claimNews(folder, 1, undefined, clock)).toBe(true);
 });

@@ -352,6 +352,7 @@ const BENCHES = [
     "models-table",
     "recording",
     "screenshots",
+    "plugins",
     "sign-ins",
     "trips",
     "wake-each",

@@ -53,7 +53,11 @@ async function serve(cli: Cli, link: Link, options: AcpOptions): Promise<number>
   }
 }
 
-export async function runAcp(given: Cli, options: AcpOptions): Promise<number> {
+export async function runAcp(
+  given: Cli,
+  { setup, ...options }: AcpOptions & { readonly setup?: boolean },
+): Promise<number> {
+  if (setup === true) return (await import("../../init/command.ts")).runInit(given, {});
   // --json is ignored, because standard output carries only the protocol.
   const cli = createCli(given.parts, { ...given.options, json: false });
   const { world } = cli.parts;

@@ -5,6 +5,7 @@
 
 import type {
   AgentContext,
+  ClientCapabilities,
   InitializeResponse,
   PromptRequest,
   PromptResponse,
@@ -20,6 +21,7 @@ import type { AgentEvent, ChatEvent } from "../../../contract/events.ts";
 import { optional } from "../../../core/optional.ts";
 import { labelOf } from "../../../core/text/label.ts";
 import { type Choices, changeOf, readChoices } from "./choices.ts";
+import { hasModel, SETUP, signInMethods } from "./sign-in.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";
 
 type Sdk = typeof import("@agentclientprotocol/sdk");
@@ -81,7 +83,15 @@ export class AcpServer {
       .onRequest("initialize", ({ params }) => {
         const { title, name } = params.clientInfo ?? {};
         this.#label = labelOf(title ?? name ?? "", LABEL_MAX_CHARS);
-        return this.#hello();
+        return this.#hello(params.clientCapabilities ?? {});
+      })
+      .onRequest("authenticate", async ({ params: { methodId } }) => {
+        if (methodId !== SETUP) throw this.#error(INVALID, `unknown method; valid methods: ${SETUP}`);
+        if (this.#value(await hasModel(this.#link, this.#options.agent))) return {};
+        throw this.#sdk.RequestError.authRequired(
+          undefined,
+          "no model is set up yet: npx parley-gateway init",
+        );
       })
       .onRequest("session/new", async ({ params, client }) => {
         this.#noteServers(params.mcpServers.length);
@@ -119,7 +129,7 @@ export class AcpServer {
       });
   }
 
-  #hello(): InitializeResponse {
+  #hello(capabilities: ClientCapabilities): InitializeResponse {
     return {
       protocolVersion: this.#sdk.PROTOCOL_VERSION,
       agentInfo: { name: "parley", title: "Parley", version: this.#link.client.hello.server.version },
@@ -128,7 +138,7 @@ export class AcpServer {
         promptCapabilities: { image: true, embeddedContext: true },
         sessionCapabilities: { resume: {}, close: {} },
       },
-      authMethods: [],
+      authMethods: signInMethods(capabilities, this.#cli.parts.machine),
     };
   }
 

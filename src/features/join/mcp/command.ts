@@ -8,11 +8,12 @@ import { openLink, type Reply } from "../../../cli/gateway-link.ts";
 import { findOrName } from "../../../cli/session-name.ts";
 import { optional } from "../../../core/optional.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
-import { PROGRAM } from "../programs.ts";
+import { joinByPlugin, mcpLine } from "../plugin.ts";
+import { PROGRAM, type ProgramId } from "../programs.ts";
 import { joinedFolder, readRecord, WINDOWS_MAX } from "../record.ts";
 import { renewTokens, windowToken } from "../tokens.ts";
 import { wakeWhenIdle } from "../wake.ts";
-import { closeWindow, openWindow, windowOf } from "../windows.ts";
+import { ancestorsOf, closeWindow, openWindow, programAbove, windowOf } from "../windows.ts";
 import { Bridge } from "./bridge.ts";
 import { type Upstream, UpstreamFinder } from "./upstream.ts";
 
@@ -21,6 +22,7 @@ interface McpOptions {
   readonly handle?: string;
   readonly agent?: string;
   readonly joined?: string;
+  readonly plugin?: ProgramId;
 }
 
 /** One window of a joined program, with the token for its session. */
@@ -33,8 +35,15 @@ interface JoinedWindow {
  * Opens a window of a joined program: reserves a free number, so that no two open windows have the same
  * session.
  */
-async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<Result<JoinedWindow>> {
+async function openJoined(
+  cli: Cli,
+  { joined, plugin }: McpOptions,
+  stop: AbortSignal,
+): Promise<Result<JoinedWindow>> {
   const { parts } = cli;
+  const named = plugin === undefined ? ok(joined ?? "") : await joinByPlugin(cli, plugin);
+  if (!named.ok) return named;
+  const handle = named.value;
   const known = readRecord(parts.home, handle);
   if (known === undefined) {
     const hint = "Remove this MCP server, or join again: npx parley-gateway join";
@@ -42,10 +51,12 @@ async function openJoined(cli: Cli, handle: string, stop: AbortSignal): Promise<
   }
   const record = await renewTokens(cli, known);
   const folder = join(joinedFolder(parts.home), handle);
-  const own = windowOf(folder, process.ppid, parts.machine.platform);
+  const { platform } = parts.machine;
+  const own = windowOf(folder, ancestorsOf(process.ppid, platform));
   const tokenOf = (number: number) => () => windowToken(cli, record, number);
   if (own?.continued === true) return ok({ token: tokenOf(own.number), close: () => {} });
-  const window = { bridge: process.pid, program: process.ppid };
+  const program = plugin === undefined ? process.ppid : programAbove(mcpLine(plugin), platform);
+  const window = { bridge: process.pid, program };
   const number = await openWindow(folder, window, parts.world.clock);
   if (number === undefined)
     return fail("queue_full", `${handle} has ${WINDOWS_MAX} open windows already`, {
@@ -87,15 +98,19 @@ export async function runMcp(cli: Cli, options: McpOptions): Promise<number> {
   };
   const stop = stopOnSignals(parts);
   const over = new AbortController();
-  const joined =
-    options.joined === undefined ? undefined : await openJoined(cli, options.joined, over.signal);
-  if (joined?.ok === false) return refuse(joined);
-  const upstream = new UpstreamFinder(cli, joined?.value.token);
+  let window: JoinedWindow | undefined;
+  const upstream = new UpstreamFinder(cli, () => window?.token());
   try {
     const found = await upstream.open();
     if (!found.ok) {
       const isAway = cli.options.url !== undefined && found.code === "store_unavailable";
       return refuse(found, isAway ? EXIT.unreachable : EXIT.failed);
+    }
+    // Only now, because the tokens of windows are made from the gateway's, which its first start generates.
+    if (options.joined !== undefined || options.plugin !== undefined) {
+      const opened = await openJoined(cli, options, over.signal);
+      if (!opened.ok) return refuse(opened);
+      window = opened.value;
     }
     const session = await sessionNamed(cli, options.session, found.value);
     if (!session.ok) return refuse(session);
@@ -116,7 +131,7 @@ export async function runMcp(cli: Cli, options: McpOptions): Promise<number> {
   } finally {
     stop.release();
     over.abort();
-    joined?.value.close();
+    window?.close();
     await upstream.close();
   }
 }

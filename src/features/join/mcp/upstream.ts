@@ -29,11 +29,11 @@ export interface Upstream {
 
 export class UpstreamFinder {
   readonly #cli: Cli;
-  readonly #token: (() => string) | undefined;
+  readonly #token: () => string | undefined;
   #own: RunningGateway | undefined;
 
-  /** `token` returns the token to use instead of the configured one. It is called for each request. */
-  constructor(cli: Cli, token?: () => string) {
+  /** `token` returns the token to use instead of the configured one, if any, at each request. */
+  constructor(cli: Cli, token: () => string | undefined) {
     this.#cli = cli;
     this.#token = token;
   }
@@ -100,7 +100,7 @@ export class UpstreamFinder {
     return {
       url,
       get token() {
-        return given?.() ?? token;
+        return given() ?? token;
       },
     };
   }

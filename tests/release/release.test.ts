@@ -36,11 +36,11 @@ const FILES = {
   "agent.json":
     '{ "version": "0.0.9", "npx": { "package": "parley-gateway@0.0.9", "needs": "node@0.1.0" } }\n',
   "clients/claude/.claude-plugin/plugin.json": '{\n  "name": "parley",\n  "version": "0.1.0"\n}\n',
-  "clients/zed/extension.toml": 'version = "0.1.0"\nschema_version = 1\n',
+  "clients/zed/extension.toml": 'version = "0.1.0"\nurl = "/download/v0.1.0/parley-gateway-0.1.0-macos-arm64.tar.gz"\n',
   "deploy/helm/Chart.yaml": 'apiVersion: v2\nversion: 0.1.0\nappVersion: "0.1.0"\nkubeVersion: ">=1.29.0"\n',
   "deploy/three.yaml": `${OLD_IMAGE}\n`,
   "compose.yaml": "image: ghcr.io/parley-gateway/parley:${PARLEY_VERSION:-0.1.0}\nother: postgres:17.0.0\n",
-  "docs/OLD.md": `${OLD_IMAGE}\n`,
+  "docs/OLD.md": `${OLD_IMAGE}\nParley 0.1.0 listens, since 0.1.0.\n`,
 };
 
 function git(folder: string, ...args: string[]): string {
@@ -147,10 +147,10 @@ test("sets the version everywhere, commits, tags, packs, and prints what to push
     "clients/zed/extension.toml",
     "deploy/three.yaml",
   ] as const)
-    expect(read(name)).toBe(FILES[name].replace("0.1.0", "0.2.0"));
+    expect(read(name)).toBe(FILES[name].replaceAll("0.1.0", "0.2.0"));
   expect(read("deploy/helm/Chart.yaml")).toBe(FILES["deploy/helm/Chart.yaml"].replaceAll("0.1.0", "0.2.0"));
   expect(read("compose.yaml")).toBe(FILES["compose.yaml"].replace("0.1.0", "0.2.0"));
-  expect(read("docs/OLD.md")).toBe(FILES["docs/OLD.md"]);
+  expect(read("docs/OLD.md")).toBe(FILES["docs/OLD.md"].replace("Parley 0.1.0", "Parley 0.2.0"));
 
   const made = join(folder, "release/out/0.2.0");
   const names = ["SHA256SUMS", "parley-gateway-0.2.0.cdx.json", "parley-gateway-0.2.0.tgz"];

@@ -15,7 +15,7 @@ const PLACES: readonly (readonly [files: RegExp, before: RegExp])[] = [
   [/^(server\.json|agent\.json|compose\.yaml|(clients|deploy)\/.*)$/, /\bparley-gateway@/],
   [/^(server\.json|compose\.yaml|deploy\/.*)$/, /\bghcr\.io\/parley-gateway\/parley:(?:\$\{\w+:-)?/],
   // Output of the program, which the tests of the documents compare.
-  [/^docs\/[\w-]+\.md$/, /\bParley |, version |  …  /],
+  [/^docs\/[\w-]+\.md$/, /\bParley |, version | {2}… {2}/],
 ];
 /** A whole version. In the name of an archive, the system follows. */
 const VERSION = /\d+\.\d+\.\d+(?![\w.]*\d|-(?!linux|macos|windows))/;

@@ -112,6 +112,6 @@ test("the changelog has a section for unreleased changes, and names the package'
   expect(changelog).toMatch(/^## \[Unreleased\]$/m);
   expect(changelog).toContain(version);
   const kinds = [...changelog.matchAll(/^### (.+)$/gm)].map(([, kind]) => kind);
-  const allowed = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
+  const allowed = ["What to do", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
   expect(kinds.filter((kind) => !allowed.includes(kind ?? ""))).toEqual([]);
 });

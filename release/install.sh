@@ -64,8 +64,14 @@ is_ours() {
   [ -h "$1" ] && [ "$(readlink "$1")" = ../lib/parley-gateway/parley ]
 }
 
+# Refuses a folder that this script did not make: it would be deleted.
+check_home() {
+  [ ! -e "$home" ] || [ -x "$home/parley" ] || fail "$home is not Parley's. Remove it, or choose another --prefix"
+}
+
 uninstall() {
   [ -d "$home" ] || fail "Parley is not installed in $prefix"
+  check_home
   for name in parley parley-gateway; do
     if is_ours "$prefix/bin/$name"; then rm "$prefix/bin/$name"; fi
   done
@@ -75,6 +81,7 @@ uninstall() {
 }
 
 install() {
+  check_home
   for name in parley parley-gateway; do
     if [ -e "$prefix/bin/$name" ] && ! is_ours "$prefix/bin/$name"; then
       fail "$prefix/bin/$name is another program. Remove it, or choose another --prefix"

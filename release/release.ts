@@ -3,11 +3,14 @@
 // R1: all work happens in a temporary clone. The repository gets the commit and the tag at the end, or, with
 // --dry-run, nothing at all.
 // R2: only a dry run may skip the checks or make archives for fewer systems.
+// R3: --files makes the files of a release whose tag is checked out, and nothing else. The workflow that
+// publishes a release does so, so that what it publishes is made of what the tag names.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -25,13 +28,17 @@ import { writeFormula, writeInstallScript } from "./installers.ts";
 import { setVersions } from "./versions.ts";
 
 const ROOT = process.cwd();
-const USAGE = "npm run release -- X.Y.Z [--dry-run [--skip-checks] [--only SYSTEM,…]] [--out FOLDER]";
+const USAGE =
+  "npm run release -- X.Y.Z [--files] [--dry-run [--skip-checks] [--only SYSTEM,…]] [--out FOLDER]";
 const PACKAGE_MAX_BYTES = 6 * 1024 * 1024;
 const UNRELEASED = "## [Unreleased]\n";
+const CHECKSUMS = "SHA256SUMS";
 
 interface Options {
   readonly version: string;
   readonly isDryRun: boolean;
+  /** Makes only the files, of the tag that is checked out. */
+  readonly isTagged: boolean;
   readonly skipsChecks: boolean;
   /** The systems that get an archive. Default: all. */
   readonly only: readonly string[] | undefined;
@@ -54,6 +61,7 @@ function run(folder: string, command: string, ...args: string[]): void {
 function readOptions(): Options {
   const options = {
     "dry-run": { type: "boolean" },
+    files: { type: "boolean" },
     "skip-checks": { type: "boolean" },
     only: { type: "string" },
     out: { type: "string" },
@@ -68,13 +76,14 @@ function readOptions(): Options {
   if (!/^\d+\.\d+\.\d+$/.test(version) || rest.length > 0) {
     throw new Refusal(`Name one version, like 0.2.0: ${USAGE}`);
   }
-  const { "dry-run": isDryRun = false, "skip-checks": skipsChecks = false, only, out } = given.values;
-  if (!isDryRun && (skipsChecks || only !== undefined)) {
+  const { "dry-run": isDryRun = false, files: isTagged = false, only, out } = given.values;
+  const { "skip-checks": skipsChecks = isTagged } = given.values;
+  if (!isDryRun && ((skipsChecks && !isTagged) || only !== undefined)) {
     throw new Refusal("--skip-checks and --only need --dry-run: a release is checked and complete.");
   }
   const folder =
     out ?? (isDryRun ? mkdtempSync(join(tmpdir(), "parley-dry-run-")) : `release/out/${version}`);
-  return { version, isDryRun, skipsChecks, only: only?.split(","), out: resolve(ROOT, folder) };
+  return { version, isDryRun, isTagged, skipsChecks, only: only?.split(","), out: resolve(ROOT, folder) };
 }
 
 function isGreater(version: string, than: string): boolean {
@@ -93,7 +102,7 @@ function readVersion(folder: string): string {
   return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).version;
 }
 
-function checkBefore({ version, isDryRun, only }: Options): void {
+function checkBefore({ version, isDryRun, only, out }: Options): void {
   const current = readVersion(ROOT);
   if (!isGreater(version, current)) {
     throw new Refusal(`${version} is not greater than ${current}, the version of package.json.`);
@@ -109,9 +118,26 @@ function checkBefore({ version, isDryRun, only }: Options): void {
   if (readChanges(ROOT) === "") {
     throw new Refusal(`CHANGELOG.md says nothing below "${UNRELEASED.trim()}". Write there what is new.`);
   }
+  checkFolder(out);
   const names = listSystems(ROOT).map(({ name }) => name);
   const unknown = only?.find((name) => !names.includes(name));
   if (unknown !== undefined) throw new Refusal(`No archive is for ${unknown}, only for ${names.join(", ")}.`);
+}
+
+/** Only a folder of an earlier release is emptied. */
+function checkFolder(out: string): void {
+  const names = existsSync(out) ? readdirSync(out) : [];
+  if (names.length > 0 && !names.includes(CHECKSUMS)) {
+    throw new Refusal(`${out} has other files. Name an empty or a new folder.`);
+  }
+}
+
+function checkTag({ version, out }: Options): void {
+  const tags = read(ROOT, "git", "tag", "--points-at", "HEAD").split("\n");
+  if (!tags.includes(`v${version}`) || readVersion(ROOT) !== version) {
+    throw new Refusal(`Check out the tag first: git switch --detach v${version}`);
+  }
+  checkFolder(out);
 }
 
 /** Turns `[Unreleased]` into the section of this version, below a new and empty one. */
@@ -122,12 +148,27 @@ function dateChanges(folder: string, version: string): void {
   writeFileSync(path, text);
 }
 
-/** Commits and tags. The tag has the changes as its text, which `gh release create` shows. */
-function commitAndTag(clone: string, version: string, changes: string): void {
+/** Returns a setting of git, which a dry run does not need. */
+function readIdentity(name: string, isDryRun: boolean): string {
+  try {
+    return read(ROOT, "git", "config", name);
+  } catch {
+    if (isDryRun) return "nobody";
+    throw new Refusal(`git does not know who commits: git config --global ${name} …`);
+  }
+}
+
+/** Sets the version, checks all, commits and tags. The text of the tag is the changes, which GitHub shows. */
+function makeCommit(clone: string, { version, isDryRun, skipsChecks }: Options): void {
   for (const name of ["user.name", "user.email"]) {
     // The clone does not have the settings of this repository, and git may have none elsewhere.
-    run(clone, "git", "config", name, read(ROOT, "git", "config", name));
+    run(clone, "git", "config", name, readIdentity(name, isDryRun));
   }
+  const changes = readChanges(clone);
+  setVersions(clone, version);
+  dateChanges(clone, version);
+  if (!skipsChecks) run(clone, "npm", "run", "check");
+  run(clone, "npm", "run", "size");
   run(clone, "git", "commit", "--quiet", "--all", "--message", `release: ${version}`);
   const args = ["tag", "--annotate", "--cleanup=whitespace", "--file=-", `v${version}`];
   execFileSync("git", args, { cwd: clone, input: `Parley ${version}\n\n${changes}\n` });
@@ -153,7 +194,7 @@ function writeChecksums(out: string): void {
           .update(readFileSync(join(out, name)))
           .digest("hex")}  ${name}\n`,
     );
-  writeFileSync(join(out, "SHA256SUMS"), lines.join(""));
+  writeFileSync(join(out, CHECKSUMS), lines.join(""));
 }
 
 /** Makes all files of the release in the folder `out`. */
@@ -179,26 +220,20 @@ function makeFiles(clone: string, { version, only, out }: Options): void {
   writeChecksums(out);
 }
 
-function listPushes({ version, out }: Options, branch: string): string {
-  const image = "ghcr.io/parley-gateway/parley";
-  const tags = [version, "latest"].map((tag) => `--tag ${image}:${tag}`).join(" ");
-  const create = `gh release create v${version} --verify-tag --title "Parley ${version}" --notes-from-tag`;
-  const files = readdirSync(out).map((name) => join(out, name));
+function listPushes({ version }: Options, branch: string): string {
   return [
     `git push origin ${branch} v${version}`,
-    `npm publish --access public ${join(out, `parley-gateway-${version}.tgz`)}`,
-    [create, ...files].join(" \\\n    "),
-    `docker buildx build --platform linux/amd64,linux/arm64 ${tags} --push .`,
-    "mcp-publisher publish    # after npm has the package, because the registry reads its mcpName",
-    "# In a clone of parley-gateway/homebrew-tap; then commit and push it:",
-    `cp ${join(out, "parley-gateway.rb")} Formula/`,
+    "# The workflows release and image then publish package, release, registry entry and image. Afterwards,",
+    "# in a clone of parley-gateway/homebrew-tap (then commit and push it):",
+    `gh release download v${version} --repo parley-gateway/parley --pattern "*.rb" --dir Formula --clobber`,
     "",
   ].join("\n");
 }
 
 function release(options: Options): void {
-  const { version, isDryRun, skipsChecks, out } = options;
-  checkBefore(options);
+  const { version, isDryRun, isTagged, skipsChecks, out } = options;
+  if (isTagged) checkTag(options);
+  else checkBefore(options);
   const work = mkdtempSync(join(tmpdir(), "parley-release-"));
   try {
     const clone = join(work, "parley");
@@ -208,13 +243,9 @@ function release(options: Options): void {
     } else {
       run(clone, "npm", "ci");
     }
-    const changes = readChanges(clone);
-    setVersions(clone, version);
-    dateChanges(clone, version);
-    if (!skipsChecks) run(clone, "npm", "run", "check");
-    run(clone, "npm", "run", "size");
-    commitAndTag(clone, version, changes);
+    if (!isTagged) makeCommit(clone, options);
     makeFiles(clone, options);
+    if (isTagged) return;
     if (!isDryRun) {
       run(ROOT, "git", "pull", "--quiet", "--ff-only", clone, "HEAD");
       run(ROOT, "git", "fetch", "--quiet", clone, "tag", `v${version}`);

@@ -12,17 +12,16 @@ const BASE = "/parley/";
 const SITE = `https://parley-gateway.github.io${BASE}`;
 const { version, description } = JSON.parse(readText("package.json"));
 
-/** Returns the released versions before this one, newest first: the tags that this clone has. */
-function listOlder() {
+/** Returns the released versions, newest first: the tags that this clone has. */
+function listReleased() {
   const git = ["-C", ROOT, "tag", "--list", "v*", "--sort=-version:refname"];
   const tags = execFileSync("git", git, { encoding: "utf8" }).split("\n");
-  return tags.filter((tag) => tag !== "" && tag !== `v${version}`);
+  return tags.filter((tag) => tag !== "");
 }
 
 const versions = [
-  { text: `${version} (this site)`, link: "/" },
-  { text: "next (main branch)", link: `${REPOSITORY}/tree/main/docs` },
-  ...listOlder().map((tag) => ({ text: tag.slice(1), link: `${REPOSITORY}/tree/${tag}/docs` })),
+  { text: `main, after ${version} (this site)`, link: "/" },
+  ...listReleased().map((tag) => ({ text: tag.slice(1), link: `${REPOSITORY}/tree/${tag}/docs` })),
   { text: "Changes", link: addressOf("CHANGELOG.md") },
 ];
 
@@ -44,7 +43,10 @@ const vueOfNode = {
 
 export default defineConfig({
   srcDir: "..",
-  srcExclude: ["{.ci,.github,bench,coverage,dist,site,src,tests,ui}/**", "**/coverage/**"],
+  srcExclude: [
+    "{.ci,.github,bench,clients,coverage,deploy,dist,release,site,src,tests,ui}/**",
+    "**/coverage/**",
+  ],
   base: BASE,
   cleanUrls: true,
   lang: "en",

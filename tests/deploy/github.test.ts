@@ -57,14 +57,14 @@ test.each(WORKFLOWS)(
   },
 );
 
-test("the scripts that the tests' workflow runs exist, and each portable file exists", () => {
+test("the scripts that the workflows run exist, and each portable file exists", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
-  const { jobs } = parse(read(".github/workflows/test.yml")) as Workflow;
-  const commands = Object.values(jobs).flatMap(({ steps }) =>
-    steps.flatMap(({ run = "" }) => run.split("\n")),
+  const workflows = WORKFLOWS.map((path) => parse(read(path)) as Workflow);
+  const commands = workflows.flatMap(({ jobs }) =>
+    Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run = "" }) => run.split("\n"))),
   );
   const named = commands.flatMap((command) => /^npm run (\S+)/.exec(command)?.[1] ?? []);
-  expect(named).toEqual(["types", "test:portable"]);
+  expect(named.sort()).toEqual(["release", "site", "test:portable", "types"]);
   for (const name of named) expect(scripts).toHaveProperty(name);
   const paths = scripts["test:portable"]?.match(/tests\/\S+/g) ?? [];
   expect(paths.length).toBeGreaterThan(2);
@@ -98,9 +98,9 @@ test("Dependabot watches the packages, the actions and the image, once a week", 
     updates: Record<string, unknown>[];
   };
   expect(version).toBe(2);
-  expect(updates.map((one) => one["package-ecosystem"])).toEqual(["npm", "github-actions", "docker"]);
-  for (const update of updates)
-    expect(update).toMatchObject({ directory: "/", schedule: { interval: "weekly" } });
+  const watched = updates.map((one) => `${one["package-ecosystem"]} ${one.directory}`);
+  expect(watched).toEqual(["npm /", "npm /site", "github-actions /", "docker /"]);
+  for (const update of updates) expect(update).toMatchObject({ schedule: { interval: "weekly" } });
 });
 
 test("the template of a pull request has five lines", () => {

@@ -36,7 +36,8 @@ const FILES = {
   "agent.json":
     '{ "version": "0.0.9", "npx": { "package": "parley-gateway@0.0.9", "needs": "node@0.1.0" } }\n',
   "clients/claude/.claude-plugin/plugin.json": '{\n  "name": "parley",\n  "version": "0.1.0"\n}\n',
-  "clients/zed/extension.toml": 'version = "0.1.0"\nurl = "/download/v0.1.0/parley-gateway-0.1.0-macos-arm64.tar.gz"\n',
+  "clients/zed/extension.toml":
+    'version = "0.1.0"\nurl = "/download/v0.1.0/parley-gateway-0.1.0-macos-arm64.tar.gz"\n',
   "deploy/helm/Chart.yaml": 'apiVersion: v2\nversion: 0.1.0\nappVersion: "0.1.0"\nkubeVersion: ">=1.29.0"\n',
   "deploy/three.yaml": `${OLD_IMAGE}\n`,
   "compose.yaml": "image: ghcr.io/parley-gateway/parley:${PARLEY_VERSION:-0.1.0}\nother: postgres:17.0.0\n",
@@ -84,6 +85,8 @@ test.each([
   [["0.1.0"], /^0\.1\.0 is not greater than 0\.1\.0, the version of package\.json\.\n$/],
   [["0.0.9"], /^0\.0\.9 is not greater than 0\.1\.0/],
   [["0.10.0", "--dry-run", "--only", "plan9-x64"], /^No archive is for plan9-x64/],
+  [["0.10.0", "--dry-run", "--out", "."], /has other files\. Name an empty or a new folder\.\n$/],
+  [["0.9.0", "--files"], /^Check out the tag first: git switch --detach v0\.9\.0\n$/],
 ])("refuses the arguments %j with one sentence", (args, said) => {
   const { status, out, err } = release(small, ...args);
   expect({ status, out, err }).toEqual({ status: 1, out: "", err: expect.stringMatching(said) });
@@ -157,5 +160,15 @@ test("sets the version everywhere, commits, tags, packs, and prints what to push
   expect(readdirSync(made).sort()).toEqual(names);
   const pushes = out.slice(out.indexOf("To publish a release:"));
   expect(pushes).toContain("git push origin main v0.2.0\n");
-  for (const name of names) expect(pushes).toContain(join(made, name));
+
+  // R3: the workflow makes the same package of the tag.
+  const again = join(temporaryFolder(), "files");
+  expect(release(folder, "0.2.0", "--files", "--out", again)).toMatchObject({ status: 0, err: "" });
+  const packed = "parley-gateway-0.2.0.tgz";
+  expect(readFileSync(join(again, packed))).toEqual(readFileSync(join(made, packed)));
+  writeFileSync(join(folder, "news.txt"), "later\n");
+  git(folder, "add", "--all");
+  git(folder, "commit", "--quiet", "--message", "later");
+  const late = release(folder, "0.2.0", "--files", "--out", again);
+  expect(late.err).toBe("Check out the tag first: git switch --detach v0.2.0\n");
 });

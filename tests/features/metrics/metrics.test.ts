@@ -1,5 +1,6 @@
 // Metrics of a gateway after real runs, over HTTP, for authorized callers only.
 
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import type { TokenSettings } from "../../../src/core/shapes/settings/settings.ts";
@@ -13,6 +14,9 @@ import { plainRedactor } from "../../kit/redactor.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { histogramFaults, readExposition } from "./exposition.ts";
 
+const { version: VERSION } = JSON.parse(
+  readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
+) as { readonly version: string };
 const TOKENS: TokenSettings[] = [
   { token: "reader-token", role: "operator", scopes: ["operator.read"] },
   { token: "partial-token", role: "operator", scopes: ["operator.admin"], sessions: ["agent:main:*"] },
@@ -103,7 +107,7 @@ test("model calls, tokens and tool calls of a real gateway process are counted",
   expect(exposed.value("parley_tokens_total", { ...model, kind: "output" })).toBeGreaterThan(0);
   expect(exposed.value("parley_cost_usd_total", { ...model, kind: "output" })).toBe(0);
   expect(exposed.value("parley_tool_calls_total", { tool: "sessions_list", outcome: "ok" })).toBe(1);
-  expect(exposed.value("parley_info", { version: "0.1.0" })).toBe(1);
+  expect(exposed.value("parley_info", { version: VERSION })).toBe(1);
   expect(histogramFaults(exposed)).toEqual([]);
 });
 

@@ -1,10 +1,13 @@
 // `notify: "idle"`: one notice when the recipient has finished all it has, also over crashes (idle.ts).
 
 import { expect, test } from "vitest";
+import type { Unit } from "../../../src/engine/unit.ts";
+import { sessionMayBeIdle } from "../../../src/flows/conversation/idle.ts";
 import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../../kit/engine/engine.ts";
 import { type FlowApp, openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
+import { noteQueries, runUndone } from "../../kit/store/noted-queries.ts";
 import { until } from "../../kit/until.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
 
@@ -48,6 +51,22 @@ test("the sender does not wait, and gets one turn when the last run of the recip
   // The reply itself goes to nobody.
   expect((await app.texts(MAIN)).filter((text) => text.includes("done"))).toEqual([]);
   expect(app.sent).toEqual([]);
+});
+
+test("the end of a run reads no texts of ordinary messages to its session", async () => {
+  const held = heldResearch();
+  const app = await openFlowApp({ plays: { [RESEARCH]: held.play } });
+  for (const text of ["a", "b"]) await app.send(MAIN, RESEARCH, text, 0);
+  await until(async () => (await app.runs(RESEARCH))[0]?.state === "running");
+  const queries = await runUndone(app.store, (tx) =>
+    noteQueries(tx, async (noted) => {
+      const unit = { tx: noted } as Unit;
+      await sessionMayBeIdle({ acceptor: app.engine, settings: app.settings, unit }, RESEARCH);
+    }),
+  );
+  expect(queries.map(({ sql }) => sql).join()).not.toMatch(/request_text|input_json/);
+  held.release();
+  await app.quiet();
 });
 
 test("two sessions that wait for each other to be idle both get their notice", async () => {

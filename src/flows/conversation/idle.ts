@@ -15,7 +15,6 @@ import {
 } from "../../store/queries/chains/flows.ts";
 import { countLane, runsOfFlow } from "../../store/queries/runs/runs.ts";
 import { publishFlowEnd } from "../flow-events.ts";
-import { inboxLoss, LOSSES } from "./inbox-receipts.ts";
 import { notifySender } from "./notice.ts";
 
 interface Ending {
@@ -24,19 +23,23 @@ interface Ending {
   readonly settings: Settings;
 }
 
-/** Ends a flow whose sender asked for a notice, and notifies it. Does nothing for another flow. */
-export async function notifyIdle(ending: Ending, flow: Flow, reason: AbortReason | "idle"): Promise<void> {
+/**
+ * Ends a flow whose sender asked for a notice, and notifies it. Does nothing for another flow. `how`: the end
+ * of the recipient's work, if it did not finish it.
+ */
+export async function notifyIdle(
+  ending: Ending,
+  flow: Flow,
+  reason: AbortReason | "idle",
+  how?: string,
+): Promise<void> {
   const { unit } = ending;
   if (flow.notify === undefined) return;
   const [run] = await runsOfFlow(unit.tx, flow.flowId);
   if (run === undefined || !(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
   publishFlowEnd(unit, flow, { runId: run.runId, reason });
-  const loss = inboxLoss(reason);
-  const idle =
-    loss === undefined
-      ? `that session has finished all its work. The run ended with "${run.state}"; see sessions_history`
-      : `that session was ${LOSSES[loss]}`;
-  await notifySender({ ...ending, flow, run }, { idle });
+  const finished = `that session has finished all its work. The run ended with "${run.state}"; see sessions_history`;
+  await notifySender({ ...ending, flow, run }, { idle: how ?? finished });
 }
 
 /** Notifies the senders that wait for the end of a session's work, if it has ended. Safe at any time. */

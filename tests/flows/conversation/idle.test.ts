@@ -108,6 +108,31 @@ test.each(["reset", "deleted"] as const)(
   },
 );
 
+test("a notice about a session below a deleted one says that its work was stopped", async () => {
+  const held = heldResearch();
+  const desk = "agent:research:chat:desk";
+  const child = "agent:research:subagent:child";
+  const asks: Play = async (actor) =>
+    actor.input === "go"
+      ? String((await actor.send(child, "work", 0, "call", { notify: "idle" })).status)
+      : "";
+  const app = await openFlowApp({ plays: { [MAIN]: asks, [child]: held.play } });
+  const row = { ...(await app.session(RESEARCH)), key: desk, sessionId: "desk", kind: "other" } as const;
+  const below = { ...row, key: child, sessionId: "child", spawnedBy: desk, spawnDepth: 1 };
+  await app.store.transaction(async (tx) => {
+    await insertSession(tx, row);
+    await insertSession(tx, below);
+  });
+  await app.tell(MAIN, "go");
+  await until(async () => (await app.runs(child))[0]?.state === "running");
+  const facts = { engine: app.engine, settings: app.settings, dropTranscript: async () => {} };
+  await deleteSession(facts, row);
+  await app.quiet();
+  expect((await notices(app)).map(({ input }) => input.text)).toEqual([
+    expect.stringContaining(": that session was stopped, because a session above it was deleted."),
+  ]);
+});
+
 test("nobody is notified if the sender was reset or stopped meanwhile", async () => {
   for (const end of ["reset", "stop"] as const) {
     const held = heldResearch();

@@ -41,7 +41,7 @@ interface FlowEnds {
   readonly notify?: "idle";
 }
 
-/** Who gets the reply to a message. */
+/** The reader of the reply to a message. */
 export type ReplyReader = "sender" | "people" | "nobody";
 
 /**

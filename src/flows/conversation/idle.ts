@@ -38,7 +38,8 @@ export async function notifyIdle(
   const [run] = await runsOfFlow(unit.tx, flow.flowId);
   if (run === undefined || !(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
   publishFlowEnd(unit, flow, { runId: run.runId, reason });
-  const finished = `that session has finished all its work. The run ended with "${run.state}"; see sessions_history`;
+  const end = `The run ended with "${run.state}"; see sessions_history`;
+  const finished = `that session has finished all its work. ${end}`;
   await notifySender({ ...ending, flow, run }, { idle: how ?? finished });
 }
 

@@ -183,7 +183,9 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     if (!(error instanceof CommanderError)) throw error;
     const wrong = usageError(program, error);
     if (error.exitCode === 0) return EXIT.done;
-    const cli = createCli(parts, { json: argv.includes("--json") });
+    // Each document of `run` is one line with a type, as those of commands/run.ts.
+    const isRun = program.args[0] === "run";
+    const cli = createCli(parts, { json: argv.includes("--json") }, isRun ? "end" : undefined);
     // Commander prints the help if a group is called without a subcommand.
     const isHelp = error.code === "commander.help";
     // Redact the message: an argument may be the address of a database, with its password.

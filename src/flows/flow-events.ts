@@ -19,7 +19,7 @@ export function publishFlow(unit: Unit, step: Omit<FlowEvent, "kind" | "sessionK
 /** Stores a new flow, whose first run was accepted, and publishes its first step. */
 export async function openFlow(
   unit: Unit,
-  { runId, sessionKey: to, chainId, parentRunId }: Run,
+  { runId, sessionKey: to, chainId, parentRunId, input }: Run,
   { flowId, step }: Pick<FlowRef, "flowId" | "step">,
   flow: Pick<Flow, "kind" | "turnsMax" | "requestText"> & { readonly requester: Session },
 ): Promise<void> {
@@ -28,7 +28,7 @@ export async function openFlow(
   await insertFlow(unit.tx, {
     ...{ flowId, kind: flow.kind, chainId, requesterKey: from, requesterSessionId, targetKey: to },
     ...{ open: true, turnsMax, requestText: text, createdAt: unit.now },
-    ...optional({ requesterRunId: parentRunId }),
+    ...optional({ requesterRunId: parentRunId, notify: input.notify }),
   });
   publishFlow(unit, { flowId, runId, step, from, to, turn: 1, turnsMax, text });
 }

@@ -7,6 +7,7 @@ import type { CompiledQuery } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Scope } from "../../src/core/rules/visibility.ts";
 import { USAGE_GROUPS } from "../../src/core/shapes/usage.ts";
+import * as flows from "../../src/store/queries/chains/flows.ts";
 import * as attention from "../../src/store/queries/runs/attention.ts";
 import { countUnoffered, hasUnread, openQuestions } from "../../src/store/queries/runs/inbox-marks.ts";
 import { budgetStops, usageBy } from "../../src/store/queries/runs/ledger.ts";
@@ -173,6 +174,10 @@ test("the attention list, an inbox and the count of running sessions each read t
     expect(plan).toContain("inbox_marks_unread (session_key=? AND session_id=?)");
     expect(plan).not.toContain("runs_by_state");
   }
+  for (const read of [flows.hasFlowToNotify, flows.flowsToNotify])
+    expect(await planOf((tx) => read(tx, BUSY))).toContain(
+      "flows_to_notify (target_key=? AND notify=? AND state=?)",
+    );
   const between = { requesterKey: "child", targetKey: BUSY };
   const waiting = await planOf((tx) => openQuestions(tx, between));
   expect(waiting).toContain("inbox_marks_open (session_key=?");

@@ -253,7 +253,8 @@ export const SESSION_TOOLS = {
         ),
         notify: choice(
           ["idle"],
-          "Don't wait: get one message when the other session has finished all its work.",
+          "Don't wait: get one message when the other session has finished all its work, " +
+            "however long it takes.",
         ),
         inReplyTo: text("MCP clients only: id of the inbox message that you answer. Set it in each answer."),
       },

@@ -34,15 +34,30 @@ export const HEADING = {
   subagentAnnounce: "Sub-agent announce step",
 } as const;
 
+interface FlowEnds {
+  readonly open: boolean;
+  readonly requesterKey: string;
+  readonly targetKey: string;
+  readonly notify?: "idle";
+}
+
+/** The reader of the reply to a message. */
+export type ReplyReader = "sender" | "people" | "nobody";
+
 /**
  * Refuses a send between two sessions in an open conversation, because their replies are sent to each other
  * anyway.
  */
 export function refuseToPartner(
-  flow: { readonly open: boolean; readonly requesterKey: string; readonly targetKey: string } | undefined,
-  { from, to }: { readonly from: string; readonly to: string },
+  flow: FlowEnds | undefined,
+  {
+    from,
+    to,
+    reader = "sender",
+  }: { readonly from: string; readonly to: string; readonly reader?: ReplyReader },
 ): Result<void> {
-  if (flow === undefined || !flow.open) return ok(undefined);
+  if (flow === undefined || !flow.open || flow.notify !== undefined || reader !== "sender")
+    return ok(undefined);
   const other = flow.requesterKey === from ? flow.targetKey : flow.requesterKey;
   if (other !== to) return ok(undefined);
   return fail(
@@ -197,15 +212,28 @@ const DATA_NOTE =
  * Returns the context of the target's first run: who sent the message, which session this is, and that the
  * reply is returned automatically.
  */
-export function messageContext(args: { requester: Party; self: Party }): string {
+export function messageContext(args: { requester: Party; self: Party; reader?: ReplyReader }): string {
+  const key = JSON.stringify(args.requester.key);
+  const ends: Record<ReplyReader, readonly string[]> = {
+    sender: [
+      replyTo(args.requester),
+      "Your reply goes back to that session automatically when you have finished.",
+      `Do not call sessions_send to ${key}; it would be refused.`,
+    ],
+    people: [
+      `Your reply goes only to your people. To tell that session something, call sessions_send to ${key}.`,
+    ],
+    nobody: [
+      "That session gets no reply: it learns only that you have finished.",
+      `To tell it something, call sessions_send to ${key}.`,
+    ],
+  };
   return [
     HEADING.message,
     "",
     `This message comes from another session, not from a person: ${describe(args.requester)}.`,
     `You are ${describe(args.self)}.`,
-    replyTo(args.requester),
-    "Your reply goes back to that session automatically when you have finished.",
-    `Do not call sessions_send to ${JSON.stringify(args.requester.key)}; it would be refused.`,
+    ...ends[args.reader ?? "sender"],
     `To say nothing, answer with exactly ${REPLY_SKIP}.`,
   ].join("\n");
 }

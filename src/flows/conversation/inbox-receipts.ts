@@ -115,7 +115,7 @@ export function createInboxExpiry(parts: {
 
 /** Ends of conversations that a lost session ended, and what was done to it. */
 export const LOSSES = { session_reset: "reset", session_deleted: "deleted" } as const;
-type InboxLoss = keyof typeof LOSSES;
+export type InboxLoss = keyof typeof LOSSES;
 
 /** Explains the expiry of a message whose inbox was lost. */
 export const lossText = (loss: InboxLoss): string => `its session was ${LOSSES[loss]} before an answer came`;

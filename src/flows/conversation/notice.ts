@@ -28,19 +28,22 @@ export interface Sent {
 interface Cause {
   /** Why the message expired in an inbox. */
   readonly expired?: string | undefined;
+  /** Why the reply, which only people were to get, was not announced to them. */
+  readonly unannounced?: string;
   /** How the work of the recipient ended. */
   readonly idle?: string;
 }
 
-function noticeText({ flow, run }: Sent, to: string, { expired, idle }: Cause): string {
+function noticeText({ flow, run }: Sent, to: string, { expired, unannounced, idle }: Cause): string {
   const about = `Notice from the gateway about your earlier message to ${to} (run ${run.runId})`;
   if (idle !== undefined) return `${about}: ${idle}.`;
   if (expired !== undefined) return `${about}: it expired in the inbox: ${expired}.`;
   if (run.state === "ok") {
     const cut = run.error === undefined ? "" : ` (${run.error})`;
+    const failed = unannounced === undefined ? "" : `, but not announced (${unannounced})`;
     return flow.round1Reply === undefined
       ? `${about}: it was processed; there was no reply.`
-      : [`${about}: it was answered${cut}:`, "", ...quoteLines(flow.round1Reply)].join("\n");
+      : [`${about}: it was answered${cut}${failed}:`, "", ...quoteLines(flow.round1Reply)].join("\n");
   }
   const end = `${about}: its run ended with status "${run.state}" (${run.code ?? "run_failed"}):`;
   const said = isSilent(run.reply ?? "")

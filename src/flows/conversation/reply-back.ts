@@ -22,12 +22,13 @@ import {
   replyTurnOwner,
 } from "../../core/rules/turn-rules.ts";
 import type { Result } from "../../core/shapes/errors.ts";
-import type { FlowRef, RunInput, SendAnnounce } from "../../core/shapes/run.ts";
+import type { FlowRef, Run, RunInput, SendAnnounce } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Accepted } from "../../engine/run/accept.ts";
-import type { Acceptor } from "../../engine/run/finish.ts";
+import type { AbortReason, Acceptor } from "../../engine/run/finish.ts";
 import { endFlow, noteReply } from "../../store/queries/chains/flows.ts";
-import { runsOfFlow } from "../../store/queries/runs/runs.ts";
+import { activeRunsOfFlow, runsOfFlow } from "../../store/queries/runs/runs.ts";
+import { isAnswered, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { queueDelivery } from "../delivery/outbox.ts";
 import { publishFlow, publishFlowEnd } from "../flow-events.ts";
@@ -41,6 +42,9 @@ interface FlowContext extends Sent {
   readonly requester: Session | undefined;
   readonly target: Session | undefined;
 }
+
+/** A conversation of which a run has ended, if given. */
+type Ended = Omit<Sent, "run"> & Partial<Pick<Sent, "run">>;
 
 /** Accepts a turn of the session `to`, and publishes the step with the latest reply. */
 async function acceptTurn(
@@ -161,16 +165,43 @@ async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> 
   if (outcome === "limit") await announceByRuntime(context);
   if (outcome !== "accepted") await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
   const { flow, run } = context;
-  const isLastWord = run.flow?.step === "reply" && run.sessionKey === flow.targetKey;
-  if (way === "parent" && outcome === "kept" && isLastWord && !isSilent(run.reply ?? ""))
-    await notifySender({ ...context, flow: { ...flow, ...optional({ round1Reply: flow.latestReply }) } });
+  const isReply = run.state === "ok" && !isSilent(run.reply ?? "");
+  const isLastWord = isReply && run.flow?.step === "reply" && run.sessionKey === flow.targetKey;
+  const first = way === "parent" && isLastWord && outcome === "kept" && (await round1Of(context));
+  if (first) {
+    const last = { ...flow, ...optional({ round1Reply: flow.latestReply }) };
+    // The sender knows the message by the id of its first run.
+    await notifySender({ ...context, flow: last, run: { ...run, runId: first.runId } });
+  }
   return way === "channel" && (outcome === "accepted" || outcome === "limit");
 }
 
+/** Returns the run of the message that began the conversation. */
+async function round1Of({ unit, flow, run }: Ended): Promise<Run | undefined> {
+  if (run?.flow?.step === "round1") return run;
+  const runs = await runsOfFlow(unit.tx, flow.flowId);
+  return runs.find((one) => one.flow?.step === "round1");
+}
+
 /** Returns the end of the conversation that its sender chose, if it did. */
-async function chosenEnd({ unit, flow, run }: FlowContext): Promise<SendAnnounce | undefined> {
-  const [first] = run.flow?.step === "round1" ? [run] : await runsOfFlow(unit.tx, flow.flowId);
-  return first?.input.announce;
+const chosenEnd = async (context: FlowContext): Promise<SendAnnounce | undefined> =>
+  (await round1Of(context))?.input.announce;
+
+/**
+ * Notifies a sender that wanted only an announcement, which has failed, unless it has waited for the reply.
+ */
+async function announcementFailed(ended: Ended, why: string): Promise<void> {
+  const { tx } = ended.unit;
+  const first = await round1Of(ended);
+  if (first?.input.announce !== "channel") return;
+  const waits = first.callId === undefined ? [] : await waitsOfCall(tx, first.callId);
+  if (!waits.some(isAnswered)) await notifySender({ ...ended, run: first }, { unannounced: why });
+}
+
+/** Called before the conversation ends because its target is reset or deleted. */
+export async function conversationTargetLost(ended: Omit<Sent, "run">, reason: AbortReason): Promise<void> {
+  const active = await activeRunsOfFlow(ended.unit.tx, ended.flow.flowId);
+  if (active.some(({ flow }) => flow?.step === "announce")) await announcementFailed(ended, reason);
 }
 
 async function flowRunEnded(context: FlowContext, answered: boolean): Promise<void> {
@@ -186,9 +217,8 @@ async function flowRunEnded(context: FlowContext, answered: boolean): Promise<vo
   const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
   if (step === "announce") {
     if (words !== "" && flow.open) await deliverAnnouncement(context, words, run.runId);
-    const isLost = run.state !== "ok" && flow.open && (await chosenEnd(context)) === "channel";
     await close(context, words === "" ? (run.code ?? "silent") : "announced");
-    if (isLost) await notifySender(context);
+    if (run.state !== "ok" && flow.open) await announcementFailed(context, run.code ?? "run_failed");
     return;
   }
   if (words !== "") await noteReply(unit.tx, flow.flowId, words, step === "round1");

@@ -10,11 +10,17 @@
 import { optional } from "../../core/optional.ts";
 import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
-import { isSilent, messageContext, refuseToPartner } from "../../core/rules/turn-rules.ts";
+import { isSilent, messageContext, type ReplyReader, refuseToPartner } from "../../core/rules/turn-rules.ts";
 import { type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { isEnded, type ReceiptState, type Run, type SendAnnounce } from "../../core/shapes/run.ts";
+import {
+  isEnded,
+  type ReceiptState,
+  type Run,
+  type RunInput,
+  type SendAnnounce,
+} from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
-import { isTemporaryKey } from "../../core/shapes/session-key.ts";
+import { isTemporaryKey, peerInKey } from "../../core/shapes/session-key.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -31,7 +37,7 @@ import type { Db } from "../../store/sql.ts";
 import { openFlow } from "../flow-events.ts";
 import { noteSaidByExternal } from "../session/external.ts";
 import { answerInInbox } from "./inbox-receipts.ts";
-import { partyOf, provenanceFrom } from "./party.ts";
+import { announceRoute, partyOf, provenanceFrom } from "./party.ts";
 import { chooseRecipient, type FollowUp, type SentRun } from "./recipient.ts";
 
 /** A tool call of a session. */
@@ -176,6 +182,16 @@ function converses(requester: Session, target: Run): boolean {
   return isAttended && isOther && !external && spawnedBy === undefined;
 }
 
+/** Returns who gets the reply to a message. `waits`: whether its sender waits for it. */
+function readerOf(
+  { announce, notify }: Pick<RunInput, "announce" | "notify">,
+  to: Session,
+  waits: boolean,
+): ReplyReader {
+  if (notify !== undefined) return "nobody";
+  return announce === "channel" && !waits && announceRoute(to) !== undefined ? "people" : "sender";
+}
+
 const refuseNotify = (why: string): Failure =>
   fail("invalid_argument", `notify: "idle" does not fit this message: ${why}; nothing was sent`, {
     hint: "Omit notify.",
@@ -207,6 +223,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
       context: messageContext({
         requester: partyOf(settings, requester, target),
         self: partyOf(settings, target, target),
+        reader: readerOf(request, target, request.timeoutSeconds > 0),
       }),
     },
     chain,
@@ -361,13 +378,25 @@ export async function sendToSession(parts: SendParts, request: SendRequest): Pro
   const { engine, settings } = parts;
   const { requester, requesterRun: run, target } = request;
   const flow = run?.flow && (await getFlow(engine.store.db, run.flow.flowId));
-  const refused = refuseToPartner(flow, { from: requester.key, to: target.key });
+  const waits = run?.callId === undefined ? [] : await waitsOfCall(engine.store.db, run.callId);
+  const reader = run?.flow?.step === "round1" ? readerOf(run.input, requester, waits.length > 0) : "sender";
+  const refused = refuseToPartner(flow, { from: requester.key, to: target.key, reader });
   if (!refused.ok) return refused;
+  const isPeer = peerInKey(target.key) !== undefined;
   if (request.notify !== undefined) {
     if (target.key === requester.key) return refuseNotify("a session is not idle while it waits for itself");
     if (target.external) return refuseNotify("the recipient is an outside program, which only has an inbox");
     if (request.announce !== undefined) return refuseNotify("it excludes announce");
+    if (isPeer) return refuseNotify("the recipient's gateway does not tell when it is idle");
   }
+  if (isPeer && (request.runTimeoutSeconds ?? 0) > 0)
+    return fail(
+      "invalid_argument",
+      "runTimeoutSeconds does not reach the gateway of a peer; nothing was sent",
+      {
+        hint: "Omit runTimeoutSeconds.",
+      },
+    );
   const verdict = sendVerdict(settings, target);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
   const accepted = await engine.commit(async (unit) => {

@@ -44,7 +44,8 @@ import {
   updateSession,
 } from "../../store/queries/sessions/sessions.ts";
 import { notifyIdle } from "../conversation/idle.ts";
-import { expireInbox } from "../conversation/inbox-receipts.ts";
+import { expireInbox, type InboxLoss, LOSSES } from "../conversation/inbox-receipts.ts";
+import { conversationTargetLost } from "../conversation/reply-back.ts";
 import { unbind } from "../delivery/bindings.ts";
 import { dropInboundFiles } from "../delivery/inbound-files.ts";
 import { removeAttachments } from "../job/attachments.ts";
@@ -290,13 +291,18 @@ async function endFlows(
   ctx: Facts,
   unit: Unit,
   key: string,
-  reason: "session_reset" | "session_deleted",
+  reason: InboxLoss,
+  how: string = LOSSES[reason],
 ): Promise<void> {
   for (const flow of await openFlowsOf(unit.tx, key)) {
     // A sub-agent's job ends, and is announced, when its runs end. A reset of the requester does not cancel
     // the job.
     if (flow.kind !== "send") continue;
-    if (flow.targetKey === key) await notifyIdle({ ...ctx, acceptor: ctx.engine, unit }, flow, reason);
+    if (flow.targetKey === key) {
+      const ending = { ...ctx, acceptor: ctx.engine, unit };
+      await notifyIdle(ending, flow, reason, `that session was ${how}`);
+      await conversationTargetLost({ ...ending, flow }, reason);
+    }
     await cancelConversation(ctx.engine, unit, flow, reason);
   }
 }
@@ -358,7 +364,7 @@ async function endWork(
   // Starts with the topmost session, so that no job below announces to a session that is being deleted.
   await ctx.engine.abortIn(unit, { sessionKey: key, reason, keepChildren: true });
   for (const sessionKey of below) {
-    await endFlows(ctx, unit, sessionKey, reason);
+    await endFlows(ctx, unit, sessionKey, reason, "stopped, because a session above it was deleted");
     const job = await jobOfChild(unit.tx, sessionKey);
     if (job !== undefined) await cancelJob(ctx.engine, unit, job, { reason, keepChildren: true });
     await ctx.engine.abortIn(unit, { sessionKey, reason, keepChildren: true });

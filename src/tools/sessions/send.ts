@@ -123,8 +123,11 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
   const { receipt } = outcome;
   const sessionKey = displayKey(outcome.run.sessionKey, sender.agentId, keyRulesOf(settings));
   const sent = { runId, messageId: runId, sessionKey, receipt };
-  const unclear = outcome.isUnclear === true ? UNCLEAR : undefined;
-  const base = { ...sent, ...optional({ note: outcome.run.input.notify === "idle" ? IDLE_LATER : unclear }) };
+  const notes = [
+    ...(outcome.run.input.notify === "idle" ? [IDLE_LATER] : []),
+    ...(outcome.isUnclear === true ? [UNCLEAR] : []),
+  ];
+  const base = { ...sent, ...optional({ note: notes.join(" ") || undefined }) };
   switch (outcome.kind) {
     case "accepted":
       return { ...base, status: "accepted", delivery: deliveryOf(outcome.followUp) };

@@ -54,6 +54,9 @@ test("with --json, the last line has the outcome of every end, also without a ru
   const status = await runLines(home, "/status", "--session", "main");
   expect(status).toMatchObject({ code: 0, lines: [{ type: "end", ok: true, reply: expect.any(String) }] });
   expect(await runLines(home, " ")).toMatchObject({ code: 2, lines: [{ type: "end", ok: false }] });
+  const wrong = { type: "end", ok: false, error: { code: "usage" } };
+  for (const argv of [["--nonsense"], [], ["x", "--timeout"]])
+    expect(await runLines(home, ...argv)).toMatchObject({ code: 2, lines: [wrong] });
   const nobody = await runLines((await makeHome()).home, "hello");
   expect(nobody).toMatchObject({ code: 3, lines: [{ type: "end", ok: false }] });
 });

@@ -1,10 +1,13 @@
 // `notify: "idle"`: one notice when the recipient has finished all it has, also over crashes (idle.ts).
 
 import { expect, test } from "vitest";
+import type { Unit } from "../../../src/engine/unit.ts";
+import { sessionMayBeIdle } from "../../../src/flows/conversation/idle.ts";
 import { deleteSession, resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { type CrashPoint, crashAtEach, diesAtWork, temporaryFolder } from "../../kit/engine/engine.ts";
 import { type FlowApp, openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
+import { noteQueries, runUndone } from "../../kit/store/noted-queries.ts";
 import { until } from "../../kit/until.ts";
 import { MAIN, RESEARCH } from "./asking.ts";
 
@@ -50,6 +53,22 @@ test("the sender does not wait, and gets one turn when the last run of the recip
   expect(app.sent).toEqual([]);
 });
 
+test("the end of a run reads no texts of ordinary messages to its session", async () => {
+  const held = heldResearch();
+  const app = await openFlowApp({ plays: { [RESEARCH]: held.play } });
+  for (const text of ["a", "b"]) await app.send(MAIN, RESEARCH, text, 0);
+  await until(async () => (await app.runs(RESEARCH))[0]?.state === "running");
+  const queries = await runUndone(app.store, (tx) =>
+    noteQueries(tx, async (noted) => {
+      const unit = { tx: noted } as Unit;
+      await sessionMayBeIdle({ acceptor: app.engine, settings: app.settings, unit }, RESEARCH);
+    }),
+  );
+  expect(queries.map(({ sql }) => sql).join()).not.toMatch(/request_text|input_json/);
+  held.release();
+  await app.quiet();
+});
+
 test("two sessions that wait for each other to be idle both get their notice", async () => {
   const both =
     (other: string): Play =>
@@ -88,6 +107,31 @@ test.each(["reset", "deleted"] as const)(
     ]);
   },
 );
+
+test("a notice about a session below a deleted one says that its work was stopped", async () => {
+  const held = heldResearch();
+  const desk = "agent:research:chat:desk";
+  const child = "agent:research:subagent:child";
+  const asks: Play = async (actor) =>
+    actor.input === "go"
+      ? String((await actor.send(child, "work", 0, "call", { notify: "idle" })).status)
+      : "";
+  const app = await openFlowApp({ plays: { [MAIN]: asks, [child]: held.play } });
+  const row = { ...(await app.session(RESEARCH)), key: desk, sessionId: "desk", kind: "other" } as const;
+  const below = { ...row, key: child, sessionId: "child", spawnedBy: desk, spawnDepth: 1 };
+  await app.store.transaction(async (tx) => {
+    await insertSession(tx, row);
+    await insertSession(tx, below);
+  });
+  await app.tell(MAIN, "go");
+  await until(async () => (await app.runs(child))[0]?.state === "running");
+  const facts = { engine: app.engine, settings: app.settings, dropTranscript: async () => {} };
+  await deleteSession(facts, row);
+  await app.quiet();
+  expect((await notices(app)).map(({ input }) => input.text)).toEqual([
+    expect.stringContaining(": that session was stopped, because a session above it was deleted."),
+  ]);
+});
 
 test("nobody is notified if the sender was reset or stopped meanwhile", async () => {
   for (const end of ["reset", "stop"] as const) {

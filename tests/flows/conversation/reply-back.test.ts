@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { ok } from "../../../src/core/shapes/errors.ts";
 import type { LiveEvent } from "../../../src/core/shapes/event.ts";
 import { SEND_ANNOUNCE } from "../../../src/core/shapes/run.ts";
+import { resetSession } from "../../../src/flows/session/lifecycle.ts";
 import { getFlow } from "../../../src/store/queries/chains/flows.ts";
-import { endOf } from "../../kit/engine/engine.ts";
+import { assistantText, endOf } from "../../kit/engine/engine.ts";
 import { openFlowApp, type Play } from "../../kit/engine/flow-app.ts";
 import { until } from "../../kit/until.ts";
 import { asks, MAIN, RESEARCH, resultOf, turns } from "./asking.ts";
@@ -294,7 +296,100 @@ describe("RB3: the end of a conversation that its sender chose", () => {
     await app.quiet();
     expect(await notices()).toEqual([
       expect.anything(),
-      expect.stringContaining('its run ended with status "error" (run_failed):\n\n| no model'),
+      expect.stringContaining("it was answered, but not announced (run_failed):\n\n| four"),
     ]);
   });
+
+  test("with announce channel, a sender that waited for the reply is not told of a failed announcement", async () => {
+    const play: Play = async (actor) =>
+      actor.step === "message"
+        ? JSON.stringify(await actor.send(RESEARCH, "q", 30, "call", { announce: "channel" }))
+        : "read it";
+    const research: Play = (actor) => {
+      if (actor.step === "announce") throw new Error("no model");
+      return "four";
+    };
+    const app = await openFlowApp({ plays: { [MAIN]: play, [RESEARCH]: research } });
+    await app.route(RESEARCH);
+    expect(await resultOf(app)).toMatchObject({ reply: "four" });
+    await app.quiet();
+    expect(await app.runs(RESEARCH)).toMatchObject([{ state: "ok" }, { state: "error" }]);
+    expect(await app.runs(MAIN)).toHaveLength(1);
+  });
+
+  test("with announce channel, a reset of the target before the announcement gives the sender the reply", async () => {
+    let announces = false;
+    const play: Play = async (actor) =>
+      String((await actor.send(RESEARCH, "q", 0, "call", { announce: "channel" })).status);
+    const research: Play = async ({ step, handle }) => {
+      if (step !== "announce") return "four";
+      announces = true;
+      await new Promise((stop) => handle.signal.addEventListener("abort", stop));
+      return "";
+    };
+    const app = await openFlowApp({ plays: { [MAIN]: play, [RESEARCH]: research } });
+    await app.route(RESEARCH);
+    await app.tell(MAIN, "go");
+    await until(async () => announces);
+    const facts = {
+      engine: app.engine,
+      settings: app.settings,
+      checkModel: ok,
+      dropTranscript: async () => {},
+    };
+    await resetSession(facts, await app.session(RESEARCH));
+    await app.quiet();
+    const notices = (await app.texts(MAIN)).filter((text) => text.includes("Notice from the gateway"));
+    expect(notices).toEqual([
+      expect.stringContaining("it was answered, but not announced (session_reset):\n\n| four"),
+    ]);
+  });
+
+  test("with announce parent, the notice names the message, and a failed last turn causes none", async () => {
+    for (const fails of [false, true]) {
+      const play: Play = async (actor) =>
+        actor.input === "go"
+          ? String((await actor.send(RESEARCH, "q", 0, "call", { announce: "parent" })).status)
+          : "main says";
+      const research: Play = async ({ step, handle }) => {
+        if (step !== "reply") return "first";
+        if (!fails) return "last";
+        await handle.append(assistantText("half", "half an answer"));
+        throw new Error("no model");
+      };
+      const app = await openFlowApp({ plays: { [MAIN]: play, [RESEARCH]: research }, choices: turns(2) });
+      // The message has a later place in its lane than the reply turn in the other one.
+      for (const text of ["a", "b", "c"]) await app.tell(RESEARCH, text);
+      await app.quiet();
+      await app.tell(MAIN, "go");
+      await app.quiet();
+      const message = (await app.runs(RESEARCH)).find(({ flow }) => flow?.step === "round1");
+      const notices = (await app.runs(MAIN)).filter(({ input }) => input.provenance?.kind === "notice");
+      const named = `(run ${message?.runId}): it was answered:\n\n| last`;
+      expect(notices.map(({ kind, input }) => [kind, input.text])).toEqual(
+        fails ? [] : [["append", expect.stringContaining(named)]],
+      );
+    }
+  });
+
+  test.each([
+    [{ notify: "idle" }, "it learns only that you have finished"],
+    [{ announce: "channel" }, "Your reply goes only to your people."],
+  ] as const)(
+    "the target is told who reads its reply, and may write back if it is not the sender: %o",
+    async (more, told) => {
+      const play: Play = async (actor) =>
+        actor.input === "go" ? String((await actor.send(RESEARCH, "q", 0, "call", more)).status) : "woken";
+      const research: Play = async (actor) =>
+        actor.step === "round1" ? String((await actor.send(MAIN, "42", 0, "back")).status) : "REPLY_SKIP";
+      const app = await openFlowApp({ plays: { [MAIN]: play, [RESEARCH]: research }, choices: turns(0) });
+      await app.route(RESEARCH);
+      await app.tell(MAIN, "go");
+      await app.quiet();
+      const [message] = await app.runs(RESEARCH);
+      expect(message).toMatchObject({ reply: "accepted", input: { context: expect.stringContaining(told) } });
+      expect(message?.input.context).not.toContain("it would be refused");
+      expect((await app.runs(MAIN)).map(({ input }) => input.text)).toContain("42");
+    },
+  );
 });

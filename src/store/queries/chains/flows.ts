@@ -5,13 +5,19 @@
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import type { JobOutcome } from "../../../core/rules/announcement.ts";
+import { prepared } from "../../prepared.ts";
 import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Db, Tx } from "../../sql.ts";
 import { answerWaits } from "../runs/waits.ts";
 
 type Stored = RecordOf<
   "flows",
-  { readonly kind: "send" | "spawn"; readonly state: "open" | "ended"; readonly outcome?: JobOutcome }
+  {
+    readonly kind: "send" | "spawn";
+    readonly state: "open" | "ended";
+    readonly outcome?: JobOutcome;
+    readonly notify?: "idle";
+  }
 >;
 
 /**
@@ -38,6 +44,7 @@ const OUTLINE = [
   "created_at",
   "ended_at",
   "end_reason",
+  "notify",
 ] as const;
 
 const FLOWS = recordsOf<Stored, Flow>()(
@@ -138,9 +145,29 @@ export const openFlowsOf = (db: Db, sessionKey: string) =>
       .orderBy("created_at"),
   );
 
-/** Returns open conversations that began with a message to this session. */
-export const openTalksTo = (db: Db, targetKey: string) =>
-  FLOWS.all(FLOWS.rows(db, { targetKey, kind: "send", state: "open" }).orderBy("created_at"));
+/** Returns open conversations whose senders wait for this session to be idle, oldest first. */
+export const flowsToNotify = (db: Db, targetKey: string) =>
+  FLOWS.all(
+    FLOWS.rows(db, { targetKey })
+      .where("notify", "=", "idle")
+      .where("state", "=", OPEN)
+      .orderBy("created_at"),
+  );
+
+const ANY_TO_NOTIFY = prepared((db, { targetKey }: { targetKey: string }) =>
+  db
+    .selectFrom("flows")
+    .select("flow_id")
+    .where("target_key", "=", targetKey)
+    .where("notify", "=", "idle")
+    .where("state", "=", OPEN)
+    .limit(1),
+);
+
+/** Returns whether a sender waits for this session to be idle. */
+export async function hasFlowToNotify(db: Db, targetKey: string): Promise<boolean> {
+  return (await ANY_TO_NOTIFY(db, { targetKey })).rows.length > 0;
+}
 
 /** Returns unfinished sub-agent jobs that a session, or one of its runs, started. */
 export function openSpawnsOf(

@@ -37,7 +37,7 @@ const problemsOf = ({ findings }: Checked): string[] =>
 /** Identifies the content of the files that hold data. SQLite may add an empty log when it reads a file. */
 const contentOf = (dir: string) =>
   readdirSync(dir)
-    .filter((name) => !/-(wal|shm)$|\.lock$/.test(name))
+    .filter((name) => !/-(wal|shm)$/.test(name))
     .map(
       (name) =>
         `${name} ${createHash("sha256")

@@ -58,7 +58,7 @@ export function readToDo(changelog: string, since: string, version: string): str
   });
   return sections.flatMap((section) => {
     const [, part = ""] = /^### What to do$([\s\S]*?)(?=^##|$(?![\s\S]))/m.exec(section) ?? [];
-    return [...part.matchAll(/^- ([\s\S]*?)(?=^- |$(?![\s\S]))/gm)].map(([, text = ""]) =>
+    return [...part.matchAll(/^(?:-|\d+\.) ([\s\S]*?)(?=^(?:-|\d+\.) |$(?![\s\S]))/gm)].map(([, text = ""]) =>
       text.trim().replaceAll(/\s+/g, " "),
     );
   });

@@ -297,6 +297,14 @@ test("the changelog's lines about what to do are told, from the store's release 
   expect(started.out()).toContain("\nTo do, says the changelog:\n1. Convert.\n\nTo upgrade:\n");
 });
 
+test("the next version has a list of what to do, of numbered items", () => {
+  const text = readFileSync(new URL("../../../CHANGELOG.md", import.meta.url), "utf8");
+  const released = text.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n");
+  const toDo = readToDo(released, "0.1.0", "0.2.0");
+  expect(toDo.length).toBeGreaterThan(2);
+  expect(toDo[0]).toMatch(/^`npx -y parley-gateway@latest upgrade --check` says/);
+});
+
 test("a changed default is told if the file does not set it, and a removed setting is, too", () => {
   const changed = [
     { since: "0.3.0", path: ["session", "queueMax"], before: 20, now: 10 },

@@ -4,7 +4,7 @@
 // stores in store/schema/conversion.ts, of settings in config/source.ts, and for people in CHANGELOG.md.
 
 import { readFile, statfs } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { type Cli, EXIT, loadOptionsOf } from "../../cli/cli.ts";
 import { count, size } from "../../cli/layout.ts";
 import { CHANGED_DEFAULTS, type ChangedDefault, parseText, type Tree, valueAt } from "../../config/source.ts";
@@ -13,7 +13,7 @@ import { optional } from "../../core/optional.ts";
 import { backupFolder, type Settings } from "../../core/shapes/settings/settings.ts";
 import { showPath } from "../../core/text/value-path.ts";
 import type { Finding } from "../../feature.ts";
-import { FIRST_DEFINED, releaseOf } from "../../store/schema/conversion.ts";
+import { FIRST_DEFINED, isPublished, releaseOf } from "../../store/schema/conversion.ts";
 import type { StoreFacts } from "../../store/show.ts";
 import { bad, good, risk } from "../doctor/checks/finding.ts";
 import { checkStore } from "../doctor/checks/machine-checks.ts";
@@ -108,9 +108,14 @@ const quote = (path: string): string =>
 function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Settings, configPath?: string) {
   const { version } = cli.parts.machine;
   const { store } = settings;
-  const named = cli.options.config === undefined ? "" : ` --config ${quote(cli.options.config)}`;
+  const named = cli.options.config === undefined ? "" : ` --config ${quote(resolve(cli.options.config))}`;
   const parley = (words: string): string => `npx parley-gateway${named} ${words}`;
   const install = (wanted: string): string => `npm install --global parley-gateway@${wanted}`;
+  const wasPublished = isPublished(release);
+  const before = (words: string): string =>
+    wasPublished
+      ? parley(words)
+      : `in your checkout of ${release ?? "that version"}, node bin/parley.js${named} ${words}`;
   const backup = quote(join(backupFolder(store), `before-${version}.sqlite`));
   const [file, copy] = [configPath ?? "", `${configPath}.before-${version}`].map(quote);
   const hasFile = configPath !== undefined;
@@ -118,7 +123,7 @@ function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Set
   const stopAll = "Stop all gateways: while an older one runs, the start is refused.";
   return {
     upgrade: [
-      `With the version that runs now: ${parley(`store backup ${backup}`)}`,
+      `With the version that runs now: ${before(`store backup ${backup}`)}`,
       ...(hasFile ? [`cp -p ${file} ${copy}`] : []),
       isEmbedded ? "Stop the gateway." : from < FIRST_DEFINED ? stopAll : "Replace the gateways one by one:",
       install(version),
@@ -129,10 +134,10 @@ function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Set
       isEmbedded
         ? `Stop the gateway. Move parley.sqlite, -wal, -shm and -mark out of ${store.dir}.`
         : "Stop all gateways. Name a new schema with ?schema=name in store.postgresUrl.",
-      install(release ?? "VERSION"),
+      ...(release !== undefined && wasPublished ? [install(release)] : []),
       ...(hasFile ? [`cp -p ${copy} ${file}`] : []),
-      `${parley(`store restore ${backup}`)} (accept what it asks about: the backup is yours)`,
-      "Start. Everything since the backup is lost, and unfinished work of then happens again.",
+      `With the older version: ${before(`store restore ${backup}`)}. Accept what it asks about: the backup is yours.`,
+      "Start the older version. Everything since the backup is lost, and unfinished work of then happens again.",
     ],
   };
 }

@@ -9,9 +9,10 @@ import { type Cli, EXIT, loadOptionsOf } from "../../cli/cli.ts";
 import { count, size } from "../../cli/layout.ts";
 import { CHANGED_DEFAULTS, type ChangedDefault, parseText, type Tree, valueAt } from "../../config/source.ts";
 import { loadSettings, settingsToConnect } from "../../config.ts";
+import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { backupFolder, type Settings } from "../../core/shapes/settings/settings.ts";
-import { showPath } from "../../core/text/value-path.ts";
+import { type Path, showPath } from "../../core/text/value-path.ts";
 import type { Finding } from "../../feature.ts";
 import { FIRST_DEFINED, isPublished, releaseOf } from "../../store/schema/conversion.ts";
 import type { StoreFacts } from "../../store/show.ts";
@@ -33,6 +34,14 @@ function isLater(release: string, than: string): boolean {
   return at >= 0 && (own?.[at] ?? 0) > (others?.[at] ?? 0);
 }
 
+/** Returns the paths for which a path with `*` stands. */
+function pathsOf(tree: Tree, path: Path): Path[] {
+  const at = path.indexOf("*");
+  if (at < 0) return [path];
+  const named = valueAt(tree, path.slice(0, at));
+  return isObject(named) ? Object.keys(named).map((name) => path.with(at, name)) : [];
+}
+
 /** Returns a warning for each default that has changed since a release and that the file does not set. */
 export function warnOfDefaults(
   tree: Tree,
@@ -40,7 +49,9 @@ export function warnOfDefaults(
   changed: readonly ChangedDefault[] = CHANGED_DEFAULTS,
 ): Finding[] {
   return changed
-    .filter((one) => isLater(one.since, since) && valueAt(tree, one.path) === undefined)
+    .filter((one) => isLater(one.since, since))
+    .flatMap((one) => pathsOf(tree, one.path).map((path) => ({ ...one, path })))
+    .filter(({ path }) => valueAt(tree, path) === undefined)
     .map(({ path, before, now }) => {
       const [old, current] = [before, now].map((value) => JSON.stringify(value) ?? "nothing");
       const name = showPath(path);

@@ -322,3 +322,20 @@ test("a changed default is told if the file does not set it, and a removed setti
   expect(texts({}, "0.1.0")).toHaveLength(3);
   expect(texts({}, "0.3.0")).toEqual([]);
 });
+
+test("the defaults that the changelog names are told, those of providers for each one in the file", () => {
+  const providers = { local: { maxRetries: 1 }, other: {} };
+  const told = (tree: Record<string, unknown>) => warnOfDefaults(tree, "0.1.0").map(({ text }) => text);
+  expect(told({ models: { providers } })).toEqual([
+    "agents.defaults.maxModelCalls is 400 instead of 100",
+    "models.providers.local.idleTimeoutSeconds is 90 instead of 600",
+    "models.providers.other.idleTimeoutSeconds is 90 instead of 600",
+    "models.providers.other.maxRetries is 3 instead of 4",
+    'tools.exec.approval is "risky" instead of "never"',
+    "store.retention is 90 instead of null",
+  ]);
+  expect(told({ tools: { exec: { approval: "always" } }, store: { retention: null } })).toEqual([
+    "agents.defaults.maxModelCalls is 400 instead of 100",
+  ]);
+  expect(warnOfDefaults({}, "0.2.0")).toEqual([]);
+});

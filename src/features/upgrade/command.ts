@@ -147,8 +147,8 @@ function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Set
         : "Stop all gateways. Name a new schema with ?schema=name in store.postgresUrl.",
       ...(release !== undefined && wasPublished ? [install(release)] : []),
       ...(hasFile ? [`cp -p ${copy} ${file}`] : []),
-      `With the older version: ${before(`store restore ${backup}`)}. Accept what it asks about: the backup is yours.`,
-      "Start the older version. Everything since the backup is lost, and unfinished work of then happens again.",
+      `With it: ${before(`store restore ${backup}`)}. Accept what it asks about: it is yours.`,
+      "Start it. Everything since the backup is lost, and unfinished work of then happens again.",
     ],
   };
 }

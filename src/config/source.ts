@@ -70,8 +70,9 @@ const MOVED: readonly (readonly [Path, Path])[] = [
 ];
 
 /**
- * Defaults that a release has changed. A removed setting is here, too, without `now`. tests/conversion
- * compares all settings with those of the release before.
+ * Defaults that a release has changed. A removed setting is here, too, without `now`. In a path, `*` stands
+ * for each name that the file has there. tests/conversion compares all settings with those of the release
+ * before.
  */
 export interface ChangedDefault {
   readonly since: string;
@@ -79,7 +80,15 @@ export interface ChangedDefault {
   readonly before: unknown;
   readonly now?: unknown;
 }
-export const CHANGED_DEFAULTS: readonly ChangedDefault[] = [];
+// For 0.1, these are the values that CHANGELOG.md names. Most were fixed there: the settings came later.
+export const CHANGED_DEFAULTS: readonly ChangedDefault[] = [
+  { since: "0.2.0", path: ["agents", "defaults", "maxModelCalls"], before: 100, now: 400 },
+  { since: "0.2.0", path: ["models", "providers", "*", "idleTimeoutSeconds"], before: 600, now: 90 },
+  { since: "0.2.0", path: ["models", "providers", "*", "maxRetries"], before: 4, now: 3 },
+  // Commands in a sandbox still need no approval.
+  { since: "0.2.0", path: ["tools", "exec", "approval"], before: "never", now: "risky" },
+  { since: "0.2.0", path: ["store", "retention"], before: null, now: 90 },
+];
 
 export function valueAt(tree: unknown, path: Path): unknown {
   let value = tree;

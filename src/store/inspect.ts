@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { StoreSettings } from "../core/shapes/settings/settings.ts";
 import { StoreProblem } from "./problems.ts";
 import { checkFile } from "./sqlite/file.ts";
-import { lockStore } from "./sqlite/lock.ts";
+import { lockForCheck } from "./sqlite/lock.ts";
 import { shownObject } from "./sqlite/schema.ts";
 import { compareAsStart, STORE_FILE } from "./sqlite/sqlite.ts";
 
@@ -32,7 +32,7 @@ export function inspectStoreDir(dir: string): StoreInspection {
   };
   if (!existsSync(file)) return look("absent", `${file} will be created at the first start`);
   try {
-    lockStore(dir)();
+    lockForCheck(dir)();
     return look("free", `${file} exists, and no gateway uses it`);
   } catch (error) {
     if (!(error instanceof StoreProblem)) throw error;

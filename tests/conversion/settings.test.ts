@@ -4,7 +4,6 @@ import { expect, test } from "vitest";
 import { configSchema } from "../../src/config/schema/schema.ts";
 import type { Schema } from "../../src/config/schema/setting.ts";
 import { CHANGED_DEFAULTS } from "../../src/config/source.ts";
-import { showPath } from "../../src/core/text/value-path.ts";
 import { fixture } from "./old-stores.ts";
 
 /** Adds the default of each setting, by its path. */
@@ -27,5 +26,10 @@ test("each setting that a release removed, and each default that it changed, is 
   const changed = Object.keys(before).filter(
     (path) => !(path in now) || text(before[path]) !== text(now[path]),
   );
-  expect(changed.sort()).toEqual(CHANGED_DEFAULTS.map(({ path }) => showPath(path)).sort());
+  // The list has more: the file is of the last program of 0.1, and users may have had an earlier one.
+  const listed = new Map(CHANGED_DEFAULTS.map((one) => [one.path.join("."), one]));
+  expect(changed.filter((path) => !listed.has(path))).toEqual([]);
+  const stale = [...listed].filter(([path, one]) => text(now[path]) !== text(one.now));
+  // The schema has no default for this one, because it depends on the sandbox.
+  expect(stale.map(([path]) => path)).toEqual(["tools.exec.approval"]);
 });

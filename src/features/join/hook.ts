@@ -91,10 +91,15 @@ async function hookWindow(
       joined === undefined
         ? listRecords(home).filter((record) => record.program === hook && isOfPlugin(record))
         : [readRecord(home, joined)].filter((record) => record !== undefined);
-    for (const known of records) {
-      const folder = join(joinedFolder(home), known.handle);
-      const window = windowOf(folder, ancestors);
-      if (window === undefined) continue;
+    const [nearest] = records
+      .flatMap((known) => {
+        const folder = join(joinedFolder(home), known.handle);
+        const window = windowOf(folder, ancestors);
+        return window === undefined ? [] : [{ known, folder, window }];
+      })
+      .sort((a, b) => a.window.distance - b.window.distance);
+    if (nearest !== undefined) {
+      const { known, folder, window } = nearest;
       const token = (await renewTokens(cli, known)).tokens[window.number - 1];
       if (token !== undefined) return { folder, token, joined: known.handle, ...window };
     }

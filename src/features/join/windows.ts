@@ -139,16 +139,24 @@ export interface OwnWindow {
   readonly number: number;
   /** True if Parley started the program in the background, to continue this window's conversation. */
   readonly continued: boolean;
+  /** Number of processes between the process and the window's program. */
+  readonly distance: number;
 }
 
-/** Returns the window whose program is among these processes, the ancestors of a process. */
+/**
+ * Returns the nearest window above a process, whose ancestors are given: a program may have started another
+ * one, which has a window of its own.
+ */
 export function windowOf(folder: string, ancestors: readonly number[]): OwnWindow | undefined {
-  const continued = WINDOW_NUMBERS.find((number) =>
-    ancestors.includes(holderOf(continuedFile(folder, number)) ?? -1),
-  );
-  if (continued !== undefined) return { number: continued, continued: true };
-  const open = WINDOW_NUMBERS.find((number) => ancestors.includes(windowAt(folder, number)?.program ?? -1));
-  return open === undefined ? undefined : { number: open, continued: false };
+  const at = (number: number, continued: boolean, pid = -1): OwnWindow => ({
+    ...{ number, continued, distance: ancestors.indexOf(pid) },
+  });
+  return [
+    ...WINDOW_NUMBERS.map((number) => at(number, true, holderOf(continuedFile(folder, number)))),
+    ...WINDOW_NUMBERS.map((number) => at(number, false, windowAt(folder, number)?.program)),
+  ]
+    .filter(({ distance }) => distance >= 0)
+    .sort((a, b) => a.distance - b.distance)[0];
 }
 
 const continuedFile = (folder: string, number: number): string => join(folder, `${number}.continued`);

@@ -4,16 +4,17 @@
 // stores in store/schema/conversion.ts, of settings in config/source.ts, and for people in CHANGELOG.md.
 
 import { readFile, statfs } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { type Cli, EXIT, loadOptionsOf } from "../../cli/cli.ts";
 import { count, size } from "../../cli/layout.ts";
 import { CHANGED_DEFAULTS, type ChangedDefault, parseText, type Tree, valueAt } from "../../config/source.ts";
 import { loadSettings, settingsToConnect } from "../../config.ts";
+import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { backupFolder, type Settings } from "../../core/shapes/settings/settings.ts";
-import { showPath } from "../../core/text/value-path.ts";
+import { type Path, showPath } from "../../core/text/value-path.ts";
 import type { Finding } from "../../feature.ts";
-import { FIRST_DEFINED, releaseOf } from "../../store/schema/conversion.ts";
+import { FIRST_DEFINED, isPublished, releaseOf } from "../../store/schema/conversion.ts";
 import type { StoreFacts } from "../../store/show.ts";
 import { bad, good, risk } from "../doctor/checks/finding.ts";
 import { checkStore } from "../doctor/checks/machine-checks.ts";
@@ -33,6 +34,14 @@ function isLater(release: string, than: string): boolean {
   return at >= 0 && (own?.[at] ?? 0) > (others?.[at] ?? 0);
 }
 
+/** Returns the paths for which a path with `*` stands. */
+function pathsOf(tree: Tree, path: Path): Path[] {
+  const at = path.indexOf("*");
+  if (at < 0) return [path];
+  const named = valueAt(tree, path.slice(0, at));
+  return isObject(named) ? Object.keys(named).map((name) => path.with(at, name)) : [];
+}
+
 /** Returns a warning for each default that has changed since a release and that the file does not set. */
 export function warnOfDefaults(
   tree: Tree,
@@ -40,7 +49,9 @@ export function warnOfDefaults(
   changed: readonly ChangedDefault[] = CHANGED_DEFAULTS,
 ): Finding[] {
   return changed
-    .filter((one) => isLater(one.since, since) && valueAt(tree, one.path) === undefined)
+    .filter((one) => isLater(one.since, since))
+    .flatMap((one) => pathsOf(tree, one.path).map((path) => ({ ...one, path })))
+    .filter(({ path }) => valueAt(tree, path) === undefined)
     .map(({ path, before, now }) => {
       const [old, current] = [before, now].map((value) => JSON.stringify(value) ?? "nothing");
       const name = showPath(path);
@@ -58,7 +69,7 @@ export function readToDo(changelog: string, since: string, version: string): str
   });
   return sections.flatMap((section) => {
     const [, part = ""] = /^### What to do$([\s\S]*?)(?=^##|$(?![\s\S]))/m.exec(section) ?? [];
-    return [...part.matchAll(/^- ([\s\S]*?)(?=^- |$(?![\s\S]))/gm)].map(([, text = ""]) =>
+    return [...part.matchAll(/^(?:-|\d+\.) ([\s\S]*?)(?=^(?:-|\d+\.) |$(?![\s\S]))/gm)].map(([, text = ""]) =>
       text.trim().replaceAll(/\s+/g, " "),
     );
   });
@@ -108,9 +119,14 @@ const quote = (path: string): string =>
 function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Settings, configPath?: string) {
   const { version } = cli.parts.machine;
   const { store } = settings;
-  const named = cli.options.config === undefined ? "" : ` --config ${quote(cli.options.config)}`;
+  const named = cli.options.config === undefined ? "" : ` --config ${quote(resolve(cli.options.config))}`;
   const parley = (words: string): string => `npx parley-gateway${named} ${words}`;
   const install = (wanted: string): string => `npm install --global parley-gateway@${wanted}`;
+  const wasPublished = isPublished(release);
+  const before = (words: string): string =>
+    wasPublished
+      ? parley(words)
+      : `in your checkout of ${release ?? "that version"}, node bin/parley.js${named} ${words}`;
   const backup = quote(join(backupFolder(store), `before-${version}.sqlite`));
   const [file, copy] = [configPath ?? "", `${configPath}.before-${version}`].map(quote);
   const hasFile = configPath !== undefined;
@@ -118,7 +134,7 @@ function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Set
   const stopAll = "Stop all gateways: while an older one runs, the start is refused.";
   return {
     upgrade: [
-      `With the version that runs now: ${parley(`store backup ${backup}`)}`,
+      `With the version that runs now: ${before(`store backup ${backup}`)}`,
       ...(hasFile ? [`cp -p ${file} ${copy}`] : []),
       isEmbedded ? "Stop the gateway." : from < FIRST_DEFINED ? stopAll : "Replace the gateways one by one:",
       install(version),
@@ -129,10 +145,10 @@ function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Set
       isEmbedded
         ? `Stop the gateway. Move parley.sqlite, -wal, -shm and -mark out of ${store.dir}.`
         : "Stop all gateways. Name a new schema with ?schema=name in store.postgresUrl.",
-      install(release ?? "VERSION"),
+      ...(release !== undefined && wasPublished ? [install(release)] : []),
       ...(hasFile ? [`cp -p ${copy} ${file}`] : []),
-      `${parley(`store restore ${backup}`)} (accept what it asks about: the backup is yours)`,
-      "Start. Everything since the backup is lost, and unfinished work of then happens again.",
+      `With it: ${before(`store restore ${backup}`)}. Accept what it asks about: it is yours.`,
+      "Start it. Everything since the backup is lost, and unfinished work of then happens again.",
     ],
   };
 }

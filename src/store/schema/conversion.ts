@@ -4,10 +4,13 @@
 import { POSTGRES_TEXT, type StoreKind } from "./definition.ts";
 import { queueKeySql, timerKindSql } from "./outbox-schema.ts";
 
-/** The releases that changed the schema, oldest first, each with the version of its schema. */
+/**
+ * The releases that changed the schema, oldest first, each with the version of its schema. One that was not
+ * published exists only as checkouts.
+ */
 const RELEASES = [
-  { release: "0.1.0", sqlite: 37, postgres: 35 },
-  { release: "0.2.0", sqlite: 51, postgres: 51 },
+  { release: "0.1.0", published: false, sqlite: 37, postgres: 35 },
+  { release: "0.2.0", published: true, sqlite: 51, postgres: 51 },
 ] as const;
 const VERSION_0_1: Readonly<Record<StoreKind, number>> = RELEASES[0];
 const { sqlite: CURRENT, release: RELEASE } = RELEASES[1];
@@ -28,6 +31,11 @@ export function isConvertible(kind: StoreKind, version: number): boolean {
 /** Returns the first release whose schema has this version. A version that was never released has none. */
 export function releaseOf(kind: StoreKind, version: number): string | undefined {
   return RELEASES.find((one) => one[kind] === version)?.release;
+}
+
+/** Returns whether a release can be installed. */
+export function isPublished(release: string | undefined): boolean {
+  return RELEASES.some((one) => one.release === release && one.published);
 }
 
 /** Statements that store the version, and for the programs of earlier releases the name of the release. */

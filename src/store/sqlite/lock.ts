@@ -2,7 +2,7 @@
 // it ends with the process. A file beside the lock says which process holds it since when. This file is only
 // for information.
 
-import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { asStoreProblem, StoreProblem } from "../problems.ts";
@@ -48,4 +48,12 @@ export function lockStore(dir: string): () => void {
     rmSync(noteFile, { force: true });
     held.close();
   };
+}
+
+/**
+ * Locks a store directory for a check, which creates no lock file: the file would belong to the user who
+ * checks, and a gateway of another user could not open it. Without one, no gateway has used the store.
+ */
+export function lockForCheck(dir: string): () => void {
+  return existsSync(join(dir, LOCK_FILE)) ? lockStore(dir) : () => {};
 }

@@ -17,7 +17,7 @@ import type { Store } from "../sql.ts";
 import { refuseDamagedFile, sizeOf } from "./check.ts";
 import { committedRows, readingThrough, sqliteTransactions } from "./driver.ts";
 import { CHECKPOINT_PAGES, StoreKeeper } from "./keeper.ts";
-import { lockStore } from "./lock.ts";
+import { lockForCheck, lockStore } from "./lock.ts";
 import { holdsPage, LogView } from "./log.ts";
 import { afterSync, LogSync } from "./log-sync.ts";
 import { lostSinceMark, roundOf } from "./loss.ts";
@@ -134,7 +134,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
 /** Runs the checks of a starting gateway, and throws the same errors. Changes nothing. */
 export function compareAsStart(dir: string): void {
   const file = join(dir, STORE_FILE);
-  const unlock = lockStore(dir);
+  const unlock = lockForCheck(dir);
   const view = new LogView(file);
   try {
     const isShort = refuseDamagedFile(dir, file);

@@ -92,6 +92,23 @@ test("each window of a plugin is a session of its folder, whose hook delivers ea
   expect(await two.hookCommand(hook, "Stop")).toBe("<code 0>");
 });
 
+test("a program that another one runs in another folder gets its own messages, not those of the outer window", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  const places = [await placeFor("qwen", home), await placeFor("qwen", home)];
+  const [outer, inner] = places.sort((a, b) => (a.handle < b.handle ? -1 : 1)) as [Place, Place];
+  const hook = quoted(outer.commands.hook);
+  const window = await outer.open();
+  expect(await window.hookCommand(hook, "Stop")).toBe("<code 0>");
+  await send(home, `agent:main:mcp:${outer.handle}`);
+  await window.nest(inner.folder);
+  window.startCommand(quoted(inner.commands.mcp));
+  await expect.poll(() => inner.isOpen(1)).toBe(true);
+  expect(await window.hookCommand(hook, "Stop")).toBe("<code 0>");
+  await send(home, `agent:main:mcp:${inner.handle}`);
+  expect(await window.hookCommand(hook, "Stop")).toMatch(/which port\?[\s\S]*<code 0>$/);
+});
+
 test("the background hook of Claude Code's plugin wakes an idle window with exit code 2", async () => {
   const { home } = await makeHome();
   await startGateway(home);

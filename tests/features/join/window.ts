@@ -11,6 +11,7 @@ export class Window {
   readonly #shell: ChildProcess;
   readonly #home: string;
   #said = "";
+  #pipes = 0;
 
   constructor(home: string, env: Record<string, string> = {}, folder = home) {
     this.#home = home;
@@ -34,8 +35,16 @@ export class Window {
 
   /** Starts the MCP server with a line for the shell. */
   startCommand(line: string): void {
-    const file = join(this.#home, `pipe-${this.#shell.pid}`);
+    this.#pipes += 1;
+    const file = join(this.#home, `pipe-${this.#shell.pid}-${this.#pipes}`);
     this.#shell.stdin?.write(`mkfifo ${file}\n${line} <${file} >/dev/null & exec 9>${file}\n`);
+  }
+
+  /** Starts another program in a folder, as a command of this one. It gets all further commands. */
+  async nest(folder: string): Promise<void> {
+    const from = this.#said.length;
+    this.#shell.stdin?.write(`cd '${folder}'; sh -c 'echo nested; exec sh'\n`);
+    await expect.poll(() => this.#said.slice(from)).toContain("nested");
   }
 
   /** Calls a tool through the window's MCP server, without waiting for the answer. */

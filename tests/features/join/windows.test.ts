@@ -52,7 +52,7 @@ test("after a restart of the machine, a process with the id of a former one does
   continueWindow(folder, 1);
   takeOver(folder, 2, "waker");
   expect(await claimNews(folder, 1, undefined, clock)).toBe(true);
-  expect(windowOf(folder, ancestorsOf(process.pid, process.platform))).toEqual({
+  expect(windowOf(folder, ancestorsOf(process.pid, process.platform))).toMatchObject({
     number: 1,
     continued: true,
   });
@@ -63,6 +63,20 @@ test("after a restart of the machine, a process with the id of a former one does
   expect(windowOf(folder, ancestorsOf(process.pid, process.platform))).toBeUndefined();
   expect(await openWindow(folder, OWN, clock)).toBe(1);
   expect(await claimNews(folder, 1, undefined, clock)).toBe(true);
+});
+
+test("a program that another one of the same folder has started belongs to its own window", async () => {
+  const { clock } = fakeWorld();
+  const folder = makeFolder();
+  const [inner, outer] = [3_000_002, 3_000_001];
+  await openWindow(folder, { ...OWN, program: outer }, clock);
+  await openWindow(folder, { ...OWN, program: inner }, clock);
+  expect(windowOf(folder, [inner, outer])).toMatchObject({ number: 2 });
+  expect(windowOf(folder, [outer])).toMatchObject({ number: 1 });
+  // The wake that continues a conversation may itself run below the window's program.
+  continueWindow(folder, 1);
+  expect(windowOf(folder, [inner, process.pid, outer])).toMatchObject({ number: 2, continued: false });
+  expect(windowOf(folder, [process.pid, outer])).toMatchObject({ number: 1, continued: true });
 });
 
 test("the claim of a process that has ended does not keep the cursor from moving", async () => {

@@ -37,7 +37,7 @@ const problemsOf = ({ findings }: Checked): string[] =>
 /** Identifies the content of the files that hold data. SQLite may add an empty log when it reads a file. */
 const contentOf = (dir: string) =>
   readdirSync(dir)
-    .filter((name) => !/-(wal|shm)$|\.lock$/.test(name))
+    .filter((name) => !/-(wal|shm)$/.test(name))
     .map(
       (name) =>
         `${name} ${createHash("sha256")
@@ -82,15 +82,16 @@ describe("a store of version 0.1", () => {
     const file = configFile(home);
     const backup = `${dir}/backups/before-0.2.0.sqlite`;
     expect(report.steps?.upgrade).toEqual([
-      `With the version that runs now: npx parley-gateway store backup ${backup}`,
+      `With the version that runs now: in your checkout of 0.1.0, node bin/parley.js store backup ${backup}`,
       `cp -p ${file} ${file}.before-0.2.0`,
       "Stop the gateway.",
       "npm install --global parley-gateway@0.2.0",
       "Start: npx parley-gateway gateway (a service: npx parley-gateway service install)",
       "npx parley-gateway doctor --offline",
     ]);
-    expect(report.steps?.back).toContain("npm install --global parley-gateway@0.1.0");
-    expect(report.steps?.back.join("\n")).toContain(`npx parley-gateway store restore ${backup}`);
+    const back = report.steps?.back.join("\n");
+    expect(back).toContain(`in your checkout of 0.1.0, node bin/parley.js store restore ${backup}`);
+    expect(back).not.toMatch(/npm install|npx/);
     expect(contentOf(dir)).toEqual(before);
   });
 
@@ -125,7 +126,7 @@ describe("a store of version 0.1", () => {
     writeFileSync(file, readFileSync(configFile(home)), { mode: 0o600 });
     const { out } = await run(home, ["--config", file, "upgrade", "--check"], NEW);
     const quoted = `'${home}/it'\\''s mine.json5'`;
-    expect(out).toContain(`npx parley-gateway --config ${quoted} store backup `);
+    expect(out).toContain(`node bin/parley.js --config ${quoted} store backup `);
     expect(out).toContain(`cp -p ${quoted} '${home}/it'\\''s mine.json5.before-0.2.0'`);
   });
 });
@@ -297,6 +298,14 @@ test("the changelog's lines about what to do are told, from the store's release 
   expect(started.out()).toContain("\nTo do, says the changelog:\n1. Convert.\n\nTo upgrade:\n");
 });
 
+test("the next version has a list of what to do, of numbered items", () => {
+  const text = readFileSync(new URL("../../../CHANGELOG.md", import.meta.url), "utf8");
+  const released = text.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-12-01\n");
+  const toDo = readToDo(released, "0.1.0", "0.2.0");
+  expect(toDo.length).toBeGreaterThan(2);
+  expect(toDo[0]).toMatch(/^`npx -y parley-gateway@latest upgrade --check` says/);
+});
+
 test("a changed default is told if the file does not set it, and a removed setting is, too", () => {
   const changed = [
     { since: "0.3.0", path: ["session", "queueMax"], before: 20, now: 10 },
@@ -312,4 +321,21 @@ test("a changed default is told if the file does not set it, and a removed setti
   expect(texts({ session: { queueMax: 5 } }, "0.2.0")).toHaveLength(1);
   expect(texts({}, "0.1.0")).toHaveLength(3);
   expect(texts({}, "0.3.0")).toEqual([]);
+});
+
+test("the defaults that the changelog names are told, those of providers for each one in the file", () => {
+  const providers = { local: { maxRetries: 1 }, other: {} };
+  const told = (tree: Record<string, unknown>) => warnOfDefaults(tree, "0.1.0").map(({ text }) => text);
+  expect(told({ models: { providers } })).toEqual([
+    "agents.defaults.maxModelCalls is 400 instead of 100",
+    "models.providers.local.idleTimeoutSeconds is 90 instead of 600",
+    "models.providers.other.idleTimeoutSeconds is 90 instead of 600",
+    "models.providers.other.maxRetries is 3 instead of 4",
+    'tools.exec.approval is "risky" instead of "never"',
+    "store.retention is 90 instead of null",
+  ]);
+  expect(told({ tools: { exec: { approval: "always" } }, store: { retention: null } })).toEqual([
+    "agents.defaults.maxModelCalls is 400 instead of 100",
+  ]);
+  expect(warnOfDefaults({}, "0.2.0")).toEqual([]);
 });

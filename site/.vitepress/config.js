@@ -46,6 +46,7 @@ export default defineConfig({
   srcExclude: [
     "{.ci,.github,bench,clients,coverage,deploy,dist,release,site,src,tests,ui}/**",
     "**/coverage/**",
+    "{CODE_OF_CONDUCT,GOVERNANCE}.md",
   ],
   base: BASE,
   cleanUrls: true,

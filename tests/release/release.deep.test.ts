@@ -113,7 +113,7 @@ describe.skipIf(lacks("Linux", process.platform === "linux"))("a dry run", () =>
     expect(await git("tag")).toBe("");
     expect(await git("log", "--format=%s")).toBe("a checkout\n");
     expect(said).toContain(`git push origin main v${VERSION}\n`);
-    for (const name of readdirSync(out)) expect(said).toContain(join(out, name));
+    expect(said).toContain(`The files are in ${out}.`);
   });
 
   test("the checksums fit, and the parts list names each library with the version of the lock file", () => {

@@ -18,6 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { inQuotes } from "../src/cli/shell-words.ts";
 import { NUDGE, PROGRAM, type Program } from "../src/features/join/programs.ts";
 import { handleFor } from "../src/features/join/record.ts";
 import { visit } from "../tests/kit/browser.ts";
@@ -135,7 +136,7 @@ function isBusy(ground: Ground): boolean {
 }
 
 function openTerminal(command: readonly string[], { folder, env }: Ground): ChildProcess {
-  const words = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+  const words = command.map(inQuotes).join(" ");
   const log = process.env.WOKEN_SCREEN ?? "/dev/null";
   return spawn("script", ["-qfec", `stty cols 120 rows 40; exec ${words}`, log], {
     cwd: folder,

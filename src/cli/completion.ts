@@ -2,6 +2,7 @@
 // A script contains all the data it needs: completing a word starts no program and needs no gateway.
 
 import type { Command } from "commander";
+import { inQuotes } from "./shell-words.ts";
 
 /** A command and the words that may follow it. */
 interface CommandNode {
@@ -67,9 +68,6 @@ function commandNodes(program: Command): CommandNode[] {
   return nodes;
 }
 
-/** Quotes a word for bash and zsh. */
-const word = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
 interface Parts {
   readonly nodes: readonly CommandNode[];
   /** The options of `parley` itself, which every command accepts. */
@@ -85,15 +83,15 @@ const HELP: OptionOffer = { word: "--help", text: "Show help", flags: ["--help",
 function stepLines({ nodes, global }: Parts): string[] {
   const takes = (options: readonly OptionOffer[]) => options.filter(({ value }) => value !== undefined);
   const patterns = (path: string, { flags }: OptionOffer) =>
-    flags.map((flag) => `${path}${word(`:${flag}`)}`).join("|");
-  const lines = takes(global).map((one) => `${patterns("*", one)}) need=${word(`:${one.word}`)};;`);
+    flags.map((flag) => `${path}${inQuotes(`:${flag}`)}`).join("|");
+  const lines = takes(global).map((one) => `${patterns("*", one)}) need=${inQuotes(`:${one.word}`)};;`);
   for (const { path, options, commands } of nodes) {
-    const at = path === "" ? "" : word(path);
+    const at = path === "" ? "" : inQuotes(path);
     for (const one of takes(options))
-      lines.push(`${patterns(at, one)}) need=${word(`${path}:${one.word}`)};;`);
+      lines.push(`${patterns(at, one)}) need=${inQuotes(`${path}:${one.word}`)};;`);
     for (const one of commands) {
       const below = path === "" ? one.word : `${path} ${one.word}`;
-      lines.push(`${word(`${path}:${one.word}`)}) at=${word(below)};;`);
+      lines.push(`${inQuotes(`${path}:${one.word}`)}) at=${inQuotes(below)};;`);
     }
   }
   return lines;
@@ -108,18 +106,18 @@ function offerLines({ nodes, global }: Parts): string[] {
       ? FILES
       : value === "any" || value === undefined
         ? ":"
-        : `offers=${word(value.join(" "))}`;
+        : `offers=${inQuotes(value.join(" "))}`;
   const everywhere = [...global, HELP].map((one) => one.word);
   const lines = global
     .filter(({ value }) => value !== undefined)
-    .map((one) => `${word(`:${one.word}`)}) ${set(one.value)};;`);
+    .map((one) => `${inQuotes(`:${one.word}`)}) ${set(one.value)};;`);
   for (const { path, options, commands, values, takesFiles } of nodes) {
     for (const one of options)
-      if (one.value !== undefined) lines.push(`${word(`${path}:${one.word}`)}) ${set(one.value)};;`);
+      if (one.value !== undefined) lines.push(`${inQuotes(`${path}:${one.word}`)}) ${set(one.value)};;`);
     const words = [...commands.map((one) => one.word), ...values].join(" ");
     const flags = [...new Set([...options.map((one) => one.word), ...everywhere])].join(" ");
     const also = takesFiles ? `; ${FILES}` : "";
-    lines.push(`${word(path)}) offers=${word(words)}; flags=${word(flags)}${also};;`);
+    lines.push(`${inQuotes(path)}) offers=${inQuotes(words)}; flags=${inQuotes(flags)}${also};;`);
   }
   return lines;
 }

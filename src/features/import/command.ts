@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import { type Cli, EXIT, stopOnSignals } from "../../cli/cli.ts";
 import { count } from "../../cli/layout.ts";
 import { openPrompter } from "../../cli/prompter.ts";
+import { quoteWord } from "../../cli/shell-words.ts";
 import { optional } from "../../core/optional.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -34,13 +35,10 @@ function configLines({ config, dryRun }: ImportReport): string[] {
   ];
 }
 
-const quotedWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-
 /** Returns the arguments that accept these settings: groups, and names of those that no group accepts. */
 function acceptance(settings: ImportReport["config"]["trusted"]): string {
   const words = settings.map(({ name, group, byName }) => (byName === true ? name : group));
-  return [...new Set(words)].map(quotedWord).join(" ");
+  return [...new Set(words)].map(quoteWord).join(" ");
 }
 
 /** Returns a line for each workspace. */
@@ -72,7 +70,7 @@ function trustLines({ config, from }: ImportReport): string[] {
       : [
           "Left out until you accept them:",
           ...list(left),
-          `  Take all of these: npx parley-gateway import ${quotedWord(from)} --accept ${acceptance(left)}`,
+          `  Take all of these: npx parley-gateway import ${quoteWord(from)} --accept ${acceptance(left)}`,
         ]),
   ];
 }

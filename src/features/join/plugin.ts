@@ -4,9 +4,10 @@
 
 import { join } from "node:path";
 import type { Cli } from "../../cli/cli.ts";
+import { shellLine } from "../../cli/shell-words.ts";
 import { replaceFile } from "../../config/replace-file.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { PROGRAM, type ProgramId, shellLine } from "./programs.ts";
+import { PROGRAM, type ProgramId } from "./programs.ts";
 import { handleFor, isOfPlugin, joinedFolder, recordFor, writeRecord } from "./record.ts";
 import { makeTokens } from "./tokens.ts";
 

@@ -3,6 +3,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { shellLine } from "../../cli/shell-words.ts";
 import type { Edit } from "./change.ts";
 import { openCodePlugin } from "./opencode-plugin.ts";
 import type { PROGRAMS } from "./words.ts";
@@ -66,10 +67,6 @@ const HOOK_SECONDS = 15;
 function entryOf([command, ...args]: readonly string[]): { command: string; args: string[] } {
   return { command: command ?? "", args };
 }
-
-/** Quotes words for a shell. */
-export const shellLine = (words: readonly string[]): string =>
-  words.map((word) => (/^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 
 /**
  * Formats a hook's output that adds text for the model, at the start of the program or of a turn. Most

@@ -10,6 +10,7 @@ import { appendFile, chmod, mkdir, readFile, rm, stat, writeFile } from "node:fs
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { type Cli, EXIT } from "../../cli/cli.ts";
 import { inNpxCache } from "../../cli/npx-cache.ts";
+import { shellLine } from "../../cli/shell-words.ts";
 import { othersReach } from "../../config/file-mode.ts";
 import { replaceFile } from "../../config/replace-file.ts";
 import { optional } from "../../core/optional.ts";
@@ -136,20 +137,17 @@ function reasonOf(end: HostProgramEnd | undefined): string {
   return output === "" ? `exit ${end.exitCode ?? end.signal ?? end.ending}` : output;
 }
 
-const shown = (argv: readonly string[]): string =>
-  argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
-
 /**
  * Runs the steps in order, and prints each before it runs. Stops at a failed step, unless the step has
  * `otherwise`.
  */
 async function follow(cli: Cli, steps: readonly Step[]): Promise<Result<void>> {
   for (const { argv, otherwise } of steps) {
-    cli.line(`$ ${safeLine(shown(argv))}`);
+    cli.line(`$ ${safeLine(shellLine(argv))}`);
     const end = await runOne(cli, argv);
     if (hasSucceeded(end)) continue;
-    if (otherwise === undefined) return fail("exec_failed", `${shown(argv)}: ${reasonOf(end)}`);
-    if (otherwise !== "") cli.note(safeText(`${shown(argv)}: ${reasonOf(end)}\n${otherwise}`));
+    if (otherwise === undefined) return fail("exec_failed", `${shellLine(argv)}: ${reasonOf(end)}`);
+    if (otherwise !== "") cli.note(safeText(`${shellLine(argv)}: ${reasonOf(end)}\n${otherwise}`));
   }
   return ok(undefined);
 }
@@ -236,7 +234,7 @@ async function install(
     if (!followed.ok) return cli.fail(followed);
   } else {
     cli.line("To start it:");
-    for (const { argv } of service.start) cli.line(`  ${safeLine(shown(argv))}`);
+    for (const { argv } of service.start) cli.line(`  ${safeLine(shellLine(argv))}`);
   }
   printKeysHint(cli, parts.environmentFile, keys, copied);
   cli.line(`Status: npx parley-gateway service status. Log: ${safeLine(service.logs)}`);

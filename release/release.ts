@@ -23,6 +23,7 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { isLater } from "../src/store/schema/conversion.ts";
 import { listSystems, makeArchive, unpackPackage } from "./archives.ts";
 import { writeFormula, writeInstallScript } from "./installers.ts";
 import { setVersions } from "./versions.ts";
@@ -86,12 +87,6 @@ function readOptions(): Options {
   return { version, isDryRun, isTagged, skipsChecks, only: only?.split(","), out: resolve(ROOT, folder) };
 }
 
-function isGreater(version: string, than: string): boolean {
-  const [a = [], b = []] = [version, than].map((text) => text.split(".").map(Number));
-  const at = a.findIndex((part, index) => part !== b[index]);
-  return at >= 0 && (a[at] ?? 0) > (b[at] ?? 0);
-}
-
 /** Returns the text below `## [Unreleased]`, up to the section of the previous version. */
 function readChanges(folder: string): string {
   const [, after = ""] = readFileSync(join(folder, "CHANGELOG.md"), "utf8").split(UNRELEASED);
@@ -104,7 +99,7 @@ function readVersion(folder: string): string {
 
 function checkBefore({ version, isDryRun, only, out }: Options): void {
   const current = readVersion(ROOT);
-  if (!isGreater(version, current)) {
+  if (!isLater(version, current)) {
     throw new Refusal(`${version} is not greater than ${current}, the version of package.json.`);
   }
   if (read(ROOT, "git", "tag", "--list", `v${version}`) !== "") {

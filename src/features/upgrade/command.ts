@@ -7,6 +7,7 @@ import { readFile, statfs } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { type Cli, EXIT, loadOptionsOf } from "../../cli/cli.ts";
 import { count, size } from "../../cli/layout.ts";
+import { quoteWord } from "../../cli/shell-words.ts";
 import { CHANGED_DEFAULTS, type ChangedDefault, parseText, type Tree, valueAt } from "../../config/source.ts";
 import { loadSettings, settingsToConnect } from "../../config.ts";
 import { isObject } from "../../core/json.ts";
@@ -14,7 +15,7 @@ import { optional } from "../../core/optional.ts";
 import { backupFolder, type Settings } from "../../core/shapes/settings/settings.ts";
 import { type Path, showPath } from "../../core/text/value-path.ts";
 import type { Finding } from "../../feature.ts";
-import { FIRST_DEFINED, isPublished, releaseOf } from "../../store/schema/conversion.ts";
+import { FIRST_DEFINED, isLater, isPublished, releaseOf } from "../../store/schema/conversion.ts";
 import type { StoreFacts } from "../../store/show.ts";
 import { bad, good, risk } from "../doctor/checks/finding.ts";
 import { checkStore } from "../doctor/checks/machine-checks.ts";
@@ -26,13 +27,6 @@ import { printFinding } from "../doctor/command.ts";
  */
 const BYTES_PER_S = 10 * 1024 ** 2;
 const KINDS = { embedded: "sqlite", postgres: "postgres" } as const;
-
-/** Returns whether a release is later than another one, both like `0.2.0`. */
-function isLater(release: string, than: string): boolean {
-  const [own, others] = [release, than].map((text) => text.split(".").map(Number));
-  const at = own?.findIndex((part, index) => part !== others?.[index]) ?? -1;
-  return at >= 0 && (own?.[at] ?? 0) > (others?.[at] ?? 0);
-}
 
 /** Returns the paths for which a path with `*` stands. */
 function pathsOf(tree: Tree, path: Path): Path[] {
@@ -111,15 +105,11 @@ async function checkConversion({ facts, from, release }: Conversion, dir: string
   return [risk("conversion", what, mend), disk];
 }
 
-/** Quotes a path for a shell if it needs that. */
-const quote = (path: string): string =>
-  /^[\w/.:@+-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
-
 /** Returns the steps of the upgrade, and those that go back. */
 function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Settings, configPath?: string) {
   const { version } = cli.parts.machine;
   const { store } = settings;
-  const named = cli.options.config === undefined ? "" : ` --config ${quote(resolve(cli.options.config))}`;
+  const named = cli.options.config === undefined ? "" : ` --config ${quoteWord(resolve(cli.options.config))}`;
   const parley = (words: string): string => `npx parley-gateway${named} ${words}`;
   const install = (wanted: string): string => `npm install --global parley-gateway@${wanted}`;
   const wasPublished = isPublished(release);
@@ -127,8 +117,8 @@ function planSteps(cli: Cli, { facts, from, release }: Conversion, settings: Set
     wasPublished
       ? parley(words)
       : `in your checkout of ${release ?? "that version"}, node bin/parley.js${named} ${words}`;
-  const backup = quote(join(backupFolder(store), `before-${version}.sqlite`));
-  const [file, copy] = [configPath ?? "", `${configPath}.before-${version}`].map(quote);
+  const backup = quoteWord(join(backupFolder(store), `before-${version}.sqlite`));
+  const [file, copy] = [configPath ?? "", `${configPath}.before-${version}`].map(quoteWord);
   const hasFile = configPath !== undefined;
   const isEmbedded = facts.kind === "embedded";
   const stopAll = "Stop all gateways: while an older one runs, the start is refused.";

@@ -122,11 +122,11 @@ const ACTING_OBJECTS = `select 'trigger' as type, t.tgname as name from pg_trigg
 
 async function differencesIn(client: Client, schema: string, version: number): Promise<string[]> {
   // A store that is not yet converted has what the conversion drops.
-  const own =
+  const statements =
     version < SCHEMA_VERSION
       ? /\b(?:create or replace|drop) (trigger|function)(?: if exists)? (\w+)/g
       : /\bcreate or replace (trigger|function) (\w+)/g;
-  const made = triggersSql("postgres").matchAll(own);
+  const made = triggersSql("postgres").matchAll(statements);
   const known = new Set([...made].map(([, type, name]) => `${type} "${name}"`));
   const { rows } = await client.query<{ type: string; name: string }>(ACTING_OBJECTS, [schema]);
   return rows

@@ -28,6 +28,13 @@ export function isConvertible(kind: StoreKind, version: number): boolean {
   return version >= FIRST_DEFINED || version === VERSION_0_1[kind] || version === LAST_BEFORE[kind];
 }
 
+/** Returns whether a release is later than another one, both like `0.2.0`. */
+export function isLater(release: string, than: string): boolean {
+  const [a = [], b = []] = [release, than].map((text) => text.split(".").map(Number));
+  const at = a.findIndex((part, index) => part !== b[index]);
+  return at >= 0 && (a[at] ?? 0) > (b[at] ?? 0);
+}
+
 /** Returns the first release whose schema has this version. A version that was never released has none. */
 export function releaseOf(kind: StoreKind, version: number): string | undefined {
   return RELEASES.find((one) => one[kind] === version)?.release;
@@ -51,8 +58,8 @@ export const NOTE_VERSION: Readonly<Record<StoreKind, string>> = {
 export function describeNewer(version: number, release: unknown): string {
   const isNamed = typeof release === "string" && /^[\w.+-]{1,40}$/.test(release);
   const named = isNamed ? ` of release ${release}` : "";
-  const own = `version ${CURRENT} of release ${RELEASE}`;
-  return `it has schema version ${version}${named}; this program has ${own}`;
+  const known = `version ${CURRENT} of release ${RELEASE}`;
+  return `it has schema version ${version}${named}; this program has ${known}`;
 }
 
 /** Tables and columns of `runs` that those versions have and this one lacks. */

@@ -87,7 +87,8 @@ async function sending({ ctx, viewer, target, now, showKey }: ExplainContext): P
   const checks: Check[] = [];
   const [run] = (await activeRuns(ctx.db, viewer.key)).filter(({ state }) => state !== "queued");
   const flow = run?.flow && (await getFlow(ctx.db, run.flow.flowId));
-  const inside = refuseToPartner(flow, { from: viewer.key, to: session.key });
+  const reader = flow?.chosenEnd === "idle" ? "nobody" : "sender";
+  const inside = refuseToPartner(flow, { from: viewer.key, to: session.key, reader });
   if (!inside.ok) {
     const rule =
       "the running turn belongs to a conversation with this session: its reply is sent there anyway";

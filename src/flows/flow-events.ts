@@ -19,16 +19,16 @@ export function publishFlow(unit: Unit, step: Omit<FlowEvent, "kind" | "sessionK
 /** Stores a new flow, whose first run was accepted, and publishes its first step. */
 export async function openFlow(
   unit: Unit,
-  { runId, sessionKey: to, chainId, parentRunId, input }: Run,
+  { runId, sessionKey: to, chainId, parentRunId }: Run,
   { flowId, step }: Pick<FlowRef, "flowId" | "step">,
-  flow: Pick<Flow, "kind" | "turnsMax" | "requestText"> & { readonly requester: Session },
+  flow: Pick<Flow, "kind" | "turnsMax" | "requestText" | "chosenEnd"> & { readonly requester: Session },
 ): Promise<void> {
-  const { requester, turnsMax, requestText: text } = flow;
+  const { requester, turnsMax, requestText: text, chosenEnd } = flow;
   const { key: from, sessionId: requesterSessionId } = requester;
   await insertFlow(unit.tx, {
     ...{ flowId, kind: flow.kind, chainId, requesterKey: from, requesterSessionId, targetKey: to },
     ...{ open: true, turnsMax, requestText: text, createdAt: unit.now },
-    ...optional({ requesterRunId: parentRunId, notify: input.notify }),
+    ...optional({ requesterRunId: parentRunId, chosenEnd }),
   });
   publishFlow(unit, { flowId, runId, step, from, to, turn: 1, turnsMax, text });
 }

@@ -176,7 +176,7 @@ test("the attention list, an inbox and the count of running sessions each read t
   }
   for (const read of [flows.hasFlowToNotify, flows.flowsToNotify])
     expect(await planOf((tx) => read(tx, BUSY))).toContain(
-      "flows_to_notify (target_key=? AND notify=? AND state=?)",
+      "flows_to_notify (target_key=? AND chosen_end=? AND state=?)",
     );
   const between = { requesterKey: "child", targetKey: BUSY };
   const waiting = await planOf((tx) => openQuestions(tx, between));

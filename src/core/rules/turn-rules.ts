@@ -34,13 +34,6 @@ export const HEADING = {
   subagentAnnounce: "Sub-agent announce step",
 } as const;
 
-interface FlowEnds {
-  readonly open: boolean;
-  readonly requesterKey: string;
-  readonly targetKey: string;
-  readonly notify?: "idle";
-}
-
 /** The reader of the reply to a message. */
 export type ReplyReader = "sender" | "people" | "nobody";
 
@@ -49,15 +42,10 @@ export type ReplyReader = "sender" | "people" | "nobody";
  * anyway.
  */
 export function refuseToPartner(
-  flow: FlowEnds | undefined,
-  {
-    from,
-    to,
-    reader = "sender",
-  }: { readonly from: string; readonly to: string; readonly reader?: ReplyReader },
+  flow: { readonly open: boolean; readonly requesterKey: string; readonly targetKey: string } | undefined,
+  { from, to, reader }: { readonly from: string; readonly to: string; readonly reader: ReplyReader },
 ): Result<void> {
-  if (flow === undefined || !flow.open || flow.notify !== undefined || reader !== "sender")
-    return ok(undefined);
+  if (flow === undefined || !flow.open || reader !== "sender") return ok(undefined);
   const other = flow.requesterKey === from ? flow.targetKey : flow.requesterKey;
   if (other !== to) return ok(undefined);
   return fail(

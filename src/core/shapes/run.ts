@@ -42,6 +42,12 @@ export type AnswerFormat =
 export const SEND_ANNOUNCE = ["none", "parent", "channel"] as const;
 export type SendAnnounce = (typeof SEND_ANNOUNCE)[number];
 
+/**
+ * The end of a conversation that its sender chose. `idle`: the sender gets one notice when the target has
+ * finished all its work, not the outcome.
+ */
+export type ChosenEnd = SendAnnounce | "idle";
+
 /** The run's input message, and the context that the runtime adds for the model. */
 export interface RunInput {
   readonly text: string;
@@ -65,10 +71,6 @@ export interface RunInput {
    * runs of the chain inherit it.
    */
   readonly tokenLimit?: number;
-  /** The end of the conversation that this message begins, if its sender chose one (`reply-back.ts`). */
-  readonly announce?: SendAnnounce;
-  /** The sender gets one notice when the session has finished all its work, not the outcome (`idle.ts`). */
-  readonly notify?: "idle";
   /** Context that the runtime adds after the system prompt. It starts with a fixed heading. */
   readonly context?: string;
   /** Destination of the last text, in addition to the transcript: of a job, a web hook or a node. */

@@ -34,7 +34,7 @@ export async function notifyIdle(
   how?: string,
 ): Promise<void> {
   const { unit } = ending;
-  if (flow.notify === undefined) return;
+  if (flow.chosenEnd !== "idle") return;
   const [run] = await runsOfFlow(unit.tx, flow.flowId);
   if (run === undefined || !(await endFlow(unit.tx, flow.flowId, reason, unit.now))) return;
   publishFlowEnd(unit, flow, { runId: run.runId, reason });

@@ -3,7 +3,7 @@
 
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import type { Code } from "../../core/shapes/errors.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import type { ChosenEnd, Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { peerInKey } from "../../core/shapes/session-key.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -14,14 +14,15 @@ import { announceRoute } from "./party.ts";
 
 /**
  * The message that may still come after the reply: an announcement by the target's agent or, if the target is
- * an external session, its answer to the message in its inbox.
+ * an external session, its answer to the message in its inbox. `idle_notice`: instead of the reply.
  */
-export type FollowUp = "announcement" | "inbox_answer" | "none";
+export type FollowUp = "announcement" | "inbox_answer" | "idle_notice" | "none";
 
 export interface SentRun {
   readonly run: Run;
   /** Undefined if the session was deleted in the meantime. */
   readonly target: Session | undefined;
+  readonly chosenEnd?: ChosenEnd | undefined;
 }
 
 export interface Recipient {

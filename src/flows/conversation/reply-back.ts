@@ -3,8 +3,9 @@
 // repeats a step (I4).
 // RB2: the sender gets an outcome in exactly one way: as the result of its wait, as a reply turn, or as a
 // notice.
-// RB3: the sender may choose another end (`RunInput.announce` of round 1): no announcement, the last reply
-// as a notice instead, or an announcement of the first reply alone. RB2 holds unless that one is accepted.
+// RB3: the sender may choose another end (`Flow.chosenEnd`): no announcement, the last reply as a notice
+// instead, an announcement of the first reply alone, or a notice of idleness (idle.ts). RB2 holds unless the
+// announcement is accepted, or the notice is awaited.
 // The target's agent writes the announcement for the target's channel. Silence is not delivered; any other
 // text becomes one outbox row (I5).
 
@@ -22,7 +23,7 @@ import {
   replyTurnOwner,
 } from "../../core/rules/turn-rules.ts";
 import type { Result } from "../../core/shapes/errors.ts";
-import type { FlowRef, Run, RunInput, SendAnnounce } from "../../core/shapes/run.ts";
+import type { FlowRef, Run, RunInput } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Accepted } from "../../engine/run/accept.ts";
 import type { AbortReason, Acceptor } from "../../engine/run/finish.ts";
@@ -159,12 +160,12 @@ async function acceptReplyTurn(context: FlowContext, turn: number): Promise<bool
  */
 async function takeStep(context: FlowContext, next: NextStep): Promise<boolean> {
   if (next.next === "reply" && (await acceptReplyTurn(context, next.turn))) return true;
-  const way = await chosenEnd(context);
+  const { flow, run } = context;
+  const { chosenEnd: way } = flow;
   const isKept = way === "none" || way === "parent";
   const outcome = next.next === "end" ? next.reason : isKept ? "kept" : await announceTurn(context);
   if (outcome === "limit") await announceByRuntime(context);
   if (outcome !== "accepted") await close(context, outcome === "limit" ? "announced_by_runtime" : outcome);
-  const { flow, run } = context;
   const isReply = run.state === "ok" && !isSilent(run.reply ?? "");
   const isLastWord = isReply && run.flow?.step === "reply" && run.sessionKey === flow.targetKey;
   const first = way === "parent" && isLastWord && outcome === "kept" && (await round1Of(context));
@@ -183,23 +184,19 @@ async function round1Of({ unit, flow, run }: Ended): Promise<Run | undefined> {
   return runs.find((one) => one.flow?.step === "round1");
 }
 
-/** Returns the end of the conversation that its sender chose, if it did. */
-const chosenEnd = async (context: FlowContext): Promise<SendAnnounce | undefined> =>
-  (await round1Of(context))?.input.announce;
-
 /**
  * Notifies a sender that wanted only an announcement, which has failed, unless it has waited for the reply.
  */
 async function announcementFailed(ended: Ended, why: string): Promise<void> {
-  const { tx } = ended.unit;
-  const first = await round1Of(ended);
-  if (first?.input.announce !== "channel") return;
-  const waits = first.callId === undefined ? [] : await waitsOfCall(tx, first.callId);
+  const first = ended.flow.chosenEnd === "channel" ? await round1Of(ended) : undefined;
+  if (first === undefined) return;
+  const waits = first.callId === undefined ? [] : await waitsOfCall(ended.unit.tx, first.callId);
   if (!waits.some(isAnswered)) await notifySender({ ...ended, run: first }, { unannounced: why });
 }
 
 /** Called before the conversation ends because its target is reset or deleted. */
 export async function conversationTargetLost(ended: Omit<Sent, "run">, reason: AbortReason): Promise<void> {
+  if (ended.flow.chosenEnd !== "channel") return;
   const active = await activeRunsOfFlow(ended.unit.tx, ended.flow.flowId);
   if (active.some(({ flow }) => flow?.step === "announce")) await announcementFailed(ended, reason);
 }
@@ -212,7 +209,7 @@ async function flowRunEnded(context: FlowContext, answered: boolean): Promise<vo
     return;
   }
   // The flow stays open until the target is idle.
-  if (run.input.notify === "idle") return;
+  if (flow.chosenEnd === "idle") return;
   const step = run.flow?.step ?? "round1";
   const words = run.state === "ok" && !isSilent(run.reply ?? "") ? (run.reply ?? "") : "";
   if (step === "announce") {

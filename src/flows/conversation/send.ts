@@ -13,10 +13,10 @@ import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, type ReplyReader, refuseToPartner } from "../../core/rules/turn-rules.ts";
 import { type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import {
+  type ChosenEnd,
   isEnded,
   type ReceiptState,
   type Run,
-  type RunInput,
   type SendAnnounce,
 } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -63,9 +63,8 @@ export interface SendRequest extends SessionCall {
   readonly timeoutSeconds: number;
   /** Time limit of the run that the message starts, counted from its start. 0 and absent: none. */
   readonly runTimeoutSeconds?: number;
-  /** See `RunInput.announce`. */
+  /** The end of the conversation. With `notify`, the sender does not wait. See `ChosenEnd`. */
   readonly announce?: SendAnnounce;
-  /** See `RunInput.notify`. The sender then does not wait. */
   readonly notify?: "idle";
   readonly signal: AbortSignal;
   /**
@@ -183,13 +182,16 @@ function converses(requester: Session, target: Run): boolean {
 }
 
 /** Returns who gets the reply to a message. `waits`: whether its sender waits for it. */
-function readerOf(
-  { announce, notify }: Pick<RunInput, "announce" | "notify">,
-  to: Session,
-  waits: boolean,
-): ReplyReader {
-  if (notify !== undefined) return "nobody";
-  return announce === "channel" && !waits && announceRoute(to) !== undefined ? "people" : "sender";
+function readerOf(chosenEnd: ChosenEnd | undefined, to: Session, waits: boolean): ReplyReader {
+  if (chosenEnd === "idle") return "nobody";
+  return chosenEnd === "channel" && !waits && announceRoute(to) !== undefined ? "people" : "sender";
+}
+
+/** Returns who gets the reply of a session's run that belongs to a conversation. */
+async function replyReader(db: Db, run: Run, chosenEnd: ChosenEnd | undefined, session: Session) {
+  const isOpen = chosenEnd === "channel" && run.flow?.step === "round1" && run.callId !== undefined;
+  const waits = isOpen ? await waitsOfCall(db, run.callId) : [];
+  return readerOf(chosenEnd, session, !isOpen || waits.length > 0);
 }
 
 const refuseNotify = (why: string): Failure =>
@@ -203,6 +205,7 @@ type Enqueued = Accepted & Partial<Pick<Answering, "isUnclear">>;
 async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Promise<Result<Enqueued>> {
   const { engine, settings } = parts;
   const { requester, requesterRun, target, text, runTimeoutSeconds = 0, announce, notify } = request;
+  const chosenEnd = notify ?? announce;
   // The run may have been aborted or timed out in the meantime. Then it sends nothing more (I1).
   if (request.wait !== undefined && !(await request.wait.holds(unit))) {
     return fail("run_aborted", "the run that sends has ended; the message was not sent");
@@ -219,11 +222,11 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     input: {
       text,
       provenance: provenanceFrom(requester, chain),
-      ...optional({ guest: request.guest, outside: request.outside, announce, notify }),
+      ...optional({ guest: request.guest, outside: request.outside }),
       context: messageContext({
         requester: partyOf(settings, requester, target),
         self: partyOf(settings, target, target),
-        reader: readerOf(request, target, request.timeoutSeconds > 0),
+        reader: readerOf(chosenEnd, target, request.timeoutSeconds > 0),
       }),
     },
     chain,
@@ -238,10 +241,11 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
   });
   if (!accepted.ok || !accepted.value.fresh) return accepted;
   const { run } = accepted.value;
-  const mayTalk = announce !== "channel" && notify === undefined && converses(requester, run);
+  const mayTalk = chosenEnd !== "channel" && chosenEnd !== "idle" && converses(requester, run);
   const turnsMax = mayTalk ? settings.session.agentToAgent.maxPingPongTurns : 0;
   const first = { flowId, step: "round1" } as const;
-  await openFlow(unit, run, first, { kind: "send", requester, turnsMax, requestText: text });
+  const flow = { kind: "send", requester, turnsMax, requestText: text } as const;
+  await openFlow(unit, run, first, { ...flow, ...optional({ chosenEnd }) });
   const noted = await noteSaidByExternal(engine, unit, requester, { to: target.key, text });
   if (!noted.ok) return noted;
   if (isReply) {
@@ -258,11 +262,11 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
 }
 
 /** Returns what may still follow. Without `reply`: before it has come. */
-function followUpOf({ run, target }: SentRun, reply?: string): FollowUp {
-  const { announce, notify } = run.input;
-  if (notify !== undefined) return "none";
+function followUpOf({ run, target, chosenEnd }: SentRun, reply?: string): FollowUp {
+  if (chosenEnd === "idle") return "idle_notice";
   const followUp = chooseRecipient(run).followUp(target, reply);
-  return followUp === "announcement" && (announce === "none" || announce === "parent") ? "none" : followUp;
+  const isKept = chosenEnd === "none" || chosenEnd === "parent";
+  return followUp === "announcement" && isKept ? "none" : followUp;
 }
 
 /** Returns the outcome of a message whose sender waited; with `hasOutcome`, until its run had ended. */
@@ -341,7 +345,7 @@ export async function sentSoFar(
   const run = await getRunOfCall(db, callId);
   const flow = run?.flow === undefined ? undefined : await getFlow(db, run.flow.flowId);
   if (run === undefined || flow?.kind !== "send" || flow.requesterKey !== requester.key) return undefined;
-  const sent = { run, target: await getSession(db, run.sessionKey) };
+  const sent = { run, target: await getSession(db, run.sessionKey), chosenEnd: flow.chosenEnd };
   const [wait] = await waitsOfCall(db, callId);
   const isThere = isInInbox(run);
   if (isThere && wait === undefined) return { run, outcome: await acceptedOutcome(db, sent) };
@@ -367,7 +371,9 @@ export async function sentBefore(parts: SendParts, request: WaitingCall): Promis
   const { db } = parts.engine.store;
   const run = await getRunOfCall(db, request.callId);
   if (run === undefined) return undefined;
-  return settle(parts, request, { run, target: await getSession(db, run.sessionKey) });
+  const flow = run.flow && (await getFlow(db, run.flow.flowId));
+  const target = await getSession(db, run.sessionKey);
+  return settle(parts, request, { run, target, chosenEnd: flow?.chosenEnd });
 }
 
 /**
@@ -377,9 +383,9 @@ export async function sentBefore(parts: SendParts, request: WaitingCall): Promis
 export async function sendToSession(parts: SendParts, request: SendRequest): Promise<Result<SendOutcome>> {
   const { engine, settings } = parts;
   const { requester, requesterRun: run, target } = request;
-  const flow = run?.flow && (await getFlow(engine.store.db, run.flow.flowId));
-  const waits = run?.callId === undefined ? [] : await waitsOfCall(engine.store.db, run.callId);
-  const reader = run?.flow?.step === "round1" ? readerOf(run.input, requester, waits.length > 0) : "sender";
+  const { db } = engine.store;
+  const flow = run?.flow && (await getFlow(db, run.flow.flowId));
+  const reader = run === undefined ? "sender" : await replyReader(db, run, flow?.chosenEnd, requester);
   const refused = refuseToPartner(flow, { from: requester.key, to: target.key, reader });
   if (!refused.ok) return refused;
   const isPeer = peerInKey(target.key) !== undefined;
@@ -407,6 +413,7 @@ export async function sendToSession(parts: SendParts, request: SendRequest): Pro
     return fail("session_not_found", `session ${requester.key} no longer exists`);
   });
   if (!accepted.ok) return accepted;
-  const outcome = await settle(parts, request, { run: accepted.value.run, target });
+  const chosenEnd = request.notify ?? request.announce;
+  const outcome = await settle(parts, request, { run: accepted.value.run, target, chosenEnd });
   return ok(accepted.value.isUnclear === true ? { ...outcome, isUnclear: true } : outcome);
 }

@@ -195,14 +195,14 @@ export const RUN_TABLES = {
       kind: orElse(id, "send"),
       /** Outcome of a job, as `JobOutcome`. */
       outcome_json: nullable(text),
-      /** `idle`: the sender gets a notice when the target has finished all its work. */
-      notify: nullable(id),
+      /** The end of a conversation that its sender chose, as `ChosenEnd`. */
+      chosen_end: nullable(id),
     },
     {
       key: ["flow_id"],
       hasRowid: true,
       indexes: [
-        "flows_to_notify (target_key, notify, state) where notify is not null",
+        "flows_to_notify (target_key, chosen_end, state) where chosen_end is not null",
         "flows_of_run (requester_run_id) where requester_run_id is not null",
         "flows_of_chain (chain_id)",
         "flows_by_requester (requester_key)",

@@ -109,6 +109,7 @@ function deliveryOf(followUp: FollowUp): Delivery {
       return { status: "pending", mode: "announce" };
     case "inbox_answer":
       return { status: "pending", mode: "inbox" };
+    case "idle_notice":
     case "none":
       return { status: "skipped", mode: "announce" };
   }
@@ -124,7 +125,7 @@ export function sendResult(settings: Settings, sender: Session, outcome: SendOut
   const sessionKey = displayKey(outcome.run.sessionKey, sender.agentId, keyRulesOf(settings));
   const sent = { runId, messageId: runId, sessionKey, receipt };
   const notes = [
-    ...(outcome.run.input.notify === "idle" ? [IDLE_LATER] : []),
+    ...("followUp" in outcome && outcome.followUp === "idle_notice" ? [IDLE_LATER] : []),
     ...(outcome.isUnclear === true ? [UNCLEAR] : []),
   ];
   const base = { ...sent, ...optional({ note: notes.join(" ") || undefined }) };

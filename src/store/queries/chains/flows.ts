@@ -5,6 +5,7 @@
 import { sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import type { JobOutcome } from "../../../core/rules/announcement.ts";
+import type { ChosenEnd } from "../../../core/shapes/run.ts";
 import { prepared } from "../../prepared.ts";
 import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Db, Tx } from "../../sql.ts";
@@ -16,7 +17,7 @@ type Stored = RecordOf<
     readonly kind: "send" | "spawn";
     readonly state: "open" | "ended";
     readonly outcome?: JobOutcome;
-    readonly notify?: "idle";
+    readonly chosenEnd?: ChosenEnd;
   }
 >;
 
@@ -44,7 +45,7 @@ const OUTLINE = [
   "created_at",
   "ended_at",
   "end_reason",
-  "notify",
+  "chosen_end",
 ] as const;
 
 const FLOWS = recordsOf<Stored, Flow>()(
@@ -149,7 +150,7 @@ export const openFlowsOf = (db: Db, sessionKey: string) =>
 export const flowsToNotify = (db: Db, targetKey: string) =>
   FLOWS.all(
     FLOWS.rows(db, { targetKey })
-      .where("notify", "=", "idle")
+      .where("chosen_end", "=", "idle")
       .where("state", "=", OPEN)
       .orderBy("created_at"),
   );
@@ -159,7 +160,7 @@ const ANY_TO_NOTIFY = prepared((db, { targetKey }: { targetKey: string }) =>
     .selectFrom("flows")
     .select("flow_id")
     .where("target_key", "=", targetKey)
-    .where("notify", "=", "idle")
+    .where("chosen_end", "=", "idle")
     .where("state", "=", OPEN)
     .limit(1),
 );

@@ -120,8 +120,11 @@ export function createCli(parts: CliParts, options: GlobalOptions, lineType?: st
     },
     document(value) {
       if (!options.json) return;
-      const line = (): string => harmlessJson(JSON.stringify({ type: lineType, ...Object(value) }));
-      stdout.write(`${lineType === undefined ? safeJson(value) : line()}\n`);
+      const line =
+        lineType === undefined
+          ? safeJson(value)
+          : harmlessJson(JSON.stringify({ type: lineType, ...Object(value) }));
+      stdout.write(`${line}\n`);
     },
     note: (text) => void stderr.write(`${text}\n`),
     style: (style, text) => (colours ? styleText(style, text, { validateStream: false }) : text),

@@ -113,12 +113,12 @@ function parentOf(pid: number, platform: string): number | undefined {
 
 /** Returns a process, its parent, the parent's parent, and so on. */
 export function ancestorsOf(pid: number, platform: string): number[] {
-  const found: number[] = [];
+  const ancestors: number[] = [];
   for (let at: number | undefined = pid; at !== undefined && at > 1; at = parentOf(at, platform)) {
-    found.push(at);
-    if (found.length > ANCESTORS_MAX) break;
+    ancestors.push(at);
+    if (ancestors.length > ANCESTORS_MAX) break;
   }
-  return found;
+  return ancestors;
 }
 
 /**
@@ -148,9 +148,9 @@ export interface OwnWindow {
  * one, which has a window of its own.
  */
 export function windowOf(folder: string, ancestors: readonly number[]): OwnWindow | undefined {
-  const at = (number: number, continued: boolean, pid = -1): OwnWindow => ({
-    ...{ number, continued, distance: ancestors.indexOf(pid) },
-  });
+  const at = (number: number, continued: boolean, pid = -1): OwnWindow => {
+    return { number, continued, distance: ancestors.indexOf(pid) };
+  };
   return [
     ...WINDOW_NUMBERS.map((number) => at(number, true, holderOf(continuedFile(folder, number)))),
     ...WINDOW_NUMBERS.map((number) => at(number, false, windowAt(folder, number)?.program)),

@@ -74,19 +74,14 @@ function filteredBy(
   nextCursor: string | undefined,
 ): ToolResultOf<"sessions_list">["filtered"] {
   const named = Object.keys(optional({ kinds, search, agentId, activeMinutes }));
-  const ways = [
-    {
-      reason: "visibility",
-      names: settings,
-      hint: `It has only what ${settings.join(" and ")} shows to you.`,
-    },
-    { reason: "arguments", names: named, hint: `It has only what ${named.join(", ")} match.` },
-    { reason: "limit", names: optional({ nextCursor }), hint: "For more rows, set cursor to nextCursor." },
-  ] as const;
-  const active = ways.filter(({ names }) => Object.keys(names).length > 0);
-  if (active.length === 0) return undefined;
-  const hint = ["This list may be incomplete.", ...active.map((way) => way.hint)].join(" ");
-  return { reasons: active.map(({ reason }) => reason), hint };
+  const hints = optional({
+    visibility: settings.length > 0 ? `It has only what ${settings.join(" and ")} shows to you.` : undefined,
+    arguments: named.length > 0 ? `It has only what ${named.join(", ")} match.` : undefined,
+    limit: nextCursor === undefined ? undefined : "For more rows, set cursor to nextCursor.",
+  });
+  const reasons = Object.keys(hints) as (keyof typeof hints)[];
+  if (reasons.length === 0) return undefined;
+  return { reasons, hint: ["This list may be incomplete.", ...Object.values(hints)].join(" ") };
 }
 
 type FilterArguments = ArgumentsOf<"sessions_list"> & Pick<ListFilter, "limit">;

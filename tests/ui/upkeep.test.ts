@@ -41,6 +41,7 @@ describeInBrowser("the doctor", () => {
     await button.click();
     await page.getByText("Checking…").waitFor();
     await button.click({ force: true });
+    await expect.poll(() => held.length).toBe(1);
     held[0]?.resolve(fail("exec_failed", "the disk is full"));
     await page.getByRole("alert").getByText("the disk is full").waitFor();
     await page.getByRole("checkbox", { name: /^Contact models/ }).check();

@@ -1,5 +1,5 @@
-// Adds up vitest's JSON reports: prints each failed test and `N passed, N failed`, and ends with 1 unless tests
-// passed and none failed.
+// Adds up vitest's JSON reports: prints the slowest files, each failed test and `N passed, N failed`, and ends with
+// 1 unless tests passed and none failed.
 // Usage: node count.js STEPS_FAILED REPORT...
 // A report that is missing or cannot be read counts as one failure, and so does a test file that does not load.
 // Errors outside tests are in no report, so a failed step (STEPS_FAILED is 1) counts as one if no test failed.
@@ -8,6 +8,8 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 
 const UNREADABLE = { passed: 0, failed: 1 };
+/** Files that are shown of each report, with their durations. */
+const SLOW_FILES = 12;
 
 /** Prints a failed file that did not load, or its failed tests, each with the first line of its error. */
 function show({ name = "", message = "", assertionResults: tests }) {
@@ -18,12 +20,20 @@ function show({ name = "", message = "", assertionResults: tests }) {
   }
 }
 
+/** Prints the files of a report that took longest, with their durations in seconds. */
+function showSlowest(files) {
+  const timed = files.map(({ name = "", startTime = 0, endTime = 0 }) => ({ name, seconds: (endTime - startTime) / 1_000 }));
+  for (const { name, seconds } of timed.sort((a, b) => b.seconds - a.seconds).slice(0, SLOW_FILES))
+    console.log(`${seconds.toFixed(0).padStart(5)} s  ${relative(process.cwd(), name)}`);
+}
+
 /** @param {string} path */
 function count(path) {
   try {
     const { numPassedTests: passed, numFailedTests, success, testResults } = JSON.parse(readFileSync(path, "utf8"));
     const unloaded = testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0);
     const failed = numFailedTests + unloaded.length;
+    showSlowest(testResults);
     for (const file of testResults) if (file.status === "failed") show(file);
     return { passed, failed: success || failed > 0 ? failed : 1 };
   } catch (error) {

@@ -10,6 +10,7 @@ const PROGRAM = fileURLToPath(new URL("without.ts", import.meta.url));
 
 test("without all features the types are clean, and the tests of the kernel pass", async () => {
   const bounds = { env: plainEnvironment(), maxBuffer: 64 * 1024 * 1024 };
-  const ended = promisify(execFile)(process.execPath, [PROGRAM], bounds).catch(({ stdout }) => ({ stdout }));
-  expect((await ended).stdout.slice(-20_000)).toContain("It works without.");
+  const ended = promisify(execFile)(process.execPath, [PROGRAM], bounds).catch((failure) => failure);
+  const { stdout, stderr } = await ended;
+  expect(stdout, stderr.slice(-20_000)).toContain("It works without.");
 }, 1_800_000);

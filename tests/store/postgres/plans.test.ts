@@ -64,7 +64,7 @@ insert into waits (call_id, waiter_run_id, waiter_session_key, target_run_id, ta
     case when n % 1000 = 0 then 'open' else 'answered' end, n
   from generate_series(1, ${half}) n;
 insert into flows (flow_id, chain_id, requester_key, requester_session_id, requester_run_id, target_key, state,
-    turns_max, request_text, created_at, notify)
+    turns_max, request_text, created_at, chosen_end)
   select 'f' || n, 'c' || n, 'agent:a1:chat:' || n % 5000, 's1', 'r' || n, '${BUSY}',
     case when n % 5000 = 0 then 'open' else 'ended' end, 5, 'x', n,
     case when n % 5000 = 0 then 'idle' end

@@ -301,7 +301,8 @@ export async function webPage(ground: ProgramGround): Promise<string> {
           .waitFor();
         await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
         // The title of the session and the announcement for screen readers have the texts, too.
-        return countLines(await page.getByRole("log").last().innerText(), lines);
+        const bubbles = await page.locator(".chat-bubble").allInnerTexts();
+        return countLines(bubbles.join("\n"), lines);
       };
       await page
         .locator("textarea")

@@ -206,7 +206,7 @@ export async function devices(ground: ProgramGround): Promise<string> {
   return text;
 }
 
-/** Says whether each of these lines is on the screen exactly once. Otherwise returns how often, and the screen. */
+/** Says whether each of these lines is on the screen exactly once, or else how often, with the screen. */
 function countLines(screen: string, lines: readonly string[]): string {
   const shown = screen.split("\n").map((line) => line.trim());
   const counts = lines.map((line) => shown.filter((one) => one === line).length);

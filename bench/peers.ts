@@ -2,7 +2,7 @@
 // Installs them from the npm registry (about a gigabyte, some minutes) into a temporary folder, or into
 // `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs only that client. Starts a gateway on
 // loopback with its own home, runs the commands of docs/CLIENTS.md with each client, and prints a table for
-// that document; `--step "TUI|skills"` runs only some of them. Exit code 1: a command failed that should work.
+// that document; `--step "TUI|skills"` runs only some steps. Exit code 1: a command failed that should work.
 
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -112,8 +112,8 @@ export function writeRecord({ home }: Pick<CliParts, "home">, record: JoinRecord
 }
 
 /**
- * Removes a record and the state of its windows. Their cursors stay, because the sessions stay, too: a program
- * that joins under this name later gets the messages that came meanwhile, and no others again.
+ * Removes a record and the state of its windows. Their cursors stay, because the sessions stay, too: a
+ * program that joins under this name later gets the messages that came meanwhile, and no others again.
  */
 export function dropRecord(home: string, handle: string): void {
   rmSync(join(joinedFolder(home), `${handle}.json`), { force: true });

@@ -3,8 +3,8 @@
 //      changed. TOML is not parsed: a table is added at the end of the file, and only if the file does not
 //      already contain the table's name.
 // JC2: undoing a change restores the earlier file exactly. If the file was edited since, only the added
-//      values are removed, with lists and objects that only they needed. An added value that was edited itself
-//      is kept and reported.
+//      values are removed, with lists and objects that only they needed. An added value that was edited
+//      itself is kept and reported.
 
 import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";

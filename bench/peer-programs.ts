@@ -14,6 +14,7 @@ import { Pty } from "../tests/kit/pty.ts";
 
 const LOOK_MS = 200;
 const PROGRAM_MAX_MS = 90_000;
+const SETTLE_MS = 3_000;
 
 /** A client's program, and a client of the gateway that may do everything. */
 export interface ProgramGround {
@@ -205,22 +206,46 @@ export async function devices(ground: ProgramGround): Promise<string> {
   return text;
 }
 
-/** Sends a message in the terminal interface. */
+/** Says whether each of these lines is on the screen exactly once, or else how often, with the screen. */
+function countLines(screen: string, lines: readonly string[]): string {
+  const shown = screen.split("\n").map((line) => line.trim());
+  const counts = lines.map((line) => shown.filter((one) => one === line).length);
+  if (counts.every((count) => count === 1)) return "each message is shown once";
+  const words = lines.map((line, at) => `${JSON.stringify(line)} is shown ${counts[at]} times`);
+  return `failed: ${words.join(", ")}\n${screen}`;
+}
+
+/** Waits until the screen has these lines, and for the frame after that, in which another one may appear. */
+async function readScreen(screen: Shown, [...lines]: readonly string[]): Promise<string> {
+  await untilShown(screen, new RegExp(`^\\s*${lines.at(-1)}\\s*$`, "m"));
+  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  return countLines(screen(), lines);
+}
+
+/** Sends a message in the terminal interface, and opens the interface again. */
 export async function terminal(ground: ProgramGround): Promise<string> {
-  const pty = new Pty(commandOf(ground, ["tui"]), {
-    folder: ground.home,
-    env: envOf(ground),
-    columns: 120,
-    rows: 40,
-  });
-  await untilShown(() => pty.screen(), /connected/);
-  pty.type("say all is well");
-  await untilShown(() => pty.screen(), /say all is well/);
-  pty.type("\r");
-  await untilShown(() => pty.screen(), /^\s*all is well/m);
-  const screen = pty.screen();
-  pty.type("\u0003\u0003");
-  return screen;
+  // A session of its own, because the others show what was said there before.
+  const lines = ["say the tea is ready", "the tea is ready"];
+  const open = async (): Promise<Pty> => {
+    const pty = new Pty(commandOf(ground, ["tui", "--session", "tea"]), {
+      folder: ground.home,
+      env: envOf(ground),
+      columns: 120,
+      rows: 40,
+    });
+    await untilShown(() => pty.screen(), /connected/);
+    return pty;
+  };
+  const first = await open();
+  first.type(lines[0] ?? "");
+  await untilShown(() => first.screen(), /say the tea/);
+  first.type("\r");
+  const live = await readScreen(() => first.screen(), lines);
+  first.type("\u0003\u0003");
+  const again = await open();
+  const later = await readScreen(() => again.screen(), lines);
+  again.type("\u0003\u0003");
+  return `${live}\nagain: ${later}`;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -268,10 +293,25 @@ export async function webPage(ground: ProgramGround): Promise<string> {
       const page = await browser.newPage();
       page.setDefaultTimeout(PROGRAM_MAX_MS);
       await page.goto(`${address}/#token=${TOKEN}`);
-      await page.locator("textarea").last().fill("say the page works");
+      const lines = ["say the page works", "the page works"];
+      const look = async (): Promise<string> => {
+        await page
+          .getByText(/^the page works$/)
+          .first()
+          .waitFor();
+        await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+        // The title of the session and the announcement for screen readers have the texts, too.
+        const bubbles = await page.locator(".chat-bubble").allInnerTexts();
+        return countLines(bubbles.join("\n"), lines);
+      };
+      await page
+        .locator("textarea")
+        .last()
+        .fill(lines[0] ?? "");
       await page.keyboard.press("Enter");
-      await page.getByText(/^the page works$/).waitFor();
-      return await page.innerText("body");
+      const live = await look();
+      await page.goto(`${address}/#token=${TOKEN}`);
+      return `${live}\nagain: ${await look()}`;
     } finally {
       await browser.close();
     }

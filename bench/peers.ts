@@ -2,7 +2,7 @@
 // Installs them from the npm registry (about a gigabyte, some minutes) into a temporary folder, or into
 // `--dir FOLDER`, which is reused the next time. `--only clawdbot` runs only that client. Starts a gateway on
 // loopback with its own home, runs the commands of docs/CLIENTS.md with each client, and prints a table for
-// that document. Exit code 1: a command failed that should work.
+// that document; `--step "TUI|skills"` runs only some steps. Exit code 1: a command failed that should work.
 
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -97,6 +97,9 @@ const CRON_ADD = [
   "hi",
 ];
 
+/** Before and after the program was opened again. */
+const SHOWN_ONCE = /^each message is shown once\nagain: each message is shown once/;
+
 /** Commands that only the gateways of the client's own project support. */
 const THEIR_OWN: readonly Step[] = [
   {
@@ -174,12 +177,35 @@ const THEIR_OWN: readonly Step[] = [
     shows: /cron\.add makes a scheduled job/,
   },
   {
+    what: "`skills list`",
+    args: ["skills", "list"],
+    shows: /brew/,
+    known: { clawdbot: "lists its own skills, asks no gateway" },
+  },
+  {
+    what: "`hooks list`",
+    args: ["hooks", "list"],
+    shows: /No hooks found/,
+    known: { clawdbot: "lists its own hooks, asks no gateway" },
+  },
+  {
+    what: "`gateway call message.action`",
+    args: call("message.action", {
+      channel: "webchat",
+      action: "send",
+      params: { to: "main", message: "the build is done" },
+      idempotencyKey: "action",
+    }),
+    shows: /"queued"/,
+    known: { clawdbot: "`message.action` is a form of version 4; `send` works" },
+  },
+  {
     what: "`message send --channel webchat`",
     args: ["message", "send", "--channel", "webchat", "--target", "main", "--message", "hi"],
     shows: /messageId|sent/i,
     known: { clawdbot: "knows no channel webchat", openclaw: "knows no channel webchat" },
   },
-  { what: "TUI", args: terminal, shows: /^\s*all is well/m },
+  { what: "TUI: each message once", args: terminal, shows: SHOWN_ONCE },
   {
     what: "`acp`",
     args: acp,
@@ -211,9 +237,9 @@ const THEIR_OWN: readonly Step[] = [
     known: { clawdbot: "`device.pair.list` is a form of version 4" },
   },
   {
-    what: "web control UI, served by another program",
+    what: "web control UI, served by another program: each message once",
     args: webPage,
-    shows: /the page works/,
+    shows: SHOWN_ONCE,
     known: { clawdbot: "its gateway serves it" },
   },
 ];
@@ -343,7 +369,8 @@ async function meet(peer: Peer, folder: string, url: string, owner: GatewayClien
   console.log(`\n### ${peer.name} ${peer.version}\n\n| | works | why not |\n|---|---|---|`);
   let fine = true;
   try {
-    for (const step of stepsOf(peer.name)) fine = (await tryOne(ground, step)) && fine;
+    for (const step of stepsOf(peer.name))
+      if (wanted.test(step.what)) fine = (await tryOne(ground, step)) && fine;
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
@@ -352,11 +379,16 @@ async function meet(peer: Peer, folder: string, url: string, owner: GatewayClien
 
 const USAGE = `npm run peers -- [options]
   --dir DIR    install into DIR, and reuse it the next time
-  --only NAME  run only this client: ${PEERS.map(({ name }) => name).join(", ")}`;
-const values = typed(USAGE, { dir: { type: "string" }, only: { type: "string" } });
+  --only NAME  run only this client: ${PEERS.map(({ name }) => name).join(", ")}
+  --step REGEX run only the steps with such a name`;
+const values = typed(USAGE, { dir: { type: "string" }, only: { type: "string" }, step: { type: "string" } });
+const wanted = new RegExp(values.step ?? "");
 const kept = values.dir !== undefined;
 const folder = resolve(values.dir ?? mkdtempSync(join(tmpdir(), "parley-peers-")));
 const home = mkdtempSync(join(tmpdir(), "parley-peers-gateway-"));
+const skill = join(home, ".parley/workspace/skills/brew");
+mkdirSync(skill, { recursive: true });
+writeFileSync(join(skill, "SKILL.md"), "---\nname: brew\ndescription: Brewing tea.\n---\nUse hot water.\n");
 let fine = true;
 try {
   await withGateway(home, { tools: { exec: { approval: "always" } } }, async ({ wsUrl, client }) => {

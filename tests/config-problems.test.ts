@@ -28,13 +28,14 @@ test("all problems are reported together, each with its path and a valid value",
     agents: { defaults: { thinking: "hihg", maxConcurent: 3 }, list: [{ id: "a b" }, { default: "yes" }] },
     session: { agentToAgent: { maxPingPongTurns: 6 }, queueMax: 1.5, sendPolicy: { rules: {} } },
     tools: { visibility: "all" }, store: { dir: "~bob/x", postgresUrl: "postgres://u:geheim@h/d" },
-    models: { providers: { "a/b": {}, x: { baseUrl: "nowhere" } } } }`;
+    models: { providers: { "a/b": {}, x: { baseUrl: "nowhere", models: [{ id: "m", input: ["text"] }] } } } }`;
   expect(config().problems(text)).toEqual([
     "gateway.host: must not be empty",
     "gateway.port: must be at most 65535, got 70000",
     'store.dir: only ~ and ~/… are expanded, not ~user, got "~bob/x"',
     'models.providers["a/b"]: is not a valid name: it must be 1 to 64 letters, digits, ., _ and -',
     'models.providers.x.baseUrl: must be an http or https address, got "nowhere"',
+    "models.providers.x.models[0].input: unknown key; the nearest valid key is models.providers.x.models[0].images",
     "agents.defaults.thinking: must be one of off, minimal, low, medium, high, xhigh, max",
     "agents.defaults.maxConcurent: unknown key; the nearest valid key is agents.defaults.maxConcurrent",
     'agents.list[0].id: must be 1 to 64 of a-z, 0-9, _ and -, got "a b"',

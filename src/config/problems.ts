@@ -29,14 +29,18 @@ function placesOf(name: string, schema: Schema = configSchema, above = ""): stri
   return [...keys, ...inItems, ...(typeof named === "object" ? placesOf(name, named, `${above}.*`) : [])];
 }
 
+/** Keys by their names in the settings of other programs: `input: ["text", "image"]` of a model. */
+const OTHER_NAMES: Readonly<Record<string, string>> = { input: "images" };
+
 /** Returns the problem of a key that does not exist at `path`, with the nearest one or its place. */
 export function unknownKey(path: Path, key: string): Problem {
   const { properties = {}, propertyNames } = schemaAt(path);
   const problem = (text: string): Problem => ({ path: [...path, key], text });
   if (propertyNames?.enum !== undefined) return problem(`must be one of ${propertyNames.enum.join(", ")}`);
-  const elsewhere = placesOf(key).slice(0, 3);
+  const meant = Object.keys(properties).find((name) => name === OTHER_NAMES[key]);
+  const elsewhere = meant === undefined ? placesOf(key).slice(0, 3) : [];
   if (elsewhere.length > 0) return problem(`unknown key here; ${key} belongs at ${elsewhere.join(" or ")}`);
-  const [nearest] = nearestNames(key, Object.keys(properties), 1);
+  const nearest = meant ?? nearestNames(key, Object.keys(properties), 1)[0];
   if (nearest === undefined) return problem("unknown key; none is valid here");
   return problem(`unknown key; the nearest valid key is ${showPath([...path, nearest])}`);
 }

@@ -196,11 +196,18 @@ export const EVENTS = {
         sessionId: text("Id of the transcript."),
         messageId: text(),
         message: about(
-          object({
-            role: oneOf("user", "assistant"),
-            content: list(object({ type: oneOf("text"), text: text() })),
-            timestamp: number(),
-          }),
+          object(
+            {
+              role: oneOf("user", "assistant"),
+              content: list(object({ type: oneOf("text"), text: text() })),
+              timestamp: number(),
+              __openclaw: about(object({ id: text() }, { runId: text() }), "Ids of the message and its run."),
+            },
+            {
+              idempotencyKey: text("Of the message that started a run: the id of the run, and `:user`."),
+              stopReason: text("Of an answer."),
+            },
+          ),
           "Its text, redacted, at most 16,000 characters.",
         ),
       },

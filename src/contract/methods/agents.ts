@@ -86,6 +86,10 @@ const AGENT_PROMPT = named(
       object({ count: number(), ...SIZE }),
       "Built-in tools, whose descriptions the model gets beside the prompt.",
     ),
+    skills: list(
+      object({ name: text(), description: text(), folder: text("Folder of its SKILL.md.") }),
+      "Skills that the agent can read.",
+    ),
     skipped: list(
       object({ path: text(), why: text() }),
       "Instruction files and skills that are not used, with the reason.",

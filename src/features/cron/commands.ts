@@ -40,17 +40,18 @@ const OF_SESSIONS: readonly string[] = ["webchat", "last"];
 
 type JobParams = ParamsOf<"cron.add">;
 
-/** Formats a date and time in a time zone. Default: the time zone of this machine. */
+/** Formats a date and time in a time zone, with its name. Default: the time zone of this machine. */
 function dateTime(atMs: number, timeZone?: string): string {
-  const format = { dateStyle: "medium", timeStyle: "short", ...optional({ timeZone }) } as const;
-  return new Intl.DateTimeFormat("en-GB", format).format(atMs);
+  const format = new Intl.DateTimeFormat("en-GB", {
+    ...{ dateStyle: "medium", timeStyle: "short" },
+    ...optional({ timeZone }),
+  });
+  return `${format.format(atMs)} ${timeZone ?? format.resolvedOptions().timeZone}`;
 }
 
 function nextWords({ state: { nextRunAtMs }, enabled, schedule }: CronJobRow): string {
   if (nextRunAtMs === undefined) return enabled ? "" : "off";
-  return schedule.kind === "cron"
-    ? `${dateTime(nextRunAtMs, schedule.tz)} ${schedule.tz}`
-    : dateTime(nextRunAtMs);
+  return dateTime(nextRunAtMs, schedule.kind === "cron" ? schedule.tz : undefined);
 }
 
 function lastWords(cli: Cli, turn: CronTurnRow | undefined): string {

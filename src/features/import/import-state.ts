@@ -353,6 +353,9 @@ async function write(read: Read, options: ImportOptions): Promise<Result<ImportR
   });
   if (!done.ok) return done;
   noteAgents(stores, settings, remarks);
+  for (const { name, kind } of await source.list(["skills"]))
+    if (kind === "folder")
+      remarks.note("skills for all agents, not imported: copy them to ~/.parley/skills", name);
   const { entries, ...sessions } = counts;
   const trusted = report.trusted.filter(({ name, accepted }) => accepted || !given.includes(name));
   const from = { from: source.root, to: storeName(settings.store), dryRun, interrupted: signal.aborted };

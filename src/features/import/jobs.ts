@@ -137,6 +137,10 @@ function jobOf(value: unknown, rules: JobRules): CronJob | undefined {
   const model = modelOf(payload, shown, rules);
   if (isInMain && model !== undefined)
     remarks.note("jobs in a main session that name a model: they use that of the session", shown);
+  const delivery = deliveryIn(job, isInMain);
+  const deliver = placeOf(delivery, agentId, rules.keys);
+  if (deliver === undefined && (delivery.mode ?? "none") !== "none")
+    remarks.note("jobs that delivered to a place that is unknown here: replies stay in the session", shown);
   const seconds = countIn(payload.timeoutSeconds) ?? 0;
   const createdAt = timeIn(job.createdAtMs, nowMs) ?? nowMs;
   return {
@@ -154,7 +158,7 @@ function jobOf(value: unknown, rules: JobRules): CronJob | undefined {
     ...optional({
       name,
       sessionKey: isInMain ? mainKeyOf(agentId, rules.keys) : undefined,
-      deliver: placeOf(deliveryIn(job, isInMain), agentId, rules.keys),
+      deliver,
       model: isInMain ? undefined : model,
       thinking: thinkingNamed(textIn(payload.thinking, 40) ?? ""),
     }),

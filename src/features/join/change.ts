@@ -3,12 +3,14 @@
 //      changed. TOML is not parsed: a table is added at the end of the file, and only if the file does not
 //      already contain the table's name.
 // JC2: undoing a change restores the earlier file exactly. If the file was edited since, only the added
-//      values are removed. An added value that was edited itself is kept and reported.
+//      values are removed, with lists and objects that only they needed. An added value that was edited
+//      itself is kept and reported.
 
 import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { insertAt, removeAt } from "../../config/editing/text.ts";
+import { changeAt, insertAt, removeAt } from "../../config/editing/text.ts";
 import { replaceFile } from "../../config/replace-file.ts";
+import { parseText, valueAt } from "../../config/source.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 
@@ -154,10 +156,27 @@ function undoneText({ edit, before }: Change, now: string): Undo {
   let text = now;
   for (const { path, value } of edit.insertions.toReversed()) {
     const next = removeAt(text, path, value, file);
-    if (next.ok) text = next.value;
+    if (next.ok) text = withoutEmptyBoxes(next.value, before, path, file);
     else problems.push(next.error);
   }
-  return { text, problems };
+  return before === undefined && /^\s*\{\s*\}\s*$/.test(text) ? { problems } : { text, problems };
+}
+
+/** Returns the text without the lists and objects on this path that are empty and were not there before. */
+function withoutEmptyBoxes(text: string, before = "{}", path: readonly string[], file: string): string {
+  let left = text;
+  for (let depth = path.length; depth > 0; depth -= 1) {
+    const box = path.slice(0, depth);
+    const [now, old] = [left, before].map((one) => parseText(one, file));
+    if (now?.ok !== true || (old?.ok === true && valueAt(old.value, box) !== undefined)) break;
+    const found = valueAt(now.value, box);
+    if (found === undefined) continue;
+    if (typeof found !== "object" || found === null || Object.keys(found).length > 0) break;
+    const next = changeAt(left, box, { unset: true }, file);
+    if (!next.ok) break;
+    left = next.value;
+  }
+  return left;
 }
 
 /** Returns how a change can be undone, without undoing it. Returns undefined if the file no longer exists. */

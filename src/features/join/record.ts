@@ -3,7 +3,7 @@
 // undo.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Cli } from "../../cli/cli.ts";
 import type { CliParts } from "../../cli/parts.ts";
@@ -111,8 +111,14 @@ export function writeRecord({ home }: Pick<CliParts, "home">, record: JoinRecord
   replaceFile(join(joinedFolder(home), `${record.handle}.json`), `${JSON.stringify(record, null, 2)}\n`);
 }
 
-/** Removes a record and the state of its windows. */
+/**
+ * Removes a record and the state of its windows. Their cursors stay, because the sessions stay, too: a
+ * program that joins under this name later gets the messages that came meanwhile, and no others again.
+ */
 export function dropRecord(home: string, handle: string): void {
   rmSync(join(joinedFolder(home), `${handle}.json`), { force: true });
-  rmSync(join(joinedFolder(home), handle), { recursive: true, force: true });
+  const folder = join(joinedFolder(home), handle);
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder).filter((one) => !one.endsWith(".cursor")))
+    rmSync(join(folder, name), { recursive: true, force: true });
 }

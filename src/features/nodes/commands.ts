@@ -2,6 +2,7 @@
 
 import type { Cli } from "../../cli/cli.ts";
 import type { Link, Reply } from "../../cli/gateway-link.ts";
+import { count } from "../../cli/layout.ts";
 import { amount, asks, type Commands, option, program, withDefault } from "../../cli/row.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";
@@ -80,8 +81,12 @@ const ROWS: Commands = {
   list: asks({
     summary: "List paired nodes and whether they are connected",
     isDefault: true,
-    ask: (link) => link.request("node.list", {}),
-    print: (cli, { ts, nodes }) =>
+    async ask(link) {
+      const list = await link.request("node.list", {});
+      const requests = list.ok ? await link.request("node.pair.list", {}) : list;
+      return list.ok ? ok({ ...list.value, pending: requests.ok ? requests.value.pending.length : 0 }) : list;
+    },
+    print(cli, { ts, nodes, pending }) {
       cli.table(
         nodes,
         {
@@ -93,7 +98,10 @@ const ROWS: Commands = {
           AGENT: ({ agentId }) => agentId,
         },
         "No nodes are paired. On another machine, run: npx parley-gateway node run --url ws://…",
-      ),
+      );
+      if (pending > 0)
+        cli.note(`${count(pending, "pairing request")} waiting: npx parley-gateway node pending`);
+    },
   }),
   pending: asks({
     summary: "List pending pairing requests",

@@ -112,6 +112,7 @@ async function prompt(ctx: Context, agent: AgentSettings): Promise<AgentPrompt> 
     sessionKey: key,
     parts: parts.map((part) => ({ ...part, ...measureText(part.text) })),
     tools: { count: described.length, ...measureText(JSON.stringify(described)) },
+    skills: (guidance?.skills ?? []).map(({ name, description, folder }) => ({ name, description, folder })),
     skipped: (guidance?.skipped ?? []).map(({ path, why }) => ({ path, why })),
   };
   return world.redactor.all(answer);

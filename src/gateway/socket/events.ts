@@ -22,7 +22,7 @@ import { type Message, textOf } from "../../core/shapes/message.ts";
 import { lastPlace } from "../../core/shapes/route.ts";
 import { textsIn } from "../../core/text/history-cut.ts";
 import { type Hide, LONG_CHARS, type Redactor } from "../../core/text/redact/redact.ts";
-import { approvalShown, decisionShown } from "../version-4/chat-forms.ts";
+import { approvalShown, decisionShown, identityShown } from "../version-4/chat-forms.ts";
 import { type LiveTexts, textMarks } from "./live-texts.ts";
 import type { LiveThinking } from "./live-thinking.ts";
 import type { EventMarks } from "./outlet.ts";
@@ -275,7 +275,14 @@ export class Translator {
     const { text } = this.#redactor.beginning(textOf(message), MESSAGE_MAX_CHARS);
     if (text === "") return [];
     const content = [{ type: "text" as const, text }];
-    const stored = { role, content, timestamp };
+    const stopReason = role === "assistant" ? message.stopReason : undefined;
+    const stored = {
+      role,
+      content,
+      timestamp,
+      ...identityShown(message, runId),
+      ...optional({ stopReason }),
+    };
     const payload = { sessionKey, sessionId, messageId, ...lastPlace(route), message: stored };
     return [{ event: "session.message", sessionKey, payload, access: "messages" }];
   }

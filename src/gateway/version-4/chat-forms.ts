@@ -5,6 +5,7 @@ import type { PayloadOf } from "../../contract/methods.ts";
 import type { Fields } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
+import type { Message } from "../../core/shapes/message.ts";
 import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/permission.ts";
 import type { Form } from "./form.ts";
 
@@ -17,13 +18,30 @@ function receiptsOf({ messages, now }: PayloadOf<"chat.history">, runIds: readon
   });
 }
 
+/**
+ * Returns the fields by which the client knows that a message that it sent, a live event and a message of the
+ * history are the same one. Without them it shows the message twice.
+ */
+export function identityShown(message: Message, runId: string | undefined) {
+  const isInput = message.role === "user" && message.steered !== true && runId !== undefined;
+  return {
+    ...(isInput ? { idempotencyKey: `${runId}:user` } : {}),
+    __openclaw: { id: message.id, ...optional({ runId }) },
+  };
+}
+
+const messagesShown = ({ messages }: PayloadOf<"chat.history">): Fields[] =>
+  messages.map((message) => ({ ...message, ...identityShown(message, message.runId) }));
+
 /** The client keeps an input as unsent until it is in `inputReceipts`. */
 const withReceipts = <M extends "chat.history" | "chat.startup">(method: M): Form<M> => ({
   method,
-  params: ({ inputRunIds, ...rest }) =>
-    ok(Array.isArray(inputRunIds) ? { ...rest, includeRuns: true } : rest),
-  payload: (page, { inputRunIds }) =>
-    Array.isArray(inputRunIds) ? { ...page, inputReceipts: receiptsOf(page, inputRunIds) } : page,
+  params: ({ inputRunIds: _, ...rest }) => ok({ ...rest, includeRuns: true }),
+  payload: (page, { inputRunIds }) => ({
+    ...page,
+    messages: messagesShown(page),
+    ...(Array.isArray(inputRunIds) ? { inputReceipts: receiptsOf(page, inputRunIds) } : {}),
+  }),
 });
 export const historyWithReceipts = withReceipts("chat.history");
 export const startupWithReceipts = withReceipts("chat.startup");
@@ -40,8 +58,8 @@ export const agents: Form<"agents.list"> = {
 /** The newest messages of a session. */
 export const newestMessages: Form<"chat.history"> = {
   method: "chat.history",
-  params: ({ key, sessionKey = key, ...rest }) => ok({ ...rest, sessionKey }),
-  payload: ({ messages: newest }) => ({ messages: newest }),
+  params: ({ key, sessionKey = key, ...rest }) => ok({ ...rest, sessionKey, includeRuns: true }),
+  payload: (page) => ({ messages: messagesShown(page) }),
 };
 
 /** Every client gets the events of a session without asking, so a subscription changes nothing. */

@@ -1,9 +1,10 @@
 // Lists the methods that clients of version 4 call in another form, or under another name.
 
 import type { ChannelRow } from "../../contract/methods/channels.ts";
-import { type Fields, integerOf, textOf } from "../../core/json.ts";
+import { type Fields, fieldsOf, integerOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
+import { defaultAgent } from "../../core/shapes/settings/settings.ts";
 import { FEATURES } from "../../features.ts";
 import { logCursor, seqInCursor } from "../methods/operations.ts";
 import {
@@ -104,6 +105,42 @@ const channels: Form<"channels.status"> = {
   },
 };
 
+const NOTHING_MISSING = { bins: [], anyBins: [], env: [], config: [], os: [] };
+
+/** The skills that an agent has here are all in use: none needs a set-up. */
+const skills: Form<"agents.prompt"> = {
+  method: "agents.prompt",
+  params: ({ agentId }, { settings }) => ok({ agentId: agentId ?? defaultAgent(settings).id }),
+  payload: ({ agentId, skills: found }) => ({
+    agentId,
+    workspaceDir: "",
+    managedSkillsDir: "",
+    skills: found.map(({ name, description, folder }) => ({
+      ...{ name, description, skillKey: name, source: "parley", bundled: false },
+      ...{ filePath: `${folder}/SKILL.md`, baseDir: folder, always: false, disabled: false },
+      ...{ blockedByAllowlist: false, blockedByAgentFilter: false, eligible: true, modelVisible: true },
+      ...{ userInvocable: false, commandVisible: false, requirements: NOTHING_MISSING },
+      ...{ missing: NOTHING_MISSING, configChecks: [], install: [] },
+    })),
+  }),
+};
+
+const FILES = ["media", "mediaUrl", "mediaUrls", "buffer", "path", "filePath"];
+
+/** The other actions, and files, need a channel of such a client's own gateway. */
+const messageAction: Form<"send"> = {
+  method: "send",
+  params({ action, params, channel, accountId, sessionKey, idempotencyKey }) {
+    const { to, message, threadId, ...rest } = fieldsOf(params);
+    if (action !== "send" || FILES.some((name) => rest[name] !== undefined)) {
+      return fail("invalid_argument", "message.action can only send a text here", {
+        hint: 'Set action: "send", and give no files.',
+      });
+    }
+    return ok(optional({ channel, to, message, threadId, accountId, sessionKey, idempotencyKey }));
+  },
+};
+
 /** By the name that the client sends. */
 const FORMS: Readonly<Record<string, Form>> = {
   "agents.list": agents,
@@ -119,6 +156,13 @@ const FORMS: Readonly<Record<string, Form>> = {
   "device.pair.remove": form({ method: "device.token.revoke" }),
   wake: wakeNamed,
   "system-event": systemEvent,
+  "skills.status": skills,
+  // Code that runs at events of the gateway: there is none.
+  "hooks.status": form({
+    method: "system-presence",
+    payload: () => ({ workspaceDir: "", managedHooksDir: "", hooks: [] }),
+  }),
+  "message.action": messageAction,
   // There are no heartbeats. The clients' page measures the duration of this call.
   "last-heartbeat": form({ method: "system-presence", payload: () => null }),
 };

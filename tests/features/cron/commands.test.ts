@@ -49,6 +49,10 @@ test("a job can be added, listed, changed, run and removed, and its runs are lis
   expect(changed.out).toContain(`${id} is changed: every 30 minutes`);
   const after = await runJson(home, ["cron", "list"]);
   expect(after).toMatchObject({ jobs: [{ words: "every 30 minutes", session: "keep" }] });
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  expect((await run(home, ["cron"])).out).toMatch(
+    new RegExp(`every 30 minutes +\\d+ \\w+ \\d{4}, \\d\\d:\\d\\d ${zone} `),
+  );
   expect(JSON.stringify(after)).not.toMatch(/"deliver"|Morning report/);
   expect((await run(home, ["cron", "run", id])).out).toContain(`runs now in cron:${id}`);
   await expect.poll(async () => (await run(home, ["cron", "runs", id])).out).toMatch(/manual +ok/);

@@ -32,12 +32,15 @@ function source(): string {
 
 test("workspaces, memory, fallback models and MCP servers of openclaw 2026.9.6 are carried over", async () => {
   const dir = source();
+  const skill = (name: string) => `---\nname: ${name}\ndescription: Brewing ${name}.\n---\nUse hot water.\n`;
+  put(dir, "workspace-main/skills/tea/SKILL.md", skill("tea"));
+  put(dir, "skills/coffee/SKILL.md", skill("coffee"));
   const at = await stage("embedded");
   const report = await at.imported(dir, { accept: ["workspaces", "mcp"] });
   const workspace = join(at.home, ".parley", "workspace");
   expect(report.workspaces).toEqual([
     {
-      ...{ agentId: "main", from: join(dir, "workspace-main"), to: workspace, how: "copied", files: 7 },
+      ...{ agentId: "main", from: join(dir, "workspace-main"), to: workspace, how: "copied", files: 8 },
       memory: ["MEMORY.md", "memory/2026-01-20.md"],
     },
     {
@@ -51,7 +54,13 @@ test("workspaces, memory, fallback models and MCP servers of openclaw 2026.9.6 a
   expect(settings.agents[0]).toMatchObject({ workspace, fallbackModels: ["test/spare-model"] });
   expect(settings.tools.mcp.servers).toMatchObject([{ name: "notes", reach: { command: "notes-server" } }]);
   const guidance = new GuidanceFiles({ now: () => Date.now(), home: at.home });
-  const { files } = await guidance.forAgent(settings.agents[0] as never, guidanceReach(MAIN_CHAIN, settings));
+  const reach = guidanceReach(MAIN_CHAIN, settings);
+  const { files, skills } = await guidance.forAgent(settings.agents[0] as never, reach);
+  expect(skills.map(({ name }) => name)).toEqual(["tea"]);
+  expect(report.remarks).toContainEqual({
+    what: "skills for all agents, not imported: copy them to ~/.parley/skills",
+    ...{ count: 1, examples: ["coffee"] },
+  });
   const order = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md"];
   expect(files.map(({ text: one }) => one)).toEqual(order.map((name) => `text of workspace-main/${name}`));
   const again = await at.imported(dir, { accept: ["workspaces"] });

@@ -149,16 +149,25 @@ test("jobs of Clawdbot keep the chat to which they deliver", async () => {
     { id: "implied", schedule, payload: { ...payload, channel: "discord", to: "42" } },
     { id: "mute", schedule, payload: { ...payload, deliver: false, channel: "telegram", to: "4711" } },
     { id: "event", schedule, payload: { kind: "systemEvent", text: "tea" }, sessionTarget: "main" },
+    { id: "posted", schedule, payload, delivery: { mode: "webhook", to: "https://example.com" } },
+    { id: "lost", schedule, payload: { ...payload, deliver: true, channel: "a channel?", to: "4711" } },
   ];
   put(dir, "cron/jobs.json", JSON.stringify({ version: 1, jobs }));
   const at = await stage("embedded");
-  await at.imported(dir);
+  const report = await at.imported(dir);
   const stored = await at.inStore(({ db }) => Promise.all(jobs.map(({ id }) => getJob(db, id))));
   expect(stored.map((job) => [job?.sessionKey, job?.deliver])).toEqual([
     [undefined, { channel: "telegram", to: "4711" }],
     [undefined, { channel: "discord", to: "42" }],
     [undefined, undefined],
     ["agent:main:main", { channel: "last", to: "agent:main:main" }],
+    [undefined, undefined],
+    [undefined, undefined],
   ]);
-  expect(stored.map((job) => job?.conversation)).toEqual(["fresh", "fresh", "fresh", "keep"]);
+  const kept = ["fresh", "fresh", "fresh", "keep", "fresh", "fresh"];
+  expect(stored.map((job) => job?.conversation)).toEqual(kept);
+  expect(report.remarks).toContainEqual({
+    what: "jobs that delivered to a place that is unknown here: replies stay in the session",
+    ...{ count: 2, examples: ["posted", "lost"] },
+  });
 });

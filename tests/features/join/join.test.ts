@@ -78,6 +78,26 @@ test("all other text in a file stays byte for byte the same, even if it was edit
   expect(readFileSync(file, "utf8")).toBe(OWN);
 });
 
+test("leave removes the lists and objects that join made, also from a file that was edited since", async () => {
+  const { home } = await makeHome();
+  const folder = project();
+  const file = join(folder, ".claude", "settings.local.json");
+  mkdirSync(join(folder, ".claude"));
+  // The program writes the whole file again when a person allows something.
+  const rewrite = (from: string, to: object) => {
+    const tree = JSON.parse(readFileSync(join(folder, from), "utf8"));
+    writeFileSync(join(folder, from), JSON.stringify({ ...tree, ...to }, null, 2));
+  };
+  const own = { model: "some-model", permissions: { deny: [] } };
+  writeFileSync(file, JSON.stringify(own));
+  await run(home, ["join", "claude-code", "--yes"], { folder });
+  rewrite(".claude/settings.local.json", { model: "another-model" });
+  rewrite(".mcp.json", {});
+  expect((await run(home, ["leave", "claude-code", "--yes"], { folder })).code).toBe(0);
+  expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ ...own, model: "another-model" });
+  expect(existsSync(join(folder, ".mcp.json"))).toBe(false);
+});
+
 test("if an entry was edited after join, leave keeps and reports it", async () => {
   const { home } = await makeHome();
   const folder = project();
@@ -403,4 +423,24 @@ test("the hooks deliver every message that waited before the first delivery, the
     heard.push(...(output.match(/text-\d+/g) ?? []));
   }
   expect(heard).toEqual(sent);
+});
+
+test("a program that left and joins again under its name gets the messages that came meanwhile, and no others", async () => {
+  const choices = { tools: { visibility: "all" as const, agentToAgent: { enabled: true, allow: [] } } };
+  const house = await openHouse({ choices });
+  const home = homeOf(house.port, HOUSE_TOKEN);
+  const folder = project();
+  const heard: string[] = [];
+  for (const text of ["one", "two"]) {
+    await run(home, ["join", "gemini", "--yes", "--session", "writer"], { folder });
+    const window = new Window(home);
+    window.startServer("writer");
+    const file = join(home, ".parley", "joined", "writer", "1.json");
+    await expect.poll(() => existsSync(file)).toBe(true);
+    await sendAs(house, "agent:research:main", "agent:main:mcp:writer", `text-${text}`);
+    const output = await window.hook("gemini", "writer", "AfterAgent");
+    heard.push((output.match(/text-\w+/g) ?? []).join());
+    expect((await run(home, ["leave", "gemini", "--yes"], { folder })).code).toBe(0);
+  }
+  expect(heard).toEqual(["text-one", "text-two"]);
 });

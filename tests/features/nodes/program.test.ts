@@ -64,6 +64,9 @@ test("a node can be paired, listed, invoked, renamed and unpaired", async () => 
   const one = node(url, ["--allow-exec", "echo *"]);
   await one.said(/is not paired yet/);
   const code = codeOf(one);
+  expect((await run(home, ["node"])).err).toContain(
+    "1 pairing request waiting: npx parley-gateway node pending",
+  );
   expect((await run(home, ["node", "pending"])).out).toMatch(
     new RegExp(`${code} +attic +\\S+ +\\S+ +exec notify`),
   );

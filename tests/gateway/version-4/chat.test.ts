@@ -61,6 +61,33 @@ test("chat.history names the inputs that are in the transcript, and those that s
   ]);
 });
 
+test("a live message and the history have the ids by which a client joins them with what it sent", async () => {
+  const house = await openHouse();
+  const owner = await joined(house, V4);
+  const ask = await clientOf(house);
+  await ask("chat.send", { sessionKey: MAIN, message: "hello", idempotencyKey: "one" });
+  await owner.next(
+    ({ payload }) => payload?.message?.stopReason === "stop" && payload.messageId !== undefined,
+  );
+  const identities = (messages: Record<string, unknown>[]) =>
+    messages.map(({ role, idempotencyKey, __openclaw, stopReason }) => {
+      return { role, idempotencyKey, stopReason, ...(__openclaw as object) };
+    });
+  const messages = owner.frames.filter(({ event }) => event === "session.message");
+  const live = messages.map(({ payload }) => payload.message);
+  const [input, answer] = messages.map(({ payload }) => payload.messageId);
+  expect(identities(live)).toEqual([
+    { role: "user", idempotencyKey: "one:user", stopReason: undefined, id: input, runId: "one" },
+    { role: "assistant", idempotencyKey: undefined, stopReason: "stop", id: answer, runId: "one" },
+  ]);
+  for (const [method, params] of [
+    ["chat.history", { sessionKey: MAIN }],
+    ["chat.startup", { sessionKey: MAIN, inputRunIds: ["one"] }],
+    ["sessions.get", { key: MAIN }],
+  ] as const)
+    expect(identities((await ask(method, params)).payload.messages)).toEqual(identities(live));
+});
+
 test("I9, I14, E1: a client gets each message of its sessions, redacted, and none of a quiet turn", async () => {
   const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
   const play = ({ run }: LaneHandle) => {

@@ -1,8 +1,12 @@
 // Clients of protocol version 4: methods that they call in another form, or under another name.
 
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { LogTail } from "../../../src/world/log-tail.ts";
+import { temporaryFolder } from "../../kit/cleanup.ts";
 import { fakeWorld } from "../../kit/world.ts";
+import { agentSettings } from "../../tools/app.ts";
 import { openHouse } from "../kit.ts";
 import { clientOf, V4 } from "./client.ts";
 
@@ -110,6 +114,40 @@ test("log lines are texts within a limit of bytes, and a numeric cursor continue
   // A cursor of an earlier process, whose log was longer.
   const earlier = await read({ cursor: 1_000_000 });
   expect(earlier).toMatchObject({ lines: [one, two, three, four], reset: true });
+});
+
+test("an agent's skills are listed as ready, and there are no hooks", async () => {
+  const workspace = temporaryFolder();
+  const folder = join(workspace, ".agents", "skills", "brew");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(
+    join(folder, "SKILL.md"),
+    "---\nname: brew\ndescription: Brewing tea.\n---\nUse hot water.\n",
+  );
+  const house = await openHouse({ choices: { agents: [agentSettings("main", { workspace })] } });
+  const ask = await clientOf(house);
+  for (const params of [{}, { agentId: "main" }])
+    expect((await ask("skills.status", params)).payload.skills).toMatchObject([
+      { name: "brew", description: "Brewing tea.", baseDir: folder, eligible: true, missing: { bins: [] } },
+    ]);
+  expect((await ask("skills.status", { agentId: "nobody" })).error?.details).toMatchObject({
+    code: "agent_not_found",
+  });
+  expect((await ask("hooks.status", { agentId: "main" })).payload).toMatchObject({ hooks: [] });
+});
+
+test("message.action sends a text to a place, and refuses other actions and files in words", async () => {
+  const house = await openHouse();
+  const ask = await clientOf(house);
+  await ask("chat.send", { sessionKey: "main", message: "hello", idempotencyKey: "one" });
+  const action = { channel: "webchat", action: "send", idempotencyKey: "two" };
+  const params = { to: "main", message: "the build is done" };
+  const sent = await ask("message.action", { ...action, params });
+  expect(sent.payload).toMatchObject({ channel: "webchat", status: "queued", sessionKey: "agent:main:main" });
+  for (const more of [{ action: "react" }, { params: { ...params, media: "/etc/passwd" } }]) {
+    const refused = await ask("message.action", { ...action, params, ...more, idempotencyKey: "three" });
+    expect(refused.error?.message).toContain("can only send a text");
+  }
 });
 
 test("channels, devices and nodes are listed with the rights of reading, however the client names them", async () => {

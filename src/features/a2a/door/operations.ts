@@ -34,7 +34,7 @@ import { untilEnded } from "../../../gateway/methods/agent.ts";
 import { clientRuns, findPlace, type RunPlace } from "../../../store/queries/runs/client-runs.ts";
 import { getRun } from "../../../store/queries/runs/runs.ts";
 import { beginOfPeer } from "../peers/message.ts";
-import { type MessageContent, readMessage } from "./message.ts";
+import { callIdOf, type MessageContent, readMessage } from "./message.ts";
 import { type PushAddress, readAddress, storeAddress } from "./push.ts";
 import { contextOf, TASK_STATES, type TaskParts, type TaskScope, taskOf } from "./task.ts";
 
@@ -59,6 +59,10 @@ export class Refused extends Error {
     this.failure = failure;
   }
 }
+
+const REUSED = fail("idempotency_conflict", "message.messageId belongs to a message with other content", {
+  hint: "Send each new message with a new messageId.",
+});
 
 function resultOf<T>(result: Result<T>): T {
   if (result.ok) return result.value;
@@ -170,18 +174,18 @@ export class A2aOperations {
     const { messageId, waitMs: _, tokensLeft: _left, ...content } = said;
     await this.#refuseTask(call, said);
     const { caller, agentId } = call;
-    const runId = resultOf(
-      await this.#dispatcher.perform(
-        caller,
-        {
-          name: "a2a.SendMessage",
-          params: { agentId, ...content },
-          idempotencyKey: `a2a:${agentId}:${messageId}`,
-          handle: (ctx) => this.#begin(ctx, agentId, said, address),
-        },
-        call.signal,
-      ),
+    const accepted = await this.#dispatcher.perform(
+      caller,
+      {
+        name: "a2a.SendMessage",
+        params: { agentId, ...content },
+        idempotencyKey: `a2a:${agentId}:${messageId}`,
+        handle: (ctx) => this.#begin(ctx, agentId, said, address),
+      },
+      call.signal,
     );
+    const isOther = !accepted.ok && accepted.code === "idempotency_conflict";
+    const runId = resultOf(isOther ? REUSED : accepted);
     return { run: await this.#stored(runId), request };
   }
 
@@ -194,13 +198,14 @@ export class A2aOperations {
     const { engine } = ctx.deps;
     const askedBy = keyOwnerOf(ctx.caller);
     if (ctx.caller.peer !== undefined) return beginOfPeer(ctx, ctx.caller.peer.name, agentId, said);
-    const { text, images, hop, tokensLeft, chainId: given, contextId = engine.newId() } = said;
+    const { messageId, text, images, hop, tokensLeft, chainId: given, contextId = engine.newId() } = said;
     const chainId = given === undefined ? undefined : chainFrom(askedBy, given);
     const opening = await contextSession(ctx.deps, ctx.viewer, { agentId, askedBy, contextId });
     if (!opening.ok) return opening;
     const { session, before } = opening.value;
     const accepted = await sendDirect(ctx.deps, {
       ...{ session, text, images, askedBy, before, guest: true },
+      callId: callIdOf(askedBy, agentId, messageId),
       ...optional({ hop, chainId, tokensLeft }),
       async remember(unit, { run }) {
         if (address !== undefined) await storeAddress(unit, run.runId, address);

@@ -19,6 +19,7 @@ import { contentOfFile, filesOfRun } from "../../../store/queries/channels/sent-
 import { readRun } from "../../../store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../../store/sql.ts";
 import { USAGE_FIELD } from "../fields.ts";
+import { callIdOf } from "./message.ts";
 
 /** The state of a task for each state of its run. A run that waits for another agent is working. */
 export const TASK_STATES: Readonly<Record<RunState, TaskState>> = {
@@ -123,10 +124,14 @@ async function historyOf(run: Run, { db, redactor, owner }: TaskParts, max?: num
   if (max === 0) return [];
   const said = (await readRun(db, run.runId)).filter(isSaid);
   const kept = max === undefined ? said : said.slice(-max);
+  const asked = said.find(({ role }) => role === "user");
+  // The run's message has the id that its client gave it.
+  const given = run.callId?.slice(callIdOf(run.askedBy ?? "", run.agentId, "").length);
   const messages: Message[] = [];
   for (const entry of kept) {
     const role = entry.role === "user" ? Role.ROLE_USER : Role.ROLE_AGENT;
-    messages.push(messageOf(run, owner, entry.id, role, await redactor.whole(textOf(entry))));
+    const id = (entry === asked ? given : undefined) ?? entry.id;
+    messages.push(messageOf(run, owner, id, role, await redactor.whole(textOf(entry))));
   }
   return messages;
 }

@@ -223,7 +223,7 @@ export class A2aDoor {
         return this.#stream(c, call, { run, task: await this.#operations.taskOf(call, run) }, binding);
       }
       case "SubscribeToTask":
-        return this.#stream(c, call, await this.#operations.followed(call, params), binding);
+        return this.#stream(c, call, await this.#operations.followed(call, params), binding, true);
       case "GetExtendedAgentCard":
         throw new UnsupportedOperationError("there is no extended card");
       default: {
@@ -239,14 +239,22 @@ export class A2aDoor {
     }
   }
 
-  #stream(c: Context<Env>, call: A2aCall, { run, task }: FollowedTask, binding: Binding): Response {
+  /** `isJoined`: the task may already ask, so its stream continues until it has ended or asks something else. */
+  #stream(
+    c: Context<Env>,
+    call: A2aCall,
+    { run, task }: FollowedTask,
+    binding: Binding,
+    isJoined = false,
+  ): Response {
+    const known = isJoined ? task.status?.message?.messageId : undefined;
     const { world } = this.#deps;
     const gone = new AbortController();
     const following = { ...call, signal: AbortSignal.any([call.signal, gone.signal]) };
     let last: FollowedTask["task"] | undefined;
     const ended = async () => {
       try {
-        const end = await this.#operations.ended(following, run);
+        const end = await this.#operations.settled(following, run, known);
         last = await this.#operations.taskOf(call, end, { artifacts: true, history: 0 });
         return ok({ run: end, cutShort: false });
       } catch (error) {

@@ -10,8 +10,10 @@ import {
   TaskState,
   type TaskStatus,
 } from "@a2a-js/sdk";
+import { optional } from "../../../core/optional.ts";
 import { isSilent } from "../../../core/rules/turn-rules.ts";
 import { type Message as Entry, textOf } from "../../../core/shapes/message.ts";
+import type { PermissionQuestion } from "../../../core/shapes/permission.ts";
 import { isEnded, type Run, type RunState } from "../../../core/shapes/run.ts";
 import { a2aContext } from "../../../core/shapes/session-key.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
@@ -20,6 +22,7 @@ import { readRun } from "../../../store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../../store/sql.ts";
 import { USAGE_FIELD } from "../fields.ts";
 import { callIdOf } from "./message.ts";
+import { questionText } from "./questions.ts";
 
 /** The state of a task for each state of its run. A run that waits for another agent is working. */
 export const TASK_STATES: Readonly<Record<RunState, TaskState>> = {
@@ -44,6 +47,8 @@ export interface TaskParts {
   readonly redactor: Redactor;
   /** The part of session keys that stands for the client. */
   readonly owner: string;
+  /** Returns the request that the task waits for and the client may answer. */
+  question(run: Run): Promise<PermissionQuestion | undefined>;
 }
 
 const NOTHING = { metadata: undefined, extensions: [] };
@@ -73,8 +78,21 @@ function messageOf(run: Run, owner: string, id: string, role: Role, text: string
   return { messageId: id, ...place, role, parts: [textPart(text)], referenceTaskIds: [], ...NOTHING };
 }
 
-/** Returns the state of a task, and for a failure its reason. */
-function taskStatus(run: Run, { owner, redactor }: TaskParts): TaskStatus {
+/** Returns the state of a task, and the reason of a failure or what the agent asks. */
+async function taskStatus(run: Run, { owner, redactor, question }: TaskParts): Promise<TaskStatus> {
+  const asked = isEnded(run.state) ? undefined : await question(run);
+  if (asked !== undefined) {
+    const message = messageOf(run, owner, asked.id, Role.ROLE_AGENT, questionText(asked));
+    const { id, title, detail, scopes } = asked;
+    const data = { permission: id, title, ...optional({ detail }), scopes };
+    const content = { $case: "data" as const, value: data };
+    const part = { content, metadata: undefined, filename: "", mediaType: "application/json" };
+    return {
+      state: TaskState.TASK_STATE_INPUT_REQUIRED,
+      message: { ...message, parts: [...message.parts, part] },
+      timestamp: new Date(asked.askedAt).toISOString(),
+    };
+  }
   const at = run.endedAt ?? run.startedAt ?? run.acceptedAt;
   const reason =
     isEnded(run.state) && run.state !== "ok"
@@ -141,7 +159,7 @@ export async function taskOf(run: Run, parts: TaskParts, scope: TaskScope): Prom
   return {
     id: run.runId,
     contextId: contextOf(run, parts.owner),
-    status: taskStatus(run, parts),
+    status: await taskStatus(run, parts),
     artifacts: scope.artifacts ? await artifactsOf(run, parts) : [],
     history: await historyOf(run, parts, scope.history),
     metadata: isEnded(run.state) ? { [USAGE_FIELD]: { input, output, cacheRead, cacheWrite } } : undefined,

@@ -44,7 +44,7 @@ function open() {
   const { exec } = settingsWith().tools;
   const model = scriptedModel(({ entries }) => {
     const last = entries.at(-1);
-    if (last?.role !== "toolResult")
+    if (last === undefined || !("role" in last) || last.role !== "toolResult")
       return { toolCalls: [{ name: "exec", arguments: { command: "echo told" } }] };
     return JSON.stringify(last.content).includes("told") ? "It ran." : "It did not run.";
   });
@@ -83,7 +83,7 @@ test("a stream ends when its task asks, and one that joins then ends with the ta
   const [first] = payloads;
   const taskId = first?.$case === "task" ? first.value.id : "";
   const joined = client.resubscribeTask(named(taskId))[Symbol.asyncIterator]();
-  expect((await joined.next()).value.payload).toMatchObject({ value: { status: { state: INPUT } } });
+  expect((await joined.next()).value).toMatchObject({ payload: { value: { status: { state: INPUT } } } });
   const { id } = askedIn(await client.getTask(named(taskId)));
   const denied = await taskIn(client.sendMessage(saying(`/deny ${id}`, { taskId })));
   expect([stateOf(denied), textsIn(denied)]).toEqual([COMPLETED, ["It did not run."]]);

@@ -1,10 +1,10 @@
 // Runs the official conformance suite of A2A (a2aproject/a2a-tck, in Python) against a gateway of this
-// checkout. Downloads it with git, or takes `--suite FOLDER`. Needs python3 with pytest, httpx and jsonschema.
+// checkout. Downloads it with git, or takes `--suite DIR`. Needs python3 with pytest, httpx and jsonschema.
 // Writes the table between two markers in docs/reference/TRIED.md. Exit code 1: a test failed that is not
 // expected to, or one passed that is.
-// The suite wants an agent that acts by the beginning of each message's id. A proxy before the gateway tells it
-// to the scripted model, adds the token, which the suite does not have, gives a repeated id a new one, because
-// the suite uses one id for different messages, and sends all notifications to this machine.
+// The suite wants an agent that acts by the beginning of each message's id. A proxy before the gateway tells
+// it to the scripted model and adds the token, which the suite does not have. It gives a repeated id a new
+// one, because the suite uses one id for different messages, and keeps notifications on this machine.
 
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -50,7 +50,7 @@ const EXPECTED: readonly (readonly [part: RegExp, why: string])[] = [
     "`ETag` says whether a card has changed. The protocol does not require both.",
   ],
 ];
-/** Makes the suite run without gRPC's libraries, because Parley has no gRPC, and writes what became of each test. */
+/** Runs the suite without the libraries of gRPC, which Parley has not, and writes the result of each test. */
 const PLUGIN = `
 import json, os, sys
 from unittest.mock import MagicMock

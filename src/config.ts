@@ -349,8 +349,8 @@ function clusterWarnings({ store, gateway }: Settings): string[] {
 }
 
 /**
- * Warns about patterns that match no configured agent, which are probably misspelt. The store knows the agents
- * of peers, so their patterns are not checked.
+ * Warns about patterns that match no configured agent, which are probably misspelt. Those for peers are
+ * not checked, because the store knows their agents.
  */
 function patternWarnings({ agents, tools }: Settings): string[] {
   const ids = agents.map(({ id }) => id);

@@ -239,7 +239,7 @@ export class A2aDoor {
     }
   }
 
-  /** `isJoined`: the task may already ask, so its stream continues until it has ended or asks something else. */
+  /** `isJoined`: the task may already ask. Its stream continues until it has ended or asks something else. */
   #stream(
     c: Context<Env>,
     call: A2aCall,

@@ -53,7 +53,7 @@ export function createPeerDoors(deps: BasicDeps): PeerDoors {
     const proof = readProof(peerHeader(c));
     if (proof === undefined || proof.from === "") return refusal(remote, UNKNOWN);
     const peer = await peerOfKey(engine.store.db, proof.from);
-    // Not counted as a guess: a key cannot be guessed, and a gateway that was removed must learn it each time.
+    // Not counted as a guess: nobody can guess a key, and a gateway that was removed must learn it each time.
     if (peer?.key === undefined) return UNKNOWN;
     const { pathname, search } = new URL(c.req.url);
     const to = (await ownKey()).publicKey.kid;

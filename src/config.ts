@@ -31,6 +31,7 @@ import {
 } from "./config/source.ts";
 import { isObject } from "./core/json.ts";
 import { optional } from "./core/optional.ts";
+import { isPeerAgentId } from "./core/peer.ts";
 import { type Failure, fail, ok, type Result } from "./core/shapes/errors.ts";
 import {
   type AddedSettings,
@@ -347,11 +348,14 @@ function clusterWarnings({ store, gateway }: Settings): string[] {
   ];
 }
 
-/** Warns about patterns that match no configured agent, which are probably misspelt. */
+/**
+ * Warns about patterns that match no configured agent, which are probably misspelt. Those for peers are
+ * not checked, because the store knows their agents.
+ */
 function patternWarnings({ agents, tools }: Settings): string[] {
   const ids = agents.map(({ id }) => id);
   return tools.agentToAgent.allow
-    .filter((pattern) => !ids.some((id) => matchesPattern(pattern, id)))
+    .filter((pattern) => !isPeerAgentId(pattern) && !ids.some((id) => matchesPattern(pattern, id)))
     .map((pattern) => {
       const shown = JSON.stringify(pattern);
       return `tools.agentToAgent.allow has ${shown}, which matches no agent; configured: ${ids.join(", ")}`;

@@ -498,10 +498,10 @@ test("values from a fixed list are accepted in upper and lower case, and thinkin
 });
 
 test("a pattern in agentToAgent ignores upper and lower case; a pattern that matches no agent gives a warning", () => {
-  const text = `{ tools: { agentToAgent: { enabled: true, allow: ["Main", "re*", "reserch"] } },
+  const text = `{ tools: { agentToAgent: { enabled: true, allow: ["Main", "re*", "reserch", "peer:lab/*"] } },
     agents: { list: [{ id: "main" }, { id: "Research" }] } }`;
   const { settings, warnings } = config().good(text);
-  expect(settings.tools.agentToAgent.allow).toEqual(["main", "re*", "reserch"]);
+  expect(settings.tools.agentToAgent.allow).toEqual(["main", "re*", "reserch", "peer:lab/*"]);
   expect(warnings).toEqual([
     'tools.agentToAgent.allow has "reserch", which matches no agent; configured: main, research',
   ]);

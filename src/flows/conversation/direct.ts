@@ -43,8 +43,6 @@ import type { JobParts } from "../job/end.ts";
 export interface PeerOrigin {
   /** The key of the sending session, with the name of the peer. */
   readonly sourceSessionKey: string;
-  /** The peer's own id of the message, which makes it one run (I4). */
-  readonly callId: string;
   /** Set if the sending run waits for the answer. */
   readonly wait?: PeerWait;
 }
@@ -76,6 +74,8 @@ export interface DirectMessage {
   readonly chainId?: string;
   /** See `AcceptRequest.tokensLeft`. */
   readonly tokensLeft?: number;
+  /** The sender's own id of the message, which makes it one run (I4). */
+  readonly callId?: string;
   /** A peer whose agent sends the message. */
   readonly peer?: PeerOrigin;
   /**
@@ -122,7 +122,7 @@ export async function sendDirect(
   const able = checkFormat(parts.settings, modelOf(parts.settings, message.session), format);
   if (!able.ok) return able;
   const guest = message.guest || undefined;
-  const { hop, peer, compact, tokensLeft } = message;
+  const { callId, hop, peer, compact, tokensLeft } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -142,7 +142,7 @@ export async function sendDirect(
         text,
         ...optional({ images, senderName, guest, thinking, format, compact, context, provenance }),
       },
-      ...optional({ runId, askedBy, timeoutMs, route: place, callId: peer?.callId, chain, tokensLeft }),
+      ...optional({ runId, askedBy, timeoutMs, route: place, callId, chain, tokensLeft }),
     });
     if (!accepted.ok) return accepted;
     if (peer?.wait !== undefined && accepted.value.fresh) {

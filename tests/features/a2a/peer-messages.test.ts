@@ -126,9 +126,42 @@ test("a message stays queued while the queue over there is full", async () => {
 });
 
 test("I8: a limit of the peer's chains counts sends of both gateways, and declines the message", async () => {
-  const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 1, maxChainRuns: 9 } };
+  const session = { agentToAgent: { maxPingPongTurns: 0, maxHops: 0, maxChainRuns: 9 } };
   const [client] = await pair(await open(), await open({ choices: { session } }));
   expect(await send(client)).toMatchObject({ status: "error", code: "chain_limit", receipt: "declined" });
+});
+
+test("I8: a send to a peer is one hop, there and on the way back", async () => {
+  const back = { sessionKey: "peer:desk/agent:main:main", message: "Well?", timeoutSeconds: 0 };
+  const model = scriptedModel(({ entries }) =>
+    entries.length === 1 ? { toolCalls: [{ name: "sessions_send", arguments: back }] } : "Done",
+  );
+  const [near, far] = [await open(), await open({ model })];
+  const [client] = await pair(near, far);
+  const hops = async ({ store }: House, sessionKey: string) =>
+    (await store.db.selectFrom("runs").select("hop").where("session_key", "=", sessionKey).execute()).map(
+      ({ hop }) => hop,
+    );
+  await send(client);
+  await expect.poll(() => hops(near, HERE)).toContain(2);
+  expect(await hops(far, "agent:research:main")).toEqual([1]);
+});
+
+test("a peer that removed this gateway is shown as refused, and a message to it fails and its sender is told", async () => {
+  const [near, far] = [await open(), await open()];
+  const [client, there] = await pair(near, far);
+  await there.request("peers.remove", { name: "desk" });
+  // Any number of requests get the same answer, so that none waits for a peer that will never answer.
+  for (let asked = 0; asked < 12; asked += 1)
+    expect((await client.request("peers.list", {})).peers).toMatchObject([{ state: "refused" }]);
+  const why = /refuses this gateway \(HTTP 401\): this gateway has no peer with your key/;
+  expect(await send(client)).toMatchObject({
+    ...{ status: "error", receipt: "failed" },
+    error: expect.stringMatching(why),
+  });
+  await send(client, "Hello again", 0);
+  const told = async () => JSON.stringify(await client.request("chat.history", { sessionKey: HERE }));
+  await expect.poll(told).toMatch(why);
 });
 
 const LIMITED = {

@@ -35,7 +35,6 @@ const WRONG: [string, unknown, number, RegExp][] = [
   ["a part without content", { message: { ...message, parts: [{}] } }, -32602, /parts\[0\]/],
   ["parts that are no list", { message: { ...message, parts: "x" } }, -32602, /parts/],
   ["an empty text", { message: { ...message, parts: [{ text: " " }] } }, -32602, /no text/],
-  ["an address", { message: { ...message, parts: [{ url: "http://10.0.0.1/" }] } }, -32005, /not fetched/],
   [
     "a program",
     { message: { ...message, parts: [{ raw: "AAAA", mediaType: "application/x-sh" }] } },
@@ -78,14 +77,18 @@ test.each(WRONG)(
 
 test("requests that are not JSON-RPC, unknown methods and unknown routes get one clear error", async () => {
   const house = await openExposed();
-  for (const given of ["{", "[]", "null", JSON.stringify({ id: 7, method: "SendMessage" })]) {
+  for (const given of ["[]", "null", JSON.stringify({ id: 7, method: "SendMessage" })]) {
     const { body } = await post(house, "", given);
-    expect(body.error).toMatchObject({ code: -32602, message: expect.stringContaining("JSON-RPC 2.0") });
+    expect(body.error).toMatchObject({ code: -32600, message: expect.stringContaining("JSON-RPC 2.0") });
+  }
+  for (const given of ["{", "", "{} {}"]) {
+    const { body } = await post(house, "", given);
+    expect(body).toMatchObject({ id: null, error: { code: -32700, message: "the body is not valid JSON" } });
   }
   const { body: list } = await post(house, "", rpc("SendMessage", [1]));
-  expect(list.error.message).toContain("params");
+  expect(list.error).toMatchObject({ code: -32602, message: expect.stringContaining("params") });
   const { body: unknown } = await post(house, "", rpc("tasks/send", {}));
-  expect(unknown.error.message).toContain('unknown A2A method "tasks/send"');
+  expect(unknown.error).toMatchObject({ code: -32601, message: 'unknown A2A method "tasks/send"' });
   const route = await post(house, "/nowhere", {});
   expect(route.status).toBe(404);
   const { body: extended } = await post(house, "", rpc("GetExtendedAgentCard", {}));
@@ -147,6 +150,27 @@ test("AC1: a card is signed; the key stays after a restart, and a changed card d
   );
   await verify(card);
   await expect(verify({ ...card, description: "Something else" })).rejects.toThrow();
+});
+
+test("a card has a tag of its content: an unchanged card is not sent again", async () => {
+  const dir = temporaryFolder();
+  const first = await openExposed({ dir });
+  const ask = (house: House, tag = "") =>
+    fetch(`${house.http}/a2a/research/.well-known/agent-card.json`, {
+      headers: { host: "cards.test", "if-none-match": tag },
+    });
+  const shown = await ask(first);
+  const tag = shown.headers.get("etag") ?? "";
+  expect([shown.status, tag, shown.headers.get("cache-control")]).toEqual([
+    200,
+    expect.stringMatching(/^"[\w-]{43}"$/),
+    "max-age=300",
+  ]);
+  const again = await ask(first, `"other", W/${tag}`);
+  expect([again.status, again.headers.get("etag"), await again.text()]).toEqual([304, tag, ""]);
+  const settings = { ...EXPOSED, descriptions: { research: "Reads books." } };
+  const changed = await openExposed({ choices: { features: { a2a: settings } } });
+  expect((await ask(changed, tag)).status).toBe(200);
 });
 
 test("without exposed agents there is no card, no key and no agent", async () => {

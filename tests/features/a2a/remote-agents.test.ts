@@ -64,7 +64,7 @@ test("a message to an agent elsewhere is answered, and its receipt says so", asy
   expect(sent).toMatchObject({ status: "ok", reply: "All is well", receipt: "answered" });
   const { messageId } = sent as unknown as { messageId: string };
   expect(JSON.stringify(await invoke(client, "session_status", { messageId }))).toContain("answered");
-  expect(await hopsAt(far)).toEqual([2]);
+  expect(await hopsAt(far)).toEqual([1]);
 });
 
 test("an agent elsewhere works as a sub-agent, and its result is announced", async () => {
@@ -73,7 +73,7 @@ test("an agent elsewhere works as a sub-agent, and its result is announced", asy
   expect(spawned).toMatchObject({ status: "accepted" });
   await expect.poll(() => textsIn(client, HERE)).toContainEqual(expect.stringContaining("All is well"));
   // The second run is the announce turn of the sub-agent.
-  expect(await hopsAt(far)).toEqual([2, 2]);
+  expect(await hopsAt(far)).toEqual([1, 1]);
 });
 
 test("I8: the tokens of an agent elsewhere count in its budget here", async () => {

@@ -138,7 +138,7 @@ function session(
         contextTokens: 0,
       },
       handle: {
-        run: { runId: `run-${runs}`, hop: 2, chainId: "chain-1" },
+        run: { runId: `run-${runs}`, hop: 2, chainId: "chain-1", input: { text: "" } },
         signal,
         append: async (entry) => {
           entries.push(entry);

@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TaskState } from "@a2a-js/sdk";
 import { expect, test } from "vitest";
+import { type Message, textOf } from "../../../src/core/shapes/message.ts";
 import {
   a2aClient,
   BINDINGS,
@@ -125,6 +126,45 @@ test.each(BINDINGS)(
   },
 );
 
+test.each(BINDINGS)(
+  "%s: a repeated message of a task that has ended gets the ended task, and nothing after it",
+  async (binding) => {
+    const house = await openExposed({ play: () => "Done" });
+    const client = await a2aClient(house, { binding });
+    const message = saying("Only once");
+    await readStream(client.sendMessageStream(message));
+    const { payloads } = await readStream(client.sendMessageStream(message));
+    expect(payloads).toMatchObject([
+      { $case: "task", value: { status: { state: TaskState.TASK_STATE_COMPLETED } } },
+    ]);
+    const [again] = payloads;
+    expect(again?.$case === "task" && textsIn(again.value)).toEqual(["Done"]);
+    expect(await runsOf(house)).toHaveLength(1);
+  },
+);
+
+test("the history has the client's ids of its messages, and an agent's own ids", async () => {
+  const house = await openExposed({ model: scriptedModel(() => "Hello") });
+  const client = await a2aClient(house);
+  const task = await taskIn(client.sendMessage(saying("Hi", { messageId: "mine:1" })));
+  const ids = task.history.map(({ messageId }) => messageId);
+  expect(ids).toEqual(["mine:1", expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+  const read = await client.getTask(named(task.id));
+  expect(read.history.map(({ messageId }) => messageId)).toEqual(ids);
+});
+
+test("data and addresses are told to the agent, and no address is fetched", async () => {
+  const model = scriptedModel(({ entries }) => textOf(entries.at(-1) as Message));
+  const house = await openExposed({ model });
+  const facts = { metadata: undefined, filename: "", mediaType: "" };
+  const parts = [
+    { ...facts, content: { $case: "data" as const, value: { rows: [1, 2] } } },
+    { ...facts, content: { $case: "url" as const, value: "http://127.0.0.1:1/a.pdf" }, filename: "a.pdf" },
+  ];
+  const task = await taskIn((await a2aClient(house)).sendMessage(saying("", { parts })));
+  expect(textsIn(task).join()).toContain('{"rows":[1,2]}\n\na.pdf: http://127.0.0.1:1/a.pdf');
+});
+
 test("AO1: a message that is sent twice runs once, also at once; other content under its id is refused", async () => {
   const house = await openExposed();
   const client = await a2aClient(house);
@@ -137,7 +177,9 @@ test("AO1: a message that is sent twice runs once, also at once; other content u
   expect(await runsOf(house)).toHaveLength(1);
   const { messageId = "" } = message.message ?? {};
   const other = client.sendMessage(saying("Something else", { messageId }));
-  await expect(other).rejects.toThrow(/idempotency|another request|different/i);
+  await expect(other).rejects.toThrow(
+    "message.messageId belongs to a message with other content. Send each new message with a new messageId.",
+  );
   expect(await runsOf(house)).toHaveLength(1);
 });
 

@@ -347,6 +347,7 @@ const BROWSER_ENTRY = "src/contract/client/web.ts";
 const BENCHES = [
   ...["acp", "bench", "cluster", "conformance", "conformance-mcp", "crashes", "load", "peers", "postgres"],
   ...[
+    "conformance-a2a",
     "import-source",
     "model-ways",
     "models-table",

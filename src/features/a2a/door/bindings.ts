@@ -36,6 +36,16 @@ function infoOf({ code, hint }: Failure): object {
   return { "@type": ERROR_INFO_TYPE, reason: code.toUpperCase(), domain: "parley", ...metadata };
 }
 
+/** A body that is no request of JSON-RPC. */
+export class NoRequest extends Error {
+  readonly code: number;
+
+  constructor(problem: "PARSE_ERROR" | "INVALID_REQUEST", message: string) {
+    super(message);
+    this.code = A2A_ERROR_CODE[problem];
+  }
+}
+
 function retryHeader({ details }: Failure): Record<string, string> {
   const after = details?.retryAfterMs;
   return typeof after === "number" ? { "retry-after": String(Math.ceil(after / 1000)) } : {};
@@ -53,13 +63,18 @@ export function jsonRpcBinding(id: string | number | null, redactor: Redactor): 
   const head = { jsonrpc: "2.0", id };
   const errorOf = (error: A2AError | Failure): object => {
     if (error instanceof A2AError) return JsonRpcTransportHandler.mapToJSONRPCError(error);
-    const isOurs = CODES[error.code].http >= 500;
-    const code = isOurs ? A2A_ERROR_CODE.INTERNAL_ERROR : A2A_ERROR_CODE.INVALID_REQUEST;
-    return { code, message: wireError(error, redactor).message, data: [infoOf(error)] };
+    const { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND } = A2A_ERROR_CODE;
+    const code = CODES[error.code].http >= 500 ? INTERNAL_ERROR : INVALID_REQUEST;
+    const facts = { message: wireError(error, redactor).message, data: [infoOf(error)] };
+    return { code: error.code === "unknown_method" ? METHOD_NOT_FOUND : code, ...facts };
   };
   return {
     answer: (result) => Response.json({ ...head, result }),
     refuse(given) {
+      if (given instanceof NoRequest) {
+        const { code, message } = given;
+        return Response.json({ ...head, error: { code, message } });
+      }
       const error = checked(given);
       const headers = error instanceof A2AError ? {} : retryHeader(error);
       return Response.json({ ...head, error: errorOf(error) }, { headers });

@@ -2,6 +2,7 @@
 // AC1: all processes of a store sign with one key, so a client that keeps the public key can trust each of
 //      them.
 
+import { createHash } from "node:crypto";
 import { AgentCard, generateAgentCardSignature } from "@a2a-js/sdk";
 import { once } from "../../../core/once.ts";
 import type { AgentSettings, Settings } from "../../../core/shapes/settings/settings.ts";
@@ -57,6 +58,12 @@ export function createCards(deps: BasicDeps, version: string) {
       const header = { alg: ALGORITHM, typ: "JOSE", kid: publicKey.kid, jku: `${origin}${KEYS_PATH}` };
       const sign = generateAgentCardSignature(privateKey, header);
       return AgentCard.toJSON(await sign(unsigned(agent, deps.settings, origin, version)));
+    },
+    /** Returns the tag of an agent's card. It is of the content, because each signature is another. */
+    async etag(agent: AgentSettings, origin: string): Promise<string> {
+      const { publicKey } = await key();
+      const content = JSON.stringify([unsigned(agent, deps.settings, origin, version), publicKey.kid]);
+      return `"${createHash("sha256").update(content).digest("base64url")}"`;
     },
     /** Returns the public key as a JSON Web Key Set. */
     keys: async () => ({ keys: [(await key()).publicKey] }),

@@ -13,6 +13,7 @@ import type { Context } from "hono";
 import { agentsFor } from "../../../access/token.ts";
 import { fieldsOf, isObject } from "../../../core/json.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { isEnded } from "../../../core/shapes/run.ts";
 import type { AgentSettings, TokenScope } from "../../../core/shapes/settings/settings.ts";
 import { quoted } from "../../../core/text/cut.ts";
 import { thrown } from "../../../gateway/answer.ts";
@@ -20,7 +21,7 @@ import { needScope } from "../../../gateway/dispatch.ts";
 import type { HttpParts } from "../../../gateway/http/http.ts";
 import { type Env, nothingHere, readBody, refuse, statusOf } from "../../../gateway/http/request.ts";
 import { RunFeed, streamRun } from "../../../gateway/http/run-stream.ts";
-import { type Asked, type Binding, httpJsonBinding, jsonRpcBinding, routed } from "./bindings.ts";
+import { type Asked, type Binding, httpJsonBinding, jsonRpcBinding, NoRequest, routed } from "./bindings.ts";
 import { type Cards, createCards, KEYS_PATH } from "./card.ts";
 import { type A2aCall, A2aOperations, type FollowedTask, Refused } from "./operations.ts";
 import { canPush, type PushOperations, pushOperations } from "./push.ts";
@@ -29,6 +30,8 @@ import { taskStream } from "./stream.ts";
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
 const CARD_PATH = "/.well-known/agent-card.json";
+/** Time for which clients may use a card without asking again. */
+const CARD_MAX_SECONDS = 300;
 /** Versions of the protocol that are spoken. A request without a version counts as 1.0. */
 const VERSION = /^1(?:\.\d+)?$/;
 
@@ -79,9 +82,13 @@ function rpcId(body: unknown): string | number | null {
 }
 
 function rpcAsked(body: unknown): Asked {
+  if (body === undefined) throw new NoRequest("PARSE_ERROR", "the body is not valid JSON");
   const { jsonrpc, method, params } = fieldsOf(body);
   if (jsonrpc !== "2.0" || typeof method !== "string")
-    throw new RequestMalformedError('the body must be a JSON-RPC 2.0 request: {"jsonrpc": "2.0", "id", …}');
+    throw new NoRequest(
+      "INVALID_REQUEST",
+      'the body must be a JSON-RPC 2.0 request: {"jsonrpc": "2.0", "id", …}',
+    );
   if (params !== undefined && !isObject(params)) throw new RequestMalformedError("params must be an object");
   return { operation: method, params };
 }
@@ -121,9 +128,12 @@ export class A2aDoor {
     if (!path.endsWith(CARD_PATH)) return undefined;
     const named = /^\/a2a\/([^/]+)\//.exec(path)?.[1] ?? exposes[0];
     const agent = this.#deps.settings.agents.find(({ id }) => id === named && exposes.includes(id));
-    return agent === undefined
-      ? missing()
-      : c.json((await this.#cards.card(agent, c.get("origin"))) as object);
+    if (agent === undefined) return missing();
+    const etag = await this.#cards.etag(agent, c.get("origin"));
+    c.header("etag", etag);
+    c.header("cache-control", `max-age=${CARD_MAX_SECONDS}`);
+    if (c.req.header("if-none-match")?.includes(etag)) return c.body(null, 304);
+    return c.json((await this.#cards.card(agent, c.get("origin"))) as object);
   }
 
   /** Answers a request of an authenticated client. */
@@ -213,7 +223,7 @@ export class A2aDoor {
         return this.#stream(c, call, { run, task: await this.#operations.taskOf(call, run) }, binding);
       }
       case "SubscribeToTask":
-        return this.#stream(c, call, await this.#operations.followed(call, params), binding);
+        return this.#stream(c, call, await this.#operations.followed(call, params), binding, true);
       case "GetExtendedAgentCard":
         throw new UnsupportedOperationError("there is no extended card");
       default: {
@@ -229,33 +239,44 @@ export class A2aDoor {
     }
   }
 
-  #stream(c: Context<Env>, call: A2aCall, { run, task }: FollowedTask, binding: Binding): Response {
+  /** `isJoined`: the task may already ask. Its stream continues until it has ended or asks something else. */
+  #stream(
+    c: Context<Env>,
+    call: A2aCall,
+    { run, task }: FollowedTask,
+    binding: Binding,
+    isJoined = false,
+  ): Response {
+    const known = isJoined ? task.status?.message?.messageId : undefined;
     const { world } = this.#deps;
     const gone = new AbortController();
     const following = { ...call, signal: AbortSignal.any([call.signal, gone.signal]) };
     let last: FollowedTask["task"] | undefined;
     const ended = async () => {
       try {
-        const end = await this.#operations.ended(following, run);
+        const end = await this.#operations.settled(following, run, known);
         last = await this.#operations.taskOf(call, end, { artifacts: true, history: 0 });
         return ok({ run: end, cutShort: false });
       } catch (error) {
         return error instanceof Refused ? error.failure : thrown(world, error, `following task ${run.runId}`);
       }
     };
+    const shape = taskStream({ task, ended: () => last, frame: binding.frame, failed: binding.failed });
+    c.header("content-type", "text/event-stream; charset=utf-8");
+    // Tells proxies not to buffer the stream.
+    c.header("x-accel-buffering", "no");
+    // Nothing follows the task if it ended before, like that of a repeated message.
+    if (isEnded(run.state)) return c.body(shape.begin());
     const body = streamRun({
       feed: this.#feed,
       clock: world.clock,
       redactor: world.redactor,
       runId: run.runId,
-      shape: taskStream({ task, ended: () => last, frame: binding.frame, failed: binding.failed }),
+      shape,
       ended: ended(),
       onGone: () => gone.abort(),
       cut: () => c.env.outgoing.destroy(),
     });
-    c.header("content-type", "text/event-stream; charset=utf-8");
-    // Tells proxies not to buffer the stream.
-    c.header("x-accel-buffering", "no");
     return c.body(body);
   }
 }

@@ -43,6 +43,11 @@ export interface MessageContent {
   readonly waitMs?: number;
 }
 
+/** Returns the id that makes a client's message one run, however often it is sent (I4). */
+export function callIdOf(askedBy: string, agentId: string, messageId: string): string {
+  return `${askedBy}:${agentId}:${messageId}`;
+}
+
 function malformed(text: string): Error {
   return new RequestMalformedError(text);
 }
@@ -77,9 +82,10 @@ function partOf(part: Part, where: string): string | ImageBlock {
       throw new ContentTypeNotSupportedError(image.error);
     }
     case "url":
-      throw new ContentTypeNotSupportedError(`${where}.url: addresses are not fetched; send the file as raw`);
+      // Only told to the agent: the gateway fetches no address that a client names.
+      return `${cut(part.filename, 200) || "file"}: ${content.value}`;
     default:
-      throw malformed(`${where} must have text, raw or data`);
+      throw malformed(`${where} must have text, raw, url or data`);
   }
 }
 

@@ -34,8 +34,9 @@ import { untilEnded } from "../../../gateway/methods/agent.ts";
 import { clientRuns, findPlace, type RunPlace } from "../../../store/queries/runs/client-runs.ts";
 import { getRun } from "../../../store/queries/runs/runs.ts";
 import { beginOfPeer } from "../peers/message.ts";
-import { type MessageContent, readMessage } from "./message.ts";
+import { callIdOf, type MessageContent, readMessage } from "./message.ts";
 import { type PushAddress, readAddress, storeAddress } from "./push.ts";
+import { answerTask, askedOf, questionOf } from "./questions.ts";
 import { contextOf, TASK_STATES, type TaskParts, type TaskScope, taskOf } from "./task.ts";
 
 const PAGE_DEFAULT = 50;
@@ -59,6 +60,10 @@ export class Refused extends Error {
     this.failure = failure;
   }
 }
+
+const REUSED = fail("idempotency_conflict", "message.messageId belongs to a message with other content", {
+  hint: "Send each new message with a new messageId.",
+});
 
 function resultOf<T>(result: Result<T>): T {
   if (result.ok) return result.value;
@@ -129,7 +134,8 @@ export class A2aOperations {
   #partsFor({ caller }: A2aCall): TaskParts {
     const { engine, world } = this.#deps;
     const owner = contextOwner(keyOwnerOf(caller));
-    return { db: engine.store.db, redactor: world.redactor, owner };
+    const question = (run: Run) => questionOf(this.#deps, caller, run);
+    return { db: engine.store.db, redactor: world.redactor, owner, question };
   }
 
   taskOf(call: A2aCall, run: Run, scope: TaskScope = WHOLE): Promise<Task> {
@@ -149,13 +155,14 @@ export class A2aOperations {
     return run;
   }
 
-  /** Refuses a message for a task: none of our tasks waits for its client. */
-  async #refuseTask(call: A2aCall, { taskId, contextId }: MessageContent): Promise<void> {
-    if (taskId === undefined) return;
+  /** Returns the task that a message answers. Refuses one for a task that asks this client for nothing. */
+  async #answeredTask(call: A2aCall, { taskId, contextId }: MessageContent): Promise<Run | undefined> {
+    if (taskId === undefined) return undefined;
     const run = await this.ownRun(call, taskId);
     const known = contextOf(run, this.#partsFor(call).owner);
     if (contextId !== undefined && contextId !== known)
       throw new RequestMalformedError("message.contextId is not the conversation of message.taskId");
+    if (!isEnded(run.state) && (await questionOf(this.#deps, call.caller, run)) !== undefined) return run;
     const why = isEnded(run.state) ? "has ended" : "is under way and asks for nothing";
     throw new UnsupportedOperationError(`the task ${why}; send contextId ${known} without taskId`);
   }
@@ -168,20 +175,23 @@ export class A2aOperations {
     const said = readMessage(request.message);
     // The rests of a wait and of a budget differ when a message is sent again.
     const { messageId, waitMs: _, tokensLeft: _left, ...content } = said;
-    await this.#refuseTask(call, said);
+    const answers = await this.#answeredTask(call, said);
     const { caller, agentId } = call;
-    const runId = resultOf(
-      await this.#dispatcher.perform(
-        caller,
-        {
-          name: "a2a.SendMessage",
-          params: { agentId, ...content },
-          idempotencyKey: `a2a:${agentId}:${messageId}`,
-          handle: (ctx) => this.#begin(ctx, agentId, said, address),
-        },
-        call.signal,
-      ),
+    const accepted = await this.#dispatcher.perform(
+      caller,
+      {
+        name: "a2a.SendMessage",
+        params: { agentId, ...content },
+        idempotencyKey: `a2a:${agentId}:${messageId}`,
+        handle: (ctx) =>
+          answers === undefined
+            ? this.#begin(ctx, agentId, said, address)
+            : answerTask(ctx, answers, said.text),
+      },
+      call.signal,
     );
+    const isOther = !accepted.ok && accepted.code === "idempotency_conflict";
+    const runId = resultOf(isOther ? REUSED : accepted);
     return { run: await this.#stored(runId), request };
   }
 
@@ -194,13 +204,14 @@ export class A2aOperations {
     const { engine } = ctx.deps;
     const askedBy = keyOwnerOf(ctx.caller);
     if (ctx.caller.peer !== undefined) return beginOfPeer(ctx, ctx.caller.peer.name, agentId, said);
-    const { text, images, hop, tokensLeft, chainId: given, contextId = engine.newId() } = said;
+    const { messageId, text, images, hop, tokensLeft, chainId: given, contextId = engine.newId() } = said;
     const chainId = given === undefined ? undefined : chainFrom(askedBy, given);
     const opening = await contextSession(ctx.deps, ctx.viewer, { agentId, askedBy, contextId });
     if (!opening.ok) return opening;
     const { session, before } = opening.value;
     const accepted = await sendDirect(ctx.deps, {
       ...{ session, text, images, askedBy, before, guest: true },
+      callId: callIdOf(askedBy, agentId, messageId),
       ...optional({ hop, chainId, tokensLeft }),
       async remember(unit, { run }) {
         if (address !== undefined) await storeAddress(unit, run.runId, address);
@@ -216,20 +227,35 @@ export class A2aOperations {
   }
 
   /**
-   * Waits for the end of a run. Returns the run as it is if the gateway stops first: its client can read it
-   * later.
+   * Waits until a run has ended, or asks its client something other than `known`. Returns the run as it is if
+   * the gateway stops first: its client can read it later.
    */
-  async ended(call: A2aCall, { runId }: Run): Promise<Run> {
-    const signal = AbortSignal.any([call.signal, this.#dispatcher.stopped]);
-    const run = await untilEnded(this.#deps.engine, runId, signal);
-    return run === undefined ? this.#stored(runId) : resultOf(run);
+  async settled(call: A2aCall, { runId, chainId }: Run, known?: string): Promise<Run> {
+    const { engine, world } = this.#deps;
+    const asked = new AbortController();
+    const look = async (): Promise<void> => {
+      const open = await askedOf(this.#deps, call.caller);
+      if (open.some((one) => one.chainId === chainId && one.question.id !== known)) asked.abort();
+    };
+    const lookSafely = (): void => {
+      look().catch((err: unknown) => world.log.warn({ err }, "could not read what a task asks"));
+    };
+    const leave = engine.bus.subscribe(({ kind }) => kind === "permission" && lookSafely());
+    lookSafely();
+    try {
+      const signal = AbortSignal.any([call.signal, this.#dispatcher.stopped, asked.signal]);
+      const run = await untilEnded(engine, runId, signal);
+      return run === undefined ? await this.#stored(runId) : resultOf(run);
+    } finally {
+      leave();
+    }
   }
 
   async sendMessage(call: A2aCall, params: unknown): Promise<unknown> {
     const { run, request } = await this.accept(call, params);
     const { configuration } = request;
     const history = historyIn(configuration ?? {});
-    const last = configuration?.returnImmediately === true ? run : await this.ended(call, run);
+    const last = configuration?.returnImmediately === true ? run : await this.settled(call, run);
     return { task: Task.toJSON(await this.taskOf(call, last, { ...WHOLE, history })) };
   }
 
@@ -246,12 +272,16 @@ export class A2aOperations {
     const { owner, db } = this.#partsFor(call);
     const history = historyIn(request) ?? 0;
     const limit = pageSizeIn(request);
+    const isAsking = request.status === TaskState.TASK_STATE_INPUT_REQUIRED;
     const { runs, total } = await clientRuns(db, {
       askedBy: keyOwnerOf(call.caller),
       keyPrefix: a2aKey(call.agentId, owner, ""),
       patterns: call.caller.patterns,
       sessionKey: contextId === "" ? undefined : a2aKey(call.agentId, owner, contextId),
-      states: statesOf(request.status),
+      states: isAsking ? ["running", "waiting"] : statesOf(request.status),
+      ...(isAsking
+        ? { chainIds: (await askedOf(this.#deps, call.caller)).map(({ chainId }) => chainId) }
+        : {}),
       changedAfter: timeIn(request.statusTimestampAfter),
       after: placeIn(request.pageToken),
       limit: limit + 1,

@@ -10,8 +10,10 @@ import {
   TaskState,
   type TaskStatus,
 } from "@a2a-js/sdk";
+import { optional } from "../../../core/optional.ts";
 import { isSilent } from "../../../core/rules/turn-rules.ts";
 import { type Message as Entry, textOf } from "../../../core/shapes/message.ts";
+import type { PermissionQuestion } from "../../../core/shapes/permission.ts";
 import { isEnded, type Run, type RunState } from "../../../core/shapes/run.ts";
 import { a2aContext } from "../../../core/shapes/session-key.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
@@ -19,6 +21,8 @@ import { contentOfFile, filesOfRun } from "../../../store/queries/channels/sent-
 import { readRun } from "../../../store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../../store/sql.ts";
 import { USAGE_FIELD } from "../fields.ts";
+import { callIdOf } from "./message.ts";
+import { questionText } from "./questions.ts";
 
 /** The state of a task for each state of its run. A run that waits for another agent is working. */
 export const TASK_STATES: Readonly<Record<RunState, TaskState>> = {
@@ -43,6 +47,8 @@ export interface TaskParts {
   readonly redactor: Redactor;
   /** The part of session keys that stands for the client. */
   readonly owner: string;
+  /** Returns the request that the task waits for and the client may answer. */
+  question(run: Run): Promise<PermissionQuestion | undefined>;
 }
 
 const NOTHING = { metadata: undefined, extensions: [] };
@@ -72,8 +78,21 @@ function messageOf(run: Run, owner: string, id: string, role: Role, text: string
   return { messageId: id, ...place, role, parts: [textPart(text)], referenceTaskIds: [], ...NOTHING };
 }
 
-/** Returns the state of a task, and for a failure its reason. */
-function taskStatus(run: Run, { owner, redactor }: TaskParts): TaskStatus {
+/** Returns the state of a task, and the reason of a failure or what the agent asks. */
+async function taskStatus(run: Run, { owner, redactor, question }: TaskParts): Promise<TaskStatus> {
+  const asked = isEnded(run.state) ? undefined : await question(run);
+  if (asked !== undefined) {
+    const message = messageOf(run, owner, asked.id, Role.ROLE_AGENT, questionText(asked));
+    const { id, title, detail, scopes } = asked;
+    const data = { permission: id, title, ...optional({ detail }), scopes };
+    const content = { $case: "data" as const, value: data };
+    const part = { content, metadata: undefined, filename: "", mediaType: "application/json" };
+    return {
+      state: TaskState.TASK_STATE_INPUT_REQUIRED,
+      message: { ...message, parts: [...message.parts, part] },
+      timestamp: new Date(asked.askedAt).toISOString(),
+    };
+  }
   const at = run.endedAt ?? run.startedAt ?? run.acceptedAt;
   const reason =
     isEnded(run.state) && run.state !== "ok"
@@ -123,10 +142,14 @@ async function historyOf(run: Run, { db, redactor, owner }: TaskParts, max?: num
   if (max === 0) return [];
   const said = (await readRun(db, run.runId)).filter(isSaid);
   const kept = max === undefined ? said : said.slice(-max);
+  const asked = said.find(({ role }) => role === "user");
+  // The run's message has the id that its client gave it.
+  const given = run.callId?.slice(callIdOf(run.askedBy ?? "", run.agentId, "").length);
   const messages: Message[] = [];
   for (const entry of kept) {
     const role = entry.role === "user" ? Role.ROLE_USER : Role.ROLE_AGENT;
-    messages.push(messageOf(run, owner, entry.id, role, await redactor.whole(textOf(entry))));
+    const id = (entry === asked ? given : undefined) ?? entry.id;
+    messages.push(messageOf(run, owner, id, role, await redactor.whole(textOf(entry))));
   }
   return messages;
 }
@@ -136,7 +159,7 @@ export async function taskOf(run: Run, parts: TaskParts, scope: TaskScope): Prom
   return {
     id: run.runId,
     contextId: contextOf(run, parts.owner),
-    status: taskStatus(run, parts),
+    status: await taskStatus(run, parts),
     artifacts: scope.artifacts ? await artifactsOf(run, parts) : [],
     history: await historyOf(run, parts, scope.history),
     metadata: isEnded(run.state) ? { [USAGE_FIELD]: { input, output, cacheRead, cacheWrite } } : undefined,

@@ -26,7 +26,7 @@ const commands: Commands = {
         {
           NAME: ({ name }) => name,
           ADDRESS: ({ url }) => url ?? "-",
-          STATE: ({ state, problem }) => (problem === undefined ? state : "away"),
+          STATE: ({ state, problem }) => (problem === undefined || state === "refused" ? state : "away"),
           "IT SEES": ({ exposes }) => agentsText(exposes),
           "YOU SEE": ({ offers }) => agentsText(offers),
         },

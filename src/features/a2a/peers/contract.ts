@@ -15,7 +15,10 @@ const PEER = named(
   object(
     {
       name: text("Name of the peer here."),
-      state: oneOf("invited", "expired", "paired"),
+      state: about(
+        oneOf("invited", "expired", "paired", "refused"),
+        "refused: paired here, but the peer refuses this gateway: removed there, or its clock differs.",
+      ),
       exposes: list(text(), "Agents of this gateway that the peer may write to."),
       offers: list(text(), "Agents of the peer that this gateway may write to."),
     },

@@ -33,7 +33,8 @@ async function ask(
     if (answer.ok) return ok(read);
     const { message } = fieldsOf(read.error);
     const why = typeof message === "string" ? cut(message, WORDS_MAX_CHARS) : "it is not a Parley gateway";
-    return unavailable(`answered with HTTP ${answer.status}: ${why}`);
+    const { status } = answer;
+    return { ...unavailable(`answered with HTTP ${status}: ${why}`), details: { status } };
   } catch (error) {
     if (error instanceof AddressRefused) return unavailable(error.message);
     const cause = connectionCause(error);

@@ -18,7 +18,7 @@ import { chainFrom } from "../../../flows/session/client-session.ts";
 import { keyOwnerOf } from "../../../gateway/auth.ts";
 import type { CallContext } from "../../../gateway/call.ts";
 import { getChain } from "../../../store/queries/chains/chains.ts";
-import type { MessageContent } from "../door/message.ts";
+import { callIdOf, type MessageContent } from "../door/message.ts";
 import { hasChainWithPeer } from "./store.ts";
 
 /**
@@ -64,11 +64,8 @@ export async function beginOfPeer(
       requester: { key: source, channel: "unknown" },
       self: partyOf(settings, session, session),
     }),
-    peer: {
-      sourceSessionKey: source,
-      ...(waitMs === 0 ? {} : { wait }),
-      callId: `${askedBy}:${agentId}:${messageId}`,
-    },
+    callId: callIdOf(askedBy, agentId, messageId),
+    peer: { sourceSessionKey: source, ...(waitMs === 0 ? {} : { wait }) },
     remember: (unit, { run }) => ctx.remember(unit, run.runId),
   });
   if (accepted.ok) return ok(accepted.value.run.runId);

@@ -12,23 +12,32 @@ import { beginPairing, changePeer, invitePeer, noteOffers, removePeer } from "./
 import { isPaired, type Peer } from "./peer.ts";
 import { listPeers } from "./store.ts";
 
-function entryOf(peer: Peer, now: number, problem?: string): PeerEntry {
+interface Problem {
+  readonly problem?: string;
+  readonly isRefused?: boolean;
+}
+
+function entryOf(peer: Peer, now: number, { problem, isRefused }: Problem = {}): PeerEntry {
   const { name, url, exposes, offers, keyId, codeExpiresAt } = peer;
   const isInvited = !isPaired(peer);
+  const paired = isRefused === true ? "refused" : "paired";
   return {
     ...{ name, exposes: [...exposes], offers: [...offers] },
-    state: isInvited ? ((codeExpiresAt ?? 0) > now ? "invited" : "expired") : "paired",
+    state: isInvited ? ((codeExpiresAt ?? 0) > now ? "invited" : "expired") : paired,
     ...optional({ url, key: keyId, problem }),
     ...(isInvited ? optional({ codeExpiresAtMs: codeExpiresAt }) : {}),
   };
 }
 
 /** Asks a peer for its agents. Returns why it could not be asked, if so. */
-async function askPeer(deps: BasicDeps, peer: Peer): Promise<{ peer: Peer; problem?: string }> {
+async function askPeer(deps: BasicDeps, peer: Peer): Promise<{ peer: Peer } & Problem> {
   const { url } = peer;
   if (!isPaired(peer) || url === undefined) return { peer };
   const offers = await agentsOf(deps, { ...peer, url });
-  if (!offers.ok) return { peer, problem: deps.world.redactor.mask(offers.error) };
+  if (!offers.ok) {
+    const isRefused = offers.details?.status === 401;
+    return { peer, problem: deps.world.redactor.mask(offers.error), isRefused };
+  }
   await noteOffers(deps, peer.name, offers.value);
   return { peer: { ...peer, offers: offers.value } };
 }
@@ -48,7 +57,7 @@ export const peerMethods: Methods<keyof typeof PEER_METHODS, FeatureDeps> = {
       const peers = await listPeers(deps.engine.store.db);
       const asked = await Promise.all(peers.map((peer) => askPeer(deps, peer)));
       const ts = deps.engine.now();
-      return ok({ ts, peers: asked.map(({ peer, problem }) => entryOf(peer, ts, problem)) });
+      return ok({ ts, peers: asked.map(({ peer, ...problem }) => entryOf(peer, ts, problem)) });
     },
   },
   "peers.add": {

@@ -11,8 +11,10 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
-import { fieldsOf, isObject } from "../../../core/json.ts";
+import { fieldsOf, isObject, jsonOf } from "../../../core/json.ts";
 import { JsonMeter } from "../../../core/meter.ts";
+import { cut } from "../../../core/text/cut.ts";
+import { boundedBody } from "../../../world/bounded-body.ts";
 import { AddressRefused, connectionCause, type Fetch, outgoingFetch } from "../../../world/outgoing.ts";
 import type { A2aRuntime } from "../settings.ts";
 
@@ -22,6 +24,7 @@ const DOCUMENT_MAX_BYTES = 256 * 1024;
 /** Maximum bytes of any other answer: more than the largest one whose files are kept. */
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 
+const WORDS_MAX_CHARS = 300;
 const EVENTS = /\btext\/event-stream\b/i;
 
 /** The agent or its card cannot be used. The message is for people. */
@@ -34,10 +37,14 @@ export class AgentBusy extends Error {}
 const BUSY = [429, 503];
 const DENIED = [401, 403];
 
-/** Throws if the status says that the request was not accepted, whatever the body says. */
-function checkStatus({ status }: Response): void {
+/** Throws if the status says that the request was not accepted. `isPeer`: a peer says why in its answer. */
+async function checkStatus({ status, body }: Response, isPeer: boolean): Promise<void> {
   if (BUSY.includes(status)) throw new AgentBusy(`it takes no requests now (HTTP ${status})`);
-  if (DENIED.includes(status)) throw new AgentRefused(`it refuses the token (HTTP ${status})`);
+  if (!DENIED.includes(status)) return;
+  if (!isPeer) throw new AgentRefused(`it refuses the token (HTTP ${status})`);
+  const { message } = fieldsOf(fieldsOf(jsonOf((await boundedBody(body, DOCUMENT_MAX_BYTES)) ?? "")).error);
+  const why = typeof message === "string" ? `: ${cut(message, WORDS_MAX_CHARS)}` : "";
+  throw new AgentRefused(`it refuses this gateway (HTTP ${status})${why}`);
 }
 
 /** A request before it is sent. */
@@ -171,7 +178,7 @@ async function readCard(
       headers.set("authorization", authorize({ method: init?.method ?? "GET", url: String(input), body }));
     }
     const answer = await guarded(input, { ...init, headers });
-    checkStatus(answer);
+    await checkStatus(answer, authorize !== undefined);
     const accept = headers.get("accept") ?? undefined;
     return limited(answer, ANSWER_MAX_BYTES, "its answer is longer than 64 MiB", accept);
   };

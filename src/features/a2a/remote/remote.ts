@@ -71,7 +71,7 @@ export interface PeerMessage {
 
 export interface RemoteTurnArgs {
   readonly handle: Pick<LaneHandle, "signal" | "append" | "confirm" | "text"> & {
-    readonly run: Pick<Run, "runId" | "hop" | "chainId">;
+    readonly run: Pick<Run, "runId" | "hop" | "chainId" | "input">;
   };
   readonly agentId: string;
   /** Tokens that the chain and the agent may still use. Absent: any number. */
@@ -215,6 +215,11 @@ function partsOf(args: RemoteTurnArgs, state: RemoteTask | undefined): Part[] {
   return [text, ...images];
 }
 
+/** Returns whether another session sent the message of a run, which its hop counts. */
+function isSent({ input }: Pick<Run, "input">): boolean {
+  return input.provenance?.kind === "inter_session";
+}
+
 function messageOf(args: RemoteTurnArgs, state: RemoteTask | undefined): SendMessageRequest {
   const { run } = args.handle;
   const message: Message = {
@@ -226,7 +231,8 @@ function messageOf(args: RemoteTurnArgs, state: RemoteTask | undefined): SendMes
     metadata: {
       ...args.toPeer?.metadata,
       ...waitOf(args),
-      [HOP_FIELD]: run.hop,
+      // The other side counts this message. A send that led here is the same message, so it is not counted.
+      [HOP_FIELD]: Math.max(0, run.hop - (isSent(run) ? 1 : 0)),
       [CHAIN_FIELD]: run.chainId,
       ...(args.tokensLeft === undefined ? {} : { [BUDGET_FIELD]: args.tokensLeft }),
     },

@@ -21,6 +21,8 @@ export interface ClientRunFilter {
   /** Only runs of this session. */
   readonly sessionKey?: string | undefined;
   readonly states?: readonly RunState[] | undefined;
+  /** Only runs of these chains. */
+  readonly chainIds?: readonly string[];
   /** Only runs that changed after this time. */
   readonly changedAfter?: number | undefined;
   /** Only runs that follow this place in the list. */
@@ -36,7 +38,7 @@ export function findPlace({ endedAt, startedAt, acceptedAt, runId }: Run): RunPl
 }
 
 function matching(db: Db, filter: ClientRunFilter) {
-  const { askedBy, keyPrefix, patterns, sessionKey, states, changedAfter } = filter;
+  const { askedBy, keyPrefix, patterns, sessionKey, states, chainIds, changedAfter } = filter;
   let query = RUNS.rows(db, { askedBy }).where(({ exists, selectFrom }) =>
     exists(selectFrom("sessions as s").select("s.key").whereRef("s.key", "=", "runs.session_key")),
   );
@@ -46,7 +48,10 @@ function matching(db: Db, filter: ClientRunFilter) {
     sessionKey === undefined
       ? query.where("session_key", ">=", keyPrefix).where("session_key", "<", keyPrefix.slice(0, -1) + next)
       : query.where("session_key", "=", sessionKey);
+  // PostgreSQL refuses an empty list.
+  if (states?.length === 0 || chainIds?.length === 0) return query.where(sql<boolean>`1 = 0`);
   if (states !== undefined) query = query.where("state", "in", states);
+  if (chainIds !== undefined) query = query.where("chain_id", "in", chainIds);
   if (changedAfter !== undefined) query = query.where(CHANGED_AT, ">", changedAfter);
   return query;
 }

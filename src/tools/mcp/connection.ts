@@ -165,7 +165,7 @@ export class Connection {
       if (typeof next !== "string" || next === "" || next === cursor) break;
       cursor = next;
     }
-    return readDefinitions(this.#settings, all);
+    return readDefinitions(this.#settings, all, this.#settings.reach.kind === "http" && !this.isOld);
   }
 
   async call(

@@ -9,6 +9,7 @@ import { connectionCause } from "../../world/outgoing.ts";
 import { type Definition, type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { ownNames } from "./names.ts";
+import { needOf, wantsSignIn } from "./sign-in/sign-in.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
 /** Delay after which the older handshake is tried: an older server may ignore the newest one. */
@@ -198,7 +199,9 @@ export class Connection {
       );
       return { kind: "answer", answer: { ...answer, content: takeBack(answer, "content") } };
     } catch (error) {
-      return watch.signal.aborted ? why : endOfFailure(error);
+      if (watch.signal.aborted) return why;
+      if (needOf(error) === undefined) return endOfFailure(error);
+      return { kind: "unsent", error: wantsSignIn(this.#settings.name), link: "same" };
     } finally {
       timer.cancel();
       signal.removeEventListener("abort", onAbort);

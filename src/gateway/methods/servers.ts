@@ -81,7 +81,7 @@ function findSignIn(ctx: Context, name: string): Result<SignIn> {
   return fail("invalid_argument", `nobody can sign in at the MCP server "${name}": ${why}`);
 }
 
-/** Returns whether a browser may come back to this address: one of a page, or of a program on its computer. */
+/** Returns whether a browser may come back to this address. */
 function isReturn(address: string): boolean {
   const protocol = URL.canParse(address) ? new URL(address).protocol : "";
   return protocol === "https:" || protocol === "http:";

@@ -11,7 +11,7 @@ import type {
 import { isObject, jsonOf } from "../../../core/json.ts";
 import { ensureFolder } from "../../../world/folders.ts";
 
-/** What a server asked for when it refused a request. */
+/** Facts of a refusal: what the next sign-in asks for. */
 export interface Challenge {
   readonly scope?: string;
   readonly resourceMetadataUrl?: string;

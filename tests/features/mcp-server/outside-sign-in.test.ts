@@ -4,12 +4,12 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { answered } from "../../features/mcp-server/sign-in-kit.ts";
+import { type House, openHouse } from "../../gateway/kit.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
 import { listenHere } from "../../kit/loopback.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { httpServer, mcpWith } from "../../tools/mcp-kit.ts";
-import { type House, openHouse } from "../kit.ts";
+import { answered } from "./sign-in-kit.ts";
 
 const CALLBACK = "http://127.0.0.1:34567/callback";
 const HOUR_MS = 3_600_000;
@@ -24,7 +24,7 @@ async function allow(url: string): Promise<string> {
   return new URL(response.headers.get("location") ?? "http://nothing.invalid").search;
 }
 
-test("a person signs in at a server, whose tools agents then have; tokens are refreshed, kept for the owner only, and forgotten", async () => {
+test("a person signs in at a server; its tokens are refreshed, readable by the owner only, and forgotten", async () => {
   const world = fakeWorld();
   const far = await openHouse({ world });
   const near = await openNear(`${far.http}/mcp`);

@@ -1,9 +1,9 @@
 // Tests `parley mcp login`: the browser comes back to the command, and the gateway gets the tokens.
 
 import { expect, test } from "vitest";
-import { call, makeHome, run, startGateway } from "../../../cli/kit.ts";
-import { openHouse } from "../../../gateway/kit.ts";
-import { answered } from "../../mcp-server/sign-in-kit.ts";
+import { call, makeHome, run, startGateway } from "../../cli/kit.ts";
+import { openHouse } from "../../gateway/kit.ts";
+import { answered } from "./sign-in-kit.ts";
 
 async function openNear(url: string): Promise<string> {
   const { home } = await makeHome({ tools: { mcp: { servers: { far: { url } } } } });

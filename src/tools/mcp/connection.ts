@@ -12,7 +12,7 @@ import { ownNames } from "./names.ts";
 import { needOf, wantsSignIn } from "./sign-in/sign-in.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
-/** Delay after which the older handshake is tried: an older server may ignore the newest one. */
+/** Delay after which a program gets the older handshake: an older one may ignore the newest. */
 const PROBE_MS = 3_000;
 /** Disables the library's timers, because tests control only Parley's own. */
 const NEVER_MS = 2 ** 31 - 1;
@@ -104,7 +104,11 @@ export class Connection {
     const client = new McpClient(
       { name: "parley", version },
       {
-        versionNegotiation: { mode: "auto", probe: { timeoutMs: PROBE_MS } },
+        // An address is not asked again, so the time limit of the start applies: it may have a cold start.
+        versionNegotiation: {
+          mode: "auto",
+          probe: { timeoutMs: settings.reach.kind === "http" ? NEVER_MS : PROBE_MS },
+        },
         inputRequired: { autoFulfill: false },
         listChanged: {
           tools: {

@@ -1,8 +1,8 @@
 // Runs the official conformance suite of MCP, and the official inspector, against a gateway of this checkout:
 // as a server, with the tools that the suite calls (mcp-fixtures.ts), as a client (mcp-client.ts), and as an
 // authorization server. Installs them from npm into a temporary folder, or into `--dir FOLDER`, which is
-// reused the next time. `--only TEXT` runs the scenarios whose names contain it. Prints two tables. Exit code 1: a request of the inspector failed, or a scenario did not end as
-// mcp-expected.ts says.
+// reused the next time. `--only TEXT` runs the scenarios whose names contain it. Prints two tables.
+// Exit code 1: a request of the inspector failed, or a scenario did not end as mcp-expected.ts says.
 
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

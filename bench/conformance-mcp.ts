@@ -1,36 +1,36 @@
-// Runs the official conformance suite of MCP, and the official inspector, against a gateway of this checkout.
-// Installs them from npm into a temporary folder. Prints a table of each. Exit code 1: a request of the
-// inspector failed, or a scenario that needs no tool, resource or prompt of the suite's own.
+// Runs the official conformance suite of MCP, and the official inspector, against a gateway of this checkout:
+// as a server, with the tools that the suite calls (mcp-fixtures.ts), as a client (mcp-client.ts), and as an
+// authorization server. Installs them from npm into a temporary folder, or into `--dir FOLDER`, which is
+// reused the next time. `--only TEXT` runs the scenarios whose names contain it. Prints two tables.
+// Exit code 1: a request of the inspector failed, or a scenario did not end as mcp-expected.ts says.
 
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request as httpRequest, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
+import { listenHere } from "../tests/kit/loopback.ts";
 import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { install } from "./coding-agents.ts";
 import { inspect } from "./inspector.ts";
+import { EXPECTED } from "./mcp-expected.ts";
 import { withGateway } from "./with-gateway.ts";
 
 const SUITE = "@modelcontextprotocol/conformance";
-const VERSION = "0.1.16";
-const SCENARIO_MAX_MS = 60_000;
-/** Beginnings of the names of scenarios that use tools, resources or prompts of the suite's own server. */
-const NEEDS_ITS_OWN = [
-  "tools-call-",
-  "resources-read-",
-  "resources-templates-",
-  "resources-subscribe",
-  "resources-unsubscribe",
-  "prompts-get-",
-  "elicitation-",
-  "json-schema-",
-  "completion-complete",
-  "server-sse-polling",
-];
+const VERSION = "0.2.0-alpha.12";
+const REVISIONS = ["2025-11-25", "2026-07-28"];
+const SCENARIO_MAX_MS = 120_000;
+const SHOWN_CHARS = 3_000;
+const OUTPUT_MAX_BYTES = 64 * 1024 * 1024;
+const CLIENT = fileURLToPath(new URL("mcp-client.ts", import.meta.url));
+const FIXTURES = new URL("mcp-fixtures.ts", import.meta.url).href;
 const run = promisify(execFile);
+
+const { values: options } = parseArgs({ options: { dir: { type: "string" }, only: { type: "string" } } });
+const folder = resolve(options.dir ?? mkdtempSync(join(tmpdir(), "parley-mcp-conformance-")));
+const program = join(folder, "node_modules", SUITE, "dist", "index.js");
 
 /** Passes requests on with the token, because the suite sends none. */
 async function withToken(gateway: URL): Promise<Server> {
@@ -45,50 +45,156 @@ async function withToken(gateway: URL): Promise<Server> {
     to.on("close", () => sent.destroy());
     from.pipe(sent);
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   return server;
 }
 
 /** Runs the suite's command. Returns what it printed, and whether it succeeded. */
-async function suite(folder: string, args: readonly string[]): Promise<{ ok: boolean; text: string }> {
-  const program = join(folder, "node_modules", SUITE, "dist", "index.js");
+async function suite(args: readonly string[]): Promise<{ ok: boolean; text: string }> {
+  const limits = { timeout: SCENARIO_MAX_MS, maxBuffer: OUTPUT_MAX_BYTES, cwd: folder };
   try {
-    const { stdout } = await run(process.execPath, [program, ...args], { timeout: SCENARIO_MAX_MS });
+    const { stdout } = await run(process.execPath, [program, ...args], limits);
     return { ok: true, text: stdout };
   } catch (error) {
-    return { ok: false, text: String((error as { stdout?: unknown }).stdout ?? error) };
+    const { stdout, stderr } = error as { stdout?: unknown; stderr?: unknown };
+    return { ok: false, text: stdout === undefined ? String(error) : `${stdout}${stderr}` };
   }
 }
 
-const folder = mkdtempSync(join(tmpdir(), "parley-mcp-conformance-"));
-const home = join(folder, "home");
-const rows: string[] = [];
+interface Scenario {
+  readonly name: string;
+  /** Absent for an extension of the protocol. */
+  readonly revision?: string;
+}
+
+/** Reads the scenarios of a part of the suite's list, once for each tested revision. */
+function scenariosIn(text: string): Scenario[] {
+  return [...text.matchAll(/^ {2}- (\S+) \[([^\]]*)\]/gm)].flatMap(([, name = "", revisions = ""]) => {
+    if (options.only !== undefined && !name.includes(options.only)) return [];
+    const tested = REVISIONS.filter((one) => revisions.includes(one));
+    if (tested.length === 0) return [{ name, ...(revisions === "extension" ? {} : { revision: revisions }) }];
+    return tested.map((revision) => ({ name, revision }));
+  });
+}
+
+const wrong: string[] = [];
+const known = new Map<string, string[]>();
+const counts = new Map<string, { run: number; passed: number }>();
+
+function record(part: string, { name, revision = "extensions" }: Scenario, ok: boolean, text: string): void {
+  const of = `${part} | ${revision}`;
+  const count = counts.get(of) ?? { run: 0, passed: 0 };
+  counts.set(of, { run: count.run + 1, passed: count.passed + Number(ok) });
+  const reason = EXPECTED[`${part} ${name}`];
+  if (ok && reason === undefined) return;
+  if (!ok && reason !== undefined) known.set(reason, [...new Set([...(known.get(reason) ?? []), name])]);
+  else {
+    wrong.push(`${part} ${name} ${revision}: ${ok ? "passes, against mcp-expected.ts" : "fails"}`);
+    if (!ok) console.error(`${part} ${name} ${revision}\n${text.slice(-SHOWN_CHARS)}`);
+  }
+}
+
+const runOf = ({ name, revision }: Scenario): string[] => [
+  ...["--scenario", name],
+  ...(revision === undefined ? [] : ["--spec-version", revision]),
+];
+
+/** Runs the suite's test of an authorization server. Consents in place of a person. */
+async function authorize(httpUrl: string): Promise<{ ok: boolean; text: string }> {
+  const port = await freePort();
+  const redirect = `http://127.0.0.1:${port}/callback`;
+  const registered = await fetch(`${httpUrl}/oauth/register`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ client_name: "suite", redirect_uris: [redirect] }),
+  });
+  const { client_id: id } = (await registered.json()) as { client_id: string };
+  const of = ["--url", httpUrl, "--client-id", id, "-p", String(port), "--resource", `${httpUrl}/mcp`];
+  const child = spawn(process.execPath, [program, "authorization", ...of], { cwd: folder });
+  let text = "";
+  let isAsked = false;
+  child.stderr.on("data", (piece) => {
+    text += piece;
+  });
+  child.stdout.on("data", (piece) => {
+    text += piece;
+    const address = /^http\S*\/oauth\/authorize\S*$/m.exec(text)?.[0];
+    if (address === undefined || isAsked) return;
+    isAsked = true;
+    void consent(address);
+  });
+  const late = setTimeout(() => child.kill(), SCENARIO_MAX_MS);
+  const code = await new Promise((ended) => child.once("close", ended));
+  clearTimeout(late);
+  return { ok: code === 0, text };
+}
+
+async function consent(address: string): Promise<void> {
+  const html = await (await fetch(address)).text();
+  const form = new URLSearchParams({ token: TOKEN, answer: "allow", granted: "operator.read" });
+  for (const [, name = "", value = ""] of html.matchAll(/type="hidden" name="([^"]*)" value="([^"]*)"/g))
+    form.append(name, value.replaceAll("&amp;", "&"));
+  await fetch(new URL("/oauth/authorize", address), { method: "POST", body: form });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await listenHere(server);
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+const temporary = mkdtempSync(join(tmpdir(), "parley-mcp-home-"));
 let failed = 0;
 try {
   await install(folder, { dependencies: { [SUITE]: VERSION } });
-  const { text } = await suite(folder, ["list"]);
-  const [ofServers = ""] = text.split("Client scenarios");
-  const scenarios = [...ofServers.matchAll(/^ {2}- (\S+)/gm)].map(([, name = ""]) => name);
-  if (scenarios.length === 0) throw new Error(`the suite lists no scenario: ${text}`);
-  await withGateway(home, {}, async ({ httpUrl }) => {
-    failed += await inspect(join(folder, "inspector"), httpUrl, home);
-    const server = await withToken(new URL(httpUrl));
-    const url = `http://localhost:${(server.address() as AddressInfo).port}/mcp`;
-    try {
-      for (const name of scenarios) {
-        const { ok } = await suite(folder, ["server", "--url", url, "--scenario", name]);
-        const isOwn = NEEDS_ITS_OWN.some((one) => name.startsWith(one));
-        if (!ok && !isOwn) failed += 1;
-        const otherwise = isOwn ? "needs the suite's own server" : "FAILS";
-        rows.push(`| ${name} | ${ok ? "passes" : otherwise} |`);
+  const { text } = await suite(["list"]);
+  const [ofServers = "", ofClients = ""] = text.split(/^\w.* scenarios \(.*$/m).slice(1);
+  if (scenariosIn(`${ofServers}${ofClients}`).length === 0) throw new Error(`no scenario: ${text}`);
+  for (const scenario of scenariosIn(ofClients)) {
+    const command = ["client", "--command", `${process.execPath} ${CLIENT}`, ...runOf(scenario)];
+    const { ok, text: said } = await suite(command);
+    record("client", scenario, ok, said);
+  }
+  await withGateway(
+    temporary,
+    {},
+    async ({ httpUrl }) => {
+      if (options.only === undefined) failed += await inspect(join(folder, "inspector"), httpUrl, temporary);
+      const server = await withToken(new URL(httpUrl));
+      const url = `http://localhost:${await listenHere(server)}/mcp`;
+      try {
+        for (const scenario of scenariosIn(ofServers)) {
+          const { ok, text: said } = await suite(["server", "--url", url, ...runOf(scenario)]);
+          record("server", scenario, ok, said);
+        }
+        if (options.only === undefined) {
+          const { ok, text: said } = await authorize(httpUrl);
+          const scenario = { name: "authorization-code-grant", revision: REVISIONS.at(-1) ?? "" };
+          record("authorization server", scenario, ok, said);
+        }
+      } finally {
+        server.closeAllConnections();
+        server.close();
       }
-    } finally {
-      server.closeAllConnections();
-      server.close();
-    }
-  });
+    },
+    ["--import", FIXTURES],
+  );
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(temporary, { recursive: true, force: true });
+  if (options.dir === undefined) rmSync(folder, { recursive: true, force: true });
 }
-console.log([`| scenario of ${SUITE} ${VERSION} | result |`, "|---|---|", ...rows].join("\n"));
-process.exitCode = failed === 0 ? 0 : 1;
+const passed = [...counts].map(([of, { run: all, passed: good }]) => `| ${of} | ${good} of ${all} |`);
+const others = [...known].map(
+  ([reason, names]) => `| ${names.map((name) => `\`${name}\``).join(", ")} | ${reason} |`,
+);
+const table = [
+  `| part of \`${SUITE}\` ${VERSION} | revision | scenarios that pass |`,
+  "|---|---|---|",
+  ...passed.sort(),
+  "",
+  "| others | why |",
+  "|---|---|",
+  ...others.sort(),
+];
+console.log([...table, "", ...wrong].join("\n"));
+process.exitCode = failed + wrong.length === 0 ? 0 : 1;

@@ -9,14 +9,17 @@ export interface RunningGateway {
   readonly wsUrl: string;
 }
 
-/** Starts a gateway with these settings in a home folder, runs `work`, and stops it. */
+/**
+ * Starts a gateway with these settings in a home folder, runs `work`, and stops it. `flags`: those of Node.
+ */
 export async function withGateway<T>(
   home: string,
   settings: Readonly<Record<string, unknown>>,
   work: (gateway: RunningGateway) => Promise<T>,
+  flags: readonly string[] = [],
 ): Promise<T> {
   writeHome(home, { gateway: { port: 0, auth: { token: TOKEN } }, ...settings });
-  const child = launch(home, ["gateway"]);
+  const child = launch(home, ["gateway"], flags);
   child.stderr?.pipe(process.stderr);
   const ended = new Promise((done) => child.once("exit", done));
   try {

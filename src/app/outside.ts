@@ -14,6 +14,7 @@ export function outsideOf(parts: OutsideParts) {
     toolsOf: (name) => opened?.toolsOf(name) ?? { tools: [], leftOut: [] },
     test: async (name, signal) =>
       (await opened?.test(name, signal)) ?? fail("mcp_unavailable", "it is not configured"),
+    signIn: (name) => opened?.signIn(name),
   };
   const apply = async (): Promise<void> => {
     if (opened !== undefined) opened.apply();

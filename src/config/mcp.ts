@@ -1,6 +1,7 @@
 // Builds the settings of MCP servers, and checks their keys: `tools.mcp`.
 // MC1: a server is either a program or an address; keys of the other kind are an error.
 
+import { optional } from "../core/optional.ts";
 import type { McpSettings } from "../core/shapes/settings/settings.ts";
 import { agentProblem } from "../core/shapes/settings/settings.ts";
 import type { Path } from "../core/text/value-path.ts";
@@ -10,7 +11,7 @@ import type { Problem } from "./source.ts";
 type McpInFile = ConfigFile["tools"]["mcp"];
 
 const OF_A_PROGRAM = ["args", "env", "cwd"] as const;
-const OF_AN_ADDRESS = ["headers"] as const;
+const OF_AN_ADDRESS = ["headers", "oauth"] as const;
 
 /** Checks that the keys of a server fit together. */
 function checkKeys(at: Path, one: McpInFile["servers"][string], problems: Problem[]): void {
@@ -47,10 +48,13 @@ export function checkMcp(file: McpInFile, agentIds: readonly string[], problems:
 export function mcpOf(file: McpInFile, expand: (path: string) => string): McpSettings {
   const { servers, waitSeconds, maxResultBytes } = file;
   const complete = Object.entries(servers).flatMap(([name, one]): McpSettings["servers"] => {
-    const { enabled, command, args, env, cwd, url, headers, agents, ...rest } = one;
+    const { enabled, command, args, env, cwd, url, headers, oauth, agents, ...rest } = one;
     if (!enabled) return [];
     const whose = { ...rest, agents: agents.map((id) => id.toLowerCase()) };
-    if (url !== undefined) return [{ name, ...whose, reach: { kind: "http", url, headers: headers ?? {} } }];
+    if (url !== undefined) {
+      const reach = { kind: "http" as const, url, headers: headers ?? {}, ...optional({ oauth }) };
+      return [{ name, ...whose, reach }];
+    }
     if (command === undefined) return [];
     const program = command.startsWith("~/") ? expand(command) : command;
     const place = { cwd: expand(cwd ?? "."), args: args ?? [], env: env ?? {} };

@@ -1,10 +1,11 @@
 // Owns the revocations of the tokens of joined windows. A revocation covers all tokens of one window, which
 // share a `series`. It is stored as a deadline: when the deadline passes, every token of the series has
-// expired, and the revocation is deleted.
+// expired, and the revocation is deleted. The ended connections of MCP clients are revoked in the same way.
 
 import type { DEVICE_METHODS } from "../contract/methods/devices.ts";
 import { SESSION_TOKEN_MS } from "../contract/session-token.ts";
 import { ok } from "../core/shapes/errors.ts";
+import type { Unit } from "../engine/unit.ts";
 import { hasDeadline } from "../store/queries/deadlines.ts";
 import type { Db } from "../store/sql.ts";
 import type { Methods } from "./call.ts";
@@ -12,7 +13,11 @@ import type { Methods } from "./call.ts";
 /** Kind of the deadlines at which revocations are forgotten. The key is the series. */
 export const REVOKED_DEADLINE = "session_token";
 
-/** Returns whether the tokens of a series were revoked. */
+/** Revokes a series for a time. */
+export const revoke = (unit: Unit, series: string, ms: number): Promise<void> =>
+  unit.setDeadline({ kind: REVOKED_DEADLINE, key: series, dueAt: unit.now + ms });
+
+/** Returns whether a series was revoked. */
 export const isRevoked = (db: Db, series: string): Promise<boolean> =>
   hasDeadline(db, REVOKED_DEADLINE, series);
 
@@ -20,8 +25,7 @@ export const sessionTokenMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `
   "session.token.revoke": {
     async handle({ deps, remember }, { series }) {
       return deps.engine.commit(async (unit) => {
-        const dueAt = unit.now + SESSION_TOKEN_MS;
-        await unit.setDeadline({ kind: REVOKED_DEADLINE, key: series, dueAt });
+        await revoke(unit, series, SESSION_TOKEN_MS);
         const answer = { ok: true, series, revokedAtMs: unit.now } as const;
         await remember(unit, answer);
         return ok(answer);

@@ -19,6 +19,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Db } from "../store/sql.ts";
 import type { ArgumentLimit, ArgumentLimits } from "./arguments.ts";
+import type { SignIn } from "./mcp/sign-in/sign-in.ts";
 
 /** A server whose tools are missing, and the reason, which contains no text of the server. */
 export interface MissingTools {
@@ -42,6 +43,8 @@ export interface OutsideServerStatus {
   readonly backoffUntil?: number;
   readonly lastError?: string;
   readonly lastErrorAt?: number;
+  /** True if the server refuses everything until a person signs in. */
+  readonly needsSignIn?: boolean;
   /** Number of tools in the list that was read last. */
   readonly tools?: number;
 }
@@ -66,6 +69,8 @@ export interface OutsideTools {
   };
   /** Starts a server if it is not running, also during the pause after a failure, and reads its tools. */
   test(server: string, signal: AbortSignal): Promise<Result<unknown>>;
+  /** Returns the sign-ins at a server. Undefined: there is no such server, or nobody can sign in there. */
+  signIn(server: string): SignIn | undefined;
 }
 
 /** Reads sessions with the rights of a viewer. */

@@ -20,7 +20,7 @@ import { misfits } from "../kit/event-check.ts";
 import { peopleChannel, telegramAccount } from "../kit/platforms/people-channel.ts";
 import { until } from "../kit/until.ts";
 import { fakeWorld } from "../kit/world.ts";
-import { mcpWith, nodeServer, REFERENCE } from "../tools/mcp-kit.ts";
+import { httpServer, mcpWith, nodeServer, REFERENCE } from "../tools/mcp-kit.ts";
 import {
   answer,
   asked,
@@ -32,10 +32,11 @@ import {
   pairedDevice,
   tryNode,
 } from "./clients/devices.ts";
-import { type House, joined, openHouse } from "./kit.ts";
+import { type House, joined, openHouse, TOKEN } from "./kit.ts";
 
 const MAIN = "agent:main:main";
 const NOTES = "agent:main:notes";
+const LOGIN = { name: "lab", redirectUrl: "http://127.0.0.1/" };
 const PERSON = { channel: "telegram", accountId: "default" } as const;
 const SENT = { sessionKey: NOTES, message: "hello", timeoutSeconds: 0 };
 const RIGHT = { title: "run a program", kind: "execute", rawInput: { command: "ls" } };
@@ -66,6 +67,8 @@ interface Scene {
   readonly codes: readonly [string, string];
   /** Another gateway, and its pairing code for a peer. */
   readonly peer: { readonly url: string; readonly code: string };
+  /** The query with which the browser came back from the sign-in at an MCP server. */
+  readonly query: string;
 }
 
 /** These need a chain of real agents. The tests of the feature call them. */
@@ -157,6 +160,9 @@ const EXAMPLES: Examples = {
   "logs.tail": nothing,
   "servers.list": nothing,
   "servers.test": () => ({ name: "notes" }),
+  "servers.login.finish": ({ query }) => ({ query }),
+  "servers.login": () => LOGIN,
+  "servers.logout": () => ({ name: "lab" }),
   "store.backup": nothing,
   "store.backups": nothing,
   doctor: () => ({ offline: true }),
@@ -208,7 +214,19 @@ const EXAMPLES: Examples = {
   "sessions.delete": () => ({ key: NOTES }),
 };
 
+/** Allows the sign-in at this address, as a person. Returns the query with which the browser comes back. */
+async function allow(address: string): Promise<string> {
+  const html = await (await fetch(address)).text();
+  const form = new URLSearchParams({ token: TOKEN, answer: "allow", granted: "operator.write" });
+  for (const [, name = "", value = ""] of html.matchAll(/type="hidden" name="([^"]*)" value="([^"]*)"/g))
+    form.append(name, value.replaceAll("&amp;", "&"));
+  const sent = { method: "POST", body: form, redirect: "manual" } as const;
+  const { headers } = await fetch(new URL("/oauth/authorize", address), sent);
+  return new URL(headers.get("location") ?? "http://nothing.invalid").search;
+}
+
 async function openScene() {
+  const lab = await openHouse();
   const logTail = new LogTail();
   logTail.write(`${JSON.stringify({ level: 30, time: 1, part: "store", msg: "one", more: { field: 1 } })}\n`);
   logTail.write('{"level":30,"time":2,"msg":"a line that was c\n');
@@ -217,7 +235,7 @@ async function openScene() {
     gateway: { tokens: NODE_TOKENS, tickIntervalMs: 500 },
     choices: {
       channels: [telegramAccount("default")],
-      tools: { mcp: mcpWith([nodeServer("notes", [REFERENCE])]) },
+      tools: { mcp: mcpWith([nodeServer("notes", [REFERENCE]), httpServer("lab", `${lab.http}/mcp`)]) },
     },
     channels: [{ ...peopleChannel(["default"]), test: async () => ok("a bot") }],
     checkConfig: () => CHECKED,
@@ -270,10 +288,10 @@ async function openScene() {
   const made = await admin.request("tokens.create", { name: "tablet", scopes: ["operator.write"] });
   const ruleId = "the-rule";
   await house.store.transaction((tx) => insertRule(tx, { ...RULE, id: ruleId }, []));
-  const lab = await openHouse();
+  const query = await allow((await admin.request("servers.login", LOGIN)).url);
   const invited = await (await lab.client()).request("peers.add", { name: "desk", agents: ["main"] });
   const peer = { url: lab.http, code: invited.code ?? "" };
-  const one = { peer, tokenId: made.entry.id, jobId: job.id, nodeId, codes, runId, messageId };
+  const one = { peer, query, tokenId: made.entry.id, jobId: job.id, nodeId, codes, runId, messageId };
   const scene = { ...one, chainId, failed, permissionId, ruleId };
   return { house, seen, admin, newest, node, scene };
 }

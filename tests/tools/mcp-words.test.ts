@@ -88,6 +88,59 @@ test("schemas are simplified: they have no references, no null, no alternatives 
   });
 });
 
+test("all parts of a tool's schema are joined: choices beside and inside of each other, and properties with several schemas", () => {
+  const kinds = (...names: string[]) => ({ oneOf: names.map((name) => ({ properties: { [name]: true } })) });
+  expect(made({ type: "object", allOf: [kinds("a", "b"), kinds("c")], ...kinds("d") })).toEqual({
+    type: "object",
+    properties: { a: {}, b: {}, c: {}, d: {} },
+  });
+  expect(
+    made({ anyOf: [{ oneOf: [kinds("a"), { $ref: "#/$defs/more" }] }], $defs: { more: kinds("b") } }),
+  ).toEqual({
+    type: "object",
+    properties: { a: {}, b: {} },
+  });
+  const named = { properties: { name: { type: "string" }, ["__proto__"]: {} } };
+  const short = { properties: { name: { maxLength: 9, description: "Its name." }, never: false } };
+  expect(made({ allOf: [named, short] })).toEqual({
+    type: "object",
+    properties: {
+      name: { type: "string", maxLength: 9, description: "Its name." },
+      ["__proto__"]: {},
+    },
+  });
+  expect(made({ oneOf: [{ properties: { a: false } }, { properties: { a: { type: "string" } } }] })).toEqual({
+    type: "object",
+    properties: { a: { type: "string" } },
+  });
+});
+
+const header = (name: unknown, type = "string") => ({ type, "x-mcp-header": name });
+test.each<[string, object, RegExp | undefined]>([
+  ["a header", { properties: { a: header("Region"), b: { properties: { c: header("b") } } } }, undefined],
+  ["an argument of this name", { properties: { "x-mcp-header": { type: "object" } } }, undefined],
+  ["this name in data", { properties: { a: { default: header("a b") } } }, undefined],
+  ["an empty name", { properties: { a: header("") } }, /name of a header/],
+  ["a name with a space", { properties: { a: header("a b") } }, /name of a header/],
+  ["a name with a line break", { properties: { a: header("a\r\nb") } }, /name of a header/],
+  ["a number as a name", { properties: { a: header(1) } }, /name of a header/],
+  ["the type number", { properties: { a: header("a", "number") } }, /plain type/],
+  ["the type object", { properties: { a: header("a", "object") } }, /plain type/],
+  ["the same name twice", { properties: { a: header("Region"), b: header("region") } }, /two arguments/],
+  ["a header in a list", { properties: { a: { items: { properties: { b: header("b") } } } } }, /only an arg/],
+  ["a header in a choice", { anyOf: [{ properties: { a: header("a") } }] }, /only an argument/],
+  ["a header of the whole", header("a", "object"), /only an argument/],
+])(
+  "a tool with %s in x-mcp-header is offered only if that is valid, or if nothing is sent as headers",
+  (_, schema, why) => {
+    const tools = [{ name: "t", inputSchema: { type: "object", ...schema } }];
+    const settings = httpServer("web", "http://127.0.0.1/mcp");
+    const { leftOut } = readDefinitions(settings, tools, true);
+    expect(leftOut).toEqual(why === undefined ? [] : [{ tool: "t", why: expect.stringMatching(why) }]);
+    expect(readDefinitions(settings, tools).leftOut).toEqual([]);
+  },
+);
+
 test("the size of recursive and growing schemas is limited", () => {
   const tree = { $defs: { node: { type: "object", properties: { next: { $ref: "#/$defs/node" } } } } };
   expect(property({ $ref: "#/$defs/node" }, tree)).toEqual({ type: "object", properties: { next: {} } });

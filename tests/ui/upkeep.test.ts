@@ -9,7 +9,7 @@ import type { Moved } from "../../src/store/transfer/transfer.ts";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, CUT, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { agentSettings } from "../tools/app.ts";
-import { badServer, mcpWith, openWitness } from "../tools/mcp-kit.ts";
+import { badServer, httpServer, mcpWith, openWitness } from "../tools/mcp-kit.ts";
 
 type DoctorFinding = PayloadOf<"doctor">["findings"][number];
 
@@ -173,6 +173,24 @@ describeInBrowser("backups", () => {
 });
 
 describeInBrowser("MCP servers and ACP agents", () => {
+  test("a reader signs in at a server, and comes back to the list, where it is connected", async () => {
+    const far = await openHouse();
+    const servers = [httpServer("far", `${far.http}/mcp`)];
+    const house = await openHouse({ choices: { tools: { mcp: mcpWith(servers) } } });
+    const allow = /^request to http:\/\/127\.0\.0\.1:\d+\//;
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/servers", allow });
+    await page.getByRole("button", { name: "Test far" }).click();
+    await page.getByRole("button", { name: "Sign in at far" }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole("button", { name: "Sign in at far" }).click();
+    await page.getByRole("heading", { name: "Allow this sign-in?" }).waitFor();
+    await page.getByLabel(/^Your token/).fill(TOKEN);
+    await page.getByRole("button", { name: "Allow" }).click();
+    await page.getByText(/Signed in at far, which has \d+ tools/).waitFor();
+    await page.getByText("connected", { exact: true }).waitFor();
+    expect(new URL(page.url())).toMatchObject({ search: "", hash: "#/operations/servers" });
+  });
+
   test("a server shows its tools after a test, or the reason of its failure; an agent shows its failed run", async () => {
     const witness = await openWitness();
     const tools = [{ name: "say_hello", inputSchema: { type: "object" } }];

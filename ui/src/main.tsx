@@ -24,6 +24,9 @@ function Page() {
 // A person may have pasted a link since that script ran.
 takeTokenFromAddress();
 resume();
+// The reader may come back from the sign-in at an MCP server.
+if (window.location.search.includes("state=mcp-"))
+  void import("./operations/servers/sign-in.ts").then(({ endSignIn }) => endSignIn());
 void showFirst();
 const root = document.getElementById("page");
 // Remove the loading text of index.html, or the rows that early.ts has drawn.

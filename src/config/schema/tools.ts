@@ -13,6 +13,7 @@ import {
   map,
   object,
   optionalText,
+  secret,
   section,
   text,
   texts,
@@ -40,6 +41,20 @@ const server = object({
     instead: "headers",
   }),
   headers: map(text(), anyText, "HTTP headers that are sent with every request."),
+  oauth: object({
+    clientId: text(
+      "Id of a client that the authorization server knows. Default: the gateway registers itself.",
+    ),
+    clientSecret: secret("Secret of that client.", {}),
+    clientMetadataUrl: address("Address of a client id metadata document, instead of clientId.", {
+      instead: "clientSecret",
+    }),
+    scope: text("Scopes, with spaces between them. Default: those that the server names."),
+    authorizationServer: address(
+      "Its address, if it is in a private network on another host than the server.",
+      { instead: "clientSecret" },
+    ),
+  }),
   agents: texts("Agents that may use the server, with `*` as a wildcard. Empty: every agent.", {
     default: [],
   }),

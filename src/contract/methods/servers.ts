@@ -1,6 +1,6 @@
 // Defines the methods about MCP servers and the programs of ACP agents.
 
-import { about, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
+import { about, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
 import { ADMIN, type MethodSpec, NOTHING, name, READ } from "./parts.ts";
 
 const MCP_SERVER = named(
@@ -27,6 +27,7 @@ const MCP_SERVER = named(
       backoffUntil: number("Earliest time of the next start by a run."),
       lastError: text(),
       lastErrorAt: number(),
+      needsSignIn: flag("True if it refuses everything until a person signs in (`servers.login`)."),
     },
   ),
 );
@@ -71,5 +72,33 @@ export const SERVER_METHODS = {
     params: object({ name: about(name, "Name of the MCP server.") }),
     result: MCP_SERVER,
     errors: ["mcp_unavailable"],
+  },
+  "servers.login": {
+    scope: ADMIN,
+    everySession: true,
+    takesLong: true,
+    summary: "Begins a sign-in at an MCP server. A person opens the returned address in a browser.",
+    params: object({
+      name: about(name, "Name of the MCP server."),
+      redirectUrl: text("The address to which the browser comes back, of this gateway or of this computer."),
+    }),
+    result: object({ url: text("The address that the person opens.") }),
+    errors: ["mcp_failed"],
+  },
+  "servers.login.finish": {
+    scope: ADMIN,
+    everySession: true,
+    takesLong: true,
+    summary: "Ends a sign-in, and reads the tools of the server.",
+    params: object({ query: text("The query of the address to which the browser came back.") }),
+    result: MCP_SERVER,
+    errors: ["mcp_failed", "mcp_unavailable"],
+  },
+  "servers.logout": {
+    scope: ADMIN,
+    everySession: true,
+    summary: "Forgets the tokens of an MCP server.",
+    params: object({ name: about(name, "Name of the MCP server.") }),
+    result: object({ ok: flag(), forgotten: flag("False if there were none.") }),
   },
 } as const satisfies Record<string, MethodSpec>;

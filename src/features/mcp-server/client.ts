@@ -1,6 +1,7 @@
 // Identifies the client behind an MCP request: its session, and its rights.
 // Nothing about a client is kept between two requests: each request identifies its sender, so any process can
-// answer it. The transport's session id only contains the client's name.
+// answer it. The transport's session id only contains the client's name. The store remembers the ids that
+// clients have ended.
 // A client has its token's rights and its own session's identity. When a client acts as another session, it
 // has that session's rights, limited by the rights of its token.
 
@@ -10,7 +11,7 @@ import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { optional } from "../../core/optional.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { identityOf, type Viewer } from "../../core/rules/visibility.ts";
-import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { parseKey } from "../../core/shapes/session-key.ts";
 import {
@@ -25,7 +26,7 @@ import { openExternal } from "../../flows/session/external.ts";
 import { type Caller, JOIN_AGAIN } from "../../gateway/auth.ts";
 import type { BasicDeps } from "../../gateway/call.ts";
 import { sessionOfPass, viewerAs } from "../../gateway/pass.ts";
-import { isRevoked } from "../../gateway/session-tokens.ts";
+import { isRevoked, revoke } from "../../gateway/session-tokens.ts";
 
 const HANDLE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const HANDLE_CHARS_MAX = 64;
@@ -34,6 +35,14 @@ const CLIENT_NAME_MAX_CHARS = 512;
 const NAMELESS = "client";
 /** `agent:handle:connection`, as `connectionId` writes it; with a mark if the client can ask its user. */
 const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}(:asks)?$/;
+
+/** A client does not use an id that it has ended, so it is remembered for a short time. */
+const ENDED_MS = 86_400_000;
+
+const noConnection = (): Failure =>
+  fail("session_not_found", "this MCP session does not exist or has ended", {
+    hint: "Initialize a new one.",
+  });
 
 /** Fields with which a request identifies its sender; all are optional. */
 export interface McpWishes {
@@ -102,6 +111,13 @@ export function connectionId(client: McpClient, uuid: string, asks: boolean): st
 /** Returns whether the client of this transport session can ask its user. */
 export function isAsking(connection: string | null): boolean {
   return CONNECTION.exec(connection ?? "")?.[3] !== undefined;
+}
+
+/** Ends the transport session of this id: later requests with it are refused. */
+export async function endConnection({ engine }: BasicDeps, id = ""): Promise<Result<void>> {
+  if (!CONNECTION.test(id)) return noConnection();
+  await engine.commit((unit) => revoke(unit, id, ENDED_MS));
+  return ok(undefined);
 }
 
 /**
@@ -175,7 +191,8 @@ export async function identify(
       hint: "Use a token with role operator (gateway.auth.tokens).",
     });
   }
-  const { sessionKey, handle, agentId } = wishes;
+  const { sessionKey, handle, agentId, connectionId: id = "" } = wishes;
+  if (CONNECTION.test(id) && (await isRevoked(deps.engine.store.db, id))) return noConnection();
   if (caller.actsAs !== undefined) return withPass(deps, caller, caller.actsAs, sessionKey);
   if (caller.onlyAs !== undefined) return onlyAs(deps, caller, caller.onlyAs, wishes);
   if (sessionKey !== undefined) {

@@ -26,7 +26,7 @@ import { type Door, type Env, readBody } from "../../gateway/http/request.ts";
 import { dataFrame } from "../../gateway/http/run-stream.ts";
 import { acceptingAll, asJson, takesStreams } from "./accept.ts";
 import { answerWith, type McpDeps } from "./calls.ts";
-import { connectionId, identify, isAsking, type McpClient, type McpWishes } from "./client.ts";
+import { connectionId, endConnection, identify, isAsking, type McpClient, type McpWishes } from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
 import { LogLevels } from "./log-levels.ts";
 import { canAsk, isAnswer, takeAnswer, withQuestions } from "./questions.ts";
@@ -45,6 +45,8 @@ const METHODS = ["POST", "GET", "DELETE"];
 const SESSION_HEADER = "mcp-session-id";
 /** A request whose answer is a stream without an end. */
 const LISTEN = "subscriptions/listen";
+/** Names a client's server-to-client stream among its requests. */
+const STREAM = "GET";
 const JSON_TYPE = { "content-type": "application/json" };
 
 type Rpc = Readonly<Record<string, unknown>>;
@@ -95,7 +97,15 @@ function clientNameIn(message: Rpc): string | undefined {
   return typeof name === "string" && name.trim() !== "" ? name : undefined;
 }
 
-function bodyOf(json: unknown): Result<Body> {
+/** Returns a message without params that are null, which some clients send and the library refuses. */
+function withoutNull(message: unknown): unknown {
+  if (!isObject(message) || message.params !== null) return message;
+  const { params: _, ...rest } = message;
+  return rest;
+}
+
+function bodyOf(body: unknown): Result<Body> {
+  const json = Array.isArray(body) ? body.map(withoutNull) : withoutNull(body);
   const list = Array.isArray(json) ? json : [json];
   if (list.length === 0 || list.length > BATCH_MAX)
     return fail("invalid_argument", `a body must have 1 to ${BATCH_MAX} messages, got ${list.length}`);
@@ -140,6 +150,11 @@ function withoutBody(request: Request, signals: readonly AbortSignal[]): Request
   const headers =
     method === "POST" || takesStreams(request) ? acceptingAll(request.headers) : request.headers;
   return new Request(url, { method, headers, signal: AbortSignal.any([request.signal, ...signals]) });
+}
+
+/** Names a client's connection: the ids of its requests are unique there. */
+function nameClient(request: Request, caller: Caller, { session }: McpClient): string {
+  return `${caller.id} ${request.headers.get(SESSION_HEADER) ?? session.key}`;
 }
 
 /** Reports changes of the client's inbox to clients of newer MCP revisions. */
@@ -198,11 +213,18 @@ class McpDoor {
     if (request.method === "POST") return this.#post(c, caller, exchange);
     const client = await identify(this.#deps, caller, wishesOf(request, undefined));
     if (!client.ok) return refusal(client, this.#deps.world.redactor);
-    // DELETE ends nothing: the session belongs to the client and stays.
-    if (request.method === "DELETE") return new Response(null, { status: 204 });
+    const whose = nameClient(request, caller, client.value);
+    if (request.method === "DELETE") {
+      // This ends the transport's session. The gateway's session belongs to the client and stays.
+      const ended = await endConnection(this.#deps, request.headers.get(SESSION_HEADER) ?? undefined);
+      if (!ended.ok) return refusal(ended, this.#deps.world.redactor);
+      this.#exchanges.cancel(whose, STREAM);
+      return new Response(null, { status: 204 });
+    }
     const call = callOfEvent(request.headers.get("last-event-id"));
     if (call !== undefined) return this.#resume(client.value, call);
-    return this.#stream(request, client.value, exchange);
+    const ended = this.#exchanges.cancellable(exchange, whose, [STREAM]);
+    return this.#stream(request, client.value, exchange, AbortSignal.any([this.#stop, ended]));
   }
 
   /** Answers a client that comes back for the answer to a call, and ends its stream. */
@@ -233,7 +255,7 @@ class McpDoor {
     const client = await identify(this.#deps, caller, wishesOf(request, clientName));
     if (!client.ok) return refusal(client, this.#deps.world.redactor, id ?? null);
     const older = modern ? [] : messages;
-    const whose = `${caller.id} ${request.headers.get(SESSION_HEADER) ?? client.value.session.key}`;
+    const whose = nameClient(request, caller, client.value);
     for (const message of older) this.#cancel(whose, message);
     const ids = older.flatMap((message) => ("method" in message ? (idOf(message) ?? []) : []));
     const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
@@ -273,8 +295,9 @@ class McpDoor {
     how: { parsedBody: unknown; streams: boolean; exchange: Exchange; callId?: string },
   ): Promise<Response> {
     const deps = this.#deps;
-    const { callId, exchange } = how;
-    const ends = { stop: this.#stop, atEnd: exchange.atEnd, levels: this.#levels, ...optional({ callId }) };
+    const { callId, exchange, streams: calls } = how;
+    const { atEnd } = exchange;
+    const ends = { stop: this.#stop, atEnd, levels: this.#levels, calls, ...optional({ callId }) };
     const handler = createMcpHandler(() => buildServer(deps, client, ends), {
       bus: inboxBus(deps, client),
       keepAliveMs: KEEP_ALIVE_MS,
@@ -296,13 +319,17 @@ class McpDoor {
   }
 
   /** Opens the server-to-client stream of an older revision. It carries notifications of the inbox. */
-  async #stream(request: Request, client: McpClient, exchange: Exchange): Promise<Response> {
-    const server = buildServer(this.#deps, client, {
-      ...{ stop: this.#stop, atEnd: exchange.atEnd, levels: this.#levels },
-    });
+  async #stream(
+    request: Request,
+    client: McpClient,
+    exchange: Exchange,
+    stop: AbortSignal,
+  ): Promise<Response> {
+    const ends = { stop, atEnd: exchange.atEnd, levels: this.#levels };
+    const server = buildServer(this.#deps, client, ends);
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });
     await server.connect(transport);
-    const response = await transport.handleRequest(withoutBody(request, [this.#stop]));
+    const response = await transport.handleRequest(withoutBody(request, [stop]));
     const unsubscribe = onInbox(this.#deps, client, () => {
       server.sendResourceUpdated({ uri: INBOX_URI }).catch((error: unknown) => {
         this.#deps.world.log.debug({ err: error }, "could not send a notification of an inbox");
@@ -310,10 +337,10 @@ class McpDoor {
     });
     const end = (): void => {
       unsubscribe();
-      this.#stop.removeEventListener("abort", end);
+      stop.removeEventListener("abort", end);
       server.close().catch(() => {});
     };
-    this.#stop.addEventListener("abort", end, { once: true });
+    stop.addEventListener("abort", end, { once: true });
     exchange.atEnd(end);
     return response;
   }

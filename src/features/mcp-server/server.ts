@@ -116,6 +116,8 @@ interface Ends {
   readonly stop: AbortSignal;
   readonly atEnd: AtEnd;
   readonly levels: LogLevels;
+  /** Whether tools are called. Default: no. */
+  readonly calls?: boolean;
   /** The id for the only tool call of the exchange. Default: a new one. */
   readonly callId?: string;
 }
@@ -222,6 +224,8 @@ function listTools(exchange: Exchange) {
 function addTools(server: Server, exchange: Exchange): void {
   server.setRequestHandler("tools/list", () => listTools(exchange));
   // A fallback handler, because the library's own handler of this method does not allow a task as the answer.
+  // Other exchanges have none: the library itself refuses unknown methods, with the status 404.
+  if (exchange.calls !== true) return;
   server.fallbackRequestHandler = async (request, ctx) => {
     if (request.method !== "tools/call")
       throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");

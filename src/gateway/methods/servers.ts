@@ -9,13 +9,14 @@ import { agentIdInKey } from "../../core/shapes/session-key.ts";
 import { type McpServerSettings, programOf } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { newestFailures } from "../../store/queries/agent-work.ts";
+import type { SignIn } from "../../tools/mcp/sign-in/sign-in.ts";
 import type { OutsideTools } from "../../tools/tool.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { ChannelDeps } from "./channels.ts";
 
 export interface ServerListDeps extends BasicDeps, Pick<ChannelDeps, "programs"> {
   /** MCP servers. Absent if none is configured. */
-  readonly outside?: Pick<OutsideTools, "statuses" | "toolsOf" | "test"> | undefined;
+  readonly outside?: Pick<OutsideTools, "statuses" | "toolsOf" | "test" | "signIn"> | undefined;
 }
 
 type Context = CallContext<ServerListDeps>;
@@ -25,6 +26,7 @@ function rowOf({ deps }: Context, { name, reach, agents }: McpServerSettings): M
   const status = deps.outside?.statuses().find(({ server }) => server === name);
   const { tools = [], leftOut = [] } = deps.outside?.toolsOf(name) ?? {};
   const { state = "idle", connectedSince, backoffUntil, lastError, lastErrorAt } = status ?? {};
+  const needsSignIn = status?.needsSignIn === true ? true : undefined;
   return {
     name,
     transport: reach.kind,
@@ -32,7 +34,7 @@ function rowOf({ deps }: Context, { name, reach, agents }: McpServerSettings): M
     agents,
     state,
     ...redactor.all({ tools, leftOut, ...optional({ lastError }) }),
-    ...optional({ connectedSince, backoffUntil, lastErrorAt }),
+    ...optional({ connectedSince, backoffUntil, lastErrorAt, needsSignIn }),
   };
 }
 
@@ -55,16 +57,45 @@ async function agentRows({ deps, access }: Context): Promise<AcpAgentRow[]> {
   });
 }
 
-async function test(ctx: Context, name: string): Promise<Result<McpServerRow>> {
-  const { settings, outside } = ctx.deps;
-  const { servers } = settings.tools.mcp;
+function find({ deps }: Context, name: string): Result<McpServerSettings> {
+  const { servers } = deps.settings.tools.mcp;
   const server = servers.find((one) => one.name === name);
-  if (server === undefined || outside === undefined) {
-    const names = servers.map((one) => one.name).join(", ") || "none";
-    return fail("invalid_argument", `there is no MCP server ${quoted(name, 80)}; configured: ${names}`);
-  }
-  const tested = await outside.test(name, ctx.signal);
-  return tested.ok ? ok(rowOf(ctx, server)) : fail(tested.code, tested.error);
+  if (server !== undefined) return ok(server);
+  const names = servers.map((one) => one.name).join(", ") || "none";
+  return fail("invalid_argument", `there is no MCP server ${quoted(name, 80)}; configured: ${names}`);
+}
+
+async function test(ctx: Context, name: string): Promise<Result<McpServerRow>> {
+  const server = find(ctx, name);
+  if (!server.ok) return server;
+  const tested = await ctx.deps.outside?.test(name, ctx.signal);
+  return tested?.ok === false ? fail(tested.code, tested.error) : ok(rowOf(ctx, server.value));
+}
+
+function findSignIn(ctx: Context, name: string): Result<SignIn> {
+  const server = find(ctx, name);
+  if (!server.ok) return server;
+  const signIn = ctx.deps.outside?.signIn(name);
+  if (signIn !== undefined) return ok(signIn);
+  const why = "it is a program, or has a token in its headers";
+  return fail("invalid_argument", `nobody can sign in at the MCP server "${name}": ${why}`);
+}
+
+/** Returns whether a browser may come back to this address. */
+function isReturn(address: string): boolean {
+  const protocol = URL.canParse(address) ? new URL(address).protocol : "";
+  return protocol === "https:" || protocol === "http:";
+}
+
+async function finish(ctx: Context, query: string): Promise<Result<McpServerRow>> {
+  const params = new URLSearchParams(query);
+  const { serverOfState } = await import("../../tools/mcp/sign-in/sign-in.ts");
+  const name = serverOfState(params);
+  if (name === undefined) return fail("invalid_argument", "this is not the answer to a sign-in");
+  const signIn = findSignIn(ctx, name);
+  if (!signIn.ok) return signIn;
+  const finished = await signIn.value.finish(params);
+  return finished.ok ? test(ctx, name) : finished;
 }
 
 export const serverMethods: Methods<keyof typeof SERVER_METHODS, ServerListDeps> = {
@@ -76,5 +107,24 @@ export const serverMethods: Methods<keyof typeof SERVER_METHODS, ServerListDeps>
   },
   "servers.test": {
     handle: (ctx, { name }) => test(ctx, name),
+  },
+  "servers.login": {
+    async handle(ctx, { name, redirectUrl }) {
+      const signIn = findSignIn(ctx, name);
+      if (!signIn.ok) return signIn;
+      if (!isReturn(redirectUrl)) return fail("invalid_argument", "redirectUrl is not an HTTP address");
+      const begun = await signIn.value.begin(redirectUrl);
+      return begun.ok ? ok({ url: begun.value }) : begun;
+    },
+  },
+  "servers.login.finish": {
+    handle: (ctx, { query }) => finish(ctx, query),
+  },
+  "servers.logout": {
+    async handle(ctx, { name }) {
+      const signIn = findSignIn(ctx, name);
+      if (!signIn.ok) return signIn;
+      return ok({ ok: true, forgotten: await signIn.value.forget() });
+    },
   },
 };

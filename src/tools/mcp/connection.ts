@@ -9,9 +9,10 @@ import { connectionCause } from "../../world/outgoing.ts";
 import { type Definition, type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { ownNames } from "./names.ts";
+import { needOf, wantsSignIn } from "./sign-in/sign-in.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
-/** Delay after which the older handshake is tried: an older server may ignore the newest one. */
+/** Delay after which a program gets the older handshake: an older one may ignore the newest. */
 const PROBE_MS = 3_000;
 /** Disables the library's timers, because tests control only Parley's own. */
 const NEVER_MS = 2 ** 31 - 1;
@@ -103,7 +104,11 @@ export class Connection {
     const client = new McpClient(
       { name: "parley", version },
       {
-        versionNegotiation: { mode: "auto", probe: { timeoutMs: PROBE_MS } },
+        // An address is not asked again, so the time limit of the start applies: it may have a cold start.
+        versionNegotiation: {
+          mode: "auto",
+          probe: { timeoutMs: settings.reach.kind === "http" ? NEVER_MS : PROBE_MS },
+        },
         inputRequired: { autoFulfill: false },
         listChanged: {
           tools: {
@@ -165,7 +170,7 @@ export class Connection {
       if (typeof next !== "string" || next === "" || next === cursor) break;
       cursor = next;
     }
-    return readDefinitions(this.#settings, all);
+    return readDefinitions(this.#settings, all, this.#settings.reach.kind === "http" && !this.isOld);
   }
 
   async call(
@@ -198,7 +203,9 @@ export class Connection {
       );
       return { kind: "answer", answer: { ...answer, content: takeBack(answer, "content") } };
     } catch (error) {
-      return watch.signal.aborted ? why : endOfFailure(error);
+      if (watch.signal.aborted) return why;
+      if (needOf(error) === undefined) return endOfFailure(error);
+      return { kind: "unsent", error: wantsSignIn(this.#settings.name), link: "same" };
     } finally {
       timer.cancel();
       signal.removeEventListener("abort", onAbort);

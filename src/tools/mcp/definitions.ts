@@ -5,6 +5,7 @@ import { fieldsOf, isObject } from "../../core/json.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import type { JsonSchema } from "../../core/shapes/tool.ts";
 import { matchesAny } from "../../core/text/pattern.ts";
+import { headerProblem } from "./headers.ts";
 import { outsideName } from "./names.ts";
 import { plainLine, plainWords } from "./plain-text.ts";
 import { type Budget, LIST_STEPS_MAX, plainSchema } from "./schema.ts";
@@ -14,6 +15,7 @@ const TOOLS_MAX = 100;
 const OWN_NAME_MAX_CHARS = 256;
 const NAME_SHOWN_MAX_CHARS = 80;
 const DESCRIPTION_MAX_CHARS = 2_000;
+const HEADER_MAX_CHARS = 120;
 
 export interface Definition {
   /** The tool's name for the model. */
@@ -46,7 +48,12 @@ function repeatableBy(annotations: unknown): boolean {
 }
 
 /** Reads one entry of the list. Returns the reason as a text if the entry is left out. */
-function definitionOf(server: string, raw: unknown, budget: Budget): Definition | string {
+function definitionOf(
+  server: string,
+  raw: unknown,
+  budget: Budget,
+  sendsHeaders: boolean,
+): Definition | string {
   if (!isObject(raw)) return "it is not an object";
   const { name, description, title, inputSchema, annotations, execution } = raw;
   if (typeof name !== "string" || name === "") return "it has no name";
@@ -54,6 +61,8 @@ function definitionOf(server: string, raw: unknown, budget: Budget): Definition 
   if (isObject(execution) && execution.taskSupport === "required") return "it can only be called as a task";
   const plain = plainSchema(inputSchema, budget);
   if (!plain.ok) return plain.error;
+  const problem = sendsHeaders ? headerProblem(inputSchema) : undefined;
+  if (problem !== undefined) return `its x-mcp-header is invalid: ${plainLine(problem, HEADER_MAX_CHARS)}`;
   const words = [description, title].find((text) => typeof text === "string" && text.trim() !== "");
   const told = plainWords(String(words ?? `The tool ${name}.`), DESCRIPTION_MAX_CHARS);
   return {
@@ -66,8 +75,15 @@ function definitionOf(server: string, raw: unknown, budget: Budget): Definition 
   };
 }
 
-/** Returns the usable tools of a server's list, in its order. */
-export function readDefinitions(settings: McpServerSettings, list: readonly unknown[]): Definitions {
+/**
+ * Returns the usable tools of a server's list, in its order. `sendsHeaders`: whether arguments are sent as
+ * headers, too.
+ */
+export function readDefinitions(
+  settings: McpServerSettings,
+  list: readonly unknown[],
+  sendsHeaders = false,
+): Definitions {
   const { name: server, tools: patterns } = settings;
   const leftOut: LeftOut[] = [];
   const found: Definition[] = [];
@@ -76,7 +92,7 @@ export function readDefinitions(settings: McpServerSettings, list: readonly unkn
     const own = isObject(raw) && typeof raw.name === "string" ? raw.name : "";
     const tool = own === "" ? `number ${index + 1}` : plainLine(own, NAME_SHOWN_MAX_CHARS);
     if (patterns.length > 0 && !matchesAny(patterns, own)) continue;
-    const made = definitionOf(server, raw, budget);
+    const made = definitionOf(server, raw, budget, sendsHeaders);
     if (typeof made === "string") leftOut.push({ tool, why: made });
     else if (found.some(({ ownName }) => ownName === own))
       leftOut.push({ tool, why: "the server lists it twice" });

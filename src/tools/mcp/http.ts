@@ -16,6 +16,7 @@ import { optional } from "../../core/optional.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
 import { pause } from "../../world/pause.ts";
 import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
+import { needOf, type SignIn } from "./sign-in/sign-in.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
 /** Maximum duration of the request that ends a session. */
@@ -34,11 +35,14 @@ function boundedFetch(inner: FetchLike): FetchLike {
 
 export interface HttpPlan {
   readonly url: string;
+  /** Absent: the server gets no tokens. */
+  readonly signIn?: SignIn | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly world: OutsideWorld;
 }
 
 class HttpLink implements Link {
+  readonly #signIn: SignIn | undefined;
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
@@ -48,9 +52,10 @@ class HttpLink implements Link {
   /** Requests that are not answered yet. */
   readonly #open = new Map<RequestId, AbortController>();
 
-  constructor(inner: StreamableHTTPClientTransport, world: OutsideWorld) {
+  constructor(inner: StreamableHTTPClientTransport, { world, signIn }: HttpPlan) {
     this.#inner = inner;
     this.#world = world;
+    this.#signIn = signIn;
     inner.onmessage = (message) => {
       if ("id" in message && !("method" in message)) this.#open.delete(message.id as RequestId);
       this.onmessage?.(putAside(message));
@@ -104,6 +109,8 @@ class HttpLink implements Link {
       });
     } catch (error) {
       this.#open.delete(id);
+      const need = needOf(error);
+      if (need?.scope !== undefined) await this.#signIn?.note(need);
       throw error;
     }
   }
@@ -124,7 +131,9 @@ export async function httpLink(plan: HttpPlan): Promise<Link> {
   const { StreamableHTTPClientTransport: Http } = await import("@modelcontextprotocol/client");
   const inner = new Http(new URL(plan.url), {
     requestInit: { headers: { ...plan.headers } },
+    ...optional({ authProvider: plan.signIn?.transport() }),
+    onInsufficientScope: "throw",
     fetch: boundedFetch(outgoingFetch("mcp", plan.url)),
   });
-  return new HttpLink(inner, plan.world);
+  return new HttpLink(inner, plan);
 }

@@ -111,10 +111,17 @@ function join(walk: Walk, schema: Tree, above: Set<string>): Tree {
   }
   let joined: Tree = {};
   for (const part of [...others.filter(isObject).map((other) => join(walk, other, above)), own]) {
-    const properties = { ...fieldsOf(joined.properties), ...fieldsOf(part.properties) };
+    const before = fieldsOf(joined.properties);
+    const more = Object.entries(fieldsOf(part.properties)).map(([name, inner]) =>
+      Object.hasOwn(before, name) ? [name, { allOf: [before[name], inner] }] : [name, inner],
+    );
+    const properties = { ...before, ...Object.fromEntries(more) };
     const required = [...listOf(joined.required), ...listOf(part.required)];
-    take(walk, Object.keys(properties).length + required.length);
-    joined = { ...joined, ...part, required };
+    // A value fits one choice of each part, so it fits one of all these choices.
+    const anyOf = [joined, part].flatMap((one) => [...listOf(one.anyOf), ...listOf(one.oneOf)]);
+    take(walk, Object.keys(properties).length + required.length + anyOf.length);
+    const { oneOf: _, ...merged }: Tree = { ...joined, ...part, required };
+    joined = anyOf.length === 0 ? merged : { ...merged, anyOf };
     if (isObject(joined.properties)) joined = { ...joined, properties };
   }
   return joined;
@@ -138,7 +145,7 @@ function wordsOf(walk: Walk, { description, title }: Tree): Tree {
 function shapeOf(walk: Walk, schema: Tree, depth: number, above: ReadonlySet<string>): Tree {
   const types = typesOf(walk, schema);
   const deeper = (inner: unknown): Tree => plain(walk, inner, depth + 1, above);
-  const choices = schema.anyOf ?? schema.oneOf;
+  const choices = schema.anyOf;
   // Choices beside properties say only how these may be combined, which the server checks.
   if (Array.isArray(choices) && !isObject(schema.properties)) {
     take(walk, choices.length);
@@ -206,13 +213,14 @@ function propertiesOf(walk: Walk, schema: Tree, depth: number, above: ReadonlySe
  * Returns the whole schema without choices, which model APIs refuse at the top level: the properties of all
  * choices become optional. Only the server checks their combination.
  */
-function withoutChoices(walk: Walk, schema: Tree): Tree {
-  const { anyOf, oneOf, ...rest } = join(walk, schema, new Set());
+function withoutChoices(walk: Walk, schema: Tree, above: ReadonlySet<string>): Tree {
+  const references = new Set(above);
+  const { anyOf, ...rest } = join(walk, schema, references);
   const properties = new Map<string, unknown[]>();
-  for (const choice of [...listOf(anyOf), ...listOf(oneOf)].filter(isObject)) {
-    const joined = join(walk, choice, new Set(["#"]));
-    for (const [name, inner] of Object.entries(fieldsOf(joined.properties)))
-      properties.set(name, [...(properties.get(name) ?? []), inner]);
+  for (const choice of listOf(anyOf).filter(isObject)) {
+    const chosen = withoutChoices(walk, choice, new Set([...references, "#"]));
+    for (const [name, inner] of Object.entries(fieldsOf(chosen.properties)))
+      if (inner !== false) properties.set(name, [...(properties.get(name) ?? []), inner]);
   }
   const chosen = [...properties].map(([name, inner]) => [
     name,
@@ -246,7 +254,7 @@ export function plainSchema(schema: unknown, list: Budget): Result<PlainSchema> 
 
 function simplify(walk: Walk): Result<PlainSchema> {
   measure(walk, walk.root);
-  const root = withoutChoices(walk, walk.root);
+  const root = withoutChoices(walk, walk.root, new Set());
   const parameters = plain(walk, { ...root, type: "object", description: "" }, 0, new Set(["#"]));
   const bytes = Buffer.byteLength(JSON.stringify(parameters));
   if (bytes > SCHEMA_MAX_BYTES) throw new Broken(`has ${bytes} bytes; the maximum is ${SCHEMA_MAX_BYTES}`);

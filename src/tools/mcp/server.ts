@@ -17,6 +17,7 @@ import { type CallEnd, Connection } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { httpLink } from "./http.ts";
 import { type Mask, maskOf, plainLine } from "./plain-text.ts";
+import { SignIn, wantsSignIn } from "./sign-in/sign-in.ts";
 import { StartFailure, startProblem, untilAborted } from "./start-failure.ts";
 import { StdioLink } from "./stdio.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
@@ -40,6 +41,8 @@ export interface ServerParts {
   readonly world: OutsideWorld;
   /** The version of Parley. */
   readonly version: string;
+  /** The folder of the store, which has the sign-ins. Absent: there are none. */
+  readonly dir?: string | undefined;
   /** The environment of every MCP server's program. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -79,6 +82,8 @@ export interface CallPatience extends Patience {
 
 export class Server {
   readonly settings: McpServerSettings;
+  /** Absent if nobody can sign in at this server. */
+  readonly signIn: SignIn | undefined;
   readonly #parts: ServerParts;
   readonly #mask: Mask;
   #state: State = { kind: "idle" };
@@ -92,7 +97,9 @@ export class Server {
   #known: Definitions = { tools: [], leftOut: [] };
 
   constructor(parts: ServerParts) {
-    this.settings = parts.settings;
+    const { dir, settings, world } = parts;
+    this.settings = settings;
+    this.signIn = dir === undefined ? undefined : SignIn.of(settings, dir, world);
     this.#parts = parts;
     this.#mask = maskOf(parts.settings, parts.world.redactor);
   }
@@ -120,7 +127,8 @@ export class Server {
         const { clock } = this.#parts.world;
         const leftMs = Math.ceil(untilMs - clock.monotonic());
         const waits = leftMs > 0 ? { backoffUntil: clock.now() + leftMs } : {};
-        return { server, state: "down", lastError: why.error, lastErrorAt, ...waits };
+        const needsSignIn = why.error.includes(wantsSignIn(server));
+        return { server, state: "down", lastError: why.error, lastErrorAt, needsSignIn, ...waits };
       }
       case "closed":
         return { server, state: "idle" };
@@ -340,7 +348,7 @@ export class Server {
   async #makeLink(): Promise<Link> {
     const { settings, world, environment } = this.#parts;
     const { reach } = settings;
-    if (reach.kind === "http") return httpLink({ ...reach, world });
+    if (reach.kind === "http") return httpLink({ ...reach, world, signIn: this.signIn });
     const env = { ...environment, ...reach.env };
     let noise = 0;
     return new StdioLink({

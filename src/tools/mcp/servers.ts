@@ -153,7 +153,8 @@ function keepServers(parts: OutsideParts) {
     const before = servers;
     servers = settings.tools.mcp.servers.map((wanted) => {
       const found = before.find((one) => isDeepStrictEqual(one.settings, wanted));
-      return found ?? new Server({ settings: wanted, world, version, environment });
+      const { dir } = settings.store;
+      return found ?? new Server({ settings: wanted, world, version, environment, dir });
     });
     for (const server of before) {
       if (servers.includes(server)) continue;
@@ -220,6 +221,7 @@ export function openOutsideServers(parts: OutsideParts): OutsideServers {
       const list = await server.use(() => server.tools({ untilMs, signal }));
       return list.ok ? list : { ...list, error: wordsOf(list) };
     },
+    signIn: (name) => currentOf(name)?.signIn,
     inspect: () => Promise.all(all().map((server) => inspectOne(server, parts))),
   };
 }

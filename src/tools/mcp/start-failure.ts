@@ -3,6 +3,7 @@
 
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { connectionCause } from "../../world/outgoing.ts";
+import { needOf, wantsSignIn } from "./sign-in/sign-in.ts";
 
 /** Maximum number of causes that are followed. */
 const CAUSES_MAX = 5;
@@ -52,7 +53,7 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 /** Returns why a start failed: Parley's own reason, and the text of the server or the library. */
 export function startProblem(
   error: unknown,
-  { reach }: McpServerSettings,
+  { name, reach }: McpServerSettings,
 ): { readonly why: string; readonly said: string } {
   const cause = error instanceof StartFailure ? error.cause : error;
   const heard = error instanceof StartFailure ? error.words : "";
@@ -67,6 +68,7 @@ export function startProblem(
       return told("the program ended before it had answered");
   } else {
     if (network !== undefined) return told(`it can't be reached (${network})`);
+    if (needOf(cause) !== undefined) return { why: wantsSignIn(name), said: "" };
     const { status } = data ?? {};
     if (status === 401 || status === 403)
       return told(`it answered ${status}: look at its headers in the configuration`);

@@ -11,6 +11,7 @@ export interface OutsideWorld {
     after(ms: number, fire: () => void): { cancel(): void };
   };
   random(): number;
+  readonly ids: { uuid(): string };
   readonly redactor: Redactor;
   readonly log: {
     debug(fields: object, text: string): void;

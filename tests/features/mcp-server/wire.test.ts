@@ -5,7 +5,7 @@ import { type IncomingMessage, request } from "node:http";
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
-import { ask, askNew, heldModel, messageOf, raw } from "../../gateway/clients/mcp.ts";
+import { ask, askNew, heldModel, messageOf, raw, rawNew } from "../../gateway/clients/mcp.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
@@ -158,7 +158,7 @@ test("a hostile client name becomes a harmless handle", async () => {
   expect(rows.length).toBe(names.length);
 });
 
-test("a connection id only names the client: it gives no rights, and no process stores it", async () => {
+test("a connection id only names the client: it gives no rights, and once ended it stays ended after a restart", async () => {
   const house = await openHouse();
   const clientInfo = { name: "Anna", version: "1" };
   const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
@@ -175,7 +175,38 @@ test("a connection id only names the client: it gives no rights, and no process 
   ).toBe(401);
   const made = await ask(house, "tools/call", { name: "sessions_inbox" }, { "mcp-session-id": "nonsense" });
   expect(JSON.stringify(made)).toContain("agent:main:mcp:client");
-  expect((await raw(house, { method: "DELETE", headers: { "mcp-session-id": id } })).status).toBe(204);
+  const headers = { "mcp-session-id": id };
+  const stream = await raw(house, { method: "GET", headers: { ...headers, accept: "text/event-stream" } });
+  expect(stream.status).toBe(200);
+  expect((await raw(house, { method: "DELETE", headers })).status).toBe(204);
+  await stream.text();
+  expect((await raw(house, { method: "DELETE", headers })).status).toBe(404);
+  const other = { "mcp-session-id": "nonsense" };
+  expect((await raw(house, { method: "DELETE", headers: other })).status).toBe(404);
+  await house.stop();
+  const late = await raw(await openHouse({ dir: house.dir }), { body: PING, headers });
+  expect(late.status).toBe(404);
+  const error = { message: expect.stringMatching(/has ended/) };
+  expect(await messageOf(late)).toMatchObject({ id: 1, error });
+});
+
+test("an unknown method of the newest revision is not found, of older ones a protocol error", async () => {
+  const house = await openHouse();
+  const answer = await rawNew(house, { method: "tools/eat" });
+  expect(answer.status).toBe(404);
+  expect(await messageOf(answer)).toMatchObject({ id: 7, error: { code: -32601 } });
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/eat" });
+  const older = await raw(house, { body });
+  expect(older.status).toBe(200);
+  expect(await messageOf(older)).toMatchObject({ id: 1, error: { code: -32601 } });
+});
+
+test("params that are null count as absent", async () => {
+  const house = await openHouse();
+  for (const method of ["ping", "tools/list"]) {
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: null });
+    expect(await messageOf(await raw(house, { body }))).toMatchObject({ id: 1, result: {} });
+  }
 });
 
 test("older revisions are negotiated; a client with an unknown newer revision gets the list of supported ones", async () => {

@@ -220,12 +220,29 @@ export async function messageOf(response: Response): Promise<Answer> {
   return JSON.parse(json) as Answer;
 }
 
-/** Sends a request of the newest protocol revision. */
+interface NewRequest {
+  method: string;
+  params?: Answer;
+  name?: string;
+  extensions?: Answer;
+  signal?: AbortSignal;
+}
+
+/** Sends a request of the newest protocol revision. Returns the message in the answer. */
 export async function askNew(
   house: Pick<House, "http">,
-  request: { method: string; params?: Answer; name?: string; extensions?: Answer; signal?: AbortSignal },
+  request: NewRequest,
   headers: Record<string, string> = {},
 ): Promise<Answer> {
+  return messageOf(await rawNew(house, request, headers));
+}
+
+/** Sends a request of the newest protocol revision. */
+export function rawNew(
+  house: Pick<House, "http">,
+  request: NewRequest,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   const { method, params = {}, name, extensions, signal } = request;
   const version = "2026-07-28";
   const _meta = {
@@ -240,7 +257,7 @@ export async function askNew(
     ...optional({ "mcp-name": name }),
   };
   const init = signal === undefined ? { body } : { body, signal };
-  return messageOf(await raw(house, { ...init, headers: { ...more, ...headers } }));
+  return raw(house, { ...init, headers: { ...more, ...headers } });
 }
 
 /** Returns a model that answers when the test releases it. */

@@ -162,6 +162,9 @@ const ABOUT_ATTENTION = {
 const ABOUT_CONFIGURATION = {
   "servers.list": [{}],
   "servers.test": [{ name: "velvet" }],
+  "servers.login": [{ name: "velvet", redirectUrl: "http://127.0.0.1/" }],
+  "servers.login.finish": [{ query: "?state=velvet" }],
+  "servers.logout": [{ name: "velvet" }],
   "store.backups": [{}],
   "store.backup": [{}],
   doctor: [{}, { offline: true }],

@@ -56,7 +56,8 @@ const OF_EVERY_SESSION = [
   ...["channels.pair.list", "channels.pair.approve", "channels.pair.reject", "channels.pair.remove"],
   ...["demo.start", "demo.stop", "metrics.history", "logs.tail", "store.backups", "store.backup", "doctor"],
   ...["config.check", "config.get", "config.set", "config.patch", "config.schema"],
-  ...["servers.list", "servers.test", "device.token.list", "device.token.revoke"],
+  ...["servers.list", "servers.test", "servers.login", "servers.login.finish", "servers.logout"],
+  ...["device.token.list", "device.token.revoke"],
   ...["peers.list", "peers.add", "peers.update", "peers.remove"],
 ] as MethodName[];
 

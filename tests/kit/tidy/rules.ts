@@ -27,7 +27,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   flows: ["core", "store", "engine", "access", "src/world/folders.ts"],
   tools: [
     ...["core", "contract", "store", "sandbox", "access", "flows", "engine"],
-    ...["folders", "outgoing", "pause", "programs"].map((name) => `src/world/${name}.ts`),
+    ...["bounded-body", "folders", "outgoing", "pause", "programs"].map((name) => `src/world/${name}.ts`),
   ],
   channels: ["core", "world", "store", "engine", "access", "flows"],
   triggers: ["core", "world", "store", "engine", "access", "flows"],
@@ -349,6 +349,8 @@ const BENCHES = [
   ...[
     "conformance-a2a",
     "import-source",
+    "mcp-client",
+    "mcp-fixtures",
     "model-ways",
     "models-table",
     "recording",

@@ -122,13 +122,15 @@ export interface AgentSettings
 
 /** Settings of an MCP server, an external program whose tools agents use. */
 export interface McpServerSettings
-  extends Omit<ServerInFile, "enabled" | "command" | "args" | "env" | "cwd" | "url" | "headers"> {
+  extends Omit<ServerInFile, "enabled" | "command" | "args" | "env" | "cwd" | "url" | "headers" | "oauth"> {
   readonly name: string;
   readonly reach:
     | ({ readonly kind: "stdio" } & Readonly<
         Required<Pick<ServerInFile, "command" | "args" | "env" | "cwd">>
       >)
-    | ({ readonly kind: "http" } & Readonly<Required<Pick<ServerInFile, "url" | "headers">>>);
+    | ({ readonly kind: "http" } & Readonly<
+        Required<Pick<ServerInFile, "url" | "headers">> & Pick<ServerInFile, "oauth">
+      >);
 }
 
 /** The settings of enabled servers. */

@@ -10,6 +10,7 @@ import { Name, SessionLink } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
 import { usePolling } from "../polling.ts";
+import { beginSignIn } from "./sign-in.ts";
 import "../rows.css";
 import "../upkeep/upkeep.css";
 
@@ -53,6 +54,7 @@ function Server({ server, onTested }: { server: McpServerRow; onTested: () => vo
   const [testing, setTesting] = useState(false);
   const [problem, setProblem] = useState<string>();
   const { name, place, transport, agents, connectedSince, lastError, lastErrorAt, backoffUntil = 0 } = server;
+  const { needsSignIn = false } = server;
   const state = STATES[server.state];
   const error = problem ?? lastError;
   const test = (): void => {
@@ -65,6 +67,9 @@ function Server({ server, onTested }: { server: McpServerRow; onTested: () => vo
         setTesting(false);
         onTested();
       });
+  };
+  const signIn = (): void => {
+    beginSignIn(name).catch((thrown: unknown) => setProblem(wordsOf(thrown)));
   };
   return (
     <li class="out-row out-wide">
@@ -95,6 +100,11 @@ function Server({ server, onTested }: { server: McpServerRow; onTested: () => vo
         <Tools server={server} />
       </div>
       <div class="row-actions">
+        {needsSignIn && may("operator.admin") && has("servers.login") && (
+          <button type="button" class="primary" aria-label={`Sign in at ${name}`} onClick={signIn}>
+            Sign in
+          </button>
+        )}
         {may("operator.admin") && has("servers.test") && (
           <button type="button" aria-label={`Test ${name}`} aria-disabled={testing} onClick={test}>
             Test

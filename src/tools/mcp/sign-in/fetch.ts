@@ -1,0 +1,49 @@
+// Sends the requests of a sign-in: to the MCP server, and to the authorization server that it names. That one
+// must use TLS and be public, unless it is on the host of the MCP server or the configuration names its host.
+
+import type { IncomingMessage } from "node:http";
+import type { FetchLike } from "@modelcontextprotocol/client";
+import { boundedBody } from "../../../world/bounded-body.ts";
+import { outgoingFetch, outgoingRequest } from "../../../world/outgoing.ts";
+import type { OutsideWorld } from "../transport.ts";
+
+const BODY_MAX_BYTES = 1024 * 1024;
+const REQUEST_MAX_MS = 30_000;
+
+/** Returns a fetch for the hosts of these addresses, and for public ones. */
+export function signInFetch(
+  configured: readonly string[],
+  { clock }: Pick<OutsideWorld, "clock">,
+): FetchLike {
+  const send = async (url: URL, init: RequestInit, signal: AbortSignal): Promise<Response> => {
+    const { href, hostname, origin } = url;
+    if (configured.some((one) => new URL(one).hostname === hostname))
+      return outgoingFetch("mcp", origin)(href, { ...init, signal });
+    const { method = "GET", body } = init;
+    const headers = Object.fromEntries(new Headers(init.headers));
+    const destination = { purpose: "client", url: href, configured: undefined } as const;
+    const request = outgoingRequest(destination, { method, headers, signal });
+    const answered = new Promise<IncomingMessage>((resolve, reject) => {
+      request.on("response", resolve);
+      request.on("error", reject);
+    });
+    // The library sends forms and texts.
+    request.end(body === undefined || body === null ? undefined : String(body));
+    const answer = await answered;
+    const bytes = await boundedBody(answer, BODY_MAX_BYTES);
+    if (bytes === undefined) throw new Error(`an answer has more than ${BODY_MAX_BYTES} bytes`);
+    const type = answer.headers["content-type"] ?? "";
+    const { statusCode: status = 502 } = answer;
+    const shown = bytes.length === 0 ? null : new Uint8Array(bytes);
+    return new Response(shown, { status, headers: { "content-type": type } });
+  };
+  return async (url, init = {}) => {
+    const late = new AbortController();
+    const timer = clock.after(REQUEST_MAX_MS, () => late.abort("no answer in time"));
+    try {
+      return await send(new URL(url), init, late.signal);
+    } finally {
+      timer.cancel();
+    }
+  };
+}

@@ -1,0 +1,80 @@
+// Owns the files with the sign-ins at MCP servers, one for each server. They contain tokens, so only their
+// owner may read them. The gateway and the command line both read and write them.
+
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type {
+  OAuthDiscoveryState,
+  StoredOAuthClientInformation,
+  StoredOAuthTokens,
+} from "@modelcontextprotocol/client";
+import { isObject, jsonOf } from "../../../core/json.ts";
+import { ensureFolder } from "../../../world/folders.ts";
+
+/** Facts of a refusal: what the next sign-in asks for. */
+export interface Challenge {
+  readonly scope?: string;
+  readonly resourceMetadataUrl?: string;
+}
+
+/** A sign-in that a person has begun. */
+export interface Pending extends Challenge {
+  readonly state: string;
+  readonly verifier: string;
+  readonly discovery?: OAuthDiscoveryState;
+}
+
+export interface SignInRecord {
+  /** The address of the server. The record is not used for another one. */
+  readonly url: string;
+  /** The address to which the browser comes back, with which the client was registered. */
+  readonly redirectUrl?: string;
+  readonly client?: StoredOAuthClientInformation;
+  readonly tokens?: StoredOAuthTokens;
+  readonly challenge?: Challenge;
+  readonly pending?: Pending;
+}
+
+/** Changes of a record. A field that is undefined is removed. */
+type Changes = { readonly [K in keyof SignInRecord]?: SignInRecord[K] | undefined };
+
+export class SignInFile {
+  readonly #folder: string;
+  readonly #path: string;
+  readonly #url: string;
+  readonly #uuid: () => string;
+
+  /** `dir`: the folder of the store. */
+  constructor(
+    { dir, uuid }: { readonly dir: string; uuid(): string },
+    { name, url }: { readonly name: string; readonly url: string },
+  ) {
+    this.#uuid = uuid;
+    this.#folder = join(dir, "mcp-sign-ins");
+    this.#path = join(this.#folder, `${name}.json`);
+    this.#url = url;
+  }
+
+  async read(): Promise<SignInRecord> {
+    const text = await readFile(this.#path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return undefined;
+      throw error;
+    });
+    const record = text === undefined ? undefined : jsonOf(text);
+    return isObject(record) && record.url === this.#url
+      ? (record as unknown as SignInRecord)
+      : { url: this.#url };
+  }
+
+  async change(changes: Changes): Promise<void> {
+    const record = JSON.stringify({ ...(await this.read()), ...changes });
+    await ensureFolder(this.#folder);
+    const beside = `${this.#path}.${this.#uuid()}`;
+    await writeFile(beside, record, { mode: 0o600, flag: "wx" });
+    await rename(beside, this.#path);
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.#path, { force: true });
+  }
+}

@@ -1,0 +1,310 @@
+// Signs in at MCP servers with OAuth, by the library's client: PKCE, registration or a known client, refresh.
+// - A person begins a sign-in in a browser, and comes back with a code. `state` binds the two.
+// - Requests use the tokens of the server's file. A refused token is refreshed; without a refresh token the
+//   server needs a person, and nothing else is tried.
+
+import type {
+  AuthProvider,
+  OAuthClientProvider,
+  OAuthDiscoveryState,
+  StoredOAuthClientInformation,
+  StoredOAuthTokens,
+} from "@modelcontextprotocol/client";
+import { optional } from "../../../core/optional.ts";
+import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import type { McpServerSettings } from "../../../core/shapes/settings/settings.ts";
+import { plainLine } from "../plain-text.ts";
+import type { OutsideWorld } from "../transport.ts";
+import { signInFetch } from "./fetch.ts";
+import { type Challenge, SignInFile, type SignInRecord } from "./file.ts";
+
+type HttpReach = Extract<McpServerSettings["reach"], { kind: "http" }>;
+
+const CLIENT_NAME = "Parley";
+const WORDS_MAX_CHARS = 300;
+/** The address to which no browser comes back, for a refresh. */
+const NOWHERE = "http://127.0.0.1/";
+/** The request that finds out what a server wants. Servers of all revisions refuse it without a token. */
+const PROBE = {
+  method: "POST",
+  headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }),
+};
+
+const library = () => import("@modelcontextprotocol/client");
+
+/** Keeps what the library's client needs. */
+class Provider implements OAuthClientProvider {
+  readonly redirectUrl: string;
+  readonly #file: SignInFile;
+  readonly #oauth: NonNullable<HttpReach["oauth"]>;
+  readonly #state: string | undefined;
+  readonly #pending: SignInRecord["pending"];
+  /** The address at which the person signs in. */
+  address: URL | undefined;
+  discovered: OAuthDiscoveryState | undefined;
+  verifier = "";
+
+  constructor(
+    file: SignInFile,
+    { oauth = {} }: HttpReach,
+    step: {
+      readonly redirectUrl: string;
+      readonly state?: string;
+      readonly pending?: SignInRecord["pending"];
+    },
+  ) {
+    this.redirectUrl = step.redirectUrl;
+    this.#file = file;
+    this.#oauth = oauth;
+    this.#state = step.state;
+    this.#pending = step.pending;
+    const { clientMetadataUrl } = oauth;
+    if (clientMetadataUrl !== undefined) this.clientMetadataUrl = clientMetadataUrl;
+  }
+
+  clientMetadataUrl?: string;
+
+  get clientMetadata() {
+    return {
+      client_name: CLIENT_NAME,
+      redirect_uris: [this.redirectUrl],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      ...optional({ scope: this.#oauth.scope }),
+    };
+  }
+
+  state(): string {
+    return this.#state ?? "";
+  }
+
+  async clientInformation(): Promise<StoredOAuthClientInformation | undefined> {
+    const { client } = await this.#file.read();
+    const { clientId, clientSecret } = this.#oauth;
+    if (clientId === undefined) return client;
+    const issuer = client?.client_id === clientId ? client.issuer : undefined;
+    return { client_id: clientId, ...optional({ client_secret: clientSecret, issuer }) };
+  }
+
+  saveClientInformation(client: StoredOAuthClientInformation): Promise<void> {
+    return this.#file.change({ client, redirectUrl: this.redirectUrl });
+  }
+
+  async tokens(): Promise<StoredOAuthTokens | undefined> {
+    return (await this.#file.read()).tokens;
+  }
+
+  saveTokens(tokens: StoredOAuthTokens): Promise<void> {
+    return this.#file.change({ tokens, challenge: undefined, pending: undefined });
+  }
+
+  redirectToAuthorization(address: URL): void {
+    this.address = address;
+  }
+
+  saveCodeVerifier(verifier: string): void {
+    this.verifier = verifier;
+  }
+
+  codeVerifier(): string {
+    return this.#pending?.verifier ?? "";
+  }
+
+  // Kept only between the two steps of a person: a server may move to another authorization server.
+  discoveryState(): OAuthDiscoveryState | undefined {
+    return this.#pending?.discovery;
+  }
+
+  saveDiscoveryState(state: OAuthDiscoveryState): void {
+    this.discovered = state;
+  }
+
+  async invalidateCredentials(what: string): Promise<void> {
+    if (what === "client" || what === "all") await this.#file.change({ client: undefined });
+    if (what === "tokens" || what === "all") await this.#file.change({ tokens: undefined });
+  }
+}
+
+/** The form of `state`: it names the server. */
+const STATE = /^mcp-([a-z0-9_-]+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Returns the server to whose sign-in a browser has come back. */
+export function serverOfState(params: URLSearchParams): string | undefined {
+  return STATE.exec(params.get("state") ?? "")?.[1];
+}
+
+/** The sign-ins of one server. */
+export class SignIn {
+  readonly #file: SignInFile;
+  readonly #reach: HttpReach;
+  readonly #name: string;
+  readonly #world: OutsideWorld;
+  #refreshing: Promise<void> | undefined;
+
+  private constructor(name: string, reach: HttpReach, dir: string, world: OutsideWorld) {
+    this.#name = name;
+    this.#reach = reach;
+    this.#world = world;
+    this.#file = new SignInFile({ dir, uuid: () => world.ids.uuid() }, { name, url: reach.url });
+  }
+
+  /**
+   * Returns the sign-ins of a server, or undefined for a program, and for an address with a token of its own.
+   * `dir`: the folder of the store.
+   */
+  static of({ name, reach }: McpServerSettings, dir: string, world: OutsideWorld): SignIn | undefined {
+    if (reach.kind !== "http") return undefined;
+    const hasToken = Object.keys(reach.headers).some((header) => header.toLowerCase() === "authorization");
+    return hasToken ? undefined : new SignIn(name, reach, dir, world);
+  }
+
+  get #options() {
+    const { url, oauth } = this.#reach;
+    const configured = [
+      url,
+      ...(oauth?.authorizationServer === undefined ? [] : [oauth.authorizationServer]),
+    ];
+    return { serverUrl: url, fetchFn: signInFetch(configured, this.#world) };
+  }
+
+  /** Returns the tokens for the library's transport. */
+  transport(): AuthProvider {
+    return {
+      token: async () => (await this.#file.read()).tokens?.access_token,
+      onUnauthorized: async ({ response }) => {
+        const { extractWWWAuthenticateParams } = await library();
+        const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
+        const challenge = optional({ scope, resourceMetadataUrl: resourceMetadataUrl?.href });
+        this.#refreshing ??= this.#refresh(challenge).finally(() => {
+          this.#refreshing = undefined;
+        });
+        await this.#refreshing;
+      },
+    };
+  }
+
+  async #refresh(challenge: Challenge): Promise<void> {
+    const { auth, UnauthorizedError } = await library();
+    const { tokens, redirectUrl = NOWHERE } = await this.#file.read();
+    const provider = new Provider(this.#file, this.#reach, { redirectUrl });
+    const result =
+      tokens?.refresh_token === undefined
+        ? "REDIRECT"
+        : await auth(provider, { ...this.#options, ...urlOf(challenge) });
+    if (result === "AUTHORIZED") return;
+    await this.note(challenge);
+    throw new UnauthorizedError();
+  }
+
+  /** Keeps what the server wants, for the next sign-in. */
+  async note(challenge: Challenge): Promise<void> {
+    await this.#file.change({ challenge });
+  }
+
+  /** Forgets the tokens. Returns false if there are none. */
+  async forget(): Promise<boolean> {
+    const { tokens } = await this.#file.read();
+    await this.#file.remove();
+    return tokens !== undefined;
+  }
+
+  /** Begins a sign-in. Returns the address that the person opens in a browser, which comes back. */
+  async begin(redirectUrl: string): Promise<Result<string>> {
+    try {
+      const { auth, computeScopeUnion, extractWWWAuthenticateParams } = await library();
+      const record = await this.#file.read();
+      const asked = await this.#options.fetchFn(this.#reach.url, PROBE);
+      await asked.body?.cancel();
+      const { scope: wanted, resourceMetadataUrl } = extractWWWAuthenticateParams(asked);
+      if (asked.status !== 401 && record.challenge === undefined)
+        return fail("invalid_argument", `the MCP server "${this.#name}" asks for no sign-in`);
+      const scope =
+        this.#reach.oauth?.scope ?? computeScopeUnion(record.tokens?.scope, record.challenge?.scope, wanted);
+      const place = resourceMetadataUrl?.href ?? record.challenge?.resourceMetadataUrl;
+      const challenge = optional({ scope, resourceMetadataUrl: place });
+      // Many authorization servers accept a client only with the address that it registered.
+      if (record.redirectUrl !== redirectUrl) await this.#file.change({ client: undefined });
+      const state = `mcp-${this.#name}-${this.#world.ids.uuid()}`;
+      const provider = new Provider(this.#file, this.#reach, { redirectUrl, state });
+      const how = {
+        ...this.#options,
+        ...optional({ scope }),
+        ...urlOf(challenge),
+        forceReauthorization: true,
+      };
+      await auth(provider, how);
+      const { address, discovered: discovery, verifier } = provider;
+      if (address === undefined) return fail("mcp_failed", "the sign-in has no address for a browser");
+      const pending = { ...challenge, state, verifier, ...optional({ discovery }) };
+      await this.#file.change({ redirectUrl, pending });
+      return ok(address.href);
+    } catch (error) {
+      return this.#broke(error);
+    }
+  }
+
+  /** Ends a sign-in with the parameters with which the browser came back. */
+  async finish(params: URLSearchParams): Promise<Result<void>> {
+    try {
+      const { pending, redirectUrl = NOWHERE } = await this.#file.read();
+      if (pending === undefined || params.get("state") !== pending.state)
+        return fail("invalid_argument", "this sign-in was not begun here, or another one was begun later");
+      const refusal = params.get("error");
+      const code = params.get("code");
+      if (refusal !== null || code === null) {
+        await this.#file.change({ pending: undefined });
+        const why = params.get("error_description") ?? refusal ?? "it came back without a code";
+        return fail("mcp_failed", `the sign-in was refused: ${plainLine(why, WORDS_MAX_CHARS)}`);
+      }
+      const { auth } = await library();
+      const provider = new Provider(this.#file, this.#reach, { redirectUrl, pending });
+      const { scope } = pending;
+      const iss = params.get("iss") ?? undefined;
+      const how = {
+        ...this.#options,
+        ...urlOf(pending),
+        ...optional({ iss, scope }),
+        authorizationCode: code,
+      };
+      await auth(provider, how);
+      return ok(undefined);
+    } catch (error) {
+      return this.#broke(error);
+    }
+  }
+
+  #broke(error: unknown): Failure {
+    const why = error instanceof Error ? error.message : String(error);
+    const text = plainLine(this.#world.redactor.mask(why), WORDS_MAX_CHARS);
+    return fail("mcp_failed", `the sign-in at the MCP server "${this.#name}" failed: ${text}`);
+  }
+}
+
+const urlOf = ({ resourceMetadataUrl }: Challenge) =>
+  resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl: new URL(resourceMetadataUrl) };
+
+/** Returns why a server is not usable until a person signs in. */
+export const wantsSignIn = (name: string): string =>
+  `it wants a sign-in: npx parley-gateway mcp login ${name}`;
+
+/** Returns what a server wants of a person, if it refused a request until a person signs in. */
+export function needOf(error: unknown): Challenge | undefined {
+  let at = error as {
+    name?: unknown;
+    requiredScope?: unknown;
+    resourceMetadataUrl?: unknown;
+    cause?: unknown;
+  };
+  for (let depth = 0; depth < 5 && typeof at === "object" && at !== null; depth += 1) {
+    const { name, requiredScope, resourceMetadataUrl } = at;
+    if (name === "UnauthorizedError") return {};
+    if (name === "InsufficientScopeError")
+      return {
+        ...(typeof requiredScope === "string" ? { scope: requiredScope } : {}),
+        ...(resourceMetadataUrl instanceof URL ? { resourceMetadataUrl: resourceMetadataUrl.href } : {}),
+      };
+    at = at.cause as typeof at;
+  }
+  return undefined;
+}

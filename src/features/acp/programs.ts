@@ -12,7 +12,7 @@ interface AcpProgram {
   readonly commands: readonly string[];
   /** Id of the ACP session mode in which it asks. */
   readonly mode?: string;
-  /** Whether it works in that mode even if everything is allowed: its usual one refuses session tools itself. */
+  /** Whether it works in that mode even if everything is allowed: its usual one refuses session tools. */
   readonly refusesInOtherModes?: true;
   /** Whether it takes MCP servers over HTTP only, although the protocol demands standard streams. */
   readonly startsNoServers?: true;

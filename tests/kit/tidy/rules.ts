@@ -345,7 +345,18 @@ const BROWSER_ENTRY = "src/contract/client/web.ts";
 
 /** The scripts of bench that a command of package.json starts, or another program. */
 const BENCHES = [
-  ...["acp", "bench", "cluster", "conformance", "conformance-mcp", "crashes", "load", "peers", "postgres"],
+  ...[
+    "acp",
+    "bench",
+    "cluster",
+    "conformance",
+    "conformance-acp",
+    "conformance-mcp",
+    "crashes",
+    "load",
+    "peers",
+    "postgres",
+  ],
   ...[
     "import-source",
     "model-ways",
@@ -383,6 +394,7 @@ const isEntry = (path: string): boolean =>
   path === "tests/words.ts" ||
   path === "tests/without.ts" ||
   path === "tests/size.ts" ||
+  path === "tests/features/acp/tap.ts" ||
   path.startsWith("site/.vitepress/") ||
   path.startsWith("bin/") ||
   path.endsWith(".test.ts");

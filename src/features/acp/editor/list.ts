@@ -1,5 +1,5 @@
-// Lists sessions of the gateway for an editor. A session works in the folder of its agent, not in the editor's.
-// Sub-agents are left out: they belong to the sessions that spawned them.
+// Lists sessions of the gateway for an editor. A session works in the folder of its agent, not in that of the
+// editor. Sub-agents are left out: they belong to the sessions that spawned them.
 
 import { resolve } from "node:path";
 import type { ListSessionsRequest, ListSessionsResponse } from "@agentclientprotocol/sdk";

@@ -1,4 +1,4 @@
-// Asks the editor for the permissions that one of its sessions, or a session that this one spawned, waits for.
+// Asks the editor for the permissions that one of its sessions, or a session that this one spawned, needs.
 // The first answer counts, wherever it comes from: a request that has ended is withdrawn from the editor. An
 // editor that gives no answer leaves the request to the inbox.
 

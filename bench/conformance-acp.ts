@@ -1,8 +1,8 @@
 // Checks Parley against the Agent Client Protocol, and prints a table. Towards editors: the requirements of
-// tests/features/acp/conformance.ts. With `--dir FOLDER` also towards programs: installs real coding agents
-// from npm into that folder (a gigabyte, reused the next time), lets each call a session tool on a scripted
-// model server, and checks each message against the schema of the protocol. `--only NAME` tries one of them.
-// Writes the tables into docs/reference/TRIED.md, unless only one was tried. Exit code 1: something failed.
+// tests/features/acp/conformance.ts. With `--dir FOLDER` also towards the programs that get their session tools
+// in a way of their own: installs them from npm into that folder (half a gigabyte, reused the next time), lets
+// each call a session tool on a scripted model server, and checks each message against the protocol's schema.
+// Writes the tables into docs/reference/TRIED.md. Exit code 1: something failed.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ const PAGE = fileURLToPath(new URL("../docs/reference/TRIED.md", import.meta.url
 const TAP = fileURLToPath(new URL("../tests/features/acp/tap.ts", import.meta.url));
 const TURN_MAX_MS = 180_000;
 
-const { values } = parseArgs({ options: { dir: { type: "string" }, only: { type: "string" } } });
+const { values } = parseArgs({ options: { dir: { type: "string" } } });
 const home = mkdtempSync(join(tmpdir(), "parley-acp-conformance-"));
 let failures = 0;
 
@@ -58,7 +58,8 @@ function play({ messages, toolNames, toolResults }: ServedRequest): Answer {
   if (toolResults.some((result) => result.includes("agent:other:main"))) return "I see the other session.";
   const tool = toolNames.find((name) => name.endsWith("sessions_list"));
   if (tool !== undefined) return toolResults.length > 1 ? "It was refused." : [call(tool, {})];
-  const search = toolNames.find((name) => /^tool_?search$/i.test(name));
+  // Claude Code offers tools of MCP servers only after the model has searched for them.
+  const search = toolNames.find((name) => name === "ToolSearch");
   if (search === undefined || toolResults.length > 0) return "I have no such tool.";
   return [call(search, { query: "select:mcp__parley__sessions_list" })];
 }
@@ -110,18 +111,15 @@ try {
   if (values.dir !== undefined) {
     const server = await startModelServer(play);
     const rows: string[] = [];
-    const { only } = values;
-    for (const agent of [...CODING_AGENTS, COPILOT]) {
-      if (only !== undefined && idOf(agent) !== only) continue;
-      rows.push(await tryProgram(agent, resolve(values.dir), server));
-    }
+    const claude = CODING_AGENTS.filter(({ name }) => name === "Claude Code");
+    for (const agent of [...claude, COPILOT]) rows.push(await tryProgram(agent, resolve(values.dir), server));
     await server.close();
     const head = "| program | messages | Parley's fit the schema | its own fit | session tools work |";
     const programs = [head, "|---|---|---|---|---|", ...rows];
     console.log(programs.join("\n"));
-    if (only === undefined) writeTable(PAGE, "acp-programs", programs);
+    writeTable(PAGE, "acp-programs", programs);
   }
-  if (values.only === undefined) writeTable(PAGE, "acp", editors);
+  writeTable(PAGE, "acp", editors);
 } finally {
   rmSync(home, { recursive: true, force: true });
 }

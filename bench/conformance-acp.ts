@@ -1,8 +1,8 @@
 // Checks Parley against the Agent Client Protocol, and prints a table. Towards editors: the requirements of
-// tests/features/acp/conformance.ts. With `--dir FOLDER` also towards the programs that get their session tools
-// in a way of their own: installs them from npm into that folder (half a gigabyte, reused the next time), lets
-// each call a session tool on a scripted model server, and checks each message against the protocol's schema.
-// Writes the tables into docs/reference/TRIED.md. Exit code 1: something failed.
+// tests/features/acp/conformance.ts. With `--dir FOLDER` also towards the programs that get session tools in
+// a way of their own: installs them from npm into that folder (half a gigabyte, reused the next time), lets
+// each call a session tool on a scripted model server, and checks each message against the schema. Writes the
+// tables into docs/reference/TRIED.md. Exit code 1: something failed.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -92,7 +92,7 @@ const geminiSettings = (own: object, mcp?: McpEntry): string =>
 export const CODING_AGENTS: readonly CodingAgent[] = [
   {
     name: "Claude Code",
-    acp: { packageName: "@agentclientprotocol/claude-agent-acp", version: "0.100.0", file: "dist/index.js" },
+    acp: { packageName: "@agentclientprotocol/claude-agent-acp", version: "0.101.0", file: "dist/index.js" },
     headless: {
       packageName: "@anthropic-ai/claude-code",
       version: "2.1.330",
@@ -185,6 +185,23 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
     }),
   },
 ];
+
+/** Copilot as an ACP agent. It has no headless run with an MCP server here. */
+export const COPILOT: CodingAgent = {
+  name: "Copilot",
+  ...doorsOf(
+    { packageName: "@github/copilot", version: "1.0.102", file: "npm-loader.js" },
+    { acp: ["--acp"], headless: ["-p"] },
+  ),
+  settings: (server) => ({
+    env: {
+      COPILOT_OFFLINE: "true",
+      COPILOT_PROVIDER_BASE_URL: server.provider("openai-completions").baseUrl,
+      COPILOT_PROVIDER_API_KEY: "none",
+      COPILOT_MODEL: "test-model",
+    },
+  }),
+};
 
 /** Returns the id of a coding agent. Its folder, and the Parley agent that runs it, have this name. */
 export const idOf = ({ name }: CodingAgent): string => name.toLowerCase().replaceAll(" ", "-");

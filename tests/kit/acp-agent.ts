@@ -69,22 +69,31 @@ const log = (what: string): void => {
   if (ACP_LOG !== undefined) appendFileSync(ACP_LOG, `${what}\n`);
 };
 
+/** Returns the address of an MCP server over HTTP, also of one that a program connects to standard streams. */
+function addressOf(server: acp.McpServer): { url: string; authorization: string } {
+  if ("url" in server)
+    return { url: server.url, authorization: server.headers.map(({ value }) => value).join() };
+  if (!("command" in server)) throw new Error("no address");
+  const { args, env } = server;
+  const url = `${(args[args.indexOf("--url") + 1] ?? "").replace("ws", "http")}/mcp`;
+  const token = env.find(({ name }) => name === "PARLEY_TOKEN")?.value;
+  return { url, authorization: `Bearer ${token}` };
+}
+
 /**
  * Lists the tools of an MCP server over HTTP. It does not start the program that connects standard streams to
  * the server.
  */
 async function listTools(server: acp.McpServer | undefined, id: string): Promise<void> {
   if (ACP_TOOLS === "die") process.exit(4);
-  if (server === undefined || !("command" in server) || ACP_TOOLS === "never") return;
-  const { args, env } = server;
-  while (ACP_TOOLS === "late" && !existsSync(join(ACP_STATE ?? "", `connect-${server.args.at(-1)}`)))
+  if (server === undefined || ACP_TOOLS === "never") return;
+  const [last, { url, authorization }] = ["args" in server ? server.args.at(-1) : "", addressOf(server)];
+  while (ACP_TOOLS === "late" && !existsSync(join(ACP_STATE ?? "", `connect-${last}`)))
     await new Promise((resolve) => setTimeout(resolve, 10));
-  const address = (args[args.indexOf("--url") + 1] ?? "").replace("ws", "http");
-  const token = env.find(({ name }) => name === "PARLEY_TOKEN")?.value;
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
   const accept = "application/json, text/event-stream";
-  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", accept };
-  const answer = await fetch(`${address}/mcp`, { method: "POST", headers, body });
+  const headers = { authorization, "content-type": "application/json", accept };
+  const answer = await fetch(url, { method: "POST", headers, body });
   if (!(await answer.text()).includes("sessions_list")) log("no tools");
   log(`listed ${id}`);
 }
@@ -393,13 +402,20 @@ class Agent {
   async #callTool(client: acp.AgentContext, session: Kept, argument: string): Promise<acp.PromptResponse> {
     const [name = "", ...json] = argument.split(" ");
     const [server] = session.servers;
-    if (server === undefined || !("command" in server)) throw new Error("no server");
+    if (server === undefined) throw new Error("no server");
     const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
-    const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
-    const { PATH = "", HOME = "" } = process.env;
-    const env = { PATH, HOME, ...Object.fromEntries(server.env.map((one) => [one.name, one.value])) };
     const link = new Client({ name: "acp-agent", version: "0" });
-    await link.connect(new StdioClientTransport({ command: server.command, args: server.args, env }));
+    if ("command" in server) {
+      const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
+      const { PATH = "", HOME = "" } = process.env;
+      const env = { PATH, HOME, ...Object.fromEntries(server.env.map((one) => [one.name, one.value])) };
+      await link.connect(new StdioClientTransport({ command: server.command, args: server.args, env }));
+    } else {
+      const http = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+      const { url, authorization } = addressOf(server);
+      const requestInit = { headers: { authorization } };
+      await link.connect(new http.StreamableHTTPClientTransport(new URL(url), { requestInit }));
+    }
     try {
       const result = await link.callTool({ name, arguments: JSON.parse(json.join(" ")) });
       const [said] = result.content as { text: string }[];

@@ -45,13 +45,19 @@ export class Approvals {
     this.#sessionKey = sessionKey;
   }
 
-  /** Reads the open requests. Returns the next one if it has to be shown now. */
-  async read(nowMs: number): Promise<PermissionQuestion | undefined> {
+  /** Reads the open requests. Resolves with undefined if the gateway did not answer. */
+  async open(): Promise<readonly PermissionQuestion[] | undefined> {
     const listed = await this.#link.request("permissions.list", {});
     if (!listed.ok) return undefined;
     const { permissions } = listed.value;
     const mine = await Promise.all(permissions.map(({ sessionKey }) => this.#belongs(sessionKey)));
-    const open = permissions.filter((_, at) => mine[at]);
+    return permissions.filter((_, at) => mine[at]);
+  }
+
+  /** Reads the open requests. Returns the next one if it has to be shown now. */
+  async read(nowMs: number): Promise<PermissionQuestion | undefined> {
+    const open = await this.open();
+    if (open === undefined) return undefined;
     if (open.some(({ id }) => id === this.#shown?.question.id)) return undefined;
     const [question] = open;
     this.#shown = question && { question, shownAt: nowMs };

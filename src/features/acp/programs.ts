@@ -12,6 +12,10 @@ interface AcpProgram {
   readonly commands: readonly string[];
   /** Id of the ACP session mode in which it asks. */
   readonly mode?: string;
+  /** Whether it works in that mode even if everything is allowed: its usual one refuses session tools. */
+  readonly refusesInOtherModes?: true;
+  /** Whether it takes MCP servers over HTTP only, although the protocol demands standard streams. */
+  readonly startsNoServers?: true;
   /** Whether settings in its folder were seen to run commands without asking, also in that mode. */
   readonly obeysFolder?: true;
   /** Variables of its environment that make it ask. */
@@ -32,6 +36,7 @@ const PROGRAMS: readonly AcpProgram[] = [
     agentNames: ["@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-code-acp"],
     commands: ["claude-agent-acp", "claude-code-acp"],
     mode: "default",
+    refusesInOtherModes: true,
     obeysFolder: true,
   },
   {
@@ -53,6 +58,13 @@ const PROGRAMS: readonly AcpProgram[] = [
     commands: ["qwen", "qwen-code"],
     mode: "default",
     obeysFolder: true,
+  },
+  {
+    name: "Copilot",
+    agentNames: ["Copilot"],
+    commands: ["copilot"],
+    mode: "https://agentclientprotocol.com/protocol/session-modes#agent",
+    startsNoServers: true,
   },
   {
     name: "opencode",
@@ -78,12 +90,21 @@ export function acpProgramOf({ command }: Pick<AcpRuntime, "command">): AcpProgr
   return PROGRAMS.find(({ commands }) => commands.some((name) => names.includes(name)));
 }
 
+const byAgentName = (agentName: string | undefined): AcpProgram | undefined =>
+  PROGRAMS.find(({ agentNames }) => agentNames.some((name) => name === agentName));
+
 /**
- * Returns the mode in which the program asks. Undefined for an unknown program, and for one without such a
- * mode. `agentName`: the name in its `agentInfo`.
+ * Returns the mode to put a program into: the one in which it asks. Undefined for an unknown program, and for
+ * one without such a mode. `agentName`: the name in its `agentInfo`. `mustAsk`: not everything is allowed.
  */
-export function askingModeOf(agentName: string | undefined): string | undefined {
-  return PROGRAMS.find(({ agentNames }) => agentNames.some((name) => name === agentName))?.mode;
+export function modeFor(agentName: string | undefined, mustAsk: boolean): string | undefined {
+  const program = byAgentName(agentName);
+  return mustAsk || program?.refusesInOtherModes === true ? program?.mode : undefined;
+}
+
+/** Returns whether a program gets the session tools over HTTP, because it starts no MCP servers. */
+export function needsHttpTools(agentName: string | undefined): boolean {
+  return byAgentName(agentName)?.startsNoServers === true;
 }
 
 /** Returns the variables that make the program ask. The settings of the agent may replace them. */

@@ -45,16 +45,27 @@ function introduce(
     .join("\n");
 }
 
-/** Returns the command that gives the agent the session tools. The pass is passed only in the environment. */
+/**
+ * Returns the command that gives the agent the session tools, and their address. The pass is only in the
+ * environment of the command.
+ */
 function sessionToolsOf({ launcher, gatewayUrl, passes }: RuntimeParts, sessionKey: string): SessionTools {
   const [command = "", ...args] = launcher;
-  const server = {
-    name: "parley",
-    command,
-    args: [...args, "--url", gatewayUrl(), "mcp", "--session", sessionKey],
-    env: [{ name: "PARLEY_TOKEN", value: passes.passFor(sessionKey) }],
+  const name = "parley";
+  const url = gatewayUrl();
+  const pass = passes.passFor(sessionKey);
+  return {
+    server: {
+      ...{ name, command, args: [...args, "--url", url, "mcp", "--session", sessionKey] },
+      env: [{ name: "PARLEY_TOKEN", value: pass }],
+    },
+    overHttp: {
+      ...{ name, url: `${url.replace(/^ws/, "http")}/mcp` },
+      headers: [{ name: "Authorization", value: `Bearer ${pass}` }],
+    },
+    pass,
+    listed: passes.listed(sessionKey),
   };
-  return { server, listed: passes.listed(sessionKey) };
 }
 
 /** A permission is given only under the lease: another process may have the run when the owner decides. */

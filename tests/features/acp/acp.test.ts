@@ -322,6 +322,7 @@ test.each([
   ["@agentclientprotocol/codex-acp", "read-only"],
   ["gemini-cli", "default"],
   ["qwen-code", "default"],
+  ["Copilot", "https://agentclientprotocol.com/protocol/session-modes#agent"],
 ])("%s works in its mode %s, in which it asks, also in a session that it opens again", async (name, mode) => {
   const env = { ACP_NAME: name, ACP_LOAD: "1" };
   const first = await openStage({ env });
@@ -342,6 +343,18 @@ test("a program that cannot be put into its asking mode gets no prompt, unless e
   expect(asking.log()).not.toContain("prompt say hi");
   const allowing = await openStage({ env, runtime: { permissions: "allow" } });
   expect(await allowing.say("say hi")).toBe("hi");
+});
+
+test("Claude Code works in its mode default also if everything is allowed, because its mode auto refuses session tools", async () => {
+  const runtime = { permissions: "allow" };
+  const env = { ACP_NAME: "@agentclientprotocol/claude-agent-acp" };
+  const chooses = await openStage({ env, runtime });
+  expect(await chooses.say("ask")).toBe("I was told: yes");
+  expect(chooses.log().filter((line) => line.startsWith("mode "))).toEqual([
+    expect.stringMatching(/^mode default /),
+  ]);
+  const without = await openStage({ env: { ...env, ACP_MODES: "0" }, runtime });
+  expect(await without.say("say hi")).toBe("hi");
 });
 
 test("opencode gets rules with which it asks for all but reading and session tools, unless everything is allowed", async () => {

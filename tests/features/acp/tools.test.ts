@@ -108,6 +108,15 @@ async function stagesOf(names: readonly string[], more: Json = {}): Promise<Map<
   return stages;
 }
 
+test("a program that starts no MCP servers gets its session tools over HTTP", async () => {
+  const stage = await openStage({ env: { ACP_NAME: "Copilot" } });
+  expect(await stage.say("mcp sessions_list {}")).toContain("agent:main:main");
+  const [server] = JSON.parse(await stage.say("servers")) as Json[];
+  const url = `${stage.url.replace("ws", "http")}/mcp`;
+  const headers = [{ name: "Authorization", value: "Bearer [redacted]" }];
+  expect(server).toEqual({ type: "http", name: "parley", url, headers });
+});
+
 test("OT1: session tools are allowed without asking, in every program's request format and for every request", async () => {
   const stages = await stagesOf(GRANTED.map(([name]) => name));
   for (const [name, request] of [...GRANTED, ...GRANTED]) {
@@ -202,6 +211,8 @@ test("a program that never connects to its tools works without them, and one of 
       program: { command: ACP_AGENT, env: { PATH, ACP_TOOLS: "never" }, cwd: home, ...POLICY },
       sessionTools: () => ({
         server: { name: "parley", command: "none", args: [], env: [] },
+        overHttp: { name: "parley", url: "http://127.0.0.1:9/mcp", headers: [] },
+        pass: "pass.none",
         listed: new Promise<void>(() => {}),
       }),
       ...{ idleMs: 60_000, introduction: "", attempt: 1, contextTokens: 0 },

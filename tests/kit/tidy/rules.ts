@@ -348,6 +348,7 @@ const BENCHES = [
   ...["acp", "bench", "cluster", "conformance", "conformance-mcp", "crashes", "load", "peers", "postgres"],
   ...[
     "conformance-a2a",
+    "conformance-acp",
     "import-source",
     "mcp-client",
     "mcp-fixtures",
@@ -386,6 +387,7 @@ const isEntry = (path: string): boolean =>
   path === "tests/words.ts" ||
   path === "tests/without.ts" ||
   path === "tests/size.ts" ||
+  path === "tests/features/acp/tap.ts" ||
   path.startsWith("site/.vitepress/") ||
   path.startsWith("bin/") ||
   path.endsWith(".test.ts");

@@ -19,8 +19,11 @@ import { GatewayError } from "../../../contract/client/node.ts";
 import type { RequestParams } from "../../../contract/client/types.ts";
 import type { AgentEvent, ChatEvent } from "../../../contract/events.ts";
 import { optional } from "../../../core/optional.ts";
+import { mayAnswerPermissions } from "../../../core/rules/scopes.ts";
 import { labelOf } from "../../../core/text/label.ts";
 import { type Choices, changeOf, readChoices } from "./choices.ts";
+import { listSessions } from "./list.ts";
+import { EditorPermissions } from "./permissions.ts";
 import { hasModel, SETUP, signInMethods } from "./sign-in.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";
 
@@ -48,6 +51,8 @@ interface OpenSession {
   readonly client: AgentContext;
   /** The run that answers the current prompt. Undefined if there is none. */
   run: { readonly id: string; readonly updates: RunUpdates; cancelled: boolean } | undefined;
+  /** Undefined if the connection may not answer permission requests. */
+  readonly permissions: EditorPermissions | undefined;
 }
 
 export class AcpServer {
@@ -68,6 +73,10 @@ export class AcpServer {
     this.#options = options;
     link.client.on("chat", (event) => this.#onChat(event));
     link.client.on("agent", (event) => this.#onAgent(event));
+    link.client.on("attention", () => this.#readPermissions());
+    link.client.onState((state) => {
+      if (state === "connected") this.#readPermissions();
+    });
   }
 
   /** Resolves when too much output is unread, because the editor has stopped reading. */
@@ -118,8 +127,13 @@ export class AcpServer {
       })
       .onRequest("session/close", async ({ params }) => {
         await this.cancel(params.sessionId);
+        this.#open.get(params.sessionId)?.permissions?.end();
         this.#open.delete(params.sessionId);
         return {};
+      })
+      .onRequest("session/list", async ({ params }) => {
+        const listed = await listSessions(this.#link, this.#options, params);
+        return this.#value(listed, listed.ok || listed.code !== "invalid_argument" ? FAILED : INVALID);
       })
       .onRequest("session/prompt", ({ params, signal }) => this.#prompt(params, signal))
       .onNotification("session/cancel", ({ params }) => {
@@ -136,7 +150,7 @@ export class AcpServer {
       agentCapabilities: {
         loadSession: true,
         promptCapabilities: { image: true, embeddedContext: true },
-        sessionCapabilities: { resume: {}, close: {} },
+        sessionCapabilities: { list: {}, resume: {}, close: {} },
       },
       authMethods: signInMethods(capabilities, this.#cli.parts.machine),
     };
@@ -182,9 +196,25 @@ export class AcpServer {
   #opened(key: string, client: AgentContext, sessionId = key): OpenSession {
     const known = this.#open.get(sessionId);
     if (known !== undefined) return known;
-    const opened: OpenSession = { key, client, run: undefined };
+    const mayAnswer = mayAnswerPermissions(this.#link.client.hello.auth);
+    const opened: OpenSession = {
+      ...{ key, client, run: undefined },
+      permissions: mayAnswer
+        ? new EditorPermissions(this.#link, key, {
+            ...{ sessionId, client, note: (text) => this.#cli.note(text) },
+            send: (update) => this.#notify(sessionId, opened, update),
+            callOf: ({ runId, asked }) =>
+              opened.run?.id === runId ? opened.run.updates.callOf(asked?.command) : undefined,
+          })
+        : undefined,
+    };
     this.#open.set(sessionId, opened);
+    void opened.permissions?.read();
     return opened;
+  }
+
+  #readPermissions(): void {
+    for (const { permissions } of this.#open.values()) void permissions?.read();
   }
 
   /** Sends an update of a session to the editor. Does nothing if the editor has disconnected. */
@@ -260,6 +290,7 @@ export class AcpServer {
       const { key: sessionKey } = opened;
       const params = { message, sessionKey, idempotencyKey: run.id, attachments };
       const end = await this.#link.client.agent(params).done;
+      await opened.permissions?.settle();
       updates.end(end.result?.text ?? "");
       if (end.status === "ok") return { stopReason: "end_turn" };
       if (end.code === "run_aborted" || run.cancelled) return { stopReason: "cancelled" };

@@ -4,6 +4,7 @@
 
 import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
 import type { ToolData } from "../../../contract/events.ts";
+import { fieldsOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
 import type { ImageBlock, Message, TextBlock } from "../../../core/shapes/message.ts";
 import { head } from "../../../core/text/cut.ts";
@@ -64,7 +65,8 @@ function endOf(toolCallId: string, isError: boolean, result: string | undefined)
 export class RunUpdates {
   readonly #send: SendUpdate;
   readonly #newId: () => string;
-  readonly #open = new Set<string>();
+  /** The calls in progress, with their arguments. */
+  readonly #open = new Map<string, unknown>();
   #messageId: string;
   /** The part of the growing message that was sent. Undefined if the next text starts a new message. */
   #sent: string | undefined = "";
@@ -97,16 +99,24 @@ export class RunUpdates {
     const { phase, toolCallId, name, args, isError, result } = data;
     if (phase === "start") {
       this.#sent = undefined;
-      this.#open.add(toolCallId);
+      this.#open.set(toolCallId, args);
       this.#send(callOf(toolCallId, name, args));
     } else if (this.#open.delete(toolCallId)) {
       this.#send(endOf(toolCallId, isError === true, result));
     }
   }
 
+  /** Returns the id of the call in progress with this command; without one, of the only call. */
+  callOf(command: string | undefined): string | undefined {
+    const calls = [...this.#open].filter(
+      ([, args]) => command === undefined || fieldsOf(args).command === command,
+    );
+    return command !== undefined || calls.length === 1 ? calls[0]?.[0] : undefined;
+  }
+
   /** Ends the run's updates: reports open tool calls as failed, and sends the rest of the final text. */
   end(text: string): void {
-    for (const toolCallId of this.#open) this.#send(endOf(toolCallId, true, undefined));
+    for (const toolCallId of this.#open.keys()) this.#send(endOf(toolCallId, true, undefined));
     this.#open.clear();
     this.text(text);
   }

@@ -9,7 +9,8 @@ import type {
   ClientConnection,
   ContentBlock,
   InitializeResponse,
-  McpServer,
+  McpServerHttp,
+  McpServerStdio,
   NewSessionResponse,
   PermissionOption,
   PromptResponse,
@@ -26,7 +27,7 @@ import { head } from "../../../core/text/cut.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { pause } from "../../../world/pause.ts";
 import type { World } from "../../../world.ts";
-import { askingModeOf } from "../programs.ts";
+import { modeFor, needsHttpTools } from "../programs.ts";
 import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
 import { isOwnTool } from "./own-tools.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
@@ -64,7 +65,11 @@ export type AskPermission = (
 
 /** The MCP server with the session's tools, for one program. */
 export interface SessionTools {
-  readonly server: McpServer;
+  readonly server: McpServerStdio;
+  /** The same tools for a program that starts no servers. */
+  readonly overHttp: McpServerHttp;
+  /** The token in both. It is redacted from the program's output. */
+  readonly pass: string;
   /** Resolves when the program has received the list of tools. */
   readonly listed: Promise<void>;
 }
@@ -277,11 +282,11 @@ class Connection implements AcpConnection {
 
   /** Chooses the mode in which a known program asks before it changes something. */
   async #letAsk({ program }: OpenParts): Promise<Result<void>> {
-    const modeId = program.mustAsk ? askingModeOf(this.#hello?.agentInfo?.name) : undefined;
+    const modeId = modeFor(this.#hello?.agentInfo?.name, program.mustAsk);
     if (modeId === undefined) return ok(undefined);
     const params = { sessionId: this.remoteId, modeId };
     const chosen = await this.#ask("session/set_mode", this.#link.agent.request("session/set_mode", params));
-    if (chosen.ok) return ok(undefined);
+    if (chosen.ok || !program.mustAsk) return ok(undefined);
     const text = `${chosen.error}; outside its mode "${modeId}" it acts without asking`;
     return fail("run_failed", `${text}. Update it, or set runtime.permissions to "allow"`);
   }
@@ -289,9 +294,11 @@ class Connection implements AcpConnection {
   #sessionOf({ program, sessionTools }: OpenParts) {
     this.#tools = sessionTools();
     if (this.#tools === undefined) return { cwd: program.cwd, mcpServers: [] };
-    const { server } = this.#tools;
-    if ("env" in server) this.#process.hidden.learn(server.env.map(({ value }) => value));
-    return { cwd: program.cwd, mcpServers: [server] };
+    const { server, overHttp, pass } = this.#tools;
+    this.#process.hidden.learn([pass]);
+    const { agentInfo } = this.#hello ?? {};
+    const given = needsHttpTools(agentInfo?.name) ? { type: "http" as const, ...overHttp } : server;
+    return { cwd: program.cwd, mcpServers: [given] };
   }
 
   async toolsListed(): Promise<Result<boolean>> {

@@ -10,7 +10,7 @@ type Body = Readonly<Record<string, unknown>>;
 export type OpenAiApi = "chat" | "responses";
 
 /** Returns whether the value is null, false or an empty list, so that it requests nothing. */
-function isNothing(value: unknown): boolean {
+export function isNothing(value: unknown): boolean {
   return value == null || value === false || (Array.isArray(value) && value.length === 0);
 }
 
@@ -20,14 +20,7 @@ interface Refusal {
   harmless(value: unknown): boolean;
 }
 
-const TOOLS: Refusal = {
-  why: "an agent can't call the client's tools; its own tools are set in the configuration",
-  harmless: isNothing,
-};
-const TOOL_CHOICE: Refusal = {
-  why: "a client can't choose an agent's tools",
-  harmless: (value) => value == null || value === "auto" || value === "none",
-};
+const FUNCTIONS: Refusal = { why: "send the functions as tools", harmless: isNothing };
 
 const GRAMMAR: Refusal = {
   why: "the form of an answer is asked for with response_format (chat) or text.format (responses)",
@@ -44,10 +37,8 @@ const LOGPROBS: Refusal = { why: "token probabilities are not available", harmle
 
 export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = {
   chat: {
-    tools: TOOLS,
-    functions: TOOLS,
-    tool_choice: TOOL_CHOICE,
-    function_call: TOOL_CHOICE,
+    functions: FUNCTIONS,
+    function_call: FUNCTIONS,
     n: { why: "one request is one run with one answer", harmless: (value) => value == null || value === 1 },
     audio: { why: "an agent answers in text", harmless: isNothing },
     modalities: {
@@ -64,8 +55,6 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
     ...GRAMMARS,
   },
   responses: {
-    tools: TOOLS,
-    tool_choice: TOOL_CHOICE,
     background: { why: "background responses don't exist here; stream a long answer", harmless: isNothing },
     conversation: {
       why: "conversations are sessions here: name one with user or the header x-parley-session-key",

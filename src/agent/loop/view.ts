@@ -79,7 +79,7 @@ export function modelView(entries: readonly Entry[], model: ResolvedModel): Mess
 }
 
 const LATE_RESULTS =
-  "(The results of your earlier tool calls have arrived. You find them above, after these calls. Please continue.)";
+  "(The results of your earlier tool calls have arrived: they follow these calls above. Please continue.)";
 
 /** Quotes a summary below a label that says where it comes from (V4). */
 export function quoteSummary(summary: string): string {

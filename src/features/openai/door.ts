@@ -47,6 +47,7 @@ import { continuedSession, resultsIn, temporarySession, userSession } from "./se
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
 const SESSION_HEADER = "x-parley-session-key";
+const IGNORED_HEADER = "x-parley-ignored-fields";
 const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET /v1/responses/{id}";
 
 /** One parsed request. */
@@ -334,6 +335,8 @@ class OpenAiDoor {
     if (!taken.ok) return refuse(c, taken);
     const { asked, followed } = taken.value;
     c.header("x-request-id", followed.runId);
+    const { ignored } = asked.request;
+    if (ignored.length > 0) c.header(IGNORED_HEADER, ignored.join(", "));
     c.header(SESSION_HEADER, followed.sessionKey.replace(/[^!-~]+/gu, encodeURIComponent));
     return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
   }

@@ -1,6 +1,5 @@
 // Lists the fields of OpenAI requests that are refused because ignoring them would change the answer's
-// meaning. `openai/request.ts` reads some others. The rest is accepted and ignored: the agent's settings
-// decide how its model runs, and front-ends add fields for many servers.
+// meaning. `openai/request.ts` reads some others. The rest is ignored, and a header names it: the agent's settings decide how its model runs, and front-ends add fields for many servers.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 
@@ -69,6 +68,23 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
     ...GRAMMARS,
   },
 };
+
+const READ = ["model", "user", "stream", "stream_options", "tools", "tool_choice", "parallel_tool_calls"];
+/** The fields that have an effect. */
+const EFFECTIVE: Readonly<Record<OpenAiApi, readonly string[]>> = {
+  chat: [...READ, "messages", "reasoning_effort", "response_format"],
+  responses: [...READ, "input", "instructions", "reasoning", "previous_response_id", "metadata", "text"],
+};
+const IGNORED_MAX = 50;
+
+/** Returns the names of the fields that are taken and not used. A name must fit into a header. */
+export function ignoredFields(api: OpenAiApi, body: Body): string[] {
+  return Object.entries(body)
+    .filter(([name, value]) => value != null && /^[\w.-]{1,64}$/.test(name))
+    .map(([name]) => name)
+    .filter((name) => !EFFECTIVE[api].includes(name) && !Object.hasOwn(REFUSED[api], name))
+    .slice(0, IGNORED_MAX);
+}
 
 /** Refuses a body with an unsupported field. */
 export function checkFields(api: OpenAiApi, body: Body): Result<void> {

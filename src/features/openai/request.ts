@@ -12,7 +12,7 @@ import type { AnswerFormat, ClientTools } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { chatItems, type Item, inputItems, readItems, type Turn } from "./content.ts";
-import { checkFields, type OpenAiApi } from "./fields.ts";
+import { checkFields, ignoredFields, type OpenAiApi } from "./fields.ts";
 import { chatFormat, responseFormat, wrong } from "./format.ts";
 import { clientToolsIn } from "./tools.ts";
 
@@ -39,6 +39,8 @@ export interface AgentRequest {
   readonly format?: AnswerFormat;
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** Names of the fields that were not used. */
+  readonly ignored: readonly string[];
   /** Returned in the answer. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
@@ -168,7 +170,7 @@ function inputOf(
 }
 
 /** Reads the fields that both APIs share. */
-function common(body: Body) {
+function common(api: OpenAiApi, body: Body) {
   const model = textIn(body, "model", USER_CHARS_MAX);
   if (!model.ok) return model;
   if (model.value === undefined) return wrong("model", "is required: name the agent as parley/<agentId>");
@@ -187,11 +189,12 @@ function common(body: Body) {
     ...optional({ user: user.value, clientTools: clientTools.value }),
     stream: stream.value,
     includeUsage: usage.value,
+    ignored: ignoredFields(api, body),
   });
 }
 
 function readChat(body: Body, namesSession: boolean): Result<AgentRequest> {
-  const base = common(body);
+  const base = common("chat", body);
   if (!base.ok) return base;
   const thinking = thinkingIn(body.reasoning_effort, "reasoning_effort");
   if (!thinking.ok) return thinking;
@@ -209,7 +212,7 @@ function readChat(body: Body, namesSession: boolean): Result<AgentRequest> {
 }
 
 function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
-  const base = common(body);
+  const base = common("responses", body);
   if (!base.ok) return base;
   const { reasoning, instructions } = body;
   const effort = isObject(reasoning) ? reasoning.effort : reasoning;

@@ -288,7 +288,7 @@ test("while a client thinks, others use the session; its results reach their cal
   expect((await getRun(house.store.db, runId ?? ""))?.usage.totalTokens).toBe(15);
 });
 
-test("a message instead of results goes on without them", async () => {
+test("a message instead of results leaves the calls without any", async () => {
   const { model, client, house } = await scripted(asks("Bern"), "As you like.");
   const asked = { model: MODEL, tools: TOOLS };
   const { choices } = await client.chat.completions.create({ ...asked, messages: ASK });

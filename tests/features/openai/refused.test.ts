@@ -251,6 +251,10 @@ test.each([
   const post = { method: "POST", headers: HEAD, body: JSON.stringify(body) };
   const answer = await fetch(`${house.http}/v1/${path}`, post);
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining("echo x")]);
+  const used = path === "responses" ? ["metadata", "stream_options"] : ["stream_options"];
+  const ignored = Object.keys(ADDED).filter((name) => !used.includes(name));
+  const named = answer.headers.get("x-parley-ignored-fields")?.split(", ");
+  expect(named).toEqual(path === "responses" ? ignored : [...ignored, "reasoning"]);
 });
 
 test("the guide lists the same unsupported fields as the code", () => {

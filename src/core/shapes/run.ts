@@ -103,6 +103,8 @@ export interface RunInput {
   readonly clientTools?: ClientTools;
   /** Results with which the run begins, before `text`. With them, an empty text is no message. */
   readonly results?: readonly ClientResult[];
+  /** True if the client does not wait for the end of the run. */
+  readonly background?: boolean;
   /** True if the run calls the model only for a summary of the older messages, which replaces them for it. */
   readonly compact?: boolean;
   /** Only with kind `append`: the text is stored as an assistant message (`stopReason: "injected"`). */
@@ -191,6 +193,8 @@ export interface Run {
   readonly error?: string;
   readonly usage: Usage;
   readonly model?: string;
+  /** Time since which the client that asked for the run can't fetch its response. */
+  readonly forgottenAt?: number;
   /** Hash of the revision with the run's inputs. Absent before its end, and if they are not kept. */
   readonly revision?: string;
 }

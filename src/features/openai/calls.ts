@@ -118,7 +118,7 @@ async function resolve(ctx: CallContext, turn: Turn, reference: string): Promise
 /** Pictures and thoughts of an earlier response. */
 const LEFT_OUT = /^(?:ig|rs)_/;
 
-/** Gives the messages of a request their ids, resolves references, and joins calls to the text before them. */
+/** Gives the messages of a request ids, resolves references, and joins calls to the text before them. */
 export async function seedOf(ctx: CallContext, turns: readonly Turn[]): Promise<Result<SeedMessage[]>> {
   const seed: SeedMessage[] = [];
   for (const turn of turns) {

@@ -2,7 +2,7 @@
 // A run takes the same path as any other run. A request is refused only before its stream begins.
 // The result comes from the run's row, even if another process executed the run (I12).
 // OA3: a run in a temporary session without an Idempotency-Key is cancelled when its client leaves, since
-// nobody can retrieve it. Any other run continues.
+// nobody waits for it. Any other run continues, also one in the background.
 
 import type { Context } from "hono";
 import { agentsFor } from "../../access/token.ts";
@@ -12,7 +12,7 @@ import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { spokenText } from "../../core/rules/turn-rules.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
-import { type ClientResult, endCodeOf, PLEASE_CONTINUE, type Run } from "../../core/shapes/run.ts";
+import { type ClientResult, endCodeOf, isEnded, PLEASE_CONTINUE, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { findAgent, type TokenScope } from "../../core/shapes/settings/settings.ts";
@@ -34,21 +34,34 @@ import {
 } from "../../gateway/http/run-stream.ts";
 import { untilEnded } from "../../gateway/methods/agent.ts";
 import { contentOfFile, filesOfRun } from "../../store/queries/channels/sent-files.ts";
-import { listRuns } from "../../store/queries/runs/runs.ts";
+import { forgetRun, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../store/sql.ts";
 import { type Answered, answeredBy, areSame, hasFailed, placeName, seedOf, unknownCall } from "./calls.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
-import { endedResponse, responseStream, storedResponse } from "./responses.ts";
+import { endedResponse, inputItems, responseStream, storedResponse } from "./responses.ts";
 import { continuedSession, resultsIn, temporarySession, userSession } from "./sessions.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
 const SESSION_HEADER = "x-parley-session-key";
 const IGNORED_HEADER = "x-parley-ignored-fields";
-const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET /v1/responses/{id}";
+const ROUTES = [
+  "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET and DELETE /v1/responses/{id}",
+  "POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items",
+].join(", ");
+const RESPONSE_ROUTE = /^(GET|DELETE|POST) \/v1\/responses\/([^/]+)(\/cancel|\/input_items)?$/;
+/** What the routes of a response do. */
+const ACTIONS: Readonly<Record<string, "fetch" | "delete" | "cancel" | "list">> = {
+  GET: "fetch",
+  DELETE: "delete",
+  "POST/cancel": "cancel",
+  "GET/input_items": "list",
+};
+const ITEMS_MAX = 100;
+const NO_RESPONSE = "this response was deleted, or requested with store: false";
 
 /** One parsed request. */
 interface ReadRequest {
@@ -198,6 +211,10 @@ async function begunFor(ctx: CallContext, asked: ReadRequest): Promise<Result<Be
     answered.value === undefined ? ok(undefined) : await afterCalls(ctx, asked, named?.value, answered.value);
   if (!after.ok) return after;
   if (after.value !== undefined) return ok(after.value);
+  const previous =
+    previousRunId === undefined ? undefined : await getRun(ctx.deps.engine.store.db, previousRunId);
+  if (previous?.forgottenAt !== undefined)
+    return fail("run_not_found", NO_RESPONSE, { details: { param: "previous_response_id" } });
   const continued =
     previousRunId === undefined ? undefined : await continuedSession(ctx.deps, ctx.viewer, previousRunId);
   if (continued?.ok === false) return continued;
@@ -224,7 +241,8 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
   const { session } = opening;
   if (session.agentId !== asked.agentId)
     return mismatch(`the model names agent "${asked.agentId}", but the session has another agent`, session);
-  const { images, senderName, instructions, thinking, format, clientTools } = asked.request;
+  const { images, senderName, instructions, thinking, format, clientTools, store, background } =
+    asked.request;
   const isOutside = findAgent(ctx.deps.settings, session.agentId)?.runtime !== undefined;
   if (clientTools !== undefined && (isOutside || session.external))
     return fail(
@@ -242,6 +260,7 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
     guest: isGuest(ctx.viewer),
     askedBy: keyOwnerOf(ctx.caller),
     ...optional({ senderName, thinking, format, clientTools, extraContext: instructions }),
+    ...optional({ background, forgotten: store === false || undefined }),
     remember: (unit, { run }) => ctx.remember(unit, followedOf(run)),
   });
   return accepted.ok ? ok(followedOf(accepted.value.run)) : accepted;
@@ -269,8 +288,9 @@ class OpenAiDoor {
     if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) {
       return this.#allowed(c, "operator.read") ?? listModels(c, this.#deps);
     }
-    const response = /^\/v1\/responses\/([^/]+)$/.exec(path)?.[1];
-    if (method === "GET" && response !== undefined) return this.#fetch(c, decodeName(response));
+    const [, verb, response, part = ""] = RESPONSE_ROUTE.exec(`${method} ${path}`) ?? [];
+    const action = ACTIONS[`${verb}${part}`];
+    if (response !== undefined && action !== undefined) return this.#stored(c, decodeName(response), action);
     if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
     if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
     return refuse(
@@ -288,24 +308,57 @@ class OpenAiDoor {
     return allowed.ok ? undefined : refuse(c, allowed);
   }
 
-  /** Returns a response that the caller's token requested earlier. */
-  async #fetch(c: Context<Env>, id: string): Promise<Response> {
-    const refused = this.#allowed(c, "operator.read");
+  /** Handles a request about a response that the caller's token requested earlier. */
+  async #stored(c: Context<Env>, id: string, action: (typeof ACTIONS)[string]): Promise<Response> {
+    const changes = action === "cancel" || action === "delete";
+    const refused = this.#allowed(c, changes ? "operator.write" : "operator.read");
     if (refused !== undefined) return refused;
     if (c.req.query("stream") === "true") {
       const details = { param: "stream" };
       return refuse(c, fail("invalid_argument", "a stored response cannot be streamed", { details }));
     }
     const runId = id.startsWith(RESPONSE_PREFIX) ? id.slice(RESPONSE_PREFIX.length) : "";
-    const handle = ({ deps, viewer, caller }: CallContext) =>
-      ownRun(deps, viewer, { runId, askedBy: keyOwnerOf(caller) });
-    const request = { name: "openai.response", params: { runId }, handle };
+    const handle = async ({ deps, viewer, caller }: CallContext): Promise<Result<Run>> => {
+      const own = await ownRun(deps, viewer, { runId, askedBy: keyOwnerOf(caller) });
+      if (!own.ok) return own;
+      if (own.value.forgottenAt !== undefined) return fail("run_not_found", NO_RESPONSE);
+      const { engine } = deps;
+      if (action === "delete") await engine.commit((unit) => forgetRun(unit.tx, runId, unit.now));
+      if (action !== "cancel" || isEnded(own.value.state)) return own;
+      await engine.abort({ sessionKey: own.value.sessionKey, runId });
+      return ok((await getRun(engine.store.db, runId)) ?? own.value);
+    };
+    const request = { name: `openai.response.${action}`, params: { runId }, handle };
     const found = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
     if (!found.ok) return refuse(c, found);
-    const { world } = this.#deps;
-    const run = found.value;
+    if (action === "delete") return c.json({ id, object: "response", deleted: true });
+    return action === "list" ? this.#listItems(c, found.value) : c.json(await this.#responseOf(found.value));
+  }
+
+  /** Returns the response of a run in its current state. */
+  async #responseOf(run: Run, asked?: AgentRequest): Promise<object> {
     const text = await this.#answerIn(run);
-    return c.json(storedResponse(await this.#endOf(run), text, world.redactor));
+    return storedResponse(await this.#endOf(run), text, this.#deps.world.redactor, asked);
+  }
+
+  #listItems(c: Context<Env>, run: Run): Response {
+    const { limit = "20", order = "desc", after } = c.req.query();
+    const count = Number(limit);
+    if (!(Number.isInteger(count) && count >= 1 && count <= ITEMS_MAX)) {
+      const details = { param: "limit" };
+      return refuse(c, fail("invalid_argument", `limit must be 1 to ${ITEMS_MAX}`, { details }));
+    }
+    const items = inputItems(run);
+    if (order !== "asc") items.reverse();
+    const rest = items.slice(items.findIndex((item) => item.id === after) + 1);
+    const page = rest.slice(0, count);
+    return c.json({
+      object: "list",
+      data: page.map((item) => this.#deps.world.redactor.json(item)),
+      first_id: page[0]?.id ?? null,
+      last_id: page.at(-1)?.id ?? null,
+      has_more: rest.length > count,
+    });
   }
 
   /** Reads what a run has left besides its text. */
@@ -338,6 +391,10 @@ class OpenAiDoor {
     const { ignored } = asked.request;
     if (ignored.length > 0) c.header(IGNORED_HEADER, ignored.join(", "));
     c.header(SESSION_HEADER, followed.sessionKey.replace(/[^!-~]+/gu, encodeURIComponent));
+    if (asked.request.background === true && !asked.request.stream) {
+      const run = await getRun(this.#deps.engine.store.db, followed.runId);
+      if (run !== undefined) return c.json(await this.#responseOf(run, asked.request));
+    }
     return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
   }
 
@@ -451,7 +508,8 @@ class OpenAiDoor {
 
   /** Handles a client that left before its run ended (OA3). */
   async #left(asked: ReadRequest, { runId, sessionKey }: Followed): Promise<void> {
-    const mayComeBack = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
+    const isNamed = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
+    const mayComeBack = isNamed || asked.request.background === true;
     if (mayComeBack || !isTemporaryKey(sessionKey)) return;
     await this.#deps.engine.abort({ sessionKey, runId });
   }

@@ -1,5 +1,6 @@
 // Lists the fields of OpenAI requests that are refused because ignoring them would change the answer's
-// meaning. `openai/request.ts` reads some others. The rest is ignored, and a header names it: the agent's settings decide how its model runs, and front-ends add fields for many servers.
+// meaning. `openai/request.ts` reads some others. The rest is ignored, and a header names it: the agent's
+// settings decide how its model runs, and front-ends add fields for many servers.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 
@@ -54,16 +55,11 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
     ...GRAMMARS,
   },
   responses: {
-    background: { why: "background responses don't exist here; stream a long answer", harmless: isNothing },
     conversation: {
       why: "conversations are sessions here: name one with user or the header x-parley-session-key",
       harmless: isNothing,
     },
     prompt: { why: "there are no stored prompts; use instructions", harmless: isNothing },
-    store: {
-      why: "messages to an agent are always stored in its session",
-      harmless: (value) => value == null || value === true,
-    },
     top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
     ...GRAMMARS,
   },
@@ -73,7 +69,17 @@ const READ = ["model", "user", "stream", "stream_options", "tools", "tool_choice
 /** The fields that have an effect. */
 const EFFECTIVE: Readonly<Record<OpenAiApi, readonly string[]>> = {
   chat: [...READ, "messages", "reasoning_effort", "response_format"],
-  responses: [...READ, "input", "instructions", "reasoning", "previous_response_id", "metadata", "text"],
+  responses: [
+    ...READ,
+    "input",
+    "instructions",
+    "reasoning",
+    "previous_response_id",
+    "metadata",
+    "text",
+    "store",
+    "background",
+  ],
 };
 const IGNORED_MAX = 50;
 

@@ -39,6 +39,10 @@ export interface AgentRequest {
   readonly format?: AnswerFormat;
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** False if the response can't be fetched later. Default true. */
+  readonly store?: boolean;
+  /** True if the client does not wait for the end. */
+  readonly background?: boolean;
   /** Names of the fields that were not used. */
   readonly ignored: readonly string[];
   /** Returned in the answer. */
@@ -224,6 +228,12 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
   if (!metadata.ok) return metadata;
   const previous = previousIn(body);
   if (!previous.ok) return previous;
+  const store = flagIn({ store: true, ...optional({ store: body.store ?? undefined }) }, "store");
+  if (!store.ok) return store;
+  const background = flagIn(body, "background");
+  if (!background.ok) return background;
+  if (background.value && !store.value)
+    return wrong("background", "needs store: the response is fetched later");
   if (instructions != null && typeof instructions !== "string")
     return wrong("instructions", "must be a string");
   const items = inputItems(body.input);
@@ -238,6 +248,8 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
     ...defined("format", format.value),
     ...defined("metadata", metadata.value),
     ...defined("previousRunId", previous.value),
+    ...defined("store", store.value ? undefined : false),
+    ...defined("background", background.value || undefined),
   };
   const system = instructions == null ? said.value.system : [instructions, ...said.value.system];
   return assembleRequest(known, { ...said.value, system }, "input");

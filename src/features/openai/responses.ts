@@ -3,7 +3,7 @@
 
 import { optional } from "../../core/optional.ts";
 import { fail } from "../../core/shapes/errors.ts";
-import { endCodeOf } from "../../core/shapes/run.ts";
+import { endCodeOf, endsWithResult, type Run } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import {
@@ -20,7 +20,15 @@ type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" |
 /** The fields of a request that its response repeats. */
 type Repeated = Pick<
   AgentRequest,
-  "previousRunId" | "thinking" | "instructions" | "metadata" | "user" | "format" | "clientTools"
+  | "previousRunId"
+  | "thinking"
+  | "instructions"
+  | "metadata"
+  | "user"
+  | "format"
+  | "clientTools"
+  | "store"
+  | "background"
 >;
 
 function usageOf({ run }: EndedRun): object {
@@ -83,7 +91,7 @@ function responseOf(followed: Followed, request: Repeated, status: Status, more:
     object: "response",
     created_at: Math.floor(acceptedAt / 1000),
     status,
-    background: false,
+    background: request.background === true,
     error: null,
     incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
     instructions: instructions ?? null,
@@ -92,7 +100,7 @@ function responseOf(followed: Followed, request: Repeated, status: Status, more:
     output: [],
     previous_response_id: previousRunId === undefined ? null : `${RESPONSE_PREFIX}${previousRunId}`,
     reasoning: { effort: thinking === "off" ? "none" : (thinking ?? null), summary: null },
-    store: true,
+    store: request.store !== false,
     temperature: null,
     text: { format: format ?? { type: "text" } },
     ...toolFields(request),
@@ -187,16 +195,20 @@ export function responseStream(followed: Followed, request: AgentRequest, redact
   };
 }
 
-/** Builds a response that is fetched later. Its run keeps no metadata and no `previous_response_id`. */
-export function storedResponse(ended: EndedRun, text: string, redactor: Redactor): object {
+/**
+ * Builds a response that is fetched later. Its run keeps no metadata and no `previous_response_id`. `asked`:
+ * the request, if it is known.
+ */
+export function storedResponse(
+  ended: EndedRun,
+  text: string,
+  redactor: Redactor,
+  asked: Repeated = {},
+): object {
   const { run } = ended;
-  const { context: instructions, thinking, format, clientTools } = run.input;
-  const repeated = optional({
-    instructions,
-    format,
-    clientTools,
-    thinking: thinking as ThinkingLevel | undefined,
-  });
+  const { context: instructions, thinking: level, format, clientTools, background } = run.input;
+  const thinking = level as ThinkingLevel | undefined;
+  const repeated = { ...optional({ instructions, format, clientTools, background, thinking }), ...asked };
   const code = endCodeOf(run);
   if (run.state === "ok") return endedResponse(run, repeated, ended, text);
   if (run.state === "aborted") return responseOf(run, repeated, "cancelled");
@@ -204,4 +216,24 @@ export function storedResponse(ended: EndedRun, text: string, redactor: Redactor
   const failure = fail(code, run.error ?? `the run ended: ${run.state}`);
   const { message } = openAiError(failure, redactor).body.error;
   return responseOf(run, repeated, "failed", { error: { code, message } });
+}
+
+/** Returns the items that a response began with, the oldest first. */
+export function inputItems({ runId, callId, input }: Run): { readonly id: string }[] {
+  const { results = [], text, images = [] } = input;
+  const outputs = results.map(({ id, toolCallId, content }) => {
+    const place = id.replace(":", "_");
+    const output = content.map((block) => (block.type === "text" ? block.text : "")).join("");
+    const call_id = callId === undefined ? toolCallId : `call_${place}`;
+    return { type: "function_call_output", id: `fco_${place}`, call_id, output, status: "completed" };
+  });
+  if (endsWithResult(input)) return outputs;
+  const content = [
+    ...(text === "" ? [] : [{ type: "input_text", text }]),
+    ...images.map(({ mimeType, data }) => {
+      return { type: "input_image", detail: "auto", image_url: `data:${mimeType};base64,${data}` };
+    }),
+  ];
+  const message = { type: "message", id: `in_${runId}`, status: "completed", role: "user", content };
+  return [...outputs, message];
 }

@@ -62,6 +62,9 @@ export interface DirectMessage {
   readonly format?: AnswerFormat;
   readonly clientTools?: ClientTools;
   readonly results?: readonly ClientResult[];
+  readonly background?: boolean;
+  /** True if the client can't fetch the response later. Default false. */
+  readonly forgotten?: boolean;
   /** Makes a repeated message one run (A2 of accept.ts). */
   readonly callId?: string;
   /** See `RunInput.compact`. Default false. */
@@ -127,6 +130,7 @@ export async function sendDirect(
   if (!able.ok) return able;
   const guest = message.guest || undefined;
   const { hop, peer, compact, tokensLeft, clientTools, results, callId = peer?.callId } = message;
+  const { background, forgotten } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -145,9 +149,10 @@ export async function sendDirect(
       input: {
         text,
         ...optional({ images, senderName, guest, thinking, format, compact, context, provenance }),
-        ...optional({ clientTools, results }),
+        ...optional({ clientTools, results, background }),
       },
       ...optional({ runId, askedBy, timeoutMs, route: place, callId, chain, tokensLeft }),
+      ...optional({ forgottenAt: forgotten === true ? unit.now : undefined }),
     });
     if (!accepted.ok) return accepted;
     if (peer?.wait !== undefined && accepted.value.fresh) {

@@ -150,9 +150,8 @@ test.each(CHATS)(
 const RESPONSES: [string, unknown, string, RegExp][] = [
   ["a tool of OpenAI", response({ tools: [{ type: "web_search" }] }), "tools[0].type", /has its own tools/],
   ["a conversation", response({ conversation: "conv_1" }), "conversation", /are sessions here/],
-  ["nothing to be stored", response({ store: false }), "store", /always stored/],
   ["a stored prompt", response({ prompt: { id: "p" } }), "prompt", /no stored prompts/],
-  ["work in the background", response({ background: true }), "background", /stream a long answer/],
+  ["unstored work", response({ background: true, store: false }), "background", /needs store/],
   [
     "a format without a name",
     response({ text: { format: { type: "json_schema", schema: {} } } }),
@@ -330,7 +329,7 @@ const PATHS: [string, string, number][] = [
   ["GET", "/v1/chat/completions", 404],
   ["POST", "/v1/models", 404],
   ["POST", "/v1/embeddings", 404],
-  ["GET", "/v1/responses/resp_1/input_items", 404],
+  ["GET", "/v1/responses/resp_1/others", 404],
   ["POST", "/v1/chat/completions", 400],
 ];
 test.each(PATHS)(

@@ -1,7 +1,7 @@
-// Runs agents of other projects against a gateway of this checkout, whose model a scripted server replaces: AI
-// SDK, LangChain, OpenAI's Agents SDK and pi, over both of OpenAI's APIs, streamed and not. Each agent has two
-// tools of its own, and the gateway's agent calls one of its own in between: npm run openai-clients -- FOLDER
-// installs the packages into FOLDER, and uses them the next time. Exit code 1: an agent got a wrong answer.
+// Runs agents of other projects against a gateway of this checkout: AI SDK, LangChain, OpenAI's Agents SDK
+// and pi, over both of OpenAI's APIs, streamed and not. A scripted server replaces the model. Each agent has
+// two tools of its own, and the gateway's agent calls one of its own in between. FOLDER gets the packages:
+// node bench/openai-clients.ts FOLDER. Exit code 1: an agent got a wrong answer.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -53,7 +53,7 @@ const ROUTES = [
   "POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items",
 ].join(", ");
 const RESPONSE_ROUTE = /^(GET|DELETE|POST) \/v1\/responses\/([^/]+)(\/cancel|\/input_items)?$/;
-/** What the routes of a response do. */
+/** The actions of these routes. */
 const ACTIONS: Readonly<Record<string, "fetch" | "delete" | "cancel" | "list">> = {
   GET: "fetch",
   DELETE: "delete",

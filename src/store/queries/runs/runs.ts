@@ -1,8 +1,8 @@
 // Owns the run table: its rows, and how runs begin and end. claims.ts owns the claims.
 // A unique index ensures that a lane has at most one run that is running or waiting (I1). A transaction that
 // ends a run first locks its row and checks that it still holds the run (`isHeld`).
-// RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts), that
-//      its client may forget it, and that the deletion of its session blanks its texts.
+// RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts), its
+//      client may forget it, and the deletion of its session blanks its texts.
 
 import { sql } from "kysely";
 import { objectOf, ownJson } from "../../../core/json.ts";

@@ -11,6 +11,7 @@ import { type ModelPort, type ResolvedModel, resolveModel } from "./agent/model/
 import { optional } from "./core/optional.ts";
 import type { Pace } from "./core/pace.ts";
 import { withoutContents } from "./core/rules/attachment-rules.ts";
+import { isClientTool, withClientTools } from "./core/rules/client-tools.ts";
 import { guidanceReach } from "./core/rules/prompt/guidance.ts";
 import {
   CONTEXT_TITLE,
@@ -23,7 +24,7 @@ import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-p
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf, type Usage } from "./core/shapes/message.ts";
 import type { ModelRetry } from "./core/shapes/model-retry.ts";
-import { type AnswerFormat, CUT_SHORT, type Run } from "./core/shapes/run.ts";
+import { type AnswerFormat, CUT_SHORT, endsWithResult, type Run } from "./core/shapes/run.ts";
 import type { Session } from "./core/shapes/session.ts";
 import { peerInKey } from "./core/shapes/session-key.ts";
 import { checkFormat } from "./core/shapes/settings/answer-format.ts";
@@ -221,14 +222,20 @@ async function offerOf(
   const { run } = handle;
   const { session, agent, chain, supplies, model } = given;
   const { ready, outside, skills } = supplies;
-  const offered = toolsFor({ settings, chain, outside, ready, skills });
+  const { clientTools } = run.input;
+  const offered = toolsFor({ settings, chain, outside, ready, skills }).filter(
+    ({ spec }) => !isClientTool(clientTools, spec.name),
+  );
   const context = await contextOf(parts, run, session);
   const prompt = promptOf({ settings, session, agent, tools: offered, context, ...supplies });
   const { sessionKey } = prompt;
   const wanted = run.input.thinking ?? session.thinkingLevel ?? agent.thinking;
   const made: Offer = {
     parts: promptParts(prompt),
-    tools: offered.map((tool) => tool.spec),
+    tools: withClientTools(
+      offered.map((tool) => tool.spec),
+      clientTools,
+    ),
     thinking: thinkingNamed(wanted) ?? agent.thinking,
   };
   const own = parts.hooks?.offer(run, made, { sessionKey, ...optional({ context }) }) ?? made;
@@ -474,7 +481,12 @@ async function executeTurn(
     onFallback: (next) => {
       answering = next;
     },
-    ...optional({ format: run.input.format, compactOnly: run.input.compact }),
+    ...optional({
+      format: run.input.format,
+      compactOnly: run.input.compact,
+      clientTools: run.input.clientTools,
+      startsAfter: endsWithResult(run.input) ? run.input.results?.at(-1)?.id : undefined,
+    }),
     entries,
     everyTool,
     ...callbacksOf(parts, handle, everyTool, trace),

@@ -11,6 +11,7 @@
 
 import { optional } from "../../core/optional.ts";
 import type { ModelBudget } from "../../core/rules/budget.ts";
+import { isClientTool } from "../../core/rules/client-tools.ts";
 import {
   type AssistantMessage,
   addUsage,
@@ -24,7 +25,7 @@ import {
   ZERO_USAGE,
 } from "../../core/shapes/message.ts";
 import type { ModelRetry } from "../../core/shapes/model-retry.ts";
-import type { AnswerFormat } from "../../core/shapes/run.ts";
+import type { AnswerFormat, ClientTools } from "../../core/shapes/run.ts";
 import type { AnswerLimits, ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../core/shapes/tool.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
@@ -35,7 +36,7 @@ import type { FailureCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessag
 import { compact } from "./compaction.ts";
 import { hasPart, omissionNote } from "./omission.ts";
 import { matchResults } from "./result-matching.ts";
-import { answerCalls, type ToolEvent } from "./tool-calls.ts";
+import { answerCalls, type ToolEvent, type ToolPort } from "./tool-calls.ts";
 import { estimateTextTokens, estimateTokens, lastCounted, liveTranscript, modelView } from "./view.ts";
 import { wholeAnswerPort } from "./whole-answer.ts";
 
@@ -61,6 +62,10 @@ export interface TurnArgs {
    * All tools, including those not offered now: an earlier attempt may have called them. Default: `tools`.
    */
   readonly everyTool?: readonly ToolSpec[];
+  /** Tools that the client of the run executes. They are in `tools`, too. A call of one ends the turn. */
+  readonly clientTools?: ClientTools;
+  /** Id of the last entry of the run's input. Default: the last message of a user. */
+  readonly startsAfter?: string;
   /**
    * Stores an entry before it returns. Returns the stored entry. Throws if another process has taken over the
    * run.
@@ -134,6 +139,7 @@ const SUMMARY_ROOM_TOKENS = 12_000;
 
 interface Progress {
   readonly entries: Entry[];
+  readonly startsAfter: string | undefined;
   usage: Usage;
   /** Usage of answers that are not stored. The next message gets it. */
   unstored: Usage;
@@ -159,14 +165,12 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
   };
   if (args.compactOnly === true) return compactOnly(args, progress, append);
   const port = { ...toolPort(args), append };
-  let last = lastWritten(ownMessages(progress.entries));
+  let last = lastWritten(ownMessages(progress));
   let resumed = last !== undefined;
   for (;;) {
     if (last !== undefined) {
-      const end = endOf(last, args.model, progress);
+      const end = endOf(last, args.model, progress) ?? (await takeCalls(args, progress, port, last, resumed));
       if (end !== undefined) return end;
-      const answered = answeredPlaces(progress.entries, last);
-      if (!(await answerCalls(port, last, answered, resumed, args.signal))) return abortTurn(progress);
     }
     resumed = false;
     if (args.signal.aborted) return abortTurn(progress);
@@ -185,6 +189,19 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
     last = takeMessage(args.world, progress, message);
     await append(last);
   }
+}
+
+/** Answers the calls of a message. Returns the end of the turn if it ends with them. */
+async function takeCalls(
+  args: TurnArgs,
+  progress: Progress,
+  port: ToolPort,
+  last: AssistantMessage,
+  resumed: boolean,
+): Promise<TurnEnd | undefined> {
+  const answered = answeredPlaces(progress.entries, last);
+  if (!(await answerCalls(port, last, answered, resumed, args.signal))) return abortTurn(progress);
+  return leavesCalls(args, progress, last) ? endWith(progress, textOf(last)) : undefined;
 }
 
 /** Makes the model's message an entry, which also carries the usage of answers that are not stored. */
@@ -217,7 +234,7 @@ function askingPorts(given: TurnArgs, progress: Progress): Pick<AskingArgs, "por
       discard(before);
       given.onFallback?.(model);
     });
-  const hasText = (): boolean => given.maySayNothing === true || hasAnswered(progress.entries);
+  const hasText = (): boolean => given.maySayNothing === true || hasAnswered(progress);
   const whole = given.isReplay === true ? own : wholeAnswerPort(own, { discard, hasText });
   return { port: withFallback(own), answerPort: withFallback(whole) };
 }
@@ -229,7 +246,7 @@ async function compactOnly(
   append: (entry: Entry) => Promise<Entry>,
 ): Promise<TurnEnd> {
   const { model, world, signal } = args;
-  const said = ownMessages(progress.entries).findLast(({ role }) => role === "assistant");
+  const said = ownMessages(progress).findLast(({ role }) => role === "assistant");
   const used = estimate(args, progress.entries);
   const end = (text: string, contextTokens = used): TurnEnd => {
     return { kind: "ok", text, usage: spentBy(progress), contextTokens };
@@ -256,9 +273,10 @@ function compactedSinceInput(entries: readonly Entry[]): boolean {
 }
 
 function toolPort(args: TurnArgs) {
-  const { runId, attempt, tools, world } = args;
+  const { runId, attempt, tools, clientTools, world } = args;
   return {
     runId,
+    clientTools,
     attempt,
     tools,
     everyTool: args.everyTool ?? tools,
@@ -273,6 +291,7 @@ function toolPort(args: TurnArgs) {
 function startOf(args: TurnArgs): Progress {
   const progress: Progress = {
     entries: [...args.entries],
+    startsAfter: args.startsAfter,
     usage: ZERO_USAGE,
     unstored: ZERO_USAGE,
     contextTokens: 0,
@@ -282,7 +301,7 @@ function startOf(args: TurnArgs): Progress {
   const messages = progress.entries.filter((entry): entry is Message => !isCompaction(entry));
   const before = messages.findLast((message) => message.role === "assistant" && contextOf(message) > 0);
   progress.contextTokens = before === undefined ? 0 : contextOf(before);
-  for (const message of ownMessages(progress.entries)) {
+  for (const message of ownMessages(progress)) {
     if (isWritten(message)) count(progress, message);
   }
   return progress;
@@ -304,12 +323,13 @@ function contextOf(message: Message): number {
 }
 
 /**
- * Returns the messages of this run, and those that arrived during it. They start with the run's input,
- * because no other run appends while this one is active.
+ * Returns the messages of this run, and those that arrived during it. They follow the run's input, because no
+ * other run appends while this one is active.
  */
-function ownMessages(entries: readonly Entry[]): Message[] {
+function ownMessages({ entries, startsAfter }: Pick<Progress, "entries" | "startsAfter">): Message[] {
   const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
-  const isInput = (message: Message): boolean => message.role === "user" && message.steered !== true;
+  const isInput = (message: Message): boolean =>
+    (message.role === "user" && message.steered !== true) || message.id === startsAfter;
   return messages.slice(messages.findLastIndex(isInput) + 1);
 }
 
@@ -332,8 +352,8 @@ function lastText(messages: readonly Message[]): string | undefined {
 }
 
 /** Returns whether the run has a text since its last input. */
-function hasAnswered(entries: readonly Entry[]): boolean {
-  const own = ownMessages(entries);
+function hasAnswered(progress: Progress): boolean {
+  const own = ownMessages(progress);
   return lastText(own.slice(own.findLastIndex(({ role }) => role === "user") + 1)) !== undefined;
 }
 
@@ -359,8 +379,17 @@ function endOf(message: AssistantMessage, model: ResolvedModel, progress: Progre
       `${model.ref} used up its output limit (${limit} tokens, or what a budget left) before it answered`,
     );
   }
-  const text = lastText(ownMessages(progress.entries)) ?? "";
-  return { kind: "ok", text, isCut, usage: progress.usage, contextTokens: progress.contextTokens };
+  return endWith(progress, lastText(ownMessages(progress)) ?? "", isCut);
+}
+
+function endWith({ usage, contextTokens }: Progress, text: string, isCut = false): TurnEnd {
+  return { kind: "ok", text, isCut, usage, contextTokens };
+}
+
+/** Returns whether a message has calls that the client of the run has to answer. */
+function leavesCalls({ clientTools }: TurnArgs, { entries }: Progress, message: AssistantMessage): boolean {
+  const answered = answeredPlaces(entries, message);
+  return toolCallsOf(message).some(({ name }, at) => isClientTool(clientTools, name) && !answered.has(at));
 }
 
 function tooManyCalls(maxModelCalls: number): string {
@@ -373,7 +402,7 @@ function failTurn(
   error: string,
   code: FailureCode | "run_failed" = "run_failed",
 ): TurnEnd {
-  const text = lastText(ownMessages(progress.entries));
+  const text = lastText(ownMessages(progress));
   return {
     kind: "error",
     code,
@@ -457,9 +486,9 @@ async function shorten(
   return "done";
 }
 
-function commonParts(args: TurnArgs, { entries }: Progress) {
+function commonParts(args: TurnArgs, progress: Progress) {
   const { model, system, tools, runId, limits } = args;
-  const own = ownMessages(entries);
+  const own = ownMessages(progress);
   const omittedAt = own.findLastIndex((one) => one.role === "assistant" && one.omits === "thinking");
   // With thinking, providers want that of the whole turn, and a part of it was left out.
   const isBroken = own.slice(0, Math.max(0, omittedAt)).some(isWritten);
@@ -472,9 +501,12 @@ function ask(args: AskingArgs, progress: Progress): Promise<ModelOutcome> {
     if (!args.signal.aborted) args.onThinking?.(delta);
   };
   const { format, onRetry } = args;
+  const mustCall = args.clientTools?.must;
   return args.answerPort.call(
     {
       ...commonParts(args, progress),
+      // Providers refuse to think before a call that they must make.
+      ...(mustCall === undefined ? {} : { mustCall, thinking: "off" as const }),
       ...optional({ format }),
       entries: progress.entries,
       onRetry,

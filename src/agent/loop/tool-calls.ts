@@ -9,8 +9,10 @@
 //     offered is called, too: only the tool knows the outcome of its call.
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered without running;
 //     the answer has the form of a tool's failure.
+// K5: a call of a tool of the run's client is left open: the turn ends, and a later run brings its result.
 
 import { optional } from "../../core/optional.ts";
+import { isClientTool } from "../../core/rules/client-tools.ts";
 import { type Failure, fail, toolFailure } from "../../core/shapes/errors.ts";
 import {
   type AssistantMessage,
@@ -22,6 +24,7 @@ import {
   textOf,
   toolCallsOf,
 } from "../../core/shapes/message.ts";
+import type { ClientTools } from "../../core/shapes/run.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../core/shapes/tool.ts";
 import { head, quoted } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
@@ -34,6 +37,12 @@ const OUTCOME_UNKNOWN = fail(
   "outcome_unknown",
   "outcome unknown: the gateway stopped while this call was under way, so it may have taken effect or not",
   { hint: "The call was not run again; check its effects before you repeat it." },
+);
+
+const ONE_AT_A_TIME = fail(
+  "invalid_argument",
+  "not run: the tools of this caller take one call at a time, and another call of this message came first",
+  { hint: "Call it again when you have the result of that one." },
 );
 
 /** An event about a tool call for live listeners. */
@@ -53,6 +62,7 @@ export interface ToolPort {
   readonly tools: readonly ToolSpec[];
   /** All tools, including those not offered now: an earlier attempt may have called one of them. */
   readonly everyTool: readonly ToolSpec[];
+  readonly clientTools: ClientTools | undefined;
   /** Maximum size of one result in UTF-8 bytes; the rest is cut. */
   readonly maxResultBytes: number;
   readonly world: World;
@@ -81,15 +91,28 @@ export async function answerCalls(
   resumed: boolean,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const left = leftCalls(message, port.clientTools);
   let mayHaveBegun = resumed;
   for (const group of groupsOf(message, port.everyTool)) {
-    const open = group.filter((planned) => !answered.has(planned.index));
+    const open = group.filter(({ index }) => !answered.has(index) && !left.has(index));
     if (open.length === 0) continue;
     await allOf(open, signal, (planned, watch) => answer(port, message, planned, mayHaveBegun, watch));
     if (signal.aborted) return false;
     mayHaveBegun = false;
   }
   return true;
+}
+
+/** Returns the positions of the calls that the client of the run has to answer (K5). */
+function leftCalls(message: AssistantMessage, tools: ClientTools | undefined): Set<number> {
+  const left = new Set<number>();
+  if (message.stopReason === "length") return left;
+  toolCallsOf(message).forEach((call, index) => {
+    const isFull = tools?.oneByOne === true && left.size > 0;
+    const isReadable = call.arguments[UNREADABLE_ARGUMENTS] === undefined;
+    if (isClientTool(tools, call.name) && isReadable && !isFull) left.add(index);
+  });
+  return left;
 }
 
 /**
@@ -139,7 +162,7 @@ async function answer(
   const now = (): number => port.world.clock.now();
   port.onTool({ phase: "start", callId, name: call.name, arguments: call.arguments, atMs: now() });
   const isOpen = mayHaveBegun && spec?.idempotent === false && (await port.awaitsApproval(callId));
-  const refusal = refusalOf(message, planned, port.tools, mayHaveBegun && !isOpen);
+  const refusal = refusalOf(port, message, planned, mayHaveBegun && !isOpen);
   const request: ToolCallRequest = {
     callId,
     attempt: port.attempt,
@@ -162,9 +185,9 @@ async function answer(
 
 /** Returns why a call is answered without running, or undefined if it runs. */
 function refusalOf(
+  { tools, clientTools }: ToolPort,
   message: AssistantMessage,
   planned: PlannedCall,
-  tools: readonly ToolSpec[],
   mayHaveBegun: boolean,
 ): Failure | undefined {
   const { call, spec } = planned;
@@ -184,6 +207,7 @@ function refusalOf(
     const error = `not run: the arguments must be one JSON object, and these can't be read as one: ${raw}`;
     return fail("invalid_argument", error);
   }
+  if (isClientTool(clientTools, call.name)) return ONE_AT_A_TIME;
   return mayHaveBegun && !spec.idempotent ? OUTCOME_UNKNOWN : undefined;
 }
 

@@ -71,10 +71,15 @@ export function modelView(entries: readonly Entry[], model: ResolvedModel): Mess
     merged.unshift(note("opening", "(The conversation begins with a message of yours.)"));
   }
   if (merged.length === 0 || merged.at(-1)?.role === "assistant") {
-    merged.push(note("continue", "(Please continue.)"));
+    // Other messages stand between a call and the result that its client sent later.
+    const isLate = messages.at(-1)?.role === "toolResult";
+    merged.push(note("continue", isLate ? LATE_RESULTS : "(Please continue.)"));
   }
   return merged;
 }
+
+const LATE_RESULTS =
+  "(The results of your earlier tool calls have arrived: they follow these calls above. Please continue.)";
 
 /** Quotes a summary below a label that says where it comes from (V4). */
 export function quoteSummary(summary: string): string {

@@ -73,6 +73,28 @@ export function withFormat(api: ProviderApi, body: object, format: AnswerFormat 
   }
 }
 
+/** Returns the body with the tool that the model must call. Without one, the body is returned unchanged. */
+export function withToolChoice(api: ProviderApi, body: object, must: string | true | undefined): object {
+  if (must === undefined) return body;
+  const name = must === true ? undefined : must;
+  switch (api) {
+    case "openai-completions":
+      return {
+        ...body,
+        tool_choice: name === undefined ? "required" : { type: "function", function: { name } },
+      };
+    case "openai-responses":
+      return { ...body, tool_choice: name === undefined ? "required" : { type: "function", name } };
+    case "anthropic-messages":
+      return { ...body, tool_choice: name === undefined ? { type: "any" } : { type: "tool", name } };
+    case "google-generative-ai": {
+      const functionCallingConfig = { mode: "ANY", ...(name && { allowedFunctionNames: [name] }) };
+      const { config } = fieldsOf(body);
+      return { ...body, config: { ...fieldsOf(config), toolConfig: { functionCallingConfig } } };
+    }
+  }
+}
+
 function nestFormat(format: AnswerFormat): object {
   if (format.type === "json_object") return format;
   const { type, ...json_schema } = format;

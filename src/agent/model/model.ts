@@ -34,6 +34,8 @@ export interface ModelRequest {
   readonly thinking: ThinkingLevel;
   /** Format of the answer's text. Default: free text. */
   readonly format?: AnswerFormat | undefined;
+  /** Name of the tool that the model must call, or true for any. Default: none. */
+  readonly mustCall?: string | true;
   /** Key of the provider's prompt cache. */
   readonly sessionId: string;
   /** Limits of the answer. Reading stops at a limit. */

@@ -19,7 +19,7 @@ import {
   type TextPart,
   type ThinkingPart,
 } from "./answer.ts";
-import { type Call, keyFor, type ProviderModel, RequestError, withFormat } from "./call.ts";
+import { type Call, keyFor, type ProviderModel, RequestError, withFormat, withToolChoice } from "./call.ts";
 import { corrected, learn, unlearn } from "./corrections.ts";
 import { ChatForm } from "./forms/chat.ts";
 import { messageIn } from "./forms/error-words.ts";
@@ -132,10 +132,8 @@ async function open(call: Call, sent: { body?: Record<string, unknown> }, signat
     ...(request.thinking === "off" || !model.settings.reasoning ? {} : { reasoning: request.thinking }),
     fetch: plainFetch(outgoingFetch("model", provider.baseUrl, provider), call, form),
     onPayload: (body: unknown) => {
-      sent.body = corrected(
-        model,
-        fieldsOf(withFormat(provider.api, addSignatures(fieldsOf(body), view), request.format)),
-      );
+      const formed = withFormat(provider.api, addSignatures(fieldsOf(body), view), request.format);
+      sent.body = corrected(model, fieldsOf(withToolChoice(provider.api, formed, request.mustCall)));
       return sent.body;
     },
   });

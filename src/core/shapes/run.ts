@@ -3,7 +3,7 @@
 // ended run never changes its state.
 
 import type { Code } from "./errors.ts";
-import type { ImageBlock, Provenance, Usage } from "./message.ts";
+import type { ImageBlock, Provenance, ToolResultMessage, Usage } from "./message.ts";
 import type { Route } from "./session.ts";
 
 export type ActiveRunState = "queued" | "running" | "waiting";
@@ -34,6 +34,26 @@ export type AnswerFormat =
       /** Whether the provider must follow the schema exactly. Default: the provider's. */
       readonly strict?: boolean;
     };
+
+/** A tool of the program that started a run. The program runs it, the gateway never does. */
+interface ClientTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly strict?: boolean;
+}
+
+/** Tools of the program that started a run. They are text of that program, and give no rights. */
+export interface ClientTools {
+  readonly list: readonly ClientTool[];
+  /** True if the program takes one call at a time. */
+  readonly oneByOne?: true;
+  /** Name of the tool that the model must call, or true for any. Default: none. */
+  readonly must?: string | true;
+}
+
+/** Result of a call that an earlier run left to its client, with the id that it gets in the transcript. */
+export type ClientResult = Omit<ToolResultMessage, "timestamp">;
 
 /**
  * `none`: no announce step. `parent`: the last reply goes to the sender's session instead. `channel`: the
@@ -79,6 +99,12 @@ export interface RunInput {
   readonly thinking?: string;
   /** Format of the final answer, for this run only. */
   readonly format?: AnswerFormat;
+  /** Tools of the client. A run whose model calls one ends, and the next run begins with the results. */
+  readonly clientTools?: ClientTools;
+  /** Results with which the run begins, before `text`. With them, an empty text is no message. */
+  readonly results?: readonly ClientResult[];
+  /** True if the client does not wait for the end of the run. */
+  readonly background?: boolean;
   /** True if the run calls the model only for a summary of the older messages, which replaces them for it. */
   readonly compact?: boolean;
   /** Only with kind `append`: the text is stored as an assistant message (`stopReason: "injected"`). */
@@ -96,6 +122,14 @@ export interface RunInput {
 /** Returns whether no person and no session wrote the message, but a job, a web hook or a node. */
 export function isAutomatic({ provenance }: Pick<RunInput, "provenance">): boolean {
   return provenance?.kind === "cron" || provenance?.kind === "hook" || provenance?.kind === "node";
+}
+
+/** Text of a run that continues after the results of a failed run. */
+export const PLEASE_CONTINUE = "(Please continue.)";
+
+/** Returns whether the input has results of calls only, and no message after them. */
+export function endsWithResult({ text, images = [], results = [] }: RunInput): boolean {
+  return results.length > 0 && text === "" && images.length === 0;
 }
 
 /** Returns where the answer of a run goes, in addition to the transcript. */
@@ -159,6 +193,8 @@ export interface Run {
   readonly error?: string;
   readonly usage: Usage;
   readonly model?: string;
+  /** Time since which the client that asked for the run can't fetch its response. */
+  readonly forgottenAt?: number;
   /** Hash of the revision with the run's inputs. Absent before its end, and if they are not kept. */
   readonly revision?: string;
 }

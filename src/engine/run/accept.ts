@@ -47,6 +47,8 @@ export interface AcceptRequest {
   readonly timeoutMs?: number;
   /** The session in which the new chain began. Default: this session. */
   readonly rootSessionKey?: string;
+  /** See `Run.forgottenAt`. */
+  readonly forgottenAt?: number;
   /**
    * True if the runtime creates this run as the successor of another run, so that the queue limit does not
    * apply. Default false.
@@ -212,7 +214,7 @@ export async function acceptIn(
   limits: AcceptLimits,
 ): Promise<Result<Accepted>> {
   const { tx } = unit;
-  const { sessionKey, route, flow, parentRunId, askedBy, callId } = request;
+  const { sessionKey, route, flow, parentRunId, askedBy, callId, forgottenAt } = request;
   // The first statement locks the lane. Only then do the other statements see all committed runs of the lane.
   const found = together(holdLane(tx, sessionKey), countLane(tx, sessionKey), acceptedBefore(tx, request));
   const [lane, load, before] = await found;
@@ -260,7 +262,7 @@ export async function acceptIn(
     acceptedAt: unit.now,
     timeoutMs: Math.round(request.timeoutMs ?? 0),
     usage: ZERO_USAGE,
-    ...optional({ route, flow, parentRunId, askedBy, callId }),
+    ...optional({ route, flow, parentRunId, askedBy, callId, forgottenAt }),
   };
   await together(
     takeLanePlace(tx, session.key, unit.now),

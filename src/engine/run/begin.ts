@@ -4,8 +4,8 @@ import { optional } from "../../core/optional.ts";
 import { crashedTooOften, isCrashed } from "../../core/rules/crash-policy.ts";
 import { hasMark, isSessionMessage } from "../../core/rules/receipt.ts";
 import type { Code } from "../../core/shapes/errors.ts";
-import { injectedMessage, type UserMessage } from "../../core/shapes/message.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import { injectedMessage, type Message, type UserMessage } from "../../core/shapes/message.ts";
+import { endsWithResult, type Run } from "../../core/shapes/run.ts";
 import { getChain } from "../../store/queries/chains/chains.ts";
 import { usageOfDay } from "../../store/queries/runs/ledger.ts";
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
@@ -35,13 +35,18 @@ export function inputMessage(unit: Unit, run: Run): UserMessage {
 /** Writes the run's input to the transcript, unless an earlier attempt did. */
 export async function writeInput(unit: Unit, run: Run): Promise<void> {
   if (run.attempt > 1 && (await readRun(unit.tx, run.runId)).length > 0) return;
-  const { sessionKey, sessionId, runId, input } = run;
-  const entry =
-    input.injected === true
-      ? injectedMessage(unit.newOrderedId(), input.text, unit.now)
-      : inputMessage(unit, run);
-  await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
-  publishMessage(unit, run, entry);
+  const { sessionKey, sessionId, runId } = run;
+  for (const entry of inputEntries(unit, run)) {
+    await appendEntry(unit.tx, { sessionKey, sessionId, runId, entry }, unit.redactor);
+    publishMessage(unit, run, entry);
+  }
+}
+
+function inputEntries(unit: Unit, run: Run): Message[] {
+  const { injected, text, results = [] } = run.input;
+  if (injected === true) return [injectedMessage(unit.newOrderedId(), text, unit.now)];
+  const given = results.map((result) => ({ ...result, timestamp: unit.now }));
+  return endsWithResult(run.input) ? given : [...given, inputMessage(unit, run)];
 }
 
 /** Publishes that a run was claimed. */

@@ -1,8 +1,10 @@
 // Ends runs; no other code ends a run's row. One transaction writes the end, the answer to waiting callers,
 // the usage, and all successors (`Successors`) (I4).
-// F2: an ended run leaves a valid transcript: every tool call has exactly one result.
+// F2: an ended run leaves a valid transcript: every tool call has exactly one result, unless the client of a
+//     run that succeeded has to answer it.
 
 import { optional } from "../../core/optional.ts";
+import { clientCalls } from "../../core/rules/client-tools.ts";
 import { hasMark, isSessionMessage, receiptOf, sourceOf } from "../../core/rules/receipt.ts";
 import { isQuietStep, spokenText } from "../../core/rules/turn-rules.ts";
 import type { Code } from "../../core/shapes/errors.ts";
@@ -154,7 +156,8 @@ async function closeTranscript(
 ): Promise<void> {
   if (run.kind !== "turn" || run.startedAt === undefined) return;
   const { sessionKey, sessionId, runId } = run;
-  const open = openCalls(messages);
+  const left = clientCalls({ ...run, state: facts.state }, messages).map(resultIdOf);
+  const open = openCalls(messages).filter((placed) => !left.includes(resultIdOf(placed)));
   for (const { call, ...place } of open) {
     const entry = {
       id: resultIdOf(place),

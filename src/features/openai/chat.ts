@@ -13,8 +13,15 @@ import {
 import { openAiError } from "./errors.ts";
 import { modelName } from "./request.ts";
 
-function finishReason({ cutShort }: EndedRun): "stop" | "length" {
+function finishReason({ cutShort, calls = [] }: EndedRun): "stop" | "length" | "tool_calls" {
+  if (calls.length > 0) return "tool_calls";
   return cutShort ? "length" : "stop";
+}
+
+function toolCalls({ calls = [] }: EndedRun) {
+  return calls.map(({ place, name, arguments: given }) => {
+    return { id: `call_${place}`, type: "function", function: { name, arguments: given } };
+  });
 }
 
 function usageOf(ended: EndedRun): object {
@@ -50,7 +57,9 @@ function imagesOf(pictures: readonly SentPicture[] = []): object {
 
 /** Builds the answer to a request without streaming. `content`: the redacted text. */
 export function chatAnswer(followed: Followed, ended: EndedRun, content: string): object {
-  const message = { role: "assistant", content, refusal: null, ...imagesOf(ended.pictures) };
+  const calls = toolCalls(ended);
+  const called = calls.length === 0 ? { content } : { content: content || null, tool_calls: calls };
+  const message = { role: "assistant", ...called, refusal: null, ...imagesOf(ended.pictures) };
   return {
     ...headOf(followed, "chat.completion"),
     choices: [{ index: 0, message, logprobs: null, finish_reason: finishReason(ended) }],
@@ -76,7 +85,9 @@ export function chatStream(followed: Followed, includeUsage: boolean, redactor: 
       const images = imagesOf(ended.pictures);
       const shown = "images" in images ? chunk(images, null) : "";
       const last = includeUsage ? dataFrame({ ...head, choices: [], usage: usageOf(ended) }) : "";
-      return shown + chunk({}, finishReason(ended)) + last + done;
+      const calls = toolCalls(ended).map((call, index) => ({ index, ...call }));
+      const called = calls.length === 0 ? "" : chunk({ tool_calls: calls }, null);
+      return shown + called + chunk({}, finishReason(ended)) + last + done;
     },
     fail: (failure: Failure) => dataFrame(openAiError(failure, redactor).body),
   };

@@ -2,19 +2,20 @@
 // A run takes the same path as any other run. A request is refused only before its stream begins.
 // The result comes from the run's row, even if another process executed the run (I12).
 // OA3: a run in a temporary session without an Idempotency-Key is cancelled when its client leaves, since
-// nobody can retrieve it. Any other run continues.
+// nobody waits for it. Any other run continues, also one in the background.
 
 import type { Context } from "hono";
 import { agentsFor } from "../../access/token.ts";
 import { optional } from "../../core/optional.ts";
+import { clientCalls } from "../../core/rules/client-tools.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { spokenText } from "../../core/rules/turn-rules.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
-import { endCodeOf, type Run } from "../../core/shapes/run.ts";
+import { type ClientResult, endCodeOf, isEnded, PLEASE_CONTINUE, type Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey, KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
-import type { TokenScope } from "../../core/shapes/settings/settings.ts";
+import { findAgent, type TokenScope } from "../../core/shapes/settings/settings.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
 import { ownRun } from "../../flows/session/client-session.ts";
 import { type Opening, openSession } from "../../flows/session/open.ts";
@@ -33,18 +34,34 @@ import {
 } from "../../gateway/http/run-stream.ts";
 import { untilEnded } from "../../gateway/methods/agent.ts";
 import { contentOfFile, filesOfRun } from "../../store/queries/channels/sent-files.ts";
+import { forgetRun, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../store/sql.ts";
+import { type Answered, answeredBy, areSame, hasFailed, placeName, seedOf, unknownCall } from "./calls.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
-import { endedResponse, responseStream, storedResponse } from "./responses.ts";
-import { continuedSession, temporarySession, userSession } from "./sessions.ts";
+import { endedResponse, inputItems, responseStream, storedResponse } from "./responses.ts";
+import { continuedSession, resultsIn, temporarySession, userSession } from "./sessions.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
 const SESSION_HEADER = "x-parley-session-key";
-const ROUTES = "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET /v1/responses/{id}";
+const IGNORED_HEADER = "x-parley-ignored-fields";
+const ROUTES = [
+  "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET and DELETE /v1/responses/{id}",
+  "POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items",
+].join(", ");
+const RESPONSE_ROUTE = /^(GET|DELETE|POST) \/v1\/responses\/([^/]+)(\/cancel|\/input_items)?$/;
+/** The actions of these routes. */
+const ACTIONS: Readonly<Record<string, "fetch" | "delete" | "cancel" | "list">> = {
+  GET: "fetch",
+  DELETE: "delete",
+  "POST/cancel": "cancel",
+  "GET/input_items": "list",
+};
+const ITEMS_MAX = 100;
+const NO_RESPONSE = "this response was deleted, or requested with store: false";
 
 /** One parsed request. */
 interface ReadRequest {
@@ -127,24 +144,89 @@ async function namedSession(ctx: CallContext, asked: ReadRequest): Promise<Resul
   return userSession(ctx.deps, ctx.viewer, { agentId, user: request.user });
 }
 
-/** Returns the session of the run. */
-async function openingFor(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening>> {
-  const { agentId, request } = asked;
-  const { previousRunId, seed } = request;
+/** A session for the run, and what the run begins with. */
+interface Begun {
+  readonly opening: Opening;
+  readonly text: string;
+  readonly results?: readonly ClientResult[];
+  readonly callId?: string;
+}
+
+/** Returns the session and the input of a run that begins with results of an earlier run's calls. */
+async function afterCalls(
+  ctx: CallContext,
+  { request }: ReadRequest,
+  named: Opening | undefined,
+  { run, results, callId, next }: Answered,
+): Promise<Result<Begun | undefined>> {
+  const [last] = request.results;
+  const isFree = named === undefined && request.previousRunId === undefined;
+  const isRepeated = next !== undefined && hasFailed(next);
+  const end = isRepeated ? next : run;
+  if (next !== undefined && !isRepeated && !areSame(results, next)) {
+    if (isFree) return ok(undefined);
+    return fail("idempotency_conflict", "these calls have other results already", {
+      hint: "A call has one result. Continue with the answer to the first results.",
+    });
+  }
+  if (isFree && (next === undefined || isRepeated)) {
+    const { db } = ctx.deps.engine.store;
+    const [newest] = await listRuns(db, { sessionKey: run.sessionKey, limit: 1 });
+    if (newest?.runId !== end.runId) return ok(undefined);
+  }
+  const isOther = request.previousRunId !== undefined && request.previousRunId !== run.runId;
+  const opening =
+    named === undefined
+      ? await continuedSession(ctx.deps, ctx.viewer, end.runId, isRepeated ? undefined : callId)
+      : ok(named);
+  if (!opening.ok) return opening;
+  const { key, sessionId } = opening.value.session;
+  if (last !== undefined && (isOther || key !== run.sessionKey || sessionId !== run.sessionId))
+    return unknownCall(last);
+  if (isRepeated) return ok({ opening: opening.value, text: request.text || PLEASE_CONTINUE });
+  return ok({ opening: opening.value, text: request.text, results, callId });
+}
+
+/** Returns a new session with the messages of the request. */
+async function newlyBegun(ctx: CallContext, { agentId, request }: ReadRequest): Promise<Result<Begun>> {
+  const seed = await seedOf(ctx, request.seed);
+  if (!seed.ok) return seed;
+  const unknown = request.results.find((given) => resultsIn(seed.value, [given]).length === 0);
+  if (unknown !== undefined) return unknownCall(unknown);
+  const results = resultsIn(seed.value, request.results);
+  const opening = await temporarySession(ctx.deps, ctx.viewer, { agentId, seed: seed.value });
+  if (!opening.ok) return opening;
+  return ok({ opening: opening.value, text: request.text, ...(results.length === 0 ? {} : { results }) });
+}
+
+/** Returns the session of the run, and the run's input. */
+async function begunFor(ctx: CallContext, asked: ReadRequest): Promise<Result<Begun>> {
+  const { request } = asked;
+  const { previousRunId, results, text } = request;
   const named = await namedSession(ctx, asked);
   if (named?.ok === false) return named;
+  const answered = results.length === 0 ? ok(undefined) : await answeredBy(ctx, request);
+  if (!answered.ok) return answered;
+  const after =
+    answered.value === undefined ? ok(undefined) : await afterCalls(ctx, asked, named?.value, answered.value);
+  if (!after.ok) return after;
+  if (after.value !== undefined) return ok(after.value);
+  const previous =
+    previousRunId === undefined ? undefined : await getRun(ctx.deps.engine.store.db, previousRunId);
+  if (previous?.forgottenAt !== undefined)
+    return fail("run_not_found", NO_RESPONSE, { details: { param: "previous_response_id" } });
   const continued =
     previousRunId === undefined ? undefined : await continuedSession(ctx.deps, ctx.viewer, previousRunId);
   if (continued?.ok === false) return continued;
-  const opening = continued ?? named ?? (await temporarySession(ctx.deps, ctx.viewer, { agentId, seed }));
-  if (!opening.ok) return opening;
+  const opening = continued ?? named;
+  if (opening === undefined) return newlyBegun(ctx, asked);
+  const [unknown] = results;
+  if (unknown !== undefined) return unknownCall(unknown);
   const { session } = opening.value;
   if (named !== undefined && named.value.session.key !== session.key) {
     return mismatch("previous_response_id belongs to another session than the named one", session);
   }
-  if (session.agentId !== agentId)
-    return mismatch(`the model names agent "${agentId}", but the session has another agent`, session);
-  return opening;
+  return ok({ opening: opening.value, text });
 }
 
 function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
@@ -153,17 +235,32 @@ function followedOf({ runId, sessionKey, agentId, acceptedAt }: Run): Followed {
 
 /** Accepts the run. A retry with the same idempotency key returns the run of the first request. */
 async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Followed>> {
-  const opening = await openingFor(ctx, asked);
-  if (!opening.ok) return opening;
-  const { text, images, senderName, instructions, thinking, format } = asked.request;
+  const begun = await begunFor(ctx, asked);
+  if (!begun.ok) return begun;
+  const { opening, ...input } = begun.value;
+  const { session } = opening;
+  if (session.agentId !== asked.agentId)
+    return mismatch(`the model names agent "${asked.agentId}", but the session has another agent`, session);
+  const { images, senderName, instructions, thinking, format, clientTools, store, background } =
+    asked.request;
+  const isOutside = findAgent(ctx.deps.settings, session.agentId)?.runtime !== undefined;
+  if (clientTools !== undefined && (isOutside || session.external))
+    return fail(
+      "invalid_argument",
+      `agent "${session.agentId}" is a program that can't call tools of clients`,
+      {
+        details: { param: "tools" },
+      },
+    );
   const accepted = await sendDirect(ctx.deps, {
-    session: opening.value.session,
-    before: (unit) => opening.value.before(unit),
-    text,
+    session,
+    before: (unit) => opening.before(unit),
+    ...input,
     images,
     guest: isGuest(ctx.viewer),
     askedBy: keyOwnerOf(ctx.caller),
-    ...optional({ senderName, thinking, format, extraContext: instructions }),
+    ...optional({ senderName, thinking, format, clientTools, extraContext: instructions }),
+    ...optional({ background, forgotten: store === false || undefined }),
     remember: (unit, { run }) => ctx.remember(unit, followedOf(run)),
   });
   return accepted.ok ? ok(followedOf(accepted.value.run)) : accepted;
@@ -191,8 +288,9 @@ class OpenAiDoor {
     if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) {
       return this.#allowed(c, "operator.read") ?? listModels(c, this.#deps);
     }
-    const response = /^\/v1\/responses\/([^/]+)$/.exec(path)?.[1];
-    if (method === "GET" && response !== undefined) return this.#fetch(c, decodeName(response));
+    const [, verb, response, part = ""] = RESPONSE_ROUTE.exec(`${method} ${path}`) ?? [];
+    const action = ACTIONS[`${verb}${part}`];
+    if (response !== undefined && action !== undefined) return this.#stored(c, decodeName(response), action);
     if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
     if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
     return refuse(
@@ -210,30 +308,71 @@ class OpenAiDoor {
     return allowed.ok ? undefined : refuse(c, allowed);
   }
 
-  /** Returns a response that the caller's token requested earlier. */
-  async #fetch(c: Context<Env>, id: string): Promise<Response> {
-    const refused = this.#allowed(c, "operator.read");
+  /** Handles a request about a response that the caller's token requested earlier. */
+  async #stored(c: Context<Env>, id: string, action: (typeof ACTIONS)[string]): Promise<Response> {
+    const changes = action === "cancel" || action === "delete";
+    const refused = this.#allowed(c, changes ? "operator.write" : "operator.read");
     if (refused !== undefined) return refused;
     if (c.req.query("stream") === "true") {
       const details = { param: "stream" };
       return refuse(c, fail("invalid_argument", "a stored response cannot be streamed", { details }));
     }
     const runId = id.startsWith(RESPONSE_PREFIX) ? id.slice(RESPONSE_PREFIX.length) : "";
-    const handle = ({ deps, viewer, caller }: CallContext) =>
-      ownRun(deps, viewer, { runId, askedBy: keyOwnerOf(caller) });
-    const request = { name: "openai.response", params: { runId }, handle };
+    const handle = async ({ deps, viewer, caller }: CallContext): Promise<Result<Run>> => {
+      const own = await ownRun(deps, viewer, { runId, askedBy: keyOwnerOf(caller) });
+      if (!own.ok) return own;
+      if (own.value.forgottenAt !== undefined) return fail("run_not_found", NO_RESPONSE);
+      const { engine } = deps;
+      if (action === "delete") await engine.commit((unit) => forgetRun(unit.tx, runId, unit.now));
+      if (action !== "cancel" || isEnded(own.value.state)) return own;
+      await engine.abort({ sessionKey: own.value.sessionKey, runId });
+      return ok((await getRun(engine.store.db, runId)) ?? own.value);
+    };
+    const request = { name: `openai.response.${action}`, params: { runId }, handle };
     const found = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
     if (!found.ok) return refuse(c, found);
-    const { engine, world } = this.#deps;
-    const { db } = engine.store;
-    const run = found.value;
-    const ended = {
-      run,
-      cutShort: isCutShort(await readRun(db, runId)),
-      pictures: await picturesOf(db, run),
-    };
+    if (action === "delete") return c.json({ id, object: "response", deleted: true });
+    return action === "list" ? this.#listItems(c, found.value) : c.json(await this.#responseOf(found.value));
+  }
+
+  /** Returns the response of a run in its current state. */
+  async #responseOf(run: Run, asked?: AgentRequest): Promise<object> {
     const text = await this.#answerIn(run);
-    return c.json(storedResponse(ended, text, world.redactor));
+    return storedResponse(await this.#endOf(run), text, this.#deps.world.redactor, asked);
+  }
+
+  #listItems(c: Context<Env>, run: Run): Response {
+    const { limit = "20", order = "desc", after } = c.req.query();
+    const count = Number(limit);
+    if (!(Number.isInteger(count) && count >= 1 && count <= ITEMS_MAX)) {
+      const details = { param: "limit" };
+      return refuse(c, fail("invalid_argument", `limit must be 1 to ${ITEMS_MAX}`, { details }));
+    }
+    const items = inputItems(run);
+    if (order !== "asc") items.reverse();
+    const rest = items.slice(items.findIndex((item) => item.id === after) + 1);
+    const page = rest.slice(0, count);
+    return c.json({
+      object: "list",
+      data: page.map((item) => this.#deps.world.redactor.json(item)),
+      first_id: page[0]?.id ?? null,
+      last_id: page.at(-1)?.id ?? null,
+      has_more: rest.length > count,
+    });
+  }
+
+  /** Reads what a run has left besides its text. */
+  async #endOf(run: Run): Promise<EndedRun> {
+    const { world, engine } = this.#deps;
+    const { db } = engine.store;
+    const messages = await readRun(db, run.runId);
+    await world.gather?.();
+    const calls = clientCalls(run, messages).map((placed) => ({
+      place: placeName(placed),
+      name: placed.call.name,
+      arguments: JSON.stringify(world.redactor.json(placed.call.arguments)),
+    }));
+    return { run, cutShort: isCutShort(messages), pictures: await picturesOf(db, run), calls };
   }
 
   /** Returns the text of a run for its client. A chosen silence is an empty text. */
@@ -249,7 +388,13 @@ class OpenAiDoor {
     if (!taken.ok) return refuse(c, taken);
     const { asked, followed } = taken.value;
     c.header("x-request-id", followed.runId);
+    const { ignored } = asked.request;
+    if (ignored.length > 0) c.header(IGNORED_HEADER, ignored.join(", "));
     c.header(SESSION_HEADER, followed.sessionKey.replace(/[^!-~]+/gu, encodeURIComponent));
+    if (asked.request.background === true && !asked.request.stream) {
+      const run = await getRun(this.#deps.engine.store.db, followed.runId);
+      if (run !== undefined) return c.json(await this.#responseOf(run, asked.request));
+    }
     return asked.request.stream ? this.#stream(c, asked, followed) : this.#answer(c, asked, followed);
   }
 
@@ -270,7 +415,8 @@ class OpenAiDoor {
       const request = { name: `openai.${api}`, params, ...keyed, handle };
       const followed = await this.#dispatcher.perform(c.get("caller"), request, c.req.raw.signal);
       if (!followed.ok) return followed;
-      const lean = { ...asked.value.request, text: "", images: [], seed: [] };
+      const none = { images: [], seed: [], results: [], everyResult: [] };
+      const lean = { ...asked.value.request, text: "", ...none };
       return ok({ asked: { ...asked.value, request: lean }, followed: followed.value });
     } catch (error) {
       const failure = thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`);
@@ -351,14 +497,10 @@ class OpenAiDoor {
   async #outcome(run: Run): Promise<Result<EndedRun>> {
     const code = endCodeOf(run);
     if (code === undefined) {
-      const { world, engine } = this.#deps;
       // Let other work run before the read: the other subscribers are still being notified in this step, and
       // reading the run's messages may take long.
-      await world.gather?.();
-      const { db } = engine.store;
-      const cutShort = isCutShort(await readRun(db, run.runId));
-      await world.gather?.();
-      return ok({ run, cutShort, pictures: await picturesOf(db, run) });
+      await this.#deps.world.gather?.();
+      return ok(await this.#endOf(run));
     }
     const details = { accepted: true, ended: true };
     return fail(code, run.error ?? `the run ended: ${run.state}`, { details });
@@ -366,7 +508,8 @@ class OpenAiDoor {
 
   /** Handles a client that left before its run ended (OA3). */
   async #left(asked: ReadRequest, { runId, sessionKey }: Followed): Promise<void> {
-    const mayComeBack = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
+    const isNamed = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
+    const mayComeBack = isNamed || asked.request.background === true;
     if (mayComeBack || !isTemporaryKey(sessionKey)) return;
     await this.#deps.engine.abort({ sessionKey, runId });
   }

@@ -1,6 +1,6 @@
 // Lists the fields of OpenAI requests that are refused because ignoring them would change the answer's
-// meaning. `openai/request.ts` reads some others. The rest is accepted and ignored: the agent's settings
-// decide how its model runs, and front-ends add fields for many servers.
+// meaning. `openai/request.ts` reads some others. The rest is ignored, and a header names it: the agent's
+// settings decide how its model runs, and front-ends add fields for many servers.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 
@@ -10,7 +10,7 @@ type Body = Readonly<Record<string, unknown>>;
 export type OpenAiApi = "chat" | "responses";
 
 /** Returns whether the value is null, false or an empty list, so that it requests nothing. */
-function isNothing(value: unknown): boolean {
+export function isNothing(value: unknown): boolean {
   return value == null || value === false || (Array.isArray(value) && value.length === 0);
 }
 
@@ -20,14 +20,7 @@ interface Refusal {
   harmless(value: unknown): boolean;
 }
 
-const TOOLS: Refusal = {
-  why: "an agent can't call the client's tools; its own tools are set in the configuration",
-  harmless: isNothing,
-};
-const TOOL_CHOICE: Refusal = {
-  why: "a client can't choose an agent's tools",
-  harmless: (value) => value == null || value === "auto" || value === "none",
-};
+const FUNCTIONS: Refusal = { why: "send the functions as tools", harmless: isNothing };
 
 const GRAMMAR: Refusal = {
   why: "the form of an answer is asked for with response_format (chat) or text.format (responses)",
@@ -44,10 +37,8 @@ const LOGPROBS: Refusal = { why: "token probabilities are not available", harmle
 
 export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal>>>> = {
   chat: {
-    tools: TOOLS,
-    functions: TOOLS,
-    tool_choice: TOOL_CHOICE,
-    function_call: TOOL_CHOICE,
+    functions: FUNCTIONS,
+    function_call: FUNCTIONS,
     n: { why: "one request is one run with one answer", harmless: (value) => value == null || value === 1 },
     audio: { why: "an agent answers in text", harmless: isNothing },
     modalities: {
@@ -64,22 +55,42 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
     ...GRAMMARS,
   },
   responses: {
-    tools: TOOLS,
-    tool_choice: TOOL_CHOICE,
-    background: { why: "background responses don't exist here; stream a long answer", harmless: isNothing },
     conversation: {
       why: "conversations are sessions here: name one with user or the header x-parley-session-key",
       harmless: isNothing,
     },
     prompt: { why: "there are no stored prompts; use instructions", harmless: isNothing },
-    store: {
-      why: "messages to an agent are always stored in its session",
-      harmless: (value) => value == null || value === true,
-    },
     top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
     ...GRAMMARS,
   },
 };
+
+const READ = ["model", "user", "stream", "stream_options", "tools", "tool_choice", "parallel_tool_calls"];
+/** The fields that have an effect. */
+const EFFECTIVE: Readonly<Record<OpenAiApi, readonly string[]>> = {
+  chat: [...READ, "messages", "reasoning_effort", "response_format"],
+  responses: [
+    ...READ,
+    "input",
+    "instructions",
+    "reasoning",
+    "previous_response_id",
+    "metadata",
+    "text",
+    "store",
+    "background",
+  ],
+};
+const IGNORED_MAX = 50;
+
+/** Returns the names of the fields that are taken and not used. A name must fit into a header. */
+export function ignoredFields(api: OpenAiApi, body: Body): string[] {
+  return Object.entries(body)
+    .filter(([name, value]) => value != null && /^[\w.-]{1,64}$/.test(name))
+    .map(([name]) => name)
+    .filter((name) => !EFFECTIVE[api].includes(name) && !Object.hasOwn(REFUSED[api], name))
+    .slice(0, IGNORED_MAX);
+}
 
 /** Refuses a body with an unsupported field. */
 export function checkFields(api: OpenAiApi, body: Body): Result<void> {

@@ -8,95 +8,13 @@ import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
-import type { AnswerFormat } from "../../core/shapes/run.ts";
+import type { AnswerFormat, ClientTools } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { chatItems, type Item, inputItems, readItems, type Turn } from "./content.ts";
-import { checkFields, type OpenAiApi } from "./fields.ts";
-import type { SeedMessage } from "./sessions.ts";
-
-const FORMAT_NAME = /^[\w-]{1,64}$/;
-const DESCRIPTION_CHARS_MAX = 1_024;
-/** Maximum size of a schema. Larger schemas are refused, because they are stored with the run. */
-const SCHEMA_CHARS_MAX = 64 * 1024;
-const SCHEMA_DEPTH_MAX = 32;
-const SCHEMA_VALUES_MAX = 10_000;
-const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
-
-function wrong(param: string, text: string): ReturnType<typeof fail> {
-  return fail("invalid_argument", `${param} ${text}`, { details: { param } });
-}
-
-/** Returns whether a value has few enough levels and values. It must not recurse. */
-function isBounded(value: unknown): boolean {
-  const rest = [{ value, depth: 1 }];
-  for (let count = 1; ; count++) {
-    const next = rest.pop();
-    if (next === undefined) return true;
-    if (count > SCHEMA_VALUES_MAX || next.depth > SCHEMA_DEPTH_MAX) return false;
-    if (typeof next.value !== "object" || next.value === null) continue;
-    for (const inner of Object.values(next.value)) rest.push({ value: inner, depth: next.depth + 1 });
-  }
-}
-
-function schemaIn(schema: unknown, param: string): Result<Readonly<Record<string, unknown>>> {
-  if (!isObject(schema)) return wrong(param, "must be an object with a JSON schema");
-  if (!isBounded(schema)) {
-    const limits = `${SCHEMA_DEPTH_MAX} levels and ${SCHEMA_VALUES_MAX} values`;
-    return wrong(param, `is too large: a schema has at most ${limits}`);
-  }
-  if (JSON.stringify(schema).length > SCHEMA_CHARS_MAX)
-    return wrong(param, `is too large: a schema has at most ${SCHEMA_CHARS_MAX} characters`);
-  const { type, properties, required } = schema;
-  const types = Array.isArray(type) ? type : [type];
-  if (type !== undefined && !types.every((one) => TYPES.includes(one)))
-    return wrong(`${param}.type`, `must be one of ${TYPES.join(", ")}`);
-  if (properties !== undefined && !isObject(properties))
-    return wrong(`${param}.properties`, "must be an object");
-  const names = required ?? [];
-  return Array.isArray(names) && names.every((one) => typeof one === "string")
-    ? ok(schema)
-    : wrong(`${param}.required`, "must be a list of property names");
-}
-
-function namedSchema(given: Readonly<Record<string, unknown>>, param: string): Result<AnswerFormat> {
-  const { name, description, strict } = given;
-  if (typeof name !== "string" || !FORMAT_NAME.test(name))
-    return wrong(`${param}.name`, "must have 1 to 64 letters, digits, underscores or hyphens");
-  if (description != null && typeof description !== "string")
-    return wrong(`${param}.description`, "must be a string");
-  if (description != null && description.length > DESCRIPTION_CHARS_MAX)
-    return wrong(`${param}.description`, `must have at most ${DESCRIPTION_CHARS_MAX} characters`);
-  if (strict != null && typeof strict !== "boolean") return wrong(`${param}.strict`, "must be true or false");
-  const schema = schemaIn(given.schema, `${param}.schema`);
-  if (!schema.ok) return schema;
-  const more = optional({ description: description ?? undefined, strict: strict ?? undefined });
-  return ok({ type: "json_schema", name, schema: schema.value, ...more });
-}
-
-function formatOf(value: unknown, param: string, nestedIn?: string): Result<AnswerFormat | undefined> {
-  if (value == null) return ok(undefined);
-  if (!isObject(value)) return wrong(param, "must be an object");
-  if (value.type === "text") return ok(undefined);
-  if (value.type === "json_object") return ok({ type: "json_object" });
-  if (value.type !== "json_schema") return wrong(`${param}.type`, "must be text, json_object or json_schema");
-  if (nestedIn === undefined) return namedSchema(value, param);
-  const inner = value[nestedIn];
-  return isObject(inner)
-    ? namedSchema(inner, `${param}.${nestedIn}`)
-    : wrong(`${param}.${nestedIn}`, "must be an object with name and schema");
-}
-
-/** Returns the format of a chat completion. Returns undefined for plain text. */
-function chatFormat(value: unknown): Result<AnswerFormat | undefined> {
-  return formatOf(value, "response_format", "json_schema");
-}
-
-/** Returns the format of a response. Returns undefined for plain text. */
-function responseFormat(text: unknown): Result<AnswerFormat | undefined> {
-  if (text == null) return ok(undefined);
-  return isObject(text) ? formatOf(text.format, "text.format") : wrong("text", "must be an object");
-}
+import { checkFields, ignoredFields, type OpenAiApi } from "./fields.ts";
+import { chatFormat, responseFormat, wrong } from "./format.ts";
+import { clientToolsIn } from "./tools.ts";
 
 /** A request in Parley's terms. */
 export interface AgentRequest {
@@ -106,7 +24,12 @@ export interface AgentRequest {
   readonly user?: string;
   readonly previousRunId?: string;
   /** The history that the client sent. It is used only for a new session. */
-  readonly seed: readonly SeedMessage[];
+  readonly seed: readonly Turn[];
+  /** Results after the last message of the assistant. With them, `text` may be empty. */
+  readonly results: readonly Turn[];
+  /** All results in the request. */
+  readonly everyResult: readonly Turn[];
+  readonly clientTools?: ClientTools;
   readonly text: string;
   readonly images: readonly ImageBlock[];
   readonly senderName?: string;
@@ -116,6 +39,12 @@ export interface AgentRequest {
   readonly format?: AnswerFormat;
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** False if the response can't be fetched later. Default true. */
+  readonly store?: boolean;
+  /** True if the client does not wait for the end. */
+  readonly background?: boolean;
+  /** Names of the fields that were not used. */
+  readonly ignored: readonly string[];
   /** Returned in the answer. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
@@ -182,6 +111,7 @@ function previousIn(body: Body): Result<string | undefined> {
 interface Said {
   readonly seed: readonly Turn[];
   readonly input: readonly Turn[];
+  readonly everyResult: readonly Turn[];
   readonly system: readonly string[];
 }
 
@@ -203,7 +133,18 @@ function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   if (seed.value.some((turn) => turn.text.length > MESSAGE_MAX_CHARS)) return tooLong("an earlier message");
   const input = readItems(spoken(items.slice(last + 1)));
   if (!input.ok) return input;
-  return ok({ seed: seed.value, input: input.value, system: system.value.map((turn) => turn.text) });
+  const results = readItems(items.filter((item) => item.role === "tool"));
+  if (!results.ok) return results;
+  const long = results.value.find((turn) => turn.text.length > MESSAGE_MAX_CHARS);
+  if (long !== undefined) return tooLong(long.where);
+  const early = input.value.findIndex(
+    (turn, at) => turn.role === "tool" && input.value[at - 1]?.role === "user",
+  );
+  if (early >= 0) return wrong(input.value[early]?.where ?? "", "must stand before the user's message");
+  return ok({
+    ...{ seed: seed.value, input: input.value, everyResult: results.value },
+    system: system.value.map((turn) => turn.text),
+  });
 }
 
 function tooLong(param: string): ReturnType<typeof fail> {
@@ -219,11 +160,12 @@ function joinTexts(texts: readonly string[]): string {
 function inputOf(
   turns: readonly Turn[],
   param: string,
+  hasResults: boolean,
 ): Result<Pick<AgentRequest, "text" | "images" | "senderName">> {
   const text = joinTexts(turns.map((turn) => turn.text));
   if (text.length > MESSAGE_MAX_CHARS) return tooLong(param);
   const images = turns.flatMap((turn) => turn.images);
-  if (text === "" && images.length === 0) {
+  if (text === "" && images.length === 0 && !hasResults) {
     return wrong(param, "must end with a non-empty user message, which the agent answers");
   }
   if (!text.isWellFormed()) return wrong(param, "contains an unpaired surrogate");
@@ -232,7 +174,7 @@ function inputOf(
 }
 
 /** Reads the fields that both APIs share. */
-function common(body: Body) {
+function common(api: OpenAiApi, body: Body) {
   const model = textIn(body, "model", USER_CHARS_MAX);
   if (!model.ok) return model;
   if (model.value === undefined) return wrong("model", "is required: name the agent as parley/<agentId>");
@@ -244,16 +186,19 @@ function common(body: Body) {
   if (!isObject(options)) return wrong("stream_options", "must be an object");
   const usage = flagIn(options, "include_usage", "stream_options.include_usage");
   if (!usage.ok) return usage;
+  const clientTools = clientToolsIn(body);
+  if (!clientTools.ok) return clientTools;
   return ok({
     model: model.value,
-    ...optional({ user: user.value }),
+    ...optional({ user: user.value, clientTools: clientTools.value }),
     stream: stream.value,
     includeUsage: usage.value,
+    ignored: ignoredFields(api, body),
   });
 }
 
 function readChat(body: Body, namesSession: boolean): Result<AgentRequest> {
-  const base = common(body);
+  const base = common("chat", body);
   if (!base.ok) return base;
   const thinking = thinkingIn(body.reasoning_effort, "reasoning_effort");
   if (!thinking.ok) return thinking;
@@ -271,7 +216,7 @@ function readChat(body: Body, namesSession: boolean): Result<AgentRequest> {
 }
 
 function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
-  const base = common(body);
+  const base = common("responses", body);
   if (!base.ok) return base;
   const { reasoning, instructions } = body;
   const effort = isObject(reasoning) ? reasoning.effort : reasoning;
@@ -283,6 +228,12 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
   if (!metadata.ok) return metadata;
   const previous = previousIn(body);
   if (!previous.ok) return previous;
+  const store = flagIn({ store: true, ...optional({ store: body.store ?? undefined }) }, "store");
+  if (!store.ok) return store;
+  const background = flagIn(body, "background");
+  if (!background.ok) return background;
+  if (background.value && !store.value)
+    return wrong("background", "needs store: the response is fetched later");
   if (instructions != null && typeof instructions !== "string")
     return wrong("instructions", "must be a string");
   const items = inputItems(body.input);
@@ -297,6 +248,8 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
     ...defined("format", format.value),
     ...defined("metadata", metadata.value),
     ...defined("previousRunId", previous.value),
+    ...defined("store", store.value ? undefined : false),
+    ...defined("background", background.value || undefined),
   };
   const system = instructions == null ? said.value.system : [instructions, ...said.value.system];
   return assembleRequest(known, { ...said.value, system }, "input");
@@ -307,21 +260,31 @@ function defined<K extends string, V>(name: K, value: V | undefined): { [P in K]
 }
 
 function assembleRequest(
-  known: Omit<AgentRequest, "seed" | "text" | "images" | "senderName" | "instructions">,
+  known: Omit<
+    AgentRequest,
+    "seed" | "results" | "everyResult" | "text" | "images" | "senderName" | "instructions"
+  >,
   said: Said,
   param: string,
 ): Result<AgentRequest> {
-  const input = inputOf(said.input, param);
+  const results = said.input.filter((turn) => turn.role === "tool");
+  const input = inputOf(
+    said.input.filter((turn) => turn.role === "user"),
+    param,
+    results.length > 0,
+  );
   if (!input.ok) return input;
   const instructions = joinTexts(said.system).toWellFormed();
   if (instructions.length > MESSAGE_MAX_CHARS) return tooLong(param);
   return ok({
     ...known,
     ...input.value,
-    seed: said.seed.flatMap(({ role, text, images, name }) => {
-      if (role === "system" || (text.trim() === "" && images.length === 0)) return [];
-      return [{ role, text: text.toWellFormed(), images, ...optional({ senderName: name }) }];
-    }),
+    results,
+    everyResult: said.everyResult,
+    seed: said.seed.filter(
+      ({ role, text, images, calls, reference }) =>
+        role === "tool" || text.trim() !== "" || images.length > 0 || (calls ?? reference) !== undefined,
+    ),
     ...(instructions === "" ? {} : { instructions }),
   });
 }

@@ -3,7 +3,7 @@
 
 import { optional } from "../../core/optional.ts";
 import { fail } from "../../core/shapes/errors.ts";
-import { endCodeOf } from "../../core/shapes/run.ts";
+import { endCodeOf, endsWithResult, type Run } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import {
@@ -20,7 +20,15 @@ type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" |
 /** The fields of a request that its response repeats. */
 type Repeated = Pick<
   AgentRequest,
-  "previousRunId" | "thinking" | "instructions" | "metadata" | "user" | "format"
+  | "previousRunId"
+  | "thinking"
+  | "instructions"
+  | "metadata"
+  | "user"
+  | "format"
+  | "clientTools"
+  | "store"
+  | "background"
 >;
 
 function usageOf({ run }: EndedRun): object {
@@ -50,6 +58,26 @@ function pictureItems({ pictures = [] }: EndedRun): object[] {
   }));
 }
 
+/** Returns the items of the calls that the client has to answer. */
+function callItems({ calls = [] }: EndedRun) {
+  return calls.map(({ place, name, arguments: given }) => ({
+    ...{ type: "function_call", id: `fc_${place}`, call_id: `call_${place}`, status: "completed" },
+    ...{ name, arguments: given },
+  }));
+}
+
+/** Returns the fields about the client's tools. */
+function toolFields({ clientTools }: Repeated): object {
+  const { list = [], must = "auto", oneByOne } = clientTools ?? {};
+  return {
+    parallel_tool_calls: oneByOne !== true,
+    tool_choice: must === true ? "required" : must === "auto" ? must : { type: "function", name: must },
+    tools: list.map(({ strict = null, description = null, ...tool }) => {
+      return { type: "function", ...tool, description, strict };
+    }),
+  };
+}
+
 function statusOf({ cutShort }: EndedRun): "completed" | "incomplete" {
   return cutShort ? "incomplete" : "completed";
 }
@@ -63,21 +91,19 @@ function responseOf(followed: Followed, request: Repeated, status: Status, more:
     object: "response",
     created_at: Math.floor(acceptedAt / 1000),
     status,
-    background: false,
+    background: request.background === true,
     error: null,
     incomplete_details: status === "incomplete" ? { reason: "max_output_tokens" } : null,
     instructions: instructions ?? null,
     max_output_tokens: null,
     model: modelName(agentId),
     output: [],
-    parallel_tool_calls: true,
     previous_response_id: previousRunId === undefined ? null : `${RESPONSE_PREFIX}${previousRunId}`,
     reasoning: { effort: thinking === "off" ? "none" : (thinking ?? null), summary: null },
-    store: true,
+    store: request.store !== false,
     temperature: null,
     text: { format: format ?? { type: "text" } },
-    tool_choice: "auto",
-    tools: [],
+    ...toolFields(request),
     top_p: null,
     truncation: "disabled",
     usage: null,
@@ -90,7 +116,9 @@ function responseOf(followed: Followed, request: Repeated, status: Status, more:
 /** Builds the answer to a request without streaming. `text`: the redacted text. */
 export function endedResponse(followed: Followed, request: Repeated, ended: EndedRun, text: string): object {
   const status = statusOf(ended);
-  const output = [messageItem(followed, status, [textPart(text)]), ...pictureItems(ended)];
+  const calls = callItems(ended);
+  const said = text === "" && calls.length > 0 ? [] : [messageItem(followed, status, [textPart(text)])];
+  const output = [...said, ...calls, ...pictureItems(ended)];
   return responseOf(followed, request, status, { output, usage: usageOf(ended) });
 }
 
@@ -102,33 +130,60 @@ export function responseStream(followed: Followed, request: AgentRequest, redact
     return `event: ${type}\n${dataFrame({ type, sequence_number, ...facts })}`;
   };
   const place = { item_id: `msg_${followed.runId}`, output_index: 0, content_index: 0 };
+  let hasMessage = false;
+  /** Begins the message before its first text. An answer of calls alone has none. */
+  const message = (): string => {
+    if (hasMessage) return "";
+    hasMessage = true;
+    const item = messageItem(followed, "in_progress", []);
+    return (
+      event("response.output_item.added", { output_index: 0, item }) +
+      event("response.content_part.added", { ...place, part: textPart("") })
+    );
+  };
+  const messageEnd = (ended: EndedRun, text: string): string => {
+    const item = messageItem(followed, statusOf(ended), [textPart(text)]);
+    return [
+      event("response.output_text.done", { ...place, text, logprobs: [] }),
+      event("response.content_part.done", { ...place, part: textPart(text) }),
+      event("response.output_item.done", { output_index: 0, item }),
+    ].join("");
+  };
+  const callFrames = (item: ReturnType<typeof callItems>[number], output_index: number): string => {
+    const { id: item_id, name, arguments: given } = item;
+    const open = { ...item, status: "in_progress", arguments: "" };
+    const at = { item_id, output_index };
+    return [
+      event("response.output_item.added", { output_index, item: open }),
+      event("response.function_call_arguments.delta", { ...at, delta: given }),
+      event("response.function_call_arguments.done", { ...at, name, arguments: given }),
+      event("response.output_item.done", { output_index, item }),
+    ].join("");
+  };
   return {
     begin() {
       const response = responseOf(followed, request, "in_progress");
-      const item = messageItem(followed, "in_progress", []);
-      return [
-        event("response.created", { response }),
-        event("response.in_progress", { response }),
-        event("response.output_item.added", { output_index: 0, item }),
-        event("response.content_part.added", { ...place, part: textPart("") }),
-      ].join("");
+      return event("response.created", { response }) + event("response.in_progress", { response });
     },
-    piece: (delta) => event("response.output_text.delta", { ...place, delta, logprobs: [] }),
+    piece: (delta) => message() + event("response.output_text.delta", { ...place, delta, logprobs: [] }),
     end(ended, text) {
-      const status = statusOf(ended);
-      const item = messageItem(followed, status, [textPart(text)]);
+      const calls = callItems(ended);
+      const said = text === "" && calls.length > 0 ? "" : message() + messageEnd(ended, text);
+      const first = said === "" ? 0 : 1;
       return [
-        event("response.output_text.done", { ...place, text, logprobs: [] }),
-        event("response.content_part.done", { ...place, part: textPart(text) }),
-        event("response.output_item.done", { output_index: 0, item }),
-        ...pictureItems(ended).flatMap((picture, index) => [
-          event("response.output_item.added", {
-            output_index: index + 1,
-            item: { ...picture, status: "in_progress", result: null },
-          }),
-          event("response.output_item.done", { output_index: index + 1, item: picture }),
-        ]),
-        event(`response.${status}`, { response: endedResponse(followed, request, ended, text) }),
+        said,
+        ...calls.map((call, index) => callFrames(call, first + index)),
+        ...pictureItems(ended).flatMap((picture, index) => {
+          const output_index = first + calls.length + index;
+          return [
+            event("response.output_item.added", {
+              output_index,
+              item: { ...picture, status: "in_progress", result: null },
+            }),
+            event("response.output_item.done", { output_index, item: picture }),
+          ];
+        }),
+        event(`response.${statusOf(ended)}`, { response: endedResponse(followed, request, ended, text) }),
       ].join("");
     },
     fail(failure, hasEnded) {
@@ -140,11 +195,20 @@ export function responseStream(followed: Followed, request: AgentRequest, redact
   };
 }
 
-/** Builds a response that is fetched later. Its run keeps no metadata and no `previous_response_id`. */
-export function storedResponse(ended: EndedRun, text: string, redactor: Redactor): object {
+/**
+ * Builds a response that is fetched later. Its run keeps no metadata and no `previous_response_id`. `asked`:
+ * the request, if it is known.
+ */
+export function storedResponse(
+  ended: EndedRun,
+  text: string,
+  redactor: Redactor,
+  asked: Repeated = {},
+): object {
   const { run } = ended;
-  const { context: instructions, thinking, format } = run.input;
-  const repeated = optional({ instructions, format, thinking: thinking as ThinkingLevel | undefined });
+  const { context: instructions, thinking: level, format, clientTools, background } = run.input;
+  const thinking = level as ThinkingLevel | undefined;
+  const repeated = { ...optional({ instructions, format, clientTools, background, thinking }), ...asked };
   const code = endCodeOf(run);
   if (run.state === "ok") return endedResponse(run, repeated, ended, text);
   if (run.state === "aborted") return responseOf(run, repeated, "cancelled");
@@ -152,4 +216,24 @@ export function storedResponse(ended: EndedRun, text: string, redactor: Redactor
   const failure = fail(code, run.error ?? `the run ended: ${run.state}`);
   const { message } = openAiError(failure, redactor).body.error;
   return responseOf(run, repeated, "failed", { error: { code, message } });
+}
+
+/** Returns the items that a response began with, the oldest first. */
+export function inputItems({ runId, callId, input }: Run): { readonly id: string }[] {
+  const { results = [], text, images = [] } = input;
+  const outputs = results.map(({ id, toolCallId, content }) => {
+    const place = id.replace(":", "_");
+    const output = content.map((block) => (block.type === "text" ? block.text : "")).join("");
+    const call_id = callId === undefined ? toolCallId : `call_${place}`;
+    return { type: "function_call_output", id: `fco_${place}`, call_id, output, status: "completed" };
+  });
+  if (endsWithResult(input)) return outputs;
+  const content = [
+    ...(text === "" ? [] : [{ type: "input_text", text }]),
+    ...images.map(({ mimeType, data }) => {
+      return { type: "input_image", detail: "auto", image_url: `data:${mimeType};base64,${data}` };
+    }),
+  ];
+  const message = { type: "message", id: `in_${runId}`, status: "completed", role: "user", content };
+  return [...outputs, message];
 }

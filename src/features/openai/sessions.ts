@@ -4,7 +4,8 @@
 import { optional } from "../../core/optional.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type ImageBlock, type Message, ZERO_USAGE } from "../../core/shapes/message.ts";
+import { type Message, resultIdOf, ZERO_USAGE } from "../../core/shapes/message.ts";
+import type { ClientResult } from "../../core/shapes/run.ts";
 import { isTemporaryKey, openAiKey } from "../../core/shapes/session-key.ts";
 import { checkLabel } from "../../core/text/label.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -17,17 +18,10 @@ import {
 } from "../../flows/session/client-session.ts";
 import { insertNew } from "../../flows/session/lifecycle.ts";
 import type { Opening } from "../../flows/session/open.ts";
-import { getRun, listRuns } from "../../store/queries/runs/runs.ts";
+import { getRun, getRunOfCall, listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession, holdSession, updateSession } from "../../store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
-
-/** A message of the earlier conversation, as the client reports it, for the beginning of a new session. */
-export interface SeedMessage {
-  readonly role: "user" | "assistant";
-  readonly text: string;
-  readonly images: readonly ImageBlock[];
-  readonly senderName?: string;
-}
+import type { RepeatedCall, Turn } from "./content.ts";
 
 /** Returns the session of a client's user with an agent. A valid name of the user is its label. */
 export function userSession(
@@ -40,16 +34,45 @@ export function userSession(
   return namedSession(ctx, viewer, { key, agentId, ...(label.ok ? { label: label.value } : {}) });
 }
 
-function seedEntry(unit: Unit, { role, text, images, senderName }: SeedMessage): Message {
-  const base = { id: unit.newOrderedId(), timestamp: unit.now };
-  const said = { type: "text" as const, text };
+/** A message of the earlier conversation, as the client reports it, for the beginning of a new session. */
+export type SeedMessage = Omit<Turn, "where" | "reference"> & { readonly id: string };
+
+/** Returns the results of calls of these messages. A result without its call is left out. */
+export function resultsIn(seed: readonly SeedMessage[], given: readonly Turn[]): ClientResult[] {
+  return given.flatMap(({ callId, text, images }) => {
+    const caller = seed.findLast(({ calls }) => calls?.some(({ id }) => id === callId));
+    const index = caller?.calls?.findIndex(({ id }) => id === callId) ?? -1;
+    const call = caller?.calls?.[index];
+    if (caller === undefined || call === undefined) return [];
+    return [resultOf({ messageId: caller.id, index, call }, { text, images })];
+  });
+}
+
+/** Returns the result of a call as its transcript has it. */
+export function resultOf(
+  placed: { readonly messageId: string; readonly index: number; readonly call: RepeatedCall },
+  { text, images }: Pick<Turn, "text" | "images">,
+): ClientResult {
+  const { id: toolCallId, name: toolName } = placed.call;
+  const content = [{ type: "text" as const, text: text.toWellFormed() }, ...images];
+  return { id: resultIdOf(placed), role: "toolResult", toolCallId, toolName, content, isError: false };
+}
+
+function seedEntries(unit: Unit, message: SeedMessage, before: readonly SeedMessage[]): Message[] {
+  const { id, role, images, calls = [], name } = message;
+  const base = { id, timestamp: unit.now };
+  if (role === "tool")
+    return resultsIn(before, [{ ...message, where: "" }]).map((one) => ({ ...base, ...one }));
+  const said =
+    message.text.trim() === "" ? [] : [{ type: "text" as const, text: message.text.toWellFormed() }];
   if (role === "user") {
-    const from = optional({ senderName });
-    return { ...base, role, content: [said, ...images], ...from };
+    const from = optional({ senderName: name });
+    return [{ ...base, role, content: [...said, ...images], ...from }];
   }
   // Marks the message as not written by a model of this gateway.
   const author = { api: "parley", provider: "parley", model: "parley", usage: ZERO_USAGE };
-  return { ...base, role, content: [said], ...author, stopReason: "injected" };
+  const content = [...said, ...calls.map((call) => ({ type: "toolCall" as const, ...call }))];
+  return [{ ...base, role: "assistant", content, ...author, stopReason: "injected" }];
 }
 
 /** Creates a session for one request, with the earlier messages that its client sent. */
@@ -69,12 +92,9 @@ export async function temporarySession(
       await insertNew(unit, session);
       const { sessionId } = session;
       // These messages need no run: the session is new, so they cannot separate a tool call from its result.
-      for (const said of seed) {
-        await appendEntry(
-          unit.tx,
-          { sessionKey: key, sessionId, entry: seedEntry(unit, said) },
-          unit.redactor,
-        );
+      for (const [at, said] of seed.entries()) {
+        for (const entry of seedEntries(unit, said, seed.slice(0, at)))
+          await appendEntry(unit.tx, { sessionKey: key, sessionId, entry }, unit.redactor);
       }
       return ok(undefined);
     },
@@ -92,11 +112,15 @@ function movedOn(key: string): Failure {
   );
 }
 
-/** Returns the session of a run, to continue it after that run. */
+/**
+ * Returns the session of a run, to continue it after that run. `callId`: of the next run, if the request may
+ * be a repeated one.
+ */
 export async function continuedSession(
   ctx: ClientSessionContext,
   viewer: Viewer,
   runId: string,
+  callId?: string,
 ): Promise<Result<Opening>> {
   const { db } = ctx.engine.store;
   const run = await getRun(db, runId);
@@ -112,6 +136,7 @@ export async function continuedSession(
     session,
     async before(unit) {
       const held = await holdSession(unit.tx, session.key);
+      if (callId !== undefined && (await getRunOfCall(unit.tx, callId)) !== undefined) return ok(undefined);
       const [last] = await listRuns(unit.tx, { sessionKey: session.key, limit: 1 });
       if (held?.sessionId !== run.sessionId || last?.runId !== runId) return movedOn(session.key);
       // The session was archived when its last request ended, and is restored for the next request.

@@ -20,7 +20,7 @@ import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
-import type { AnswerFormat, Run } from "../../core/shapes/run.ts";
+import type { AnswerFormat, ClientResult, ClientTools, Run } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
 import { peerInKey } from "../../core/shapes/session-key.ts";
 import { checkFormat } from "../../core/shapes/settings/answer-format.ts";
@@ -58,6 +58,11 @@ export interface DirectMessage {
   readonly thinking?: string;
   /** Format of the final answer of this run. Refused if the session's model can't guarantee it. */
   readonly format?: AnswerFormat;
+  readonly clientTools?: ClientTools;
+  readonly results?: readonly ClientResult[];
+  readonly background?: boolean;
+  /** True if the client can't fetch the response later. Default false. */
+  readonly forgotten?: boolean;
   /** See `RunInput.compact`. Default false. */
   readonly compact?: boolean;
   /** Appended to the system prompt, for this run only. */
@@ -74,7 +79,7 @@ export interface DirectMessage {
   readonly chainId?: string;
   /** See `AcceptRequest.tokensLeft`. */
   readonly tokensLeft?: number;
-  /** The sender's own id of the message, which makes it one run (I4). */
+  /** The sender's own id of the message, which makes it one run (A2 of accept.ts). */
   readonly callId?: string;
   /** A peer whose agent sends the message. */
   readonly peer?: PeerOrigin;
@@ -122,7 +127,8 @@ export async function sendDirect(
   const able = checkFormat(parts.settings, modelOf(parts.settings, message.session), format);
   if (!able.ok) return able;
   const guest = message.guest || undefined;
-  const { callId, hop, peer, compact, tokensLeft } = message;
+  const { callId, hop, peer, compact, tokensLeft, clientTools, results } = message;
+  const { background, forgotten } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -141,8 +147,10 @@ export async function sendDirect(
       input: {
         text,
         ...optional({ images, senderName, guest, thinking, format, compact, context, provenance }),
+        ...optional({ clientTools, results, background }),
       },
       ...optional({ runId, askedBy, timeoutMs, route: place, callId, chain, tokensLeft }),
+      ...optional({ forgottenAt: forgotten === true ? unit.now : undefined }),
     });
     if (!accepted.ok) return accepted;
     if (peer?.wait !== undefined && accepted.value.fresh) {

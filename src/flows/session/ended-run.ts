@@ -4,7 +4,7 @@
 import { optional } from "../../core/optional.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import { endsWithResult, PLEASE_CONTINUE, type Run } from "../../core/shapes/run.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -51,7 +51,9 @@ export async function retryRun(
   if (session === undefined || session.sessionId !== failed.sessionId) return refuse(runId);
   const verdict = sendVerdict(settings, session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const { takenBy: _, ...input } = failed.input;
+  const { takenBy: _, results: __, ...said } = failed.input;
+  // The transcript has the results of the failed run already.
+  const input = endsWithResult(failed.input) ? { ...said, text: PLEASE_CONTINUE } : said;
   return engine.commit(async (unit): Promise<Result<Run>> => {
     const accepted = await engine.acceptIn(unit, {
       sessionKey: failed.sessionKey,

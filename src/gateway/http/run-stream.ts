@@ -31,6 +31,17 @@ export interface EndedRun {
   readonly cutShort: boolean;
   /** Absent: the door shows none. */
   readonly pictures?: readonly SentPicture[];
+  /** Calls that the client has to answer. Absent: none. */
+  readonly calls?: readonly LeftCall[];
+}
+
+/** A call of a client's tool. */
+export interface LeftCall {
+  /** Names the place of the call in the transcript. */
+  readonly place: string;
+  readonly name: string;
+  /** JSON, redacted. */
+  readonly arguments: string;
 }
 
 /** Returns the tokens of all model calls of a run. */

@@ -67,6 +67,8 @@ export const RUN_TABLES = {
       deaths: orElse(integer, 0),
       /** 1 if the process that executes the run is about to stop. */
       planned_stop: orElse(integer, 0),
+      /** Time since which the client that asked for the run can't fetch its response. */
+      forgotten_at: nullable(integer),
     },
     {
       key: ["run_id"],

@@ -28,9 +28,8 @@ const response = (more: object) => ({ model: MODEL, input: "x", ...more });
 const CHATS: [string, unknown, string | null, RegExp][] = [
   ["a list", [], null, /one JSON object/],
   ["no model", { messages: [said("x")] }, "model", /model is required/],
-  ["client-side tools", chat({ tools: [TOOL] }), "tools", /an agent can't call the client's tools/],
-  ["client-side functions", chat({ functions: [{ name: "f" }] }), "functions", /own tools/],
-  ["a tool to be called", chat({ tool_choice: "required" }), "tool_choice", /can't choose/],
+  ["functions", chat({ functions: [{ name: "f" }] }), "functions", /as tools/],
+  ["a tool to be called", chat({ tool_choice: "required" }), "tool_choice", /name functions of tools/],
   ["several answers", chat({ n: 2 }), "n", /one run with one answer/],
   ["an unknown format", chat({ response_format: { type: "xml" } }), "response_format.type", /json_object or/],
   ["a format as text", chat({ response_format: "json" }), "response_format", /must be an object/],
@@ -62,14 +61,14 @@ const CHATS: [string, unknown, string | null, RegExp][] = [
   [
     "a tool's result",
     chat({ messages: [{ role: "tool", content: "x" }] }),
-    "messages[0]",
-    /calls only its own/,
+    "messages[0].tool_call_id",
+    /1 to 200 characters/,
   ],
   [
     "a tool's call",
-    chat({ messages: [{ role: "assistant", tool_calls: [TOOL] }, said("x")] }),
-    "messages[0]",
-    /calls only its own/,
+    chat({ messages: [{ role: "assistant", tool_calls: [{ ...TOOL, id: "c" }] }, said("x")] }),
+    "messages[0].tool_calls[0].function.arguments",
+    /one JSON object/,
   ],
   ["no content", message({}), "messages[0].content", /must be a string or a list/],
   ["a number as content", message({ content: 5 }), "messages[0].content", /must be a string or a list/],
@@ -149,11 +148,10 @@ test.each(CHATS)(
 );
 
 const RESPONSES: [string, unknown, string, RegExp][] = [
-  ["client-side tools", response({ tools: [TOOL] }), "tools", /own tools/],
+  ["a tool of OpenAI", response({ tools: [{ type: "web_search" }] }), "tools[0].type", /has its own tools/],
   ["a conversation", response({ conversation: "conv_1" }), "conversation", /are sessions here/],
-  ["nothing to be stored", response({ store: false }), "store", /always stored/],
   ["a stored prompt", response({ prompt: { id: "p" } }), "prompt", /no stored prompts/],
-  ["work in the background", response({ background: true }), "background", /stream a long answer/],
+  ["unstored work", response({ background: true, store: false }), "background", /needs store/],
   [
     "a format without a name",
     response({ text: { format: { type: "json_schema", schema: {} } } }),
@@ -164,10 +162,15 @@ const RESPONSES: [string, unknown, string, RegExp][] = [
   [
     "a tool's output",
     response({ input: [{ type: "function_call_output" }] }),
-    "input[0]",
-    /not supported; only message is/,
+    "input[0].call_id",
+    /1 to 200 characters/,
   ],
-  ["a reference", response({ input: [{ type: "item_reference", id: "x" }] }), "input[0]", /not supported/],
+  [
+    "another item",
+    response({ input: [{ type: "web_search_call" }] }),
+    "input[0]",
+    /there are: message, function/,
+  ],
   ["instructions in a list", response({ instructions: [] }), "instructions", /must be a string/],
   ["metadata in depth", response({ metadata: { a: { b: 1 } } }), "metadata", /at most 16 texts/],
   [
@@ -247,11 +250,15 @@ test.each([
   const post = { method: "POST", headers: HEAD, body: JSON.stringify(body) };
   const answer = await fetch(`${house.http}/v1/${path}`, post);
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining("echo x")]);
+  const used = path === "responses" ? ["metadata", "stream_options"] : ["stream_options"];
+  const ignored = Object.keys(ADDED).filter((name) => !used.includes(name));
+  const named = answer.headers.get("x-parley-ignored-fields")?.split(", ");
+  expect(named).toEqual(path === "responses" ? ignored : [...ignored, "reasoning"]);
 });
 
 test("the guide lists the same unsupported fields as the code", () => {
   const guide = readFileSync(new URL("../../../docs/OPENAI.md", import.meta.url), "utf8");
-  const refused = /\*\*Refused\*\* with 400(.*?)Messages with/s.exec(guide)?.[1] ?? "";
+  const refused = /\*\*Refused\*\* with 400(.*?)\n- \*\*/s.exec(guide)?.[1] ?? "";
   const [both = [], chatOnly = [], responsesOnly = []] = refused
     .replace(/\(.*?\)/, "")
     .split(/chat completions:|responses:/)
@@ -287,7 +294,7 @@ test("the official client throws its own exceptions for refusals, and a refusal 
   expect(String(nobody)).toContain("parley/main, parley/research, parley/writer");
   const streamed = client.chat.completions.create({ model: "gpt-4o", messages, stream: true });
   await expect(streamed).rejects.toThrow(OpenAI.NotFoundError);
-  const tools = client.chat.completions.create({ model: MODEL, messages, tools: [TOOL as never] });
+  const tools = client.chat.completions.create({ model: MODEL, messages, tools: [{ type: "web" } as never] });
   await expect(tools).rejects.toThrow(OpenAI.BadRequestError);
   const stranger = openAi(house, { apiKey: "guess" });
   await expect(stranger.models.list()).rejects.toThrow(OpenAI.AuthenticationError);
@@ -322,7 +329,7 @@ const PATHS: [string, string, number][] = [
   ["GET", "/v1/chat/completions", 404],
   ["POST", "/v1/models", 404],
   ["POST", "/v1/embeddings", 404],
-  ["GET", "/v1/responses/resp_1/input_items", 404],
+  ["GET", "/v1/responses/resp_1/others", 404],
   ["POST", "/v1/chat/completions", 400],
 ];
 test.each(PATHS)(

@@ -345,7 +345,18 @@ const BROWSER_ENTRY = "src/contract/client/web.ts";
 
 /** The scripts of bench that a command of package.json starts, or another program. */
 const BENCHES = [
-  ...["acp", "bench", "cluster", "conformance", "conformance-mcp", "crashes", "load", "peers", "postgres"],
+  ...[
+    "acp",
+    "bench",
+    "cluster",
+    "conformance",
+    "conformance-mcp",
+    "crashes",
+    "load",
+    "openai-clients",
+    "peers",
+  ],
+  "postgres",
   ...[
     "conformance-a2a",
     "conformance-acp",

@@ -1,8 +1,8 @@
 // Owns the run table: its rows, and how runs begin and end. claims.ts owns the claims.
 // A unique index ensures that a lane has at most one run that is running or waiting (I1). A transaction that
 // ends a run first locks its row and checks that it still holds the run (`isHeld`).
-// RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts), and
-//      that the deletion of its session blanks its texts.
+// RS3: the row of an ended run never changes, except that an operator may dismiss it once (attention.ts), its
+//      client may forget it, and the deletion of its session blanks its texts.
 
 import { sql } from "kysely";
 import { objectOf, ownJson } from "../../../core/json.ts";
@@ -87,6 +87,7 @@ export const RUNS = recordsOf<Stored, Run>()(
       "error",
       "model",
       "revision",
+      "forgotten_at",
     ],
     names: FLOW_COLUMNS,
     parse: parseObject,
@@ -117,6 +118,11 @@ export const getRun = (db: Db, runId: string) => RUNS.find(db, { runId });
 
 /** Returns the run that a tool call started, if any. */
 export const getRunOfCall = (db: Db, callId: string) => RUNS.find(db, { callId });
+
+/** Makes the response of a run unavailable to the client that asked for it. */
+export async function forgetRun(tx: Tx, runId: string, at: number): Promise<void> {
+  await tx.updateTable("runs").set({ forgotten_at: at }).where("run_id", "=", runId).execute();
+}
 
 /** Returns unfinished runs of a session, in lane order. */
 export const activeRuns = (db: Db, sessionKey: string) =>

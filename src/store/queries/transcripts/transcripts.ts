@@ -385,6 +385,12 @@ export async function readRun(db: Db, runId: string): Promise<Message[]> {
   return (await OF_RUN(db, { runId })).rows.map(readMessage);
 }
 
+/** Returns the id of the run that wrote a message. */
+export async function runOfMessage(db: Db, id: string): Promise<string | undefined> {
+  const row = await db.selectFrom("messages").select("run_id").where("id", "=", id).executeTakeFirst();
+  return row?.run_id ?? undefined;
+}
+
 /** Matches tools whose results are texts of other sessions. */
 const OTHERS_TEXTS = /^(?:subagents$|sessions_)/;
 const RESULTS_READ_MAX = 20;

@@ -232,7 +232,9 @@ export function addCommands(
       addCommands(group, row.commands, on);
       group.helpCommand("help [command]", "Show the help of a command");
     } else {
-      const command = parent.command(name, { isDefault: row.isDefault === true }).description(row.summary);
+      const isDefault = row.isDefault === true;
+      const summary = isDefault ? `${row.summary} (default)` : row.summary;
+      const command = parent.command(name, { isDefault }).description(summary);
       for (const [form, one] of Object.entries(row.args ?? {})) command.addArgument(argumentFrom(form, one));
       for (const [key, one] of Object.entries(row.options ?? {})) command.addOption(optionFrom(key, one));
       on(command, row);

@@ -19,9 +19,12 @@ function helpOf(home: string, path: readonly string[]): Promise<Help> {
 async function readHelp(home: string, path: readonly string[]): Promise<Help> {
   const { out } = await run(home, [...path, "--help"]);
   const [, below = ""] = out.split(/^Commands:$/m);
-  const commands = [...below.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name = ""]) => name);
+  const blocks = below.split(/^ {2}(?=[a-z])/m).slice(1);
+  const commands = blocks.map((block) => /^[\w-]+/.exec(block)?.[0] ?? "");
   const options = [...out.matchAll(/(?<=[\s,])(--?[A-Za-z][\w-]*)/g)].map(([, name = ""]) => name);
-  return { commands, options };
+  const atDefault = blocks.findIndex((block) => /\(default\)\s*$/.test(block));
+  const usual = atDefault < 0 ? undefined : await helpOf(home, [...path, commands[atDefault] ?? ""]);
+  return { commands, options: [...options, ...(usual?.options ?? [])] };
 }
 
 /**

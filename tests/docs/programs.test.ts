@@ -226,7 +226,7 @@ test("every command that the documents mention in a sentence exists, and so do i
   const where = home();
   for (const path of PAGES)
     for (const code of new Set(inlineCommands(readDocument(path)))) {
-      const [, script] = /^npm (?:run )?(start|test|run \S+|[\w:]+)(?: |$)/.exec(code) ?? [];
+      const [, script] = /^npm (?:run )?(start|test|[\w:-]+)(?: |$)/.exec(code) ?? [];
       if (/^npm (?:run|start|test)/.test(code) && script !== undefined) checkScript(script);
       // The package `parley` on npm is another program.
       if (/^npx (?:-y )?parley(?!-)/.test(code)) problems.push(`${path}: \`${code}\` is another program`);

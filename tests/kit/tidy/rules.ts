@@ -345,35 +345,10 @@ const BROWSER_ENTRY = "src/contract/client/web.ts";
 
 /** The scripts of bench that a command of package.json starts, or another program. */
 const BENCHES = [
-  ...[
-    "acp",
-    "bench",
-    "cluster",
-    "conformance",
-    "conformance-mcp",
-    "crashes",
-    "load",
-    "openai-clients",
-    "peers",
-  ],
-  "postgres",
-  ...[
-    "conformance-a2a",
-    "conformance-acp",
-    "import-source",
-    "mcp-client",
-    "mcp-fixtures",
-    "model-ways",
-    "models-table",
-    "recording",
-    "screenshots",
-    "plugins",
-    "sign-ins",
-    "trips",
-    "wake-each",
-    "woken",
-  ],
-].map((name) => `bench/${name}.ts`);
+  "acp bench cluster conformance conformance-a2a conformance-acp conformance-mcp crashes import-source load",
+  "mcp-client mcp-fixtures model-ways models-table openai-clients peers plugins postgres recording screenshots",
+  "sign-ins trips wake-each woken",
+].flatMap((names) => names.split(" ").map((name) => `bench/${name}.ts`));
 
 /** The module that the build of the page puts in place of its own. */
 const BUILD_ENTRY = "ui/src/preload.ts";

@@ -47,6 +47,9 @@ const LISTED: ReadonlyMap<string, Idempotency> = new Map(
     "tokens.create": "required",
     "node.invoke": "required",
     "node.invoke.result": "none",
+    "servers.login": "none",
+    "servers.login.finish": "none",
+    "servers.logout": "none",
   } as const),
 );
 

@@ -83,7 +83,7 @@ test("I11: an agent writes to an agent of a peer, which knows the sender by the 
   const { messages } = await there.request("chat.history", { sessionKey: "agent:research:main" });
   expect(messages[0]).toMatchObject({
     role: "user",
-    provenance: { kind: "inter_session", sourceSessionKey: "peer:desk/agent:main:main", hop: 2 },
+    provenance: { kind: "inter_session", sourceSessionKey: "peer:desk/agent:main:main", hop: 1 },
   });
   expect(far.server.requests[0]?.lastUserText).toContain("What is new?");
   expect(await receipt(client)).toContain("All is well");

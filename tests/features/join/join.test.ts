@@ -437,7 +437,9 @@ test("a program that left and joins again under its name gets the messages that 
     window.startServer("writer");
     const file = join(home, ".parley", "joined", "writer", "1.json");
     await expect.poll(() => existsSync(file)).toBe(true);
-    await sendAs(house, "agent:research:main", "agent:main:mcp:writer", `text-${text}`);
+    const send = () => sendAs(house, "agent:research:main", "agent:main:mcp:writer", `text-${text}`);
+    // The window's server opens the session.
+    await expect.poll(async () => (await send()).status).toBe("accepted");
     const output = await window.hook("gemini", "writer", "AfterAgent");
     heard.push((output.match(/text-\w+/g) ?? []).join());
     expect((await run(home, ["leave", "gemini", "--yes"], { folder })).code).toBe(0);

@@ -4,7 +4,7 @@
 import type OpenAI from "openai";
 import { expect, test } from "vitest";
 import { textOf } from "../../../src/core/shapes/message.ts";
-import { listRuns } from "../../../src/store/queries/runs/runs.ts";
+import { getRun, listRuns } from "../../../src/store/queries/runs/runs.ts";
 import { openAi, said } from "../../gateway/clients/openai.ts";
 import { type House, openHouse } from "../../gateway/kit.ts";
 import { type ScriptedAnswer, type ScriptedModel, scriptedModel } from "../../kit/scripted-model.ts";
@@ -111,6 +111,21 @@ test("OC1: results are continued after a second failure, and repeated ones get t
   await expect(repeat()).rejects.toThrow(/on fire/);
   const [one, two] = await Promise.all([repeat(), repeat()]);
   expect([one.output_text, two.id]).toEqual(["It rains.", one.id]);
+});
+
+test("a retry by an operator has the results, and no tools that nobody runs", async () => {
+  const { model, house, send } = await called([FIRE, "It rains."], { user: "anne" });
+  await expect(send()).rejects.toThrow(/on fire/);
+  const sessionKey = await keyIn(house);
+  const [failed] = await listRuns(house.store.db, { sessionKey, limit: 1 });
+  const operator = await house.client();
+  const { runId } = await operator.request("runs.retry", { runId: failed?.runId ?? "" });
+  await until(async () => (await runStates(house, sessionKey)).join() === "ok,error,ok");
+  const { input } = (await getRun(house.store.db, runId)) ?? {};
+  expect(input).toMatchObject({ results: [{ content: [{ text: "rain" }] }], retries: 1 });
+  expect(input?.clientTools).toBeUndefined();
+  expect(model.requests.at(-1)?.tools.some(({ name }) => name === "weather")).toBe(false);
+  expect(lastTexts(model).filter((one) => one === "toolResult rain")).toHaveLength(1);
 });
 
 test("results for the model of another agent begin a session of that agent", async () => {

@@ -267,7 +267,7 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
   const { images, senderName, instructions, thinking, format, clientTools, store, background } =
     asked.request;
   const isOutside = findAgent(ctx.deps.settings, session.agentId)?.runtime !== undefined;
-  if (clientTools !== undefined && (isOutside || session.external))
+  if (clientTools !== undefined && clientTools.none !== true && (isOutside || session.external))
     return fail(
       "invalid_argument",
       `agent "${session.agentId}" is a program that can't call tools of clients`,
@@ -371,9 +371,20 @@ class OpenAiDoor {
       const details = { param: "limit" };
       return refuse(c, fail("invalid_argument", `limit must be 1 to ${ITEMS_MAX}`, { details }));
     }
+    if (order !== "asc" && order !== "desc") {
+      return refuse(
+        c,
+        fail("invalid_argument", "order must be asc or desc", { details: { param: "order" } }),
+      );
+    }
     const items = inputItems(run);
-    if (order !== "asc") items.reverse();
-    const rest = items.slice(items.findIndex((item) => item.id === after) + 1);
+    if (order === "desc") items.reverse();
+    const at = items.findIndex((item) => item.id === after);
+    if (after !== undefined && at < 0) {
+      const details = { param: "after" };
+      return refuse(c, fail("invalid_argument", "after must be the id of an input item", { details }));
+    }
+    const rest = items.slice(at + 1);
     const page = rest.slice(0, count);
     return c.json({
       object: "list",

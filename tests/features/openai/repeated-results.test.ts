@@ -146,3 +146,24 @@ test("results that name one call twice, and more results than calls of an answer
     message: expect.stringMatching(/at most 128 results/),
   });
 });
+
+test("operators see the message of a run with many tools, and calls of the client as no failure", async () => {
+  const description = "x".repeat(100_000);
+  const tools = [{ type: "function", function: { ...WEATHER, description } }];
+  const held = Promise.withResolvers<ScriptedAnswer>();
+  const { house, send } = await called([held.promise], { tools, user: "anne" });
+  const operator = await house.client();
+  const { chains } = await operator.request("chains.list", { includeSingle: true });
+  expect(chains).toMatchObject([{ opening: "How is it?" }]);
+  const asked = { chainId: chains[0]?.chainId ?? "", includeCalls: true };
+  const { calls } = await operator.request("chains.get", asked);
+  expect(calls?.map(({ kind, failed }) => [kind, failed])).toEqual([
+    ["model", undefined],
+    ["tool", undefined],
+  ]);
+  const answer = send([said("In a word")]);
+  await until(async () => (await operator.request("runs.list", {})).runs.length === 1);
+  expect((await operator.request("runs.list", {})).runs).toMatchObject([{ summary: "In a word" }]);
+  held.resolve("It rains.");
+  expect(await answer).toBe("It rains.");
+});

@@ -101,6 +101,10 @@ test("calls of a response that is not stored are answered as any others; the inp
   const other = await client.responses.inputItems.list(done.id, { order: "asc" });
   expect(other.data).toMatchObject(items.toReversed());
   await expect(client.responses.inputItems.list(done.id, { limit: 0 })).rejects.toThrow(/1 to 100/);
+  const after = client.responses.inputItems.list(done.id, { after: "in_unknown" });
+  await expect(after).rejects.toThrow(/after must be the id of an input item/);
+  const wrong = client.responses.inputItems.list(done.id, { order: "up" as "asc" });
+  await expect(wrong).rejects.toThrow(/order must be asc or desc/);
 });
 
 test("a response that was deleted, or is not stored, gives nothing to a later request; its results still come", async () => {

@@ -388,7 +388,11 @@ function readingContract({ store, append, ids, history }: Reading): void {
       await insertRun(tx, sampleRun({ runId: "r1", flow: { flowId: "f1", step: "reply", turn: 2 } }));
       await endRun(tx, "r1", { end: ended, usage: { ...ZERO_USAGE, totalTokens: 7 }, model: "a/b" });
       await insertRun(tx, sampleRun({ runId: "r2", laneSeq: 2, input: { text: "later" } }));
-      await insertRun(tx, sampleRun({ runId: "r3", laneSeq: 3, input: { text: "x".repeat(70_000) } }));
+      await insertRun(
+        tx,
+        sampleRun({ runId: "r3", laneSeq: 3, input: { text: "big", context: "x".repeat(70_000) } }),
+      );
+      await insertRun(tx, sampleRun({ runId: "r4", laneSeq: 4, input: { text: "x".repeat(2 ** 20) } }));
     });
     const [told, ...more] = await factsOfRuns(db(), ["r1", "nothing", "' or 1=1 --"]);
     expect(more).toEqual([]);
@@ -402,7 +406,8 @@ function readingContract({ store, append, ids, history }: Reading): void {
     const lane = await factsOfLane(db(), "agent:main:main");
     expect(lane.map(({ runId, input }) => [runId, input?.text])).toEqual([
       ["r2", "later"],
-      ["r3", undefined],
+      ["r3", "big"],
+      ["r4", undefined],
     ]);
   });
 

@@ -452,12 +452,15 @@ async function callModel(
     if (made !== "done")
       world.log.warn({ model: model.ref, why: made }, "older messages could not be summarised");
   }
+  const omitted = new Set<string>();
   for (;;) {
     const outcome = await ask(args, progress);
     if (outcome.kind !== "overflow" && outcome.kind !== "refused") return outcome;
     if (args.signal.aborted) return { kind: "aborted" };
     if (outcome.kind === "refused") {
       const { part, error: why } = outcome;
+      if (omitted.has(part)) return { kind: "failed", error: why };
+      omitted.add(part);
       world.log.warn({ model: model.ref, part, why }, "the call is repeated without a refused part");
       await append(omissionNote(world, part));
       continue;
@@ -490,8 +493,10 @@ function commonParts(args: TurnArgs, progress: Progress) {
   const { model, system, tools, runId, limits } = args;
   const own = ownMessages(progress);
   const omittedAt = own.findLastIndex((one) => one.role === "assistant" && one.omits === "thinking");
-  // With thinking, providers want that of the whole turn, and a part of it was left out.
-  const isBroken = own.slice(0, Math.max(0, omittedAt)).some(isWritten);
+  // With thinking, providers want that of the whole turn, and a part of it was left out. The turn of a run
+  // that begins with results began in an earlier run.
+  const isBroken =
+    omittedAt >= 0 && (args.startsAfter !== undefined || own.slice(0, omittedAt).some(isWritten));
   const thinking = isBroken ? "off" : args.thinking;
   return { model, system, tools, thinking, sessionId: args.sessionId ?? runId, limits };
 }

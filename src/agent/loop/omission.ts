@@ -58,9 +58,11 @@ export function withoutRefused(messages: readonly Message[]): readonly Message[]
   });
   if (notes.length === 0) return messages;
   const results = matchResults(messages);
+  const matched = new Set([...results.values()].flatMap((of) => [...of.values()]));
   return messages.flatMap((message, at) => {
     if (notes.some((note) => note.at === at)) return [];
     const parts = new Set(notes.flatMap((note) => (note.at > at ? [note.omits] : [])));
+    if (parts.has("tool pairs") && message.role === "toolResult" && matched.has(message)) return [];
     const own = parts.has("tool pairs") ? withCallsAsText(message, results.get(message)) : [message];
     return own.map((one) => withoutParts(one, parts));
   });
@@ -91,9 +93,8 @@ function withCallsAsText(
   message: Message,
   results: ReadonlyMap<number, ToolResultMessage> = new Map(),
 ): Message[] {
-  if (message.role === "toolResult") return [];
   const calls = toolCallsOf(message);
-  if (message.role === "user" || calls.length === 0 || isFailed(message)) return [message];
+  if (message.role !== "assistant" || calls.length === 0 || isFailed(message)) return [message];
   const content = calls.flatMap((call, index) => {
     const called = `You called the tool ${call.name} with ${JSON.stringify(call.arguments)}. It answered:`;
     const missing: TextBlock = { type: "text", text: NO_RESULT };

@@ -1,6 +1,6 @@
 // Builds the messages that a model gets from a transcript.
 // V1: tool calls are followed at once by their results, in call order; there is no call without its result,
-//     and no result without its call.
+//     and no result without its call: a late one, whose call is summarised, is a notice.
 // V2: adjacent messages of one speaker are merged; the first and the last message are never the assistant's.
 // V3: parts of another model (thinking, signatures) and failed parts are left out. Thinking without a
 //     signature is left out, too: providers refuse it, or treat it as the answer's text.
@@ -54,6 +54,7 @@ export function liveTranscript(entries: readonly Entry[]): LiveTranscript {
 export function modelView(entries: readonly Entry[], model: ResolvedModel): Message[] {
   const { summary, messages } = liveTranscript(entries);
   const answers = matchResults(messages);
+  const matched = new Set([...answers.values()].flatMap((of) => [...of.values()]));
   const lastUserAt = messages.findLastIndex((message) => message.role === "user");
   const view: Message[] = [];
   const usedIds = new Set<string>();
@@ -61,6 +62,7 @@ export function modelView(entries: readonly Entry[], model: ResolvedModel): Mess
     view.push({ ...note("summary", quoteSummary(summary)), provenance: { kind: "notice" } });
   messages.forEach((message, at) => {
     if (message.role === "user") view.push(labelMessage(message));
+    if (message.role === "toolResult" && !matched.has(message)) view.push(lateResult(message, model));
     if (message.role === "assistant") {
       const isOver = at < lastUserAt;
       view.push(...assistantTurn(message, answers.get(message) ?? new Map(), model, usedIds, isOver));
@@ -198,6 +200,18 @@ function resultFor(
     toolName: call.name,
     content: isEmpty ? [{ type: "text", text: "(no output)" }] : content,
   };
+}
+
+/** Returns a notice of a result whose call is no longer in the transcript. */
+function lateResult(message: ToolResultMessage, model: ResolvedModel): UserMessage {
+  const { id, toolName: name, toolCallId, timestamp } = message;
+  const call = { type: "toolCall" as const, id: toolCallId, name, arguments: {} };
+  const about = `The result of an earlier call of the tool ${plainName(name)} has arrived:`;
+  const given = resultFor(call, toolCallId, message, model).content.map((block) =>
+    block.type === "text" ? { ...block, text: quoteRuntimeLabels(block.text) } : block,
+  );
+  const content = [{ type: "text" as const, text: about }, ...given];
+  return labelMessage({ id, role: "user", content, timestamp, provenance: { kind: "notice" } });
 }
 
 function isOfModel(message: AssistantMessage, model: ResolvedModel): boolean {

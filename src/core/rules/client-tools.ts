@@ -12,12 +12,13 @@ import type { ToolSpec } from "../shapes/tool.ts";
 
 /** Returns whether the client runs the tool with this name, even if the agent has one of the same name. */
 export function isClientTool(tools: ClientTools | undefined, name: string): boolean {
-  return tools?.list.some((tool) => tool.name === name) === true;
+  return tools?.none !== true && tools?.list.some((tool) => tool.name === name) === true;
 }
 
 /** Returns the tools of a turn: the client's, and those of the agent's that have other names. */
 export function withClientTools(own: readonly ToolSpec[], tools: ClientTools | undefined): ToolSpec[] {
-  const added = (tools?.list ?? []).map(({ name, description = "", parameters }) => {
+  const offered = tools?.none === true ? [] : (tools?.list ?? []);
+  const added = offered.map(({ name, description = "", parameters }) => {
     return { name, description, parameters, parallel: true, idempotent: true };
   });
   return [...own.filter(({ name }) => !isClientTool(tools, name)), ...added];

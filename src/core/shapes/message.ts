@@ -200,14 +200,15 @@ export function resultIdOf({ messageId, index }: Pick<PlacedCall, "messageId" | 
 
 /**
  * Returns the calls without a result, in order. Because providers may reuse call ids, a result belongs to the
- * latest open call with its id.
+ * call at its place, or else to the latest open call with its id.
  */
 export function openCalls(messages: readonly Message[]): PlacedCall[] {
   const open: PlacedCall[] = [];
   for (const message of messages) {
     open.push(...toolCallsOf(message).map((call, index) => ({ messageId: message.id, index, call })));
     if (message.role !== "toolResult") continue;
-    const at = open.findLastIndex(({ call }) => call.id === message.toolCallId);
+    const placed = open.findIndex((place) => resultIdOf(place) === message.id);
+    const at = placed >= 0 ? placed : open.findLastIndex(({ call }) => call.id === message.toolCallId);
     if (at >= 0) open.splice(at, 1);
   }
   return open;

@@ -40,7 +40,6 @@ interface ClientTool {
   readonly name: string;
   readonly description?: string;
   readonly parameters: Readonly<Record<string, unknown>>;
-  readonly strict?: boolean;
 }
 
 /** Tools of the program that started a run. They are text of that program, and give no rights. */
@@ -48,6 +47,8 @@ export interface ClientTools {
   readonly list: readonly ClientTool[];
   /** True if the program takes one call at a time. */
   readonly oneByOne?: true;
+  /** True if the model gets none of them. */
+  readonly none?: true;
   /** Name of the tool that the model must call, or true for any. Default: none. */
   readonly must?: string | true;
 }

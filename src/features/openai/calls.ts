@@ -1,14 +1,15 @@
 // Finds the runs whose calls a request answers. A call's id, as the client knows it, names its place in the
 // transcript, so its result gets to that place, whichever run brings it and whatever was said meanwhile.
 // OC1: the results of a run's calls come together, and continue that run once: a repeated request with the
-//      same results gets the run of the first one, unless that run failed.
+//      same results gets the run of the first one. If that run failed, one other run continues it, and so on.
 // OC2: only the token that got the calls can answer them.
 
+import { optional } from "../../core/optional.ts";
 import { clientCalls } from "../../core/rules/client-tools.ts";
 import { spokenText } from "../../core/rules/turn-rules.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { PlacedCall } from "../../core/shapes/message.ts";
-import { type ClientResult, isEnded, type Run } from "../../core/shapes/run.ts";
+import { type ClientResult, isEnded, PLEASE_CONTINUE, type Run } from "../../core/shapes/run.ts";
 import { ownRun } from "../../flows/session/client-session.ts";
 import { keyOwnerOf } from "../../gateway/auth.ts";
 import type { CallContext } from "../../gateway/call.ts";
@@ -33,9 +34,9 @@ function messageOf(id: string): string | undefined {
 export interface Answered {
   readonly run: Run;
   readonly results: readonly ClientResult[];
-  /** The stable id of the run that begins with these results. */
+  /** The stable id of the run that begins with these results, or continues after the failed `next`. */
   readonly callId: string;
-  /** That run, if there is one. */
+  /** The last run that began with these results, if there is one. */
   readonly next?: Run;
 }
 
@@ -59,17 +60,24 @@ export async function answeredBy(
   const calls = clientCalls(run, await readRun(db, run.runId));
   if (calls[0]?.messageId !== messageId) return ok(undefined);
   const results: ClientResult[] = [];
+  const givenById = new Map(request.everyResult.map((turn) => [turn.callId, turn]));
   for (const placed of calls) {
     const id = `call_${placeName(placed)}`;
-    const given = request.everyResult.findLast((turn) => turn.callId === id);
+    const given = givenById.get(id);
     if (given === undefined) return missing(request, `the result of call ${id} is missing`);
     results.push(resultOf(placed, given));
   }
   const other = request.results.find(({ callId = "" }) => messageOf(callId) !== messageId);
   if (other !== undefined) return unknownCall(other);
-  const callId = `client ${messageId}`;
-  const next = await getRunOfCall(db, callId);
-  return ok({ run, results, callId, ...(next === undefined ? {} : { next }) });
+  let callId = `client ${messageId}`;
+  let next = await getRunOfCall(db, callId);
+  while (next !== undefined && hasFailed(next)) {
+    callId = `client ${messageId} after ${next.runId}`;
+    const following = await getRunOfCall(db, callId);
+    if (following === undefined) break;
+    next = following;
+  }
+  return ok({ run, results, callId, ...optional({ next }) });
 }
 
 function missing({ results: [first] }: AgentRequest, why: string): ReturnType<typeof fail> {
@@ -87,9 +95,15 @@ export function unknownCall({ callId = "", where }: Turn): ReturnType<typeof fai
   });
 }
 
-/** Returns whether two lists of results are the same. */
-export function areSame(results: readonly ClientResult[], { input }: Run): boolean {
+/** Returns whether a run began with these results. */
+export function hasResults({ input }: Run, results: readonly ClientResult[]): boolean {
   return JSON.stringify(results) === JSON.stringify(input.results);
+}
+
+/** Returns whether a run got the message of a request after the results. */
+export function hasMessage({ input }: Run, { text, images }: AgentRequest): boolean {
+  const isText = input.text === text || (text === "" && input.text === PLEASE_CONTINUE);
+  return isText && JSON.stringify(images) === JSON.stringify(input.images ?? []);
 }
 
 export function hasFailed({ state }: Run): boolean {
@@ -101,7 +115,8 @@ async function resolve(ctx: CallContext, turn: Turn, reference: string): Promise
   const { db } = ctx.deps.engine.store;
   const messageId = messageOf(reference);
   const runId = messageId === undefined ? reference.replace(/^msg_/, "") : await runOfMessage(db, messageId);
-  const run = await runFor(ctx, runId);
+  const own = await runFor(ctx, runId);
+  const run = own?.forgottenAt === undefined ? own : undefined;
   const call =
     run && clientCalls(run, await readRun(db, run.runId)).find((one) => `fc_${placeName(one)}` === reference);
   if (call !== undefined) {
@@ -121,6 +136,7 @@ const LEFT_OUT = /^(?:ig|rs)_/;
 /** Gives the messages of a request ids, resolves references, and joins calls to the text before them. */
 export async function seedOf(ctx: CallContext, turns: readonly Turn[]): Promise<Result<SeedMessage[]>> {
   const seed: SeedMessage[] = [];
+  const callIds = new Set<string | undefined>();
   for (const turn of turns) {
     const { reference } = turn;
     if (reference !== undefined && LEFT_OUT.test(reference)) continue;
@@ -128,8 +144,8 @@ export async function seedOf(ctx: CallContext, turns: readonly Turn[]): Promise<
     if (!read.ok) return read;
     const { where: _, reference: __, ...said } = read.value;
     const { role, callId, text, calls = [] } = said;
-    if (role === "tool" && !seed.some((one) => one.calls?.some(({ id }) => id === callId)))
-      return unknownCall(turn);
+    if (role === "tool" && !callIds.has(callId)) return unknownCall(turn);
+    for (const { id } of calls) callIds.add(id);
     const before = seed.at(-1);
     const joins = before?.role === "assistant" && role === "assistant" && text.trim() === "";
     if (joins) seed[seed.length - 1] = { ...before, calls: [...(before.calls ?? []), ...calls] };

@@ -41,7 +41,8 @@ export interface Item extends Head {
 const IMAGES_MAX = 16;
 const NAME_CHARS_MAX = 64;
 const CALL_ID_CHARS_MAX = 200;
-const CALLS_MAX = 128;
+/** Maximum number of calls in one answer, and of results after it. */
+export const CALLS_MAX = 128;
 const ARGUMENTS_CHARS_MAX = 1024 * 1024;
 const ARGUMENTS_DEPTH_MAX = 100;
 

@@ -37,12 +37,21 @@ import { contentOfFile, filesOfRun } from "../../store/queries/channels/sent-fil
 import { forgetRun, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { readRun } from "../../store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../store/sql.ts";
-import { type Answered, answeredBy, areSame, hasFailed, placeName, seedOf, unknownCall } from "./calls.ts";
+import {
+  type Answered,
+  answeredBy,
+  hasFailed,
+  hasMessage,
+  hasResults,
+  placeName,
+  seedOf,
+  unknownCall,
+} from "./calls.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
 import { endedResponse, inputItems, responseStream, storedResponse } from "./responses.ts";
-import { continuedSession, resultsIn, temporarySession, userSession } from "./sessions.ts";
+import { continuedSession, placesIn, resultOf, temporarySession, userSession } from "./sessions.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
@@ -155,45 +164,59 @@ interface Begun {
 /** Returns the session and the input of a run that begins with results of an earlier run's calls. */
 async function afterCalls(
   ctx: CallContext,
-  { request }: ReadRequest,
+  { request, agentId }: ReadRequest,
   named: Opening | undefined,
   { run, results, callId, next }: Answered,
 ): Promise<Result<Begun | undefined>> {
-  const [last] = request.results;
-  const isFree = named === undefined && request.previousRunId === undefined;
+  const {
+    text,
+    images,
+    previousRunId,
+    results: [last],
+  } = request;
+  const isFree = named === undefined && previousRunId === undefined;
   const isRepeated = next !== undefined && hasFailed(next);
   const end = isRepeated ? next : run;
-  if (next !== undefined && !isRepeated && !areSame(results, next)) {
-    if (isFree) return ok(undefined);
-    return fail("idempotency_conflict", "these calls have other results already", {
+  const begun = isRepeated ? undefined : next;
+  const isOther = begun !== undefined && !(hasResults(begun, results) && hasMessage(begun, request));
+  if (isFree && (isOther || run.agentId !== agentId)) return ok(undefined);
+  // The session has the results already, and gets the message alone.
+  const isMore =
+    isOther && named !== undefined && hasResults(begun, results) && (text !== "" || images.length > 0);
+  if (isOther && !isMore) {
+    return fail("idempotency_conflict", "these calls have other results or another message already", {
       hint: "A call has one result. Continue with the answer to the first results.",
     });
   }
-  if (isFree && (next === undefined || isRepeated)) {
+  if (isFree && begun === undefined) {
     const { db } = ctx.deps.engine.store;
     const [newest] = await listRuns(db, { sessionKey: run.sessionKey, limit: 1 });
     if (newest?.runId !== end.runId) return ok(undefined);
   }
-  const isOther = request.previousRunId !== undefined && request.previousRunId !== run.runId;
   const opening =
-    named === undefined
-      ? await continuedSession(ctx.deps, ctx.viewer, end.runId, isRepeated ? undefined : callId)
-      : ok(named);
+    named === undefined ? await continuedSession(ctx.deps, ctx.viewer, end.runId, callId) : ok(named);
   if (!opening.ok) return opening;
   const { key, sessionId } = opening.value.session;
-  if (last !== undefined && (isOther || key !== run.sessionKey || sessionId !== run.sessionId))
+  const isElsewhere = previousRunId !== undefined && previousRunId !== run.runId;
+  if (last !== undefined && (isElsewhere || key !== run.sessionKey || sessionId !== run.sessionId))
     return unknownCall(last);
-  if (isRepeated) return ok({ opening: opening.value, text: request.text || PLEASE_CONTINUE });
-  return ok({ opening: opening.value, text: request.text, results, callId });
+  if (isMore) return ok({ opening: opening.value, text });
+  // The results are given again, since the failed run may not have begun. The transcript takes them once.
+  const given = isRepeated ? text || PLEASE_CONTINUE : text;
+  return ok({ opening: opening.value, text: given, results, callId });
 }
 
 /** Returns a new session with the messages of the request. */
 async function newlyBegun(ctx: CallContext, { agentId, request }: ReadRequest): Promise<Result<Begun>> {
   const seed = await seedOf(ctx, request.seed);
   if (!seed.ok) return seed;
-  const unknown = request.results.find((given) => resultsIn(seed.value, [given]).length === 0);
-  if (unknown !== undefined) return unknownCall(unknown);
-  const results = resultsIn(seed.value, request.results);
+  const places = placesIn(seed.value);
+  const results: ClientResult[] = [];
+  for (const given of request.results) {
+    const placed = places.get(given.callId ?? "");
+    if (placed === undefined) return unknownCall(given);
+    results.push(resultOf(placed, given));
+  }
   const opening = await temporarySession(ctx.deps, ctx.viewer, { agentId, seed: seed.value });
   if (!opening.ok) return opening;
   return ok({ opening: opening.value, text: request.text, ...(results.length === 0 ? {} : { results }) });
@@ -205,19 +228,19 @@ async function begunFor(ctx: CallContext, asked: ReadRequest): Promise<Result<Be
   const { previousRunId, results, text } = request;
   const named = await namedSession(ctx, asked);
   if (named?.ok === false) return named;
+  const continued =
+    previousRunId === undefined ? undefined : await continuedSession(ctx.deps, ctx.viewer, previousRunId);
+  if (continued?.ok === false) return continued;
+  const previous =
+    previousRunId === undefined ? undefined : await getRun(ctx.deps.engine.store.db, previousRunId);
+  if (previous?.forgottenAt !== undefined)
+    return fail("run_not_found", NO_RESPONSE, { details: { param: "previous_response_id" } });
   const answered = results.length === 0 ? ok(undefined) : await answeredBy(ctx, request);
   if (!answered.ok) return answered;
   const after =
     answered.value === undefined ? ok(undefined) : await afterCalls(ctx, asked, named?.value, answered.value);
   if (!after.ok) return after;
   if (after.value !== undefined) return ok(after.value);
-  const previous =
-    previousRunId === undefined ? undefined : await getRun(ctx.deps.engine.store.db, previousRunId);
-  if (previous?.forgottenAt !== undefined)
-    return fail("run_not_found", NO_RESPONSE, { details: { param: "previous_response_id" } });
-  const continued =
-    previousRunId === undefined ? undefined : await continuedSession(ctx.deps, ctx.viewer, previousRunId);
-  if (continued?.ok === false) return continued;
   const opening = continued ?? named;
   if (opening === undefined) return newlyBegun(ctx, asked);
   const [unknown] = results;
@@ -244,7 +267,7 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
   const { images, senderName, instructions, thinking, format, clientTools, store, background } =
     asked.request;
   const isOutside = findAgent(ctx.deps.settings, session.agentId)?.runtime !== undefined;
-  if (clientTools !== undefined && (isOutside || session.external))
+  if (clientTools !== undefined && clientTools.none !== true && (isOutside || session.external))
     return fail(
       "invalid_argument",
       `agent "${session.agentId}" is a program that can't call tools of clients`,
@@ -348,9 +371,20 @@ class OpenAiDoor {
       const details = { param: "limit" };
       return refuse(c, fail("invalid_argument", `limit must be 1 to ${ITEMS_MAX}`, { details }));
     }
+    if (order !== "asc" && order !== "desc") {
+      return refuse(
+        c,
+        fail("invalid_argument", "order must be asc or desc", { details: { param: "order" } }),
+      );
+    }
     const items = inputItems(run);
-    if (order !== "asc") items.reverse();
-    const rest = items.slice(items.findIndex((item) => item.id === after) + 1);
+    if (order === "desc") items.reverse();
+    const at = items.findIndex((item) => item.id === after);
+    if (after !== undefined && at < 0) {
+      const details = { param: "after" };
+      return refuse(c, fail("invalid_argument", "after must be the id of an input item", { details }));
+    }
+    const rest = items.slice(at + 1);
     const page = rest.slice(0, count);
     return c.json({
       object: "list",

@@ -11,7 +11,7 @@ import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { AnswerFormat, ClientTools } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
-import { chatItems, type Item, inputItems, readItems, type Turn } from "./content.ts";
+import { CALLS_MAX, chatItems, type Item, inputItems, readItems, type Turn } from "./content.ts";
 import { checkFields, ignoredFields, type OpenAiApi } from "./fields.ts";
 import { chatFormat, responseFormat, wrong } from "./format.ts";
 import { clientToolsIn } from "./tools.ts";
@@ -140,6 +140,14 @@ function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   const early = input.value.findIndex(
     (turn, at) => turn.role === "tool" && input.value[at - 1]?.role === "user",
   );
+  const given = input.value.filter(({ role }) => role === "tool");
+  if (given.length > CALLS_MAX)
+    return wrong(given[CALLS_MAX]?.where ?? "", `is one of too many: there are at most ${CALLS_MAX} results`);
+  const ids = new Set<string | undefined>();
+  for (const { callId, where } of given) {
+    if (ids.has(callId)) return wrong(where, `gives the call ${JSON.stringify(callId)} two results`);
+    ids.add(callId);
+  }
   if (early >= 0) return wrong(input.value[early]?.where ?? "", "must stand before the user's message");
   return ok({
     ...{ seed: seed.value, input: input.value, everyResult: results.value },

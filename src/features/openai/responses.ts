@@ -68,12 +68,14 @@ function callItems({ calls = [] }: EndedRun) {
 
 /** Returns the fields about the client's tools. */
 function toolFields({ clientTools }: Repeated): object {
-  const { list = [], must = "auto", oneByOne } = clientTools ?? {};
+  const { list = [], must = false, none = false, oneByOne } = clientTools ?? {};
+  const choice = must === true ? "required" : none ? "none" : "auto";
   return {
     parallel_tool_calls: oneByOne !== true,
-    tool_choice: must === true ? "required" : must === "auto" ? must : { type: "function", name: must },
-    tools: list.map(({ strict = null, description = null, ...tool }) => {
-      return { type: "function", ...tool, description, strict };
+    tool_choice: typeof must === "string" ? { type: "function", name: must } : choice,
+    // No provider is asked to hold the arguments to the schema.
+    tools: list.map(({ description = null, ...tool }) => {
+      return { type: "function", ...tool, description, strict: false };
     }),
   };
 }

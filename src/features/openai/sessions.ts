@@ -37,15 +37,18 @@ export function userSession(
 /** A message of the earlier conversation, as the client reports it, for the beginning of a new session. */
 export type SeedMessage = Omit<Turn, "where" | "reference"> & { readonly id: string };
 
-/** Returns the results of calls of these messages. A result without its call is left out. */
-export function resultsIn(seed: readonly SeedMessage[], given: readonly Turn[]): ClientResult[] {
-  return given.flatMap(({ callId, text, images }) => {
-    const caller = seed.findLast(({ calls }) => calls?.some(({ id }) => id === callId));
-    const index = caller?.calls?.findIndex(({ id }) => id === callId) ?? -1;
-    const call = caller?.calls?.[index];
-    if (caller === undefined || call === undefined) return [];
-    return [resultOf({ messageId: caller.id, index, call }, { text, images })];
-  });
+/** A call in the messages of a request, with its place in the new transcript. */
+type PlacedRepeat = Parameters<typeof resultOf>[0];
+
+/** Returns the calls of these messages by their ids. Of two with one id it has the later message's first. */
+export function placesIn(seed: readonly SeedMessage[]): Map<string, PlacedRepeat> {
+  const places = new Map<string, PlacedRepeat>();
+  for (const { id: messageId, calls = [] } of seed) {
+    for (const [index, call] of calls.entries()) {
+      if (places.get(call.id)?.messageId !== messageId) places.set(call.id, { messageId, index, call });
+    }
+  }
+  return places;
 }
 
 /** Returns the result of a call as its transcript has it. */
@@ -58,21 +61,23 @@ export function resultOf(
   return { id: resultIdOf(placed), role: "toolResult", toolCallId, toolName, content, isError: false };
 }
 
-function seedEntries(unit: Unit, message: SeedMessage, before: readonly SeedMessage[]): Message[] {
-  const { id, role, images, calls = [], name } = message;
+function seedEntry(unit: Unit, message: SeedMessage, places: Map<string, PlacedRepeat>): Message | undefined {
+  const { id, role, images, calls = [], name, callId = "" } = message;
   const base = { id, timestamp: unit.now };
-  if (role === "tool")
-    return resultsIn(before, [{ ...message, where: "" }]).map((one) => ({ ...base, ...one }));
+  if (role === "tool") {
+    const placed = places.get(callId);
+    return placed && { ...base, ...resultOf(placed, message) };
+  }
   const said =
     message.text.trim() === "" ? [] : [{ type: "text" as const, text: message.text.toWellFormed() }];
   if (role === "user") {
     const from = optional({ senderName: name });
-    return [{ ...base, role, content: [...said, ...images], ...from }];
+    return { ...base, role, content: [...said, ...images], ...from };
   }
   // Marks the message as not written by a model of this gateway.
   const author = { api: "parley", provider: "parley", model: "parley", usage: ZERO_USAGE };
   const content = [...said, ...calls.map((call) => ({ type: "toolCall" as const, ...call }))];
-  return [{ ...base, role: "assistant", content, ...author, stopReason: "injected" }];
+  return { ...base, role: "assistant", content, ...author, stopReason: "injected" };
 }
 
 /** Creates a session for one request, with the earlier messages that its client sent. */
@@ -92,8 +97,11 @@ export async function temporarySession(
       await insertNew(unit, session);
       const { sessionId } = session;
       // These messages need no run: the session is new, so they cannot separate a tool call from its result.
-      for (const [at, said] of seed.entries()) {
-        for (const entry of seedEntries(unit, said, seed.slice(0, at)))
+      const places = new Map<string, PlacedRepeat>();
+      for (const said of seed) {
+        for (const [callId, place] of placesIn([said])) places.set(callId, place);
+        const entry = seedEntry(unit, said, places);
+        if (entry !== undefined)
           await appendEntry(unit.tx, { sessionKey: key, sessionId, entry }, unit.redactor);
       }
       return ok(undefined);

@@ -31,8 +31,7 @@ function toolOf(given: unknown, param: string): Result<Tool> {
   if (strict != null && typeof strict !== "boolean") return wrong(`${at}.strict`, "must be true or false");
   const parameters = schemaIn(fields.parameters ?? { type: "object", properties: {} }, `${at}.parameters`);
   if (!parameters.ok) return parameters;
-  const more = optional({ description: description ?? undefined, strict: strict ?? undefined });
-  return ok({ name, parameters: parameters.value, ...more });
+  return ok({ name, parameters: parameters.value, ...optional({ description: description ?? undefined }) });
 }
 
 function toolsIn(value: unknown): Result<Tool[]> {
@@ -53,9 +52,12 @@ function toolsIn(value: unknown): Result<Tool[]> {
 }
 
 /** Returns the tools that a choice allows, and which of them the model must call. */
-function choiceOf(value: unknown, tools: readonly Tool[]): Result<Pick<ClientTools, "list" | "must">> {
+function choiceOf(
+  value: unknown,
+  tools: readonly Tool[],
+): Result<Pick<ClientTools, "list" | "must" | "none">> {
   if (value == null || value === "auto") return ok({ list: tools });
-  if (value === "none") return ok({ list: [] });
+  if (value === "none") return ok({ list: tools, none: true });
   const named = (name: unknown): Tool | undefined => tools.find((tool) => tool.name === name);
   if (value === "required" && tools.length > 0) return ok({ list: tools, must: true });
   if (isObject(value) && value.type === "function") {

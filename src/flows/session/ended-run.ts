@@ -51,8 +51,9 @@ export async function retryRun(
   if (session === undefined || session.sessionId !== failed.sessionId) return refuse(runId);
   const verdict = sendVerdict(settings, session);
   if (!verdict.allowed) return fail("send_denied", verdict.error);
-  const { takenBy: _, results: __, ...said } = failed.input;
-  // The transcript has the results of the failed run already.
+  // Nobody waits for calls of the client's tools. The results are given again, since the failed run may not
+  // have begun. The transcript takes them once.
+  const { takenBy: _, clientTools: __, background: ___, ...said } = failed.input;
   const input = endsWithResult(failed.input) ? { ...said, text: PLEASE_CONTINUE } : said;
   return engine.commit(async (unit): Promise<Result<Run>> => {
     const accepted = await engine.acceptIn(unit, {

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { modelView } from "../../../src/agent/loop/view.ts";
-import type { Entry, ImageBlock, Message } from "../../../src/core/shapes/message.ts";
+import { type Entry, type ImageBlock, type Message, ZERO_USAGE } from "../../../src/core/shapes/message.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { Crash, OFFLINE, smallModel, startTurn, toolSpec, userSays } from "../turn-kit.ts";
 
@@ -101,4 +101,25 @@ test("L4: an abort during a refusal appends no note", async () => {
   });
   expect(await turn.end).toMatchObject({ kind: "aborted" });
   expect(turn.entries).toHaveLength(1);
+});
+
+test("O2: a run that begins with results and misses its thinking is repeated once, without thinking", async () => {
+  const result: Message = {
+    ...{ id: "asked:0", role: "toolResult", toolCallId: "c", toolName: "t", isError: false, timestamp: 3 },
+    content: [{ type: "text", text: "rain" }],
+  };
+  const asked: Message = {
+    ...{ id: "asked", role: "assistant", timestamp: 2, api: "x", provider: "x", model: "x" },
+    ...{ content: [{ type: "toolCall", id: "c", name: "t", arguments: {} }], usage: ZERO_USAGE },
+    stopReason: "toolUse",
+  };
+  for (const refusals of [1, 20]) {
+    const port = scriptedModel((_, call) => (call < refusals ? { refused: "thinking" } : "answered"));
+    const entries: Entry[] = [userSays("go"), asked, result];
+    const turn = startTurn({ port, entries, more: { startsAfter: result.id, thinking: "high" } });
+    const end = refusals === 1 ? { kind: "ok", text: "answered" } : { kind: "error" };
+    expect(await turn.end).toMatchObject(end);
+    expect(port.requests.map(({ thinking }) => thinking)).toEqual(["high", "off"]);
+    expect(notesIn(turn.entries)).toEqual(["thinking"]);
+  }
 });

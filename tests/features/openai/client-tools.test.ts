@@ -229,6 +229,7 @@ test("the client's choice decides which of its tools are offered, and which must
     asks("Bern"),
     asks("Bern"),
     "Hello",
+    "Hello",
     asks("Bern", "Rome"),
     "x",
   );
@@ -247,6 +248,13 @@ test("the client's choice decides which of its tools are offered, and which must
   expect(none.choices[0]?.message.tool_calls).toBeUndefined();
   expect(model.requests.map(({ mustCall }) => mustCall)).toEqual([true, "weather", "weather", undefined]);
   expect(model.requests[3]?.tools.some(({ name }) => name === "weather")).toBe(false);
+  const strict = [{ ...FUNCTIONS[0], strict: true }] as typeof FUNCTIONS;
+  const asked = { model: MODEL, input: "Hi", tools: strict, tool_choice: "none" as const };
+  const silent = await client.responses.create(asked);
+  expect(silent.output_text).toBe("Hello");
+  for (const echoed of [silent, await client.responses.retrieve(silent.id)])
+    expect(echoed).toMatchObject({ tool_choice: "none", tools: FUNCTIONS });
+  expect(model.requests[4]?.tools.some(({ name }) => name === "weather")).toBe(false);
   const single = await client.chat.completions.create({ ...base, parallel_tool_calls: false });
   expect(single.choices[0]?.message.tool_calls).toHaveLength(1);
   const unknown = client.chat.completions.create({

@@ -101,4 +101,44 @@ test("calls of a response that is not stored are answered as any others; the inp
   const other = await client.responses.inputItems.list(done.id, { order: "asc" });
   expect(other.data).toMatchObject(items.toReversed());
   await expect(client.responses.inputItems.list(done.id, { limit: 0 })).rejects.toThrow(/1 to 100/);
+  const after = client.responses.inputItems.list(done.id, { after: "in_unknown" });
+  await expect(after).rejects.toThrow(/after must be the id of an input item/);
+  const wrong = client.responses.inputItems.list(done.id, { order: "up" as "asc" });
+  await expect(wrong).rejects.toThrow(/order must be asc or desc/);
+});
+
+test("a response that was deleted, or is not stored, gives nothing to a later request; its results still come", async () => {
+  const answers = ["Secret.", { toolCalls: [{ name: "weather" }] }, "It rains."];
+  const stranger = { token: "another-token-of-tests", role: "operator", scopes: ["operator.write"] } as const;
+  const model = scriptedModel((_, at) => answers[at] ?? "no more");
+  const house = await openHouse({
+    model,
+    gateway: { tokens: [{ ...stranger, sessions: ["agent:main:x"] }] },
+  });
+  const { responses } = openAi(house);
+  const text = await responses.create({ model: MODEL, input: "One", store: false });
+  const calls = await responses.create({ model: MODEL, input: "Two", tools: TOOLS });
+  await responses.delete(calls.id);
+  const [call] = calls.output;
+  const call_id = call?.type === "function_call" ? call.call_id : "";
+  const result = { type: "function_call_output" as const, call_id, output: "rain" };
+  const asked = { model: MODEL, tools: TOOLS };
+  for (const id of [text.output[0]?.id ?? "", call?.id ?? ""]) {
+    const input = [
+      { type: "item_reference" as const, id },
+      { role: "user" as const, content: "Go" },
+    ];
+    await expect(responses.create({ ...asked, input })).rejects.toThrow(/there is no item/);
+  }
+  const named = responses.create({ ...asked, input: [result], previous_response_id: calls.id });
+  await expect(named).rejects.toThrow(/was deleted, or requested with store: false/);
+  const foreign = openAi(house, { apiKey: stranger.token }).responses.create({
+    ...asked,
+    input: "Go",
+    previous_response_id: calls.id,
+  });
+  await expect(foreign).rejects.toThrow(/there is no response/);
+  const input = [{ role: "user" as const, content: "Two" }, call, result];
+  const done = await responses.create({ ...asked, input: input as OpenAI.Responses.ResponseInput });
+  expect(done.output_text).toBe("It rains.");
 });

@@ -261,6 +261,8 @@ export class Script {
     if (run.kind !== "turn" || wasRefused(one)) return undefined;
     if (run.startedAt !== undefined && entries.length === 0 && run.input.takenBy === undefined)
       return `the transcript of ${name} was deleted`;
+    if (run.callId !== undefined && run.input.results !== undefined)
+      return `${name} began with results of calls that its client ran`;
     if (run.callId !== undefined && run.parentRunId === undefined)
       return `${name} began with a call of an outside program`;
     const settings = this.settingsOf(one);

@@ -38,7 +38,8 @@ function toolsOf(run: Run, answer: AssistantMessage, at: number, ends: Ends): Ch
     const end = ends.get(id);
     const stampedAt = end?.at ?? run.endedAt;
     const endAt = stampedAt === undefined ? undefined : Math.max(from, stampedAt);
-    const failed = end === undefined ? isEnded(run.state) : end.failed;
+    // The calls without a result in a run that succeeded are those of its client.
+    const failed = end === undefined ? isEnded(run.state) && run.state !== "ok" : end.failed;
     const call = { id, runId, kind: "tool", name, at: from, ...optional({ endAt }) } as const;
     calls.push(failed ? { ...call, failed } : call);
     until = endAt === undefined || until === undefined ? undefined : Math.max(until, endAt);

@@ -189,8 +189,8 @@ export interface ChainOpening {
   readonly text: string;
 }
 
-/** Longer inputs are not read, because a list does not show them. */
-const OPENING_BYTES_MAX = 32_000;
+/** Longer inputs are not read. The tools of a client stand beside the text. */
+const OPENING_BYTES_MAX = 1024 * 1024;
 
 /** Returns the first inputs of these chains. Chains whose first session was deleted are missing. */
 export async function openingsOf(db: Db, chainIds: readonly string[]): Promise<ChainOpening[]> {

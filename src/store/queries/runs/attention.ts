@@ -17,8 +17,8 @@ const TAIL_CHARS = 1_000;
  * cut is complete and can be redacted.
  */
 const TEXT_CHARS = 4_000;
-/** Larger inputs are not read. */
-const INPUT_BYTES_MAX = 64 * 1024;
+/** Larger inputs are not read. The tools and results of a client stand beside the text. */
+const INPUT_BYTES_MAX = 1024 * 1024;
 
 interface TurnOf {
   readonly runId: string;

@@ -12,8 +12,8 @@ import { ACTIVE, FLOW_COLUMNS } from "./runs.ts";
 
 /** Maximum number of runs of a lane that are returned. */
 const QUEUE_MAX = 20;
-/** Maximum size of an input that is shown while the run waits. */
-const INPUT_BYTES_MAX = 64 * 1024;
+/** Maximum size of an input that is shown while the run waits, with the tools and results of its client. */
+const INPUT_BYTES_MAX = 1024 * 1024;
 /** Only replies up to this length are read, to detect a reply that means "no reply". */
 const REPLY_CHARS_MAX = 64;
 

@@ -33,6 +33,12 @@ const PROBE = {
 
 const library = () => import("@modelcontextprotocol/client");
 
+/** Returns whether an issuer is at this address or below it. */
+function isAt(issuer: string | undefined, address: string): boolean {
+  const withSlash = (url: string): string => new URL(url).href.replace(/\/?$/, "/");
+  return issuer !== undefined && withSlash(issuer).startsWith(withSlash(address));
+}
+
 /** Keeps what the library's client needs. */
 class Provider implements OAuthClientProvider {
   readonly redirectUrl: string;
@@ -79,11 +85,18 @@ class Provider implements OAuthClientProvider {
     return this.#state ?? "";
   }
 
-  async clientInformation(): Promise<StoredOAuthClientInformation | undefined> {
-    const { client } = await this.#file.read();
-    const { clientId, clientSecret } = this.#oauth;
-    if (clientId === undefined) return client;
-    const issuer = client?.client_id === clientId ? client.issuer : undefined;
+  // The client's secret and refresh tokens go only to a server that passes this: an MCP server names any.
+  async clientInformation({
+    issuer,
+  }: {
+    issuer?: string;
+  } = {}): Promise<StoredOAuthClientInformation | undefined> {
+    const { authorizationServer, clientId, clientSecret } = this.#oauth;
+    if (authorizationServer !== undefined && !isAt(issuer, authorizationServer)) {
+      const what = `it names the authorization server ${issuer}, not ${authorizationServer}`;
+      throw new Error(`${what} (oauth.authorizationServer). No client or code was sent to it`);
+    }
+    if (clientId === undefined) return (await this.#file.read()).client;
     return { client_id: clientId, ...optional({ client_secret: clientSecret, issuer }) };
   }
 

@@ -1,0 +1,107 @@
+// The sign-in at MCP servers that are hostile, slow or used by two processes: a fake server is its own
+// authorization server.
+
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { McpServerSettings } from "../../src/core/shapes/settings/settings.ts";
+import { SignIn } from "../../src/tools/mcp/sign-in/sign-in.ts";
+import type { World } from "../../src/world.ts";
+import { GROUND } from "../kit/cleanup.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { listenHere } from "../kit/loopback.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { httpServer } from "./mcp-kit.ts";
+
+const CALLBACK = "http://127.0.0.1:34567/callback";
+const SECRET = "the-secret-of-the-client";
+
+type Answers = Readonly<Record<string, (request: IncomingMessage, response: ServerResponse) => void>>;
+
+const json = (response: ServerResponse, body: object, status = 200): void => {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+};
+
+/** Opens an MCP server that is its own authorization server. `answers`: by path, instead of the usual ones. */
+async function openFar(answers: Answers = {}) {
+  const heard: string[] = [];
+  const usual: Answers = {
+    "/.well-known/oauth-protected-resource/mcp": (_, response) =>
+      json(response, { resource: `${base}/mcp`, authorization_servers: [base] }),
+    "/.well-known/oauth-authorization-server": (_, response) =>
+      json(response, {
+        issuer: base,
+        authorization_endpoint: `${base}/authorize`,
+        token_endpoint: `${base}/token`,
+        registration_endpoint: `${base}/register`,
+        response_types_supported: ["code"],
+        code_challenge_methods_supported: ["S256"],
+        token_endpoint_auth_methods_supported: ["client_secret_post"],
+      }),
+    "/register": (_, response) => json(response, { client_id: "known", redirect_uris: [CALLBACK] }, 201),
+    "/token": (_, response) => json(response, { access_token: "a-new-access-token", token_type: "Bearer" }),
+    "/mcp": (_, response) => json(response, {}, 401),
+  };
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece);
+    heard.push(`${request.url} ${Buffer.concat(pieces).toString()}`);
+    const answer = answers[request.url ?? ""] ?? usual[request.url ?? ""];
+    if (answer === undefined) response.writeHead(404).end();
+    else answer(request, response);
+  });
+  const base = `http://127.0.0.1:${await listenHere(server)}`;
+  cleanup(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { base, url: `${base}/mcp`, heard };
+}
+
+type Oauth = Extract<McpServerSettings["reach"], { kind: "http" }>["oauth"];
+
+function signInAt(url: string, oauth: Oauth = {}, world: World = fakeWorld()) {
+  const dir = mkdtempSync(join(GROUND, "sign-in-"));
+  const settings = httpServer("far", url);
+  const own = { ...settings, reach: { ...settings.reach, oauth } };
+  const open = (): SignIn => {
+    const signIn = SignIn.of(own, dir, world);
+    if (signIn === undefined) throw new Error("no sign-in");
+    return signIn;
+  };
+  const path = join(dir, "mcp-sign-ins", "far.json");
+  const read = () => JSON.parse(readFileSync(path, "utf8"));
+  const write = (record: object): void => {
+    mkdirSync(join(dir, "mcp-sign-ins"), { recursive: true });
+    writeFileSync(path, JSON.stringify({ url, ...record }));
+  };
+  return { dir, world, open, read, write };
+}
+
+const stateOf = (address: string): string => new URL(address).searchParams.get("state") ?? "";
+
+/** Signs in as a person who allows it. */
+async function signIn(one: SignIn) {
+  const begun = await one.begin(CALLBACK);
+  if (!begun.ok) return begun;
+  return one.finish(new URLSearchParams({ state: stateOf(begun.value), code: "a-code" }));
+}
+
+test("the secret of a configured client goes to its own authorization server only", async () => {
+  const far = await openFar();
+  const oauth = { clientId: "known", clientSecret: SECRET };
+  const good = signInAt(far.url, { ...oauth, authorizationServer: far.base });
+  expect(await signIn(good.open())).toMatchObject({ ok: true });
+  expect(far.heard.filter((text) => text.includes(SECRET))).toEqual([expect.stringMatching(/^\/token /)]);
+  for (const other of ["https://good.example", `${far.base}/tenant`]) {
+    far.heard.length = 0;
+    const moved = signInAt(far.url, { ...oauth, authorizationServer: other });
+    expect(await signIn(moved.open())).toMatchObject({
+      ok: false,
+      error: expect.stringMatching(/names the authorization server http\S+, not/),
+    });
+    expect(far.heard.join()).not.toContain(SECRET);
+    expect(far.heard.join()).not.toContain("/register");
+  }
+});

@@ -8,16 +8,18 @@ import { expect, test } from "vitest";
 import type { McpServerSettings } from "../../src/core/shapes/settings/settings.ts";
 import { SignIn } from "../../src/tools/mcp/sign-in/sign-in.ts";
 import type { World } from "../../src/world.ts";
+import { openHouse } from "../gateway/kit.ts";
 import { GROUND } from "../kit/cleanup.ts";
 import { cleanup } from "../kit/engine/engine.ts";
 import { listenHere } from "../kit/loopback.ts";
 import { fakeWorld } from "../kit/world.ts";
-import { httpServer } from "./mcp-kit.ts";
+import { httpServer, mcpWith } from "./mcp-kit.ts";
 
 const CALLBACK = "http://127.0.0.1:34567/callback";
 const SECRET = "the-secret-of-the-client";
 
-type Answers = Readonly<Record<string, (request: IncomingMessage, response: ServerResponse) => void>>;
+type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
+type Answers = Readonly<Record<string, Answer>>;
 
 const json = (response: ServerResponse, body: object, status = 200): void => {
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
@@ -46,10 +48,11 @@ async function openFar(answers: Answers = {}) {
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of request) pieces.push(piece);
-    heard.push(`${request.url} ${Buffer.concat(pieces).toString()}`);
+    const body = Buffer.concat(pieces).toString();
+    heard.push(`${request.url} ${body}`);
     const answer = answers[request.url ?? ""] ?? usual[request.url ?? ""];
     if (answer === undefined) response.writeHead(404).end();
-    else answer(request, response);
+    else answer(request, response, body);
   });
   const base = `http://127.0.0.1:${await listenHere(server)}`;
   cleanup(() => {
@@ -57,6 +60,35 @@ async function openFar(answers: Answers = {}) {
     server.close();
   });
   return { base, url: `${base}/mcp`, heard };
+}
+
+/** Answers as an MCP server with the tools `echo` and `fail`, which show the header `authorization`. */
+const echoing: Answer = ({ headers }, response, body) => {
+  const { id, method, params = {} } = body === "" ? {} : JSON.parse(body);
+  const { authorization = "none" } = headers;
+  const tool = (name: string) => ({ name, inputSchema: { type: "object" } });
+  const results: Record<string, object> = {
+    initialize: {
+      protocolVersion: params.protocolVersion,
+      capabilities: { tools: {} },
+      serverInfo: { name: "far", version: "1" },
+    },
+    "tools/list": { tools: [tool("echo"), tool("fail")] },
+    "tools/call": { content: [{ type: "text", text: `you sent ${authorization}` }] },
+  };
+  if (id === undefined) return void response.writeHead(202).end();
+  const result = params.name === "fail" ? undefined : results[method];
+  const error = { code: -32601, message: `no ${method} for ${authorization}` };
+  json(response, { jsonrpc: "2.0", id, ...(result === undefined ? { error } : { result }) });
+};
+
+/** Opens a gateway that has signed in at this server. */
+async function openNear(url: string, record: object) {
+  const near = await openHouse({ choices: { tools: { mcp: mcpWith([httpServer("far", url)]) } } });
+  const folder = join(near.dir, "mcp-sign-ins");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "far.json"), JSON.stringify({ url, ...record }));
+  return near;
 }
 
 type Oauth = Extract<McpServerSettings["reach"], { kind: "http" }>["oauth"];
@@ -104,4 +136,19 @@ test("the secret of a configured client goes to its own authorization server onl
     expect(far.heard.join()).not.toContain(SECRET);
     expect(far.heard.join()).not.toContain("/register");
   }
+});
+
+test("a token of a sign-in that a server shows in a result or an error is redacted", async () => {
+  const far = await openFar({ "/mcp": echoing });
+  const tokens = { access_token: "opaque0access", refresh_token: "opaque0refresh", token_type: "Bearer" };
+  const near = await openNear(far.url, { tokens });
+  const client = await near.client();
+  const call = async (tool: string) =>
+    JSON.stringify(await client.request("tools.invoke", { name: `mcp__far__${tool}`, arguments: {} }));
+  const echo = await call("echo");
+  expect(echo).toContain("you sent Bearer [redacted]");
+  expect(echo).not.toContain(tokens.access_token);
+  const refused = await call("fail");
+  expect(refused).toContain("no tools/call for");
+  expect(refused).not.toContain(tokens.access_token);
 });

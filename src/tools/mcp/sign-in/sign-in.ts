@@ -13,7 +13,7 @@ import type {
 import { optional } from "../../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../../core/shapes/settings/settings.ts";
-import { plainLine } from "../plain-text.ts";
+import { hiding, plainLine } from "../plain-text.ts";
 import type { OutsideWorld } from "../transport.ts";
 import { signInFetch } from "./fetch.ts";
 import { type Challenge, SignInFile, type SignInRecord } from "./file.ts";
@@ -172,6 +172,12 @@ export class SignIn {
     return hasToken ? undefined : new SignIn(name, reach, dir, world);
   }
 
+  /** The secrets of the sign-ins, which no text of the server may show. */
+  get secrets(): readonly string[] {
+    const { clientSecret } = this.#reach.oauth ?? {};
+    return clientSecret === undefined ? this.#file.secrets : [clientSecret, ...this.#file.secrets];
+  }
+
   get #options() {
     const { url, oauth } = this.#reach;
     const configured = [
@@ -289,7 +295,7 @@ export class SignIn {
 
   #broke(error: unknown): Failure {
     const why = error instanceof Error ? error.message : String(error);
-    const text = plainLine(this.#world.redactor.mask(why), WORDS_MAX_CHARS);
+    const text = plainLine(this.#world.redactor.mask(hiding(this.secrets)(why)), WORDS_MAX_CHARS);
     return fail("mcp_failed", `the sign-in at the MCP server "${this.#name}" failed: ${text}`);
   }
 }

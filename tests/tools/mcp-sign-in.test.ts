@@ -111,6 +111,19 @@ function signInAt(url: string, oauth: Oauth = {}, world: World = fakeWorld()) {
   return { dir, world, open, read, write };
 }
 
+/** A record of a person who has signed in. */
+const signedIn = (issuer: string) => ({
+  client: { client_id: "known", issuer },
+  tokens: { access_token: "access-1", refresh_token: "refresh-1", token_type: "Bearer", issuer },
+});
+
+/** Tells a sign-in that the server refused its access token. */
+const refuse = async (one: SignIn, url: string): Promise<void> => {
+  const headers = { "www-authenticate": 'Bearer error="invalid_token"' };
+  const response = new Response(null, { status: 401, headers });
+  await one.transport().onUnauthorized?.({ response, serverUrl: new URL(url), fetchFn: fetch });
+};
+
 const stateOf = (address: string): string => new URL(address).searchParams.get("state") ?? "";
 
 /** Signs in as a person who allows it. */
@@ -151,4 +164,26 @@ test("a token of a sign-in that a server shows in a result or an error is redact
   const refused = await call("fail");
   expect(refused).toContain("no tools/call for");
   expect(refused).not.toContain(tokens.access_token);
+});
+
+test("an answer that does not end delays a refresh for a short time only", async () => {
+  const metadata = "/.well-known/oauth-protected-resource/mcp";
+  const far = await openFar({ [metadata]: (_, response) => void response.writeHead(200).write("{") });
+  const world = fakeWorld();
+  const { open, read, write } = signInAt(far.url, {}, world);
+  write(signedIn(far.base));
+  const refreshed = refuse(open(), far.url);
+  await expect.poll(() => far.heard.join()).toContain(metadata);
+  await world.advance(31_000);
+  await refreshed;
+  expect(read().tokens).toMatchObject({ access_token: "a-new-access-token" });
+});
+
+test("an answer of an authorization server that is too long is refused", async () => {
+  const long = " ".repeat(2 * 1024 * 1024);
+  const far = await openFar({
+    "/.well-known/oauth-authorization-server": (_, response) => json(response, { issuer: long }),
+  });
+  const begun = await signInAt(far.url).open().begin(CALLBACK);
+  expect(begun).toMatchObject({ ok: false, error: expect.stringContaining("more than 1048576 bytes") });
 });

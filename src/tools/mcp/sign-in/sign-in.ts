@@ -234,7 +234,6 @@ export class SignIn {
       const { auth, computeScopeUnion, extractWWWAuthenticateParams } = await library();
       const record = await this.#file.read();
       const asked = await this.#options.fetchFn(this.#reach.url, PROBE);
-      await asked.body?.cancel();
       const { scope: wanted, resourceMetadataUrl } = extractWWWAuthenticateParams(asked);
       if (asked.status !== 401 && record.challenge === undefined)
         return fail("invalid_argument", `the MCP server "${this.#name}" asks for no sign-in`);

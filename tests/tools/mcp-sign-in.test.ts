@@ -1,7 +1,7 @@
 // The sign-in at MCP servers that are hostile, slow or used by two processes: a fake server is its own
 // authorization server.
 
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -186,4 +186,44 @@ test("an answer of an authorization server that is too long is refused", async (
   });
   const begun = await signInAt(far.url).open().begin(CALLBACK);
   expect(begun).toMatchObject({ ok: false, error: expect.stringContaining("more than 1048576 bytes") });
+});
+
+test("tokens that another process has refreshed are used, and a refused refresh does not delete them", async () => {
+  const newer = { access_token: "access-2", refresh_token: "refresh-2", token_type: "Bearer" };
+  const far = await openFar({
+    // The other process was faster.
+    "/token": (_, response, body) => {
+      if (body.includes("refresh-2"))
+        return json(response, { access_token: "access-3", token_type: "Bearer" });
+      write({ ...signedIn(far.base), tokens: { ...newer, issuer: far.base } });
+      json(response, { error: "invalid_grant" }, 400);
+    },
+  });
+  const { open, read, write } = signInAt(far.url);
+  write(signedIn(far.base));
+  await refuse(open(), far.url);
+  expect(read().tokens).toMatchObject({ access_token: "access-3", refresh_token: "refresh-2" });
+  const one = open();
+  const transport = one.transport();
+  write(signedIn(far.base));
+  await transport.token();
+  write({ ...signedIn(far.base), tokens: { ...newer, issuer: far.base } });
+  far.heard.length = 0;
+  const response = new Response(null, { status: 401 });
+  await transport.onUnauthorized?.({ response, serverUrl: new URL(far.url), fetchFn: fetch });
+  expect(far.heard).toEqual([]);
+});
+
+test("a person who signs out during a refresh stays signed out", async () => {
+  const far = await openFar({
+    "/token": async (_, response) => {
+      await one.forget();
+      json(response, { access_token: "access-2", token_type: "Bearer" });
+    },
+  });
+  const { open, dir, write } = signInAt(far.url);
+  const one = open();
+  write(signedIn(far.base));
+  await refuse(one, far.url).catch(() => {});
+  expect(readdirSync(join(dir, "mcp-sign-ins"))).toEqual([]);
 });

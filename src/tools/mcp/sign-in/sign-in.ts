@@ -50,6 +50,8 @@ class Provider implements OAuthClientProvider {
   address: URL | undefined;
   discovered: OAuthDiscoveryState | undefined;
   verifier = "";
+  /** The refresh token that the library has read. */
+  #used: string | undefined;
 
   constructor(
     file: SignInFile,
@@ -105,11 +107,15 @@ class Provider implements OAuthClientProvider {
   }
 
   async tokens(): Promise<StoredOAuthTokens | undefined> {
-    return (await this.#file.read()).tokens;
+    const { tokens } = await this.#file.read();
+    this.#used = tokens?.refresh_token;
+    return tokens;
   }
 
-  saveTokens(tokens: StoredOAuthTokens): Promise<void> {
-    return this.#file.change({ tokens, challenge: undefined, pending: undefined });
+  async saveTokens(tokens: StoredOAuthTokens): Promise<void> {
+    // A person has signed out during the refresh.
+    if (this.#used !== undefined && (await this.#file.read()).tokens === undefined) return;
+    await this.#file.change({ tokens, challenge: undefined, pending: undefined });
   }
 
   redirectToAuthorization(address: URL): void {
@@ -135,7 +141,10 @@ class Provider implements OAuthClientProvider {
 
   async invalidateCredentials(what: string): Promise<void> {
     if (what === "client" || what === "all") await this.#file.change({ client: undefined });
-    if (what === "tokens" || what === "all") await this.#file.change({ tokens: undefined });
+    if (what !== "tokens" && what !== "all") return;
+    // Another process may have refreshed them in the meantime.
+    const { tokens } = await this.#file.read();
+    if (tokens?.refresh_token === this.#used) await this.#file.change({ tokens: undefined });
   }
 }
 
@@ -189,13 +198,17 @@ export class SignIn {
 
   /** Returns the tokens for the library's transport. */
   transport(): AuthProvider {
+    let sent: string | undefined;
     return {
-      token: async () => (await this.#file.read()).tokens?.access_token,
+      token: async () => {
+        sent = (await this.#file.read()).tokens?.access_token;
+        return sent;
+      },
       onUnauthorized: async ({ response }) => {
         const { extractWWWAuthenticateParams } = await library();
         const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
         const challenge = optional({ scope, resourceMetadataUrl: resourceMetadataUrl?.href });
-        this.#refreshing ??= this.#refresh(challenge).finally(() => {
+        this.#refreshing ??= this.#refresh(challenge, sent).finally(() => {
           this.#refreshing = undefined;
         });
         await this.#refreshing;
@@ -203,15 +216,20 @@ export class SignIn {
     };
   }
 
-  async #refresh(challenge: Challenge): Promise<void> {
+  /** `refused`: the access token that the server refused, if one was sent. */
+  async #refresh(challenge: Challenge, refused: string | undefined): Promise<void> {
     const { auth, UnauthorizedError } = await library();
     const { tokens, redirectUrl = NOWHERE } = await this.#file.read();
+    // Another process may have refreshed them.
+    if (refused !== undefined && tokens !== undefined && tokens.access_token !== refused) return;
     const provider = new Provider(this.#file, this.#reach, { redirectUrl });
     const result =
       tokens?.refresh_token === undefined
         ? "REDIRECT"
         : await auth(provider, { ...this.#options, ...urlOf(challenge) });
     if (result === "AUTHORIZED") return;
+    const left = (await this.#file.read()).tokens;
+    if (left !== undefined && left.access_token !== tokens?.access_token) return;
     await this.note(challenge);
     throw new UnauthorizedError();
   }

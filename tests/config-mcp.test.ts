@@ -60,6 +60,10 @@ test.each([
     { a: { url: "http://x/y", env: {} } },
     "tools.mcp.servers.a.env: is valid only for a server with a command",
   ],
+  [
+    { a: { url: "http://x/y", oauth: { clientId: "c", clientSecret: "sesame" } } },
+    "tools.mcp.servers.a.oauth.authorizationServer: is required with a clientSecret: the secret is sent to no other server",
+  ],
   [{ a: { url: "ftp://x/y" } }, "tools.mcp.servers.a.url: must be an http or https address"],
   [
     { a: { url: "http://u:p@x/y" } },

@@ -23,6 +23,11 @@ function checkKeys(at: Path, one: McpInFile["servers"][string], problems: Proble
       path: [...at, "url"],
       text: "is not valid together with command; a server has only one of them",
     });
+  if (one.oauth?.clientSecret !== undefined && one.oauth.authorizationServer === undefined)
+    problems.push({
+      path: [...at, "oauth", "authorizationServer"],
+      text: "is required with a clientSecret: the secret is sent to no other server",
+    });
   const foreign = command === undefined ? OF_A_PROGRAM : OF_AN_ADDRESS;
   const wanted = command === undefined ? "command" : "url";
   if (command === undefined && url === undefined) return;

@@ -51,7 +51,7 @@ const server = object({
     }),
     scope: text("Scopes, with spaces between them. Default: those that the server names."),
     authorizationServer: address(
-      "Its address, if it is in a private network on another host than the server.",
+      "Address of the only server that gives tokens; may be private. Required with clientSecret.",
       { instead: "clientSecret" },
     ),
   }),

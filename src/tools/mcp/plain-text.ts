@@ -1,6 +1,6 @@
 // Cleans text of an MCP server before a model, a log or a person reads it: the text is cut, and characters
-// that hide or reorder text are removed. Secrets that the configuration gave the server are redacted from
-// logs and errors (I14).
+// that hide or reorder text are removed. Secrets that the configuration or a sign-in gave the server are
+// redacted from logs and errors (I14).
 
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { head } from "../../core/text/cut.ts";
@@ -26,11 +26,15 @@ export function plainLine(text: string, charsMax: number): string {
 
 export type Mask = (text: string) => string;
 
+/** The sign-ins of a server. Their secrets change. */
+type Secrets = { readonly secrets: readonly string[] } | undefined;
+
 /** Minimum length of a redacted value; a shorter one could be an ordinary word. */
 const SECRET_MIN_CHARS = 6;
 const MASK = "[redacted]";
 
-function hiding(values: readonly string[]): Mask {
+/** Returns a function that redacts these values. */
+export function hiding(values: readonly string[]): Mask {
   // For `Bearer <token>`, both the whole value and the token are redacted. Values that would break JSON are
   // skipped.
   const parts = values.flatMap((value) => [value, ...value.split(/[\s=]+/)]);
@@ -42,24 +46,24 @@ function hiding(values: readonly string[]): Mask {
 }
 
 /**
- * Returns a function that redacts logs and errors: this server's configured values, and all text that looks
- * like a secret.
+ * Returns a function that redacts logs and errors: this server's configured values, the secrets of its
+ * sign-ins, and all text that looks like a secret.
  */
-export function maskOf({ reach }: McpServerSettings, redactor: Redactor): Mask {
+export function maskOf({ reach }: McpServerSettings, redactor: Redactor, signIn?: Secrets): Mask {
   const mask = hiding(
     reach.kind === "stdio"
       ? [...Object.values(reach.env), ...reach.args]
       : [...Object.values(reach.headers), ...queryOf(reach.url)],
   );
-  return (text) => redactor.mask(mask(text));
+  return (text) => redactor.mask(mask(hiding(signIn?.secrets ?? [])(text)));
 }
 
 /**
  * Returns a function that redacts a server's secrets in results. It keeps other values of the server's
  * environment, for example a folder, because results may contain them for good reason.
  */
-export function secretsMaskOf({ reach }: McpServerSettings): Mask {
-  if (reach.kind === "http") return hiding(Object.values(reach.headers));
+export function secretsMaskOf({ reach }: McpServerSettings, signIn?: Secrets): Mask {
+  if (reach.kind === "http") return hiding([...Object.values(reach.headers), ...(signIn?.secrets ?? [])]);
   return hiding(Object.entries(reach.env).flatMap(([name, value]) => (isSecretName(name) ? [value] : [])));
 }
 

@@ -101,7 +101,7 @@ export class Server {
     this.settings = settings;
     this.signIn = dir === undefined ? undefined : SignIn.of(settings, dir, world);
     this.#parts = parts;
-    this.#mask = maskOf(parts.settings, parts.world.redactor);
+    this.#mask = maskOf(settings, world.redactor, this.signIn);
   }
 
   get name(): string {

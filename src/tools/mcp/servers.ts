@@ -11,7 +11,7 @@ import { isDeepStrictEqual } from "node:util";
 import { optional } from "../../core/optional.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/rules/tool-policy.ts";
 import { type Failure, fail, type Result } from "../../core/shapes/errors.ts";
-import type { McpServerSettings, Settings } from "../../core/shapes/settings/settings.ts";
+import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { MissingTools, OutsideSet, OutsideTools } from "../tool.ts";
 import type { CallEnd } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
@@ -68,11 +68,15 @@ export interface OutsideServers extends OutsideTools {
   close(): Promise<void>;
 }
 
-function resultOfEnd(one: McpServerSettings, end: CallEnd, bytesMax: number): Result<OutsideResult> {
+function resultOfEnd(
+  { settings: one, signIn }: Server,
+  end: CallEnd,
+  bytesMax: number,
+): Result<OutsideResult> {
   const named = `the MCP server "${one.name}"`;
   switch (end.kind) {
     case "answer":
-      return resultOf(end.answer, bytesMax, secretsMaskOf(one));
+      return resultOf(end.answer, bytesMax, secretsMaskOf(one, signIn));
     case "refused": {
       const hint = end.mayHaveRun ? "It may have taken effect: check before you repeat it." : undefined;
       return fail("mcp_failed", `${named} answered with an error: ${end.error}`, optional({ hint }));
@@ -133,7 +137,7 @@ function toolOf(
       const mayAct = async (): Promise<boolean> => wait === undefined || wait.mayAct(signal);
       const patience = { untilMs, signal, mayAct };
       const end = await (current ?? server).use(() => callNow(server, current, definition, args, patience));
-      return resultOfEnd((current ?? server).settings, end, mcp.maxResultBytes);
+      return resultOfEnd(current ?? server, end, mcp.maxResultBytes);
     },
   };
 }

@@ -10,6 +10,17 @@ import type { OutsideWorld } from "../transport.ts";
 const BODY_MAX_BYTES = 1024 * 1024;
 const REQUEST_MAX_MS = 30_000;
 
+/** Reads the body, so that its size and time are limited. */
+async function readWhole(
+  body: AsyncIterable<Uint8Array> | null,
+  status: number,
+  headers: Headers,
+): Promise<Response> {
+  const bytes = await boundedBody(body, BODY_MAX_BYTES);
+  if (bytes === undefined) throw new Error(`an answer has more than ${BODY_MAX_BYTES} bytes`);
+  return new Response(bytes.length === 0 ? null : new Uint8Array(bytes), { status, headers });
+}
+
 /** Returns a fetch for the hosts of these addresses, and for public ones. */
 export function signInFetch(
   configured: readonly string[],
@@ -17,8 +28,14 @@ export function signInFetch(
 ): FetchLike {
   const send = async (url: URL, init: RequestInit, signal: AbortSignal): Promise<Response> => {
     const { href, hostname, origin } = url;
-    if (configured.some((one) => new URL(one).hostname === hostname))
-      return outgoingFetch("mcp", origin)(href, { ...init, signal });
+    if (configured.some((one) => new URL(one).hostname === hostname)) {
+      const { body, status, headers } = await outgoingFetch("mcp", origin)(href, { ...init, signal });
+      // Only an MCP server that wants no sign-in answers with a stream, which need not end.
+      if (!headers.get("content-type")?.startsWith("text/event-stream"))
+        return readWhole(body, status, headers);
+      await body?.cancel();
+      return new Response(null, { status, headers });
+    }
     const { method = "GET", body } = init;
     const headers = Object.fromEntries(new Headers(init.headers));
     const destination = { purpose: "client", url: href, configured: undefined } as const;
@@ -30,12 +47,8 @@ export function signInFetch(
     // The library sends forms and texts.
     request.end(body === undefined || body === null ? undefined : String(body));
     const answer = await answered;
-    const bytes = await boundedBody(answer, BODY_MAX_BYTES);
-    if (bytes === undefined) throw new Error(`an answer has more than ${BODY_MAX_BYTES} bytes`);
     const type = answer.headers["content-type"] ?? "";
-    const { statusCode: status = 502 } = answer;
-    const shown = bytes.length === 0 ? null : new Uint8Array(bytes);
-    return new Response(shown, { status, headers: { "content-type": type } });
+    return readWhole(answer, answer.statusCode ?? 502, new Headers({ "content-type": type }));
   };
   return async (url, init = {}) => {
     const late = new AbortController();

@@ -38,7 +38,12 @@ export interface SignInRecord {
 /** Changes of a record. A field that is undefined is removed. */
 type Changes = { readonly [K in keyof SignInRecord]?: SignInRecord[K] | undefined };
 
+/** Tokens that are kept for redaction: a call may still use those before the last refresh. */
+const SECRETS_MAX = 12;
+
 export class SignInFile {
+  /** The newest secrets that were read or written. */
+  secrets: readonly string[] = [];
   readonly #folder: string;
   readonly #path: string;
   readonly #url: string;
@@ -61,12 +66,20 @@ export class SignInFile {
       throw error;
     });
     const record = text === undefined ? undefined : jsonOf(text);
-    return isObject(record) && record.url === this.#url
-      ? (record as unknown as SignInRecord)
-      : { url: this.#url };
+    if (!isObject(record) || record.url !== this.#url) return { url: this.#url };
+    this.#learn(record as unknown as SignInRecord);
+    return record as unknown as SignInRecord;
+  }
+
+  #learn({ tokens, client }: Changes): void {
+    const found = [client?.client_secret, tokens?.access_token, tokens?.refresh_token];
+    const all = [...this.secrets, ...found.flatMap((value) => value ?? [])];
+    // The last of equal ones stays, so that the current ones are never dropped.
+    this.secrets = [...new Set(all.reverse())].slice(0, SECRETS_MAX).reverse();
   }
 
   async change(changes: Changes): Promise<void> {
+    this.#learn(changes);
     const record = JSON.stringify({ ...(await this.read()), ...changes });
     await ensureFolder(this.#folder);
     const beside = `${this.#path}.${this.#uuid()}`;

@@ -13,7 +13,7 @@ import type {
 import { optional } from "../../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../../core/shapes/settings/settings.ts";
-import { plainLine } from "../plain-text.ts";
+import { hiding, plainLine } from "../plain-text.ts";
 import type { OutsideWorld } from "../transport.ts";
 import { signInFetch } from "./fetch.ts";
 import { type Challenge, SignInFile, type SignInRecord } from "./file.ts";
@@ -33,6 +33,12 @@ const PROBE = {
 
 const library = () => import("@modelcontextprotocol/client");
 
+/** Returns whether an issuer is at this address or below it. */
+function isAt(issuer: string | undefined, address: string): boolean {
+  const withSlash = (url: string): string => new URL(url).href.replace(/\/?$/, "/");
+  return issuer !== undefined && withSlash(issuer).startsWith(withSlash(address));
+}
+
 /** Keeps what the library's client needs. */
 class Provider implements OAuthClientProvider {
   readonly redirectUrl: string;
@@ -44,6 +50,8 @@ class Provider implements OAuthClientProvider {
   address: URL | undefined;
   discovered: OAuthDiscoveryState | undefined;
   verifier = "";
+  /** The refresh token that the library has read. */
+  #used: string | undefined;
 
   constructor(
     file: SignInFile,
@@ -79,11 +87,18 @@ class Provider implements OAuthClientProvider {
     return this.#state ?? "";
   }
 
-  async clientInformation(): Promise<StoredOAuthClientInformation | undefined> {
-    const { client } = await this.#file.read();
-    const { clientId, clientSecret } = this.#oauth;
-    if (clientId === undefined) return client;
-    const issuer = client?.client_id === clientId ? client.issuer : undefined;
+  // The client's secret and refresh tokens go only to a server that passes this: an MCP server names any.
+  async clientInformation({
+    issuer,
+  }: {
+    issuer?: string;
+  } = {}): Promise<StoredOAuthClientInformation | undefined> {
+    const { authorizationServer, clientId, clientSecret } = this.#oauth;
+    if (authorizationServer !== undefined && !isAt(issuer, authorizationServer)) {
+      const what = `it names the authorization server ${issuer}, not ${authorizationServer}`;
+      throw new Error(`${what} (oauth.authorizationServer). No client or code was sent to it`);
+    }
+    if (clientId === undefined) return (await this.#file.read()).client;
     return { client_id: clientId, ...optional({ client_secret: clientSecret, issuer }) };
   }
 
@@ -92,11 +107,15 @@ class Provider implements OAuthClientProvider {
   }
 
   async tokens(): Promise<StoredOAuthTokens | undefined> {
-    return (await this.#file.read()).tokens;
+    const { tokens } = await this.#file.read();
+    this.#used = tokens?.refresh_token;
+    return tokens;
   }
 
-  saveTokens(tokens: StoredOAuthTokens): Promise<void> {
-    return this.#file.change({ tokens, challenge: undefined, pending: undefined });
+  async saveTokens(tokens: StoredOAuthTokens): Promise<void> {
+    // A person has signed out during the refresh.
+    if (this.#used !== undefined && (await this.#file.read()).tokens === undefined) return;
+    await this.#file.change({ tokens, challenge: undefined, pending: undefined });
   }
 
   redirectToAuthorization(address: URL): void {
@@ -122,7 +141,10 @@ class Provider implements OAuthClientProvider {
 
   async invalidateCredentials(what: string): Promise<void> {
     if (what === "client" || what === "all") await this.#file.change({ client: undefined });
-    if (what === "tokens" || what === "all") await this.#file.change({ tokens: undefined });
+    if (what !== "tokens" && what !== "all") return;
+    // Another process may have refreshed them in the meantime.
+    const { tokens } = await this.#file.read();
+    if (tokens?.refresh_token === this.#used) await this.#file.change({ tokens: undefined });
   }
 }
 
@@ -159,6 +181,12 @@ export class SignIn {
     return hasToken ? undefined : new SignIn(name, reach, dir, world);
   }
 
+  /** The secrets of the sign-ins, which no text of the server may show. */
+  get secrets(): readonly string[] {
+    const { clientSecret } = this.#reach.oauth ?? {};
+    return clientSecret === undefined ? this.#file.secrets : [clientSecret, ...this.#file.secrets];
+  }
+
   get #options() {
     const { url, oauth } = this.#reach;
     const configured = [
@@ -170,13 +198,17 @@ export class SignIn {
 
   /** Returns the tokens for the library's transport. */
   transport(): AuthProvider {
+    let sent: string | undefined;
     return {
-      token: async () => (await this.#file.read()).tokens?.access_token,
+      token: async () => {
+        sent = (await this.#file.read()).tokens?.access_token;
+        return sent;
+      },
       onUnauthorized: async ({ response }) => {
         const { extractWWWAuthenticateParams } = await library();
         const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
         const challenge = optional({ scope, resourceMetadataUrl: resourceMetadataUrl?.href });
-        this.#refreshing ??= this.#refresh(challenge).finally(() => {
+        this.#refreshing ??= this.#refresh(challenge, sent).finally(() => {
           this.#refreshing = undefined;
         });
         await this.#refreshing;
@@ -184,15 +216,20 @@ export class SignIn {
     };
   }
 
-  async #refresh(challenge: Challenge): Promise<void> {
+  /** `refused`: the access token that the server refused, if one was sent. */
+  async #refresh(challenge: Challenge, refused: string | undefined): Promise<void> {
     const { auth, UnauthorizedError } = await library();
     const { tokens, redirectUrl = NOWHERE } = await this.#file.read();
+    // Another process may have refreshed them.
+    if (refused !== undefined && tokens !== undefined && tokens.access_token !== refused) return;
     const provider = new Provider(this.#file, this.#reach, { redirectUrl });
     const result =
       tokens?.refresh_token === undefined
         ? "REDIRECT"
         : await auth(provider, { ...this.#options, ...urlOf(challenge) });
     if (result === "AUTHORIZED") return;
+    const left = (await this.#file.read()).tokens;
+    if (left !== undefined && left.access_token !== tokens?.access_token) return;
     await this.note(challenge);
     throw new UnauthorizedError();
   }
@@ -215,7 +252,6 @@ export class SignIn {
       const { auth, computeScopeUnion, extractWWWAuthenticateParams } = await library();
       const record = await this.#file.read();
       const asked = await this.#options.fetchFn(this.#reach.url, PROBE);
-      await asked.body?.cancel();
       const { scope: wanted, resourceMetadataUrl } = extractWWWAuthenticateParams(asked);
       if (asked.status !== 401 && record.challenge === undefined)
         return fail("invalid_argument", `the MCP server "${this.#name}" asks for no sign-in`);
@@ -276,7 +312,7 @@ export class SignIn {
 
   #broke(error: unknown): Failure {
     const why = error instanceof Error ? error.message : String(error);
-    const text = plainLine(this.#world.redactor.mask(why), WORDS_MAX_CHARS);
+    const text = plainLine(this.#world.redactor.mask(hiding(this.secrets)(why)), WORDS_MAX_CHARS);
     return fail("mcp_failed", `the sign-in at the MCP server "${this.#name}" failed: ${text}`);
   }
 }

@@ -1,0 +1,229 @@
+// The sign-in at MCP servers that are hostile, slow or used by two processes: a fake server is its own
+// authorization server.
+
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { McpServerSettings } from "../../src/core/shapes/settings/settings.ts";
+import { SignIn } from "../../src/tools/mcp/sign-in/sign-in.ts";
+import type { World } from "../../src/world.ts";
+import { openHouse } from "../gateway/kit.ts";
+import { GROUND } from "../kit/cleanup.ts";
+import { cleanup } from "../kit/engine/engine.ts";
+import { listenHere } from "../kit/loopback.ts";
+import { fakeWorld } from "../kit/world.ts";
+import { httpServer, mcpWith } from "./mcp-kit.ts";
+
+const CALLBACK = "http://127.0.0.1:34567/callback";
+const SECRET = "the-secret-of-the-client";
+
+type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
+type Answers = Readonly<Record<string, Answer>>;
+
+const json = (response: ServerResponse, body: object, status = 200): void => {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+};
+
+/** Opens an MCP server that is its own authorization server. `answers`: by path, instead of the usual ones. */
+async function openFar(answers: Answers = {}) {
+  const heard: string[] = [];
+  const usual: Answers = {
+    "/.well-known/oauth-protected-resource/mcp": (_, response) =>
+      json(response, { resource: `${base}/mcp`, authorization_servers: [base] }),
+    "/.well-known/oauth-authorization-server": (_, response) =>
+      json(response, {
+        issuer: base,
+        authorization_endpoint: `${base}/authorize`,
+        token_endpoint: `${base}/token`,
+        registration_endpoint: `${base}/register`,
+        response_types_supported: ["code"],
+        code_challenge_methods_supported: ["S256"],
+        token_endpoint_auth_methods_supported: ["client_secret_post"],
+      }),
+    "/register": (_, response) => json(response, { client_id: "known", redirect_uris: [CALLBACK] }, 201),
+    "/token": (_, response) => json(response, { access_token: "a-new-access-token", token_type: "Bearer" }),
+    "/mcp": (_, response) => json(response, {}, 401),
+  };
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece);
+    const body = Buffer.concat(pieces).toString();
+    heard.push(`${request.url} ${body}`);
+    const answer = answers[request.url ?? ""] ?? usual[request.url ?? ""];
+    if (answer === undefined) response.writeHead(404).end();
+    else answer(request, response, body);
+  });
+  const base = `http://127.0.0.1:${await listenHere(server)}`;
+  cleanup(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { base, url: `${base}/mcp`, heard };
+}
+
+/** Answers as an MCP server with the tools `echo` and `fail`, which show the header `authorization`. */
+const echoing: Answer = ({ headers }, response, body) => {
+  const { id, method, params = {} } = body === "" ? {} : JSON.parse(body);
+  const { authorization = "none" } = headers;
+  const tool = (name: string) => ({ name, inputSchema: { type: "object" } });
+  const results: Record<string, object> = {
+    initialize: {
+      protocolVersion: params.protocolVersion,
+      capabilities: { tools: {} },
+      serverInfo: { name: "far", version: "1" },
+    },
+    "tools/list": { tools: [tool("echo"), tool("fail")] },
+    "tools/call": { content: [{ type: "text", text: `you sent ${authorization}` }] },
+  };
+  if (id === undefined) return void response.writeHead(202).end();
+  const result = params.name === "fail" ? undefined : results[method];
+  const error = { code: -32601, message: `no ${method} for ${authorization}` };
+  json(response, { jsonrpc: "2.0", id, ...(result === undefined ? { error } : { result }) });
+};
+
+/** Opens a gateway that has signed in at this server. */
+async function openNear(url: string, record: object) {
+  const near = await openHouse({ choices: { tools: { mcp: mcpWith([httpServer("far", url)]) } } });
+  const folder = join(near.dir, "mcp-sign-ins");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "far.json"), JSON.stringify({ url, ...record }));
+  return near;
+}
+
+type Oauth = Extract<McpServerSettings["reach"], { kind: "http" }>["oauth"];
+
+function signInAt(url: string, oauth: Oauth = {}, world: World = fakeWorld()) {
+  const dir = mkdtempSync(join(GROUND, "sign-in-"));
+  const settings = httpServer("far", url);
+  const own = { ...settings, reach: { ...settings.reach, oauth } };
+  const open = (): SignIn => {
+    const signIn = SignIn.of(own, dir, world);
+    if (signIn === undefined) throw new Error("no sign-in");
+    return signIn;
+  };
+  const path = join(dir, "mcp-sign-ins", "far.json");
+  const read = () => JSON.parse(readFileSync(path, "utf8"));
+  const write = (record: object): void => {
+    mkdirSync(join(dir, "mcp-sign-ins"), { recursive: true });
+    writeFileSync(path, JSON.stringify({ url, ...record }));
+  };
+  return { dir, world, open, read, write };
+}
+
+/** A record of a person who has signed in. */
+const signedIn = (issuer: string) => ({
+  client: { client_id: "known", issuer },
+  tokens: { access_token: "access-1", refresh_token: "refresh-1", token_type: "Bearer", issuer },
+});
+
+/** Tells a sign-in that the server refused its access token. */
+const refuse = async (one: SignIn, url: string): Promise<void> => {
+  const headers = { "www-authenticate": 'Bearer error="invalid_token"' };
+  const response = new Response(null, { status: 401, headers });
+  await one.transport().onUnauthorized?.({ response, serverUrl: new URL(url), fetchFn: fetch });
+};
+
+const stateOf = (address: string): string => new URL(address).searchParams.get("state") ?? "";
+
+/** Signs in as a person who allows it. */
+async function signIn(one: SignIn) {
+  const begun = await one.begin(CALLBACK);
+  if (!begun.ok) return begun;
+  return one.finish(new URLSearchParams({ state: stateOf(begun.value), code: "a-code" }));
+}
+
+test("the secret of a configured client goes to its own authorization server only", async () => {
+  const far = await openFar();
+  const oauth = { clientId: "known", clientSecret: SECRET };
+  const good = signInAt(far.url, { ...oauth, authorizationServer: far.base });
+  expect(await signIn(good.open())).toMatchObject({ ok: true });
+  expect(far.heard.filter((text) => text.includes(SECRET))).toEqual([expect.stringMatching(/^\/token /)]);
+  for (const other of ["https://good.example", `${far.base}/tenant`]) {
+    far.heard.length = 0;
+    const moved = signInAt(far.url, { ...oauth, authorizationServer: other });
+    expect(await signIn(moved.open())).toMatchObject({
+      ok: false,
+      error: expect.stringMatching(/names the authorization server http\S+, not/),
+    });
+    expect(far.heard.join()).not.toContain(SECRET);
+    expect(far.heard.join()).not.toContain("/register");
+  }
+});
+
+test("a token of a sign-in that a server shows in a result or an error is redacted", async () => {
+  const far = await openFar({ "/mcp": echoing });
+  const tokens = { access_token: "opaque0access", refresh_token: "opaque0refresh", token_type: "Bearer" };
+  const near = await openNear(far.url, { tokens });
+  const client = await near.client();
+  const call = async (tool: string) =>
+    JSON.stringify(await client.request("tools.invoke", { name: `mcp__far__${tool}`, arguments: {} }));
+  const echo = await call("echo");
+  expect(echo).toContain("you sent Bearer [redacted]");
+  expect(echo).not.toContain(tokens.access_token);
+  const refused = await call("fail");
+  expect(refused).toContain("no tools/call for");
+  expect(refused).not.toContain(tokens.access_token);
+});
+
+test("an answer that does not end delays a refresh for a short time only", async () => {
+  const metadata = "/.well-known/oauth-protected-resource/mcp";
+  const far = await openFar({ [metadata]: (_, response) => void response.writeHead(200).write("{") });
+  const world = fakeWorld();
+  const { open, read, write } = signInAt(far.url, {}, world);
+  write(signedIn(far.base));
+  const refreshed = refuse(open(), far.url);
+  await expect.poll(() => far.heard.join()).toContain(metadata);
+  await world.advance(31_000);
+  await refreshed;
+  expect(read().tokens).toMatchObject({ access_token: "a-new-access-token" });
+});
+
+test("an answer of an authorization server that is too long is refused", async () => {
+  const long = " ".repeat(2 * 1024 * 1024);
+  const far = await openFar({
+    "/.well-known/oauth-authorization-server": (_, response) => json(response, { issuer: long }),
+  });
+  const begun = await signInAt(far.url).open().begin(CALLBACK);
+  expect(begun).toMatchObject({ ok: false, error: expect.stringContaining("more than 1048576 bytes") });
+});
+
+test("tokens that another process has refreshed are used, and a refused refresh does not delete them", async () => {
+  const newer = { access_token: "access-2", refresh_token: "refresh-2", token_type: "Bearer" };
+  const far = await openFar({
+    // The other process was faster.
+    "/token": (_, response, body) => {
+      if (body.includes("refresh-2"))
+        return json(response, { access_token: "access-3", token_type: "Bearer" });
+      write({ ...signedIn(far.base), tokens: { ...newer, issuer: far.base } });
+      json(response, { error: "invalid_grant" }, 400);
+    },
+  });
+  const { open, read, write } = signInAt(far.url);
+  write(signedIn(far.base));
+  await refuse(open(), far.url);
+  expect(read().tokens).toMatchObject({ access_token: "access-3", refresh_token: "refresh-2" });
+  const one = open();
+  const transport = one.transport();
+  write(signedIn(far.base));
+  await transport.token();
+  write({ ...signedIn(far.base), tokens: { ...newer, issuer: far.base } });
+  far.heard.length = 0;
+  const response = new Response(null, { status: 401 });
+  await transport.onUnauthorized?.({ response, serverUrl: new URL(far.url), fetchFn: fetch });
+  expect(far.heard).toEqual([]);
+});
+
+test("a person who signs out during a refresh stays signed out", async () => {
+  const far = await openFar({
+    "/token": async (_, response) => {
+      await one.forget();
+      json(response, { access_token: "access-2", token_type: "Bearer" });
+    },
+  });
+  const { open, dir, write } = signInAt(far.url);
+  const one = open();
+  write(signedIn(far.base));
+  await refuse(one, far.url).catch(() => {});
+  expect(readdirSync(join(dir, "mcp-sign-ins"))).toEqual([]);
+});

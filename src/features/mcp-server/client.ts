@@ -113,10 +113,13 @@ export function isAsking(connection: string | null): boolean {
   return CONNECTION.exec(connection ?? "")?.[3] !== undefined;
 }
 
-/** Ends the transport session of this id: later requests with it are refused. */
-export async function endConnection({ engine }: BasicDeps, id = ""): Promise<Result<void>> {
+/** Names a connection among those of its caller, who alone can end it. */
+const ownedConnection = (caller: Caller, id: string): string => `${caller.id} ${id}`;
+
+/** Ends the transport session of this id: later requests of the caller with it are refused. */
+export async function endConnection({ engine }: BasicDeps, caller: Caller, id = ""): Promise<Result<void>> {
   if (!CONNECTION.test(id)) return noConnection();
-  await engine.commit((unit) => revoke(unit, id, ENDED_MS));
+  await engine.commit((unit) => revoke(unit, ownedConnection(caller, id), ENDED_MS));
   return ok(undefined);
 }
 
@@ -192,7 +195,8 @@ export async function identify(
     });
   }
   const { sessionKey, handle, agentId, connectionId: id = "" } = wishes;
-  if (CONNECTION.test(id) && (await isRevoked(deps.engine.store.db, id))) return noConnection();
+  const { db } = deps.engine.store;
+  if (CONNECTION.test(id) && (await isRevoked(db, ownedConnection(caller, id)))) return noConnection();
   if (caller.actsAs !== undefined) return withPass(deps, caller, caller.actsAs, sessionKey);
   if (caller.onlyAs !== undefined) return onlyAs(deps, caller, caller.onlyAs, wishes);
   if (sessionKey !== undefined) {

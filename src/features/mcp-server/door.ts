@@ -216,7 +216,8 @@ class McpDoor {
     const whose = nameClient(request, caller, client.value);
     if (request.method === "DELETE") {
       // This ends the transport's session. The gateway's session belongs to the client and stays.
-      const ended = await endConnection(this.#deps, request.headers.get(SESSION_HEADER) ?? undefined);
+      const id = request.headers.get(SESSION_HEADER) ?? undefined;
+      const ended = await endConnection(this.#deps, caller, id);
       if (!ended.ok) return refusal(ended, this.#deps.world.redactor);
       this.#exchanges.cancel(whose, STREAM);
       return new Response(null, { status: 204 });

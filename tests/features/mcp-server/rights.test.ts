@@ -187,3 +187,17 @@ test("I8: an answer continues the chain of its message, so two programs that ans
   expect(new Set([first?.chain_id, answer?.chain_id, another?.chain_id]).size).toBe(3);
   expect([first?.hop, another?.hop]).toEqual([1, 1]);
 });
+
+test("a client ends its own connections only", async () => {
+  const house = await openHouse(WITH_TOKENS);
+  const clientInfo = { name: "anna", version: "1" };
+  const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+  const hello = await raw(house, { body, headers: bearer(ANNA) });
+  const id = { "mcp-session-id": hello.headers.get("mcp-session-id") ?? "" };
+  const ended = (token: string) => raw(house, { method: "DELETE", headers: bearer(token, id) });
+  await ended(READER);
+  expect(await ask(house, "tools/list", {}, bearer(ANNA, id))).toHaveProperty("result");
+  expect((await ended(ANNA)).status).toBe(204);
+  expect((await ended(ANNA)).status).toBe(404);
+});

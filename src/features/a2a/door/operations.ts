@@ -23,6 +23,7 @@ import { parseDate } from "../../../core/date.ts";
 import { fieldsOf, jsonOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import type { PermissionQuestion } from "../../../core/shapes/permission.ts";
 import { isEnded, type Run, type RunState } from "../../../core/shapes/run.ts";
 import { a2aKey } from "../../../core/shapes/session-key.ts";
 import { sendDirect } from "../../../flows/conversation/direct.ts";
@@ -134,8 +135,12 @@ export class A2aOperations {
   #partsFor({ caller }: A2aCall): TaskParts {
     const { engine, world } = this.#deps;
     const owner = contextOwner(keyOwnerOf(caller));
-    const question = (run: Run) => questionOf(this.#deps, caller, run);
+    const question = (run: Run) => this.#questionOf(caller, run);
     return { db: engine.store.db, redactor: world.redactor, owner, question };
+  }
+
+  async #questionOf(caller: Caller, run: Run): Promise<PermissionQuestion | undefined> {
+    return questionOf(await askedOf(this.#deps, caller), run);
   }
 
   taskOf(call: A2aCall, run: Run, scope: TaskScope = WHOLE): Promise<Task> {
@@ -162,7 +167,7 @@ export class A2aOperations {
     const known = contextOf(run, this.#partsFor(call).owner);
     if (contextId !== undefined && contextId !== known)
       throw new RequestMalformedError("message.contextId is not the conversation of message.taskId");
-    if (!isEnded(run.state) && (await questionOf(this.#deps, call.caller, run)) !== undefined) return run;
+    if (!isEnded(run.state) && (await this.#questionOf(call.caller, run)) !== undefined) return run;
     const why = isEnded(run.state) ? "has ended" : "is under way and asks for nothing";
     throw new UnsupportedOperationError(`the task ${why}; send contextId ${known} without taskId`);
   }
@@ -175,7 +180,6 @@ export class A2aOperations {
     const said = readMessage(request.message);
     // The rests of a wait and of a budget differ when a message is sent again.
     const { messageId, waitMs: _, tokensLeft: _left, ...content } = said;
-    const answers = await this.#answeredTask(call, said);
     const { caller, agentId } = call;
     const accepted = await this.#dispatcher.perform(
       caller,
@@ -183,10 +187,12 @@ export class A2aOperations {
         name: "a2a.SendMessage",
         params: { agentId, ...content },
         idempotencyKey: `a2a:${agentId}:${messageId}`,
-        handle: (ctx) =>
-          answers === undefined
-            ? this.#begin(ctx, agentId, said, address)
-            : answerTask(ctx, answers, said.text),
+        // A repeated answer returns its task, which asks for nothing any more.
+        handle: async (ctx) => {
+          const answers = await this.#answeredTask(call, said);
+          if (answers === undefined) return this.#begin(ctx, agentId, said, address);
+          return answerTask(ctx, answers, said.text);
+        },
       },
       call.signal,
     );
@@ -230,12 +236,13 @@ export class A2aOperations {
    * Waits until a run has ended, or asks its client something other than `known`. Returns the run as it is if
    * the gateway stops first: its client can read it later.
    */
-  async settled(call: A2aCall, { runId, chainId }: Run, known?: string): Promise<Run> {
+  async settled(call: A2aCall, task: Run, known?: string): Promise<Run> {
+    const { runId } = task;
     const { engine, world } = this.#deps;
     const asked = new AbortController();
     const look = async (): Promise<void> => {
-      const open = await askedOf(this.#deps, call.caller);
-      if (open.some((one) => one.chainId === chainId && one.question.id !== known)) asked.abort();
+      const question = await this.#questionOf(call.caller, task);
+      if (question !== undefined && question.id !== known) asked.abort();
     };
     const lookSafely = (): void => {
       look().catch((err: unknown) => world.log.warn({ err }, "could not read what a task asks"));

@@ -335,6 +335,31 @@ test("a question of the agent is the answer, and the next message belongs to the
   expect(remote.calls.at(-1)?.params.message).toMatchObject({ taskId: "task-1", contextId: "context-1" });
 });
 
+test.each([-32004, -32001])(
+  "if the task no longer waits (error %i), the message is sent once more, without the task",
+  async (code) => {
+    const remote = await fakeRemote();
+    remote.on.SendStreamingMessage = streaming([{ task: task("INPUT_REQUIRED") }]);
+    const { turn, state } = session(remote);
+    await turn("Book a room");
+    expect(state()).toMatchObject({ taskId: "task-1", isAsking: true });
+    remote.on.SendStreamingMessage = (params, response, id) => {
+      const { taskId = "" } = params.message as { taskId?: string };
+      if (taskId === "")
+        return streaming([{ task: task("COMPLETED", { id: "task-2" }) }])(params, response, id);
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ jsonrpc: "2.0", id, error: { code, message: "the task has ended" } }));
+    };
+    expect(await turn("The blue one")).toMatchObject({ kind: "ok" });
+    expect(state()).toMatchObject({ taskId: "task-2", contextId: "context-1", isAsking: false });
+    expect(remote.calls.map(({ params }) => (params.message as Json).taskId ?? "")).toEqual([
+      "",
+      "task-1",
+      "",
+    ]);
+  },
+);
+
 test.each([
   ["FAILED", "it failed: no money"],
   ["REJECTED", "it refused the message: no money"],

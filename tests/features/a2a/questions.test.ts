@@ -70,6 +70,7 @@ test.each(BINDINGS)(
     expect(said).toContain(`"allow ${id}"`);
     expect(about).toMatchObject({ title: "echo told", scopes: ["once", "session", "always"] });
     expect((await client.listTasks(listed)).tasks.map((one) => one.id)).toEqual([asking.id]);
+    expect((await client.listTasks({ ...listed, status: WORKING })).tasks).toEqual([]);
     const place = { taskId: asking.id, contextId: asking.contextId };
     for (const wrong of ["allow", "Do it", "allow 00000000"])
       await expect(client.sendMessage(saying(wrong, place))).rejects.toThrow(`"allow ${id}"`);
@@ -141,6 +142,7 @@ test("AQ3: a task that a gateway began asks nobody over there, and its result co
   // The gateway's own token may answer, but the people who write to the agent there may not.
   const { tasks } = await (await a2aClient(far)).listTasks({ ...listed, status: WORKING });
   expect(tasks.map(stateOf)).toEqual([WORKING]);
+  expect((await (await a2aClient(far)).listTasks(listed)).tasks).toEqual([]);
   const answer = saying(`allow ${asked?.id}`, { taskId: tasks[0]?.id ?? "" });
   await expect((await a2aClient(far)).sendMessage(answer)).rejects.toThrow("asks for nothing");
   expect(await said()).toEqual(["Run it"]);

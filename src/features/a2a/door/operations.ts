@@ -117,6 +117,13 @@ function statesOf(wanted: TaskState): RunState[] | undefined {
   return states.map(([state]) => state as RunState);
 }
 
+const ACTIVE: readonly RunState[] = ["queued", "running", "waiting"];
+
+/** Returns whether the tasks of a filter may be under way, and perhaps ask something. */
+function isActive(wanted: TaskState): boolean {
+  return ACTIVE.some((state) => TASK_STATES[state] === wanted);
+}
+
 /** A task that a client follows. */
 export interface FollowedTask {
   readonly task: Task;
@@ -276,27 +283,30 @@ export class A2aOperations {
   async listTasks(call: A2aCall, params: unknown): Promise<unknown> {
     const request = ListTasksRequest.fromJSON(fieldsOf(params));
     const { contextId, includeArtifacts: artifacts = false } = request;
-    const { owner, db } = this.#partsFor(call);
+    const parts = this.#partsFor(call);
+    const { owner, db } = parts;
     const history = historyIn(request) ?? 0;
     const limit = pageSizeIn(request);
     const isAsking = request.status === TaskState.TASK_STATE_INPUT_REQUIRED;
+    const asked = await askedOf(this.#deps, call.caller);
     const { runs, total } = await clientRuns(db, {
       askedBy: keyOwnerOf(call.caller),
       keyPrefix: a2aKey(call.agentId, owner, ""),
       patterns: call.caller.patterns,
       sessionKey: contextId === "" ? undefined : a2aKey(call.agentId, owner, contextId),
-      states: isAsking ? ["running", "waiting"] : statesOf(request.status),
-      ...(isAsking
-        ? { chainIds: (await askedOf(this.#deps, call.caller)).map(({ chainId }) => chainId) }
-        : {}),
+      states: isAsking ? ACTIVE : statesOf(request.status),
+      // A task that asks is neither submitted nor working.
+      ...optional({ isAsking: isAsking || (isActive(request.status) ? false : undefined) }),
+      askingChainIds: asked.map(({ chainId }) => chainId),
       changedAfter: timeIn(request.statusTimestampAfter),
       after: placeIn(request.pageToken),
       limit: limit + 1,
     });
     const page = runs.slice(0, limit);
+    const known: TaskParts = { ...parts, question: async (run) => questionOf(asked, run) };
     const tasks: object[] = [];
     for (const run of page)
-      tasks.push(listedJson(await this.taskOf(call, run, { artifacts, history }), artifacts));
+      tasks.push(listedJson(await taskOf(run, known, { artifacts, history }), artifacts));
     const last = runs.length > limit ? page.at(-1) : undefined;
     const nextPageToken = last === undefined ? "" : pageToken(findPlace(last));
     return { tasks, nextPageToken, pageSize: limit, totalSize: total };

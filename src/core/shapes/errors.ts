@@ -43,6 +43,8 @@ export const CODES = {
   tool_denied: form("forbidden", "FORBIDDEN", 403),
   /** The token is missing or wrong, or the signature of a device is invalid. */
   unauthorized: form("forbidden", "UNAUTHORIZED", 401),
+  /** The other gateway has no peer with this key, or itself another key: pair again. */
+  peer_unknown: form("forbidden", "UNAUTHORIZED", 401),
   /** The token lacks a scope, or covers only some sessions where all are needed. */
   missing_scope: form("forbidden", "FORBIDDEN", 403),
   /** The gateway does not accept the Origin or the Host header of the request. */

@@ -55,7 +55,7 @@ function challengeOf(c: Context<Env>): string {
 export function refuse(c: Context<Env>, failure: Failure): Response {
   const { retryAfterMs } = failure.details ?? {};
   if (typeof retryAfterMs === "number") c.header("retry-after", String(Math.ceil(retryAfterMs / 1000)));
-  if (failure.code === "unauthorized") c.header("www-authenticate", challengeOf(c));
+  if (statusOf(failure.code) === 401) c.header("www-authenticate", challengeOf(c));
   const formatted = c.get("formatError")?.(failure, c.get("redactor"));
   // Clients may decide by the status alone whether to retry. This header keeps an accepted request from
   // running twice.

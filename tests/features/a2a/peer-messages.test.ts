@@ -323,6 +323,42 @@ test("I2: a message stays queued if the peer dies between its card and its key",
   expect(JSON.stringify(await invoke(client, "session_status", { messageId }))).toContain("queued");
 });
 
+test("a message to a peer that refuses for a while waits, and its task is followed after that", async () => {
+  const far = await open();
+  const [client] = await pair(await open(), far);
+  const cards = cardsOf(far, () => url);
+  // A proxy before the peer refuses first. Later the clocks differ while the task is read.
+  const statuses = [403];
+  const task = (state: string) => ({
+    ...{ id: "t", contextId: "c", status: { state: `TASK_STATE_${state}` } },
+    artifacts: [{ artifactId: "a", parts: [{ text: "Done" }] }],
+  });
+  const { url, others } = await impostor(async (path, response, { id, method }) => {
+    const status = statuses.shift();
+    if (status !== undefined) {
+      response.writeHead(status);
+      return status === 403 ? "denied" : { error: { message: "its time differs by 400 s", details: {} } };
+    }
+    if (path.endsWith(".json")) return cards(path);
+    if (method === "GetTask") return { jsonrpc: "2.0", id, result: task("COMPLETED") };
+    statuses.push(401);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(`data: ${JSON.stringify({ jsonrpc: "2.0", id, result: { task: task("WORKING") } })}\n\n`);
+  });
+  await client.request("peers.update", { name: "lab", url });
+  expect(await send(client)).toMatchObject({ status: "ok", reply: "Done", receipt: "answered" });
+  expect(others).toHaveLength(3);
+});
+
+test("a message to an agent that the peer no longer exposes fails at once", async () => {
+  const [client, there] = await pair(await open(), await open());
+  await there.request("peers.update", { name: "desk", agents: [] });
+  expect(await send(client)).toMatchObject({
+    ...{ status: "error", receipt: "failed" },
+    error: expect.stringContaining("the peer does not offer this agent"),
+  });
+});
+
 test("RC1: a genuine card at another host, and a redirect to the peer, get nothing", async () => {
   const far = await open();
   const [client, there] = await pair(await open(), far);

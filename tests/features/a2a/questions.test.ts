@@ -3,17 +3,20 @@
 
 import { TaskState } from "@a2a-js/sdk";
 import { expect, test } from "vitest";
+import { textOf } from "../../../src/core/shapes/message.ts";
 import {
   a2aClient,
   BINDINGS,
   openExposed,
   readStream,
+  runStates,
   saying,
   taskIn,
   textsIn,
 } from "../../gateway/clients/a2a.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
-import { settingsWith } from "../../tools/app.ts";
+import { agentSettings, settingsWith } from "../../tools/app.ts";
 
 const LIMITED = "a-token-that-may-not-answer";
 const { INPUT, WORKING, COMPLETED, CANCELED } = {
@@ -67,10 +70,13 @@ test.each(BINDINGS)(
     expect(said).toContain(`"allow ${id}"`);
     expect(about).toMatchObject({ title: "echo told", scopes: ["once", "session", "always"] });
     expect((await client.listTasks(listed)).tasks.map((one) => one.id)).toEqual([asking.id]);
+    expect((await client.listTasks({ ...listed, status: WORKING })).tasks).toEqual([]);
     const place = { taskId: asking.id, contextId: asking.contextId };
     for (const wrong of ["allow", "Do it", "allow 00000000"])
       await expect(client.sendMessage(saying(wrong, place))).rejects.toThrow(`"allow ${id}"`);
-    const done = await taskIn(client.sendMessage(saying(`allow ${id}`, place)));
+    const answer = saying(`allow ${id}`, place);
+    const done = await taskIn(client.sendMessage(answer));
+    expect(await taskIn(client.sendMessage(answer))).toEqual(done);
     expect([done.id, stateOf(done), textsIn(done)]).toEqual([asking.id, COMPLETED, ["It ran."]]);
     expect((await client.listTasks(listed)).tasks).toEqual([]);
   },
@@ -114,4 +120,33 @@ test("a task that asks can be cancelled", async () => {
   const client = await a2aClient(await open());
   const { id } = await taskIn(client.sendMessage(saying("Run it")));
   expect(stateOf(await client.cancelTask({ ...named(id), metadata: undefined }))).toBe(CANCELED);
+});
+
+test("AQ3: a task that a gateway began asks nobody over there, and its result comes back after an owner's answer", async () => {
+  const far = await open();
+  const card = `${far.http}/a2a/research`;
+  const runtime = { type: "a2a", card, token: TOKEN, allowUnsigned: true } as const;
+  const near = await openHouse({
+    model: scriptedModel(() => "Nobody asked"),
+    choices: { agents: [agentSettings("main"), agentSettings("far", { runtime })] },
+  });
+  const sessionKey = "agent:far:main";
+  const person = await near.client();
+  const said = () =>
+    person.request("chat.history", { sessionKey }).then(({ messages }) => messages.map(textOf));
+  await person.request("chat.send", { sessionKey, message: "Run it" });
+  const owner = await far.client();
+  const waiting = async () => (await owner.request("permissions.list", {})).permissions;
+  await expect.poll(waiting).toHaveLength(1);
+  const [asked] = await waiting();
+  // The gateway's own token may answer, but the people who write to the agent there may not.
+  const { tasks } = await (await a2aClient(far)).listTasks({ ...listed, status: WORKING });
+  expect(tasks.map(stateOf)).toEqual([WORKING]);
+  expect((await (await a2aClient(far)).listTasks(listed)).tasks).toEqual([]);
+  const answer = saying(`allow ${asked?.id}`, { taskId: tasks[0]?.id ?? "" });
+  await expect((await a2aClient(far)).sendMessage(answer)).rejects.toThrow("asks for nothing");
+  expect(await said()).toEqual(["Run it"]);
+  await owner.request("permissions.answer", { id: asked?.id ?? "", decision: "allow" });
+  await expect.poll(said).toEqual(["Run it", "It ran."]);
+  await expect.poll(() => runStates(near)).toEqual(["ok"]);
 });

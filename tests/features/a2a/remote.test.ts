@@ -2,72 +2,17 @@
 // Hard cases: a card that leads elsewhere, redirects, unsigned cards, broken streams, huge answers, questions,
 // files, and answers that are no A2A.
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import type { Entry } from "../../../src/core/shapes/message.ts";
 import { RemoteAgents, type RemoteTurnArgs } from "../../../src/features/a2a/remote/remote.ts";
 import type { RemoteTask } from "../../../src/store/queries/remote-tasks.ts";
 import type { World } from "../../../src/world.ts";
-import { cleanup, quietWorld } from "../../kit/engine/engine.ts";
+import { quietWorld } from "../../kit/engine/engine.ts";
 import { until } from "../../kit/until.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { userMessage } from "../../store/samples.ts";
-
-type Json = Record<string, unknown>;
-type Reply = (params: Json, response: ServerResponse, id: unknown) => void;
-
-interface FakeRemote {
-  readonly url: string;
-  /** The methods that were called, with their params. */
-  readonly calls: { method: string; params: Json }[];
-  card: Json;
-  /** Returns how often the card was read. */
-  reads(): number;
-  /** Answers to the methods. */
-  readonly on: Record<string, Reply>;
-}
-
-async function bodyOf(request: IncomingMessage): Promise<Json> {
-  const pieces: Buffer[] = [];
-  for await (const piece of request) pieces.push(piece as Buffer);
-  return JSON.parse(Buffer.concat(pieces).toString()) as Json;
-}
-
-async function listen(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-  const server = createServer(handle);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanup(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-async function fakeRemote(): Promise<FakeRemote> {
-  const on: FakeRemote["on"] = {};
-  const calls: FakeRemote["calls"] = [];
-  let reads = 0;
-  const url = await listen(async (request, response) => {
-    if (request.method === "GET") {
-      reads += 1;
-      response.setHeader("content-type", "application/json");
-      return void response.end(JSON.stringify(remote.card));
-    }
-    const { method, params, id } = await bodyOf(request);
-    calls.push({ method: String(method), params: params as Json });
-    const reply = on[String(method)];
-    if (reply === undefined) return void response.writeHead(500).end();
-    reply(params as Json, response, id);
-  });
-  const place = { url: `${url}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" };
-  const card = {
-    ...{ name: "far", description: "far away", version: "1", skills: [], supportedInterfaces: [place] },
-    ...{ capabilities: { streaming: true }, defaultInputModes: ["text"], defaultOutputModes: ["text"] },
-  };
-  const remote: FakeRemote = { url, calls, on, card, reads: () => reads };
-  return remote;
-}
+import { type FakeRemote, fakeRemote, type Json, listen, type Reply } from "./fake-remote.ts";
 
 const task = (state: string, more: Json = {}) => ({
   ...{ id: "task-1", contextId: "context-1", status: { state: `TASK_STATE_${state}` } },
@@ -334,6 +279,31 @@ test("a question of the agent is the answer, and the next message belongs to the
   expect(await turn("The blue one")).toMatchObject({ kind: "ok", text: "Booked" });
   expect(remote.calls.at(-1)?.params.message).toMatchObject({ taskId: "task-1", contextId: "context-1" });
 });
+
+test.each([-32004, -32001])(
+  "if the task no longer waits (error %i), the message is sent once more, without the task",
+  async (code) => {
+    const remote = await fakeRemote();
+    remote.on.SendStreamingMessage = streaming([{ task: task("INPUT_REQUIRED") }]);
+    const { turn, state } = session(remote);
+    await turn("Book a room");
+    expect(state()).toMatchObject({ taskId: "task-1", isAsking: true });
+    remote.on.SendStreamingMessage = (params, response, id) => {
+      const { taskId = "" } = params.message as { taskId?: string };
+      if (taskId === "")
+        return streaming([{ task: task("COMPLETED", { id: "task-2" }) }])(params, response, id);
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ jsonrpc: "2.0", id, error: { code, message: "the task has ended" } }));
+    };
+    expect(await turn("The blue one")).toMatchObject({ kind: "ok" });
+    expect(state()).toMatchObject({ taskId: "task-2", contextId: "context-1", isAsking: false });
+    expect(remote.calls.map(({ params }) => (params.message as Json).taskId ?? "")).toEqual([
+      "",
+      "task-1",
+      "",
+    ]);
+  },
+);
 
 test.each([
   ["FAILED", "it failed: no money"],

@@ -23,6 +23,7 @@ import { parseDate } from "../../../core/date.ts";
 import { fieldsOf, jsonOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import type { PermissionQuestion } from "../../../core/shapes/permission.ts";
 import { isEnded, type Run, type RunState } from "../../../core/shapes/run.ts";
 import { a2aKey } from "../../../core/shapes/session-key.ts";
 import { sendDirect } from "../../../flows/conversation/direct.ts";
@@ -116,6 +117,13 @@ function statesOf(wanted: TaskState): RunState[] | undefined {
   return states.map(([state]) => state as RunState);
 }
 
+const ACTIVE: readonly RunState[] = ["queued", "running", "waiting"];
+
+/** Returns whether the tasks of a filter may be under way, and perhaps ask something. */
+function isActive(wanted: TaskState): boolean {
+  return ACTIVE.some((state) => TASK_STATES[state] === wanted);
+}
+
 /** A task that a client follows. */
 export interface FollowedTask {
   readonly task: Task;
@@ -134,8 +142,12 @@ export class A2aOperations {
   #partsFor({ caller }: A2aCall): TaskParts {
     const { engine, world } = this.#deps;
     const owner = contextOwner(keyOwnerOf(caller));
-    const question = (run: Run) => questionOf(this.#deps, caller, run);
+    const question = (run: Run) => this.#questionOf(caller, run);
     return { db: engine.store.db, redactor: world.redactor, owner, question };
+  }
+
+  async #questionOf(caller: Caller, run: Run): Promise<PermissionQuestion | undefined> {
+    return questionOf(await askedOf(this.#deps, caller), run);
   }
 
   taskOf(call: A2aCall, run: Run, scope: TaskScope = WHOLE): Promise<Task> {
@@ -162,7 +174,7 @@ export class A2aOperations {
     const known = contextOf(run, this.#partsFor(call).owner);
     if (contextId !== undefined && contextId !== known)
       throw new RequestMalformedError("message.contextId is not the conversation of message.taskId");
-    if (!isEnded(run.state) && (await questionOf(this.#deps, call.caller, run)) !== undefined) return run;
+    if (!isEnded(run.state) && (await this.#questionOf(call.caller, run)) !== undefined) return run;
     const why = isEnded(run.state) ? "has ended" : "is under way and asks for nothing";
     throw new UnsupportedOperationError(`the task ${why}; send contextId ${known} without taskId`);
   }
@@ -175,7 +187,6 @@ export class A2aOperations {
     const said = readMessage(request.message);
     // The rests of a wait and of a budget differ when a message is sent again.
     const { messageId, waitMs: _, tokensLeft: _left, ...content } = said;
-    const answers = await this.#answeredTask(call, said);
     const { caller, agentId } = call;
     const accepted = await this.#dispatcher.perform(
       caller,
@@ -183,10 +194,12 @@ export class A2aOperations {
         name: "a2a.SendMessage",
         params: { agentId, ...content },
         idempotencyKey: `a2a:${agentId}:${messageId}`,
-        handle: (ctx) =>
-          answers === undefined
-            ? this.#begin(ctx, agentId, said, address)
-            : answerTask(ctx, answers, said.text),
+        // A repeated answer returns its task, which asks for nothing any more.
+        handle: async (ctx) => {
+          const answers = await this.#answeredTask(call, said);
+          if (answers === undefined) return this.#begin(ctx, agentId, said, address);
+          return answerTask(ctx, answers, said.text);
+        },
       },
       call.signal,
     );
@@ -230,12 +243,13 @@ export class A2aOperations {
    * Waits until a run has ended, or asks its client something other than `known`. Returns the run as it is if
    * the gateway stops first: its client can read it later.
    */
-  async settled(call: A2aCall, { runId, chainId }: Run, known?: string): Promise<Run> {
+  async settled(call: A2aCall, task: Run, known?: string): Promise<Run> {
+    const { runId } = task;
     const { engine, world } = this.#deps;
     const asked = new AbortController();
     const look = async (): Promise<void> => {
-      const open = await askedOf(this.#deps, call.caller);
-      if (open.some((one) => one.chainId === chainId && one.question.id !== known)) asked.abort();
+      const question = await this.#questionOf(call.caller, task);
+      if (question !== undefined && question.id !== known) asked.abort();
     };
     const lookSafely = (): void => {
       look().catch((err: unknown) => world.log.warn({ err }, "could not read what a task asks"));
@@ -269,27 +283,30 @@ export class A2aOperations {
   async listTasks(call: A2aCall, params: unknown): Promise<unknown> {
     const request = ListTasksRequest.fromJSON(fieldsOf(params));
     const { contextId, includeArtifacts: artifacts = false } = request;
-    const { owner, db } = this.#partsFor(call);
+    const parts = this.#partsFor(call);
+    const { owner, db } = parts;
     const history = historyIn(request) ?? 0;
     const limit = pageSizeIn(request);
     const isAsking = request.status === TaskState.TASK_STATE_INPUT_REQUIRED;
+    const asked = await askedOf(this.#deps, call.caller);
     const { runs, total } = await clientRuns(db, {
       askedBy: keyOwnerOf(call.caller),
       keyPrefix: a2aKey(call.agentId, owner, ""),
       patterns: call.caller.patterns,
       sessionKey: contextId === "" ? undefined : a2aKey(call.agentId, owner, contextId),
-      states: isAsking ? ["running", "waiting"] : statesOf(request.status),
-      ...(isAsking
-        ? { chainIds: (await askedOf(this.#deps, call.caller)).map(({ chainId }) => chainId) }
-        : {}),
+      states: isAsking ? ACTIVE : statesOf(request.status),
+      // A task that asks is neither submitted nor working.
+      ...optional({ isAsking: isAsking || (isActive(request.status) ? false : undefined) }),
+      askingChainIds: asked.map(({ chainId }) => chainId),
       changedAfter: timeIn(request.statusTimestampAfter),
       after: placeIn(request.pageToken),
       limit: limit + 1,
     });
     const page = runs.slice(0, limit);
+    const known: TaskParts = { ...parts, question: async (run) => questionOf(asked, run) };
     const tasks: object[] = [];
     for (const run of page)
-      tasks.push(listedJson(await this.taskOf(call, run, { artifacts, history }), artifacts));
+      tasks.push(listedJson(await taskOf(run, known, { artifacts, history }), artifacts));
     const last = runs.length > limit ? page.at(-1) : undefined;
     const nextPageToken = last === undefined ? "" : pageToken(findPlace(last));
     return { tasks, nextPageToken, pageSize: limit, totalSize: total };

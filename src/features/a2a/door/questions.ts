@@ -1,6 +1,8 @@
 // Shows a client the permission requests of its tasks, and takes its answers.
 // AQ1: a client sees and answers only what its token may answer. For every other client the task is working.
 // AQ2: an answer names its request, so that nothing is allowed that the client has not seen.
+// AQ3: a task that another gateway began asks nobody over A2A: people whom its token does not stand for write
+//      there. It is working until an owner here answers.
 
 import { RequestMalformedError } from "@a2a-js/sdk/errors";
 import { createGate } from "../../../access/token.ts";
@@ -16,11 +18,14 @@ import { getRun } from "../../../store/queries/runs/runs.ts";
 
 const ANSWER = /^\/?(?<decision>allow|deny)\s+(?<id>[\w-]{4,64})(?:\s+(?<scope>once|session|always))?$/i;
 
-/** Returns the open requests that this client may answer, with the chains of their runs, oldest first. */
-export async function askedOf(
-  { engine, settings }: BasicDeps,
-  caller: Caller,
-): Promise<{ question: PermissionQuestion; chainId: string }[]> {
+/** An open request, with the chain of its run. */
+export interface Asked {
+  readonly question: PermissionQuestion;
+  readonly chainId: string;
+}
+
+/** Returns the open requests that this client may answer, oldest first. */
+export async function askedOf({ engine, settings }: BasicDeps, caller: Caller): Promise<Asked[]> {
   if (!mayAnswerPermissions(caller)) return [];
   const covers = createGate(settings, caller, "send");
   const { db } = engine.store;
@@ -32,13 +37,9 @@ export async function askedOf(
   return (await Promise.all(found)).flat();
 }
 
-/** Returns the oldest open request of a task that this client may answer. */
-export async function questionOf(
-  deps: BasicDeps,
-  caller: Caller,
-  { chainId }: Run,
-): Promise<PermissionQuestion | undefined> {
-  return (await askedOf(deps, caller)).find((one) => one.chainId === chainId)?.question;
+/** Returns the oldest of these requests that a task asks its client (AQ3: only gateways count sends). */
+export function questionOf(asked: readonly Asked[], { chainId, hop }: Run): PermissionQuestion | undefined {
+  return hop > 0 ? undefined : asked.find((one) => one.chainId === chainId)?.question;
 }
 
 /** Returns a request in words, with its possible answers. */

@@ -20,7 +20,7 @@ import { peerOfKey } from "./store.ts";
 
 const PAIRING_MAX_BYTES = 64 * 1024;
 
-const UNKNOWN = fail("unauthorized", "this gateway has no peer with your key", {
+const UNKNOWN = fail("peer_unknown", "this gateway has no peer with your key", {
   hint: "Pair again: npx parley-gateway peer invite NAME here, npx parley-gateway peer add URL there.",
 });
 

@@ -4,7 +4,7 @@
 
 import { createHash, createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { fieldsOf, jsonOf } from "../../../core/json.ts";
-import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { type Code, fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { SigningKey } from "../key.ts";
 
 /** Scheme of the Authorization header. */
@@ -57,12 +57,8 @@ export interface GivenProof {
   ): Result<(body: Uint8Array) => Result<void>>;
 }
 
-function refuse(error: string, hint?: string): Result<never> {
-  return fail(
-    "unauthorized",
-    `the request of the peer is refused: ${error}`,
-    hint === undefined ? {} : { hint },
-  );
+function refuse(error: string, hint?: string, code: Code = "unauthorized"): Result<never> {
+  return fail(code, `the request of the peer is refused: ${error}`, hint === undefined ? {} : { hint });
 }
 
 function checkFacts(
@@ -74,6 +70,7 @@ function checkFacts(
     return refuse(
       "it is for a gateway with another key",
       "Pair again: npx parley-gateway peer remove, then add.",
+      "peer_unknown",
     );
   if (method !== expected.method || path !== expected.path) return refuse("it is for another request");
   const late = typeof at === "number" ? expected.now - at : Number.NaN;

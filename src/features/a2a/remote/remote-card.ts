@@ -13,6 +13,7 @@ import {
 } from "@a2a-js/sdk/client";
 import { fieldsOf, isObject, jsonOf } from "../../../core/json.ts";
 import { JsonMeter } from "../../../core/meter.ts";
+import type { Code } from "../../../core/shapes/errors.ts";
 import { cut } from "../../../core/text/cut.ts";
 import { boundedBody } from "../../../world/bounded-body.ts";
 import { AddressRefused, connectionCause, type Fetch, outgoingFetch } from "../../../world/outgoing.ts";
@@ -36,15 +37,19 @@ export class AgentBusy extends Error {}
 /** Statuses of an agent that takes no request now, and of one that does not accept the token. */
 const BUSY = [429, 503];
 const DENIED = [401, 403];
+/** Codes of a peer's refusals that only a person can end. Wrong clocks and proxies refuse for a while. */
+const FINAL: readonly unknown[] = ["peer_unknown", "not_visible"] satisfies Code[];
 
 /** Throws if the status says that the request was not accepted. `isPeer`: a peer says why in its answer. */
 async function checkStatus({ status, body }: Response, isPeer: boolean): Promise<void> {
   if (BUSY.includes(status)) throw new AgentBusy(`it takes no requests now (HTTP ${status})`);
   if (!DENIED.includes(status)) return;
   if (!isPeer) throw new AgentRefused(`it refuses the token (HTTP ${status})`);
-  const { message } = fieldsOf(fieldsOf(jsonOf((await boundedBody(body, DOCUMENT_MAX_BYTES)) ?? "")).error);
+  const read = fieldsOf(jsonOf((await boundedBody(body, DOCUMENT_MAX_BYTES)) ?? ""));
+  const { message, details } = fieldsOf(read.error);
   const why = typeof message === "string" ? `: ${cut(message, WORDS_MAX_CHARS)}` : "";
-  throw new AgentRefused(`it refuses this gateway (HTTP ${status})${why}`);
+  const text = `it refuses this gateway (HTTP ${status})${why}`;
+  throw FINAL.includes(fieldsOf(details).code) ? new AgentRefused(text) : new AgentBusy(text);
 }
 
 /** A request before it is sent. */

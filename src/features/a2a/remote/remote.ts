@@ -6,7 +6,12 @@
 // RT3: an aborted run cancels its task. A gateway that stops, or loses the run, does not.
 
 import { type Message, type Part, Role, type SendMessageRequest, type StreamResponse } from "@a2a-js/sdk";
-import { A2AError, extractErrorMessage, UnsupportedOperationError } from "@a2a-js/sdk/errors";
+import {
+  A2AError,
+  extractErrorMessage,
+  TaskNotFoundError,
+  UnsupportedOperationError,
+} from "@a2a-js/sdk/errors";
 import type { TurnEnd } from "../../../agent/loop/loop.ts";
 import { inputOf, outsidePrompt, writtenBy } from "../../../agent/loop/outside-prompt.ts";
 import { HiddenStream } from "../../../agent/model/hidden-answer.ts";
@@ -220,12 +225,16 @@ function isSent({ input }: Pick<Run, "input">): boolean {
   return input.provenance?.kind === "inter_session";
 }
 
-function messageOf(args: RemoteTurnArgs, state: RemoteTask | undefined): SendMessageRequest {
+function messageOf(
+  args: RemoteTurnArgs,
+  state: RemoteTask | undefined,
+  taskId: string | undefined,
+): SendMessageRequest {
   const { run } = args.handle;
   const message: Message = {
     messageId: `parley-${run.runId}`,
     contextId: args.toPeer === undefined ? (state?.contextId ?? "") : "",
-    taskId: state?.isAsking === true ? (state.taskId ?? "") : "",
+    taskId: taskId ?? "",
     role: Role.ROLE_USER,
     parts: partsOf(args, state),
     metadata: {
@@ -311,6 +320,8 @@ class RemoteTurn {
   readonly #hidden = new HiddenStream();
   #contextId = "";
   #knownUpTo: string | undefined;
+  /** The earlier task that waits for this message. */
+  #askingId: string | undefined;
   #isRemembered = false;
   #failures = 0;
 
@@ -327,6 +338,7 @@ class RemoteTurn {
     const state = known?.remote === runtime.card ? known : undefined;
     this.#contextId = state?.contextId ?? "";
     this.#knownUpTo = state?.knownUpTo;
+    this.#askingId = state?.isAsking === true ? state.taskId : undefined;
     if (state?.runId === run.runId && state.taskId !== undefined && !state.isAsking) {
       this.#answer.taskId = state.taskId;
       this.#isRemembered = true;
@@ -364,7 +376,7 @@ class RemoteTurn {
       sent = true;
       const events =
         taskId === undefined
-          ? client.sendMessageStream(messageOf(this.#args, state), options)
+          ? client.sendMessageStream(messageOf(this.#args, state, this.#askingId), options)
           : client.resubscribeTask({ tenant: "", id: taskId }, options);
       return await this.#read(events);
     } catch (error) {
@@ -442,6 +454,12 @@ class RemoteTurn {
     const isOurs = [A2AError, AgentRefused, AddressRefused].some((one) => error instanceof one);
     // A task that ended before its stream was opened cannot be followed. It is read in the next attempt.
     const isUnfollowed = isKnown && error instanceof UnsupportedOperationError;
+    // The earlier task no longer waits: it was answered elsewhere, or has ended. Nothing was accepted.
+    const isNotAsking = [UnsupportedOperationError, TaskNotFoundError].some((one) => error instanceof one);
+    if (sent && !isKnown && this.#askingId !== undefined && isNotAsking) {
+      this.#askingId = undefined;
+      return this.#remember(false);
+    }
     if (isOurs && !isUnfollowed) throw new Broken(wordsOf(error), codeOf(error));
     if (this.#args.toPeer !== undefined) return this.#peerAway(this.#args.toPeer, error);
     if (sent && !isKnown && !isNotSent(error))

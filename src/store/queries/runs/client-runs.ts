@@ -21,8 +21,10 @@ export interface ClientRunFilter {
   /** Only runs of this session. */
   readonly sessionKey?: string | undefined;
   readonly states?: readonly RunState[] | undefined;
-  /** Only runs of these chains. */
-  readonly chainIds?: readonly string[];
+  /** Only runs that ask their client something, or only others. */
+  readonly isAsking?: boolean;
+  /** Chains with open questions. Their runs with a hop, which gateways asked for, ask nothing. */
+  readonly askingChainIds: readonly string[];
   /** Only runs that changed after this time. */
   readonly changedAfter?: number | undefined;
   /** Only runs that follow this place in the list. */
@@ -38,7 +40,7 @@ export function findPlace({ endedAt, startedAt, acceptedAt, runId }: Run): RunPl
 }
 
 function matching(db: Db, filter: ClientRunFilter) {
-  const { askedBy, keyPrefix, patterns, sessionKey, states, chainIds, changedAfter } = filter;
+  const { askedBy, keyPrefix, patterns, sessionKey, states, isAsking, askingChainIds, changedAfter } = filter;
   let query = RUNS.rows(db, { askedBy }).where(({ exists, selectFrom }) =>
     exists(selectFrom("sessions as s").select("s.key").whereRef("s.key", "=", "runs.session_key")),
   );
@@ -49,9 +51,14 @@ function matching(db: Db, filter: ClientRunFilter) {
       ? query.where("session_key", ">=", keyPrefix).where("session_key", "<", keyPrefix.slice(0, -1) + next)
       : query.where("session_key", "=", sessionKey);
   // PostgreSQL refuses an empty list.
-  if (states?.length === 0 || chainIds?.length === 0) return query.where(sql<boolean>`1 = 0`);
+  const hasNone = isAsking === true && askingChainIds.length === 0;
+  if (states?.length === 0 || hasNone) return query.where(sql<boolean>`1 = 0`);
   if (states !== undefined) query = query.where("state", "in", states);
-  if (chainIds !== undefined) query = query.where("chain_id", "in", chainIds);
+  if (isAsking !== undefined && askingChainIds.length > 0)
+    query = query.where(({ and, eb, not }) => {
+      const asks = and([eb("chain_id", "in", askingChainIds), eb("hop", "=", 0)]);
+      return isAsking ? asks : not(asks);
+    });
   if (changedAfter !== undefined) query = query.where(CHANGED_AT, ">", changedAfter);
   return query;
 }

@@ -1,6 +1,7 @@
 // Admits the requests of peers. Each must be signed by the key that was pinned when the peer was paired.
 // PA1: a peer can do nothing but ask the agents that it may see over A2A: its rights exist only on that path.
-// PA2: an address that sends wrong proofs or pairing codes has to wait, like one that sends wrong tokens.
+// PA2: an address that sends wrong proofs or pairing codes has to wait, like one that sends wrong tokens. One
+//      whose key is unknown need not: it costs one look-up, and learns each time that it is no peer.
 
 import type { Context } from "hono";
 import { keyRulesOf } from "../../../access/access.ts";

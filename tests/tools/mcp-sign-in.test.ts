@@ -227,3 +227,15 @@ test("a person who signs out during a refresh stays signed out", async () => {
   await refuse(one, far.url).catch(() => {});
   expect(readdirSync(join(dir, "mcp-sign-ins"))).toEqual([]);
 });
+
+test("a sign-in that was begun ten minutes ago has to begin again", async () => {
+  const far = await openFar();
+  const world = fakeWorld();
+  const one = signInAt(far.url, {}, world).open();
+  const begun = await one.begin(CALLBACK);
+  if (!begun.ok) throw new Error(begun.error);
+  await world.advance(600_001);
+  const late = await one.finish(new URLSearchParams({ state: stateOf(begun.value), code: "a-code" }));
+  expect(late).toMatchObject({ ok: false, error: expect.stringMatching(/too long ago/) });
+  expect(far.heard.filter((text) => text.startsWith("/token"))).toEqual([]);
+});

@@ -49,6 +49,12 @@ export interface AnsweredPermission extends PermissionQuestion {
   readonly ruleId?: string;
 }
 
+/** Returns a question as a caller may answer it: a token for some sessions allows nothing in all of them. */
+export function asAnswerable(question: PermissionQuestion, everySession: boolean): PermissionQuestion {
+  if (everySession) return question;
+  return { ...question, scopes: question.scopes.filter((scope) => scope !== "always") };
+}
+
 /** Says what an answer for longer than once allows. The command is shown beside it. */
 export function lastingWords(
   { agentId, asked }: Pick<PermissionQuestion, "agentId" | "asked">,

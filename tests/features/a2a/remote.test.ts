@@ -281,7 +281,7 @@ test("a question of the agent is the answer, and the next message belongs to the
 });
 
 test.each([-32004, -32001])(
-  "if the task no longer waits (error %i), the message is sent once more, without the task",
+  "if the task no longer waits (error %i), the message is sent again, without the task",
   async (code) => {
     const remote = await fakeRemote();
     remote.on.SendStreamingMessage = streaming([{ task: task("INPUT_REQUIRED") }]);

@@ -207,6 +207,8 @@ test("I9: a command is allowed for longer by callers who cover its sessions, and
     const runId = await say(house, RESEARCH, text);
     const [asked] = await untilOpen(admin, 1);
     const id = asked?.id ?? "";
+    const narrower = asked?.scopes.filter((one) => one !== "always");
+    expect((await openAt(scoped)).map(({ scopes }) => scopes)).toEqual([narrower]);
     const answered = client.request("permissions.answer", { id, decision: "allow", scope });
     const outcome = await answered.catch((error: Error) => error.message);
     if (typeof outcome === "string") await admin.request("permissions.answer", { id, decision: "deny" });

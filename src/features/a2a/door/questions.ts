@@ -8,7 +8,11 @@ import { RequestMalformedError } from "@a2a-js/sdk/errors";
 import { createGate } from "../../../access/token.ts";
 import { mayAnswerPermissions } from "../../../core/rules/scopes.ts";
 import { ok, type Result } from "../../../core/shapes/errors.ts";
-import type { PermissionQuestion, PermissionScope } from "../../../core/shapes/permission.ts";
+import {
+  asAnswerable,
+  type PermissionQuestion,
+  type PermissionScope,
+} from "../../../core/shapes/permission.ts";
 import type { Run } from "../../../core/shapes/run.ts";
 import { answerPermission, shortPermissionId } from "../../../flows/permission.ts";
 import type { Caller } from "../../../gateway/auth.ts";
@@ -32,7 +36,8 @@ export async function askedOf({ engine, settings }: BasicDeps, caller: Caller): 
   const open = (await openPermissions(db, engine.now())).filter(({ sessionKey }) => covers(sessionKey));
   const found = open.map(async (question) => {
     const run = await getRun(db, question.runId);
-    return run === undefined ? [] : [{ question, chainId: run.chainId }];
+    if (run === undefined) return [];
+    return [{ question: asAnswerable(question, caller.patterns === undefined), chainId: run.chainId }];
   });
   return (await Promise.all(found)).flat();
 }
@@ -60,9 +65,10 @@ export async function answerTask(
   const given = ANSWER.exec(text.trim())?.groups;
   const asked = (await askedOf(deps, caller)).filter(({ chainId }) => chainId === run.chainId);
   const id = given?.id?.toLowerCase() ?? "";
-  const named = asked.find(({ question }) => given !== undefined && question.id.startsWith(id))?.question;
+  const named = asked.filter(({ question }) => given !== undefined && question.id.startsWith(id));
   const [first] = asked;
-  if (named === undefined)
+  const [one, another] = named;
+  if (one === undefined || another !== undefined)
     throw new RequestMalformedError(
       first === undefined ? "the task asks for nothing any more" : questionText(first.question),
     );
@@ -71,7 +77,7 @@ export async function answerTask(
   const covers = createGate(deps.settings, caller, "send");
   const rights = { covers, everySession: caller.patterns === undefined };
   return deps.engine.commit(async (unit) => {
-    const answer = { id: named.id, decision, scope, by: caller.id } as const;
+    const answer = { id: one.question.id, decision, scope, by: caller.id } as const;
     const answered = await answerPermission(unit, answer, rights);
     if (!answered.ok) return answered;
     await remember(unit, run.runId);

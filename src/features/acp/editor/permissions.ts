@@ -120,6 +120,9 @@ export class EditorPermissions {
     const scope = scopes.find((one) => one === optionId);
     const decision = scope === undefined ? ("deny" as const) : ("allow" as const);
     const answered = await this.#link.request("permissions.answer", { id, decision, scope });
-    if (!answered.ok && answered.code !== "permission_not_found") this.#asked.note(answered.error);
+    if (answered.ok || answered.code === "permission_not_found") return;
+    this.#asked.note(answered.error);
+    // The request is still open, so the next look asks again.
+    this.#withdraw(id);
   }
 }

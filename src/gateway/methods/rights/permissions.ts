@@ -8,7 +8,11 @@ import { optional } from "../../../core/optional.ts";
 import { hasScope, mayAnswerPermissions } from "../../../core/rules/scopes.ts";
 import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import { ok } from "../../../core/shapes/errors.ts";
-import type { InstructionChange, PermissionRule } from "../../../core/shapes/permission.ts";
+import {
+  asAnswerable,
+  type InstructionChange,
+  type PermissionRule,
+} from "../../../core/shapes/permission.ts";
 import { answerRequest, listInstructionChanges } from "../../../flows/instructions.ts";
 import { forgetRule } from "../../../flows/permission.ts";
 import { listRules } from "../../../store/queries/permission-rules.ts";
@@ -47,7 +51,9 @@ export const permissionMethods: Methods<Names, PermissionDeps> = {
       const { access, deps, caller } = ctx;
       const sees = createGate(deps.settings, caller, "status");
       const open = await openPermissions(access.db, deps.engine.now());
-      const permissions = open.filter(({ sessionKey }) => sees(sessionKey));
+      const permissions = open
+        .filter(({ sessionKey }) => sees(sessionKey))
+        .map((question) => asAnswerable(question, caller.patterns === undefined));
       return ok({
         permissions: mayAnswerPermissions(caller) ? permissions : deps.world.redactor.all(permissions),
         instructions: [...(await waitingChanges(ctx))],

@@ -19,6 +19,8 @@ export interface Challenge {
 
 /** A sign-in that a person has begun. */
 export interface Pending extends Challenge {
+  /** ms since 1970. */
+  readonly begunAt: number;
   readonly state: string;
   readonly verifier: string;
   readonly discovery?: OAuthDiscoveryState;

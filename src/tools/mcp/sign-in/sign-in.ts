@@ -22,6 +22,8 @@ type HttpReach = Extract<McpServerSettings["reach"], { kind: "http" }>;
 
 const CLIENT_NAME = "Parley";
 const WORDS_MAX_CHARS = 300;
+/** Time that a person has for a sign-in. */
+const BEGUN_MS = 600_000;
 /** The address to which no browser comes back, for a refresh. */
 const NOWHERE = "http://127.0.0.1/";
 /** The request that finds out what a server wants. Servers of all revisions refuse it without a token. */
@@ -272,7 +274,8 @@ export class SignIn {
       await auth(provider, how);
       const { address, discovered: discovery, verifier } = provider;
       if (address === undefined) return fail("mcp_failed", "the sign-in has no address for a browser");
-      const pending = { ...challenge, state, verifier, ...optional({ discovery }) };
+      const begunAt = this.#world.clock.now();
+      const pending = { ...challenge, begunAt, state, verifier, ...optional({ discovery }) };
       await this.#file.change({ redirectUrl, pending });
       return ok(address.href);
     } catch (error) {
@@ -286,6 +289,8 @@ export class SignIn {
       const { pending, redirectUrl = NOWHERE } = await this.#file.read();
       if (pending === undefined || params.get("state") !== pending.state)
         return fail("invalid_argument", "this sign-in was not begun here, or another one was begun later");
+      if (this.#world.clock.now() - pending.begunAt > BEGUN_MS)
+        return fail("invalid_argument", "this sign-in was begun too long ago: begin another one");
       const refusal = params.get("error");
       const code = params.get("code");
       if (refusal !== null || code === null) {

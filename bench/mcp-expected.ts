@@ -9,7 +9,6 @@ const STREAMS =
 const NO_HEADERS = "no tool of the gateway takes arguments from headers";
 const TASKS =
   "the gateway's only tasks are sends without a reply in three seconds, which ask nothing and take longer";
-const SKILLS = "an extension: skills of servers";
 
 /** Reasons, by the part of the suite and the name of the scenario. */
 export const EXPECTED: Readonly<Record<string, string>> = {
@@ -34,7 +33,4 @@ export const EXPECTED: Readonly<Record<string, string>> = {
   "server tools-call-elicitation": OWN_QUESTIONS,
   "server elicitation-sep1034-defaults": OWN_QUESTIONS,
   "server elicitation-sep1330-enums": OWN_QUESTIONS,
-  "server sep-2640-skills-directory": SKILLS,
-  "server sep-2640-skills-enumeration": SKILLS,
-  "server sep-2640-skills-manifest": SKILLS,
 };

@@ -9,6 +9,7 @@
 
 import { TOOLS } from "../../../contract/tools.ts";
 import { optional } from "../../../core/optional.ts";
+import { isClientTool } from "../../../core/rules/client-tools.ts";
 import type { ChainCall } from "../../../core/shapes/chain-step.ts";
 import { type AssistantMessage, resultIdOf, toolCallsOf } from "../../../core/shapes/message.ts";
 import { isEnded, type Run } from "../../../core/shapes/run.ts";
@@ -38,8 +39,9 @@ function toolsOf(run: Run, answer: AssistantMessage, at: number, ends: Ends): Ch
     const end = ends.get(id);
     const stampedAt = end?.at ?? run.endedAt;
     const endAt = stampedAt === undefined ? undefined : Math.max(from, stampedAt);
-    // The calls without a result in a run that succeeded are those of its client.
-    const failed = end === undefined ? isEnded(run.state) && run.state !== "ok" : end.failed;
+    // The client of a run that succeeded answers its own calls later.
+    const isLeft = run.state === "ok" && isClientTool(run.input.clientTools, name);
+    const failed = end === undefined ? isEnded(run.state) && !isLeft : end.failed;
     const call = { id, runId, kind: "tool", name, at: from, ...optional({ endAt }) } as const;
     calls.push(failed ? { ...call, failed } : call);
     until = endAt === undefined || until === undefined ? undefined : Math.max(until, endAt);

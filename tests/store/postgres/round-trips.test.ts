@@ -11,7 +11,9 @@ import { takeSchema } from "../../kit/store/postgres.ts";
 import { countTrips } from "../../kit/store/round-trips.ts";
 import { PATIENCE_MS } from "../../kit/until.ts";
 
-const RUNS = 40;
+const TRIPS = 8;
+/** Runs until one is quiet: on a busy machine nearly all have a trip more. */
+const RUNS_MAX = 800;
 
 test("a plain run on PostgreSQL costs two transactions with at most eight round trips, and no message to other processes", async () => {
   const { url, give } = await takeSchema();
@@ -27,7 +29,7 @@ test("a plain run on PostgreSQL costs two transactions with at most eight round 
   const counter = countTrips();
   cleanup(counter.stop);
   const runs: { trips: number; commits: number; hints: number }[] = [];
-  for (let at = 0; at < RUNS; at += 1) {
+  while (runs.length < RUNS_MAX && !runs.some(({ trips }) => trips <= TRIPS)) {
     counter.take();
     await oneRun(engine, key, PATIENCE_MS);
     const within = counter.take().filter(({ inTransaction }) => inTransaction);
@@ -43,5 +45,5 @@ test("a plain run on PostgreSQL costs two transactions with at most eight round 
   // and seven remain.
   const [quietest] = runs.toSorted((a, b) => a.trips - b.trips);
   expect(quietest).toMatchObject({ commits: 2, hints: 0 });
-  expect(quietest?.trips).toBeLessThanOrEqual(8);
+  expect(quietest?.trips).toBeLessThanOrEqual(TRIPS);
 });

@@ -79,7 +79,7 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
     expect(ended.code).toBe(code);
   });
 
-  test("each failed test is listed above it", async () => {
+  test("the slowest files and each failed test are listed above it", async () => {
     const tests = [
       { status: "passed", fullName: "a sum adds", failureMessages: [] },
       {
@@ -88,21 +88,27 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
         failureMessages: ["Error: expected 12\n    at sum.test.ts:3"],
       },
     ];
-    const file = { name: join(ROOT, "tests/sum.test.ts"), status: "failed", assertionResults: tests };
+    const file = {
+      ...{ name: join(ROOT, "tests/sum.test.ts"), startTime: 1_000, endTime: 8_000 },
+      ...{ status: "failed", assertionResults: tests },
+    };
     const notLoaded = {
       ...file,
       name: join(ROOT, "tests/none.test.ts"),
-      message: "no such file",
+      ...{ message: "no such file", endTime: 1_000 },
       assertionResults: [],
     };
     const report = join(temporaryFolder(), "one.json");
     writeFileSync(report, JSON.stringify({ ...failed, numFailedTests: 1, testResults: [file, notLoaded] }));
     const ended = await run(process.execPath, [".ci/count.js", "1", report]);
-    expect(ended.stdout.trim().split("\n")).toEqual([
+    expect(ended.stdout.split("\n").map((line) => line.trim())).toEqual([
+      "7 s  tests/sum.test.ts",
+      "0 s  tests/none.test.ts",
       "failed: tests/sum.test.ts > a sum carries: Error: expected 12",
       "failed: tests/none.test.ts: no such file",
       "",
       "3 passed, 2 failed",
+      "",
     ]);
   });
 

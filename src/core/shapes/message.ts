@@ -199,16 +199,24 @@ export function resultIdOf({ messageId, index }: Pick<PlacedCall, "messageId" | 
 }
 
 /**
- * Returns the calls without a result, in order. Because providers may reuse call ids, a result belongs to the
- * call at its place, or else to the latest open call with its id.
+ * Returns the index of the open call that a result answers, -1 if none. Because providers may reuse call ids,
+ * it is the call at the result's place, or else the first one with its id in the latest message that has one.
  */
+export function callOfResult(open: readonly PlacedCall[], { id, toolCallId }: ToolResultMessage): number {
+  const placed = open.findIndex((place) => resultIdOf(place) === id);
+  const latest = open.findLast(({ call }) => call.id === toolCallId)?.messageId;
+  return placed >= 0
+    ? placed
+    : open.findIndex(({ messageId, call }) => messageId === latest && call.id === toolCallId);
+}
+
+/** Returns the calls without a result, in order. */
 export function openCalls(messages: readonly Message[]): PlacedCall[] {
   const open: PlacedCall[] = [];
   for (const message of messages) {
     open.push(...toolCallsOf(message).map((call, index) => ({ messageId: message.id, index, call })));
     if (message.role !== "toolResult") continue;
-    const placed = open.findIndex((place) => resultIdOf(place) === message.id);
-    const at = placed >= 0 ? placed : open.findLastIndex(({ call }) => call.id === message.toolCallId);
+    const at = callOfResult(open, message);
     if (at >= 0) open.splice(at, 1);
   }
   return open;

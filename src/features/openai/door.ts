@@ -49,9 +49,17 @@ import {
 } from "./calls.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
 import type { OpenAiApi } from "./fields.ts";
+import { wrong } from "./format.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
 import { endedResponse, inputItems, responseStream, storedResponse } from "./responses.ts";
-import { continuedSession, placesIn, resultOf, temporarySession, userSession } from "./sessions.ts";
+import {
+  continuedSession,
+  NO_RESPONSE,
+  placesIn,
+  resultOf,
+  temporarySession,
+  userSession,
+} from "./sessions.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
@@ -70,7 +78,6 @@ const ACTIONS: Readonly<Record<string, "fetch" | "delete" | "cancel" | "list">> 
   "GET/input_items": "list",
 };
 const ITEMS_MAX = 100;
-const NO_RESPONSE = "this response was deleted, or requested with store: false";
 
 /** One parsed request. */
 interface ReadRequest {
@@ -231,10 +238,6 @@ async function begunFor(ctx: CallContext, asked: ReadRequest): Promise<Result<Be
   const continued =
     previousRunId === undefined ? undefined : await continuedSession(ctx.deps, ctx.viewer, previousRunId);
   if (continued?.ok === false) return continued;
-  const previous =
-    previousRunId === undefined ? undefined : await getRun(ctx.deps.engine.store.db, previousRunId);
-  if (previous?.forgottenAt !== undefined)
-    return fail("run_not_found", NO_RESPONSE, { details: { param: "previous_response_id" } });
   const answered = results.length === 0 ? ok(undefined) : await answeredBy(ctx, request);
   if (!answered.ok) return answered;
   const after =
@@ -268,13 +271,7 @@ async function accept(ctx: CallContext, asked: ReadRequest): Promise<Result<Foll
     asked.request;
   const isOutside = findAgent(ctx.deps.settings, session.agentId)?.runtime !== undefined;
   if (clientTools !== undefined && clientTools.none !== true && (isOutside || session.external))
-    return fail(
-      "invalid_argument",
-      `agent "${session.agentId}" is a program that can't call tools of clients`,
-      {
-        details: { param: "tools" },
-      },
-    );
+    return wrong("tools", `cannot be used: agent "${session.agentId}" is a program that calls its own only`);
   const accepted = await sendDirect(ctx.deps, {
     session,
     before: (unit) => opening.before(unit),
@@ -337,8 +334,7 @@ class OpenAiDoor {
     const refused = this.#allowed(c, changes ? "operator.write" : "operator.read");
     if (refused !== undefined) return refused;
     if (c.req.query("stream") === "true") {
-      const details = { param: "stream" };
-      return refuse(c, fail("invalid_argument", "a stored response cannot be streamed", { details }));
+      return refuse(c, wrong("stream", "must be false: a stored response cannot be streamed"));
     }
     const runId = id.startsWith(RESPONSE_PREFIX) ? id.slice(RESPONSE_PREFIX.length) : "";
     const handle = async ({ deps, viewer, caller }: CallContext): Promise<Result<Run>> => {
@@ -368,22 +364,13 @@ class OpenAiDoor {
     const { limit = "20", order = "desc", after } = c.req.query();
     const count = Number(limit);
     if (!(Number.isInteger(count) && count >= 1 && count <= ITEMS_MAX)) {
-      const details = { param: "limit" };
-      return refuse(c, fail("invalid_argument", `limit must be 1 to ${ITEMS_MAX}`, { details }));
+      return refuse(c, wrong("limit", `must be 1 to ${ITEMS_MAX}`));
     }
-    if (order !== "asc" && order !== "desc") {
-      return refuse(
-        c,
-        fail("invalid_argument", "order must be asc or desc", { details: { param: "order" } }),
-      );
-    }
+    if (order !== "asc" && order !== "desc") return refuse(c, wrong("order", "must be asc or desc"));
     const items = inputItems(run);
     if (order === "desc") items.reverse();
     const at = items.findIndex((item) => item.id === after);
-    if (after !== undefined && at < 0) {
-      const details = { param: "after" };
-      return refuse(c, fail("invalid_argument", "after must be the id of an input item", { details }));
-    }
+    if (after !== undefined && at < 0) return refuse(c, wrong("after", "must be the id of an input item"));
     const rest = items.slice(at + 1);
     const page = rest.slice(0, count);
     return c.json({

@@ -137,9 +137,6 @@ function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   if (!results.ok) return results;
   const long = results.value.find((turn) => turn.text.length > MESSAGE_MAX_CHARS);
   if (long !== undefined) return tooLong(long.where);
-  const early = input.value.findIndex(
-    (turn, at) => turn.role === "tool" && input.value[at - 1]?.role === "user",
-  );
   const given = input.value.filter(({ role }) => role === "tool");
   if (given.length > CALLS_MAX)
     return wrong(given[CALLS_MAX]?.where ?? "", `is one of too many: there are at most ${CALLS_MAX} results`);
@@ -148,7 +145,8 @@ function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
     if (ids.has(callId)) return wrong(where, `gives the call ${JSON.stringify(callId)} two results`);
     ids.add(callId);
   }
-  if (early >= 0) return wrong(input.value[early]?.where ?? "", "must stand before the user's message");
+  const late = input.value.find((turn, at) => turn.role === "tool" && input.value[at - 1]?.role === "user");
+  if (late !== undefined) return wrong(late.where, "must stand before the user's message");
   return ok({
     ...{ seed: seed.value, input: input.value, everyResult: results.value },
     system: system.value.map((turn) => turn.text),
@@ -252,19 +250,12 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
   const known = {
     api: "responses" as const,
     ...base.value,
-    ...defined("thinking", thinking.value),
-    ...defined("format", format.value),
-    ...defined("metadata", metadata.value),
-    ...defined("previousRunId", previous.value),
-    ...defined("store", store.value ? undefined : false),
-    ...defined("background", background.value || undefined),
+    ...optional({ thinking: thinking.value, format: format.value, metadata: metadata.value }),
+    ...optional({ previousRunId: previous.value, background: background.value || undefined }),
+    store: store.value,
   };
   const system = instructions == null ? said.value.system : [instructions, ...said.value.system];
   return assembleRequest(known, { ...said.value, system }, "input");
-}
-
-function defined<K extends string, V>(name: K, value: V | undefined): { [P in K]?: V } {
-  return (value === undefined ? {} : { [name]: value }) as { [P in K]?: V };
 }
 
 function assembleRequest(

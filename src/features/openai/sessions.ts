@@ -23,6 +23,8 @@ import { getSession, holdSession, updateSession } from "../../store/queries/sess
 import { appendEntry } from "../../store/queries/transcripts/append.ts";
 import type { RepeatedCall, Turn } from "./content.ts";
 
+export const NO_RESPONSE = "this response was deleted, or requested with store: false";
+
 /** Returns the session of a client's user with an agent. A valid name of the user is its label. */
 export function userSession(
   ctx: ClientSessionContext,
@@ -37,8 +39,12 @@ export function userSession(
 /** A message of the earlier conversation, as the client reports it, for the beginning of a new session. */
 export type SeedMessage = Omit<Turn, "where" | "reference"> & { readonly id: string };
 
-/** A call in the messages of a request, with its place in the new transcript. */
-type PlacedRepeat = Parameters<typeof resultOf>[0];
+/** A call in the messages of a request, with its place in the transcript. */
+interface PlacedRepeat {
+  readonly messageId: string;
+  readonly index: number;
+  readonly call: RepeatedCall;
+}
 
 /** Returns the calls of these messages by their ids. Of two with one id it has the later message's first. */
 export function placesIn(seed: readonly SeedMessage[]): Map<string, PlacedRepeat> {
@@ -53,7 +59,7 @@ export function placesIn(seed: readonly SeedMessage[]): Map<string, PlacedRepeat
 
 /** Returns the result of a call as its transcript has it. */
 export function resultOf(
-  placed: { readonly messageId: string; readonly index: number; readonly call: RepeatedCall },
+  placed: PlacedRepeat,
   { text, images }: Pick<Turn, "text" | "images">,
 ): ClientResult {
   const { id: toolCallId, name: toolName } = placed.call;
@@ -121,8 +127,8 @@ function movedOn(key: string): Failure {
 }
 
 /**
- * Returns the session of a run, to continue it after that run. `callId`: of the next run, if the request may
- * be a repeated one.
+ * Returns the session of a run, to continue it after that run. `callId`: of the next run, if that one begins
+ * with results of the run's calls.
  */
 export async function continuedSession(
   ctx: ClientSessionContext,
@@ -140,6 +146,9 @@ export async function continuedSession(
       details: { param: "previous_response_id" },
     });
   }
+  // The calls of a forgotten run may still be answered.
+  if (run.forgottenAt !== undefined && callId === undefined)
+    return fail("run_not_found", NO_RESPONSE, { details: { param: "previous_response_id" } });
   return ok({
     session,
     async before(unit) {

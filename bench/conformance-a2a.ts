@@ -8,7 +8,7 @@
 
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, request as httpRequest, type RequestListener } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -18,8 +18,8 @@ import type { GatewayClient } from "../src/contract/client/node.ts";
 import type { ServedRequest } from "../tests/kit/model-server/requests.ts";
 import { type Answer, startModelServer } from "../tests/kit/model-server/server.ts";
 import { call } from "../tests/kit/model-server/steps.ts";
-import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { typed } from "../tests/kit/typed.ts";
+import { passOn } from "./pass-on.ts";
 import { writeTable } from "./table.ts";
 import { withGateway } from "./with-gateway.ts";
 
@@ -150,20 +150,11 @@ const notify: RequestListener = async (from, to) => {
 };
 
 /** Passes the suite's requests on to the gateway. */
-function proxyTo({ hostname: host, port }: URL, proxied: Proxied): RequestListener {
+function proxyTo(gateway: string, proxied: Proxied): RequestListener {
   return async (from, to) => {
     const pieces: Buffer[] = [];
     for await (const piece of from) pieces.push(piece as Buffer);
-    const body = await adapt(Buffer.concat(pieces).toString(), proxied);
-    const { "content-length": _, "transfer-encoding": _coding, ...given } = from.headers;
-    const headers = { ...given, authorization: `Bearer ${TOKEN}` };
-    const sent = httpRequest({ host, port, path: from.url, method: from.method, headers }, (answer) => {
-      to.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(to);
-    });
-    sent.on("error", () => to.destroy());
-    to.on("close", () => sent.destroy());
-    sent.end(body);
+    passOn(from, to, gateway, await adapt(Buffer.concat(pieces).toString(), proxied));
   };
 }
 
@@ -216,9 +207,7 @@ try {
       a2a: { expose: ["tck"], notifyHosts: [new URL(sink).host] },
     };
     return withGateway(home, settings, ({ httpUrl, client }) =>
-      withServer(proxyTo(new URL(httpUrl), { client, sink, seen: new Set() }), (url) =>
-        runSuite(suite, folder, url),
-      ),
+      withServer(proxyTo(httpUrl, { client, sink, seen: new Set() }), (url) => runSuite(suite, folder, url)),
     );
   });
 } finally {

@@ -1,12 +1,13 @@
 // Runs the official conformance suite of MCP, and the official inspector, against a gateway of this checkout:
 // as a server, with the tools that the suite calls (mcp-fixtures.ts), as a client (mcp-client.ts), and as an
 // authorization server. Installs them from npm into a temporary folder, or into `--dir FOLDER`, which is
-// reused the next time. `--only TEXT` runs the scenarios whose names contain it. Prints two tables.
+// reused the next time. `--only TEXT` runs the scenarios whose names contain it. Prints two tables. If all
+// scenarios ran, it writes the second one into docs/reference/TRIED.md.
 // Exit code 1: a request of the inspector failed, or a scenario did not end as mcp-expected.ts says.
 
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, request as httpRequest, type Server } from "node:http";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,6 +17,8 @@ import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { install } from "./coding-agents.ts";
 import { inspect } from "./inspector.ts";
 import { EXPECTED } from "./mcp-expected.ts";
+import { passOn } from "./pass-on.ts";
+import { writeTable } from "./table.ts";
 import { withGateway } from "./with-gateway.ts";
 
 const SUITE = "@modelcontextprotocol/conformance";
@@ -24,6 +27,7 @@ const REVISIONS = ["2025-11-25", "2026-07-28"];
 const SCENARIO_MAX_MS = 120_000;
 const SHOWN_CHARS = 3_000;
 const OUTPUT_MAX_BYTES = 64 * 1024 * 1024;
+const PAGE = fileURLToPath(new URL("../docs/reference/TRIED.md", import.meta.url));
 const CLIENT = fileURLToPath(new URL("mcp-client.ts", import.meta.url));
 const FIXTURES = new URL("mcp-fixtures.ts", import.meta.url).href;
 const run = promisify(execFile);
@@ -31,22 +35,6 @@ const run = promisify(execFile);
 const { values: options } = parseArgs({ options: { dir: { type: "string" }, only: { type: "string" } } });
 const folder = resolve(options.dir ?? mkdtempSync(join(tmpdir(), "parley-mcp-conformance-")));
 const program = join(folder, "node_modules", SUITE, "dist", "index.js");
-
-/** Passes requests on with the token, because the suite sends none. */
-async function withToken(gateway: URL): Promise<Server> {
-  const server = createServer((from, to) => {
-    const headers = { ...from.headers, authorization: `Bearer ${TOKEN}` };
-    const { hostname: host, port } = gateway;
-    const sent = httpRequest({ host, port, path: from.url, method: from.method, headers }, (answer) => {
-      to.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(to);
-    });
-    sent.on("error", () => to.destroy());
-    to.on("close", () => sent.destroy());
-    from.pipe(sent);
-  });
-  return server;
-}
 
 /** Runs the suite's command. Returns what it printed, and whether it succeeded. */
 async function suite(args: readonly string[]): Promise<{ ok: boolean; text: string }> {
@@ -160,7 +148,7 @@ try {
     {},
     async ({ httpUrl }) => {
       if (options.only === undefined) failed += await inspect(join(folder, "inspector"), httpUrl, temporary);
-      const server = await withToken(new URL(httpUrl));
+      const server = createServer((from, to) => passOn(from, to, httpUrl));
       const url = `http://localhost:${await listenHere(server)}/mcp`;
       try {
         for (const scenario of scenariosIn(ofServers)) {
@@ -197,4 +185,5 @@ const table = [
   ...others.sort(),
 ];
 console.log([...table, "", ...wrong].join("\n"));
+if (options.only === undefined) writeTable(PAGE, "mcp", table);
 process.exitCode = failed + wrong.length === 0 ? 0 : 1;

@@ -49,8 +49,11 @@ export function httpServer(
   return { ...rest, ...others, name, reach: { kind: "http" as const, url, headers } };
 }
 
-export const badServer = (name: string, deeds: Deeds, more: More = {}): McpServerSettings =>
-  nodeServer(name, [PROGRAM, JSON.stringify(deeds)], more);
+export const badServer = (
+  name: string,
+  deeds: Deeds,
+  more: Parameters<typeof nodeServer>[2] = {},
+): McpServerSettings => nodeServer(name, [PROGRAM, JSON.stringify(deeds)], more);
 
 export function mcpWith(servers: readonly McpServerSettings[], more: Partial<McpSettings> = {}): McpSettings {
   return { waitSeconds: 20, maxResultBytes: 64 * 1024, ...more, servers };

@@ -15,6 +15,10 @@ export interface Deeds {
   readonly tools?: readonly unknown[];
   /** The list of tools after a call of the tool `change`. */
   readonly toolsLater?: readonly unknown[];
+  /** Results by method, instead of the program's own. */
+  readonly results?: Readonly<Record<string, unknown>>;
+  /** The same, after a call of the tool `change`. */
+  readonly resultsLater?: Readonly<Record<string, unknown>>;
   /** The program never answers. */
   readonly mute?: boolean;
   /** The program answers only after the test has sent a byte over the witness socket. */
@@ -67,6 +71,12 @@ class BadServer {
     const { id, method = "", params = {} } = message;
     if (method === "notifications/cancelled") this.tell(`cancelled ${String(params.requestId)}`);
     if (id === undefined || this.#deeds.mute === true) return;
+    const { results = {}, resultsLater = results } = this.#deeds;
+    const result = (this.#changed ? resultsLater : results)[method];
+    if (result !== undefined) {
+      this.answer(id, result);
+      return;
+    }
     switch (method) {
       case "initialize":
         this.answer(id, {
@@ -110,7 +120,7 @@ class BadServer {
         break;
       case "change":
         this.#changed = true;
-        this.say({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+        this.say({ jsonrpc: "2.0", method: `notifications/${String(args.list ?? "tools")}/list_changed` });
         this.#text(id, "changed");
         break;
       case "giant":

@@ -9,6 +9,7 @@ import { connectionCause } from "../../world/outgoing.ts";
 import { type Definition, type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { ownNames } from "./names.ts";
+import { type Asking, addedTools, answerAdded, LISTS } from "./resources.ts";
 import { needOf, wantsSignIn } from "./sign-in/sign-in.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
@@ -101,6 +102,13 @@ export class Connection {
   ): Promise<Connection> {
     const { settings, world, version, isOld } = parts;
     const { Client: McpClient } = await import("@modelcontextprotocol/client");
+    const onListChanged = {
+      autoRefresh: false,
+      debounceMs: 0,
+      onChanged: () => {
+        connection.listIsOld = true;
+      },
+    };
     const client = new McpClient(
       { name: "parley", version },
       {
@@ -110,15 +118,8 @@ export class Connection {
           probe: { timeoutMs: settings.reach.kind === "http" ? NEVER_MS : PROBE_MS },
         },
         inputRequired: { autoFulfill: false },
-        listChanged: {
-          tools: {
-            autoRefresh: false,
-            debounceMs: 0,
-            onChanged: () => {
-              connection.listIsOld = true;
-            },
-          },
-        },
+        // Resources are listed when a model asks for them.
+        listChanged: { tools: onListChanged, prompts: onListChanged },
       },
     );
     const connection = new Connection(client, link, settings, world);
@@ -149,28 +150,53 @@ export class Connection {
     return this.#link.close();
   }
 
-  /** Reads the whole tool list, page by page. Rejects if the server returns no list. */
+  /**
+   * Reads the list of tools, and adds those for resources and prompts. Rejects if the server returns no list of
+   * tools.
+   */
   async list(signal: AbortSignal): Promise<Definitions> {
     this.listIsOld = false;
-    const all: unknown[] = [];
+    const announced = this.#client.getServerCapabilities();
+    const { entries } = await this.#pages("tools/list", signal);
+    const prompts = announced?.prompts === undefined ? [] : await this.#prompts(signal);
+    const sendsHeaders = this.#settings.reach.kind === "http" && !this.isOld;
+    return readDefinitions(this.#settings, entries, sendsHeaders, addedTools(announced, prompts));
+  }
+
+  /** Reads the list of prompts. A server without a usable one still has its tools. */
+  async #prompts(signal: AbortSignal): Promise<readonly unknown[]> {
+    try {
+      return (await this.#pages("prompts/list", signal)).entries;
+    } catch (error) {
+      const { code } = error as Thrown;
+      if (signal.aborted || code === "CONNECTION_CLOSED" || code === "NOT_CONNECTED") throw error;
+      this.#world.log.debug(
+        { server: this.#settings.name, why: textOf(error) },
+        "an MCP server lists no prompts",
+      );
+      return [];
+    }
+  }
+
+  /** Reads a list, page by page. It is empty if the server does not know this method. */
+  async #pages(method: keyof typeof LISTS, signal: AbortSignal): ReturnType<Asking["list"]> {
+    const entries: unknown[] = [];
     let cursor: string | undefined;
-    for (let page = 0; page < PAGES_MAX && all.length < LISTED_MAX; page++) {
+    for (let page = 0; page < PAGES_MAX && entries.length < LISTED_MAX; page++) {
       const params = cursor === undefined ? {} : { params: { cursor } };
-      const options = { signal, timeout: NEVER_MS };
       const result = await this.#client
-        .request({ method: "tools/list", ...params }, AS_IT_IS, options)
+        .request({ method, ...params }, AS_IT_IS, { signal, timeout: NEVER_MS })
         .catch((error: unknown) => {
-          // A server that does not know this method has no tools.
           if ((error as Thrown).code === METHOD_NOT_FOUND) return {};
           throw error;
         });
-      const tools = takeBack(result, "tools");
-      if (Array.isArray(tools)) all.push(...tools.slice(0, LISTED_MAX - all.length));
+      const found = takeBack(result, LISTS[method]);
+      if (Array.isArray(found)) entries.push(...found.slice(0, LISTED_MAX - entries.length));
       const next = isObject(result) ? result.nextCursor : undefined;
-      if (typeof next !== "string" || next === "" || next === cursor) break;
+      if (typeof next !== "string" || next === "" || next === cursor) return { entries, isWhole: true };
       cursor = next;
     }
-    return readDefinitions(this.#settings, all, this.#settings.reach.kind === "http" && !this.isOld);
+    return { entries, isWhole: false };
   }
 
   async call(
@@ -190,25 +216,39 @@ export class Connection {
     const onAbort = (): void => watch.abort("the caller stopped waiting");
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      const { ownName, inputSchema, renamed } = tool;
-      const answer = await this.#client.callTool(
-        { name: ownName, arguments: ownNames(args, renamed) as Record<string, unknown> },
-        {
-          signal: watch.signal,
-          timeout: NEVER_MS,
-          // The output schema is omitted, so that the library passes the answer on without checking it
-          // against the schema.
-          toolDefinition: { name: ownName, inputSchema: inputSchema as { type: "object" } },
-        },
-      );
-      return { kind: "answer", answer: { ...answer, content: takeBack(answer, "content") } };
+      return { kind: "answer", answer: await this.#answer(tool, args, watch.signal) };
     } catch (error) {
       if (watch.signal.aborted) return why;
-      if (needOf(error) === undefined) return endOfFailure(error);
-      return { kind: "unsent", error: wantsSignIn(this.#settings.name), link: "same" };
+      if (needOf(error) !== undefined)
+        return { kind: "unsent", error: wantsSignIn(this.#settings.name), link: "same" };
+      const end = endOfFailure(error);
+      return end.kind === "refused" && tool.method !== undefined ? { ...end, mayHaveRun: false } : end;
     } finally {
       timer.cancel();
       signal.removeEventListener("abort", onAbort);
     }
+  }
+  async #answer(
+    { ownName, inputSchema, renamed, method }: Definition,
+    args: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const options = { signal, timeout: NEVER_MS };
+    if (method !== undefined)
+      return answerAdded(method, args, {
+        list: (listed) => this.#pages(listed, signal),
+        ask: async (asked, params, field) =>
+          takeBack(
+            await this.#client.request({ method: asked, params: { ...params } }, AS_IT_IS, options),
+            field,
+          ),
+      });
+    const answer = await this.#client.callTool(
+      { name: ownName, arguments: ownNames(args, renamed) as Record<string, unknown> },
+      // The output schema is omitted, so that the library passes the answer on without checking it against
+      // the schema.
+      { ...options, toolDefinition: { name: ownName, inputSchema: inputSchema as { type: "object" } } },
+    );
+    return { ...answer, content: takeBack(answer, "content") };
   }
 }

@@ -8,6 +8,7 @@ import { matchesAny } from "../../core/text/pattern.ts";
 import { headerProblem } from "./headers.ts";
 import { outsideName } from "./names.ts";
 import { plainLine, plainWords } from "./plain-text.ts";
+import type { AddedMethod, AddedTool } from "./resources.ts";
 import { type Budget, LIST_STEPS_MAX, plainSchema } from "./schema.ts";
 
 /** Maximum number of tools of one server; more would not help a model. */
@@ -30,6 +31,8 @@ export interface Definition {
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** Whether the server says that a call may be repeated. */
   readonly repeatable: boolean;
+  /** Absent: the server has this tool itself. */
+  readonly method?: AddedMethod;
 }
 
 export interface LeftOut {
@@ -77,12 +80,13 @@ function definitionOf(
 
 /**
  * Returns the usable tools of a server's list, in its order. `sendsHeaders`: whether arguments are sent as
- * headers, too.
+ * headers, too. `added`: tools that the server does not list, which come last.
  */
 export function readDefinitions(
   settings: McpServerSettings,
   list: readonly unknown[],
   sendsHeaders = false,
+  added: readonly AddedTool[] = [],
 ): Definitions {
   const { name: server, tools: patterns } = settings;
   const leftOut: LeftOut[] = [];
@@ -97,6 +101,13 @@ export function readDefinitions(
     else if (found.some(({ ownName }) => ownName === own))
       leftOut.push({ tool, why: "the server lists it twice" });
     else found.push(made);
+  }
+  for (const one of added) {
+    const isNamed = patterns.length === 0 || matchesAny(patterns, one.name);
+    const made = definitionOf(server, one, { steps: LIST_STEPS_MAX }, false);
+    // A tool of the server's own with this name wins, also if it is left out.
+    if (!isNamed || typeof made === "string" || list.some((raw) => fieldsOf(raw).name === one.name)) continue;
+    found.push({ ...made, method: one.method });
   }
   // A tool with a valid name keeps this name, wherever the tool is in the list. Another tool whose generated
   // name is the same is left out.

@@ -26,7 +26,15 @@ export function errorAnswer(id: string | number, message: string, data: object):
   return { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message, data } };
 }
 
-const ASIDE = { tools: "parley/tools", content: "parley/content" } as const;
+const ASIDE = {
+  tools: "parley/tools",
+  content: "parley/content",
+  prompts: "parley/prompts",
+  messages: "parley/messages",
+  resources: "parley/resources",
+  resourceTemplates: "parley/resourceTemplates",
+  contents: "parley/contents",
+} as const;
 
 /** Moves the contents of a message into a field that the library does not check. */
 export function putAside(message: JSONRPCMessage): JSONRPCMessage {

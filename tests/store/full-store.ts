@@ -95,6 +95,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   push_configs: ["id"],
   gateway_keys: ["name"],
   peers: ["name", "key_id"],
+  conversation_metadata: ["session_id"],
 };
 
 interface Column {

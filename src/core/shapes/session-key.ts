@@ -452,14 +452,14 @@ export function isChatKey(key: string): boolean {
 }
 
 /**
- * Prefix of an id that is derived from the `user` field of an HTTP request. All other `openai` keys belong to
- * temporary sessions.
+ * Prefixes of the ids of lasting sessions: of the `user` field of HTTP requests, and of conversations. All
+ * other `openai` keys belong to temporary sessions.
  */
-const USER_PREFIX = "user-";
+const OPENAI_PREFIXES = { user: "user-", conversation: "conv-", request: "" };
 
-/** Returns the key for a session of an OpenAI-compatible client: for its user, or for a single request. */
-export function openAiKey(agentId: string, hash: string, whose: "user" | "request"): string {
-  const id = whose === "user" ? `${USER_PREFIX}${hash}` : hash;
+/** Returns the key for a session of an OpenAI-compatible client. `request`: for a single request. */
+export function openAiKey(agentId: string, name: string, whose: keyof typeof OPENAI_PREFIXES): string {
+  const id = `${OPENAI_PREFIXES[whose]}${name}`;
   return formatKey({ form: "external", agentId, client: "openai", id });
 }
 
@@ -480,7 +480,9 @@ export function a2aContext(key: string, owner?: string): string | undefined {
 /** Returns whether a session is only for one request of an HTTP client. It is archived after the request. */
 export function isTemporaryKey(key: string): boolean {
   const parsed = readKey(key);
-  return parsed?.form === "external" && parsed.client === "openai" && !parsed.id.startsWith(USER_PREFIX);
+  if (parsed?.form !== "external" || parsed.client !== "openai") return false;
+  const { user, conversation } = OPENAI_PREFIXES;
+  return !parsed.id.startsWith(user) && !parsed.id.startsWith(conversation);
 }
 
 /**

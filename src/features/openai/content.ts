@@ -162,9 +162,14 @@ export function inputItems(input: unknown): Result<Item[]> {
   if (!Array.isArray(input) || input.length === 0) {
     return refuse("input", "must be a string, or a list with at least one item");
   }
+  return listedItems(input, "input");
+}
+
+/** Like `inputItems`, for the list in a field. */
+export function listedItems(input: readonly unknown[], field: string): Result<Item[]> {
   const items: Item[] = [];
   for (const [index, item] of input.entries()) {
-    const where = `input[${index}]`;
+    const where = `${field}[${index}]`;
     if (!isObject(item)) return refuse(where, "must be an object");
     // The agent's own thoughts and pictures come back only for the client's use.
     if (item.type === "reasoning" || item.type === "image_generation_call") continue;

@@ -48,10 +48,11 @@ import {
   unknownCall,
 } from "./calls.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
+import { Conversations, conversationSession } from "./conversations.ts";
 import type { OpenAiApi } from "./fields.ts";
 import { wrong } from "./format.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
-import { endedResponse, inputItems, responseStream, storedResponse } from "./responses.ts";
+import { endedResponse, inputItems, outputItems, responseStream, storedResponse } from "./responses.ts";
 import {
   continuedSession,
   NO_RESPONSE,
@@ -67,7 +68,7 @@ const SESSION_HEADER = "x-parley-session-key";
 const IGNORED_HEADER = "x-parley-ignored-fields";
 const ROUTES = [
   "GET /v1/models, POST /v1/chat/completions, POST /v1/responses, GET and DELETE /v1/responses/{id}",
-  "POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items",
+  "POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items, /v1/conversations",
 ].join(", ");
 const RESPONSE_ROUTE = /^(GET|DELETE|POST) \/v1\/responses\/([^/]+)(\/cancel|\/input_items)?$/;
 /** The actions of these routes. */
@@ -153,6 +154,7 @@ function mismatch(what: string, session: Session): Failure {
  */
 async function namedSession(ctx: CallContext, asked: ReadRequest): Promise<Result<Opening> | undefined> {
   const { request, agentId, sessionKey } = asked;
+  if (request.conversation !== undefined) return conversationSession(ctx, request.conversation, agentId);
   if (sessionKey !== undefined) {
     return openSession(ctx.deps, ctx.viewer, sessionKey);
   }
@@ -296,11 +298,14 @@ class OpenAiDoor {
   readonly #deps: BasicDeps;
   readonly #dispatcher: Dispatcher;
   readonly #feed: RunFeed;
+  readonly #conversations: Conversations;
 
   constructor({ deps, dispatcher }: HttpParts) {
     this.#deps = deps;
     this.#dispatcher = dispatcher;
     this.#feed = new RunFeed(deps.engine.bus);
+    const outputOf = async (run: Run) => outputItems(run, await this.#endOf(run), await this.#answerIn(run));
+    this.#conversations = new Conversations(deps, dispatcher, outputOf);
   }
 
   async handle(c: Context<Env>): Promise<Response> {
@@ -313,6 +318,8 @@ class OpenAiDoor {
     if (response !== undefined && action !== undefined) return this.#stored(c, decodeName(response), action);
     if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
     if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
+    const conversations = this.#conversations.handle(c);
+    if (conversations !== undefined) return conversations;
     return refuse(
       c,
       fail(

@@ -55,10 +55,6 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
     ...GRAMMARS,
   },
   responses: {
-    conversation: {
-      why: "conversations are sessions here: name one with user or the header x-parley-session-key",
-      harmless: isNothing,
-    },
     prompt: { why: "there are no stored prompts; use instructions", harmless: isNothing },
     top_logprobs: { ...LOGPROBS, harmless: (value) => isNothing(value) || value === 0 },
     ...GRAMMARS,
@@ -75,6 +71,7 @@ const EFFECTIVE: Readonly<Record<OpenAiApi, readonly string[]>> = {
     "instructions",
     "reasoning",
     "previous_response_id",
+    "conversation",
     "metadata",
     "text",
     "store",

@@ -2,9 +2,11 @@
 
 import { type FeatureRoute, feature } from "../../feature.ts";
 import { openAiError } from "./errors.ts";
+import { OPENAI_TABLES } from "./tables.ts";
 
 export const openai = feature({
   name: "openai",
+  tables: OPENAI_TABLES,
   routes: {
     "/v1/*": {
       shown: "/v1/ (OpenAI)",

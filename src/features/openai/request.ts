@@ -23,6 +23,8 @@ export interface AgentRequest {
   readonly model: string;
   readonly user?: string;
   readonly previousRunId?: string;
+  /** Id of the conversation in which the run takes place. */
+  readonly conversation?: string;
   /** The history that the client sent. It is used only for a new session. */
   readonly seed: readonly Turn[];
   /** Results after the last message of the assistant. With them, `text` may be empty. */
@@ -51,6 +53,8 @@ export interface AgentRequest {
 
 /** A response's id is this prefix and the id of its run. */
 export const RESPONSE_PREFIX = "resp_";
+/** A conversation's id is this prefix and the id of its transcript. */
+export const CONVERSATION_PREFIX = "conv_";
 /** Maximum number of history messages in one request. */
 const SEED_MAX = 1_000;
 const USER_CHARS_MAX = 512;
@@ -90,7 +94,8 @@ function thinkingIn(value: unknown, param: string): Result<ThinkingLevel | undef
   return level === undefined ? wrong(param, `must be one of ${Object.keys(EFFORTS).join(", ")}`) : ok(level);
 }
 
-function metadataIn(value: unknown): Result<Readonly<Record<string, string>> | undefined> {
+/** Reads the field `metadata`. */
+export function metadataIn(value: unknown): Result<Readonly<Record<string, string>> | undefined> {
   if (value == null) return ok(undefined);
   const texts = isObject(value) ? Object.values(value) : [undefined];
   const fits = texts.length <= METADATA_MAX && texts.every((one) => typeof one === "string");
@@ -105,6 +110,16 @@ function previousIn(body: Body): Result<string | undefined> {
   return given.value.startsWith(RESPONSE_PREFIX)
     ? ok(given.value.slice(RESPONSE_PREFIX.length))
     : wrong("previous_response_id", `must begin with ${RESPONSE_PREFIX}: it is the id of a response`);
+}
+
+/** Reads the field `conversation`, an id or an object with one. Nothing else may name the session. */
+function conversationIn(body: Body, namesSession: boolean): Result<string | undefined> {
+  const { conversation, previous_response_id: previous } = body;
+  const id = isObject(conversation) ? (conversation.id ?? "") : conversation;
+  const given = textIn({ conversation: id }, "conversation", ID_CHARS_MAX);
+  if (!given.ok || given.value === undefined) return given;
+  if (previous != null) return wrong("conversation", "must not stand beside previous_response_id");
+  return namesSession ? wrong("conversation", "must not stand beside x-parley-session-key") : given;
 }
 
 /** The history, the input, and the instructions of a request. */
@@ -234,6 +249,8 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
   if (!metadata.ok) return metadata;
   const previous = previousIn(body);
   if (!previous.ok) return previous;
+  const conversation = conversationIn(body, namesSession);
+  if (!conversation.ok) return conversation;
   const store = flagIn({ store: true, ...optional({ store: body.store ?? undefined }) }, "store");
   if (!store.ok) return store;
   const background = flagIn(body, "background");
@@ -244,7 +261,8 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
     return wrong("instructions", "must be a string");
   const items = inputItems(body.input);
   if (!items.ok) return items;
-  const keepsHistory = namesSession || base.value.user !== undefined || previous.value !== undefined;
+  const lasting = base.value.user ?? previous.value ?? conversation.value;
+  const keepsHistory = namesSession || lasting !== undefined;
   const said = divide(items.value, keepsHistory);
   if (!said.ok) return said;
   const known = {
@@ -252,6 +270,7 @@ function readResponse(body: Body, namesSession: boolean): Result<AgentRequest> {
     ...base.value,
     ...optional({ thinking: thinking.value, format: format.value, metadata: metadata.value }),
     ...optional({ previousRunId: previous.value, background: background.value || undefined }),
+    ...optional({ conversation: conversation.value }),
     store: store.value,
   };
   const system = instructions == null ? said.value.system : [instructions, ...said.value.system];

@@ -14,13 +14,14 @@ import {
   tokensOf,
 } from "../../gateway/http/run-stream.ts";
 import { openAiError } from "./errors.ts";
-import { type AgentRequest, modelName, RESPONSE_PREFIX } from "./request.ts";
+import { type AgentRequest, CONVERSATION_PREFIX, modelName, RESPONSE_PREFIX } from "./request.ts";
 
 type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
 /** The fields of a request that its response repeats. */
 type Repeated = Pick<
   AgentRequest,
   | "previousRunId"
+  | "conversation"
   | "thinking"
   | "instructions"
   | "metadata"
@@ -87,7 +88,7 @@ function statusOf({ cutShort }: EndedRun): "completed" | "incomplete" {
 /** Builds a response in its current state. */
 function responseOf(followed: Followed, request: Repeated, status: Status, more: object = {}): object {
   const { runId, agentId, acceptedAt } = followed;
-  const { previousRunId, thinking, instructions, metadata, user, format } = request;
+  const { previousRunId, conversation, thinking, instructions, metadata, user, format } = request;
   return {
     id: `${RESPONSE_PREFIX}${runId}`,
     object: "response",
@@ -101,6 +102,7 @@ function responseOf(followed: Followed, request: Repeated, status: Status, more:
     model: modelName(agentId),
     output: [],
     previous_response_id: previousRunId === undefined ? null : `${RESPONSE_PREFIX}${previousRunId}`,
+    conversation: conversation === undefined ? null : { id: conversation },
     reasoning: { effort: thinking === "off" ? "none" : (thinking ?? null), summary: null },
     store: request.store !== false,
     temperature: null,
@@ -115,12 +117,18 @@ function responseOf(followed: Followed, request: Repeated, status: Status, more:
   };
 }
 
+/** Returns the items of an answer. `text`: the redacted text. */
+export function outputItems(followed: Followed, ended: EndedRun, text: string): object[] {
+  const calls = callItems(ended);
+  const said =
+    text === "" && calls.length > 0 ? [] : [messageItem(followed, statusOf(ended), [textPart(text)])];
+  return [...said, ...calls, ...pictureItems(ended)];
+}
+
 /** Builds the answer to a request without streaming. `text`: the redacted text. */
 export function endedResponse(followed: Followed, request: Repeated, ended: EndedRun, text: string): object {
   const status = statusOf(ended);
-  const calls = callItems(ended);
-  const said = text === "" && calls.length > 0 ? [] : [messageItem(followed, status, [textPart(text)])];
-  const output = [...said, ...calls, ...pictureItems(ended)];
+  const output = outputItems(followed, ended, text);
   return responseOf(followed, request, status, { output, usage: usageOf(ended) });
 }
 
@@ -210,7 +218,10 @@ export function storedResponse(
   const { run } = ended;
   const { context: instructions, thinking: level, format, clientTools, background } = run.input;
   const thinking = level as ThinkingLevel | undefined;
-  const repeated = { ...optional({ instructions, format, clientTools, background, thinking }), ...asked };
+  const isConversation = run.sessionKey.endsWith(`-${run.sessionId}`);
+  const conversation = isConversation ? `${CONVERSATION_PREFIX}${run.sessionId}` : undefined;
+  const kept = { instructions, format, clientTools, background, thinking, conversation };
+  const repeated = { ...optional(kept), ...asked };
   const code = endCodeOf(run);
   if (run.state === "ok") return endedResponse(run, repeated, ended, text);
   if (run.state === "aborted") return responseOf(run, repeated, "cancelled");

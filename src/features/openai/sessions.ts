@@ -6,6 +6,7 @@ import type { Viewer } from "../../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { type Message, resultIdOf, ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { ClientResult } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
 import { isTemporaryKey, openAiKey } from "../../core/shapes/session-key.ts";
 import { checkLabel } from "../../core/text/label.ts";
 import type { Unit } from "../../engine/unit.ts";
@@ -86,6 +87,25 @@ function seedEntry(unit: Unit, message: SeedMessage, places: Map<string, PlacedR
   return { ...base, role: "assistant", content, ...author, stopReason: "injected" };
 }
 
+/** Appends messages to a transcript in which no run is active. Returns the new entries. */
+export async function appendSeed(
+  unit: Unit,
+  { key: sessionKey, sessionId }: Session,
+  seed: readonly SeedMessage[],
+): Promise<Message[]> {
+  // These messages need no run: without an active one, they cannot separate a tool call from its result.
+  const places = new Map<string, PlacedRepeat>();
+  const entries: Message[] = [];
+  for (const said of seed) {
+    for (const [callId, place] of placesIn([said])) places.set(callId, place);
+    const entry = seedEntry(unit, said, places);
+    if (entry === undefined) continue;
+    await appendEntry(unit.tx, { sessionKey, sessionId, entry }, unit.redactor);
+    entries.push(entry);
+  }
+  return entries;
+}
+
 /** Creates a session for one request, with the earlier messages that its client sent. */
 export async function temporarySession(
   ctx: ClientSessionContext,
@@ -101,15 +121,7 @@ export async function temporarySession(
     session,
     async before(unit) {
       await insertNew(unit, session);
-      const { sessionId } = session;
-      // These messages need no run: the session is new, so they cannot separate a tool call from its result.
-      const places = new Map<string, PlacedRepeat>();
-      for (const said of seed) {
-        for (const [callId, place] of placesIn([said])) places.set(callId, place);
-        const entry = seedEntry(unit, said, places);
-        if (entry !== undefined)
-          await appendEntry(unit.tx, { sessionKey: key, sessionId, entry }, unit.redactor);
-      }
+      await appendSeed(unit, session, seed);
       return ok(undefined);
     },
   });

@@ -149,7 +149,13 @@ test.each(CHATS)(
 
 const RESPONSES: [string, unknown, string, RegExp][] = [
   ["a tool of OpenAI", response({ tools: [{ type: "web_search" }] }), "tools[0].type", /has its own tools/],
-  ["a conversation", response({ conversation: "conv_1" }), "conversation", /are sessions here/],
+  [
+    "a conversation and a previous id",
+    response({ conversation: "conv_1", previous_response_id: "resp_1" }),
+    "conversation",
+    /beside previous_response_id/,
+  ],
+  ["a conversation without an id", response({ conversation: {} }), "conversation", /non-empty string/],
   ["a stored prompt", response({ prompt: { id: "p" } }), "prompt", /no stored prompts/],
   ["unstored work", response({ background: true, store: false }), "background", /needs store/],
   [

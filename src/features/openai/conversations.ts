@@ -1,0 +1,433 @@
+// Owns the routes of conversations. A conversation is a session of the token that created it, and has the id
+// of the session's first transcript. A run has the items of its response; a message without a run, and each
+// of its calls, is an item of its own.
+// CV1: a conversation ends when its session is deleted, archived or reset. Then no request finds it.
+// CV2: items are added only while no run is active, so that they never separate a call from its result.
+
+import type { Context } from "hono";
+import { agentsFor } from "../../access/token.ts";
+import { MESSAGE_MAX_CHARS } from "../../contract/methods/parts.ts";
+import { isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
+import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { type Message, textOf } from "../../core/shapes/message.ts";
+import type { Run } from "../../core/shapes/run.ts";
+import type { Session } from "../../core/shapes/session.ts";
+import { openAiKey } from "../../core/shapes/session-key.ts";
+import { defaultAgent } from "../../core/shapes/settings/settings.ts";
+import type { Unit } from "../../engine/unit.ts";
+import { admit, freshSession, hashOf } from "../../flows/session/client-session.ts";
+import { archiveIn, insertNew } from "../../flows/session/lifecycle.ts";
+import type { Opening } from "../../flows/session/open.ts";
+import { keyOwnerOf } from "../../gateway/auth.ts";
+import type { BasicDeps, CallContext } from "../../gateway/call.ts";
+import { type Dispatcher, needScope } from "../../gateway/dispatch.ts";
+import { checkedKey, type Env, readBody, refuse } from "../../gateway/http/request.ts";
+import { activeRuns, getRun, listRuns } from "../../store/queries/runs/runs.ts";
+import {
+  deleteSessionRows,
+  findSessionId,
+  getSession,
+  holdSession,
+} from "../../store/queries/sessions/sessions.ts";
+import { lastMessages, readHistory } from "../../store/queries/transcripts/transcripts.ts";
+import type { Db, Tx } from "../../store/sql.ts";
+import { seedOf } from "./calls.ts";
+import { listedItems, readItems, type Turn } from "./content.ts";
+import { wrong } from "./format.ts";
+import { agentIn, CONVERSATION_PREFIX, metadataIn } from "./request.ts";
+import { inputItems } from "./responses.ts";
+import { appendSeed } from "./sessions.ts";
+
+/** Maximum bytes of a body: it may include pictures. */
+const BODY_MAX_BYTES = 25 * 1024 * 1024;
+/** Maximum number of items that one request adds. */
+const ADDED_MAX = 20;
+/** Maximum number of items in a page, and of messages that a list reads at once. */
+const ITEMS_MAX = 100;
+const ROUTE = /^(?:GET|POST|DELETE) \/v1\/conversations(?:\/([^/]+)(?:(\/items)(?:\/([^/]+))?)?)?$/;
+
+interface Item {
+  readonly id: string;
+  readonly [field: string]: unknown;
+}
+
+/** Returns the items of a run's answer. */
+type OutputOf = (run: Run) => Promise<object[]>;
+
+/** One request. `list`: it is about the items. */
+interface Asked {
+  readonly verb: string;
+  readonly id?: string;
+  readonly list?: string;
+  readonly itemId?: string;
+  readonly body: unknown;
+}
+
+function gone(): Failure {
+  return fail("session_not_found", "there is no conversation with this id that your token created", {
+    hint: "Perhaps it was deleted, or its session was reset or archived. Create another one.",
+    details: { param: "conversation" },
+  });
+}
+
+function keyFor(ctx: CallContext, agentId: string, sessionId: string): string {
+  // The owner is a part of the key, so that a token finds only its own conversations.
+  const owner = hashOf(`conversation:${keyOwnerOf(ctx.caller)}`);
+  return openAiKey(agentId, `${owner}-${sessionId}`, "conversation");
+}
+
+async function find(ctx: CallContext, id: string, access: "read" | "send"): Promise<Result<Session>> {
+  const { db } = ctx.deps.engine.store;
+  const known = id.startsWith(CONVERSATION_PREFIX) ? id.slice(CONVERSATION_PREFIX.length) : "";
+  const key = (await findSessionId(db, known))?.key;
+  const session = key === undefined ? undefined : await getSession(db, key);
+  if (session === undefined || session.sessionId !== known || session.archivedAt !== undefined) return gone();
+  if (session.key !== keyFor(ctx, session.agentId, known)) return gone();
+  return (await admit(ctx.deps, ctx.viewer, session, access)).ok ? ok(session) : gone();
+}
+
+/** Checks in a transaction that the conversation is still there. */
+async function hold(unit: Unit, { key, sessionId }: Session): Promise<Result<void>> {
+  const held = await holdSession(unit.tx, key);
+  return held?.sessionId === sessionId && held.archivedAt === undefined ? ok(undefined) : gone();
+}
+
+/**
+ * Returns the session of a conversation, for a response. An empty conversation becomes one with the agent of
+ * the response, since its client could not say which agent it will ask.
+ */
+export async function conversationSession(
+  ctx: CallContext,
+  id: string,
+  agentId: string,
+): Promise<Result<Opening>> {
+  const found = await find(ctx, id, "send");
+  if (!found.ok) return found;
+  const session = found.value;
+  const { sessionId } = session;
+  const { db } = ctx.deps.engine.store;
+  if (session.agentId === agentId || !(await isEmpty(db, session)))
+    return ok({ session, before: (unit) => hold(unit, session) });
+  const moved = { ...session, agentId, key: keyFor(ctx, agentId, sessionId) };
+  const admitted = await admit(ctx.deps, ctx.viewer, moved);
+  if (!admitted.ok) return admitted;
+  return ok({
+    session: moved,
+    async before(unit) {
+      const held = await hold(unit, session);
+      if (!held.ok) return held;
+      if (!(await isEmpty(unit.tx, session))) return gone();
+      const metadata = await readMetadata(unit.tx, session);
+      await deleteSessionRows(unit.tx, session.key, { transcripts: true });
+      unit.publish({ kind: "session", sessionKey: session.key, change: "deleted" });
+      await insertNew(unit, moved);
+      await writeMetadata(unit.tx, moved, metadata);
+      return ok(undefined);
+    },
+  });
+}
+
+async function isEmpty(db: Db, { key, sessionId }: Session): Promise<boolean> {
+  const runs = await listRuns(db, { sessionKey: key, limit: 1 });
+  return runs.length === 0 && (await lastMessages(db, sessionId, 1, { includeTools: true })).length === 0;
+}
+
+async function readMetadata(db: Db, { sessionId }: Session): Promise<object> {
+  const rows = db.selectFrom("conversation_metadata").where("session_id", "=", sessionId);
+  const row = await rows.select("metadata_json").executeTakeFirst();
+  return row === undefined ? {} : JSON.parse(row.metadata_json);
+}
+
+async function writeMetadata(tx: Tx, { sessionId: session_id }: Session, metadata: object): Promise<void> {
+  await tx.deleteFrom("conversation_metadata").where("session_id", "=", session_id).execute();
+  if (Object.keys(metadata).length === 0) return;
+  const row = { session_id, metadata_json: JSON.stringify(metadata) };
+  await tx.insertInto("conversation_metadata").values(row).execute();
+}
+
+/** Reads the items that a request adds. */
+function turnsIn(value: unknown): Result<Turn[]> {
+  if (!Array.isArray(value) || value.length > ADDED_MAX)
+    return wrong("items", `must be a list of at most ${ADDED_MAX} items`);
+  const items = listedItems(value, "items");
+  if (!items.ok) return items;
+  const system = items.value.find(({ role }) => role === "system");
+  if (system !== undefined)
+    return wrong(system.where, "is a system message: send instructions with each response");
+  const turns = readItems(items.value);
+  if (!turns.ok) return turns;
+  for (const { role, text, images, calls, reference, where } of turns.value) {
+    if (text.length > MESSAGE_MAX_CHARS)
+      return fail("too_large", `${where}: a message has at most ${MESSAGE_MAX_CHARS} characters`);
+    const isSaid = role === "tool" || text.trim() !== "" || images.length > 0;
+    if (!isSaid && (calls ?? reference) === undefined) return wrong(where, "must not be empty");
+  }
+  return turns;
+}
+
+/** Returns the items of a message without a run. */
+function itemsOf(message: Message): Item[] {
+  const { id, role, content } = message;
+  const status = "completed";
+  if (role === "toolResult") {
+    const place = { id: `fco_${id.replace(":", "_")}`, call_id: message.toolCallId };
+    return [{ type: "function_call_output", ...place, output: textOf(message), status }];
+  }
+  const calls = content.filter((block) => block.type === "toolCall");
+  const parts = content.flatMap((block): object[] => {
+    if (block.type === "image")
+      return [
+        { type: "input_image", detail: "auto", image_url: `data:${block.mimeType};base64,${block.data}` },
+      ];
+    if (block.type !== "text") return [];
+    const { text } = block;
+    return role === "user"
+      ? [{ type: "input_text", text }]
+      : [{ type: "output_text", text, annotations: [], logprobs: [] }];
+  });
+  const said = { type: "message", id: `msg_${id}`, status, role, content: parts };
+  return [
+    ...(parts.length === 0 ? [] : [said]),
+    ...calls.map(({ id: call_id, name, arguments: given }, index) => {
+      const call = { id: `fc_${id}_${index}`, call_id, name, arguments: JSON.stringify(given) };
+      return { type: "function_call", ...call, status };
+    }),
+  ];
+}
+
+/** The routes of conversations. */
+export class Conversations {
+  readonly #deps: BasicDeps;
+  readonly #dispatcher: Dispatcher;
+  readonly #outputOf: OutputOf;
+
+  constructor(deps: BasicDeps, dispatcher: Dispatcher, outputOf: OutputOf) {
+    this.#deps = deps;
+    this.#dispatcher = dispatcher;
+    this.#outputOf = outputOf;
+  }
+
+  /** Answers a request. Returns undefined if its path is not one of a conversation. */
+  handle(c: Context<Env>): Promise<Response> | undefined {
+    const found = ROUTE.exec(`${c.req.method} ${c.req.path}`);
+    if (found === null) return undefined;
+    const [, id, list, itemId] = found;
+    const isKnown = c.req.method === "POST" ? itemId === undefined : id !== undefined;
+    const hasVerb = isKnown && (c.req.method !== "DELETE" || list === undefined || itemId !== undefined);
+    return hasVerb ? this.#answer(c, optional({ id, list, itemId })) : undefined;
+  }
+
+  async #answer(c: Context<Env>, path: Pick<Asked, "id" | "list" | "itemId">): Promise<Response> {
+    const { method, path: name } = c.req;
+    const caller = c.get("caller");
+    const allowed = needScope(
+      caller,
+      `${method} ${name}`,
+      method === "GET" ? "operator.read" : "operator.write",
+    );
+    if (!allowed.ok) return refuse(c, allowed);
+    // The client sends no body with a conversation that begins empty.
+    const hasBody = method === "POST" && c.req.header("content-length") !== "0";
+    const body = hasBody ? await readBody(c, BODY_MAX_BYTES) : ok({});
+    if (!body.ok) return refuse(c, body);
+    const key = checkedKey("the header Idempotency-Key", c.req.header("idempotency-key"));
+    if (!key.ok) return refuse(c, key);
+    const asked: Asked = { verb: method, ...path, body: body.value };
+    const keyed = optional({ idempotencyKey: method === "POST" ? key.value : undefined });
+    const handle = (ctx: CallContext) => this.#perform(ctx, asked);
+    const request = { name: "openai.conversation", params: asked, ...keyed, handle };
+    const done = await this.#dispatcher.perform(caller, request, c.req.raw.signal);
+    if (!done.ok) return refuse(c, done);
+    const { session, added } = done.value;
+    const answer = await this.#show(c, asked, session, added);
+    return answer.ok ? c.json(answer.value) : refuse(c, answer);
+  }
+
+  /** Does the work of a request. Its answer, which may be stored, has no texts. */
+  async #perform(ctx: CallContext, asked: Asked): Promise<Result<Done>> {
+    const { verb, id, list, itemId, body } = asked;
+    if (id === undefined) return create(ctx, body);
+    const found = await find(ctx, id, verb === "GET" ? "read" : "send");
+    if (!found.ok || verb === "GET") return found.ok ? ok({ session: found.value }) : found;
+    const session = found.value;
+    if (itemId !== undefined)
+      return fail("invalid_argument", "an item cannot be deleted alone: a transcript only grows", {
+        hint: "To forget it, delete the conversation.",
+      });
+    if (list !== undefined) return add(ctx, session, body);
+    const metadata = metadataIn(isObject(body) ? body.metadata : undefined);
+    if (!metadata.ok) return metadata;
+    const { engine } = ctx.deps;
+    return engine.commit(async (unit) => {
+      const held = await hold(unit, session);
+      if (!held.ok) return held;
+      if (verb === "DELETE") {
+        await engine.abortIn(unit, { sessionKey: session.key });
+        await archiveIn(unit, session.key);
+      } else await writeMetadata(unit.tx, session, metadata.value ?? {});
+      await ctx.remember(unit, { session });
+      return ok({ session });
+    });
+  }
+
+  /** Returns the answer to a request that was done. */
+  async #show(
+    c: Context<Env>,
+    { verb, list, itemId }: Asked,
+    session: Session,
+    added: readonly string[] = [],
+  ): Promise<Result<unknown>> {
+    const id = `${CONVERSATION_PREFIX}${session.sessionId}`;
+    if (list === undefined) {
+      if (verb === "DELETE") return ok({ id, object: "conversation.deleted", deleted: true });
+      const metadata = await readMetadata(this.#deps.engine.store.db, session);
+      return ok({ id, object: "conversation", created_at: Math.floor(session.createdAt / 1000), metadata });
+    }
+    if (verb === "POST") {
+      const items: Item[] = [];
+      for (const messageId of added) items.push(...(await this.#itemsAt(session, { messageId })));
+      return ok(page(items, false));
+    }
+    if (itemId === undefined) return this.#list(c, session);
+    for await (const item of this.#items(session, "desc")) if (item.id === itemId) return ok(item);
+    return fail("message_not_found", `there is no item ${JSON.stringify(itemId)} in this conversation`);
+  }
+
+  async #list(c: Context<Env>, session: Session): Promise<Result<unknown>> {
+    const { limit = "20", order = "desc", after } = c.req.query();
+    const count = Number(limit);
+    if (!(Number.isInteger(count) && count >= 1 && count <= ITEMS_MAX))
+      return wrong("limit", `must be 1 to ${ITEMS_MAX}`);
+    if (order !== "asc" && order !== "desc") return wrong("order", "must be asc or desc");
+    const items: Item[] = [];
+    let isAfter = after === undefined;
+    for await (const item of this.#items(session, order)) {
+      if (isAfter) items.push(item);
+      if (items.length > count) break;
+      isAfter ||= item.id === after;
+    }
+    if (!isAfter) return wrong("after", "must be the id of an item");
+    return ok(page(items.slice(0, count), items.length > count));
+  }
+
+  /** Returns the items in this order. They are read one after another, since they may be large. */
+  async *#items(session: Session, order: "asc" | "desc"): AsyncGenerator<Item> {
+    const places = await placesOf(this.#deps.engine.store.db, session);
+    if (order === "asc") places.reverse();
+    for (const place of places) {
+      const items = await this.#itemsAt(session, place);
+      yield* order === "asc" ? items : items.reverse();
+    }
+  }
+
+  async #itemsAt({ sessionId }: Session, { runId, messageId }: Place): Promise<Item[]> {
+    const { engine, world } = this.#deps;
+    const { db } = engine.store;
+    const run = runId === undefined ? undefined : await getRun(db, runId);
+    if (run?.forgottenAt !== undefined) return [];
+    if (run !== undefined && run.kind !== "append") {
+      const input = inputItems(run).map((item) => world.redactor.json(item) as Item);
+      return run.state === "ok" ? [...input, ...((await this.#outputOf(run)) as Item[])] : input;
+    }
+    const wanted = { sessionId, from: messageId, limit: 1, includeTools: true };
+    const history = await readHistory(db, wanted);
+    const messages = history.ok ? history.value.messages : [];
+    return messages.flatMap(itemsOf).map((item) => world.redactor.json(item) as Item);
+  }
+}
+
+/** Result of a request. `added`: ids of new messages. */
+interface Done {
+  readonly session: Session;
+  readonly added?: readonly string[];
+}
+
+/** A run, or a message without one. `messageId`: its newest message. */
+interface Place {
+  readonly runId?: string | undefined;
+  readonly messageId: string;
+}
+
+/** Returns the runs and other messages of a transcript, the newest first. */
+async function placesOf(db: Db, { sessionId }: Session): Promise<Place[]> {
+  const places: Place[] = [];
+  const seen = new Set<string>();
+  let before: string | undefined;
+  do {
+    const wanted = { sessionId, limit: ITEMS_MAX, includeTools: true, ...optional({ before }) };
+    const history = await readHistory(db, wanted);
+    if (!history.ok) break;
+    const { messages, runIds, nextBefore } = history.value;
+    for (const { id: messageId } of messages.toReversed()) {
+      const runId = runIds.get(messageId);
+      if (runId !== undefined && seen.has(runId)) continue;
+      if (runId !== undefined) seen.add(runId);
+      places.push({ runId, messageId });
+    }
+    before = nextBefore;
+  } while (before !== undefined);
+  return places;
+}
+
+function page(items: readonly Item[], has_more: boolean): object {
+  return {
+    ...{ object: "list", data: items, has_more },
+    ...{ first_id: items[0]?.id ?? null, last_id: items.at(-1)?.id ?? null },
+  };
+}
+
+/** Creates a conversation. The field `model`, which OpenAI does not have, may name its agent. */
+async function create(ctx: CallContext, body: unknown): Promise<Result<Done>> {
+  const { items, metadata: given, model }: Record<string, unknown> = isObject(body) ? body : {};
+  const metadata = metadataIn(given);
+  if (!metadata.ok) return metadata;
+  const turns = turnsIn(items ?? []);
+  if (!turns.ok) return turns;
+  const { engine, settings } = ctx.deps;
+  const agentIds = agentsFor(settings, ctx.caller).map((agent) => agent.id);
+  const usual = agentIds.find((id) => id === defaultAgent(settings).id) ?? agentIds[0] ?? "";
+  const agentId = model == null ? ok(usual) : agentIn(String(model), agentIds);
+  if (!agentId.ok) return agentId;
+  const seed = await seedOf(ctx, turns.value);
+  if (!seed.ok) return seed;
+  const sessionId = engine.newId();
+  const key = keyFor(ctx, agentId.value, sessionId);
+  const session = { ...freshSession(ctx.deps, { key, agentId: agentId.value }), sessionId };
+  const admitted = await admit(ctx.deps, ctx.viewer, session);
+  if (!admitted.ok) return admitted;
+  const open = engine.accepting();
+  if (!open.ok) return open;
+  return engine.commit(async (unit) => {
+    await insertNew(unit, session);
+    await appendSeed(unit, session, seed.value);
+    await writeMetadata(unit.tx, session, metadata.value ?? {});
+    await ctx.remember(unit, { session });
+    return ok({ session });
+  });
+}
+
+/** Adds items to a conversation. */
+async function add(ctx: CallContext, session: Session, body: unknown): Promise<Result<Done>> {
+  const items = isObject(body) ? body.items : undefined;
+  if (!Array.isArray(items) || items.length === 0)
+    return wrong("items", "must be a list with at least one item");
+  const turns = turnsIn(items);
+  if (!turns.ok) return turns;
+  const seed = await seedOf(ctx, turns.value);
+  if (!seed.ok) return seed;
+  const { engine } = ctx.deps;
+  const open = engine.accepting();
+  if (!open.ok) return open;
+  return engine.commit(async (unit) => {
+    const held = await hold(unit, session);
+    if (!held.ok) return held;
+    if ((await activeRuns(unit.tx, session.key)).length > 0)
+      return fail("session_busy", "a response of this conversation is not complete yet", {
+        hint: "Add the items when it is.",
+      });
+    const added = (await appendSeed(unit, session, seed.value)).map(({ id }) => id);
+    await ctx.remember(unit, { session, added });
+    return ok({ session, added });
+  });
+}

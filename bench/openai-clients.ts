@@ -140,7 +140,11 @@ function langChain(useResponsesApi: boolean, streaming: boolean): Program {
   };
 }
 
-function openAiAgents(api: "responses" | "chat_completions", stream: boolean, continues: boolean): Program {
+function openAiAgents(
+  api: "responses" | "chat_completions",
+  stream: boolean,
+  continues: "previousResponseId" | "conversationId" | false,
+): Program {
   return async (load, baseURL) => {
     const [{ Agent, tool, setTracingDisabled, OpenAIProvider, Runner }, { z }] = await Promise.all([
       load("@openai/agents"),
@@ -160,15 +164,19 @@ function openAiAgents(api: "responses" | "chat_completions", stream: boolean, co
     const runner = new Runner({ modelProvider, tracingDisabled: true });
     const agent = new Agent({ name: "Weather", instructions: "Be short.", model: MODEL, tools });
     let history: Loaded[] = [];
-    let previousResponseId: string | undefined;
+    const conversations = `${baseURL}/conversations`;
+    const created = { method: "POST", headers: { authorization: `Bearer ${TOKEN}` } };
+    const conversation =
+      continues === "conversationId" ? await (await fetch(conversations, created)).json() : {};
+    let previous: string | undefined = (conversation as Loaded).id;
     const said: string[] = [];
     for (const content of [QUESTION, THANKS]) {
       const input = continues ? content : [...history, { role: "user", content }];
-      const result = await runner.run(agent, input, { stream, ...(continues && { previousResponseId }) });
+      const result = await runner.run(agent, input, { stream, ...(continues && { [continues]: previous }) });
       if (stream) await result.completed;
       said.push(result.finalOutput);
       history = result.history;
-      previousResponseId = result.lastResponseId;
+      if (continues === "previousResponseId") previous = result.lastResponseId;
     }
     return said;
   };
@@ -228,7 +236,8 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   "LangChain, responses, streamed": langChain(true, true),
   "OpenAI Agents, responses": openAiAgents("responses", false, false),
   "OpenAI Agents, responses, streamed": openAiAgents("responses", true, false),
-  "OpenAI Agents, responses, previousResponseId": openAiAgents("responses", false, true),
+  "OpenAI Agents, responses, previousResponseId": openAiAgents("responses", false, "previousResponseId"),
+  "OpenAI Agents, responses, conversationId": openAiAgents("responses", true, "conversationId"),
   "OpenAI Agents, chat completions": openAiAgents("chat_completions", false, false),
   "OpenAI Agents, chat completions, streamed": openAiAgents("chat_completions", true, false),
   "pi, chat completions": pi("openai-completions"),

@@ -41,6 +41,8 @@ import { appendSeed } from "./sessions.ts";
 
 /** Maximum bytes of a body: it may include pictures. */
 const BODY_MAX_BYTES = 25 * 1024 * 1024;
+/** Maximum number of characters of metadata, as JSON. */
+const METADATA_CHARS_MAX = 16 * 1024;
 /** Maximum number of items that one request adds. */
 const ADDED_MAX = 20;
 /** Maximum number of items in a page, and of messages that a list reads at once. */
@@ -61,8 +63,10 @@ interface Asked {
   readonly id?: string;
   readonly list?: string;
   readonly itemId?: string;
-  readonly body: unknown;
+  readonly body: Body;
 }
+
+type Body = Readonly<Record<string, unknown>>;
 
 function gone(): Failure {
   return fail("session_not_found", "there is no conversation with this id that your token created", {
@@ -131,6 +135,14 @@ export async function conversationSession(
 async function isEmpty(db: Db, { key, sessionId }: Session): Promise<boolean> {
   const runs = await listRuns(db, { sessionKey: key, limit: 1 });
   return runs.length === 0 && (await lastMessages(db, sessionId, 1, { includeTools: true })).length === 0;
+}
+
+function storedMetadata(value: unknown): ReturnType<typeof metadataIn> {
+  const metadata = metadataIn(value);
+  const chars = metadata.ok ? JSON.stringify(metadata.value ?? {}).length : 0;
+  return chars > METADATA_CHARS_MAX
+    ? wrong("metadata", `must have at most ${METADATA_CHARS_MAX} characters`)
+    : metadata;
 }
 
 async function readMetadata(db: Db, { sessionId }: Session): Promise<object> {
@@ -228,9 +240,11 @@ export class Conversations {
     );
     if (!allowed.ok) return refuse(c, allowed);
     // The client sends no body with a conversation that begins empty.
-    const hasBody = method === "POST" && c.req.header("content-length") !== "0";
+    const isEmpty = (c.req.header("content-length") ?? "0") === "0" && !c.req.header("transfer-encoding");
+    const hasBody = method === "POST" && !isEmpty;
     const body = hasBody ? await readBody(c, BODY_MAX_BYTES) : ok({});
     if (!body.ok) return refuse(c, body);
+    if (!isObject(body.value)) return refuse(c, fail("invalid_argument", "the body must be one JSON object"));
     const key = checkedKey("the header Idempotency-Key", c.req.header("idempotency-key"));
     if (!key.ok) return refuse(c, key);
     const asked: Asked = { verb: method, ...path, body: body.value };
@@ -253,10 +267,11 @@ export class Conversations {
     const session = found.value;
     if (itemId !== undefined)
       return fail("invalid_argument", "an item cannot be deleted alone: a transcript only grows", {
-        hint: "To forget it, delete the conversation.",
+        hint: "To leave it out, create another conversation without it.",
       });
     if (list !== undefined) return add(ctx, session, body);
-    const metadata = metadataIn(isObject(body) ? body.metadata : undefined);
+    if (verb === "POST" && body.metadata === undefined) return wrong("metadata", "is required");
+    const metadata = storedMetadata(body.metadata);
     if (!metadata.ok) return metadata;
     const { engine } = ctx.deps;
     return engine.commit(async (unit) => {
@@ -378,9 +393,8 @@ function page(items: readonly Item[], has_more: boolean): object {
 }
 
 /** Creates a conversation. The field `model`, which OpenAI does not have, may name its agent. */
-async function create(ctx: CallContext, body: unknown): Promise<Result<Done>> {
-  const { items, metadata: given, model }: Record<string, unknown> = isObject(body) ? body : {};
-  const metadata = metadataIn(given);
+async function create(ctx: CallContext, { items, metadata: given, model }: Body): Promise<Result<Done>> {
+  const metadata = storedMetadata(given);
   if (!metadata.ok) return metadata;
   const turns = turnsIn(items ?? []);
   if (!turns.ok) return turns;
@@ -408,8 +422,7 @@ async function create(ctx: CallContext, body: unknown): Promise<Result<Done>> {
 }
 
 /** Adds items to a conversation. */
-async function add(ctx: CallContext, session: Session, body: unknown): Promise<Result<Done>> {
-  const items = isObject(body) ? body.items : undefined;
+async function add(ctx: CallContext, session: Session, { items }: Body): Promise<Result<Done>> {
   if (!Array.isArray(items) || items.length === 0)
     return wrong("items", "must be a list with at least one item");
   const turns = turnsIn(items);

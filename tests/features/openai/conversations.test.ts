@@ -3,7 +3,7 @@
 import OpenAI from "openai";
 import { expect, test } from "vitest";
 import { heldPlay, openAi } from "../../gateway/clients/openai.ts";
-import { openHouse } from "../../gateway/kit.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { scriptedModel } from "../../kit/scripted-model.ts";
 import { openAiSessions } from "./kit.ts";
 
@@ -53,6 +53,16 @@ test("metadata can be changed, and ends with the session", async () => {
   expect(await conversations.update(id, { metadata })).toMatchObject({ id, metadata });
   expect(await conversations.retrieve(id)).toMatchObject({ metadata });
   await expect(conversations.update(id, { metadata: { ticket: 8 as never } })).rejects.toThrow(/metadata/);
+  const long = conversations.update(id, { metadata: { ticket: "x".repeat(16_384) } });
+  await expect(long).rejects.toThrow(/at most 16384 characters/);
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  for (const body of ["{bad", "[]", "{}"]) {
+    const request = { method: "POST", headers, body };
+    expect((await fetch(`${house.http}/v1/conversations/${id}`, request)).status, body).toBe(400);
+    if (body === "{}") continue;
+    expect((await fetch(`${house.http}/v1/conversations`, request)).status, body).toBe(400);
+  }
+  expect(await openAiSessions(house)).toHaveLength(1);
   const [session] = await openAiSessions(house);
   await (await house.client()).request("sessions.delete", { key: session?.key ?? "" });
   await expect(conversations.retrieve(id)).rejects.toThrow(OpenAI.NotFoundError);
@@ -194,7 +204,7 @@ test("items of a response that is not stored can't be fetched; no item can be de
   const at = { conversation_id: id };
   await expect(conversations.items.retrieve(hidden.output[0]?.id ?? "", at)).rejects.toThrow(/no item/);
   const [item] = data as { id: string }[];
-  await expect(conversations.items.delete(item?.id ?? "", at)).rejects.toThrow(/delete the conversation/);
+  await expect(conversations.items.delete(item?.id ?? "", at)).rejects.toThrow(/a transcript only grows/);
   const asked = { model: MODEL, input: "x", conversation: id };
   const previous = responses.create({ ...asked, previous_response_id: hidden.id });
   await expect(previous).rejects.toThrow(OpenAI.BadRequestError);

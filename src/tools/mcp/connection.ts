@@ -151,8 +151,8 @@ export class Connection {
   }
 
   /**
-   * Reads the list of tools, and adds those for resources and prompts. Rejects if the server returns no list of
-   * tools.
+   * Reads the list of tools, and adds those for resources and prompts. Rejects if the server returns no list
+   * of tools.
    */
   async list(signal: AbortSignal): Promise<Definitions> {
     this.listIsOld = false;
@@ -228,6 +228,7 @@ export class Connection {
       signal.removeEventListener("abort", onAbort);
     }
   }
+
   async #answer(
     { ownName, inputSchema, renamed, method }: Definition,
     args: Readonly<Record<string, unknown>>,

@@ -1,5 +1,5 @@
-// Offers the resources and prompts of an MCP server as tools: as entries of its tool list, and with answers in
-// the form of a tool's answer, so that all rules and limits of tools apply to them.
+// Offers the resources and prompts of an MCP server as tools: as entries of its tool list, and with answers
+// in the form of a tool's answer, so that all rules and limits of tools apply to them.
 // - Only the prompts are named in a description. Resources are listed when a model asks, so they are current.
 // - The lists are untrusted: each entry is put on one line and cut.
 
@@ -109,9 +109,10 @@ export function addedTools(capabilities: unknown, prompts: readonly unknown[]): 
     added.push({
       name: "get_prompt",
       method: "prompts/get",
-      description: `Returns a prompt of the server as text. Prompts, with arguments ("?": optional):\n${describePrompts(
-        prompts.filter(isObject),
-      )}`,
+      description: [
+        'Returns a prompt of the server as text. Prompts, with arguments ("?": optional):',
+        describePrompts(prompts.filter(isObject)),
+      ].join("\n"),
       inputSchema: {
         type: "object",
         properties: {

@@ -92,7 +92,7 @@ const LATER = [
   /^gateway\/(http\/(http|request)\.ts|page)\b/,
   /^features\/(discord|imessage|signal|telegram|whatsapp)\/(?!\1\.ts)/,
   /^features\/(acp|doctor|import|init|join|mcp-server)\/(?!\1\.ts|commands\.ts|contract|rows|settings|words)/,
-  /^features\/(openai|replay|service)\/(?!\1\.ts|contract|errors|rows)/,
+  /^features\/(openai|replay|service)\/(?!\1\.ts|contract|errors|rows|tables)/,
   /^features\/a2a\/(remote|door\/(?!notify)|peers\/(?!commands|contract|peer\b))/,
   /^features\/hooks\/(door|proof|request|turns)\b/,
   /^store\/(postgres|transfer|show)/,

@@ -151,11 +151,7 @@ const notify: RequestListener = async (from, to) => {
 
 /** Passes the suite's requests on to the gateway. */
 function proxyTo(gateway: string, proxied: Proxied): RequestListener {
-  return async (from, to) => {
-    const pieces: Buffer[] = [];
-    for await (const piece of from) pieces.push(piece as Buffer);
-    passOn(from, to, gateway, await adapt(Buffer.concat(pieces).toString(), proxied));
-  };
+  return (from, to) => passOn(from, to, gateway, (body) => adapt(body, proxied));
 }
 
 async function runSuite(suite: string, folder: string, url: string): Promise<Result[]> {

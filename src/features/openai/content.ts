@@ -43,6 +43,8 @@ const NAME_CHARS_MAX = 64;
 const CALL_ID_CHARS_MAX = 200;
 /** Maximum number of calls in one answer, and of results after it. */
 export const CALLS_MAX = 128;
+/** Maximum bytes of a body: it may include pictures. */
+export const BODY_MAX_BYTES = 25 * 1024 * 1024;
 const ARGUMENTS_CHARS_MAX = 1024 * 1024;
 const ARGUMENTS_DEPTH_MAX = 100;
 
@@ -163,6 +165,11 @@ export function inputItems(input: unknown): Result<Item[]> {
     return refuse("input", "must be a string, or a list with at least one item");
   }
   return listedItems(input, "input");
+}
+
+/** Returns whether a message says anything: an empty one is no message. */
+export function saysAnything({ role, text, images, calls, reference }: Turn): boolean {
+  return role === "tool" || text.trim() !== "" || images.length > 0 || (calls ?? reference) !== undefined;
 }
 
 /** Like `inputItems`, for the list in a field. */

@@ -10,7 +10,7 @@ import { MESSAGE_MAX_CHARS } from "../../contract/methods/parts.ts";
 import { isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import { type Message, textOf } from "../../core/shapes/message.ts";
+import type { Message } from "../../core/shapes/message.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { openAiKey } from "../../core/shapes/session-key.ts";
@@ -33,32 +33,26 @@ import {
 import { lastMessages, readHistory } from "../../store/queries/transcripts/transcripts.ts";
 import type { Db, Tx } from "../../store/sql.ts";
 import { seedOf } from "./calls.ts";
-import { listedItems, readItems, type Turn } from "./content.ts";
+import { BODY_MAX_BYTES, listedItems, readItems, saysAnything, type Turn } from "./content.ts";
 import { wrong } from "./format.ts";
-import { agentIn, CONVERSATION_PREFIX, metadataIn } from "./request.ts";
-import { inputItems } from "./responses.ts";
+import { type ListedItem, pageOf, readPage, takePage } from "./pages.ts";
+import { agentIn, CONVERSATION_PREFIX, metadataIn, tooLong } from "./request.ts";
+import { inputItems, inputPart, resultItem, textPart } from "./responses.ts";
 import { appendSeed } from "./sessions.ts";
 
-/** Maximum bytes of a body: it may include pictures. */
-const BODY_MAX_BYTES = 25 * 1024 * 1024;
 /** Maximum number of characters of metadata, as JSON. */
 const METADATA_CHARS_MAX = 16 * 1024;
 /** Maximum number of items that one request adds. */
 const ADDED_MAX = 20;
-/** Maximum number of items in a page, and of messages that a list reads at once. */
-const ITEMS_MAX = 100;
+/** Maximum number of messages that a list reads at once. */
+const READ_MAX = 100;
 const ROUTE = /^(?:GET|POST|DELETE) \/v1\/conversations(?:\/([^/]+)(?:(\/items)(?:\/([^/]+))?)?)?$/;
-
-interface Item {
-  readonly id: string;
-  readonly [field: string]: unknown;
-}
 
 /** Returns the items of a run's answer. */
 type OutputOf = (run: Run) => Promise<object[]>;
 
 /** One request. `list`: it is about the items. */
-interface Asked {
+interface ConversationRequest {
   readonly verb: string;
   readonly id?: string;
   readonly list?: string;
@@ -81,7 +75,11 @@ function keyFor(ctx: CallContext, agentId: string, sessionId: string): string {
   return openAiKey(agentId, `${owner}-${sessionId}`, "conversation");
 }
 
-async function find(ctx: CallContext, id: string, access: "read" | "send"): Promise<Result<Session>> {
+async function findConversation(
+  ctx: CallContext,
+  id: string,
+  access: "read" | "send",
+): Promise<Result<Session>> {
   const { db } = ctx.deps.engine.store;
   const known = id.startsWith(CONVERSATION_PREFIX) ? id.slice(CONVERSATION_PREFIX.length) : "";
   const key = (await findSessionId(db, known))?.key;
@@ -106,7 +104,7 @@ export async function conversationSession(
   id: string,
   agentId: string,
 ): Promise<Result<Opening>> {
-  const found = await find(ctx, id, "send");
+  const found = await findConversation(ctx, id, "send");
   if (!found.ok) return found;
   const session = found.value;
   const { sessionId } = session;
@@ -169,34 +167,22 @@ function turnsIn(value: unknown): Result<Turn[]> {
     return wrong(system.where, "is a system message: send instructions with each response");
   const turns = readItems(items.value);
   if (!turns.ok) return turns;
-  for (const { role, text, images, calls, reference, where } of turns.value) {
-    if (text.length > MESSAGE_MAX_CHARS)
-      return fail("too_large", `${where}: a message has at most ${MESSAGE_MAX_CHARS} characters`);
-    const isSaid = role === "tool" || text.trim() !== "" || images.length > 0;
-    if (!isSaid && (calls ?? reference) === undefined) return wrong(where, "must not be empty");
+  for (const turn of turns.value) {
+    if (turn.text.length > MESSAGE_MAX_CHARS) return tooLong(turn.where);
+    if (!saysAnything(turn)) return wrong(turn.where, "must not be empty");
   }
   return turns;
 }
 
 /** Returns the items of a message without a run. */
-function itemsOf(message: Message): Item[] {
+function messageItems(message: Message): ListedItem[] {
   const { id, role, content } = message;
   const status = "completed";
-  if (role === "toolResult") {
-    const place = { id: `fco_${id.replace(":", "_")}`, call_id: message.toolCallId };
-    return [{ type: "function_call_output", ...place, output: textOf(message), status }];
-  }
+  if (role === "toolResult") return [resultItem(message, false)];
   const calls = content.filter((block) => block.type === "toolCall");
   const parts = content.flatMap((block): object[] => {
-    if (block.type === "image")
-      return [
-        { type: "input_image", detail: "auto", image_url: `data:${block.mimeType};base64,${block.data}` },
-      ];
-    if (block.type !== "text") return [];
-    const { text } = block;
-    return role === "user"
-      ? [{ type: "input_text", text }]
-      : [{ type: "output_text", text, annotations: [], logprobs: [] }];
+    if (block.type !== "text" && block.type !== "image") return [];
+    return [role === "assistant" && block.type === "text" ? textPart(block.text) : inputPart(block)];
   });
   const said = { type: "message", id: `msg_${id}`, status, role, content: parts };
   return [
@@ -230,7 +216,10 @@ export class Conversations {
     return hasVerb ? this.#answer(c, optional({ id, list, itemId })) : undefined;
   }
 
-  async #answer(c: Context<Env>, path: Pick<Asked, "id" | "list" | "itemId">): Promise<Response> {
+  async #answer(
+    c: Context<Env>,
+    path: Pick<ConversationRequest, "id" | "list" | "itemId">,
+  ): Promise<Response> {
     const { method, path: name } = c.req;
     const caller = c.get("caller");
     const allowed = needScope(
@@ -240,29 +229,29 @@ export class Conversations {
     );
     if (!allowed.ok) return refuse(c, allowed);
     // The client sends no body with a conversation that begins empty.
-    const isEmpty = (c.req.header("content-length") ?? "0") === "0" && !c.req.header("transfer-encoding");
-    const hasBody = method === "POST" && !isEmpty;
+    const hasNoBody = (c.req.header("content-length") ?? "0") === "0" && !c.req.header("transfer-encoding");
+    const hasBody = method === "POST" && !hasNoBody;
     const body = hasBody ? await readBody(c, BODY_MAX_BYTES) : ok({});
     if (!body.ok) return refuse(c, body);
     if (!isObject(body.value)) return refuse(c, fail("invalid_argument", "the body must be one JSON object"));
     const key = checkedKey("the header Idempotency-Key", c.req.header("idempotency-key"));
     if (!key.ok) return refuse(c, key);
-    const asked: Asked = { verb: method, ...path, body: body.value };
+    const wanted: ConversationRequest = { verb: method, ...path, body: body.value };
     const keyed = optional({ idempotencyKey: method === "POST" ? key.value : undefined });
-    const handle = (ctx: CallContext) => this.#perform(ctx, asked);
-    const request = { name: "openai.conversation", params: asked, ...keyed, handle };
+    const handle = (ctx: CallContext) => this.#perform(ctx, wanted);
+    const request = { name: "openai.conversation", params: wanted, ...keyed, handle };
     const done = await this.#dispatcher.perform(caller, request, c.req.raw.signal);
     if (!done.ok) return refuse(c, done);
     const { session, added } = done.value;
-    const answer = await this.#show(c, asked, session, added);
+    const answer = await this.#show(c, wanted, session, added);
     return answer.ok ? c.json(answer.value) : refuse(c, answer);
   }
 
   /** Does the work of a request. Its answer, which may be stored, has no texts. */
-  async #perform(ctx: CallContext, asked: Asked): Promise<Result<Done>> {
-    const { verb, id, list, itemId, body } = asked;
+  async #perform(ctx: CallContext, wanted: ConversationRequest): Promise<Result<Done>> {
+    const { verb, id, list, itemId, body } = wanted;
     if (id === undefined) return create(ctx, body);
-    const found = await find(ctx, id, verb === "GET" ? "read" : "send");
+    const found = await findConversation(ctx, id, verb === "GET" ? "read" : "send");
     if (!found.ok || verb === "GET") return found.ok ? ok({ session: found.value }) : found;
     const session = found.value;
     if (itemId !== undefined)
@@ -289,7 +278,7 @@ export class Conversations {
   /** Returns the answer to a request that was done. */
   async #show(
     c: Context<Env>,
-    { verb, list, itemId }: Asked,
+    { verb, list, itemId }: ConversationRequest,
     session: Session,
     added: readonly string[] = [],
   ): Promise<Result<unknown>> {
@@ -300,9 +289,9 @@ export class Conversations {
       return ok({ id, object: "conversation", created_at: Math.floor(session.createdAt / 1000), metadata });
     }
     if (verb === "POST") {
-      const items: Item[] = [];
+      const items: ListedItem[] = [];
       for (const messageId of added) items.push(...(await this.#itemsAt(session, { messageId })));
-      return ok(page(items, false));
+      return ok(pageOf(items, false));
     }
     if (itemId === undefined) return this.#list(c, session);
     for await (const item of this.#items(session, "desc")) if (item.id === itemId) return ok(item);
@@ -310,45 +299,36 @@ export class Conversations {
   }
 
   async #list(c: Context<Env>, session: Session): Promise<Result<unknown>> {
-    const { limit = "20", order = "desc", after } = c.req.query();
-    const count = Number(limit);
-    if (!(Number.isInteger(count) && count >= 1 && count <= ITEMS_MAX))
-      return wrong("limit", `must be 1 to ${ITEMS_MAX}`);
-    if (order !== "asc" && order !== "desc") return wrong("order", "must be asc or desc");
-    const items: Item[] = [];
-    let isAfter = after === undefined;
-    for await (const item of this.#items(session, order)) {
-      if (isAfter) items.push(item);
-      if (items.length > count) break;
-      isAfter ||= item.id === after;
-    }
-    if (!isAfter) return wrong("after", "must be the id of an item");
-    return ok(page(items.slice(0, count), items.length > count));
+    const wanted = readPage(c.req.query());
+    if (!wanted.ok) return wanted;
+    return takePage(this.#items(session, wanted.value.order), wanted.value, "must be the id of an item");
   }
 
   /** Returns the items in this order. They are read one after another, since they may be large. */
-  async *#items(session: Session, order: "asc" | "desc"): AsyncGenerator<Item> {
-    const places = await placesOf(this.#deps.engine.store.db, session);
-    if (order === "asc") places.reverse();
-    for (const place of places) {
+  async *#items(session: Session, order: "asc" | "desc"): AsyncGenerator<ListedItem> {
+    const newestFirst = findPlaces(this.#deps.engine.store.db, session);
+    const all: Place[] = [];
+    if (order === "asc") for await (const place of newestFirst) all.push(place);
+    const places = order === "asc" ? all.reverse() : newestFirst;
+    for await (const place of places) {
       const items = await this.#itemsAt(session, place);
       yield* order === "asc" ? items : items.reverse();
     }
   }
 
-  async #itemsAt({ sessionId }: Session, { runId, messageId }: Place): Promise<Item[]> {
+  async #itemsAt({ sessionId }: Session, { runId, messageId }: Place): Promise<ListedItem[]> {
     const { engine, world } = this.#deps;
     const { db } = engine.store;
     const run = runId === undefined ? undefined : await getRun(db, runId);
     if (run?.forgottenAt !== undefined) return [];
     if (run !== undefined && run.kind !== "append") {
-      const input = inputItems(run).map((item) => world.redactor.json(item) as Item);
-      return run.state === "ok" ? [...input, ...((await this.#outputOf(run)) as Item[])] : input;
+      const input = inputItems(run).map((item) => world.redactor.json(item) as ListedItem);
+      return run.state === "ok" ? [...input, ...((await this.#outputOf(run)) as ListedItem[])] : input;
     }
     const wanted = { sessionId, from: messageId, limit: 1, includeTools: true };
     const history = await readHistory(db, wanted);
     const messages = history.ok ? history.value.messages : [];
-    return messages.flatMap(itemsOf).map((item) => world.redactor.json(item) as Item);
+    return messages.flatMap(messageItems).map((item) => world.redactor.json(item) as ListedItem);
   }
 }
 
@@ -365,12 +345,11 @@ interface Place {
 }
 
 /** Returns the runs and other messages of a transcript, the newest first. */
-async function placesOf(db: Db, { sessionId }: Session): Promise<Place[]> {
-  const places: Place[] = [];
+async function* findPlaces(db: Db, { sessionId }: Session): AsyncGenerator<Place> {
   const seen = new Set<string>();
   let before: string | undefined;
   do {
-    const wanted = { sessionId, limit: ITEMS_MAX, includeTools: true, ...optional({ before }) };
+    const wanted = { sessionId, limit: READ_MAX, includeTools: true, ...optional({ before }) };
     const history = await readHistory(db, wanted);
     if (!history.ok) break;
     const { messages, runIds, nextBefore } = history.value;
@@ -378,18 +357,10 @@ async function placesOf(db: Db, { sessionId }: Session): Promise<Place[]> {
       const runId = runIds.get(messageId);
       if (runId !== undefined && seen.has(runId)) continue;
       if (runId !== undefined) seen.add(runId);
-      places.push({ runId, messageId });
+      yield { runId, messageId };
     }
     before = nextBefore;
   } while (before !== undefined);
-  return places;
-}
-
-function page(items: readonly Item[], has_more: boolean): object {
-  return {
-    ...{ object: "list", data: items, has_more },
-    ...{ first_id: items[0]?.id ?? null, last_id: items.at(-1)?.id ?? null },
-  };
 }
 
 /** Creates a conversation. The field `model`, which OpenAI does not have, may name its agent. */

@@ -48,9 +48,11 @@ import {
   unknownCall,
 } from "./calls.ts";
 import { chatAnswer, chatStream } from "./chat.ts";
+import { BODY_MAX_BYTES } from "./content.ts";
 import { Conversations, conversationSession } from "./conversations.ts";
 import type { OpenAiApi } from "./fields.ts";
 import { wrong } from "./format.ts";
+import { type ListedItem, readPage, takePage } from "./pages.ts";
 import { type AgentRequest, agentIn, modelName, RESPONSE_PREFIX, readRequest } from "./request.ts";
 import { endedResponse, inputItems, outputItems, responseStream, storedResponse } from "./responses.ts";
 import {
@@ -62,8 +64,6 @@ import {
   userSession,
 } from "./sessions.ts";
 
-/** Maximum bytes of a body: it may include pictures. */
-const BODY_MAX_BYTES = 25 * 1024 * 1024;
 const SESSION_HEADER = "x-parley-session-key";
 const IGNORED_HEADER = "x-parley-ignored-fields";
 const ROUTES = [
@@ -78,7 +78,6 @@ const ACTIONS: Readonly<Record<string, "fetch" | "delete" | "cancel" | "list">> 
   "POST/cancel": "cancel",
   "GET/input_items": "list",
 };
-const ITEMS_MAX = 100;
 
 /** One parsed request. */
 interface ReadRequest {
@@ -367,26 +366,13 @@ class OpenAiDoor {
     return storedResponse(await this.#endOf(run), text, this.#deps.world.redactor, asked);
   }
 
-  #listItems(c: Context<Env>, run: Run): Response {
-    const { limit = "20", order = "desc", after } = c.req.query();
-    const count = Number(limit);
-    if (!(Number.isInteger(count) && count >= 1 && count <= ITEMS_MAX)) {
-      return refuse(c, wrong("limit", `must be 1 to ${ITEMS_MAX}`));
-    }
-    if (order !== "asc" && order !== "desc") return refuse(c, wrong("order", "must be asc or desc"));
-    const items = inputItems(run);
-    if (order === "desc") items.reverse();
-    const at = items.findIndex((item) => item.id === after);
-    if (after !== undefined && at < 0) return refuse(c, wrong("after", "must be the id of an input item"));
-    const rest = items.slice(at + 1);
-    const page = rest.slice(0, count);
-    return c.json({
-      object: "list",
-      data: page.map((item) => this.#deps.world.redactor.json(item)),
-      first_id: page[0]?.id ?? null,
-      last_id: page.at(-1)?.id ?? null,
-      has_more: rest.length > count,
-    });
+  async #listItems(c: Context<Env>, run: Run): Promise<Response> {
+    const wanted = readPage(c.req.query());
+    if (!wanted.ok) return refuse(c, wanted);
+    const items = inputItems(run).map((item) => this.#deps.world.redactor.json(item) as ListedItem);
+    if (wanted.value.order === "desc") items.reverse();
+    const page = await takePage(items, wanted.value, "must be the id of an input item");
+    return page.ok ? c.json(page.value) : refuse(c, page);
   }
 
   /** Reads what a run has left besides its text. */

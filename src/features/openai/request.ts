@@ -11,7 +11,15 @@ import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { AnswerFormat, ClientTools } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
-import { CALLS_MAX, chatItems, type Item, inputItems, readItems, type Turn } from "./content.ts";
+import {
+  CALLS_MAX,
+  chatItems,
+  type Item,
+  inputItems,
+  readItems,
+  saysAnything,
+  type Turn,
+} from "./content.ts";
 import { checkFields, ignoredFields, type OpenAiApi } from "./fields.ts";
 import { chatFormat, responseFormat, wrong } from "./format.ts";
 import { clientToolsIn } from "./tools.ts";
@@ -168,7 +176,7 @@ function divide(items: readonly Item[], keepsHistory: boolean): Result<Said> {
   });
 }
 
-function tooLong(param: string): ReturnType<typeof fail> {
+export function tooLong(param: string): ReturnType<typeof fail> {
   const details = { param };
   return fail("too_large", `${param}: a message has at most ${MESSAGE_MAX_CHARS} characters`, { details });
 }
@@ -299,10 +307,7 @@ function assembleRequest(
     ...input.value,
     results,
     everyResult: said.everyResult,
-    seed: said.seed.filter(
-      ({ role, text, images, calls, reference }) =>
-        role === "tool" || text.trim() !== "" || images.length > 0 || (calls ?? reference) !== undefined,
-    ),
+    seed: said.seed.filter(saysAnything),
     ...(instructions === "" ? {} : { instructions }),
   });
 }

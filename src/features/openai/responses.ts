@@ -3,7 +3,8 @@
 
 import { optional } from "../../core/optional.ts";
 import { fail } from "../../core/shapes/errors.ts";
-import { endCodeOf, endsWithResult, type Run } from "../../core/shapes/run.ts";
+import type { ImageBlock, TextBlock } from "../../core/shapes/message.ts";
+import { type ClientResult, endCodeOf, endsWithResult, type Run } from "../../core/shapes/run.ts";
 import type { ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import {
@@ -14,6 +15,7 @@ import {
   tokensOf,
 } from "../../gateway/http/run-stream.ts";
 import { openAiError } from "./errors.ts";
+import type { ListedItem } from "./pages.ts";
 import { type AgentRequest, CONVERSATION_PREFIX, modelName, RESPONSE_PREFIX } from "./request.ts";
 
 type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
@@ -43,7 +45,7 @@ function usageOf({ run }: EndedRun): object {
   };
 }
 
-function textPart(text: string): object {
+export function textPart(text: string): object {
   return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
@@ -231,22 +233,28 @@ export function storedResponse(
   return responseOf(run, repeated, "failed", { error: { code, message } });
 }
 
+/** Returns the part of a user's message. */
+export function inputPart(block: TextBlock | ImageBlock): object {
+  if (block.type === "text") return { type: "input_text", text: block.text };
+  const { mimeType, data } = block;
+  return { type: "input_image", detail: "auto", image_url: `data:${mimeType};base64,${data}` };
+}
+
+/** Returns the item of a result. `givesPlace`: the client knows the call by its place. */
+export function resultItem({ id, toolCallId, content }: ClientResult, givesPlace: boolean): ListedItem {
+  const place = id.replace(":", "_");
+  const output = content.map((block) => (block.type === "text" ? block.text : "")).join("");
+  const call_id = givesPlace ? `call_${place}` : toolCallId;
+  return { type: "function_call_output", id: `fco_${place}`, call_id, output, status: "completed" };
+}
+
 /** Returns the items that a response began with, the oldest first. */
-export function inputItems({ runId, callId, input }: Run): { readonly id: string }[] {
+export function inputItems({ runId, callId, input }: Run): ListedItem[] {
   const { results = [], text, images = [] } = input;
-  const outputs = results.map(({ id, toolCallId, content }) => {
-    const place = id.replace(":", "_");
-    const output = content.map((block) => (block.type === "text" ? block.text : "")).join("");
-    const call_id = callId === undefined ? toolCallId : `call_${place}`;
-    return { type: "function_call_output", id: `fco_${place}`, call_id, output, status: "completed" };
-  });
+  const outputs = results.map((result) => resultItem(result, callId !== undefined));
   if (endsWithResult(input)) return outputs;
-  const content = [
-    ...(text === "" ? [] : [{ type: "input_text", text }]),
-    ...images.map(({ mimeType, data }) => {
-      return { type: "input_image", detail: "auto", image_url: `data:${mimeType};base64,${data}` };
-    }),
-  ];
+  const said: TextBlock[] = text === "" ? [] : [{ type: "text", text }];
+  const content = [...said, ...images].map(inputPart);
   const message = { type: "message", id: `in_${runId}`, status: "completed", role: "user", content };
   return [...outputs, message];
 }

@@ -49,7 +49,7 @@ const text = (words: string) => ({ type: "text", text: words });
 const refusal = (words: string): Answer => ({ isError: true, content: [text(words)] });
 
 /** Joins the words that are there: "name: description". */
-function wordsOf({ name, title, description }: Answer): string {
+function describeEntry({ name, title, description }: Answer): string {
   const words = [title ?? name, description].filter((word) => textOf(word) !== undefined);
   return plainLine(words.join(": "), WORDS_MAX_CHARS);
 }
@@ -61,7 +61,8 @@ function promptLine(prompt: Answer): string {
       textOf(description) === undefined ? "" : `: ${plainLine(String(description), WORDS_MAX_CHARS)}`;
     return `${plainLine(String(name), NAME_MAX_CHARS)}${required === true ? "" : "?"}${about}`;
   });
-  return `- ${plainLine(String(prompt.name), NAME_MAX_CHARS)}(${named.join("; ")}) ${wordsOf(prompt)}`.trim();
+  const name = plainLine(String(prompt.name), NAME_MAX_CHARS);
+  return `- ${name}(${named.join("; ")}) ${describeEntry(prompt)}`.trim();
 }
 
 function describePrompts(prompts: readonly Answer[]): string {
@@ -133,7 +134,7 @@ async function listResources({ contains }: Answer, { list }: Asking): Promise<An
   const linesOf = (entries: readonly unknown[], field: "uri" | "uriTemplate") =>
     entries
       .filter(isObject)
-      .map((one) => `${plainLine(String(one[field]), URI_MAX_CHARS)} ${wordsOf(one)}`.trim())
+      .map((one) => `${plainLine(String(one[field]), URI_MAX_CHARS)} ${describeEntry(one)}`.trim())
       .filter((line) => line.toLowerCase().includes(wanted));
   const lines = linesOf(resources.entries, "uri");
   const patterns = linesOf(templates.entries, "uriTemplate");

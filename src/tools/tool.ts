@@ -43,7 +43,7 @@ export interface OutsideServerStatus {
   readonly backoffUntil?: number;
   readonly lastError?: string;
   readonly lastErrorAt?: number;
-  /** True if the server refuses everything until a person signs in. */
+  /** True if the server has refused something until a person signs in. */
   readonly needsSignIn?: boolean;
   /** Number of tools in the list that was read last. */
   readonly tools?: number;

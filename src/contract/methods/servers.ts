@@ -27,7 +27,7 @@ const MCP_SERVER = named(
       backoffUntil: number("Earliest time of the next start by a run."),
       lastError: text(),
       lastErrorAt: number(),
-      needsSignIn: flag("True if it refuses everything until a person signs in (`servers.login`)."),
+      needsSignIn: flag("True if it has refused something until a person signs in (`servers.login`)."),
     },
   ),
 );

@@ -117,17 +117,19 @@ export class Server {
   status(): OutsideServerStatus {
     const state = this.#state;
     const server = this.name;
+    const needsSignIn = this.signIn?.isNeeded === true;
     switch (state.kind) {
       case "ready": {
         const { sinceMs: connectedSince, definitions } = state.live;
-        return { server, state: "ready", connectedSince, tools: definitions.tools.length };
+        const tools = definitions.tools.length;
+        const need = needsSignIn ? { needsSignIn, lastError: wantsSignIn(server) } : {};
+        return { server, state: "ready", connectedSince, tools, ...need };
       }
       case "down": {
         const { untilMs, atMs: lastErrorAt, why } = state;
         const { clock } = this.#parts.world;
         const leftMs = Math.ceil(untilMs - clock.monotonic());
         const waits = leftMs > 0 ? { backoffUntil: clock.now() + leftMs } : {};
-        const needsSignIn = why.error.includes(wantsSignIn(server));
         return { server, state: "down", lastError: why.error, lastErrorAt, needsSignIn, ...waits };
       }
       case "closed":

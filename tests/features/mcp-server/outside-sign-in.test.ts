@@ -1,6 +1,6 @@
 // The sign-in at MCP servers: a second gateway is the server, and its own authorization server.
 
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -54,6 +54,37 @@ test("a person signs in at a server; its tokens are refreshed, readable by the o
   expect(await client.request("servers.logout", { name: "far" })).toMatchObject({ forgotten: true });
   expect(readdirSync(folder)).toEqual([]);
   expect(await client.request("servers.logout", { name: "far" })).toMatchObject({ forgotten: false });
+});
+
+test("a server whose tokens end while it is connected wants a sign-in, and works after it", async () => {
+  const far = await openHouse();
+  const near = await openNear(`${far.http}/mcp`);
+  const client = await near.client();
+  const signIn = async () => {
+    const { url } = await client.request("servers.login", { name: "far", redirectUrl: CALLBACK });
+    return client.request("servers.login.finish", { query: await allow(url) });
+  };
+  const list = () => client.request("tools.invoke", { name: "mcp__far__sessions_list", arguments: {} });
+  await client.request("servers.test", { name: "far" }).catch(() => {});
+  await signIn();
+  const file = join(near.dir, "mcp-sign-ins", "far.json");
+  const record = JSON.parse(readFileSync(file, "utf8"));
+  const { refresh_token: _, ...tokens } = record.tokens;
+  writeFileSync(file, JSON.stringify({ ...record, tokens: { ...tokens, access_token: "ended" } }));
+  await list();
+  expect((await client.request("servers.list", {})).servers[0]).toMatchObject({
+    state: "ready",
+    needsSignIn: true,
+    lastError: "it wants a sign-in: npx parley-gateway mcp login far",
+  });
+  const row = await signIn();
+  expect(row).not.toHaveProperty("needsSignIn");
+  expect(row).not.toHaveProperty("lastError");
+  expect(await list()).toMatchObject({ status: "ok" });
+  // A crash may leave a file that was not renamed yet.
+  writeFileSync(`${file}.b2f6`, "{}");
+  await client.request("servers.logout", { name: "far" });
+  expect(readdirSync(join(near.dir, "mcp-sign-ins"))).toEqual([]);
 });
 
 test("only the sign-in that was begun last ends, with its own state; a refusal is told", async () => {

@@ -1,7 +1,7 @@
 // Owns the files with the sign-ins at MCP servers, one for each server. They contain tokens, so only their
 // owner may read them. The gateway and the command line both read and write them.
 
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type {
   OAuthDiscoveryState,
@@ -46,6 +46,8 @@ const SECRETS_MAX = 12;
 export class SignInFile {
   /** The newest secrets that were read or written. */
   secrets: readonly string[] = [];
+  /** True if the record that was read or written last has a challenge. */
+  isChallenged = false;
   readonly #folder: string;
   readonly #path: string;
   readonly #url: string;
@@ -68,12 +70,13 @@ export class SignInFile {
       throw error;
     });
     const record = text === undefined ? undefined : jsonOf(text);
-    if (!isObject(record) || record.url !== this.#url) return { url: this.#url };
-    this.#learn(record as unknown as SignInRecord);
-    return record as unknown as SignInRecord;
+    const known = isObject(record) && record.url === this.#url ? record : { url: this.#url };
+    this.#learn(known as unknown as SignInRecord);
+    return known as unknown as SignInRecord;
   }
 
-  #learn({ tokens, client }: Changes): void {
+  #learn({ tokens, client, challenge }: SignInRecord): void {
+    this.isChallenged = challenge !== undefined;
     const found = [client?.client_secret, tokens?.access_token, tokens?.refresh_token];
     const all = [...this.secrets, ...found.flatMap((value) => value ?? [])];
     // The last of equal ones stays, so that the current ones are never dropped.
@@ -81,15 +84,21 @@ export class SignInFile {
   }
 
   async change(changes: Changes): Promise<void> {
-    this.#learn(changes);
-    const record = JSON.stringify({ ...(await this.read()), ...changes });
+    const record = { ...(await this.read()), ...changes } as SignInRecord;
+    this.#learn(record);
     await ensureFolder(this.#folder);
     const beside = `${this.#path}.${this.#uuid()}`;
-    await writeFile(beside, record, { mode: 0o600, flag: "wx" });
+    await writeFile(beside, JSON.stringify(record), { mode: 0o600, flag: "wx" });
     await rename(beside, this.#path);
   }
 
+  /** Removes the record, and what a crash during a change has left of it. */
   async remove(): Promise<void> {
-    await rm(this.#path, { force: true });
+    this.isChallenged = false;
+    const files = await readdir(this.#folder).catch(() => []);
+    const ofServer = files
+      .map((file) => join(this.#folder, file))
+      .filter((path) => path.startsWith(this.#path));
+    await Promise.all(ofServer.map((path) => rm(path, { force: true })));
   }
 }

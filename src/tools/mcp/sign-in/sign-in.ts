@@ -189,6 +189,11 @@ export class SignIn {
     return clientSecret === undefined ? this.#file.secrets : [clientSecret, ...this.#file.secrets];
   }
 
+  /** True if the server has refused a request since the last sign-in, as far as this process knows. */
+  get isNeeded(): boolean {
+    return this.#file.isChallenged;
+  }
+
   get #options() {
     const { url, oauth } = this.#reach;
     const configured = [

@@ -1,8 +1,9 @@
 // Runs the official conformance suite of MCP, and the official inspector, against a gateway of this checkout:
 // as a server, with the tools that the suite calls (mcp-fixtures.ts), as a client (mcp-client.ts), and as an
 // authorization server. Installs them from npm into a temporary folder, or into `--dir FOLDER`, which is
-// reused the next time. `--only TEXT` runs the scenarios whose names contain it. Prints two tables. If all
-// scenarios ran, it writes the second one into docs/reference/TRIED.md.
+// reused the next time. `--part client`, `--part server` (without extensions) or `--part extensions` (of
+// servers) runs one part, `--only TEXT` only scenarios whose names contain it. Prints two tables. If all scenarios ran, it writes the second one into
+// docs/reference/TRIED.md.
 // Exit code 1: a request of the inspector failed, or a scenario did not end as mcp-expected.ts says.
 
 import { execFile, spawn } from "node:child_process";
@@ -24,7 +25,7 @@ import { withGateway } from "./with-gateway.ts";
 const SUITE = "@modelcontextprotocol/conformance";
 const VERSION = "0.2.0-alpha.12";
 const REVISIONS = ["2025-11-25", "2026-07-28"];
-const SCENARIO_MAX_MS = 120_000;
+const SUITE_MAX_MS = 120_000;
 const SHOWN_CHARS = 3_000;
 const OUTPUT_MAX_BYTES = 64 * 1024 * 1024;
 const PAGE = fileURLToPath(new URL("../docs/reference/TRIED.md", import.meta.url));
@@ -32,13 +33,17 @@ const CLIENT = fileURLToPath(new URL("mcp-client.ts", import.meta.url));
 const FIXTURES = new URL("mcp-fixtures.ts", import.meta.url).href;
 const run = promisify(execFile);
 
-const { values: options } = parseArgs({ options: { dir: { type: "string" }, only: { type: "string" } } });
+const { values: options } = parseArgs({
+  options: { dir: { type: "string" }, only: { type: "string" }, part: { type: "string" } },
+});
+const runsAll = options.only === undefined && options.part === undefined;
+const runs = (part: string): boolean => (options.part ?? part) === part;
 const folder = resolve(options.dir ?? mkdtempSync(join(tmpdir(), "parley-mcp-conformance-")));
 const program = join(folder, "node_modules", SUITE, "dist", "index.js");
 
 /** Runs the suite's command. Returns what it printed, and whether it succeeded. */
 async function suite(args: readonly string[]): Promise<{ ok: boolean; text: string }> {
-  const limits = { timeout: SCENARIO_MAX_MS, maxBuffer: OUTPUT_MAX_BYTES, cwd: folder };
+  const limits = { timeout: SUITE_MAX_MS, maxBuffer: OUTPUT_MAX_BYTES, cwd: folder };
   try {
     const { stdout } = await run(process.execPath, [program, ...args], limits);
     return { ok: true, text: stdout };
@@ -86,6 +91,25 @@ const runOf = ({ name, revision }: Scenario): string[] => [
   ...(revision === undefined ? [] : ["--spec-version", revision]),
 ];
 
+/**
+ * Runs all scenarios for servers, and records these. The suite runs all of a revision in one process, and those
+ * of extensions with all others.
+ */
+async function testServer(url: string, scenarios: readonly Scenario[]): Promise<void> {
+  for (const revision of [...REVISIONS, undefined]) {
+    const wanted = scenarios.filter((one) => one.revision === revision);
+    if (wanted.length === 0 || !runs(revision === undefined ? "extensions" : "server")) continue;
+    const of = revision === undefined ? [] : ["--spec-version", revision];
+    const { text } = await suite(["server", "--url", url, "--suite", "all", ...of]);
+    const [, summary = ""] = text.split("=== SUMMARY ===");
+    for (const scenario of wanted) {
+      const line = summary.split("\n").find((one) => one.includes(` ${scenario.name}: `)) ?? "";
+      const [, output = text] = text.split(`=== Running scenario: ${scenario.name} ===`);
+      record("server", scenario, line.startsWith("✓"), output.split("===")[0] ?? "");
+    }
+  }
+}
+
 /** Runs the suite's test of an authorization server. Consents in place of a person. */
 async function authorize(httpUrl: string): Promise<{ ok: boolean; text: string }> {
   const port = await freePort();
@@ -110,7 +134,7 @@ async function authorize(httpUrl: string): Promise<{ ok: boolean; text: string }
     isAsked = true;
     void consent(address);
   });
-  const late = setTimeout(() => child.kill(), SCENARIO_MAX_MS);
+  const late = setTimeout(() => child.kill(), SUITE_MAX_MS);
   const code = await new Promise((ended) => child.once("close", ended));
   clearTimeout(late);
   return { ok: code === 0, text };
@@ -138,35 +162,26 @@ try {
   const { text } = await suite(["list"]);
   const [ofServers = "", ofClients = ""] = text.split(/^\w.* scenarios \(.*$/m).slice(1);
   if (scenariosIn(`${ofServers}${ofClients}`).length === 0) throw new Error(`no scenario: ${text}`);
-  for (const scenario of scenariosIn(ofClients)) {
+  for (const scenario of runs("client") ? scenariosIn(ofClients) : []) {
     const command = ["client", "--command", `${process.execPath} ${CLIENT}`, ...runOf(scenario)];
     const { ok, text: said } = await suite(command);
     record("client", scenario, ok, said);
   }
-  await withGateway(
-    temporary,
-    {},
-    async ({ httpUrl }) => {
-      if (options.only === undefined) failed += await inspect(join(folder, "inspector"), httpUrl, temporary);
-      const server = createServer((from, to) => passOn(from, to, httpUrl));
-      const url = `http://localhost:${await listenHere(server)}/mcp`;
-      try {
-        for (const scenario of scenariosIn(ofServers)) {
-          const { ok, text: said } = await suite(["server", "--url", url, ...runOf(scenario)]);
-          record("server", scenario, ok, said);
-        }
-        if (options.only === undefined) {
-          const { ok, text: said } = await authorize(httpUrl);
-          const scenario = { name: "authorization-code-grant", revision: REVISIONS.at(-1) ?? "" };
-          record("authorization server", scenario, ok, said);
-        }
-      } finally {
-        server.closeAllConnections();
-        server.close();
-      }
-    },
-    ["--import", FIXTURES],
-  );
+  const work = async ({ httpUrl }: { httpUrl: string }): Promise<void> => {
+    if (runsAll) failed += await inspect(join(folder, "inspector"), httpUrl, temporary);
+    const server = createServer((from, to) => passOn(from, to, httpUrl));
+    try {
+      await testServer(`http://localhost:${await listenHere(server)}/mcp`, scenariosIn(ofServers));
+      if (options.only !== undefined || !runs("server")) return;
+      const { ok, text: said } = await authorize(httpUrl);
+      const scenario = { name: "authorization-code-grant", revision: REVISIONS.at(-1) ?? "" };
+      record("authorization server", scenario, ok, said);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  };
+  if (options.part !== "client") await withGateway(temporary, {}, work, ["--import", FIXTURES]);
 } finally {
   rmSync(temporary, { recursive: true, force: true });
   if (options.dir === undefined) rmSync(folder, { recursive: true, force: true });
@@ -185,5 +200,5 @@ const table = [
   ...others.sort(),
 ];
 console.log([...table, "", ...wrong].join("\n"));
-if (options.only === undefined) writeTable(PAGE, "mcp", table);
+if (runsAll) writeTable(PAGE, "mcp", table);
 process.exitCode = failed + wrong.length === 0 ? 0 : 1;

@@ -2,8 +2,8 @@
 // as a server, with the tools that the suite calls (mcp-fixtures.ts), as a client (mcp-client.ts), and as an
 // authorization server. Installs them from npm into a temporary folder, or into `--dir FOLDER`, which is
 // reused the next time. `--part client`, `--part server` (without extensions) or `--part extensions` (of
-// servers) runs one part, `--only TEXT` only scenarios whose names contain it. Prints two tables. If all scenarios ran, it writes the second one into
-// docs/reference/TRIED.md.
+// servers) runs one part, `--only TEXT` only scenarios whose names contain it. Prints two tables. If all
+// scenarios ran, it writes the second one into docs/reference/TRIED.md.
 // Exit code 1: a request of the inspector failed, or a scenario did not end as mcp-expected.ts says.
 
 import { execFile, spawn } from "node:child_process";
@@ -92,8 +92,8 @@ const runOf = ({ name, revision }: Scenario): string[] => [
 ];
 
 /**
- * Runs all scenarios for servers, and records these. The suite runs all of a revision in one process, and those
- * of extensions with all others.
+ * Runs all scenarios for servers, and records these. The suite runs all of a revision in one process, and
+ * those of extensions with all others.
  */
 async function testServer(url: string, scenarios: readonly Scenario[]): Promise<void> {
   for (const revision of [...REVISIONS, undefined]) {

@@ -11,6 +11,7 @@ import { lacks } from "../../kit/process/lacks.ts";
 const run = promisify(execFile);
 const SCRIPT = join(import.meta.dirname, "../../../bench/conformance-mcp.ts");
 
+// Skipped outside CI, because it fetches 50 MB.
 test.skipIf(lacks("the registry", process.env.CI !== undefined))(
   "the scenarios of MCP's suite for servers pass, or fail for a reason that is known",
   async () => {

@@ -50,6 +50,26 @@ async function openStory(more: HouseOptions = {}): Promise<House> {
 
 const entry = (page: Page, text: string | RegExp) => page.locator(".entry", { hasText: text });
 
+describeInBrowser("a view whose code could not be loaded", () => {
+  test("appears after the next connect", async () => {
+    const house = await openHouse();
+    const sockets: { close(): Promise<void> }[] = [];
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions", allow: /Failed to load/ });
+    await page.routeWebSocket(/^ws:/, (socket) => {
+      socket.connectToServer();
+      sockets.push(socket);
+    });
+    await page.reload();
+    await page.getByRole("button", { name: "New session" }).waitFor();
+    await page.route(/\.(js|css)$/, (route) => route.abort());
+    await page.getByRole("link", { name: "Operations" }).click();
+    await page.getByRole("button", { name: "Retry" }).waitFor();
+    await page.unroute(/\.(js|css)$/);
+    await Promise.all(sockets.map((socket) => socket.close()));
+    await page.getByRole("link", { name: "Status" }).waitFor();
+  });
+});
+
 describeInBrowser("a conversation", () => {
   test("messages show markdown, tool calls that can be opened, links to the other session, and how each run ended", async () => {
     const house = await openStory({ choices: {} });

@@ -27,6 +27,22 @@ nuqneH
 \`\`\``;
 
 describeInBrowser("text in a conversation", () => {
+  test("each paragraph, list item and line has its own direction", async () => {
+    const house = await openHouse({ play: () => "Good morning\n\nשלום עולם\n\n- one\n- שתיים" });
+    const client = await house.client();
+    await client.agent({ sessionKey: MAIN, message: "show me" }).done;
+    const { page } = await visit(house.http, { token: TOKEN, at: AT });
+    const directionOf = (text: string) =>
+      page
+        .locator(".prose :is(p, li)", { hasText: text })
+        .evaluate((one) => [getComputedStyle(one).direction, getComputedStyle(one).textAlign]);
+    await page.getByText("Good morning").waitFor();
+    expect(await directionOf("Good morning")).toEqual(["ltr", "start"]);
+    expect(await directionOf("שלום עולם")).toEqual(["rtl", "start"]);
+    expect(await directionOf("one")).toEqual(["ltr", "start"]);
+    expect(await directionOf("שתיים")).toEqual(["rtl", "start"]);
+  });
+
   test("words of a table are not broken, code of known languages is coloured, and both can be copied", async () => {
     const house = await openHouse({ play: () => REPLY });
     const client = await house.client();

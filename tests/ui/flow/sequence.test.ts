@@ -114,12 +114,26 @@ describeInBrowser("the flow view", () => {
       .toBe("$0 of $2.00");
   });
 
+  test("without a chain in the last hour, the page looks further back and says so", async () => {
+    const here = await house();
+    await tell(here, doing(sending(RESEARCH, "one")));
+    await here.store.transaction(async (tx) => {
+      const at = here.engine.now() - 2 * 3_600_000;
+
+      await tx.updateTable("chains").set({ last_at: at }).execute();
+    });
+    const page = await open(here);
+    await page.getByText("None within 1 hour").waitFor();
+    await page.getByRole("heading", { name: "1 chain" }).waitFor();
+    await page.getByRole("button", { name: "24 hours" }).and(page.locator("[aria-pressed=true]")).waitFor();
+  });
+
   test("DG3: a diagram that grows keeps the selected step and the scroll position", async () => {
     const hold = Promise.withResolvers<void>();
     const model = talkingModel((input) => (input === "wait for it" ? hold.promise : undefined));
     const here = await house({ model });
     const page = await open(here);
-    await page.getByText("No conversations between sessions yet").waitFor();
+    await page.getByText("No conversations between sessions in the last 24 hours").waitFor();
     const accepted = await here.engine.accept({
       sessionKey: MAIN,
       input: { text: doing(sending(RESEARCH, "wait for it")) },

@@ -34,7 +34,7 @@ describeInBrowser("failures in the inbox", () => {
     await row.getByText("failed again (attempt 3)").waitFor();
   });
 
-  test("a row of a refused key names its agent, and leads to the configuration", async () => {
+  test("a row of a refused key names its agent", async () => {
     const house = await openHouse({
       model: {
         call: async () => ({ kind: "failed", error: "the key is wrong", code: "model_unauthorized" }),
@@ -47,8 +47,6 @@ describeInBrowser("failures in the inbox", () => {
     const { page } = await visit(house.http, { token: TOKEN });
     const row = rowIn(page, "Needs you", "Release notes");
     await row.getByText("writer", { exact: true }).waitFor();
-    const link = row.getByRole("link", { name: "Set the key" });
-    await expect.poll(() => link.getAttribute("href")).toBe("#/operations/configuration");
   });
 
   test("a stopped run says so once, with its message, and its notice names it without covering a row", async () => {

@@ -64,6 +64,10 @@ describeInBrowser("names of sessions", () => {
       await dialog.waitFor({ state: "detached" });
     };
     await create({ Title: "Bird picture" });
+    // The reader can write at once.
+    await expect
+      .poll(() => page.evaluate("document.activeElement?.getAttribute('aria-label')"))
+      .toBe("Message");
     await expect.poll(() => page.title()).toBe("Bird picture · Parley");
     await expect.poll(() => row(page, /Bird picture/).innerText()).toContain("chat");
     await create({ "Key part": "birds of May" });
@@ -72,6 +76,22 @@ describeInBrowser("names of sessions", () => {
     await expect.poll(() => page.locator(".session-list").innerText()).not.toContain("%20");
     await page.keyboard.press("Control+k");
     await page.getByRole("option", { name: "main · birds of May" }).waitFor();
+  });
+
+  test("a selection that ends outside of a dialog does not close it, a click there does", async () => {
+    const house = await openHouse();
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    await page.getByRole("button", { name: "New session" }).click();
+    const title = page.getByRole("dialog").getByLabel("Title");
+    await title.fill("Bird picture");
+    const { x = 0, y = 0, height = 0 } = (await title.boundingBox()) ?? {};
+    await page.mouse.move(x + 60, y + height / 2);
+    await page.mouse.down();
+    await page.mouse.move(5, 5);
+    await page.mouse.up();
+    await expect.poll(() => title.inputValue()).toBe("Bird picture");
+    await page.mouse.click(5, 5);
+    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
   });
 
   test("the title of the tab names the open session, chain or tab, and counts what needs the reader", async () => {

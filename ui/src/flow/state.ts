@@ -24,6 +24,8 @@ export interface Filter {
 }
 
 export const minutes = signal<number>(60);
+/** Name of the time window in which there was no chain, so that the page looked further back by itself. */
+export const emptyWindow = signal<string | undefined>(undefined);
 export const filter = signal<Filter | undefined>(undefined);
 /** The agent that takes part in the shown chains. Empty: any agent. */
 export const agent = signal("");
@@ -96,6 +98,13 @@ export function useChains() {
     ask("chains.list", { activeMinutes: minutes.value, limit: CHAINS_MAX }),
   );
   useNews("agent", reading.again, moves);
+  const at = WINDOWS.findIndex((one) => one.minutes === minutes.value);
+  const [window, wider] = WINDOWS.slice(at);
+  useEffect(() => {
+    if (reading.value?.chains.length !== 0 || wider === undefined) return;
+    emptyWindow.value ??= window?.name;
+    minutes.value = wider.minutes;
+  }, [reading.value]);
   const told = reading.value?.names;
   useEffect(() => {
     if (told !== undefined) names.value = told;

@@ -18,6 +18,7 @@ import {
   agentsIn,
   chainState,
   clearFilters,
+  emptyWindow,
   filter,
   isShown,
   minutes,
@@ -38,12 +39,18 @@ function WindowChoice() {
           data-act={`Chains of the last ${one.name}`}
           aria-pressed={minutes.value === one.minutes}
           onClick={() => {
+            emptyWindow.value = undefined;
             minutes.value = one.minutes;
           }}
         >
           {one.name}
         </button>
       ))}
+      {emptyWindow.value !== undefined && (
+        <span class="soft" role="status">
+          {`None within ${emptyWindow.value}`}
+        </span>
+      )}
     </fieldset>
   );
 }
@@ -124,7 +131,7 @@ function Choices({ chains }: { chains: readonly ChainRow[] }) {
 function Nothing() {
   return (
     <div class="empty flow-empty">
-      <h2>No conversations between sessions yet</h2>
+      <h2>{`No conversations between sessions in the last ${WINDOWS.at(-1)?.name}`}</h2>
       <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
       <Examples />
     </div>

@@ -16,6 +16,7 @@ import { DEED_WORDS, type Deed, markOf, styleOf, toneOf } from "./marks.ts";
 import { awaitedPermission, itemName, permissionsOf, wantsTo } from "./model.ts";
 import { moved } from "./moved.ts";
 
+const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
 const Peek = lazy(async () => (await import("./peek.tsx")).Peek);
 
 function Waits({ item }: { item: AttentionItem }) {
@@ -49,7 +50,7 @@ function About({ item }: { item: AttentionItem }) {
         <span class="soft">{isFailed ? `failed again (${words})` : words}</span>
       )}
       {code === "model_unauthorized" && may("operator.admin") && has("config.check") && (
-        <a href={hrefOf({ view: "operations", tab: "configuration" })}>Set the key</a>
+        <Connect what="model" />
       )}
     </>
   );

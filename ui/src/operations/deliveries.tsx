@@ -130,12 +130,13 @@ function Timing({ row }: { row: DeliveryRow }) {
   const now = tick.value;
   const at = row.settledAt ?? row.createdAt;
   const waits = row.state === "pending" && row.attempts > 0 && !row.attemptOpen;
+  const left = row.nextAttemptAt - now;
   return (
     <div class="row-when soft">
       <Time at={at}>{ago(at, now)}</Time>
       {row.attempts > 0 && <span>{counted(row.attempts, "attempt")}</span>}
       {row.attemptOpen && <span>sending</span>}
-      {waits && <span>next attempt in {duration(Math.max(0, row.nextAttemptAt - now))}</span>}
+      {waits && <span>{left > 0 ? `next attempt in ${duration(left)}` : "next attempt is due"}</span>}
     </div>
   );
 }

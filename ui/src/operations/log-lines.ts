@@ -33,6 +33,16 @@ function errorText(err: unknown): string {
   return textOf(message) || textOf(type);
 }
 
+/** Fields that name the thing that a line is about. */
+const SUBJECTS = ["server", "tool", "channel", "account", "model", "method", "file", "dir"] as const;
+
+/** Returns the message of a line, with the names of the things that it is about. */
+export function titleOf(line: LogLine): string {
+  const fields = line as LogLine & Record<string, unknown>;
+  const names = SUBJECTS.map((name) => textOf(fields[name]));
+  return [line.msg, ...names.filter((one) => one !== "" && !line.msg.includes(one))].join(" · ");
+}
+
 /** Returns the reason of a failure in words, followed by its codes, or undefined if the line has none. */
 export function reasonOf(line: LogLine): string | undefined {
   const { why, said, status, code, err, msg } = line as LogLine & Record<string, unknown>;

@@ -14,7 +14,7 @@ import { Name, SessionLink } from "../parts/name.tsx";
 import { type Option, Select } from "../parts/select.tsx";
 import { hrefOf } from "../route.ts";
 import type { Tone } from "../styles/tones.ts";
-import { added, detailsOf, type Kept, type LogLine, NOTHING, reasonOf } from "./log-lines.ts";
+import { added, detailsOf, type Kept, type LogLine, NOTHING, reasonOf, titleOf } from "./log-lines.ts";
 import { usePolling } from "./polling.ts";
 
 const EVERY_MS = 2_000;
@@ -155,7 +155,7 @@ function LogRow({ line }: { line: LogLine }) {
     <>
       <time class="log-time">{line.time === 0 ? "—" : clockTime(line.time)}</time>
       <span class="log-level">{line.level}</span>
-      <bdi class="log-msg">{safeLine(line.msg)}</bdi>
+      <bdi class="log-msg">{safeLine(titleOf(line))}</bdi>
       {reason !== undefined && <bdi class="log-reason">{safeLine(cut(reason, REASON_MAX_CHARS))}</bdi>}
     </>
   );

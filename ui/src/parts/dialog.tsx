@@ -17,6 +17,8 @@ export function Dialog(props: {
   const { title, class: name = "", onClose, children } = props;
   const box = useRef<HTMLDialogElement>(null);
   const titleId = useId();
+  // A click whose press began inside is the end of a selection.
+  const beganOutside = useRef(false);
   // Returns the focus in the step that removes the dialog. A later step could take it from an element to
   // which the reader has moved on.
   useLayoutEffect(() => {
@@ -38,7 +40,10 @@ export function Dialog(props: {
         event.preventDefault();
         onClose();
       }}
-      onClick={(event) => event.target === box.current && onClose()}
+      onPointerDown={(event) => {
+        beganOutside.current = event.target === box.current;
+      }}
+      onClick={(event) => event.target === box.current && beganOutside.current && onClose()}
     >
       <div class="dialog-body">
         <h2 id={titleId}>{title}</h2>

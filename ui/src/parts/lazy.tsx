@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { whenConnected } from "../gateway.ts";
 import { Awaited } from "./failure.tsx";
 
 /** Returns a component whose code `load` loads once, when it is first shown. */
@@ -13,13 +14,16 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
   return function Lazy(props: P) {
     const [problem, setProblem] = useState<unknown>();
     const begin = (): void => {
+      if (loaded.value !== undefined) return;
       setProblem(undefined);
       load().then((Part) => {
         loaded.value = { Part };
       }, setProblem);
     };
+    // Also after each connect, because the load may have failed while the gateway was away.
     useEffect(() => {
-      if (loaded.value === undefined) begin();
+      begin();
+      return whenConnected(begin);
     }, []);
     const Part = loaded.value?.Part;
     if (Part === undefined) return <Awaited problem={problem} again={begin} />;

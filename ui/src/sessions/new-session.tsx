@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
+import { edit } from "../conversation/drafts.ts";
 import { ask } from "../gateway.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -24,6 +25,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
     const chosen = agentId === "" ? {} : { agentId };
     const { key } = await ask("sessions.create", { ...chosen, ...named, ...own });
     onClose();
+    edit(key, "");
     go({ view: "sessions", key });
   };
   return (

@@ -44,8 +44,12 @@ function made<K extends keyof HTMLElementTagNameMap>(name: K, className = "", te
   return element;
 }
 
+/** Blocks with a direction of their own: one text may have paragraphs in Hebrew and in English. */
+const BLOCKS = /^(?:p|h3|li|th|td|blockquote)$/;
+
 function holding<K extends keyof HTMLElementTagNameMap>(name: K, tokens: readonly Token[], className = "") {
   const element = made(name, className);
+  if (BLOCKS.test(name)) element.dir = "auto";
   element.append(...nodesOf(tokens));
   return element;
 }

@@ -138,6 +138,8 @@ describeInBrowser("the inbox", () => {
     await expect
       .poll(() => page.locator(".inbox-text").innerText())
       .toBe("Both tests pass.\n\nShall I deploy?");
+    // It is shown as in the conversation.
+    await expect.poll(() => page.locator(".inbox-text p").count()).toBe(2);
     await answer.fill("Yes, j and k");
     await answer.press("Enter");
     await rowIn(page, "Done", "did Yes, j and k").waitFor();

@@ -4,8 +4,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
-import { safeText } from "../../../src/core/text/safe-text.ts";
 import { draftOf, keepDraft } from "../conversation/drafts.ts";
+import { Prose } from "../conversation/text/text.tsx";
 import { ask } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { Awaited } from "../parts/failure.tsx";
@@ -16,7 +16,6 @@ import { readAgain } from "./model.ts";
 import { moved } from "./moved.ts";
 import { Asked } from "./permission.tsx";
 
-const TEXT_MAX_CHARS = 2_000;
 /** Number of messages that are read from the end of a transcript. They usually contain its last text. */
 const LAST_MESSAGES = 8;
 
@@ -25,7 +24,7 @@ async function lastMessage({ sessionKey }: AttentionItem): Promise<string> {
   if (sessionKey === undefined) return "";
   const { messages } = await ask("chat.history", { sessionKey, limit: LAST_MESSAGES });
   const texts = messages.map((one) => (one.role === "toolResult" ? "" : textOf(one)));
-  return texts.findLast((text) => text.trim() !== "")?.slice(0, TEXT_MAX_CHARS) ?? "";
+  return texts.findLast((text) => text.trim() !== "") ?? "";
 }
 
 /** Shows a field for an answer. It has the same unsent text as the composer of the session. */
@@ -112,9 +111,10 @@ function Last({ item, answers }: PeekProps) {
       {text !== "" && (
         <figure>
           <figcaption class="soft">Last message</figcaption>
-          <pre class="inbox-text">
-            <bdi>{safeText(text)}</bdi>
-          </pre>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
+          <section class="inbox-text inbox-last" aria-label="Last message" tabIndex={0}>
+            <Prose text={text} />
+          </section>
         </figure>
       )}
       {sessionKey !== undefined && actions.includes("answer") && (

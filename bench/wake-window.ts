@@ -39,7 +39,7 @@ const REPLY = "port 8080";
 /** A line of `mcp list` that names the server of the configuration as one that works. */
 const ACCEPTED = /parley.*(?:connected|enabled)/i;
 const PLUGIN_SERVER = "mcp__plugin_parley_parley";
-const ASKED = /Message (\S+) from session /;
+const ASKED = /\[message (\S+) from session /i;
 
 /** A plugin in this checkout, and how its program installs it. */
 export interface Plugin {

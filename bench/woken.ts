@@ -44,7 +44,7 @@ function asCodex({ body, messages, toolResults }: ServedRequest): Answer {
 
 /** Plays the model of Claude Code: answers the session that asked. */
 function asClaude({ messages }: ServedRequest): Answer {
-  const asker = /from session (\S+):\n/.exec(messages.flatMap(({ texts }) => texts).join("\n"))?.[1];
+  const asker = /from session (\S+), not from/.exec(messages.flatMap(({ texts }) => texts).join("\n"))?.[1];
   if (asker === undefined || messages.some(({ role }) => role === "tool")) return "Done.";
   const answer = { sessionKey: asker, message: "port 8080", timeoutSeconds: 0 };
   return [call("mcp__parley__sessions_send", answer)];

@@ -4,10 +4,14 @@
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import { safeText } from "../../core/text/safe-text.ts";
+import { pause } from "../../world/pause.ts";
 import { noteApprovals } from "../chat/approvals.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
 import { findSession, openNamed } from "../session-name.ts";
+
+/** Time after the end of a run in which its final text arrives, unless the message had another recipient. */
+const REPLY_LATE_MS = 3_000;
 
 interface SendOptions {
   readonly message: string;
@@ -80,7 +84,15 @@ async function waitForReply(cli: Cli, link: Link, seconds: number, sent: Sent): 
       details: { runId, runStatus },
     });
   }
-  return printReply(cli, runId, await text);
+  // A message that the program of a window has taken has no reply here.
+  const late = new AbortController();
+  const none = pause(cli.parts.world.clock, REPLY_LATE_MS, late.signal).then(() => undefined);
+  const reply = await Promise.race([text, none]);
+  late.abort();
+  if (reply !== undefined) return printReply(cli, runId, reply);
+  cli.say(`Delivered. The program of ${session} answers in its own window, not here.`);
+  cli.document({ ok: true, runId, status: "delivered" });
+  return EXIT.done;
 }
 
 function printReply(cli: Cli, runId: string, reply: string): number {

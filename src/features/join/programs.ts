@@ -89,11 +89,14 @@ export function blocked(reason: string): HookOutput {
 const tellInTurn = (text: string, event: string): HookOutput =>
   event === "SessionStart" || startsTurn(event) ? contextAt(event, text) : blocked(text);
 
+/** Parley's tools, of its entry in `.mcp.json` and of its plugin. */
+const CLAUDE_TOOLS = "mcp__parley,mcp__plugin_parley_parley";
+
 const claudeCode: Program = {
   name: "Claude Code",
   notes: [
-    "Restart windows that are already open.",
-    ".mcp.json is often shared, but this entry names a program on this machine.",
+    "Restart windows that are already open. Claude Code asks you to trust this folder and what was added.",
+    "Do not commit this entry of .mcp.json: it names a program on this machine.",
   ],
   edits(folder, { mcp, hook }) {
     // A hook that runs in the background. If it exits with code 2, the program wakes its idle session.
@@ -129,14 +132,15 @@ const claudeCode: Program = {
   // exits.
   waits: (env, event) => env.CLAUDE_CODE_ENTRYPOINT === "cli" && !startsTurn(event),
   tell: (text, event) => (startsTurn(event) ? contextAt(event, text) : { stderr: text, code: 2 }),
-  resume: (id, prompt) => ["claude", "-p", "--resume", id, prompt],
+  // Nobody is there to allow Parley's tools, which `join` allows and a plugin cannot.
+  resume: (id, prompt) => ["claude", "-p", prompt, "--resume", id, `--allowedTools=${CLAUDE_TOOLS}`],
 };
 
 const codex: Program = {
   name: "Codex",
   notes: [
     "Restart windows that are already open. The program must trust this folder.",
-    "Codex asks you to review the hooks before it runs them: /hooks.",
+    "With its first prompt, Codex asks you to review the hooks. Before that, no message reaches it.",
   ],
   edits(folder, { mcp, hook }) {
     const { command, args } = entryOf(mcp);
@@ -177,7 +181,7 @@ const openCode: Program = {
   name: "opencode",
   notes: [
     "Restart windows that are already open.",
-    "opencode.json is often shared, but this entry names a program on this machine.",
+    "Do not commit this entry of opencode.json: it names a program on this machine.",
   ],
   edits(folder, { mcp, hook }) {
     const commented = join(folder, "opencode.jsonc");

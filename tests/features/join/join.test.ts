@@ -333,6 +333,21 @@ test("the gateway refuses an expired token of a window; a window that opens shor
   expect(recordOf(home, "writer").tokens).toHaveLength(8);
 });
 
+test("a person who waits for a window's reply is told that it answers elsewhere, once it has the message", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  const folder = project();
+  await run(home, ["join", "qwen", "--yes", "--session", "writer"], { folder });
+  const window = new Window(home);
+  window.startServer("writer");
+  const key = "agent:main:mcp:writer";
+  await expect.poll(async () => (await run(home, ["sessions"])).out).toContain(key);
+  const sent = run(home, ["send", "--session", key, "--wait", "60", "which port?"]);
+  await expect.poll(() => window.hook("qwen", "writer", "UserPromptSubmit")).toContain("which port?");
+  const { code, out } = await sent;
+  expect([code, out]).toEqual([0, expect.stringContaining("answers in its own window")]);
+});
+
 const HOOKS = [
   [
     "claude-code",

@@ -18,7 +18,7 @@ export async function checkConfig(cli: Cli): Promise<number> {
   const { enabled, allow } = agentToAgent;
   const between = enabled
     ? `agents can reach each other (${allow.length === 0 ? "all agents" : allow.join(", ")})`
-    : "agents cannot reach each other";
+    : "agents cannot reach sessions of other agents";
   const lines = [
     `${path}: ${exists ? "no problem found" : "this file does not exist, so every setting has its default"}.`,
     `agents   ${agents.map(({ id, model }) => `${id} on ${model}`).join(", ")}`,

@@ -17,6 +17,8 @@
 //   broken TEXT     reports a model error like Codex, with TEXT as its answer; "retried": the model recovers
 //   large MB KIND   a call whose result has MB megabytes: a diff, or numbers; then "ok"
 //   delayed TEXT    "First", ends its turn, and writes TEXT half a second later
+//   play JSON       sends these updates in order: { from?, update }, { from?, ask } or "hang", and after "end" the
+//                   rest when its turn has ended; "$own" is its own session
 //   warn            sends a warning: as a notice if the client supports notices, else in its answer
 //
 // ACP_LOAD=1: the agent loads earlier sessions from the folder ACP_STATE. ACP_REFUSE: it requires a sign-in.
@@ -97,6 +99,12 @@ async function listTools(server: acp.McpServer | undefined, id: string): Promise
   if (!(await answer.text()).includes("sessions_list")) log("no tools");
   log(`listed ${id}`);
 }
+
+type Played =
+  | "hang"
+  | "end"
+  | { readonly from?: string; readonly update: acp.SessionUpdate }
+  | { readonly from?: string; readonly ask: Omit<acp.RequestPermissionRequest, "sessionId"> };
 
 /** True if the client supports notices, which are separate from the answer. */
 let takesNotices = false;
@@ -242,6 +250,8 @@ class Agent {
         await this.#say(client, id, "First");
         setTimeout(() => void this.#say(client, id, argument), 500);
         return end;
+      case "play":
+        return this.#replay(client, id, JSON.parse(argument.replaceAll("$own", id)));
       case "ask":
         return this.#askFirst(client, id);
       case "silent":
@@ -270,6 +280,20 @@ class Agent {
         await this.#say(client, id, word === "say" ? argument : `turn ${session.turns}: ${text}`);
     }
     return end;
+  }
+
+  async #replay(client: acp.AgentContext, id: string, steps: readonly Played[]): Promise<acp.PromptResponse> {
+    for (const [index, step] of steps.entries()) {
+      if (step === "hang") return this.#hang(client, id, true);
+      if (step === "end") {
+        setTimeout(() => void this.#replay(client, id, steps.slice(index + 1)), 300);
+        break;
+      }
+      if ("ask" in step) await this.#permission(client, step.from ?? id, step.ask);
+      else await this.#tell(client, step.from ?? id, step.update);
+    }
+    log(`played ${steps.length}`);
+    return { stopReason: "end_turn" };
   }
 
   async #sendLarge({ client, session, call }: Hands, argument: string): Promise<acp.PromptResponse> {

@@ -2,7 +2,7 @@
 // - A request ends with its answer, with the end of the program, or at its time limit.
 // - The program is offered no file system and no terminal: it acts with its own rights.
 // - Updates outside of a prompt are dropped: replayed history, and late updates of a cancelled turn. Text
-//   that comes shortly after the end of a prompt still belongs to its turn.
+//   that comes shortly after the end of a prompt still belongs to its turn. Sub-agents may work on.
 // The protocol's library is loaded when the first agent starts.
 
 import type {
@@ -31,6 +31,7 @@ import { modeFor, needsHttpTools } from "../programs.ts";
 import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
 import { isOwnTool } from "./own-tools.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
+import { Subagents } from "./subagents.ts";
 import type { AcpTurn } from "./turn.ts";
 
 /** Time limit for initialisation, and again for opening the session: some programs load a lot first. */
@@ -39,6 +40,7 @@ const START_MAX_MS = 60_000;
 const TOOLS_MAX_MS = 30_000;
 /** How long a turn waits after the end of its prompt, because some programs send their last text late. */
 const LATE_TEXT_MS = 1_000;
+const STRANGER = "an ACP agent sent updates of a session that it has not announced; they are ignored";
 const LEFT_OUT = "[too large: this update was left out]";
 const AUTH_REQUIRED = -32_000;
 const ERROR_MAX_CHARS = 1_000;
@@ -187,6 +189,10 @@ class Connection implements AcpConnection {
   #hello: InitializeResponse | undefined;
   #tools: SessionTools | undefined;
   #current: Current | undefined;
+  readonly #subagents = new Subagents();
+  /** False while the program opens a session, and replays its history. */
+  #isOpen = false;
+  #hasStrangers = false;
 
   constructor(
     parts: OpenParts,
@@ -258,6 +264,7 @@ class Connection implements AcpConnection {
           terminal: false,
           // Requests notices as separate updates: otherwise the program writes its warnings into the answer.
           session: { notices: {} },
+          subagents: {},
         },
         clientInfo: { name: "parley", title: "Parley", version: parts.version },
       }),
@@ -277,6 +284,7 @@ class Connection implements AcpConnection {
       if (!begun.ok) return begun;
       this.remoteId = begun.value.sessionId;
     }
+    this.#isOpen = true;
     return this.#letAsk(parts);
   }
 
@@ -318,14 +326,14 @@ class Connection implements AcpConnection {
     const { agentCapabilities: can } = this.#hello ?? {};
     const { agent } = this.#link;
     const params = { ...this.#sessionOf(parts), sessionId: remoteId };
+    this.remoteId = remoteId;
     const opened =
       can?.sessionCapabilities?.resume != null
         ? await this.#ask("session/resume", agent.request("session/resume", params))
         : can?.loadSession === true
           ? await this.#ask("session/load", agent.request("session/load", params))
           : undefined;
-    if (opened?.ok === true) this.remoteId = remoteId;
-    else if (opened !== undefined) {
+    if (opened?.ok === false) {
       this.#world.log.info({ why: opened.error }, "an ACP agent did not find its earlier session");
     }
     return opened?.ok === true;
@@ -333,7 +341,7 @@ class Connection implements AcpConnection {
 
   #update({ sessionId, update }: SessionNotification): void {
     const current = this.#current;
-    if (current === undefined || sessionId !== this.remoteId) return;
+    if (this.#isOther(sessionId, update) || current === undefined) return;
     if (update.sessionUpdate === "notice") {
       const said = head(this.#process.hidden.mask(update.title), ERROR_MAX_CHARS);
       this.#world.log.info({ said }, "notice from an ACP agent");
@@ -350,6 +358,26 @@ class Connection implements AcpConnection {
     if (update.cost?.currency === "USD" && update.cost.amount >= 0) current.totalCost = update.cost.amount;
   }
 
+  /** Handles an update of or about a sub-agent. Returns whether the update is not one of the agent itself. */
+  #isOther(sessionId: string, update: SessionUpdate): boolean {
+    const childId = sessionId === this.remoteId ? undefined : sessionId;
+    const isKnown = childId === undefined || this.#subagents.labelOf(childId) !== undefined;
+    // A replayed history names sub-agents of earlier turns, which the program may use again.
+    if (!this.#isOpen && update.sessionUpdate !== "subagent_update") return true;
+    if (!isKnown) {
+      if (!this.#hasStrangers) this.#world.log.warn({}, STRANGER);
+      this.#hasStrangers = true;
+      return true;
+    }
+    if (update.sessionUpdate === "subagent_update") {
+      if (update.sessionId !== this.remoteId) this.#subagents.announce(childId, update);
+      return true;
+    }
+    if (childId !== undefined) this.#subagents.update(childId, update);
+    else if (/^agent_(message|thought)_chunk$/.test(update.sessionUpdate)) this.#subagents.passBy();
+    return childId !== undefined;
+  }
+
   /** Reports a message that was too long to be read, as the result of its tool call if it has one. */
   leaveOut(message: string): void {
     const [, method] = /"method":\s*"([\w/]{1,60})"/.exec(message) ?? [];
@@ -361,14 +389,18 @@ class Connection implements AcpConnection {
 
   async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {
     const current = this.#current;
-    if (current === undefined || request.sessionId !== this.remoteId) {
+    const { toolCall, options, sessionId } = request;
+    const by = this.#subagents.labelOf(sessionId);
+    if (current === undefined || (sessionId !== this.remoteId && by === undefined)) {
       return { outcome: { outcome: "cancelled" } };
     }
-    const { toolCall, options } = request;
-    current.turn.call(toolCall, true);
+    if (by === undefined) current.turn.call(toolCall, true);
+    else this.#subagents.update(sessionId, { sessionUpdate: "tool_call_update", ...toolCall });
     if (this.#isOwn(request)) return { outcome: outcomeFor("allow", options) };
     const { title, kind, rawInput } = toolCall;
-    const question = { title: title ?? kind ?? "a tool call", kind: kind ?? undefined, rawInput };
+    const call = title ?? kind ?? "a tool call";
+    const asking = by === undefined ? call : `${by}: ${call}`;
+    const question = { title: asking, kind: kind ?? undefined, rawInput };
     const decision = await current.ask(question, current.stop.signal);
     if (current.stop.signal.aborted) return { outcome: { outcome: "cancelled" } };
     if (decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));
@@ -385,13 +417,16 @@ class Connection implements AcpConnection {
     const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
     const current: Current = { turn, ask, stop, denied: [], hasFailed: false, ...unknown };
     this.#current = current;
+    this.#subagents.begin(turn);
     const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
     const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
     const answer = await Promise.race([answered, this.#ended("in the middle of the turn")]);
     // Without the pause, late text would belong to the next prompt.
     if (answer.ok && !stop.signal.aborted)
       await Promise.race([pause(this.#world.clock, LATE_TEXT_MS, stop.signal), this.#process.ended]);
+    const isStopped = stop.signal.aborted;
     stop.abort();
+    this.#subagents.end(isStopped);
     if (this.#current === current) this.#current = undefined;
     if (!answer.ok) return answer;
     const { stopReason, usage } = answer.value;

@@ -1,0 +1,138 @@
+// Owns the sub-agents that one program shows as child sessions of the protocol. A child session has no row in
+// Parley: its work is the result of a call `subagent` in the transcript of the agent that started it.
+// SA1: text of a sub-agent is never text of the agent. A session that was not announced is ignored.
+// SA2: a sub-agent that works while the agent writes further does not hold back the transcript: its call says
+//      so, and the rest of its work is a second call, when it has ended or at the end of the turn.
+// SA3: work between two turns is shown in the next one.
+
+import type { SessionUpdate, SubagentUpdate } from "@agentclientprotocol/sdk/unstable";
+import { fieldsOf } from "../../../core/json.ts";
+import { optional } from "../../../core/optional.ts";
+import { head } from "../../../core/text/cut.ts";
+import type { AcpTurn } from "./turn.ts";
+import { WorkLog } from "./work-log.ts";
+
+/** Maximum number of sub-agents of one program. Further ones are not shown. */
+const CHILDREN_MAX = 200;
+const LABEL_MAX_CHARS = 200;
+const UNNAMED = "a sub-agent";
+const IN_BACKGROUND = "[It works in the background.]";
+const STILL_WORKING = "[It still worked when this turn ended.]";
+
+interface Child {
+  readonly id: string;
+  readonly parent: Child | undefined;
+  title: string | undefined;
+  role: string | undefined;
+  isWorking: boolean;
+  /** The work that no call has shown yet. */
+  log: WorkLog;
+  /** Id of its open call. */
+  callId: string | undefined;
+  calls: number;
+  /** It works in the background of the running turn. */
+  isBehind: boolean;
+}
+
+const labelOf = ({ title, parent }: Child): string =>
+  head(`${parent === undefined ? "" : `${labelOf(parent)} › `}${title ?? UNNAMED}`, LABEL_MAX_CHARS);
+
+export class Subagents {
+  readonly #children = new Map<string, Child>();
+  #turn: AcpTurn | undefined;
+
+  /** Returns the name of a sub-agent for people, or undefined if it was not announced. */
+  labelOf(id: string): string | undefined {
+    const child = this.#children.get(id);
+    return child && labelOf(child);
+  }
+
+  /** Takes an announcement, or later news about the same child. `parentId`: undefined for the agent itself. */
+  announce(parentId: string | undefined, update: SubagentUpdate): void {
+    const { sessionId: id, title, description, state } = update;
+    const parent = parentId === undefined ? undefined : this.#children.get(parentId);
+    const known = this.#children.get(id);
+    if (known === undefined && this.#children.size >= CHILDREN_MAX) return;
+    const child = known ?? {
+      ...{ id, parent, title: undefined, role: undefined, isWorking: false, isBehind: false },
+      ...{ log: new WorkLog(), callId: undefined, calls: 0 },
+    };
+    this.#children.set(id, child);
+    if (title !== undefined) child.title = title ?? undefined;
+    if (description !== undefined) child.role = description ?? undefined;
+    if (state === undefined || state === null) return;
+    child.isWorking = state.state === "running" || state.state === "requires_action";
+    if (child.isWorking) this.#show(child);
+    else if (state.state === "idle") this.#finish(child, fieldsOf(state));
+  }
+
+  /** Takes an update of a child session. Returns false if no such session was announced. */
+  update(id: string, update: SessionUpdate): boolean {
+    const child = this.#children.get(id);
+    if (child === undefined) return false;
+    child.log.add(update, id);
+    if (!child.log.isEmpty) this.#show(child);
+    return true;
+  }
+
+  /** Begins a turn: shows what the sub-agents did since the last one. */
+  begin(turn: AcpTurn): void {
+    this.#turn = turn;
+    for (const child of this.#children.values()) {
+      child.isBehind = false;
+      if (child.log.isEmpty) continue;
+      if (child.isWorking) this.#show(child);
+      else this.#finish(child);
+    }
+  }
+
+  /** The agent writes further: sub-agents that still work do so in the background. */
+  passBy(): void {
+    for (const child of this.#children.values()) {
+      if (child.callId === undefined) continue;
+      this.#close(child, IN_BACKGROUND);
+      child.isBehind = true;
+    }
+  }
+
+  /** Ends the turn. `isDropped`: it was stopped, and nothing more of it is shown. */
+  end(isDropped: boolean): void {
+    for (const child of this.#children.values()) {
+      child.isBehind = false;
+      if (!child.log.isEmpty) this.#show(child);
+      this.#close(child, child.isWorking ? STILL_WORKING : "");
+      if (isDropped) child.log = new WorkLog();
+    }
+    this.#turn = undefined;
+  }
+
+  #show(child: Child): void {
+    if (this.#turn === undefined || child.callId !== undefined || child.isBehind) return;
+    child.calls += 1;
+    child.callId = `${child.id}#${child.calls}`;
+    const rawInput = { label: labelOf(child), ...optional({ role: child.role }) };
+    const call = { toolCallId: child.callId, name: "subagent", title: labelOf(child), rawInput };
+    this.#turn.call({ ...call, kind: "think", status: "in_progress" }, true);
+  }
+
+  #finish(child: Child, { stopReason, error }: ReturnType<typeof fieldsOf> = {}): void {
+    child.isBehind = false;
+    const isGood = stopReason === undefined || stopReason === null || stopReason === "end_turn";
+    if (!child.log.isEmpty || !isGood) this.#show(child);
+    const { message } = fieldsOf(error);
+    const why = typeof message === "string" ? `: ${message}` : "";
+    this.#close(child, isGood ? "" : `[It stopped: ${String(stopReason)}${why}]`, isGood);
+  }
+
+  #close(child: Child, note: string, isGood = true): void {
+    if (this.#turn === undefined || child.callId === undefined) return;
+    const text = [child.log.text, note].filter((part) => part !== "").join("\n\n");
+    this.#turn.call({
+      toolCallId: child.callId,
+      status: isGood ? "completed" : "failed",
+      content: [{ type: "content", content: { type: "text", text } }],
+    });
+    child.callId = undefined;
+    child.log = new WorkLog();
+  }
+}

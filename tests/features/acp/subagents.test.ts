@@ -1,0 +1,220 @@
+// Sub-agents that an ACP agent shows: as child sessions of the protocol, or by marks on the updates of its own
+// session. The shapes were recorded from Claude Code (claude-agent-acp 0.101.0), Codex (codex-acp 2.6.0), Qwen
+// Code 0.24.4 and Copilot 1.0.102.
+
+import { expect, test } from "vitest";
+import { textOf, toolCallsOf } from "../../../src/core/shapes/message.ts";
+import { openStage, type Stage, until } from "./kit.ts";
+
+type Json = Record<string, unknown>;
+type Step = "hang" | "end" | { readonly from?: string; readonly update?: Json; readonly ask?: Json };
+
+const CHILD = "a6c5cab4eb0b9e745";
+const says = (text: string, more: Json = {}): Json => ({
+  sessionUpdate: "agent_message_chunk",
+  content: { type: "text", text },
+  ...more,
+});
+const news = (sessionId: string, more: Json): Step => ({
+  update: { sessionUpdate: "subagent_update", sessionId, ...more },
+});
+const RUNNING = { state: { state: "running" } };
+const IDLE = { state: { state: "idle", stopReason: "end_turn" } };
+const begun = (sessionId = CHILD, more: Json = {}): Step =>
+  news(sessionId, {
+    ...{ title: "Look at notes", description: "general-purpose", capabilities: { cancel: {} } },
+    ...{ ...RUNNING, ...more },
+  });
+const task = (from: string | undefined, recipientSessionId = CHILD): Step => ({
+  ...(from === undefined ? {} : { from }),
+  update: {
+    ...{ sessionUpdate: "session_message", messageId: "toolu_1", senderSessionId: "$own" },
+    ...{ recipientSessionId, content: [{ type: "text", text: "Read the notes." }] },
+  },
+});
+const read = (sessionUpdate: string, more: Json): Json => ({
+  ...{ sessionUpdate, toolCallId: "toolu_2", _meta: { claudeCode: { parentToolUseId: "toolu_1" } } },
+  ...more,
+});
+const CLAUDE: readonly Step[] = [
+  { update: says("I will ask.") },
+  begun(),
+  task(undefined),
+  task(CHILD),
+  { from: CHILD, update: says("Sub looks.", { messageId: "m1" }) },
+  {
+    from: CHILD,
+    update: read("tool_call", { name: "Read", kind: "read", status: "pending", title: "Read notes.txt" }),
+  },
+  { from: CHILD, update: read("tool_call_update", { status: "completed", rawOutput: "forty-two" }) },
+  { from: CHILD, update: says("Sub found ", { messageId: "m2" }) },
+  { from: CHILD, update: says("forty-two.", { messageId: "m2" }) },
+  news(CHILD, IDLE),
+  {
+    update: {
+      ...{ sessionUpdate: "session_message", messageId: "toolu_1:reply", senderSessionId: CHILD },
+      ...{ recipientSessionId: "$own", content: [{ type: "text", text: "Sub found forty-two." }] },
+    },
+  },
+  { update: says("The notes say ") },
+  { update: says("forty-two.") },
+];
+const WORK = "> Read the notes.\n\nSub looks.\n\n• Read notes.txt\n\nSub found forty-two.";
+const ROW = 'subagent({"label":"Look at notes","role":"general-purpose"})';
+
+/** Returns the transcript, one entry for each message but the prompts. */
+async function lines(stage: Stage, sessionKey?: string): Promise<string[]> {
+  return (await stage.messages(sessionKey)).flatMap((message) => {
+    if (message.role === "user") return [];
+    const calls = toolCallsOf(message).map((call) => `${call.name}(${JSON.stringify(call.arguments)})`);
+    const by = message.role === "toolResult" ? `${message.toolName}${message.isError ? " failed" : ""}:` : "";
+    return [[by, textOf(message), ...calls].filter(Boolean).join(" ")];
+  });
+}
+
+const play = (steps: readonly Step[]): string => `play ${JSON.stringify(steps)}`;
+
+test("SA1: the work of a child session is one call of the turn, and is not in the agent's answer", async () => {
+  const stage = await openStage();
+  expect(await stage.say(play(CLAUDE))).toBe("The notes say forty-two.");
+  expect(await lines(stage)).toEqual([`I will ask. ${ROW}`, `subagent: ${WORK}`, "The notes say forty-two."]);
+  const told = stage.agents.flatMap(({ stream, data }) => (stream === "tool" ? [data] : []));
+  expect(told).toMatchObject([
+    { phase: "start", name: "subagent", args: { label: "Look at notes" } },
+    { phase: "result", name: "subagent", isError: false, result: WORK },
+  ]);
+  expect(JSON.stringify(stage.chats)).not.toContain("Sub found");
+});
+
+test("SA2: text of a sub-agent between the agent's own pieces is not in them, and the transcript goes on", async () => {
+  const stage = await openStage();
+  const steps: Step[] = [
+    begun(),
+    { from: CHILD, update: says("Sub one. ") },
+    { update: says("Mine ") },
+    { from: CHILD, update: says("Sub two.") },
+    { update: says("only.") },
+    news(CHILD, IDLE),
+    { update: says("Done.") },
+  ];
+  expect(await stage.say(play(steps))).toBe("Done.");
+  expect(await lines(stage)).toEqual([
+    ROW,
+    "subagent: Sub one. \n\n[It works in the background.]",
+    `Mine only. ${ROW}`,
+    "subagent: Sub two.",
+    "Done.",
+  ]);
+});
+
+test("SA3: a sub-agent that outlives its turn shows the rest of its work in the next one", async () => {
+  const stage = await openStage();
+  const late: Step[] = [{ from: CHILD, update: says("late") }, news(CHILD, IDLE)];
+  expect(await stage.say(play([begun(), { update: says("Soon.") }, "end", ...late]))).toBe("Soon.");
+  await stage.logged("played 2");
+  expect(await stage.say("say next")).toBe("next");
+  expect(await lines(stage)).toEqual([
+    ROW,
+    "subagent: [It works in the background.]",
+    "Soon.",
+    ROW,
+    "subagent: late",
+    "next",
+  ]);
+});
+
+test("a sub-agent of a sub-agent, one that fails, and one that is used again each have their name", async () => {
+  const stage = await openStage();
+  const inner = "inner";
+  const error = { code: -32_000, message: "no credit" };
+  const steps: Step[] = [
+    begun(),
+    { ...(news(inner, { title: "Deeper", ...RUNNING }) as object), from: CHILD },
+    { from: inner, update: says("deep") },
+    { ...(news(inner, { state: { state: "idle", stopReason: "error", error } }) as object), from: CHILD },
+    news(CHILD, IDLE),
+    news(CHILD, RUNNING),
+    { from: CHILD, update: says("again") },
+    news(CHILD, IDLE),
+    { update: says("Done.") },
+  ];
+  expect(await stage.say(play(steps))).toBe("Done.");
+  expect(await lines(stage)).toEqual([
+    ROW,
+    "subagent:",
+    'subagent({"label":"Look at notes › Deeper"})',
+    "subagent failed: deep\n\n[It stopped: error: no credit]",
+    ROW,
+    "subagent: again",
+    "Done.",
+  ]);
+});
+
+test("SA1: updates of sessions that were not announced reach no session, and a program has a limit of children", async () => {
+  const stage = await openStage();
+  await stage.say("say hello", "agent:other:main");
+  const other = await stage.messages("agent:other:main");
+  const strangers = ["agent:other:main", "invented", ""].flatMap((from): Step[] => [
+    { from, update: says("forged") },
+    { from, update: { sessionUpdate: "tool_call", toolCallId: "f", title: "forged", status: "pending" } },
+    { ...(begun("below") as object), from },
+  ]);
+  const many = Array.from({ length: 300 }, (_, index) => `child-${index}`);
+  const steps: Step[] = [
+    ...strangers,
+    { from: "below", update: says("forged") },
+    begun("$own", { title: "itself" }),
+    ...many.flatMap((id): Step[] => [begun(id), { from: id, update: says("x") }, news(id, IDLE)]),
+    { update: says("Mine.") },
+  ];
+  expect(await stage.say(play(steps))).toBe("Mine.");
+  const all = await lines(stage);
+  expect(all.filter((line) => line === "subagent: x")).toHaveLength(200);
+  expect(JSON.stringify(all)).not.toMatch(/forged|itself/);
+  expect(await stage.messages("agent:other:main")).toEqual(other);
+});
+
+test("a permission request of a sub-agent names it; of an unknown session it is refused", async () => {
+  const stage = await openStage({ runtime: { permissions: "ask" } });
+  const options = [
+    { kind: "allow_once", name: "Yes", optionId: "yes" },
+    { kind: "reject_once", name: "No", optionId: "no" },
+  ];
+  const toolCall = {
+    toolCallId: "t1",
+    title: "npm test",
+    kind: "execute",
+    rawInput: { command: "npm test" },
+  };
+  const ask = { toolCall, options };
+  const steps: Step[] = [
+    begun(),
+    { from: "invented", ask },
+    { from: CHILD, ask },
+    news(CHILD, IDLE),
+    { update: says("Done.") },
+  ];
+  const runId = await stage.begin(play(steps));
+  const [open] = await until(
+    async () => (await stage.client.request("permissions.list", {})).permissions,
+    (list) => list.length > 0,
+  );
+  expect(open).toMatchObject({ title: "Look at notes: npm test" });
+  expect(stage.log()).toContain("permission cancelled");
+  await stage.client.call("permissions.answer", { id: open?.id, decision: "allow" });
+  expect(await stage.end(runId)).toMatchObject({ status: "ok" });
+  expect(stage.log()).toContain("permission yes");
+  expect(await lines(stage)).toEqual([ROW, "subagent: • npm test", "Done."]);
+});
+
+test("a stopped turn ends its sub-agents' calls, and the next turn shows nothing of them", async () => {
+  const stage = await openStage();
+  const runId = await stage.begin(play([begun(), { from: CHILD, update: says("half") }, "hang"]));
+  await stage.logged("waiting");
+  await stage.client.call("chat.abort", { sessionKey: "main", runId });
+  expect(await stage.end(runId)).toMatchObject({ runStatus: "aborted" });
+  expect(await stage.say("say next")).toBe("next");
+  const all = await lines(stage);
+  expect(all.filter((line) => line === ROW)).toHaveLength(1);
+  expect(all.at(-1)).toBe("next");
+});

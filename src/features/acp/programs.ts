@@ -18,6 +18,8 @@ interface AcpProgram {
   readonly startsNoServers?: true;
   /** Whether settings in its folder were seen to run commands without asking, also in that mode. */
   readonly obeysFolder?: true;
+  /** Argument of the calls that start a sub-agent, if it does not mark the text of sub-agents. */
+  readonly startsBy?: string;
   /** Variables of its environment that make it ask. */
   readonly variables?: Readonly<Record<string, string>>;
 }
@@ -65,6 +67,7 @@ const PROGRAMS: readonly AcpProgram[] = [
     commands: ["copilot"],
     mode: "https://agentclientprotocol.com/protocol/session-modes#agent",
     startsNoServers: true,
+    startsBy: "agent_type",
   },
   {
     name: "opencode",
@@ -105,6 +108,11 @@ export function modeFor(agentName: string | undefined, mustAsk: boolean): string
 /** Returns whether a program gets the session tools over HTTP, because it starts no MCP servers. */
 export function needsHttpTools(agentName: string | undefined): boolean {
   return byAgentName(agentName)?.startsNoServers === true;
+}
+
+/** Returns the argument of the calls that start a sub-agent, if the program does not mark its text. */
+export function subagentArgument(agentName: string | undefined): string | undefined {
+  return byAgentName(agentName)?.startsBy;
 }
 
 /** Returns the variables that make the program ask. The settings of the agent may replace them. */

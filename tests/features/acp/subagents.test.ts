@@ -86,7 +86,7 @@ test("SA1: the work of a child session is one call of the turn, and is not in th
   expect(JSON.stringify(stage.chats)).not.toContain("Sub found");
 });
 
-test("SA2: text of a sub-agent between the agent's own pieces is not in them, and the transcript goes on", async () => {
+test("SA2: text of a sub-agent between the agent's own pieces is not in them, and holds nothing back", async () => {
   const stage = await openStage();
   const steps: Step[] = [
     begun(),
@@ -217,4 +217,96 @@ test("a stopped turn ends its sub-agents' calls, and the next turn shows nothing
   const all = await lines(stage);
   expect(all.filter((line) => line === ROW)).toHaveLength(1);
   expect(all.at(-1)).toBe("next");
+});
+
+/** A sub-agent whose texts and calls have the id of the call that started it. */
+const marked = (more: Json = {}) => ({
+  _meta: { parentToolCallId: "t1", subagentType: "general-purpose", ...more },
+});
+const INPUT = { description: "Look at notes", prompt: "Read the notes.", subagent_type: "general-purpose" };
+const change = (toolCallId: string, more: Json): Step => ({
+  update: { sessionUpdate: "tool_call_update", toolCallId, ...more },
+});
+const result = (text: string) => [{ type: "content", content: { type: "text", text } }];
+const QWEN: readonly Step[] = [
+  { update: says("I will ask.") },
+  {
+    update: {
+      ...{ sessionUpdate: "tool_call", toolCallId: "t1", status: "pending", title: "Agent", kind: "other" },
+      ...{ rawInput: {}, _meta: { toolName: "agent" } },
+    },
+  },
+  change("t1", { status: "in_progress", title: "Agent: Look at notes", rawInput: INPUT }),
+  { update: says("Sub looks.", marked()) },
+  { update: says("", marked({ usage: { inputTokens: 7, outputTokens: 3, totalTokens: 10 } })) },
+  change("t1", { status: "in_progress", content: result("ReadFile: notes.txt") }),
+  {
+    update: {
+      ...{ sessionUpdate: "tool_call", toolCallId: "t2", status: "pending", title: "ReadFile: notes.txt" },
+      ...{ kind: "read", ...marked({ provenance: "subagent" }) },
+    },
+  },
+  change("t2", { status: "completed", content: result("forty-two"), ...marked() }),
+  { update: says("Sub found forty-two.", marked()) },
+  change("t1", { status: "completed", content: result("Sub found forty-two.") }),
+  { update: says("The notes say forty-two.") },
+];
+const MARKED_WORK = "Sub looks.\n\n• ReadFile: notes.txt\n\nSub found forty-two.";
+
+test("SA1: marked work of a sub-agent is in the result of the call that started it, not in the answer", async () => {
+  const stage = await openStage();
+  expect(await stage.say(play(QWEN))).toBe("The notes say forty-two.");
+  expect(await lines(stage)).toEqual([
+    `I will ask. other(${JSON.stringify(INPUT)})`,
+    `other: ${MARKED_WORK}`,
+    "The notes say forty-two.",
+  ]);
+  expect((await stage.messages()).at(-1)).toMatchObject({ usage: { totalTokens: 10 } });
+  expect(JSON.stringify(stage.chats)).not.toContain("Sub found");
+});
+
+test("SA1: marked work after the end of that call is a call of its own", async () => {
+  const stage = await openStage();
+  const steps = [...QWEN.slice(0, 3), change("t1", { status: "completed", content: result("started") })];
+  expect(await stage.say(play([...steps, ...QWEN.slice(3, 9), { update: says("Done.") }]))).toBe("Done.");
+  expect(await lines(stage)).toEqual([
+    `I will ask. other(${JSON.stringify(INPUT)})`,
+    "other: started",
+    'subagent({"label":"general-purpose"})',
+    `subagent: ${MARKED_WORK}\n\n[It works in the background.]`,
+    "Done.",
+  ]);
+});
+
+test("SA1: text of Copilot's sub-agents, which has no mark, is not in its answer", async () => {
+  const stage = await openStage({ env: { ACP_NAME: "Copilot" } });
+  const input = { description: "Look at notes", prompt: "Read the notes.", agent_type: "explore" };
+  const own = { _meta: { "github.com/copilot": { agentId: "ee41b0c6" } } };
+  const steps: Step[] = [
+    { update: says("I will ask.") },
+    {
+      update: {
+        ...{ sessionUpdate: "tool_call", toolCallId: "t1", title: "Look at notes", kind: "other" },
+        ...{ status: "pending", rawInput: input },
+      },
+    },
+    { update: says("Sub ") },
+    { update: says("looks.") },
+    {
+      update: {
+        ...{ sessionUpdate: "tool_call", toolCallId: "t2", title: "Viewing notes.txt", kind: "read" },
+        ...{ status: "pending", ...own },
+      },
+    },
+    change("t2", { status: "completed", rawOutput: { content: "forty-two" }, ...own }),
+    { update: says("Sub found forty-two.") },
+    change("t1", { status: "completed", content: result("Sub found forty-two.") }),
+    { update: says("The notes say forty-two.") },
+  ];
+  expect(await stage.say(play(steps))).toBe("The notes say forty-two.");
+  expect(await lines(stage)).toEqual([
+    `I will ask. other(${JSON.stringify(input)})`,
+    "other: Sub looks.\n\n• Viewing notes.txt\n\nSub found forty-two.",
+    "The notes say forty-two.",
+  ]);
 });

@@ -27,7 +27,7 @@ import { head } from "../../../core/text/cut.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { pause } from "../../../world/pause.ts";
 import type { World } from "../../../world.ts";
-import { modeFor, needsHttpTools } from "../programs.ts";
+import { modeFor, needsHttpTools, subagentArgument } from "../programs.ts";
 import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
 import { isOwnTool } from "./own-tools.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
@@ -349,13 +349,20 @@ class Connection implements AcpConnection {
     }
     current.hasFailed = statusOf(update) ?? current.hasFailed;
     if (update.sessionUpdate !== "usage_update") {
-      if (update.sessionUpdate === "agent_message_chunk")
-        current.usage = withMeta(current.usage, update._meta);
+      const isText = update.sessionUpdate === "agent_message_chunk";
+      if (isText) current.usage = withMeta(current.usage, update._meta);
+      if (this.#nest(update) !== undefined) return;
+      if (isText || update.sessionUpdate === "agent_thought_chunk") this.#subagents.passBy();
       current.turn.update(update);
       return;
     }
     current.contextTokens = update.used;
     if (update.cost?.currency === "USD" && update.cost.amount >= 0) current.totalCost = update.cost.amount;
+  }
+
+  /** Returns the name of the sub-agent whose work this update of the agent's own session is. */
+  #nest(update: SessionUpdate): string | undefined {
+    return this.#subagents.nest(update, subagentArgument(this.#hello?.agentInfo?.name));
   }
 
   /** Handles an update of or about a sub-agent. Returns whether the update is not one of the agent itself. */
@@ -374,7 +381,6 @@ class Connection implements AcpConnection {
       return true;
     }
     if (childId !== undefined) this.#subagents.update(childId, update);
-    else if (/^agent_(message|thought)_chunk$/.test(update.sessionUpdate)) this.#subagents.passBy();
     return childId !== undefined;
   }
 
@@ -390,17 +396,21 @@ class Connection implements AcpConnection {
   async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {
     const current = this.#current;
     const { toolCall, options, sessionId } = request;
-    const by = this.#subagents.labelOf(sessionId);
-    if (current === undefined || (sessionId !== this.remoteId && by === undefined)) {
+    const call = { sessionUpdate: "tool_call_update" as const, ...toolCall };
+    const isChild = sessionId !== this.remoteId;
+    if (current === undefined || (isChild && !this.#subagents.update(sessionId, call))) {
       return { outcome: { outcome: "cancelled" } };
     }
+    const by = isChild ? this.#subagents.labelOf(sessionId) : this.#nest(call);
     if (by === undefined) current.turn.call(toolCall, true);
-    else this.#subagents.update(sessionId, { sessionUpdate: "tool_call_update", ...toolCall });
     if (this.#isOwn(request)) return { outcome: outcomeFor("allow", options) };
     const { title, kind, rawInput } = toolCall;
-    const call = title ?? kind ?? "a tool call";
-    const asking = by === undefined ? call : `${by}: ${call}`;
-    const question = { title: asking, kind: kind ?? undefined, rawInput };
+    const asking = title ?? kind ?? "a tool call";
+    const question = {
+      title: by === undefined ? asking : `${by}: ${asking}`,
+      kind: kind ?? undefined,
+      rawInput,
+    };
     const decision = await current.ask(question, current.stop.signal);
     if (current.stop.signal.aborted) return { outcome: { outcome: "cancelled" } };
     if (decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));

@@ -1,5 +1,6 @@
-// Owns the sub-agents that one program shows as child sessions of the protocol. A child session has no row in
-// Parley: its work is the result of a call `subagent` in the transcript of the agent that started it.
+// Owns the sub-agents that one program shows: as child sessions of the protocol, or by marks on updates of
+// its own session. The work of a child session is the result of a call `subagent` in the transcript of the
+// agent; marked work is part of the result of the call that started the sub-agent.
 // SA1: text of a sub-agent is never text of the agent. A session that was not announced is ignored.
 // SA2: a sub-agent that works while the agent writes further does not hold back the transcript: its call says
 //      so, and the rest of its work is a second call, when it has ended or at the end of the turn.
@@ -14,6 +15,7 @@ import { WorkLog } from "./work-log.ts";
 
 /** Maximum number of sub-agents of one program. Further ones are not shown. */
 const CHILDREN_MAX = 200;
+const MARKED_CALLS_MAX = 1_000;
 const LABEL_MAX_CHARS = 200;
 const UNNAMED = "a sub-agent";
 const IN_BACKGROUND = "[It works in the background.]";
@@ -37,8 +39,19 @@ interface Child {
 const labelOf = ({ title, parent }: Child): string =>
   head(`${parent === undefined ? "" : `${labelOf(parent)} › `}${title ?? UNNAMED}`, LABEL_MAX_CHARS);
 
+/** Returns the sub-agent of a marked update: the call that started it, or its id and type. */
+function markOf(update: SessionUpdate): { launchId?: string; id?: string; type?: string } {
+  const meta = fieldsOf(update._meta);
+  const launchId = meta.parentToolCallId ?? fieldsOf(meta.claudeCode).parentToolUseId;
+  const { agentId } = fieldsOf(meta["github.com/copilot"]);
+  const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
+  return optional({ launchId: text(launchId), id: text(agentId), type: text(meta.subagentType) });
+}
+
 export class Subagents {
   readonly #children = new Map<string, Child>();
+  /** The marked calls of the turn, with the call that started their sub-agent. */
+  readonly #marked = new Map<string, string>();
   #turn: AcpTurn | undefined;
 
   /** Returns the name of a sub-agent for people, or undefined if it was not announced. */
@@ -47,7 +60,7 @@ export class Subagents {
     return child && labelOf(child);
   }
 
-  /** Takes an announcement, or later news about the same child. `parentId`: undefined for the agent itself. */
+  /** Takes the announcement of a child, or later news of it. `parentId`: undefined for the agent itself. */
   announce(parentId: string | undefined, update: SubagentUpdate): void {
     const { sessionId: id, title, description, state } = update;
     const parent = parentId === undefined ? undefined : this.#children.get(parentId);
@@ -75,9 +88,36 @@ export class Subagents {
     return true;
   }
 
+  /**
+   * Takes an update of the agent's own session if it is marked as work of a sub-agent. `argument`: the calls
+   * with this argument start a sub-agent, whose text is not marked. Returns the sub-agent's name.
+   */
+  nest(update: SessionUpdate, argument?: string): string | undefined {
+    const turn = this.#turn;
+    const callId = "toolCallId" in update ? update.toolCallId : undefined;
+    const mark = markOf(update);
+    const isUnmarked = mark.id !== undefined || callId === undefined;
+    const started = argument !== undefined && isUnmarked ? turn?.openCallWith(argument) : undefined;
+    const caller = callId === undefined ? undefined : this.#marked.get(callId);
+    const launchId = mark.launchId ?? caller ?? started ?? mark.id;
+    if (turn === undefined || launchId === undefined || launchId === callId) return undefined;
+    // The work of a sub-agent's own sub-agents belongs to the same call.
+    const id = this.#marked.get(launchId) ?? launchId;
+    if (callId !== undefined && this.#marked.size < MARKED_CALLS_MAX) this.#marked.set(callId, id);
+    const title = turn.nest(id, update);
+    if (title !== undefined) return title;
+    // The call that started it has ended: it works in the background.
+    const child = `call ${id}`;
+    if (!this.#children.has(child))
+      this.announce(undefined, { sessionId: child, ...optional({ title: mark.type }) });
+    this.update(child, update);
+    return this.labelOf(child);
+  }
+
   /** Begins a turn: shows what the sub-agents did since the last one. */
   begin(turn: AcpTurn): void {
     this.#turn = turn;
+    this.#marked.clear();
     for (const child of this.#children.values()) {
       child.isBehind = false;
       if (child.log.isEmpty) continue;

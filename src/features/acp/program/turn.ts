@@ -33,6 +33,7 @@ import { head } from "../../../core/text/cut.ts";
 import { withoutHidden } from "../../../core/text/hidden-text.ts";
 import { LongText, type TextDelta } from "../../../core/text/text-delta.ts";
 import type { World } from "../../../world.ts";
+import { WorkLog } from "./work-log.ts";
 
 const TEXT_MAX_CHARS = 1024 * 1024;
 const RESULT_MAX_CHARS = 64 * 1024;
@@ -70,6 +71,8 @@ interface Call {
   details: Record<string, unknown>;
   begun: boolean;
   told: boolean;
+  /** The work of the sub-agent that it started. */
+  work?: WorkLog;
   settled?: { readonly text: string; readonly isError: boolean };
 }
 
@@ -209,6 +212,23 @@ export class AcpTurn {
     this.#work();
   }
 
+  /** Returns the last open call that has an argument of this name. */
+  openCallWith(argument: string): string | undefined {
+    const open = [...this.#calls].filter(([, { args, settled }]) => !settled && argument in args);
+    return open.at(-1)?.[0];
+  }
+
+  /** Adds work of a sub-agent to the call that started it. Returns the title of that call if it is open. */
+  nest(toolCallId: string, update: SessionUpdate): string | undefined {
+    const call = this.#calls.get(toolCallId);
+    if (call === undefined || call.settled !== undefined) return undefined;
+    call.work ??= new WorkLog();
+    call.work.add(update);
+    this.#begin(call);
+    this.#work();
+    return call.title;
+  }
+
   #newSegment(): Segment {
     const id = this.#port.world.ids.orderedUuid();
     const stream = new HiddenStream();
@@ -342,10 +362,12 @@ export class AcpTurn {
 
   #settle(call: Call, text: string, isError: boolean): void {
     this.#begin(call);
-    call.settled = { text, isError };
+    const work = call.work?.text ?? "";
+    const result = work.endsWith(text) ? work : [work, text].filter((part) => part !== "").join("\n\n");
+    call.settled = { text: result, isError };
     const { callId, name } = call;
     const atMs = this.#port.world.clock.now();
-    call.segment.events.push({ phase: "end", callId, name, isError, result: text, atMs });
+    call.segment.events.push({ phase: "end", callId, name, isError, result, atMs });
     this.#release();
   }
 

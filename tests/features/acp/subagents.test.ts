@@ -91,7 +91,9 @@ test("SA2: text of a sub-agent between the agent's own pieces is not in them, an
   const steps: Step[] = [
     begun(),
     { from: CHILD, update: says("Sub one. ") },
+    { from: CHILD, update: read("tool_call", { title: "Read notes.txt", status: "pending" }) },
     { update: says("Mine ") },
+    { from: CHILD, update: read("tool_call_update", { status: "completed" }) },
     { from: CHILD, update: says("Sub two.") },
     { update: says("only.") },
     news(CHILD, IDLE),
@@ -100,7 +102,7 @@ test("SA2: text of a sub-agent between the agent's own pieces is not in them, an
   expect(await stage.say(play(steps))).toBe("Done.");
   expect(await lines(stage)).toEqual([
     ROW,
-    "subagent: Sub one. \n\n[It works in the background.]",
+    "subagent: Sub one. \n\n• Read notes.txt\n\n[It works in the background.]",
     `Mine only. ${ROW}`,
     "subagent: Sub two.",
     "Done.",

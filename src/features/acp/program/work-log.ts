@@ -18,8 +18,20 @@ interface Part {
 
 export class WorkLog {
   readonly #parts: Part[] = [];
+  /** Titles of calls that an earlier log shows. */
+  readonly #before: ReadonlyMap<string, string>;
   #chars = 0;
   #isCut = false;
+
+  constructor(before: ReadonlyMap<string, string> = new Map()) {
+    this.#before = before;
+  }
+
+  /** Returns an empty log for the work that follows. */
+  next(): WorkLog {
+    const calls = this.#parts.filter(({ key }) => key.startsWith("call "));
+    return new WorkLog(new Map(calls.map(({ key, text }) => [key, text])));
+  }
 
   get isEmpty(): boolean {
     return this.#parts.length === 0;
@@ -48,7 +60,9 @@ export class WorkLog {
       case "tool_call_update": {
         const key = `call ${update.toolCallId}`;
         const known = this.#parts.find((part) => part.key === key);
-        const title = head(update.title ?? known?.text ?? "a tool call", TITLE_MAX_CHARS);
+        const before = this.#before.get(key);
+        if (known === undefined && before !== undefined && update.status !== "failed") break;
+        const title = head(update.title ?? known?.text ?? before ?? "a tool call", TITLE_MAX_CHARS);
         this.#clear(known);
         const part = this.#write(key, title, known);
         if (part !== undefined && update.status === "failed") part.isFailed = true;

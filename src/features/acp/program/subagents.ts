@@ -173,6 +173,6 @@ export class Subagents {
       content: [{ type: "content", content: { type: "text", text } }],
     });
     child.callId = undefined;
-    child.log = child.log.next();
+    child.log = new WorkLog();
   }
 }

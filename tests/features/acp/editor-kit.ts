@@ -3,7 +3,7 @@
 
 import type { ChildProcess } from "node:child_process";
 import { Readable, Transform, Writable } from "node:stream";
-import * as acp from "@agentclientprotocol/sdk";
+import * as acp from "@agentclientprotocol/sdk/unstable";
 import { makeHome, startGateway } from "../../cli/kit.ts";
 import { ACP_AGENT } from "../../kit/acp-agent.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
@@ -16,7 +16,8 @@ export interface Editor {
   readonly lines: string[];
   readonly exited: Promise<number | null>;
   stderr(): string;
-  open(): Promise<string>;
+  /** Opens a session. `clientCapabilities`: those of the editor. */
+  open(clientCapabilities?: object): Promise<string>;
   prompt(sessionId: string, text: string): Promise<string>;
   /** Returns the texts of the agent's messages, one entry for each message. */
   texts(): string[];
@@ -71,8 +72,9 @@ export async function openEditor(
   const { agent } = connection;
   return {
     ...{ agent, child, updates, lines, exited, stderr: () => stderr },
-    async open() {
-      await agent.request("initialize", { protocolVersion: 1, clientInfo: { name: "ed", version: "1" } });
+    async open(clientCapabilities = {}) {
+      const clientInfo = { name: "ed", version: "1" };
+      await agent.request("initialize", { protocolVersion: 1, clientInfo, clientCapabilities });
       return (await agent.request("session/new", { cwd: "/tmp", mcpServers: [] })).sessionId;
     },
     async prompt(sessionId, text) {

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type * as acp from "@agentclientprotocol/sdk";
+import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
 import { makeHome, run, startGateway } from "../../cli/kit.ts";
 import { type AnswerPermission, openEditor } from "./editor-kit.ts";

@@ -1,6 +1,6 @@
 // Editors open sessions by `parley acp`.
 
-import type * as acp from "@agentclientprotocol/sdk";
+import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
 import { makeHome, run, startGateway } from "../../cli/kit.ts";
 import { makeStage, openEditor } from "./editor-kit.ts";

@@ -6,7 +6,7 @@ import type {
   SessionConfigOption,
   SessionModeState,
   SetSessionConfigOptionRequest,
-} from "@agentclientprotocol/sdk";
+} from "@agentclientprotocol/sdk/unstable";
 import type { Link, Reply } from "../../../cli/gateway-link.ts";
 import type { RequestParams } from "../../../contract/client/types.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";

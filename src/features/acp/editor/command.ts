@@ -15,7 +15,7 @@ const MESSAGE_MAX_BYTES = 24 * 1024 * 1024;
 
 /** Serves until the editor disconnects, a signal arrives, or the connection to the gateway is closed. */
 async function serve(cli: Cli, link: Link, options: AcpOptions): Promise<number> {
-  const sdk = await import("@agentclientprotocol/sdk");
+  const sdk = await import("@agentclientprotocol/sdk/unstable");
   const { AcpServer } = await import("./server.ts");
   const { stdin, stdout, onSignal } = cli.parts;
   const stream = sdk.ndJsonStream(

@@ -2,7 +2,7 @@
 // editor. Sub-agents are left out: they belong to the sessions that spawned them.
 
 import { resolve } from "node:path";
-import type { ListSessionsRequest, ListSessionsResponse } from "@agentclientprotocol/sdk";
+import type { ListSessionsRequest, ListSessionsResponse } from "@agentclientprotocol/sdk/unstable";
 import type { Link, Reply } from "../../../cli/gateway-link.ts";
 import { findSession } from "../../../cli/session-name.ts";
 import { optional } from "../../../core/optional.ts";

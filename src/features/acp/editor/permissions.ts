@@ -8,7 +8,7 @@ import type {
   RequestPermissionRequest,
   SessionUpdate,
   ToolCall,
-} from "@agentclientprotocol/sdk";
+} from "@agentclientprotocol/sdk/unstable";
 import { Approvals } from "../../../cli/chat/approvals.ts";
 import type { Link } from "../../../cli/gateway-link.ts";
 import type { PermissionQuestion, PermissionScope } from "../../../core/shapes/permission.ts";

@@ -11,23 +11,24 @@ import type {
   PromptResponse,
   SessionConfigOption,
   SessionUpdate,
-} from "@agentclientprotocol/sdk";
+} from "@agentclientprotocol/sdk/unstable";
 import type { Cli } from "../../../cli/cli.ts";
 import type { Link, Reply } from "../../../cli/gateway-link.ts";
 import { findSession } from "../../../cli/session-name.ts";
 import { GatewayError } from "../../../contract/client/node.ts";
 import type { RequestParams } from "../../../contract/client/types.ts";
-import type { AgentEvent, ChatEvent } from "../../../contract/events.ts";
+import type { AgentEvent, ChatEvent, FlowData } from "../../../contract/events.ts";
 import { optional } from "../../../core/optional.ts";
 import { mayAnswerPermissions } from "../../../core/rules/scopes.ts";
 import { labelOf } from "../../../core/text/label.ts";
+import { EditorChildren, type SendFor } from "./children.ts";
 import { type Choices, changeOf, readChoices } from "./choices.ts";
 import { listSessions } from "./list.ts";
 import { EditorPermissions } from "./permissions.ts";
 import { hasModel, SETUP, signInMethods } from "./sign-in.ts";
 import { promptOf, RunUpdates, replay } from "./updates.ts";
 
-type Sdk = typeof import("@agentclientprotocol/sdk");
+type Sdk = typeof import("@agentclientprotocol/sdk/unstable");
 
 /** Maximum number of earlier messages that are sent to an editor on `session/load`. */
 const REPLAYED_MAX = 1_000;
@@ -62,6 +63,8 @@ export class AcpServer {
   readonly #options: AcpOptions;
   readonly #open = new Map<string, OpenSession>();
   readonly #overflow = Promise.withResolvers<void>();
+  /** Undefined if the editor does not understand child sessions. */
+  #children: EditorChildren | undefined;
   #unreadChars = 0;
   #label: string | undefined;
   #warnedServers = false;
@@ -144,6 +147,8 @@ export class AcpServer {
   }
 
   #hello(capabilities: ClientCapabilities): InitializeResponse {
+    const { ids } = this.#cli.parts.world;
+    if (capabilities.subagents != null) this.#children = new EditorChildren(() => ids.uuid());
     return {
       protocolVersion: this.#sdk.PROTOCOL_VERSION,
       agentInfo: { name: "parley", title: "Parley", version: this.#link.client.hello.server.version },
@@ -313,6 +318,8 @@ export class AcpServer {
   }
 
   #onAgent(event: AgentEvent): void {
+    if (event.stream === "flow") this.#onFlow(event.sessionKey, event.data);
+    else this.#children?.onAgent(event);
     for (const { run } of this.#open.values()) {
       if (run?.id !== event.runId) continue;
       if (event.stream === "tool") run.updates.tool(event.data);
@@ -320,8 +327,21 @@ export class AcpServer {
     }
   }
 
+  /** Both sessions of a flow get its events. The parent's event announces a sub-agent, and its end. */
+  #onFlow(key: string, data: FlowData): void {
+    if (data.step === "ended" && key === data.to) this.#children?.finish(data);
+    if (data.step !== "task" || key !== data.from) return;
+    const below = this.#children?.parentOf(key);
+    if (below !== undefined) this.#children?.announce(data, below);
+    for (const [sessionId, opened] of this.#open) {
+      const send: SendFor = (id, update) => this.#notify(id, opened, update);
+      if (opened.key === key) this.#children?.announce(data, { sessionId, send });
+    }
+  }
+
   #onChat(event: ChatEvent): void {
     const text = event.message?.content.map((block) => block.text).join("\n") ?? "";
+    this.#children?.onChat(event, text);
     for (const [sessionId, opened] of this.#open) {
       if (opened.run?.id === event.runId) {
         if (event.state === "delta") opened.run.updates.text(text);

@@ -1,7 +1,7 @@
 // Offers the sign-in of editors: the guided setup of a model, in a terminal of the editor. The connection to
 // the gateway needs no sign-in of its own, because `parley acp` starts with the gateway's token.
 
-import type { AuthMethod, ClientCapabilities } from "@agentclientprotocol/sdk";
+import type { AuthMethod, ClientCapabilities } from "@agentclientprotocol/sdk/unstable";
 import type { Link } from "../../../cli/gateway-link.ts";
 import type { CliParts } from "../../../cli/parts.ts";
 import { OFFLINE_MODEL } from "../../../core/shapes/settings/settings.ts";

@@ -2,7 +2,7 @@
 // The gateway sends the whole text so far; the editor gets only the new part. If the text starts again, it
 // becomes a new message. Each tool call that was sent to the editor gets a completion, too.
 
-import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk";
+import type { ContentBlock, SessionUpdate, ToolKind } from "@agentclientprotocol/sdk/unstable";
 import type { ToolData } from "../../../contract/events.ts";
 import { fieldsOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";

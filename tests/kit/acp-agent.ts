@@ -47,6 +47,8 @@ interface Kept {
   cwd: string;
   turns: number;
   spent: number;
+  /** Steps that a loaded session replays. */
+  played?: readonly Played[];
 }
 
 /** Sends the ACP messages that report a tool call and its end. */
@@ -137,6 +139,9 @@ class Agent {
     void listTools(request.mcpServers[0], kept.id);
     // An ACP agent that loads a session must replay its earlier messages.
     await this.#say(client, kept.id, "an old answer");
+    for (const step of kept.played ?? [])
+      if (typeof step === "object" && "update" in step)
+        await this.#tell(client, step.from ?? kept.id, step.update);
     return {};
   }
 
@@ -251,7 +256,8 @@ class Agent {
         setTimeout(() => void this.#say(client, id, argument), 500);
         return end;
       case "play":
-        return this.#replay(client, id, JSON.parse(argument.replaceAll("$own", id)));
+        session.played = JSON.parse(argument.replaceAll("$own", id)) as Played[];
+        return this.#replay(client, id, session.played);
       case "ask":
         return this.#askFirst(client, id);
       case "silent":

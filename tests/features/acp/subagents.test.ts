@@ -312,3 +312,31 @@ test("SA1: text of Copilot's sub-agents, which has no mark, is not in its answer
     "The notes say forty-two.",
   ]);
 });
+
+test("a restarted program's replayed history shows no work again, and its sub-agents keep their names", async () => {
+  const env = { ACP_LOAD: "1" };
+  const before = await openStage({ env });
+  expect(await before.say(play(CLAUDE))).toBe("The notes say forty-two.");
+  const old = await lines(before);
+  await before.stop();
+  const stage = await openStage({ home: before.home, env });
+  const steps: Step[] = [
+    { from: CHILD, update: says("again") },
+    news(CHILD, IDLE),
+    { update: says("Done.") },
+  ];
+  expect(await stage.say(play(steps))).toBe("Done.");
+  expect(stage.log().filter((line) => line.startsWith("load "))).toHaveLength(1);
+  expect(await lines(stage)).toEqual([...old, ROW, "subagent: again", "Done."]);
+});
+
+test("Qwen's notes that a background sub-agent has ended are not in its answer", async () => {
+  const stage = await openStage();
+  const note = (source: string): Step => ({
+    update: says('Background agent "general-purpose: Look at notes" completed.', { _meta: { source } }),
+  });
+  const answer = says(" I know more.", { _meta: { source: "background_notification_response" } });
+  const notes = [note("background_task_completed"), note("background_notification")];
+  const said = await stage.say(play([{ update: says("Soon.") }, ...notes, { update: answer }]));
+  expect(said).toBe("Soon. I know more.");
+});

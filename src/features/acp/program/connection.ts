@@ -167,6 +167,18 @@ function statusOf({ _meta }: SessionUpdate): boolean | undefined {
   return type === "systemError" ? true : type === "active" ? false : undefined;
 }
 
+/**
+ * Returns the title of a notice, or Qwen's note that a sub-agent in the background has ended, which it writes
+ * as if it were the model's answer.
+ */
+function noticeOf(update: SessionUpdate): string | undefined {
+  if (update.sessionUpdate === "notice") return update.title;
+  if (update.sessionUpdate !== "agent_message_chunk" || update.content.type !== "text") return undefined;
+  const { source } = fieldsOf(update._meta);
+  const isNote = source === "background_task_completed" || source === "background_notification";
+  return isNote ? update.content.text : undefined;
+}
+
 /** Returns the text of an agent's error, for people. */
 function wordsOf(error: unknown, hidden: Redactor): string {
   const { message, data } = (error ?? {}) as { message?: unknown; data?: unknown };
@@ -342,8 +354,9 @@ class Connection implements AcpConnection {
   #update({ sessionId, update }: SessionNotification): void {
     const current = this.#current;
     if (this.#isOther(sessionId, update) || current === undefined) return;
-    if (update.sessionUpdate === "notice") {
-      const said = head(this.#process.hidden.mask(update.title), ERROR_MAX_CHARS);
+    const notice = noticeOf(update);
+    if (notice !== undefined) {
+      const said = head(this.#process.hidden.mask(notice), ERROR_MAX_CHARS);
       this.#world.log.info({ said }, "notice from an ACP agent");
       return;
     }

@@ -7,6 +7,7 @@
 import { spawnChainOf } from "../access/spawn-chain.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
+import { checkAnswer, shortAnswers } from "../core/rules/approval/form.ts";
 import type { Choice } from "../core/rules/command.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type {
@@ -16,10 +17,11 @@ import type {
   PermissionQuestion,
   PermissionRule,
   PermissionScope,
+  ServerQuestion,
 } from "../core/shapes/permission.ts";
 import { isInHouse } from "../core/shapes/route.ts";
-import { head, quoted } from "../core/text/cut.ts";
-import { markdownQuote, visibleText } from "../core/text/safe-text.ts";
+import { cut, head, quoted } from "../core/text/cut.ts";
+import { markdownLine, markdownQuote, visibleText } from "../core/text/safe-text.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Unit } from "../engine/unit.ts";
@@ -30,6 +32,7 @@ import {
   commandOf,
   decidePermission,
   deletePermission,
+  ELICITATION,
   insertPermission,
   openPermissions,
 } from "../store/queries/permissions.ts";
@@ -49,8 +52,8 @@ const RULES_MAX = 1_000;
  * channel, or the request is denied.
  */
 const SHOWN_MAX_CHARS = 1_500;
-/** Kinds of actions of ACP programs whose arguments are texts to write. Long ones are shortened. */
-const WRITING: readonly string[] = ["edit", "think", "switch_mode"];
+/** Kinds of requests whose texts change nothing here: of ACP programs that write, and of MCP servers. */
+const WRITING: readonly string[] = ["edit", "think", "switch_mode", ELICITATION];
 /** Number of characters of an id that people write to answer in a chat. */
 const SHORT_ID_CHARS = 8;
 
@@ -67,6 +70,8 @@ export interface PermissionRequest {
   /** The scopes that an answer may have. Default: once. */
   readonly scopes?: readonly PermissionScope[];
   readonly about?: AskedCommand;
+  /** The question of an MCP server. Its long texts are shortened. */
+  readonly form?: ServerQuestion;
 }
 
 /** Returns the id with which people answer a request in a chat. */
@@ -77,10 +82,23 @@ export function shortPermissionId(id: string): string {
 /** Labels of the buttons for a permission that lasts longer. The press is confirmed by a second one. */
 const LASTING_LABELS = { session: "In this session…", always: "Always…" } as const;
 
+/** Maximum number of buttons that answer a form, and of characters of a label. */
+const BUTTONS_MAX = 8;
+const LABEL_MAX_CHARS = 40;
+
 /** Returns the buttons that answer a request. */
-export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scopes">): Choice[] {
+export function choicesOf({
+  id,
+  scopes,
+  form,
+}: Pick<PermissionQuestion, "id" | "scopes" | "form">): Choice[] {
+  const answers = form === undefined ? [] : shortAnswers(form).slice(0, BUTTONS_MAX);
   return [
-    { label: "Allow once", command: `/allow ${id}` },
+    ...(scopes.includes("once") ? [{ label: "Allow once", command: `/allow ${id}` }] : []),
+    ...answers.map(({ title }, at) => ({
+      label: cut(title, LABEL_MAX_CHARS),
+      command: `/allow ${id} ${at + 1}`,
+    })),
     { label: "Deny", command: `/deny ${id}` },
     ...scopes.flatMap((scope) =>
       scope === "once" ? [] : { label: LASTING_LABELS[scope], command: `/allow ${id} ${scope}` },
@@ -88,17 +106,33 @@ export function choicesOf({ id, scopes }: Pick<PermissionQuestion, "id" | "scope
   ];
 }
 
-/** Writes the note in Markdown. */
-function noteText({ id, agentId, title, detail, scopes }: PermissionQuestion, askMs: number): string {
+const allowLine = (id: string): string => `npx parley-gateway permissions allow ${id}`;
+
+/** Returns the words in Markdown that say how an owner answers in a chat. */
+export function answerWords({ id, scopes, form }: PermissionQuestion): string {
   const shortId = shortPermissionId(id);
+  if (scopes.includes("once")) return `with /allow ${shortId} or /deny ${shortId}`;
+  const answers = form === undefined ? [] : shortAnswers(form);
+  if (answers.length === 0)
+    return `in the inbox of the page, with ${allowLine(shortId)}, or with /deny ${shortId}`;
+  const numbers = answers.map(({ title }, at) => `${at + 1} ${markdownLine(title)}`);
+  return `with /allow ${shortId} and a number (${numbers.join(", ")}) or /deny ${shortId}`;
+}
+
+/** Writes the note in Markdown. */
+function noteText(question: PermissionQuestion, askMs: number): string {
+  const { agentId, title, detail, scopes, form } = question;
+  const lead =
+    form === undefined ? `Agent ${agentId} asks for permission` : `A tool of agent ${agentId} has a question`;
   const wider = scopes.filter((scope) => scope !== "once").join(" or ");
   const within =
     askMs < 120_000 ? `${Math.round(askMs / 1000)} seconds` : `${Math.round(askMs / 60_000)} minutes`;
   const longer = wider === "" ? "" : ` Add ${wider} after the id of /allow to be asked less.`;
   return (
-    `Agent ${agentId} asks for permission:\n${markdownQuote(title)}\n` +
+    `${lead}:\n` +
+    `${markdownQuote(title)}\n` +
     `${detail === undefined ? "" : `${markdownQuote(detail)}\n`}\n` +
-    `An owner answers with /allow ${shortId} or /deny ${shortId} within ${within}.${longer}`
+    `An owner answers ${answerWords(question)} within ${within}.${longer}`
   );
 }
 
@@ -161,7 +195,7 @@ export async function openPermission(
   unit: Unit,
   request: PermissionRequest,
 ): Promise<Result<PermissionQuestion>> {
-  const { attempt, askMs, sessionKey, agentId, runId, kind, about } = request;
+  const { attempt, askMs, sessionKey, agentId, runId, kind, about, form } = request;
   const { now: askedAt } = unit;
   const shown = shownTexts(request);
   if (!shown.ok) return shown;
@@ -172,7 +206,7 @@ export async function openPermission(
     return fail("approval_denied", "too many permission requests are open");
   const question = await insertPermission(unit.tx, {
     ...{ id: unit.newId(), sessionKey, agentId, runId, attempt, about, ...shown.value },
-    ...optional({ kind }),
+    ...optional({ kind, form }),
     scopes: request.scopes ?? ["once"],
     askedAt,
     expiresAt: askedAt + askMs,
@@ -195,9 +229,11 @@ export async function closePermission(
   return deleted !== "gone";
 }
 
-export interface PermissionAnswer extends PermissionAnswered {
+export interface PermissionAnswer extends Omit<PermissionAnswered, "content"> {
   /** Id of the request, or the beginning of the id. */
   readonly id: string;
+  /** The answer to a form, as it was given. */
+  readonly content?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** Returns the one item whose id is or begins with `id`. */
@@ -253,13 +289,30 @@ export async function findPermission(
   return byId(open, id, "open permission request");
 }
 
+const NEEDS_FORM = "it has a form, which has to be filled in: in the inbox of the page, or with";
+
+/** Returns the content to store with an answer, or the problem of the answer. */
+function contentOf(
+  { id, form, scopes }: PermissionQuestion,
+  { decision, scope, content }: PermissionAnswer,
+): Result<PermissionAnswered["content"]> {
+  if (decision === "allow" && form !== undefined && (scope === "once" || scopes.includes(scope))) {
+    if (content !== undefined || form.fields.length === 0) return checkAnswer(form.fields, content ?? {});
+    return fail("invalid_argument", `${NEEDS_FORM}: ${allowLine(shortPermissionId(id))}`);
+  }
+  if (content !== undefined) return fail("invalid_argument", "this answer can't have content");
+  const offered = decision === "allow" && scopes.length > 0 ? scopes : ["once" as const];
+  if (offered.includes(scope)) return ok(undefined);
+  return fail("invalid_argument", `this answer can't have the scope ${scope}, only: ${offered.join(", ")}`);
+}
+
 /** Answers an open request of a session that the caller covers (PD2). */
 export async function answerPermission(
   unit: Unit,
   answer: PermissionAnswer,
   { covers, everySession }: AnswerRights,
 ): Promise<Result<AnsweredPermission>> {
-  const { id, decision, scope } = answer;
+  const { id, decision, scope, by } = answer;
   if (scope === "always" && !everySession) {
     const error = "a token for some sessions can't allow a command in all sessions of an agent";
     return fail("missing_scope", error, { hint: "Answer with the scope once or session." });
@@ -267,13 +320,12 @@ export async function answerPermission(
   const found = await findPermission(unit, id, covers);
   if (!found.ok) return found;
   const question = found.value;
-  const offered = decision === "allow" ? question.scopes : ["once" as const];
-  if (!offered.includes(scope)) {
-    return fail("invalid_argument", `this answer can't have the scope ${scope}, only: ${offered.join(", ")}`);
-  }
+  const content = contentOf(question, answer);
+  if (!content.ok) return content;
   const kept = await keepRule(unit, question, answer);
   if (!kept.ok) return kept;
-  const isFirst = await decidePermission(unit.tx, question.id, { ...answer, atMs: unit.now });
+  const decided = { decision, scope, by, ...optional({ content: content.value }) };
+  const isFirst = await decidePermission(unit.tx, question.id, { ...decided, atMs: unit.now });
   if (!isFirst) return byId<PermissionQuestion>([], id, "open permission request");
   const { sessionKey } = question;
   const given = { decision, scope };

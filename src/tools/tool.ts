@@ -19,6 +19,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { RunWait } from "../engine/lanes/waits.ts";
 import type { Db } from "../store/sql.ts";
 import type { ArgumentLimit, ArgumentLimits } from "./arguments.ts";
+import type { AskingContext } from "./mcp/asking.ts";
 import type { SignIn } from "./mcp/sign-in/sign-in.ts";
 
 /** A server whose tools are missing, and the reason, which contains no text of the server. */
@@ -29,7 +30,7 @@ export interface MissingTools {
 
 /** The available tools of a session's MCP servers. */
 export interface OutsideSet {
-  readonly tools: readonly Tool<Pick<RunContext, "signal" | "wait">>[];
+  readonly tools: readonly Tool<AskingContext>[];
   readonly missing: readonly MissingTools[];
 }
 

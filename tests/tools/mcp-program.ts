@@ -41,6 +41,8 @@ interface Message {
   readonly id?: number | string;
   readonly method?: string;
   readonly params?: Record<string, unknown>;
+  readonly result?: unknown;
+  readonly error?: unknown;
 }
 
 const MUTE_METHODS = ["silent"];
@@ -49,6 +51,8 @@ class BadServer {
   readonly #deeds: Deeds;
   readonly #witness: Socket;
   #changed = false;
+  /** Takes the reply to a question of the program, by the id of the question. */
+  readonly #asking = new Map<Message["id"], (reply: string) => void>();
 
   constructor(deeds: Deeds, witness: Socket) {
     this.#deeds = deeds;
@@ -69,6 +73,12 @@ class BadServer {
 
   take(message: Message): void {
     const { id, method = "", params = {} } = message;
+    if (message.method === undefined) {
+      const reply = JSON.stringify(message.result ?? message.error);
+      this.tell(`reply ${reply}`);
+      this.#asking.get(id)?.(reply);
+      return;
+    }
     if (method === "notifications/cancelled") this.tell(`cancelled ${String(params.requestId)}`);
     if (id === undefined || this.#deeds.mute === true) return;
     const { results = {}, resultsLater = results } = this.#deeds;
@@ -131,6 +141,14 @@ class BadServer {
         break;
       case "content":
         this.answer(id, args.result);
+        break;
+      case "ask":
+        this.#asking.set(`q${id}`, (reply) => this.#text(id, reply));
+        this.say({ jsonrpc: "2.0", id: `q${id}`, ...(args as object) });
+        break;
+      case "ask-and-go":
+        this.say({ jsonrpc: "2.0", id: `q${id}`, ...(args as object) });
+        this.#witness.once("data", () => this.#text(id, "went"));
         break;
       case "environment":
         this.#text(id, JSON.stringify(process.env));

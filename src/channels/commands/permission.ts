@@ -5,6 +5,7 @@
 // see.
 
 import { openGate } from "../../access/access.ts";
+import { shortAnswers } from "../../core/rules/approval/form.ts";
 import {
   type InstructionChange,
   lastingWords,
@@ -16,7 +17,13 @@ import {
 import { head } from "../../core/text/cut.ts";
 import { markdownLine, markdownQuote } from "../../core/text/safe-text.ts";
 import { answerRequest, listInstructionChanges } from "../../flows/instructions.ts";
-import { choicesOf, findPermission, forgetRule, shortPermissionId } from "../../flows/permission.ts";
+import {
+  answerWords,
+  choicesOf,
+  findPermission,
+  forgetRule,
+  shortPermissionId,
+} from "../../flows/permission.ts";
 import { listRules } from "../../store/queries/permission-rules.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -71,7 +78,8 @@ async function openFor(context: CommandContext): Promise<PermissionQuestion[]> {
 function lineOf({ unit }: CommandContext, question: PermissionQuestion): string {
   const { id, agentId, title, detail } = question;
   const texts = [title, ...(detail === undefined ? [] : [detail])].map(markdownQuote);
-  return [`${code(unit, shortPermissionId(id))} ${code(unit, agentId)}:`, ...texts].join("\n");
+  const how = question.scopes.length === 0 ? [`Answer ${answerWords(question)}.`] : [];
+  return [`${code(unit, shortPermissionId(id))} ${code(unit, agentId)}:`, ...texts, ...how].join("\n");
 }
 
 /** Returns the changed instruction files about which the sender may answer here. */
@@ -156,9 +164,12 @@ async function answer(
   decision: PermissionDecision,
 ): Promise<string | CommandAnswer> {
   const { unit, request } = context;
-  const [id = "", wanted = "once", sure, ...more] = request.args.split(/\s+/);
+  const [id = "", word = "once", sure, ...more] = request.args.split(/\s+/);
+  // The number of an answer to a form.
+  const number = decision === "allow" && /^\d{1,3}$/.test(word) ? Number(word) : undefined;
+  const wanted = number === undefined ? word : "once";
   const scope = PERMISSION_SCOPES.find((one) => one === wanted);
-  const isUnclear = more.length > 0 || (sure !== undefined && sure !== "yes");
+  const isUnclear = more.length > 0 || (sure !== undefined && (sure !== "yes" || number !== undefined));
   if (id === "" || scope === undefined || isUnclear || (decision === "deny" && wanted !== "once"))
     return `/${decision} takes the id of one request: /approvals lists them.`;
   const by = senderName(request);
@@ -168,6 +179,13 @@ async function answer(
     everySession: request.operator?.patterns === undefined,
   };
   const asked = await findPermission(unit, id, rights.covers);
+  const form = asked.ok ? asked.value.form : undefined;
+  const content = form && number !== undefined ? shortAnswers(form)[number - 1]?.content : undefined;
+  if (asked.ok && number !== undefined && content === undefined)
+    return {
+      text: `There is no answer ${number}. An owner answers ${answerWords(asked.value)}.`,
+      isRefused: true,
+    };
   if (scope !== "once" && sure === undefined && asked.ok && asked.value.scopes.includes(scope))
     return confirmation(context, asked.value, scope);
   const undone = decision === "deny" && !asked.ok ? await undo(context, id) : undefined;
@@ -177,7 +195,7 @@ async function answer(
     return { text: SHOWN_ELSEWHERE, isRefused: true };
   const { settings, guidance } = context.parts;
   const parts = request.operator === undefined ? { settings, guidance } : { settings };
-  const answered = await answerRequest(unit, parts, { id, decision, scope, by }, rights);
+  const answered = await answerRequest(unit, parts, { id, decision, scope, content, by }, rights);
   if (!answered.ok) return { text: why(answered), isRefused: true };
   const { agentId, title, ruleId } = answered.value;
   const lasting = { once: "", session: " in this session", always: " always" }[scope];

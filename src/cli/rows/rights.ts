@@ -3,8 +3,11 @@
 
 import type { AccessTokenEntry } from "../../contract/methods/tokens.ts";
 import type { PayloadOf } from "../../contract/methods.ts";
+import { isObject, jsonOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
+import { checkAnswer, describeField, readTyped } from "../../core/rules/approval/form.ts";
 import { SCOPES } from "../../core/rules/scopes.ts";
-import { ok } from "../../core/shapes/errors.ts";
+import { fail, ok } from "../../core/shapes/errors.ts";
 import { EXPLAINED } from "../../core/shapes/explanation.ts";
 import { lastingWords, PERMISSION_SCOPES, type PermissionScope } from "../../core/shapes/permission.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
@@ -14,7 +17,7 @@ import { type Cli, EXIT } from "../cli.ts";
 import type { Link, Reply } from "../gateway-link.ts";
 import { wholeText } from "../layout.ts";
 import { onlyMatch } from "../only-match.ts";
-import { refusal } from "../prompter.ts";
+import { openPrompter, refusal } from "../prompter.ts";
 import { amount, asks, type Commands, choice, flag, linked, option, withDefault } from "../row.ts";
 import { findOrName } from "../session-name.ts";
 
@@ -182,7 +185,12 @@ export const TOKENS: Commands = {
 async function answerRequest(
   cli: Cli,
   link: Link,
-  wanted: { id: string; decision: "allow" | "deny"; scope?: PermissionScope },
+  wanted: {
+    id: string;
+    decision: "allow" | "deny";
+    scope?: PermissionScope;
+    content?: Record<string, unknown>;
+  },
 ): Promise<number> {
   const answered = await link.request("permissions.answer", wanted);
   if (!answered.ok) return cli.fail(answered);
@@ -192,6 +200,38 @@ async function answerRequest(
   cli.line(ruleId === undefined ? done : undo);
   cli.document(answered.value);
   return EXIT.done;
+}
+
+/** Reads the answer to a form: from the option, else asks for each field. Fails with the exit code. */
+async function readContent(cli: Cli, link: Link, id: string, json: string | undefined) {
+  const wrong = (error: string, hint: string) => fail("invalid_argument", error, { hint });
+  if (json !== undefined) {
+    const given = jsonOf(json);
+    return isObject(given)
+      ? ok(given)
+      : wrong("--content is no JSON object", 'Give for example \'{"name": "Ann"}\'.');
+  }
+  const listed = await link.request("permissions.list", {});
+  if (!listed.ok) return listed;
+  const [question, ...more] = listed.value.permissions.filter((one) => one.id.startsWith(id));
+  const { form, title } = question ?? {};
+  if (form === undefined || form.fields.length === 0 || more.length > 0) return ok(undefined);
+  if (!cli.parts.isTTY || cli.options.json)
+    return wrong("it has a form, and no terminal can ask for its fields", "Give its answer with --content.");
+  cli.note(wholeText(title ?? "", "  "));
+  const prompter = await openPrompter(cli.parts);
+  const content: Record<string, unknown> = {};
+  for (const field of form.fields) {
+    const valueIn = (text: string) => optional({ [field.name]: readTyped(field, text) });
+    const check = (text: string) => {
+      const checked = checkAnswer([field], valueIn(text));
+      return checked.ok ? undefined : checked.error;
+    };
+    const answer = await prompter.ask(safeLine(describeField(field)), { secret: false, check });
+    if (!answer.ok) return answer;
+    Object.assign(content, valueIn(answer.value));
+  }
+  return ok(content);
 }
 
 /** Shows the command and asks whether to allow it for longer. Returns the exit code if it is not allowed. */
@@ -237,10 +277,19 @@ export const PERMISSIONS: Commands = {
         "once",
       ),
       yes: flag("Allow for longer than once without asking"),
+      content: option("<json>", "Answer a form with an object, instead of on the terminal"),
     },
-    async work(cli, link, { id, scope, yes }) {
+    async work(cli, link, { id, scope, yes, content: json }) {
       const refused = scope === "once" || yes === true ? undefined : await refusedScope(cli, link, id, scope);
-      return refused ?? answerRequest(cli, link, { id, decision: "allow", scope });
+      if (refused !== undefined) return refused;
+      const content = await readContent(cli, link, id, json);
+      if (!content.ok) return cli.fail(content, EXIT.usage);
+      return answerRequest(cli, link, {
+        id,
+        decision: "allow",
+        scope,
+        ...optional({ content: content.value }),
+      });
     },
   }),
   deny: linked({

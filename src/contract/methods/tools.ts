@@ -85,6 +85,11 @@ export const TOOL_METHODS = {
           "How long a permission lasts: for this request, for the same command in this session, or for the " +
             "same command of this agent. The request has the possible scopes. Default: once.",
         ),
+        content: about(
+          mapOf(anything),
+          "Values of the fields, by name, if the request has a form. A missing field gets its default; " +
+            "null: no value.",
+        ),
         idempotencyKey,
       },
     ),

@@ -14,6 +14,45 @@ export interface ShownCommand {
   readonly reason?: string;
 }
 
+export type FormValue = string | number | boolean | readonly string[];
+
+export interface FormOption {
+  /** Value that the server gets. */
+  readonly value: string;
+  readonly title: string;
+}
+
+/** A field of a form. Its name and its values are as the server wrote them. Its other texts are visible. */
+export interface FormField {
+  readonly name: string;
+  readonly title: string;
+  readonly description?: string;
+  /** `choice`: one of the options. `choices`: a list of them. */
+  readonly type: "string" | "number" | "integer" | "boolean" | "choice" | "choices";
+  /** True if an answer must have it. */
+  readonly required: boolean;
+  /** Value for an answer without this field. */
+  readonly default?: FormValue;
+  /** The options of a choice, at most 50. */
+  readonly options?: readonly FormOption[];
+  /** Format of a text. */
+  readonly format?: "email" | "uri" | "date" | "date-time";
+  /** The least number, number of characters of a text, or number of chosen options. */
+  readonly min?: number;
+  /** The greatest one. */
+  readonly max?: number;
+}
+
+/** A question of an MCP server to a person. */
+export interface ServerQuestion {
+  /** Name of the server in the settings. */
+  readonly server: string;
+  /** Empty: it asks for a yes or no, or wants an address to be opened. */
+  readonly fields: readonly FormField[];
+  /** The address that the person is to open. Its host is in it as it is contacted. */
+  readonly url?: string;
+}
+
 /**
  * An action that an agent wants permission for, as its owner sees it: whole, and not redacted. Line breaks
  * are marked with ⏎ and tabs with ⇥. Other characters that cannot be seen are escaped.
@@ -29,7 +68,9 @@ export interface PermissionQuestion {
   readonly detail?: string;
   /** The same as `title` and `detail`, if the request is about a command. */
   readonly asked?: ShownCommand;
-  /** The scopes that an answer may have. */
+  /** The question of an MCP server that the request passes on. */
+  readonly form?: ServerQuestion;
+  /** The scopes that an answer may have. Empty: it needs the content of the form instead. */
   readonly scopes: readonly PermissionScope[];
   /** ms since 1970. */
   readonly askedAt: number;
@@ -42,6 +83,8 @@ export interface PermissionAnswered {
   readonly scope: PermissionScope;
   /** Name of the person who decided. Empty: nobody answered in time. */
   readonly by: string;
+  /** The answer to the form of an MCP server. */
+  readonly content?: Readonly<Record<string, FormValue>>;
 }
 
 export interface AnsweredPermission extends PermissionQuestion {

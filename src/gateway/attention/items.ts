@@ -68,14 +68,16 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
   const shown = open.filter(({ sessionKey }) => covers.list(sessionKey));
   const isWhole = mayAnswerPermissions(ctx.caller);
   return shown.map((question) => {
-    const { id, sessionKey, agentId, title, kind, askedAt, expiresAt } = question;
+    const { id, sessionKey, agentId, title, kind, scopes, askedAt, expiresAt } = question;
+    // A form is answered in the details.
+    const approve = scopes.length === 0 ? "answer" : "approve";
     return {
       id: `permission:${id}`,
       kind: "permission",
       ref: id,
       since: askedAt,
       summary: isWhole ? askedText(question) : line(ctx, askedText(question)),
-      actions: covers.isAdmin && covers.send(sessionKey) ? ["approve", "deny"] : [],
+      actions: covers.isAdmin && covers.send(sessionKey) ? [approve, "deny"] : [],
       sessionKey,
       agentId,
       expiresAt,

@@ -3,7 +3,7 @@
 // A request is open until it is decided or expires. It is no longer open if its run has ended. A request that
 // belongs to a tool call survives a crash; any other one ends with the attempt of its run.
 
-import { jsonOf } from "../../core/json.ts";
+import { jsonOf, objectOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { NamedFiles } from "../../core/rules/approval/named-files.ts";
 import type {
@@ -11,6 +11,7 @@ import type {
   PermissionDecision,
   PermissionQuestion,
   PermissionScope,
+  ServerQuestion,
 } from "../../core/shapes/permission.ts";
 import { visibleText } from "../../core/text/safe-text.ts";
 import { type RecordOf, recordsOf } from "../records.ts";
@@ -51,16 +52,22 @@ const REQUESTS = recordsOf<StoredRequest>()("permissions", {
 
 const ONLY_A_SETTING = / is always$/;
 
+/** The kind of request that passes on a question of an MCP server. */
+export const ELICITATION = "elicitation";
+
 function toQuestion(request: StoredRequest): PermissionQuestion {
   const { id, sessionKey, agentId, runId, kind, scopes = ["once"], askedAt, expiresAt } = request;
   const command = visibleText(request.title);
   const about = visibleText(request.detail ?? "");
   const folder = request.folder === undefined ? undefined : visibleText(request.folder);
   const reason = ONLY_A_SETTING.test(about) ? undefined : about;
+  const form =
+    kind === ELICITATION ? (objectOf(jsonOf(request.digest ?? "")) as ServerQuestion | undefined) : undefined;
   return {
     ...{ id, sessionKey, agentId, runId, title: command, scopes, askedAt, expiresAt },
     ...optional({
       kind,
+      form,
       detail: folder === undefined ? about || undefined : `folder: ${folder}; reason: ${about}`,
       asked: folder === undefined ? undefined : { command, folder, ...optional({ reason }) },
     }),
@@ -104,13 +111,13 @@ async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermiss
 /** Stores a request, and deletes those that nobody needs. Returns the request as its owner sees it. */
 export async function insertPermission(tx: Tx, asked: NewPermission): Promise<PermissionQuestion> {
   await forgetPermissions(tx, asked);
-  const { about, ...request } = asked;
+  const { about, form, ...request } = asked;
   const row = {
     ...request,
     ...optional({
       callId: about?.callId,
       folder: about?.folder,
-      digest: about && JSON.stringify(about.files),
+      digest: (about ?? form) && JSON.stringify(about?.files ?? form),
     }),
   };
   await REQUESTS.insert(tx, row);
@@ -136,9 +143,10 @@ export async function openPermissions(db: Db, nowMs: number): Promise<Permission
 export function decidePermission(
   tx: Tx,
   id: string,
-  { decision, scope, by, atMs }: PermissionAnswered & { atMs: number },
+  { decision, scope, by, content, atMs }: PermissionAnswered & { atMs: number },
 ): Promise<boolean> {
-  const columns = REQUESTS.columns({ decision, scope, decidedAt: atMs, decidedBy: by });
+  const answer = optional({ digest: content && JSON.stringify(content) });
+  const columns = REQUESTS.columns({ decision, scope, decidedAt: atMs, decidedBy: by, ...answer });
   const request = tx.updateTable("permissions").where("id", "=", id).where("decision", "is", null);
   return changesRows(tx, request.set(columns));
 }
@@ -147,8 +155,11 @@ export function decidePermission(
 export async function decisionOf(db: Db, id: string): Promise<PermissionAnswered | "gone" | undefined> {
   const request = await REQUESTS.find(db, { id });
   if (request === undefined) return "gone";
-  const { decision, scope = "once", decidedBy: by = "" } = request;
-  return decision && { decision, scope, by };
+  const { decision, scope = "once", decidedBy: by = "", kind, digest = "" } = request;
+  const content = kind === ELICITATION ? objectOf(jsonOf(digest)) : undefined;
+  return (
+    decision && { decision, scope, by, ...optional({ content: content as PermissionAnswered["content"] }) }
+  );
 }
 
 /** Deletes a request. Returns whether it was open or decided until now, or had been deleted before. */

@@ -200,7 +200,10 @@ export const SESSION_TABLES = {
       call_id: nullable(id),
       /** The scopes that an answer may have. Null: only `once`. */
       scopes_json: nullable(id),
-      /** JSON of the files that the command names, with their digests. Null: it is about no command. */
+      /**
+       * JSON of the files that the command names, with their digests, or of the form of an MCP server's
+       * question, then of its answer.
+       */
       digest: nullable(text),
       folder: nullable(id),
       /** The scope of the answer. Null: `once`. */

@@ -1,11 +1,17 @@
 // Owns one connection to an MCP server: handshake, tool list, calls, and the classification of failures. An
-// unfinished call is `unsent` if it had no effect, or `lost` if it may have had one. The only request of a
-// server that is answered is ping: a server gets no access to models, files or people.
+// unfinished call is `unsent` if it had no effect, or `lost` if it may have had one.
+// - A server gets no access to models or files, and reaches people only during a call (asking.ts).
+// - Before revision 2026-07-28 a question does not name its call. It is asked only if all calls that the
+//   server may be working on are of one session. A call that was given up counts until the connection ends.
 
-import type { Client, PriorDiscovery, StandardSchemaV1 } from "@modelcontextprotocol/client";
-import { isObject } from "../../core/json.ts";
+import type { Client, PriorDiscovery, RequestOptions, StandardSchemaV1 } from "@modelcontextprotocol/client";
+import { type Fields, fieldsOf, isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { connectionCause } from "../../world/outgoing.ts";
+import { pause } from "../../world/pause.ts";
+import type { Asker } from "./asking.ts";
 import { type Definition, type Definitions, readDefinitions } from "./definitions.ts";
 import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { ownNames } from "./names.ts";
@@ -20,6 +26,11 @@ const NEVER_MS = 2 ** 31 - 1;
 const PAGES_MAX = 50;
 const LISTED_MAX = 2_000;
 const METHOD_NOT_FOUND = -32601;
+const INVALID_PARAMS = -32602;
+/** Pause before a repetition that answers nothing: the server only wants to be asked later. */
+const AGAIN_MS = 250;
+/** Maximum number of questions during one call, and of answers that ask for more input. */
+const QUESTIONS_MAX = 10;
 
 /** The outcome of a call. */
 export type CallEnd =
@@ -79,11 +90,30 @@ function endOfFailure(error: unknown): CallEnd {
   return { kind: "lost", error: `the connection failed (${cause})` };
 }
 
+/** Reports a refused question to the server. */
+class Refusal extends Error {
+  readonly code: number;
+  constructor(code: number, text: string) {
+    super(text);
+    this.code = code;
+  }
+}
+
+/** A call in progress. */
+interface OpenCall {
+  readonly sessionKey: string | undefined;
+  /** Asks a person. Meanwhile the time of the call does not pass. */
+  elicit(params: Fields, signal: AbortSignal): Promise<object>;
+}
+
 export class Connection {
   readonly #client: Client;
   readonly #link: Link;
   readonly #settings: McpServerSettings;
   readonly #world: OutsideWorld;
+  readonly #calls = new Set<OpenCall>();
+  /** The sessions of the calls that were given up. The server may still be working on them. */
+  readonly #abandoned = new Set<string | undefined>();
   /** True after the server has announced a changed list. */
   listIsOld = false;
 
@@ -117,12 +147,23 @@ export class Connection {
           mode: "auto",
           probe: { timeoutMs: settings.reach.kind === "http" ? NEVER_MS : PROBE_MS },
         },
+        capabilities: { elicitation: { form: {}, url: {} } },
         inputRequired: { autoFulfill: false },
         // Resources are listed when a model asks for them.
         listChanged: { tools: onListChanged, prompts: onListChanged },
       },
     );
     const connection = new Connection(client, link, settings, world);
+    client.setRequestHandler("elicitation/create", async ({ params }, { mcpReq }) => {
+      const [call, ...others] = connection.#calls;
+      const keys = new Set(
+        [...connection.#abandoned, ...connection.#calls].map((one) =>
+          typeof one === "object" ? one.sessionKey : one,
+        ),
+      );
+      if (call === undefined || keys.size !== 1) return { action: "cancel" };
+      return (others.at(-1) ?? call).elicit(params, mcpReq.signal) as Promise<{ action: "cancel" }>;
+    });
     client.onclose = onClosed;
     client.onerror = (error) => {
       world.log.debug({ server: settings.name, why: error.name }, "an MCP server violates the protocol");
@@ -202,30 +243,70 @@ export class Connection {
   async call(
     tool: Definition,
     args: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
+    { signal, asker }: { readonly signal: AbortSignal; readonly asker?: Asker | undefined },
   ): Promise<CallEnd> {
     const { timeoutSeconds } = this.#settings;
     let why: CallEnd = { kind: "aborted" };
     if (signal.aborted) return why;
     const watch = new AbortController();
     const { clock } = this.#world;
-    const timer = clock.after(timeoutSeconds * 1_000, () => {
-      why = { kind: "timeout" };
-      watch.abort(`no answer within ${timeoutSeconds} s`);
+    const start = (ms: number) => ({
+      endMs: clock.monotonic() + ms,
+      timer: clock.after(ms, () => {
+        why = { kind: "timeout" };
+        watch.abort(`no answer within ${timeoutSeconds} s`);
+      }),
     });
+    let limit = start(timeoutSeconds * 1_000);
     const onAbort = (): void => watch.abort("the caller stopped waiting");
     signal.addEventListener("abort", onAbort, { once: true });
+    const over = new AbortController();
+    let asking: Promise<unknown> = Promise.resolve();
+    let questions = 0;
+    const ask = async (params: Fields, withdrawn: AbortSignal): Promise<object> => {
+      if (asker === undefined || over.signal.aborted) return { action: "cancel" };
+      questions += 1;
+      if (questions > QUESTIONS_MAX)
+        throw new Refusal(INVALID_PARAMS, `a call has at most ${QUESTIONS_MAX} questions`);
+      const leftMs = limit.endMs - clock.monotonic();
+      limit.timer.cancel();
+      try {
+        const answer = await asker.elicit(params, AbortSignal.any([withdrawn, watch.signal, over.signal]));
+        if (!answer.ok) throw new Refusal(INVALID_PARAMS, answer.error);
+        return answer.value;
+      } finally {
+        if (!over.signal.aborted) limit = start(leftMs);
+      }
+    };
+    const open: OpenCall = {
+      sessionKey: asker?.sessionKey,
+      // One at a time, so that a person sees the questions of a call in their order.
+      elicit: (params, withdrawn) => {
+        const answer = asking.then(() => ask(params, withdrawn));
+        asking = answer.catch(() => {});
+        return answer;
+      },
+    };
+    this.#calls.add(open);
     try {
-      return { kind: "answer", answer: await this.#answer(tool, args, watch.signal) };
+      return { kind: "answer", answer: await this.#answer(tool, args, watch.signal, open) };
     } catch (error) {
-      if (watch.signal.aborted) return why;
+      if (watch.signal.aborted) {
+        this.#abandoned.add(open.sessionKey);
+        return why;
+      }
       if (needOf(error) !== undefined)
         return { kind: "unsent", error: wantsSignIn(this.#settings.name), link: "same" };
       const end = endOfFailure(error);
+      if (end.kind === "lost") this.#abandoned.add(open.sessionKey);
       return end.kind === "refused" && tool.method !== undefined ? { ...end, mayHaveRun: false } : end;
     } finally {
-      timer.cancel();
+      this.#calls.delete(open);
+      over.abort();
+      limit.timer.cancel();
       signal.removeEventListener("abort", onAbort);
+      // The run has its slot again after this.
+      await asking;
     }
   }
 
@@ -233,23 +314,60 @@ export class Connection {
     { ownName, inputSchema, renamed, method }: Definition,
     args: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
+    call: OpenCall,
   ): Promise<Readonly<Record<string, unknown>>> {
-    const options = { signal, timeout: NEVER_MS };
+    const options = { signal, timeout: NEVER_MS, allowInputRequired: true };
     if (method !== undefined)
       return answerAdded(method, args, {
         list: (listed) => this.#pages(listed, signal),
         ask: async (asked, params, field) =>
           takeBack(
-            await this.#client.request({ method: asked, params: { ...params } }, AS_IT_IS, options),
+            await this.#untilComplete({ ...params }, call, signal, (given) =>
+              this.#client.request({ method: asked, params: given }, AS_IT_IS, options),
+            ),
             field,
           ),
       });
-    const answer = await this.#client.callTool(
-      { name: ownName, arguments: ownNames(args, renamed) as Record<string, unknown> },
-      // The output schema is omitted, so that the library passes the answer on without checking it against
-      // the schema.
-      { ...options, toolDefinition: { name: ownName, inputSchema: inputSchema as { type: "object" } } },
+    const params = { name: ownName, arguments: ownNames(args, renamed) as Record<string, unknown> };
+    // The output schema is omitted, so that the library passes the answer on without checking it against the
+    // schema.
+    const toolDefinition = { name: ownName, inputSchema: inputSchema as { type: "object" } };
+    const answer = await this.#untilComplete(params, call, signal, (given) =>
+      this.#client.callTool(given, { ...options, toolDefinition } as RequestOptions),
     );
-    return { ...answer, content: takeBack(answer, "content") };
+    return { ...(answer as object), content: takeBack(answer, "content") };
+  }
+
+  /** Sends a request, and repeats it with people's answers while the server asks for more input. */
+  async #untilComplete<P extends Fields>(
+    params: P,
+    call: OpenCall,
+    signal: AbortSignal,
+    send: (params: P) => Promise<unknown>,
+  ): Promise<unknown> {
+    let given = params;
+    for (let round = 0; round <= QUESTIONS_MAX; round++) {
+      const answer = await send(given);
+      if (!isObject(answer) || answer.resultType !== "input_required") return answer;
+      const inputResponses: Record<string, unknown> = {};
+      for (const [key, request] of Object.entries(fieldsOf(answer.inputRequests))) {
+        const { method, params: asked } = fieldsOf(request);
+        if (method !== "elicitation/create")
+          throw new Refusal(
+            METHOD_NOT_FOUND,
+            `it asks for ${quoted(String(method), 80)}, which is not supported`,
+          );
+        inputResponses[key] = await call.elicit(fieldsOf(asked), signal);
+      }
+      if (Object.keys(inputResponses).length === 0) await pause(this.#world.clock, AGAIN_MS, signal);
+      signal.throwIfAborted();
+      const { requestState } = answer;
+      given = {
+        ...params,
+        ...(Object.keys(inputResponses).length === 0 ? {} : { inputResponses }),
+        ...optional({ requestState }),
+      };
+    }
+    throw new Refusal(INVALID_PARAMS, `it asked for more input after ${QUESTIONS_MAX} rounds`);
   }
 }

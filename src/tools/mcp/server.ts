@@ -13,6 +13,7 @@ import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { pause } from "../../world/pause.ts";
 import type { OutsideServerStatus } from "../tool.ts";
+import type { Asker } from "./asking.ts";
 import { type CallEnd, Connection } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { httpLink } from "./http.ts";
@@ -78,6 +79,8 @@ export interface Patience {
 export interface CallPatience extends Patience {
   /** Waits until the call may be sent; false: it may not. Called once the server is ready, each time. */
   mayAct(): Promise<boolean>;
+  /** Answers the questions of the server during the call. */
+  readonly asker?: Asker;
 }
 
 export class Server {
@@ -183,7 +186,7 @@ export class Server {
     if (patience.signal.aborted) return { kind: "aborted" };
     if (!live.ok) return { kind: "unsent", error: live.error, link: "same" };
     if (!(await patience.mayAct())) return { kind: "aborted" };
-    const end = await live.value.connection.call(tool, args, patience.signal);
+    const end = await live.value.connection.call(tool, args, patience);
     switch (end.kind) {
       case "unsent":
         if (end.link !== "same") this.#left(live.value, end.error, end.link === "new");

@@ -13,9 +13,10 @@ import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../
 import { type Failure, fail, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import type { MissingTools, OutsideSet, OutsideTools } from "../tool.ts";
+import { askerFor } from "./asking.ts";
 import type { CallEnd } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
-import { plainLine, secretsMaskOf } from "./plain-text.ts";
+import { maskOf, plainLine, secretsMaskOf } from "./plain-text.ts";
 import { type OutsideResult, resultOf } from "./result.ts";
 import { type CallPatience, Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
@@ -131,11 +132,16 @@ function toolOf(
   return {
     spec: { name, description, parameters, parallel: false, idempotent: repeatable },
     accepts: {},
-    async execute({ signal, wait }, args) {
+    async execute(ctx, args) {
+      const { signal, wait } = ctx;
       const untilMs = parts.world.clock.monotonic() + mcp.waitSeconds * 1_000;
       const current = currentOf(server.name);
       const mayAct = async (): Promise<boolean> => wait === undefined || wait.mayAct(signal);
-      const patience = { untilMs, signal, mayAct };
+      const { settings: one, signIn } = current ?? server;
+      const mask = maskOf(one, parts.world.redactor, signIn);
+      const { askSeconds } = parts.settings.tools.exec;
+      const asker = askerFor(ctx, { server: one.name, mask, askSeconds, log: parts.world.log });
+      const patience = { untilMs, signal, mayAct, asker };
       const end = await (current ?? server).use(() => callNow(server, current, definition, args, patience));
       return resultOfEnd(current ?? server, end, mcp.maxResultBytes);
     },

@@ -3,6 +3,7 @@
 
 import { expect, test } from "vitest";
 import { readMarkdown } from "../../../src/channels/markdown.ts";
+import type { FormField } from "../../../src/core/shapes/permission.ts";
 import { listRules } from "../../../src/store/queries/permission-rules.ts";
 import { updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { askIn } from "../../kit/engine/asking.ts";
@@ -135,4 +136,69 @@ test("an owner allows a command for longer by a word and a confirmation, and und
   expect(await stage.give(`/deny ${rule}`)).toBe("/deny is for owners only.");
   expect(await stage.give(`/deny ${rule}`, OWNER)).toMatch(/^Undone for `main`\. /);
   expect(await listRules(stage.store.db)).toEqual([]);
+});
+
+/** Opens a stage whose main session passes on a question of an MCP server, and replies with the decision. */
+async function openQuestion(fields: readonly FormField[]): Promise<Stage> {
+  const play: SpawnPlay = async ({ handle, input }) =>
+    input === "ask"
+      ? askIn({ engine: stage.engine }, handle, {
+          title: "MCP server shop asks: Which *size*?",
+          kind: "elicitation",
+          form: { server: "shop", fields },
+        })
+      : "NO_REPLY";
+  const stage: Stage = await open({ play });
+  await stage.store.transaction((tx) => updateSession(tx, MAIN, { lastRoute: BY_CHAT }));
+  await stage.engine.accept({
+    sessionKey: MAIN,
+    input: { text: "ask", sender: "telegram:7" },
+    route: BY_CHAT,
+  });
+  return stage;
+}
+
+const SIZE: FormField = {
+  name: "size",
+  title: "Size",
+  type: "choice",
+  required: true,
+  options: [
+    { value: "s", title: "Small_1" },
+    { value: "l", title: "Large" },
+  ],
+};
+
+const replyOf = (stage: Stage): Promise<string> =>
+  until(async () => (await stage.runs(MAIN)).find(({ input }) => input.text === "ask")?.reply ?? false);
+
+test("a question with one choice is answered in the chat by its number", async () => {
+  const stage = await openQuestion([SIZE]);
+  const id = await askedId(stage);
+  const note = (await notes(stage))[0]?.text ?? "";
+  expect(note).toContain(
+    "A tool of agent main has a question:\n┃ MCP server shop asks\\: Which \\*size\\*\\?",
+  );
+  expect(note).toContain(`with /allow ${id} and a number (1 Small\\_1, 2 Large) or /deny ${id} within`);
+  expect(await stage.give("/approvals", OWNER)).toContain(`Answer with /allow ${id} and a number (1 `);
+  expect(await stage.give(`/allow ${id} 3`, OWNER)).toContain("There is no answer 3.");
+  expect(await stage.give(`/allow ${id}`, OWNER)).toContain("has a form");
+  expect(await stage.give(`/allow ${id} session`, OWNER)).toContain(
+    "can't have the scope session, only: once",
+  );
+  expect(await stage.give(`/allow ${id} 2`)).toBe("/allow is for owners only.");
+  expect(await stage.give(`/allow ${id} 2`, OWNER)).toContain("Allowed for `main`");
+  expect(await replyOf(stage)).toBe("allow");
+});
+
+test("a question with more fields names the places where it is answered, and is declined in the chat", async () => {
+  const stage = await openQuestion([SIZE, { ...SIZE, name: "other", type: "string" }]);
+  const id = await until(
+    async () => /\/deny ([0-9a-f]{8})/.exec((await notes(stage))[0]?.text ?? "")?.[1] ?? false,
+  );
+  const where = `in the inbox of the page, with npx parley-gateway permissions allow ${id}, or with /deny ${id}`;
+  expect((await notes(stage))[0]?.text).toContain(`An owner answers ${where} within`);
+  expect(await stage.give(`/allow ${id} 1`, OWNER)).toBe(`There is no answer 1. An owner answers ${where}.`);
+  expect(await stage.give(`/deny ${id}`, OWNER)).toContain("Denied for `main`");
+  expect(await replyOf(stage)).toBe("deny");
 });

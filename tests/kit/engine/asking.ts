@@ -14,6 +14,8 @@ interface Asked {
   readonly sessionKey?: string;
   /** A command that may be allowed for longer than once. */
   readonly about?: PermissionRequest["about"];
+  /** A question of an MCP server. */
+  readonly form?: PermissionRequest["form"];
   /** Time until the request expires. Default: ten minutes. */
   readonly askMs?: number;
 }
@@ -22,12 +24,13 @@ interface Asked {
 export async function askIn(
   { engine }: { engine: Engine },
   { run, wait, signal, log }: LaneHandle,
-  { title, kind, rawInput, about, sessionKey = run.sessionKey, askMs = 600_000 }: Asked,
+  { title, kind, rawInput, about, form, sessionKey = run.sessionKey, askMs = 600_000 }: Asked,
 ): Promise<PermissionDecision> {
   const { runId, attempt } = run;
   const agentId = agentIdInKey(sessionKey) ?? "main";
   const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
-  const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer };
+  const question = form && { form, scopes: form.fields.length === 0 ? (["once"] as const) : [] };
+  const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer, ...question };
   const decided = await askPermission({ engine }, asked, { wait, signal, log });
   return decided;
 }

@@ -42,13 +42,12 @@ export function permissionsOf(sessionKey: string): readonly AttentionItem[] {
 
 /** Returns for whose permission a session waits. */
 export function awaitedPermission([item]: readonly AttentionItem[]): string {
-  return item?.actions.includes("approve") === true
-    ? "waiting for your permission"
-    : "waiting for permission";
+  return item?.actions.includes("deny") === true ? "waiting for your permission" : "waiting for permission";
 }
 
 /** Returns the words between an agent and its wish. `kind`: that of the permission request. */
 export function wantsTo(kind: string | undefined): string {
+  if (kind === "elicitation") return "passes on a question:";
   return kind === "exec" ? "wants to run:" : "asks for permission:";
 }
 

@@ -11,6 +11,7 @@ import {
 } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
+import { Copy } from "../conversation/text/copy.tsx";
 import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
@@ -18,6 +19,7 @@ import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
+import { contentOf, FormFields, firstEntries } from "./form.tsx";
 import { readAgain, wantsTo } from "./model.ts";
 import { useHold } from "./moved.ts";
 
@@ -39,7 +41,7 @@ export function Asked({ items, held }: { items: readonly AttentionItem[]; held?:
             <Permission
               key={question.id}
               question={question}
-              mayAnswer={items.some(({ actions }) => actions.includes("approve"))}
+              mayAnswer={items.some(({ actions }) => actions.includes("deny"))}
               {...optional({ held })}
               onDone={readAgain}
             />
@@ -73,14 +75,19 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
   const [busy, setBusy] = useState(false);
   /** The lasting permission that the reader has still to confirm. */
   const [wish, setWish] = useState<Lasting>();
-  const { id, agentId, sessionKey, kind, title, scopes } = question;
+  const { id, agentId, sessionKey, kind, title, scopes, form } = question;
+  const [entries, setEntries] = useState(() => firstEntries(form?.fields ?? []));
   const part = useRef<HTMLDivElement>(null);
   const held = useHold(part, `${id} ${wish}`) || rowHeld;
-  const answer = async (decision: PermissionDecision, scope: PermissionScope = "once"): Promise<void> => {
+  const answer = async (
+    decision: PermissionDecision,
+    scope: PermissionScope = "once",
+    content?: Record<string, unknown>,
+  ): Promise<void> => {
     if (busy || held) return;
     setBusy(true);
     try {
-      const { ruleId } = await ask("permissions.answer", { id, decision, scope });
+      const { ruleId } = await ask("permissions.answer", { id, decision, scope, ...optional({ content }) });
       const done = decision === "allow" ? "Allowed" : "Denied";
       if (ruleId === undefined) say(`${done}: ${kind ?? title} in ${nameOf(sessionKey)}`);
       else {
@@ -111,6 +118,25 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
       </div>
     );
   }
+  if (form !== undefined && form.fields.length > 0) {
+    const send = (event: Event): void => {
+      event.preventDefault();
+      void answer("allow", "once", contentOf(form.fields, entries));
+    };
+    return (
+      <form class="server-form" noValidate onSubmit={send}>
+        <FormFields fields={form.fields} entries={entries} onChange={setEntries} />
+        <div ref={part} class="permission-answers">
+          <button {...button} type="submit" class="primary">
+            Send
+          </button>
+          <button {...button} onClick={() => void answer("deny")}>
+            Decline
+          </button>
+        </div>
+      </form>
+    );
+  }
   return (
     <div ref={part} class="permission-answers">
       <button {...button} class="primary" onClick={() => void answer("allow")}>
@@ -133,7 +159,9 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
 
 export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: boolean; held?: boolean }) {
   const { question, mayAnswer, held = false, onDone } = props;
-  const { agentId, title, kind, detail, asked, expiresAt } = question;
+  const { agentId, title, kind, detail, asked, form, expiresAt } = question;
+  // The form itself is shown to a reader who may answer it.
+  const isForm = form !== undefined && form.fields.length > 0 && mayAnswer;
   const { command = title, folder, reason } = asked ?? {};
   return (
     <div class="permission">
@@ -148,11 +176,12 @@ export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: bool
           in <Name text={folder} />
         </p>
       )}
-      {folder === undefined && detail !== undefined && (
+      {folder === undefined && detail !== undefined && !isForm && (
         <pre class="permission-detail">
           <bdi>{safeText(detail)}</bdi>
         </pre>
       )}
+      {form?.url !== undefined && <Copy text={() => form.url ?? ""} name="the address" />}
       {reason !== undefined && (
         <p class="soft permission-reason">
           <Name text={reason} />

@@ -51,7 +51,8 @@ export function questionOf(asked: readonly Asked[], { chainId, hop }: Run): Perm
 export function questionText({ id, title, detail, scopes }: PermissionQuestion): string {
   const short = shortPermissionId(id);
   const wider = scopes.flatMap((scope) => (scope === "once" ? [] : [`"allow ${short} ${scope}"`]));
-  const answers = [`"allow ${short}"`, ...wider, `"deny ${short}"`].join(", ");
+  const once = scopes.includes("once") ? [`"allow ${short}"`] : [];
+  const answers = [...once, ...wider, `"deny ${short}"`].join(", ");
   const more = detail === undefined ? "" : `\n${detail}`;
   return `The agent asks for permission: ${title}${more}\nAnswer this task with one of: ${answers}`;
 }

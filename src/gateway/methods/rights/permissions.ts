@@ -61,11 +61,11 @@ export const permissionMethods: Methods<Names, PermissionDeps> = {
     },
   },
   "permissions.answer": {
-    async handle(ctx, { id, decision, scope = "once" }) {
+    async handle(ctx, { id, decision, scope = "once", content }) {
       const { deps, caller } = ctx;
       const covers = createGate(deps.settings, caller, "send");
       const rights = { covers, everySession: caller.patterns === undefined };
-      const answer = { id, decision, scope, by: caller.id };
+      const answer = { id, decision, scope, content, by: caller.id };
       return deps.engine.commit(async (unit) => {
         const { settings, guidance } = deps;
         const parts = hasScope(caller.scopes, "operator.admin") ? { settings, guidance } : { settings };

@@ -1,0 +1,108 @@
+// Forms of MCP servers: which are taken, and which answers fit.
+
+import { expect, test } from "vitest";
+import { checkAnswer, readForm, readTyped } from "../../../src/core/rules/approval/form.ts";
+
+const plain = (text: string): string => text;
+const formOf = (properties: object, required: readonly string[] = []) =>
+  readForm({ type: "object", properties, required }, plain);
+
+test.each<[string, unknown, string]>([
+  ["no object", "text", "no flat object"],
+  ["a list", { type: "array" }, "no flat object"],
+  [
+    "a nested object",
+    { type: "object", properties: { a: { type: "object" } } },
+    'has the type "\\"object\\""',
+  ],
+  [
+    "a list of texts",
+    { type: "object", properties: { a: { type: "array", items: { type: "string" } } } },
+    "to choose from",
+  ],
+  [
+    "options of numbers",
+    { type: "object", properties: { a: { type: "number", enum: [1, 2] } } },
+    "no short texts",
+  ],
+  ["no options", { type: "object", properties: { a: { type: "string", enum: [] } } }, "no options"],
+  ["a field that is no object", { type: "object", properties: { a: true } }, 'a wrong field "a"'],
+  [
+    "too many fields",
+    {
+      type: "object",
+      properties: Object.fromEntries(Array.from({ length: 21 }, (_, at) => [at, { type: "string" }])),
+    },
+    "over 20 fields",
+  ],
+])("%s is not taken as a form", (_, schema, words) => {
+  const form = readForm(schema, plain);
+  expect(form.ok ? "" : form.error).toContain(words);
+});
+
+test.each<[object, unknown, string]>([
+  [{ type: "string", minLength: 2, maxLength: 3 }, "a", "have 2 to 3 characters"],
+  [{ type: "string", maxLength: 2 }, "👋👋👋", "have at most 2 characters"],
+  [{ type: "string", maxLength: 3 }, "👋👋👋", ""],
+  [{ type: "string" }, 1, "be a text"],
+  [{ type: "string", format: "email" }, "ann", "be an address such as ann@example.com"],
+  [{ type: "string", format: "uri" }, "https://a.example", ""],
+  [{ type: "string", format: "date" }, "tomorrow", "be a date such as 2026-07-28"],
+  [{ type: "string", format: "date-time" }, "2026-07-28T12:00:00Z", ""],
+  [{ type: "string", format: "colour" }, "any", ""],
+  [{ type: "integer" }, 1.5, "be a whole number"],
+  [{ type: "number", minimum: -2, maximum: 2 }, -3, "be -2 to 2"],
+  [{ type: "number" }, Number.NaN, "be a number"],
+  [{ type: "number" }, -3, ""],
+  [{ type: "boolean" }, "yes", "be true or false"],
+  [{ type: "string", enum: ["a", "b"] }, "c", "be one of: a, b"],
+  [{ type: "string", oneOf: [{ const: "a", title: "A" }] }, "a", ""],
+  [{ type: "array", items: { enum: ["a", "b"] } }, ["a", "c"], "be a list of: a, b"],
+  [{ type: "array", items: { enum: ["a", "b"] }, minItems: 1 }, [], "have at least 1 different options"],
+  [{ type: "array", items: { anyOf: [{ const: "a" }] } }, ["a", "a"], "different options"],
+  [{ type: "array", items: { enum: ["a", "b"] } }, ["b"], ""],
+])("the field %j of a form and the value %j: %s", (property, value, problem) => {
+  const form = formOf({ it: property });
+  if (!form.ok) throw new Error(form.error);
+  const answer = checkAnswer(form.value, { it: value });
+  expect(answer).toMatchObject(problem === "" ? { ok: true, value: { it: value } } : { ok: false });
+  if (!answer.ok) expect(answer.error).toContain(problem);
+});
+
+test("a missing field gets its default, a wrong default counts as none, and null stands for no value", () => {
+  const form = formOf(
+    { a: { type: "string", default: "x" }, b: { type: "integer", default: "two" }, c: { type: "boolean" } },
+    ["a"],
+  );
+  if (!form.ok) throw new Error(form.error);
+  expect(checkAnswer(form.value, {})).toEqual({ ok: true, value: { a: "x" } });
+  expect(checkAnswer(form.value, { a: null })).toMatchObject({ error: 'the field "a" is required' });
+  expect(checkAnswer(form.value, { a: "y", b: null, c: false })).toEqual({
+    ok: true,
+    value: { a: "y", c: false },
+  });
+  expect(checkAnswer(form.value, { toString: 1 })).toMatchObject({
+    error: 'the field "toString" is not in the form',
+  });
+});
+
+test("typed words become values of the field's kind", () => {
+  const form = formOf({
+    n: { type: "number" },
+    b: { type: "boolean" },
+    c: { type: "string", enum: ["a1", "b1"], enumNames: ["Apple", "Bear"] },
+    d: { type: "array", items: { enum: ["a", "b"] } },
+    s: { type: "string" },
+  });
+  if (!form.ok) throw new Error(form.error);
+  const typed = ["1.5", "Yes", "Bear", "a, b", " text "];
+  expect(form.value.map((field, at) => readTyped(field, typed[at] ?? ""))).toEqual([
+    1.5,
+    true,
+    "b1",
+    ["a", "b"],
+    " text ",
+  ]);
+  expect(form.value.map((field) => readTyped(field, " "))).toEqual(Array(5).fill(undefined));
+  expect(form.value.map((field) => readTyped(field, "zzz"))).toEqual(["zzz", "zzz", "zzz", ["zzz"], "zzz"]);
+});

@@ -6,7 +6,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ElicitResult } from "@modelcontextprotocol/client";
 import { fieldsOf } from "../src/core/json.ts";
+import { checkAnswer, readForm } from "../src/core/rules/approval/form.ts";
+import { fail, ok } from "../src/core/shapes/errors.ts";
+import type { Asker } from "../src/tools/mcp/asking.ts";
 import { Server } from "../src/tools/mcp/server.ts";
 import { wantsSignIn } from "../src/tools/mcp/sign-in/sign-in.ts";
 import { realWorld } from "../src/world.ts";
@@ -37,6 +41,22 @@ const settings = { ...others, reach: { ...reach, oauth } };
 const server = new Server({ settings, world, version: "1", environment: {}, dir });
 const { signal } = new AbortController();
 const untilMs = world.clock.monotonic() + WAIT_MS;
+
+/** Answers questions as a person who gives an example for each field without a default. */
+const asker: Asker = {
+  sessionKey: "suite",
+  async elicit({ requestedSchema }) {
+    const fields = readForm(requestedSchema, (text) => text);
+    if (!fields.ok) return fields;
+    const wanted = fields.value.filter(({ required, default: given }) => required && given === undefined);
+    const content = Object.fromEntries(
+      wanted.map(({ name, type, options }) => [name, options?.[0]?.value ?? EXAMPLES[type]]),
+    );
+    const answer = checkAnswer(fields.value, content);
+    return answer.ok ? ok({ action: "accept", content: answer.value as ElicitResult["content"] }) : answer;
+  },
+  sample: async () => fail("approval_denied", "User rejected sampling request"),
+};
 
 /** Signs in as a person whose browser comes back at once. */
 async function signIn(): Promise<void> {
@@ -76,7 +96,7 @@ for (const { name, arguments: args } of calls) {
   const tool = tools.find(({ ownName }) => ownName === name);
   if (tool === undefined) continue;
   const end = await withSignIns(
-    () => server.call(tool, args, { untilMs, signal, mayAct: async () => true }),
+    () => server.call(tool, args, { untilMs, signal, mayAct: async () => true, asker }),
     (ended) => ("error" in ended ? ended.error : ""),
   );
   console.log(name, JSON.stringify(end));

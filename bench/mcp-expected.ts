@@ -2,7 +2,6 @@
 // table.
 
 const PERSON = "an extension: the gateway signs in with a person's browser only";
-const NO_ANSWERS = "the gateway's client answers no questions of a server";
 const OWN_QUESTIONS = "the gateway asks the people of its clients only for permissions, in its own words";
 const STREAMS =
   "one of its checks: the stream of a call begins before a tool refuses; no tool of the gateway does so";
@@ -12,8 +11,6 @@ const TASKS =
 
 /** Reasons, by the part of the suite and the name of the scenario. */
 export const EXPECTED: Readonly<Record<string, string>> = {
-  "client elicitation-sep1034-client-defaults": NO_ANSWERS,
-  "client sep-2322-client-request-state": NO_ANSWERS,
   "client auth/client-credentials-jwt": PERSON,
   "client auth/client-credentials-basic": PERSON,
   "client auth/enterprise-managed-authorization": PERSON,

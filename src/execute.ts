@@ -490,7 +490,8 @@ async function executeTurn(
     entries,
     everyTool,
     ...callbacksOf(parts, handle, everyTool, trace),
-    callTool: (request, cut) => handle.duringCall(() => answer(newest, { ...ctx, signal: cut }, request)),
+    callTool: (request, cut, askAside) =>
+      handle.duringCall(() => answer(newest, { ...ctx, signal: cut, askAside }, request)),
     signal,
     attempt: run.attempt,
     maxModelCalls: agent.maxModelCalls,

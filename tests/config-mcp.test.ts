@@ -20,7 +20,7 @@ test("servers get defaults: paths become absolute, disabled servers are omitted,
   };
   const { settings } = home().good(mcp(servers), { env: { KEY: "sesame" } });
   const folder = `${home().home}/.parley`;
-  const rest = { allowSandboxed: false, startTimeoutSeconds: 60, timeoutSeconds: 60 };
+  const rest = { allowSandboxed: false, sampling: false, startTimeoutSeconds: 60, timeoutSeconds: 60 };
   expect(settings.tools.mcp).toEqual({
     waitSeconds: 10,
     maxResultBytes: 64 * 1024,

@@ -35,6 +35,7 @@ import {
   ELICITATION,
   insertPermission,
   openPermissions,
+  SAMPLING,
 } from "../store/queries/permissions.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import { getSession } from "../store/queries/sessions/sessions.ts";
@@ -52,6 +53,8 @@ const RULES_MAX = 1_000;
  * channel, or the request is denied.
  */
 const SHOWN_MAX_CHARS = 1_500;
+/** The same for a request to a model, which is a conversation. */
+const PROMPT_MAX_CHARS = 10_000;
 /** Kinds of requests whose texts change nothing here: of ACP programs that write, and of MCP servers. */
 const WRITING: readonly string[] = ["edit", "think", "switch_mode", ELICITATION];
 /** Number of characters of an id that people write to answer in a chat. */
@@ -178,7 +181,13 @@ function shownTexts({
 }: PermissionRequest): Result<{ title: string; detail?: string }> {
   const detail = rawInput == null ? undefined : detailOf(rawInput);
   const texts = { title: title.toWellFormed(), ...optional({ detail: detail?.toWellFormed() }) };
-  if (Object.values(texts).every((text) => visibleText(text).length <= SHOWN_MAX_CHARS)) return ok(texts);
+  const max = kind === SAMPLING ? PROMPT_MAX_CHARS : SHOWN_MAX_CHARS;
+  if (Object.values(texts).every((text) => visibleText(text).length <= max)) return ok(texts);
+  if (kind === SAMPLING)
+    return fail(
+      "invalid_argument",
+      `an owner has to see the whole request, and it has over ${max} characters`,
+    );
   if (kind !== undefined && WRITING.includes(kind))
     return ok({ title: shorten(texts.title), ...optional({ detail: detail && shorten(detail) }) });
   const error = `an owner has to see the whole command, and it has over ${SHOWN_MAX_CHARS} characters`;

@@ -25,6 +25,7 @@ import { type GuardContext, guarded, noteContent } from "./guidance/guard.ts";
 import type { GuidanceFiles } from "./guidance/guidance.ts";
 import { memoryTool } from "./guidance/memory.ts";
 import { type SkillContext, skillTool } from "./guidance/skill.ts";
+import type { AskingContext } from "./mcp/asking.ts";
 import { isOutsideName } from "./mcp/names.ts";
 import { type MessageContext, messageTool } from "./message.ts";
 import { type SendFileContext, sendFileTool } from "./send-file.ts";
@@ -64,6 +65,7 @@ export interface ToolContext
   readonly ready?: ToolPolicy["ready"];
   /** The session's MCP tools. Absent if there are none. */
   readonly outside?: OutsideSet;
+  readonly askAside?: AskingContext["askAside"];
   /** Awaited before a call that must not run twice. If it throws, the tool is not called. */
   readonly begins?: () => Promise<void>;
   /** Called after each call, for metrics. */

@@ -23,7 +23,14 @@ export const REFERENCE = fileURLToPath(
 
 export type More = Partial<Omit<McpServerSettings, "name" | "reach">>;
 
-const rest = { agents: [], tools: [], allowSandboxed: false, timeoutSeconds: 20, startTimeoutSeconds: 30 };
+const rest = {
+  agents: [],
+  tools: [],
+  allowSandboxed: false,
+  sampling: false,
+  timeoutSeconds: 20,
+  startTimeoutSeconds: 30,
+};
 
 /** Returns the settings of a server that is started as `node <args>`. */
 export function nodeServer(

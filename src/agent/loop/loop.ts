@@ -30,9 +30,17 @@ import type { AnswerLimits, ThinkingLevel } from "../../core/shapes/settings/set
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../core/shapes/tool.ts";
 import type { TextDelta } from "../../core/text/text-delta.ts";
 import type { World } from "../../world.ts";
-import { budgetedPort } from "../model/budgeted.ts";
+import { budgetedPort, limitAnswer } from "../model/budgeted.ts";
 import { fallbackPort } from "../model/fallback.ts";
-import type { FailureCode, ModelOutcome, ModelPort, ResolvedModel, WrittenMessage } from "../model/model.ts";
+import {
+  type AskAside,
+  type FailureCode,
+  type ModelOutcome,
+  type ModelPort,
+  type ResolvedModel,
+  usageOf,
+  type WrittenMessage,
+} from "../model/model.ts";
 import { compact } from "./compaction.ts";
 import { hasPart, omissionNote } from "./omission.ts";
 import { matchResults } from "./result-matching.ts";
@@ -71,7 +79,7 @@ export interface TurnArgs {
    * run.
    */
   append(entry: Entry): Promise<Entry>;
-  callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
+  callTool(request: ToolCallRequest, signal: AbortSignal, askAside: AskAside): Promise<ToolOutcome>;
   /** Returns whether a call that a crash interrupted had only asked for an approval. Default: false. */
   awaitsApproval?(callId: string): Promise<boolean>;
   /**
@@ -164,7 +172,7 @@ export async function runTurn(given: TurnArgs): Promise<TurnEnd> {
     return stored;
   };
   if (args.compactOnly === true) return compactOnly(args, progress, append);
-  const port = { ...toolPort(args), append };
+  const port = { ...toolPort(args, progress), append };
   let last = lastWritten(ownMessages(progress));
   let resumed = last !== undefined;
   for (;;) {
@@ -272,8 +280,14 @@ function compactedSinceInput(entries: readonly Entry[]): boolean {
   return entries.some((entry) => isCompaction(entry) && entry.timestamp >= (input?.timestamp ?? 0));
 }
 
-function toolPort(args: TurnArgs) {
-  const { runId, attempt, tools, clientTools, world } = args;
+function toolPort(args: AskingArgs, progress: Progress) {
+  const { runId, attempt, tools, clientTools, world, model, limits } = args;
+  const askAside: AskAside = async ({ system, entries, maxOutputTokens }, signal) => {
+    const request = { model, system, entries, tools: [], thinking: "off" as const, sessionId: runId, limits };
+    const outcome = await args.port.call(limitAnswer(request, maxOutputTokens), () => {}, signal, world.log);
+    progress.unstored = addUsage(progress.unstored, usageOf(outcome) ?? ZERO_USAGE);
+    return outcome;
+  };
   return {
     runId,
     clientTools,
@@ -282,7 +296,7 @@ function toolPort(args: TurnArgs) {
     everyTool: args.everyTool ?? tools,
     maxResultBytes: args.limits.maxToolResultBytes,
     world,
-    callTool: (request: ToolCallRequest, signal: AbortSignal) => args.callTool(request, signal),
+    callTool: (request: ToolCallRequest, signal: AbortSignal) => args.callTool(request, signal, askAside),
     awaitsApproval: async (callId: string) => (await args.awaitsApproval?.(callId)) ?? false,
     onTool: (event: ToolEvent) => args.onTool(event),
   };

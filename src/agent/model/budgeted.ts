@@ -11,7 +11,7 @@ const amountOf = (usage: Usage | undefined): Amount => ({
 });
 
 /** Limits the answer of a request to `maxOutputTokens`. */
-function limitAnswer(request: ModelRequest, maxOutputTokens: number): ModelRequest {
+export function limitAnswer(request: ModelRequest, maxOutputTokens: number): ModelRequest {
   const { model } = request;
   if (maxOutputTokens >= model.settings.maxOutputTokens) return request;
   return { ...request, model: { ...model, settings: { ...model.settings, maxOutputTokens } } };

@@ -51,6 +51,12 @@ export interface ModelRequest {
   readonly onThinking?: ((delta: TextDelta) => void) | undefined;
 }
 
+/** Asks the model of a run during a tool call, beside its transcript. The usage counts for the run. */
+export type AskAside = (
+  asked: Pick<ModelRequest, "system" | "entries"> & { readonly maxOutputTokens: number },
+  signal: AbortSignal,
+) => Promise<ModelOutcome>;
+
 /** Marks a tool call whose arguments are not a JSON object. Its value is the text that the model wrote. */
 export const UNREADABLE_ARGUMENTS = "_unreadable_arguments";
 

@@ -63,6 +63,10 @@ const server = object({
     "Whether sandboxed sessions may use the server, although it runs outside of every sandbox.",
     { default: false },
   ),
+  sampling: flag(
+    "Whether the server may ask the model of the calling agent during a call. An owner is asked each time.",
+    { default: false },
+  ),
   timeoutSeconds: integer(
     "Time limit of a call. A call that exceeds it fails, and the server is asked to cancel it.",
     [1, DAY_SECONDS],

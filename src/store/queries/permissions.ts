@@ -54,6 +54,8 @@ const ONLY_A_SETTING = / is always$/;
 
 /** The kind of request that passes on a question of an MCP server. */
 export const ELICITATION = "elicitation";
+/** The kind of request with which an MCP server asks for an answer of the agent's model. */
+export const SAMPLING = "sampling";
 
 function toQuestion(request: StoredRequest): PermissionQuestion {
   const { id, sessionKey, agentId, runId, kind, scopes = ["once"], askedAt, expiresAt } = request;

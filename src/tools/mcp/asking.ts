@@ -1,28 +1,35 @@
 // Passes the questions of an MCP server on to people (elicitation), as permission requests of the run whose
-// call the server is answering.
+// call the server is answering, and its requests to the run's model (sampling), if an owner allows them.
 // - The answer goes to the server only. Nobody in time, an ended run, or a caller without a run: `cancel`.
 // - A server's text is untrusted: it is shown as this server's, cut, made visible, and its known secrets are
 //   redacted. An address is shown whole, with the host that would be contacted.
 
-import type { ElicitResult } from "@modelcontextprotocol/client";
-import { textOf } from "../../core/json.ts";
+import type { CreateMessageResult, ElicitResult } from "@modelcontextprotocol/client";
+import type { AskAside } from "../../agent/model/model.ts";
+import { countOf, type Fields, fieldsOf, textOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { describeField, readForm } from "../../core/rules/approval/form.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { injectedMessage, type Message, textOf as saidBy } from "../../core/shapes/message.ts";
 import type { ServerQuestion } from "../../core/shapes/permission.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { closePermission, openPermission, type PermissionRequest } from "../../flows/permission.ts";
-import { ELICITATION } from "../../store/queries/permissions.ts";
+import { ELICITATION, SAMPLING } from "../../store/queries/permissions.ts";
 import type { RunContext } from "../tool.ts";
 import { type Mask, plainWords } from "./plain-text.ts";
 import type { OutsideWorld } from "./transport.ts";
 
 const MESSAGE_MAX_CHARS = 1_000;
 const URL_MAX_CHARS = 1_000;
+/** Maximum number of messages of a request to the model, and of tokens of its answer. */
+const MESSAGES_MAX = 50;
+const SAMPLED_MAX_TOKENS = 4_096;
 
 /** The parts of a call's context that questions need. Without a run and its engine, nobody is asked. */
 export interface AskingContext extends Pick<RunContext, "signal" | "wait" | "run"> {
   readonly engine?: Pick<Engine, "commit">;
+  /** Asks the run's model. Absent if the run has none here. */
+  readonly askAside?: AskAside | undefined;
 }
 
 /** Answers a server during one call. */
@@ -30,13 +37,44 @@ export interface Asker {
   /** The session that calls. Absent: it is not a run. */
   readonly sessionKey: string | undefined;
   /** Fails if the question is not valid. */
-  elicit(params: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Result<ElicitResult>>;
+  elicit(params: Fields, signal: AbortSignal): Promise<Result<ElicitResult>>;
+  /** Fails with `approval_denied` if no owner allows it, or the model does not answer. */
+  sample(params: Fields, signal: AbortSignal): Promise<Result<CreateMessageResult>>;
+}
+
+interface Prompt {
+  readonly system: string;
+  readonly messages: readonly { readonly role: "user" | "assistant"; readonly text: string }[];
+  readonly maxOutputTokens: number;
+}
+
+/** Reads a request to the model. Everything but texts is refused. */
+function readPrompt(params: Fields, mask: Mask): Result<Prompt> {
+  const wrong = (text: string) => fail("invalid_argument", text);
+  const { messages, systemPrompt = "", maxTokens, includeContext = "none", tools, toolChoice } = params;
+  const most = countOf(maxTokens) ?? 0;
+  if (!Array.isArray(messages) || messages.length === 0 || messages.length > MESSAGES_MAX)
+    return wrong(`messages must have 1 to ${MESSAGES_MAX} entries`);
+  if (typeof systemPrompt !== "string" || most === 0) return wrong("systemPrompt or maxTokens is wrong");
+  if (includeContext !== "none") return wrong("includeContext is not supported");
+  if (tools !== undefined || toolChoice !== undefined) return wrong("tools are not supported");
+  const read: Prompt["messages"][number][] = [];
+  for (const message of messages) {
+    const { role, content } = fieldsOf(message);
+    const blocks = (Array.isArray(content) ? content : [content]).map(fieldsOf);
+    if (role !== "user" && role !== "assistant") return wrong("a message has a wrong role");
+    if (!blocks.every(({ type, text }) => type === "text" && typeof text === "string"))
+      return wrong("only messages with text are supported");
+    read.push({ role, text: mask(blocks.map(({ text }) => text).join("\n")) });
+  }
+  const maxOutputTokens = Math.min(most, SAMPLED_MAX_TOKENS);
+  return ok({ system: mask(systemPrompt), messages: read, maxOutputTokens });
 }
 
 /** Reads the question of a server, and describes what it wants besides its message. */
 function readQuestion(
   server: string,
-  params: Readonly<Record<string, unknown>>,
+  params: Fields,
   mask: Mask,
 ): Result<{ readonly form: ServerQuestion; readonly detail?: string }> {
   if (params.mode === "url") {
@@ -66,12 +104,13 @@ export interface AskingParts {
   readonly server: string;
   readonly mask: Mask;
   readonly askSeconds: number;
-  readonly log: OutsideWorld["log"];
+  readonly world: Pick<OutsideWorld, "clock" | "ids" | "log">;
 }
 
 /** Creates the answers for one call of a server's tool. */
-export function askerFor({ run, wait, engine }: AskingContext, parts: AskingParts): Asker {
-  const { server, mask, log, askSeconds } = parts;
+export function askerFor({ run, wait, engine, askAside }: AskingContext, parts: AskingParts): Asker {
+  const { server, mask, world, askSeconds } = parts;
+  const { log } = world;
   /** Resolves with the decision. Undefined: nobody decided. */
   async function decide(
     request: Pick<PermissionRequest, "title" | "kind" | "rawInput" | "scopes" | "form">,
@@ -122,6 +161,40 @@ export function askerFor({ run, wait, engine }: AskingContext, parts: AskingPart
       const content =
         form.url === undefined ? ((decided.content ?? {}) as ElicitResult["content"]) : undefined;
       return ok({ action: "accept", ...optional({ content }) });
+    },
+    async sample(params, signal) {
+      const read = readPrompt(params, mask);
+      if (!read.ok) return read;
+      const { system, messages, maxOutputTokens } = read.value;
+      const lines = messages.map(({ role, text }) => `${role}: ${text}`);
+      const first = system === "" ? [] : [`system: ${system}`];
+      const rejected = (why: string) => fail("approval_denied", why);
+      if (askAside === undefined) return rejected("No model can answer during this call");
+      const decided = await decide(
+        {
+          title: `MCP server ${server} asks your model for an answer`,
+          kind: SAMPLING,
+          rawInput: [`maxTokens: ${maxOutputTokens}`, ...first, ...lines].join("\n"),
+        },
+        signal,
+      );
+      if (decided?.decision !== "allow") return rejected("User rejected sampling request");
+      const at = world.clock.now();
+      const entries = messages.map(({ role, text }): Message => {
+        const id = world.ids.uuid();
+        if (role === "assistant") return injectedMessage(id, text, at);
+        return { id, role, content: [{ type: "text", text }], timestamp: at };
+      });
+      const outcome = await askAside({ system, entries, maxOutputTokens }, signal);
+      if (outcome.kind === "aborted") return rejected("The call has ended");
+      if (outcome.kind !== "message") {
+        log.warn({ server, why: outcome.error }, "a model did not answer an MCP server");
+        return rejected("The model did not answer");
+      }
+      const { message } = outcome;
+      const stopReason = message.stopReason === "length" ? "maxTokens" : "endTurn";
+      const content = { type: "text" as const, text: saidBy({ ...message, id: "" }) };
+      return ok({ role: "assistant", content, model: message.model, stopReason });
     },
   };
 }

@@ -4,7 +4,14 @@
 // - Before revision 2026-07-28 a question does not name its call. It is asked only if all calls that the
 //   server may be working on are of one session. A call that was given up counts until the connection ends.
 
-import type { Client, PriorDiscovery, RequestOptions, StandardSchemaV1 } from "@modelcontextprotocol/client";
+import type {
+  Client,
+  CreateMessageResult,
+  ElicitResult,
+  PriorDiscovery,
+  RequestOptions,
+  StandardSchemaV1,
+} from "@modelcontextprotocol/client";
 import { type Fields, fieldsOf, isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
@@ -27,6 +34,8 @@ const PAGES_MAX = 50;
 const LISTED_MAX = 2_000;
 const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
+/** The code with which a person's refusal of sampling is reported. */
+const REJECTED = -1;
 /** Pause before a repetition that answers nothing: the server only wants to be asked later. */
 const AGAIN_MS = 250;
 /** Maximum number of questions during one call, and of answers that ask for more input. */
@@ -102,8 +111,8 @@ class Refusal extends Error {
 /** A call in progress. */
 interface OpenCall {
   readonly sessionKey: string | undefined;
-  /** Asks a person. Meanwhile the time of the call does not pass. */
-  elicit(params: Fields, signal: AbortSignal): Promise<object>;
+  /** Asks a person, or the model. Meanwhile the time of the call does not pass. */
+  ask(method: string, params: Fields, signal: AbortSignal): Promise<object>;
 }
 
 export class Connection {
@@ -147,23 +156,31 @@ export class Connection {
           mode: "auto",
           probe: { timeoutMs: settings.reach.kind === "http" ? NEVER_MS : PROBE_MS },
         },
-        capabilities: { elicitation: { form: {}, url: {} } },
+        capabilities: {
+          elicitation: { form: {}, url: {} },
+          ...(settings.sampling ? { sampling: {} } : {}),
+        },
         inputRequired: { autoFulfill: false },
         // Resources are listed when a model asks for them.
         listChanged: { tools: onListChanged, prompts: onListChanged },
       },
     );
     const connection = new Connection(client, link, settings, world);
-    client.setRequestHandler("elicitation/create", async ({ params }, { mcpReq }) => {
-      const [call, ...others] = connection.#calls;
-      const keys = new Set(
-        [...connection.#abandoned, ...connection.#calls].map((one) =>
-          typeof one === "object" ? one.sessionKey : one,
-        ),
-      );
-      if (call === undefined || keys.size !== 1) return { action: "cancel" };
-      return (others.at(-1) ?? call).elicit(params, mcpReq.signal) as Promise<{ action: "cancel" }>;
+    const callThatAsks = (): OpenCall | undefined => {
+      const open = [...connection.#calls];
+      const keys = new Set([...connection.#abandoned, ...open.map(({ sessionKey }) => sessionKey)]);
+      return keys.size === 1 ? open.at(-1) : undefined;
+    };
+    client.setRequestHandler("elicitation/create", async ({ method, params }, { mcpReq }) => {
+      const asked = callThatAsks()?.ask(method, params, mcpReq.signal);
+      return ((await asked) ?? { action: "cancel" }) as ElicitResult;
     });
+    if (settings.sampling)
+      client.setRequestHandler("sampling/createMessage", async ({ method, params }, { mcpReq }) => {
+        const asked = callThatAsks()?.ask(method, params, mcpReq.signal);
+        if (asked === undefined) throw new Refusal(REJECTED, "It is not clear which call asks");
+        return (await asked) as CreateMessageResult;
+      });
     client.onclose = onClosed;
     client.onerror = (error) => {
       world.log.debug({ server: settings.name, why: error.name }, "an MCP server violates the protocol");
@@ -263,16 +280,25 @@ export class Connection {
     const over = new AbortController();
     let asking: Promise<unknown> = Promise.resolve();
     let questions = 0;
-    const ask = async (params: Fields, withdrawn: AbortSignal): Promise<object> => {
-      if (asker === undefined || over.signal.aborted) return { action: "cancel" };
+    const ask = async (asked: string, params: Fields, withdrawn: AbortSignal): Promise<object> => {
+      const answers = {
+        "elicitation/create": asker?.elicit,
+        "sampling/createMessage": this.#settings.sampling ? asker?.sample : undefined,
+      };
+      const answerTo = answers[asked as keyof typeof answers];
+      if (answerTo === undefined || over.signal.aborted) {
+        if (asked === "elicitation/create") return { action: "cancel" };
+        throw new Refusal(METHOD_NOT_FOUND, `it asks for ${quoted(asked, 80)}, which is not possible here`);
+      }
       questions += 1;
       if (questions > QUESTIONS_MAX)
         throw new Refusal(INVALID_PARAMS, `a call has at most ${QUESTIONS_MAX} questions`);
       const leftMs = limit.endMs - clock.monotonic();
       limit.timer.cancel();
       try {
-        const answer = await asker.elicit(params, AbortSignal.any([withdrawn, watch.signal, over.signal]));
-        if (!answer.ok) throw new Refusal(INVALID_PARAMS, answer.error);
+        const answer = await answerTo(params, AbortSignal.any([withdrawn, watch.signal, over.signal]));
+        if (!answer.ok)
+          throw new Refusal(answer.code === "approval_denied" ? REJECTED : INVALID_PARAMS, answer.error);
         return answer.value;
       } finally {
         if (!over.signal.aborted) limit = start(leftMs);
@@ -281,8 +307,8 @@ export class Connection {
     const open: OpenCall = {
       sessionKey: asker?.sessionKey,
       // One at a time, so that a person sees the questions of a call in their order.
-      elicit: (params, withdrawn) => {
-        const answer = asking.then(() => ask(params, withdrawn));
+      ask: (asked, params, withdrawn) => {
+        const answer = asking.then(() => ask(asked, params, withdrawn));
         asking = answer.catch(() => {});
         return answer;
       },
@@ -352,12 +378,7 @@ export class Connection {
       const inputResponses: Record<string, unknown> = {};
       for (const [key, request] of Object.entries(fieldsOf(answer.inputRequests))) {
         const { method, params: asked } = fieldsOf(request);
-        if (method !== "elicitation/create")
-          throw new Refusal(
-            METHOD_NOT_FOUND,
-            `it asks for ${quoted(String(method), 80)}, which is not supported`,
-          );
-        inputResponses[key] = await call.elicit(fieldsOf(asked), signal);
+        inputResponses[key] = await call.ask(String(method), fieldsOf(asked), signal);
       }
       if (Object.keys(inputResponses).length === 0) await pause(this.#world.clock, AGAIN_MS, signal);
       signal.throwIfAborted();

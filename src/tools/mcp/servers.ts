@@ -140,7 +140,7 @@ function toolOf(
       const { settings: one, signIn } = current ?? server;
       const mask = maskOf(one, parts.world.redactor, signIn);
       const { askSeconds } = parts.settings.tools.exec;
-      const asker = askerFor(ctx, { server: one.name, mask, askSeconds, log: parts.world.log });
+      const asker = askerFor(ctx, { server: one.name, mask, askSeconds, world: parts.world });
       const patience = { untilMs, signal, mayAct, asker };
       const end = await (current ?? server).use(() => callNow(server, current, definition, args, patience));
       return resultOfEnd(current ?? server, end, mcp.maxResultBytes);

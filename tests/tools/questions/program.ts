@@ -54,6 +54,12 @@ function build(): McpServer {
       ]);
       return inputRequired({ inputRequests: Object.fromEntries(asked), requestState: "state 1" });
     });
+  server.registerTool("sample", {}, ({ mcpReq }) => {
+    if (mcpReq.inputResponses !== undefined) return words(mcpReq.inputResponses);
+    const messages = [{ role: "user" as const, content: { type: "text" as const, text: "A rhyme?" } }];
+    const params = { messages, systemPrompt: "Be short.", maxTokens: 50 };
+    return inputRequired({ inputRequests: { s: { method: "sampling/createMessage", params } } });
+  });
   return server;
 }
 

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import type { PermissionQuestion } from "../../../src/core/shapes/permission.ts";
 import type { McpServerSettings } from "../../../src/core/shapes/settings/settings.ts";
+import { getRun } from "../../../src/store/queries/runs/runs.ts";
 import { readRun } from "../../../src/store/queries/transcripts/transcripts.ts";
 import { type House, openHouse } from "../../gateway/kit.ts";
 import { endOf } from "../../kit/engine/engine.ts";
@@ -284,6 +285,96 @@ test("a server's texts are shown as its own, without its secrets and hidden char
   expect(list?.text).toMatch(/-32602/);
   expect(script?.text).toMatch(/-32602.*http or https/);
   expect(sampling?.text).toMatch(/-32601/);
+});
+
+const prompt = (more: object = {}) => ({
+  method: "sampling/createMessage",
+  params: {
+    messages: [
+      { role: "user", content: { type: "text", text: "Rhyme on stone" } },
+      { role: "assistant", content: { type: "text", text: "please" } },
+      { role: "user", content: { type: "text", text: "again" } },
+    ],
+    systemPrompt: "Be short.",
+    maxTokens: 9,
+    ...more,
+  },
+});
+
+/** Opens a gateway whose model calls `ask` with each of these arguments, and answers a request with a rhyme. */
+async function openSampling(asked: readonly object[], more: Parameters<typeof badServer>[2] = {}) {
+  const witness = await openWitness();
+  const bad = badServer("bad", { witness: witness.port, tools: TOOLS }, { sampling: true, ...more });
+  const model = scriptedModel(({ entries, system }) => {
+    if (system === "Be short.") return { text: "a rhyme", totalTokens: 1_000 };
+    const done = entries.filter((entry) => "role" in entry && entry.role === "toolResult").length;
+    const args = asked[done] as Record<string, unknown> | undefined;
+    return args === undefined ? "done" : { toolCalls: [{ name: "mcp__bad__ask", arguments: args }] };
+  });
+  const agents = [agentSettings("main")];
+  const house = await openHouse({ model, choices: { agents, tools: { mcp: mcpWith([bad]) } } });
+  return { house, model, client: await house.client() };
+}
+
+test("a server with sampling asks the model, once an owner has seen and allowed the request, and the run pays", async () => {
+  const { house, model, client } = await openSampling([prompt(), prompt()]);
+  const runId = await start(house);
+  const first = await question(client);
+  expect(first).toMatchObject({ kind: "sampling", title: "MCP server bad asks your model for an answer" });
+  expect(first.detail).toBe(
+    "maxTokens: 9⏎\nsystem: Be short.⏎\nuser: Rhyme on stone⏎\nassistant: please⏎\nuser: again",
+  );
+  await client.request("permissions.answer", { id: first.id, decision: "allow" });
+  const second = await until(async () => (await openOf(client)).find(({ id }) => id !== first.id) ?? false);
+  await client.request("permissions.answer", { id: second.id, decision: "deny" });
+  const [answered, denied] = await resultsOf(house, runId);
+  expect(JSON.parse(String(answered?.text))).toMatchObject({
+    role: "assistant",
+    content: { type: "text", text: "a rhyme" },
+    stopReason: "endTurn",
+  });
+  expect(JSON.parse(String(denied?.text))).toMatchObject({
+    code: -1,
+    message: "User rejected sampling request",
+  });
+  const asked = model.requests.filter(({ system }) => system === "Be short.");
+  expect(asked).toMatchObject([{ tools: [], model: { settings: { maxOutputTokens: 9 } } }]);
+  const run = await getRun(house.store.db, runId);
+  expect(run?.usage?.totalTokens).toBeGreaterThanOrEqual(1_000);
+});
+
+test("a server of revision 2026-07-28 gets the model's answer in the repeated call", async () => {
+  const model = scriptedModel(({ system, entries }) => {
+    if (system === "Be short.") return "a rhyme";
+    const isDone = entries.some((entry) => "role" in entry && entry.role === "toolResult");
+    return isDone ? "done" : { toolCalls: [{ name: "mcp__ask__sample" }] };
+  });
+  const mcp = mcpWith([nodeServer("ask", [ASKING], { sampling: true })]);
+  const house = await openHouse({ model, choices: { agents: [agentSettings("main")], tools: { mcp } } });
+  const client = await house.client();
+  const runId = await start(house);
+  const { id } = await question(client);
+  await client.request("permissions.answer", { id, decision: "allow" });
+  const [result] = await resultsOf(house, runId);
+  expect(JSON.parse(String(result?.text))).toMatchObject({ s: { content: { text: "a rhyme" } } });
+});
+
+test("a request with more than texts, or of a server without sampling, reaches neither people nor the model", async () => {
+  const image = { messages: [{ role: "user", content: { type: "image", data: "", mimeType: "image/png" } }] };
+  const wrong = [
+    prompt(image),
+    prompt({ includeContext: "thisServer" }),
+    prompt({ tools: [{ name: "x", inputSchema: { type: "object" } }] }),
+    prompt({ messages: [] }),
+  ];
+  const { house, model } = await openSampling(wrong);
+  const results = await resultsOf(house, await start(house));
+  expect(results.map(({ text }) => JSON.parse(String(text)).code)).toEqual([-32602, -32602, -32602, -32602]);
+  expect(model.requests.some(({ system }) => system === "Be short.")).toBe(false);
+  const off = await openSampling([prompt()], { sampling: false });
+  expect(await resultsOf(off.house, await start(off.house))).toMatchObject([
+    { text: expect.stringContaining("-32601") },
+  ]);
 });
 
 test("an operator's own call asks nobody", async () => {

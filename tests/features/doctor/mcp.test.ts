@@ -38,7 +38,7 @@ test("doctor starts each MCP server once and reports its tools or its error", as
   const found = (JSON.parse(out) as { findings: Finding[] }).findings.filter(({ name }) => name === "mcp");
   expect(found.map(({ level }) => level)).toEqual(["ok", "problem", "problem", "problem"]);
   const [reference, broken, typo, nowhere] = found;
-  expect(reference?.text).toMatch(/^reference, for main: 15 tools; left out: simulate-research-query/);
+  expect(reference?.text).toMatch(/^reference, for main: 17 tools; left out: simulate-research-query/);
   expect(broken?.text).toContain("it said: the key [redacted] is refused");
   expect(broken?.mend).toContain("tools.mcp.servers.broken");
   expect(typo?.text).toContain("there is no program parley-no-such-program");

@@ -236,6 +236,9 @@ export async function tryWindow(
   const model = await startModelServer(
     answers(async () => {
       if (!one.idle) await asked.promise;
+      // A hook of a plugin does nothing before the window's MCP server has started once.
+      const hook = join(home, ".parley", "joined", "hook.sh");
+      if (plugin !== undefined) await until(() => existsSync(hook), "the hook of the plugin");
     }),
   );
   const start = one.start({ server: model, home, folder, packageFolder });

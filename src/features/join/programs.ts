@@ -132,7 +132,7 @@ const claudeCode: Program = {
   // exits.
   waits: (env, event) => env.CLAUDE_CODE_ENTRYPOINT === "cli" && !startsTurn(event),
   tell: (text, event) => (startsTurn(event) ? contextAt(event, text) : { stderr: text, code: 2 }),
-  // Nobody is there to allow Parley's tools, which `join` allows and a plugin cannot.
+  // A continued conversation may use these tools without a person: a plugin cannot allow them itself.
   resume: (id, prompt) => ["claude", "-p", prompt, "--resume", id, `--allowedTools=${CLAUDE_TOOLS}`],
 };
 
@@ -206,7 +206,7 @@ const openCode: Program = {
 
 const settingsProgram = (
   name: string,
-  place: { command: string; start: string; stop: string; door: Program["door"] },
+  place: { command: string; start: string; stop: string; door: Program["door"]; tools: string },
 ): Program => ({
   name,
   notes: ["Restart windows that are already open. The program must trust this folder."],
@@ -229,7 +229,8 @@ const settingsProgram = (
   door: place.door,
   waits: () => false,
   tell: tellInTurn,
-  resume: (id, prompt) => [place.command, "--resume", id, "-p", prompt],
+  // A continued conversation may use these tools without a person: a plugin cannot allow them itself.
+  resume: (id, prompt) => [place.command, "--resume", id, "-p", prompt, `--allowed-tools=${place.tools}`],
 });
 
 export const PROGRAM: Readonly<Record<ProgramId, Program>> = {
@@ -241,11 +242,13 @@ export const PROGRAM: Readonly<Record<ProgramId, Program>> = {
     start: "BeforeAgent",
     stop: "AfterAgent",
     door: "none",
+    tools: "mcp_parley_*",
   }),
   qwen: settingsProgram("Qwen Code", {
     command: "qwen",
     start: "UserPromptSubmit",
     stop: "Stop",
     door: "socket",
+    tools: "mcp__parley",
   }),
 };

@@ -218,7 +218,9 @@ test.deep(
     await scene.send("which port?");
     await scene.send("which host?");
     await expect.poll(scene.heard, SLOW).toMatch(/which port\?[\s\S]*which host\?/);
-    expect(scene.calls()).toEqual([["gemini", "--resume", CONVERSATION, "-p", NUDGE]]);
+    expect(scene.calls()).toEqual([
+      ["gemini", "--resume", CONVERSATION, "-p", NUDGE, "--allowed-tools=mcp_parley_*"],
+    ]);
     const continued = join(scene.home, ".parley/joined/writer/1.continued");
     await expect.poll(() => existsSync(continued), SLOW).toBe(false);
     const window = await scene.open();

@@ -111,7 +111,7 @@ function Last({ item, answers }: PeekProps) {
       {text !== "" && (
         <figure>
           <figcaption class="soft">Last message</figcaption>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region needs the keyboard */}
           <section class="inbox-text inbox-last" aria-label="Last message" tabIndex={0}>
             <Prose text={text} />
           </section>

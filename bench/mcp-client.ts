@@ -44,7 +44,7 @@ const untilMs = world.clock.monotonic() + WAIT_MS;
 
 /** Answers questions as a person who gives an example for each field without a default. */
 const asker: Asker = {
-  sessionKey: "suite",
+  runId: "suite",
   async elicit({ requestedSchema }) {
     const fields = readForm(requestedSchema, (text) => text);
     if (!fields.ok) return fields;

@@ -118,7 +118,14 @@ export function answerWords({ id, scopes, form }: PermissionQuestion): string {
   const answers = form === undefined ? [] : shortAnswers(form);
   if (answers.length === 0)
     return `in the inbox of the page, with ${allowLine(shortId)}, or with /deny ${shortId}`;
-  const numbers = answers.map(({ title }, at) => `${at + 1} ${markdownLine(title)}`);
+  // The titles are the server's: quoted and short, so that none can be taken for our words.
+  const named = answers
+    .slice(0, BUTTONS_MAX)
+    .map(({ title }) => markdownLine(quoted(title, LABEL_MAX_CHARS)));
+  const numbers = [
+    ...named.map((title, at) => `${at + 1} ${title}`),
+    ...(answers.length > BUTTONS_MAX ? ["…"] : []),
+  ];
   return `with /allow ${shortId} and a number (${numbers.join(", ")}) or /deny ${shortId}`;
 }
 

@@ -114,6 +114,8 @@ export interface TurnArgs {
 interface AskingArgs extends TurnArgs {
   /** Gives whole answers. Summaries of older messages use `port`. */
   readonly answerPort: ModelPort;
+  /** Asks the model of the run, and no other one. */
+  readonly ownPort: ModelPort;
 }
 
 export type TurnEnd =
@@ -222,7 +224,10 @@ function takeMessage(world: World, progress: Progress, message: WrittenMessage):
 }
 
 /** Wraps the port of the model for a turn: budget, mending, fallback and whole answers. */
-function askingPorts(given: TurnArgs, progress: Progress): Pick<AskingArgs, "port" | "answerPort"> {
+function askingPorts(
+  given: TurnArgs,
+  progress: Progress,
+): Pick<AskingArgs, "port" | "answerPort" | "ownPort"> {
   const { budget } = given;
   const mendable: ModelPort = {
     async call(request, ...how) {
@@ -244,7 +249,7 @@ function askingPorts(given: TurnArgs, progress: Progress): Pick<AskingArgs, "por
     });
   const hasText = (): boolean => given.maySayNothing === true || hasAnswered(progress);
   const whole = given.isReplay === true ? own : wholeAnswerPort(own, { discard, hasText });
-  return { port: withFallback(own), answerPort: withFallback(whole) };
+  return { port: withFallback(own), answerPort: withFallback(whole), ownPort: own };
 }
 
 /** Compacts the transcript and says so. An earlier attempt may have done one of the two, or both. */
@@ -284,7 +289,12 @@ function toolPort(args: AskingArgs, progress: Progress) {
   const { runId, attempt, tools, clientTools, world, model, limits } = args;
   const askAside: AskAside = async ({ system, entries, maxOutputTokens }, signal) => {
     const request = { model, system, entries, tools: [], thinking: "off" as const, sessionId: runId, limits };
-    const outcome = await args.port.call(limitAnswer(request, maxOutputTokens), () => {}, signal, world.log);
+    const outcome = await args.ownPort.call(
+      limitAnswer(request, maxOutputTokens),
+      () => {},
+      signal,
+      world.log,
+    );
     progress.unstored = addUsage(progress.unstored, usageOf(outcome) ?? ZERO_USAGE);
     return outcome;
   };

@@ -34,8 +34,8 @@ export interface AskingContext extends Pick<RunContext, "signal" | "wait" | "run
 
 /** Answers a server during one call. */
 export interface Asker {
-  /** The session that calls. Absent: it is not a run. */
-  readonly sessionKey: string | undefined;
+  /** The run that calls. Absent: it is not a run. */
+  readonly runId: string | undefined;
   /** Fails if the question is not valid. */
   elicit(params: Fields, signal: AbortSignal): Promise<Result<ElicitResult>>;
   /** Fails with `approval_denied` if no owner allows it, or the model does not answer. */
@@ -85,6 +85,8 @@ function readQuestion(
         `the url is no address with http or https and up to ${URL_MAX_CHARS} characters`,
       );
     const { href: url, host } = address;
+    if (address.username !== "" || address.password !== "")
+      return fail("invalid_argument", "the url has a user name or a password");
     return ok({
       form: { server, fields: [], url },
       detail: `Open this address of ${host} yourself, if you trust it: ${url}`,
@@ -133,14 +135,17 @@ export function askerFor({ run, wait, engine, askAside }: AskingContext, parts: 
       log.warn({ server, why: opened.error }, "a question of an MCP server was not asked");
     if (!opened?.ok) return undefined;
     const question = opened.value;
-    const decided = await wait.waitForDecision(question, signal);
-    const closed = engine.commit((unit) => closePermission(unit, question));
-    closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));
+    const decided = await wait.waitForDecision(question, signal).finally(() => {
+      const closed = engine.commit((unit) => closePermission(unit, question));
+      closed.catch((error: unknown) =>
+        log.debug({ err: error }, "a permission request could not be deleted"),
+      );
+    });
     // The wait can be long, so another process may have the run by now.
     return decided === undefined || decided.by === "" || !(await wait.mayAct(signal)) ? undefined : decided;
   }
   return {
-    sessionKey: run?.sessionKey,
+    runId: run?.runId,
     async elicit(params, signal) {
       const read = readQuestion(server, params, mask);
       if (!read.ok) return read;

@@ -14,6 +14,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import { type Fields, fieldsOf, isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { fail } from "../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { connectionCause } from "../../world/outgoing.ts";
@@ -110,9 +111,18 @@ class Refusal extends Error {
 
 /** A call in progress. */
 interface OpenCall {
-  readonly sessionKey: string | undefined;
+  readonly runId: string | undefined;
   /** Asks a person, or the model. Meanwhile the time of the call does not pass. */
   ask(method: string, params: Fields, signal: AbortSignal): Promise<object>;
+  /** Ends the call if another process has the run by now. */
+  mayRepeat(): Promise<void>;
+}
+
+/** The rights of a call: when it has to end, who is asked, and whether its run is still of this process. */
+interface CallRights {
+  readonly signal: AbortSignal;
+  readonly asker?: Asker | undefined;
+  mayAct(): Promise<boolean>;
 }
 
 export class Connection {
@@ -121,7 +131,7 @@ export class Connection {
   readonly #settings: McpServerSettings;
   readonly #world: OutsideWorld;
   readonly #calls = new Set<OpenCall>();
-  /** The sessions of the calls that were given up. The server may still be working on them. */
+  /** The runs of the calls that were given up. The server may still be working on them. */
   readonly #abandoned = new Set<string | undefined>();
   /** True after the server has announced a changed list. */
   listIsOld = false;
@@ -168,8 +178,10 @@ export class Connection {
     const connection = new Connection(client, link, settings, world);
     const callThatAsks = (): OpenCall | undefined => {
       const open = [...connection.#calls];
-      const keys = new Set([...connection.#abandoned, ...open.map(({ sessionKey }) => sessionKey)]);
-      return keys.size === 1 ? open.at(-1) : undefined;
+      const runs = new Set([...connection.#abandoned, ...open.map(({ runId }) => runId)]);
+      if (runs.size === 1 && open.length === 1) return open[0];
+      world.log.warn({ server: settings.name }, "an MCP server asks, and it is not clear for which call");
+      return undefined;
     };
     client.setRequestHandler("elicitation/create", async ({ method, params }, { mcpReq }) => {
       const asked = callThatAsks()?.ask(method, params, mcpReq.signal);
@@ -260,7 +272,7 @@ export class Connection {
   async call(
     tool: Definition,
     args: Readonly<Record<string, unknown>>,
-    { signal, asker }: { readonly signal: AbortSignal; readonly asker?: Asker | undefined },
+    { signal, asker, mayAct }: CallRights,
   ): Promise<CallEnd> {
     const { timeoutSeconds } = this.#settings;
     let why: CallEnd = { kind: "aborted" };
@@ -281,13 +293,11 @@ export class Connection {
     let asking: Promise<unknown> = Promise.resolve();
     let questions = 0;
     const ask = async (asked: string, params: Fields, withdrawn: AbortSignal): Promise<object> => {
-      const answers = {
-        "elicitation/create": asker?.elicit,
-        "sampling/createMessage": this.#settings.sampling ? asker?.sample : undefined,
-      };
-      const answerTo = answers[asked as keyof typeof answers];
+      const isQuestion = asked === "elicitation/create";
+      const samples = asked === "sampling/createMessage" && this.#settings.sampling;
+      const answerTo = isQuestion ? asker?.elicit : samples ? asker?.sample : undefined;
       if (answerTo === undefined || over.signal.aborted) {
-        if (asked === "elicitation/create") return { action: "cancel" };
+        if (isQuestion) return { action: "cancel" };
         throw new Refusal(METHOD_NOT_FOUND, `it asks for ${quoted(asked, 80)}, which is not possible here`);
       }
       questions += 1;
@@ -296,7 +306,11 @@ export class Connection {
       const leftMs = limit.endMs - clock.monotonic();
       limit.timer.cancel();
       try {
-        const answer = await answerTo(params, AbortSignal.any([withdrawn, watch.signal, over.signal]));
+        const ended = AbortSignal.any([withdrawn, watch.signal, over.signal]);
+        const answer = await answerTo(params, ended).catch((error: unknown) => {
+          this.#world.log.warn({ server: this.#settings.name, err: error }, "a question could not be asked");
+          return fail("invalid_argument", "the question could not be asked");
+        });
         if (!answer.ok)
           throw new Refusal(answer.code === "approval_denied" ? REJECTED : INVALID_PARAMS, answer.error);
         return answer.value;
@@ -305,7 +319,10 @@ export class Connection {
       }
     };
     const open: OpenCall = {
-      sessionKey: asker?.sessionKey,
+      runId: asker?.runId,
+      async mayRepeat() {
+        if (!(await mayAct())) watch.abort("another process has the run");
+      },
       // One at a time, so that a person sees the questions of a call in their order.
       ask: (asked, params, withdrawn) => {
         const answer = asking.then(() => ask(asked, params, withdrawn));
@@ -318,13 +335,13 @@ export class Connection {
       return { kind: "answer", answer: await this.#answer(tool, args, watch.signal, open) };
     } catch (error) {
       if (watch.signal.aborted) {
-        this.#abandoned.add(open.sessionKey);
+        this.#abandoned.add(open.runId);
         return why;
       }
       if (needOf(error) !== undefined)
         return { kind: "unsent", error: wantsSignIn(this.#settings.name), link: "same" };
       const end = endOfFailure(error);
-      if (end.kind === "lost") this.#abandoned.add(open.sessionKey);
+      if (end.kind === "lost") this.#abandoned.add(open.runId);
       return end.kind === "refused" && tool.method !== undefined ? { ...end, mayHaveRun: false } : end;
     } finally {
       this.#calls.delete(open);
@@ -381,6 +398,7 @@ export class Connection {
         inputResponses[key] = await call.ask(String(method), fieldsOf(asked), signal);
       }
       if (Object.keys(inputResponses).length === 0) await pause(this.#world.clock, AGAIN_MS, signal);
+      await call.mayRepeat();
       signal.throwIfAborted();
       const { requestState } = answer;
       given = {

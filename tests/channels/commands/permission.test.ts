@@ -179,7 +179,7 @@ test("a question with one choice is answered in the chat by its number", async (
   expect(note).toContain(
     "A tool of agent main has a question:\n┃ MCP server shop asks\\: Which \\*size\\*\\?",
   );
-  expect(note).toContain(`with /allow ${id} and a number (1 Small\\_1, 2 Large) or /deny ${id} within`);
+  expect(note).toContain(`with /allow ${id} and a number (1 "Small\\_1", 2 "Large") or /deny ${id} within`);
   expect(await stage.give("/approvals", OWNER)).toContain(`Answer with /allow ${id} and a number (1 `);
   expect(await stage.give(`/allow ${id} 3`, OWNER)).toContain("There is no answer 3.");
   expect(await stage.give(`/allow ${id}`, OWNER)).toContain("has a form");

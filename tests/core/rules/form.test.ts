@@ -23,7 +23,7 @@ test.each<[string, unknown, string]>([
   [
     "options of numbers",
     { type: "object", properties: { a: { type: "number", enum: [1, 2] } } },
-    "no short texts",
+    "no short, different texts",
   ],
   ["no options", { type: "object", properties: { a: { type: "string", enum: [] } } }, "no options"],
   ["a field that is no object", { type: "object", properties: { a: true } }, 'a wrong field "a"'],
@@ -105,4 +105,24 @@ test("typed words become values of the field's kind", () => {
   ]);
   expect(form.value.map((field) => readTyped(field, " "))).toEqual(Array(5).fill(undefined));
   expect(form.value.map((field) => readTyped(field, "zzz"))).toEqual(["zzz", "zzz", "zzz", ["zzz"], "zzz"]);
+});
+
+test("titles come before values, and two equal ones are refused; a default that cannot be read is dropped", () => {
+  const form = (property: object) =>
+    readForm({ type: "object", properties: { size: property } }, (text) => text);
+  const options = [
+    { const: "1", title: "2" },
+    { const: "2", title: "3" },
+  ];
+  const read = form({ type: "string", oneOf: options });
+  const [field] = read.ok ? read.value : [];
+  expect(field && [readTyped(field, "2"), readTyped(field, "3"), readTyped(field, "1")]).toEqual([
+    "1",
+    "2",
+    "1",
+  ]);
+  const equal = form({ type: "string", oneOf: options.map((one) => ({ ...one, title: "Yes" })) });
+  expect(equal).toMatchObject({ ok: false, error: expect.stringContaining("different") });
+  const hidden = form({ type: "string", default: "a\u202eb" });
+  expect(hidden.ok && hidden.value[0]).not.toHaveProperty("default");
 });

@@ -29,7 +29,7 @@ const QUESTIONS: Record<string, Record<string, object>> = {
     a: {
       mode: "url",
       message: "Pay here",
-      url: "https://user@pay.example.com/?order=7",
+      url: "https://pay.example.com/?order=7",
       elicitationId: "e1",
     },
   },

@@ -151,7 +151,7 @@ describe.each(["stdio", "http"] as const)("over %s", (way) => {
     const client = await house.client();
     const runId = await start(house);
     const asked = await question(client);
-    const url = "https://user@pay.example.com/?order=7";
+    const url = "https://pay.example.com/?order=7";
     expect(asked).toMatchObject({
       detail: `Open this address of pay.example.com yourself, if you trust it: ${url}`,
       form: { url, fields: [] },
@@ -206,11 +206,10 @@ test("while calls of two sessions are in progress, a question is cancelled and s
   await witness.saw("cancelled");
   const again = await start(house, RESEARCH, "asking");
   expect(await resultsOf(house, again)).toMatchObject([{ text: '{"action":"cancel"}' }]);
+  // Also for another run of the same session, which may have been started from another chat.
   const own = await start(house, MAIN, "asking");
-  const { id, sessionKey } = await question(client);
-  expect(sessionKey).toBe(MAIN);
-  await client.request("permissions.answer", { id, decision: "allow", content: { one: "a" } });
-  expect(await resultsOf(house, own)).toMatchObject([{ text: '{"action":"accept","content":{"one":"a"}}' }]);
+  expect(await resultsOf(house, own)).toMatchObject([{ text: '{"action":"cancel"}' }]);
+  expect(await openOf(client)).toEqual([]);
 });
 
 test("I6: a run waits for an answer without a slot, and the time of its call does not pass", async () => {
@@ -244,17 +243,17 @@ test("nobody in time and an ended run cancel the question; a call that ends with
     { ...callOf("ask"), id: "stopped" },
     { ...callOf("ask-and-go"), id: "gone" },
   ]);
+  const gone = await start(house, MAIN, "gone");
+  await question(client);
+  (await witness.life(0)).socket.write("go\n");
+  expect(await resultsOf(house, gone)).toMatchObject([{ text: "went" }]);
+  await until(async () => (await openOf(client)).length === 0);
+
   const stopped = await start(house, MAIN, "stopped");
   await question(client);
   await client.request("chat.abort", { sessionKey: MAIN, runId: stopped });
   await witness.saw("reply");
   expect((await witness.life(0)).events).toContain('reply {"action":"cancel"}');
-  await until(async () => (await openOf(client)).length === 0);
-
-  const gone = await start(house, MAIN, "gone");
-  await question(client);
-  (await witness.life(0)).socket.write("go\n");
-  expect(await resultsOf(house, gone)).toMatchObject([{ text: "went" }]);
   await until(async () => (await openOf(client)).length === 0);
 });
 
@@ -268,6 +267,7 @@ test("a server's texts are shown as its own, without its secrets and hidden char
       callOf("ask", asks("Give me sesame-open-7788\u200b\nor else", { requestedSchema: fields })),
       callOf("ask", asks("", { requestedSchema: wrong })),
       callOf("ask", asks("", { mode: "url", url: "javascript:alert(1)", elicitationId: "1" })),
+      callOf("ask", asks("", { mode: "url", url: "https://bank.com%2Fa@evil.com", elicitationId: "2" })),
       callOf("ask", { method: "sampling/createMessage", params: { messages: [], maxTokens: 5 } }),
     ],
     { env },
@@ -281,9 +281,10 @@ test("a server's texts are shown as its own, without its secrets and hidden char
     decision: "allow",
     content: { one: "my own words" },
   });
-  const [, list, script, sampling] = await resultsOf(house, runId);
+  const [, list, script, user, sampling] = await resultsOf(house, runId);
   expect(list?.text).toMatch(/-32602/);
   expect(script?.text).toMatch(/-32602.*http or https/);
+  expect(user?.text).toMatch(/-32602.*user name/);
   expect(sampling?.text).toMatch(/-32601/);
 });
 

@@ -24,7 +24,8 @@ export function contentOf(fields: readonly FormField[], entries: Entries): Recor
   const content = fields.map((field) => {
     const entry = entries[field.name] ?? "";
     if (typeof entry !== "string") return [field.name, entry.length === 0 && !field.required ? null : entry];
-    return [field.name, readTyped(field, entry) ?? null];
+    const isChoice = field.type === "choice" && entry !== "";
+    return [field.name, isChoice ? entry : (readTyped(field, entry) ?? null)];
   });
   return Object.fromEntries(content) as Record<string, unknown>;
 }

@@ -40,15 +40,16 @@ function optionsIn(schema: Schema, clean: Clean): FormOption[] | "wrong" | undef
   const isRight = ({ value }: { value: unknown }) =>
     typeof value === "string" && value.length <= WORDS_MAX_CHARS;
   if (options.length === 0 || options.length > OPTIONS_MAX || !options.every(isRight)) return "wrong";
-  return options.map(({ value, title }) => ({
+  const read = options.map(({ value, title }) => ({
     value: String(value),
     title: words(title, clean) ?? visibleText(String(value)),
   }));
+  return new Set(read.map(({ title }) => title)).size < read.length ? "wrong" : read;
 }
 
 function words(text: unknown, clean: Clean): string | undefined {
   if (typeof text !== "string" || text.trim() === "") return undefined;
-  return visibleText(cut(clean(text.trim()).replaceAll(/\s+/g, " "), WORDS_MAX_CHARS));
+  return cut(visibleText(clean(text.trim()).replaceAll(/\s+/g, " ")), WORDS_MAX_CHARS);
 }
 
 function readField(name: string, schema: Schema, required: boolean, clean: Clean): FormField | string {
@@ -62,17 +63,21 @@ function readField(name: string, schema: Schema, required: boolean, clean: Clean
   const limits = (min: unknown, max: unknown) => optional({ min: numberOf(min), max: numberOf(max) });
   const complete = (field: FormField): FormField => {
     const given = schema.default as FormValue | undefined;
-    return given === undefined || checkValue(field, given) !== undefined
+    const shown = String(given);
+    // A default that nobody could read as it is would be sent unseen.
+    const isUnseen = shown.length > WORDS_MAX_CHARS || visibleText(shown) !== shown;
+    return given === undefined || isUnseen || checkValue(field, given) !== undefined
       ? field
       : { ...field, default: given };
   };
   if (type === "array") {
     const options = optionsIn(objectOf(schema.items) ?? {}, clean);
-    if (!Array.isArray(options)) return "is a list without short texts to choose from";
+    if (!Array.isArray(options)) return "is a list without short, different texts to choose from";
     return complete({ ...made, type: "choices", options, ...limits(minItems, maxItems) });
   }
   const options = optionsIn(schema, clean);
-  if (options === "wrong") return `has no options, over ${OPTIONS_MAX}, or some that are no short texts`;
+  if (options === "wrong")
+    return `has no options, over ${OPTIONS_MAX}, or some that are no short, different texts`;
   if (options !== undefined) return complete({ ...made, type: "choice", options });
   if (type === "boolean") return complete({ ...made, type });
   if (type === "number" || type === "integer")
@@ -172,7 +177,8 @@ export function checkAnswer(
 export function readTyped({ type, options = [] }: FormField, text: string): unknown {
   const typed = text.trim();
   if (typed === "") return undefined;
-  const find = (word: string) => options.find(({ value, title }) => value === word || title === word)?.value;
+  const find = (word: string) =>
+    (options.find(({ title }) => title === word) ?? options.find(({ value }) => value === word))?.value;
   switch (type) {
     case "boolean":
       return /^(y|yes|true)$/i.test(typed) ? true : /^(n|no|false)$/i.test(typed) ? false : typed;

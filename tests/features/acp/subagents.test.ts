@@ -152,7 +152,7 @@ test("a sub-agent of a sub-agent, one that fails, and one that is used again eac
   ]);
 });
 
-test("SA1: updates of sessions that were not announced reach no session, and a program has a limit of children", async () => {
+test("SA1: updates of sessions that were not announced reach no session, and ended children make room for others", async () => {
   const stage = await openStage();
   await stage.say("say hello", "agent:other:main");
   const other = await stage.messages("agent:other:main");
@@ -161,7 +161,7 @@ test("SA1: updates of sessions that were not announced reach no session, and a p
     { from, update: { sessionUpdate: "tool_call", toolCallId: "f", title: "forged", status: "pending" } },
     { ...(begun("below") as object), from },
   ]);
-  const many = Array.from({ length: 300 }, (_, index) => `child-${index}`);
+  const many = Array.from({ length: 230 }, (_, index) => `child-${index}`);
   const steps: Step[] = [
     ...strangers,
     { from: "below", update: says("forged") },
@@ -171,24 +171,110 @@ test("SA1: updates of sessions that were not announced reach no session, and a p
   ];
   expect(await stage.say(play(steps))).toBe("Mine.");
   const all = await lines(stage);
-  expect(all.filter((line) => line === "subagent: x")).toHaveLength(200);
+  expect(all.filter((line) => line === "subagent: x")).toHaveLength(230);
   expect(JSON.stringify(all)).not.toMatch(/forged|itself/);
   expect(await stage.messages("agent:other:main")).toEqual(other);
 });
 
+const change = (toolCallId: string, more: Json): Step => ({
+  update: { sessionUpdate: "tool_call_update", toolCallId, ...more },
+});
+const result = (text: string) => [{ type: "content", content: { type: "text", text } }];
+const OPTIONS = [
+  { kind: "allow_once", name: "Yes", optionId: "yes" },
+  { kind: "reject_once", name: "No", optionId: "no" },
+];
+
+test("SA1: a program has a limit of children that work, and text of a further one is not in the answer", async () => {
+  const stage = await openStage();
+  const working = Array.from({ length: 200 }, (_, index) => begun(`child-${index}`));
+  const late: Step = {
+    from: "late",
+    ask: { toolCall: { toolCallId: "t1", title: "npm test" }, options: OPTIONS },
+  };
+  const nested = says("Sub.", { _meta: { parentToolCallId: "gone" } });
+  const steps: Step[] = [
+    ...[...working, begun("late"), late, { update: nested }],
+    ...[news("child-7", IDLE), begun("late"), late, { update: says("Mine.") }],
+  ];
+  expect(await stage.say(play(steps))).toBe("Mine.");
+  const asked = stage.log().filter((line) => line.startsWith("permission"));
+  expect(asked).toEqual(["permission cancelled", "permission no"]);
+  expect((await lines(stage)).filter((line) => line.startsWith("subagent: • npm test"))).toHaveLength(1);
+});
+
+test("SA2: a sub-agent that works holds back no finished calls of the agent, also if the turn is stopped", async () => {
+  const stage = await openStage({ runtime: { permissions: "ask" } });
+  const own = ["w1", "w2", "w3"].flatMap((toolCallId): Step[] => [
+    {
+      update: {
+        sessionUpdate: "tool_call",
+        toolCallId,
+        title: toolCallId,
+        kind: "edit",
+        status: "in_progress",
+      },
+    },
+    change(toolCallId, { status: "completed", content: result(toolCallId) }),
+  ]);
+  const ask = { toolCall: { toolCallId: "w4", title: "npm test", kind: "execute" }, options: OPTIONS };
+  const runId = await stage.begin(play([begun(), ...own, begun("second"), { ask }]));
+  const stored = () => lines(stage);
+  await until(stored, (all) => all.includes("edit: w3") && all.some((line) => line.startsWith("execute(")));
+  await stage.client.call("chat.abort", { sessionKey: "main", runId });
+  expect(await stage.end(runId)).toMatchObject({ runStatus: "aborted" });
+  expect((await stored()).filter((line) => line.startsWith("edit:"))).toEqual([
+    "edit: w1",
+    "edit: w2",
+    "edit: w3",
+  ]);
+});
+
+test("names of sub-agents are short, also below others, and a sub-agent without one is called so", async () => {
+  const stage = await openStage();
+  const long = { title: "t".repeat(1_000), description: "d".repeat(1_000) };
+  const deep = Array.from(
+    { length: 20 },
+    (_, index): Step => ({
+      ...(begun(`d${index}`, long) as object),
+      ...(index === 0 ? {} : { from: `d${index - 1}` }),
+    }),
+  );
+  expect(await stage.say(play([...deep, begun("none", { title: "" }), { update: says("Mine.") }]))).toBe(
+    "Mine.",
+  );
+  const named = (await stage.messages()).flatMap((message) =>
+    toolCallsOf(message).map((call) => call.arguments),
+  );
+  expect(named).toHaveLength(21);
+  for (const { label, role } of named.slice(0, 20))
+    expect([String(label).length, String(role)]).toEqual([200, "d".repeat(200)]);
+  expect(named[20]).toMatchObject({ label: "a sub-agent" });
+});
+
+test("sessions, calls and messages with an id that is too long are ignored", async () => {
+  const stage = await openStage();
+  const long = "i".repeat(201);
+  const call = { ...read("tool_call", { title: "forged", status: "pending" }), toolCallId: long };
+  const steps: Step[] = [
+    ...[begun(long), { from: long, update: says("forged") }, begun(), { from: CHILD, update: call }],
+    ...[says("forged", { messageId: long }), says("good")].map((update): Step => ({ from: CHILD, update })),
+    { update: says("forged", { _meta: { parentToolCallId: long } }) },
+    ...[news(CHILD, IDLE), { update: says("Mine.") }],
+  ];
+  expect(await stage.say(play(steps))).toBe("Mine.");
+  expect(await lines(stage)).toEqual([ROW, "subagent: good", "Mine."]);
+});
+
 test("a permission request of a sub-agent names it; of an unknown session it is refused", async () => {
   const stage = await openStage({ runtime: { permissions: "ask" } });
-  const options = [
-    { kind: "allow_once", name: "Yes", optionId: "yes" },
-    { kind: "reject_once", name: "No", optionId: "no" },
-  ];
   const toolCall = {
     toolCallId: "t1",
     title: "npm test",
     kind: "execute",
     rawInput: { command: "npm test" },
   };
-  const ask = { toolCall, options };
+  const ask = { toolCall, options: OPTIONS };
   const steps: Step[] = [
     begun(),
     { from: "invented", ask },
@@ -226,10 +312,6 @@ const marked = (more: Json = {}) => ({
   _meta: { parentToolCallId: "t1", subagentType: "general-purpose", ...more },
 });
 const INPUT = { description: "Look at notes", prompt: "Read the notes.", subagent_type: "general-purpose" };
-const change = (toolCallId: string, more: Json): Step => ({
-  update: { sessionUpdate: "tool_call_update", toolCallId, ...more },
-});
-const result = (text: string) => [{ type: "content", content: { type: "text", text } }];
 const QWEN: readonly Step[] = [
   { update: says("I will ask.") },
   {

@@ -40,6 +40,8 @@ const START_MAX_MS = 60_000;
 const TOOLS_MAX_MS = 30_000;
 /** How long a turn waits after the end of its prompt, because some programs send their last text late. */
 const LATE_TEXT_MS = 1_000;
+/** The updates with which an agent writes further. */
+const WRITES: ReadonlySet<string> = new Set(["agent_message_chunk", "agent_thought_chunk", "tool_call"]);
 const STRANGER = "an ACP agent sent updates of a session that it has not announced; they are ignored";
 const LEFT_OUT = "[too large: this update was left out]";
 const AUTH_REQUIRED = -32_000;
@@ -365,7 +367,7 @@ class Connection implements AcpConnection {
       const isText = update.sessionUpdate === "agent_message_chunk";
       if (isText) current.usage = withMeta(current.usage, update._meta);
       if (this.#nest(update) !== undefined) return;
-      if (isText || update.sessionUpdate === "agent_thought_chunk") this.#subagents.passBy();
+      if (WRITES.has(update.sessionUpdate)) this.#subagents.passBy();
       current.turn.update(update);
       return;
     }
@@ -381,7 +383,7 @@ class Connection implements AcpConnection {
   /** Handles an update of or about a sub-agent. Returns whether the update is not one of the agent itself. */
   #isOther(sessionId: string, update: SessionUpdate): boolean {
     const childId = sessionId === this.remoteId ? undefined : sessionId;
-    const isKnown = childId === undefined || this.#subagents.labelOf(childId) !== undefined;
+    const isKnown = childId === undefined || this.#subagents.has(childId);
     // A replayed history names sub-agents of earlier turns, which the program may use again.
     if (!this.#isOpen && update.sessionUpdate !== "subagent_update") return true;
     if (!isKnown) {
@@ -415,7 +417,10 @@ class Connection implements AcpConnection {
       return { outcome: { outcome: "cancelled" } };
     }
     const by = isChild ? this.#subagents.labelOf(sessionId) : this.#nest(call);
-    if (by === undefined) current.turn.call(toolCall, true);
+    if (by === undefined) {
+      this.#subagents.passBy();
+      current.turn.call(toolCall, true);
+    }
     if (this.#isOwn(request)) return { outcome: outcomeFor("allow", options) };
     const { title, kind, rawInput } = toolCall;
     const asking = title ?? kind ?? "a tool call";

@@ -11,9 +11,9 @@ import { fieldsOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
 import { head } from "../../../core/text/cut.ts";
 import type { AcpTurn } from "./turn.ts";
-import { WorkLog } from "./work-log.ts";
+import { isTooLong, WorkLog } from "./work-log.ts";
 
-/** Maximum number of sub-agents of one program. Further ones are not shown. */
+/** Maximum number of sub-agents of one program. A further one replaces one that has ended. */
 const CHILDREN_MAX = 200;
 const MARKED_CALLS_MAX = 1_000;
 const LABEL_MAX_CHARS = 200;
@@ -23,9 +23,10 @@ const STILL_WORKING = "[It still worked when this turn ended.]";
 
 interface Child {
   readonly id: string;
-  readonly parent: Child | undefined;
-  title: string | undefined;
-  role: string | undefined;
+  /** The names of the sub-agents above it. */
+  readonly above: string;
+  title: string;
+  role: string;
   isWorking: boolean;
   /** The work that no call has shown yet. */
   log: WorkLog;
@@ -36,8 +37,7 @@ interface Child {
   isBehind: boolean;
 }
 
-const labelOf = ({ title, parent }: Child): string =>
-  head(`${parent === undefined ? "" : `${labelOf(parent)} › `}${title ?? UNNAMED}`, LABEL_MAX_CHARS);
+const labelOf = ({ title, above }: Child): string => head(above + (title || UNNAMED), LABEL_MAX_CHARS);
 
 /** Returns the sub-agent of a marked update: the call that started it, or its id and type. */
 function markOf(update: SessionUpdate): { launchId?: string; id?: string; type?: string } {
@@ -54,6 +54,11 @@ export class Subagents {
   readonly #marked = new Map<string, string>();
   #turn: AcpTurn | undefined;
 
+  /** Returns whether this sub-agent was announced. */
+  has(id: string): boolean {
+    return this.#children.has(id);
+  }
+
   /** Returns the name of a sub-agent for people, or undefined if it was not announced. */
   labelOf(id: string): string | undefined {
     const child = this.#children.get(id);
@@ -63,20 +68,28 @@ export class Subagents {
   /** Takes the announcement of a child, or later news of it. `parentId`: undefined for the agent itself. */
   announce(parentId: string | undefined, update: SubagentUpdate): void {
     const { sessionId: id, title, description, state } = update;
-    const parent = parentId === undefined ? undefined : this.#children.get(parentId);
     const known = this.#children.get(id);
-    if (known === undefined && this.#children.size >= CHILDREN_MAX) return;
+    if (known === undefined && (isTooLong(id) || !this.#hasRoom())) return;
+    const parent = parentId === undefined ? undefined : this.labelOf(parentId);
     const child = known ?? {
-      ...{ id, parent, title: undefined, role: undefined, isWorking: false, isBehind: false },
-      ...{ log: new WorkLog(), callId: undefined, calls: 0 },
+      ...{ id, above: parent === undefined ? "" : `${parent} › `, title: "", role: "" },
+      ...{ isWorking: false, isBehind: false, log: new WorkLog(), callId: undefined, calls: 0 },
     };
     this.#children.set(id, child);
-    if (title !== undefined) child.title = title ?? undefined;
-    if (description !== undefined) child.role = description ?? undefined;
-    if (state === undefined || state === null) return;
+    if (title !== undefined) child.title = head(title ?? "", LABEL_MAX_CHARS);
+    if (description !== undefined) child.role = head(description ?? "", LABEL_MAX_CHARS);
+    if (state == null) return;
     child.isWorking = state.state === "running" || state.state === "requires_action";
     if (child.isWorking) this.#show(child);
     else if (state.state === "idle") this.#finish(child, fieldsOf(state));
+  }
+
+  /** At the limit, forgets the first sub-agent that has ended. Returns whether there is room for another one. */
+  #hasRoom(): boolean {
+    if (this.#children.size < CHILDREN_MAX) return true;
+    const isOver = (one: Child) => !one.isWorking && one.log.isEmpty && one.callId === undefined;
+    const over = [...this.#children.values()].find(isOver);
+    return over !== undefined && this.#children.delete(over.id);
   }
 
   /** Takes an update of a child session. Returns false if no such session was announced. */
@@ -101,6 +114,7 @@ export class Subagents {
     const caller = callId === undefined ? undefined : this.#marked.get(callId);
     const launchId = mark.launchId ?? caller ?? started ?? mark.id;
     if (turn === undefined || launchId === undefined || launchId === callId) return undefined;
+    if (isTooLong(launchId) || isTooLong(callId)) return UNNAMED;
     // The work of a sub-agent's own sub-agents belongs to the same call.
     const id = this.#marked.get(launchId) ?? launchId;
     if (callId !== undefined && this.#marked.size < MARKED_CALLS_MAX) this.#marked.set(callId, id);
@@ -111,7 +125,7 @@ export class Subagents {
     if (!this.#children.has(child))
       this.announce(undefined, { sessionId: child, ...optional({ title: mark.type }) });
     this.update(child, update);
-    return this.labelOf(child);
+    return this.labelOf(child) ?? UNNAMED;
   }
 
   /** Begins a turn: shows what the sub-agents did since the last one. */
@@ -150,7 +164,7 @@ export class Subagents {
     if (this.#turn === undefined || child.callId !== undefined || child.isBehind) return;
     child.calls += 1;
     child.callId = `${child.id}#${child.calls}`;
-    const rawInput = { label: labelOf(child), ...optional({ role: child.role }) };
+    const rawInput = { label: labelOf(child), ...(child.role === "" ? {} : { role: child.role }) };
     const call = { toolCallId: child.callId, name: "subagent", title: labelOf(child), rawInput };
     this.#turn.call({ ...call, kind: "think", status: "in_progress" }, true);
   }

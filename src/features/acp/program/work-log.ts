@@ -6,8 +6,12 @@ import { head } from "../../../core/text/cut.ts";
 
 const TEXT_MAX_CHARS = 32 * 1024;
 const PARTS_MAX = 500;
+const ID_MAX_CHARS = 200;
 const TITLE_MAX_CHARS = 300;
 const MORE = "\n\n[More was left out.]";
+
+/** Returns whether an id would take too much memory. Its session, call or message is then ignored. */
+export const isTooLong = (id: string | null | undefined): boolean => (id?.length ?? 0) > ID_MAX_CHARS;
 
 interface Part {
   readonly kind: "task" | "text" | "call";
@@ -45,8 +49,7 @@ export class WorkLog {
       case "tool_call_update": {
         const title = head(update.title ?? "", TITLE_MAX_CHARS);
         const isIt = ({ kind, id }: Part) => kind === "call" && id === update.toolCallId;
-        if (!this.#parts.some(isIt)) this.#write("call", update.toolCallId, title);
-        const part = this.#parts.find(isIt);
+        const part = this.#parts.find(isIt) ?? this.#write("call", update.toolCallId, title);
         if (part !== undefined && title !== "") part.text = title;
         if (part !== undefined && update.status === "failed") part.isFailed = true;
         break;
@@ -56,14 +59,15 @@ export class WorkLog {
     }
   }
 
-  #write(kind: Part["kind"], id: string, text: string): void {
+  #write(kind: Part["kind"], id: string, text: string): Part | undefined {
     const written = head(text, Math.max(0, TEXT_MAX_CHARS - this.#chars));
     this.#isCut ||= written.length < text.length || this.#parts.length >= PARTS_MAX;
-    if (written === "" || this.#parts.length >= PARTS_MAX) return;
+    if (written === "" || this.#parts.length >= PARTS_MAX || isTooLong(id)) return undefined;
     this.#chars += written.length;
     const last = this.#parts.at(-1);
     if (kind === "text" && last?.kind === kind && last.id === id) last.text += written;
     else this.#parts.push({ kind, id, text: written });
+    return this.#parts.at(-1);
   }
 
   get text(): string {

@@ -18,7 +18,8 @@
 //   large MB KIND   a call whose result has MB megabytes: a diff, or numbers; then "ok"
 //   delayed TEXT    "First", ends its turn, and writes TEXT half a second later
 //   play JSON       sends these updates in order: { from?, update }, { from?, ask } or "hang", and after "end" the
-//                   rest when its turn has ended; "$own" is its own session
+//                   rest when its turn has ended; "$own" is its own session, and "$large" a list of numbers
+//                   that makes a message too large
 //   warn            sends a warning: as a notice if the client supports notices, else in its answer
 //
 // ACP_LOAD=1: the agent loads earlier sessions from the folder ACP_STATE. ACP_REFUSE: it requires a sign-in.
@@ -256,7 +257,9 @@ class Agent {
         setTimeout(() => void this.#say(client, id, argument), 500);
         return end;
       case "play":
-        session.played = JSON.parse(argument.replaceAll("$own", id)) as Played[];
+        session.played = JSON.parse(
+          argument.replaceAll("$own", id).replaceAll('"$large"', JSON.stringify(Array(300_000).fill(7))),
+        ) as Played[];
         return this.#replay(client, id, session.played);
       case "ask":
         return this.#askFirst(client, id);

@@ -111,7 +111,8 @@ test("SA2: text of a sub-agent between the agent's own pieces is not in them, an
 
 test("SA3: a sub-agent that outlives its turn shows the rest of its work in the next one", async () => {
   const stage = await openStage();
-  const late: Step[] = [{ from: CHILD, update: says("late") }, news(CHILD, IDLE)];
+  const state = { state: "idle", stopReason: "refusal" };
+  const late: Step[] = [{ from: CHILD, update: says("late") }, news(CHILD, { state })];
   expect(await stage.say(play([begun(), { update: says("Soon.") }, "end", ...late]))).toBe("Soon.");
   await stage.logged("played 2");
   expect(await stage.say("say next")).toBe("next");
@@ -120,7 +121,7 @@ test("SA3: a sub-agent that outlives its turn shows the rest of its work in the 
     "subagent: [It works in the background.]",
     "Soon.",
     ROW,
-    "subagent: late",
+    "subagent failed: late\n\n[It stopped: refusal]",
     "next",
   ]);
 });
@@ -129,11 +130,13 @@ test("a sub-agent of a sub-agent, one that fails, and one that is used again eac
   const stage = await openStage();
   const inner = "inner";
   const error = { code: -32_000, message: "no credit" };
+  const failed = news(inner, { state: { state: "idle", stopReason: "error", error } });
   const steps: Step[] = [
     begun(),
     { ...(news(inner, { title: "Deeper", ...RUNNING }) as object), from: CHILD },
     { from: inner, update: says("deep") },
-    { ...(news(inner, { state: { state: "idle", stopReason: "error", error } }) as object), from: CHILD },
+    { ...(failed as object), from: CHILD },
+    { ...(failed as object), from: CHILD },
     news(CHILD, IDLE),
     news(CHILD, RUNNING),
     { from: CHILD, update: says("again") },
@@ -362,9 +365,11 @@ test("SA1: marked work after the end of that call is a call of its own", async (
   ]);
 });
 
+const COPILOT = { ACP_NAME: "Copilot" };
+const input = { description: "Look at notes", prompt: "Read the notes.", agent_type: "explore" };
+
 test("SA1: text of Copilot's sub-agents, which has no mark, is not in its answer", async () => {
-  const stage = await openStage({ env: { ACP_NAME: "Copilot" } });
-  const input = { description: "Look at notes", prompt: "Read the notes.", agent_type: "explore" };
+  const stage = await openStage({ env: COPILOT });
   const own = { _meta: { "github.com/copilot": { agentId: "ee41b0c6" } } };
   const steps: Step[] = [
     { update: says("I will ask.") },
@@ -393,6 +398,48 @@ test("SA1: text of Copilot's sub-agents, which has no mark, is not in its answer
     "other: Sub looks.\n\n• Viewing notes.txt\n\nSub found forty-two.",
     "The notes say forty-two.",
   ]);
+});
+
+test.each([
+  ["whose end never comes", []],
+  ["whose end is too large", [change("t1", { status: "completed", rawOutput: "$large" })]],
+])("Copilot's answer after a sub-agent's call %s is its answer", async (_, end: Step[]) => {
+  const stage = await openStage({ env: COPILOT });
+  const call = (toolCallId: string, more: Json): Step => ({
+    update: {
+      sessionUpdate: "tool_call",
+      toolCallId,
+      title: "Look",
+      kind: "other",
+      status: "pending",
+      ...more,
+    },
+  });
+  const own = { _meta: { "github.com/copilot": { agentId: "ee41b0c6" } } };
+  const steps: Step[] = [
+    ...[{ update: says("I will ask.") }, call("t1", { rawInput: input }), { update: says("Sub looks.") }],
+    ...[call("t2", own), change("t2", { status: "completed", ...own }), ...end],
+    ...[{ update: says("The notes say ") }, { update: says("forty-two.") }],
+  ];
+  expect(await stage.say(play(steps))).toBe("The notes say forty-two.");
+  const all = await lines(stage);
+  expect(all.at(-1)).toBe("The notes say forty-two.");
+  expect(all.filter((line) => line.startsWith("other"))).toEqual([
+    expect.stringMatching(
+      end.length === 0 ? /^other failed: Sub looks\./ : /^other: Sub looks\..*\[too large/s,
+    ),
+  ]);
+});
+
+test("a message of a sub-agent that is too large is no call of the agent", async () => {
+  const stage = await openStage();
+  const call = read("tool_call", { title: "Read notes.txt", status: "pending" });
+  const done = read("tool_call_update", { status: "completed", rawOutput: "$large" });
+  const work = [call, done].map((update): Step => ({ from: CHILD, update }));
+  expect(await stage.say(play([begun(), ...work, news(CHILD, IDLE), { update: says("Mine.") }]))).toBe(
+    "Mine.",
+  );
+  expect(await lines(stage)).toEqual([ROW, "subagent: • Read notes.txt", "Mine."]);
 });
 
 test("a restarted program's replayed history shows no work again, and its sub-agents keep their names", async () => {

@@ -19,8 +19,10 @@ import type {
   RequestPermissionResponse,
   SessionNotification,
   SessionUpdate,
+  ToolCallStatus,
 } from "@agentclientprotocol/sdk/unstable";
 import { fieldsOf } from "../../../core/json.ts";
+import { optional } from "../../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { PermissionDecision } from "../../../core/shapes/permission.ts";
 import { head } from "../../../core/text/cut.ts";
@@ -403,9 +405,13 @@ class Connection implements AcpConnection {
   leaveOut(message: string): void {
     const [, method] = /"method":\s*"([\w/]{1,60})"/.exec(message) ?? [];
     this.#world.log.warn({ method }, "a message of an ACP agent was too large and was left out");
+    const [, sessionId = this.remoteId] = /"sessionId":\s*"([^"\\]{1,200})"/.exec(message) ?? [];
     const [, toolCallId] = /"toolCallId":\s*"([^"\\]{1,200})"/.exec(message) ?? [];
-    const content = { type: "content" as const, content: { type: "text" as const, text: LEFT_OUT } };
-    if (toolCallId !== undefined) this.#current?.turn.call({ toolCallId, content: [content] });
+    if (toolCallId === undefined) return;
+    const [, end] = /"status":\s*"(completed|failed)"/.exec(message) ?? [];
+    const content = [{ type: "content" as const, content: { type: "text" as const, text: LEFT_OUT } }];
+    const update = { sessionUpdate: "tool_call_update" as const, toolCallId, content };
+    this.#update({ sessionId, update: { ...update, ...optional({ status: end as ToolCallStatus }) } });
   }
 
   async #permission(request: RequestPermissionRequest): Promise<RequestPermissionResponse> {

@@ -16,6 +16,7 @@ import { isTooLong, WorkLog } from "./work-log.ts";
 /** Maximum number of sub-agents of one program. A further one replaces one that has ended. */
 const CHILDREN_MAX = 200;
 const MARKED_CALLS_MAX = 1_000;
+const UNMARKED_MAX_CHARS = 1024 * 1024;
 const LABEL_MAX_CHARS = 200;
 const UNNAMED = "a sub-agent";
 const IN_BACKGROUND = "[It works in the background.]";
@@ -28,6 +29,8 @@ interface Child {
   title: string;
   role: string;
   isWorking: boolean;
+  /** How it ended last. */
+  end: ReturnType<typeof fieldsOf>;
   /** The work that no call has shown yet. */
   log: WorkLog;
   /** Id of its open call. */
@@ -52,6 +55,8 @@ export class Subagents {
   readonly #children = new Map<string, Child>();
   /** The marked calls of the turn, with the call that started their sub-agent. */
   readonly #marked = new Map<string, string>();
+  /** The last text that was taken for a sub-agent's because its call was open. */
+  #unmarked = "";
   #turn: AcpTurn | undefined;
 
   /** Returns whether this sub-agent was announced. */
@@ -72,16 +77,19 @@ export class Subagents {
     if (known === undefined && (isTooLong(id) || !this.#hasRoom())) return;
     const parent = parentId === undefined ? undefined : this.labelOf(parentId);
     const child = known ?? {
-      ...{ id, above: parent === undefined ? "" : `${parent} › `, title: "", role: "" },
+      ...{ id, above: parent === undefined ? "" : `${parent} › `, title: "", role: "", end: {} },
       ...{ isWorking: false, isBehind: false, log: new WorkLog(), callId: undefined, calls: 0 },
     };
     this.#children.set(id, child);
     if (title !== undefined) child.title = head(title ?? "", LABEL_MAX_CHARS);
     if (description !== undefined) child.role = head(description ?? "", LABEL_MAX_CHARS);
     if (state == null) return;
+    const wasWorking = child.isWorking;
     child.isWorking = state.state === "running" || state.state === "requires_action";
     if (child.isWorking) this.#show(child);
-    else if (state.state === "idle") this.#finish(child, fieldsOf(state));
+    if (state.state !== "idle") return;
+    child.end = fieldsOf(state);
+    this.#finish(child, wasWorking);
   }
 
   /** At the limit, forgets the first sub-agent that has ended. Returns whether there is room for another one. */
@@ -113,6 +121,9 @@ export class Subagents {
     const started = argument !== undefined && isUnmarked ? turn?.openCallWith(argument) : undefined;
     const caller = callId === undefined ? undefined : this.#marked.get(callId);
     const launchId = mark.launchId ?? caller ?? started ?? mark.id;
+    if (callId !== undefined) this.#unmarked = "";
+    else if (started !== undefined && mark.launchId === undefined && mark.id === undefined)
+      this.#keepUnmarked(update);
     if (turn === undefined || launchId === undefined || launchId === callId) return undefined;
     if (isTooLong(launchId) || isTooLong(callId)) return UNNAMED;
     // The work of a sub-agent's own sub-agents belongs to the same call.
@@ -128,10 +139,16 @@ export class Subagents {
     return this.labelOf(child) ?? UNNAMED;
   }
 
+  #keepUnmarked(update: SessionUpdate): void {
+    if (update.sessionUpdate !== "agent_message_chunk" || update.content.type !== "text") return;
+    if (this.#unmarked.length < UNMARKED_MAX_CHARS) this.#unmarked += update.content.text;
+  }
+
   /** Begins a turn: shows what the sub-agents did since the last one. */
   begin(turn: AcpTurn): void {
     this.#turn = turn;
     this.#marked.clear();
+    this.#unmarked = "";
     for (const child of this.#children.values()) {
       child.isBehind = false;
       if (child.log.isEmpty) continue;
@@ -157,6 +174,10 @@ export class Subagents {
       this.#close(child, child.isWorking ? STILL_WORKING : "");
       if (isDropped) child.log = new WorkLog();
     }
+    // The call of a sub-agent never ended, so the last text is the agent's answer.
+    const content = { type: "text" as const, text: this.#unmarked };
+    if (!isDropped && this.#turn?.isSilent)
+      this.#turn.update({ sessionUpdate: "agent_message_chunk", content });
     this.#turn = undefined;
   }
 
@@ -169,10 +190,12 @@ export class Subagents {
     this.#turn.call({ ...call, kind: "think", status: "in_progress" }, true);
   }
 
-  #finish(child: Child, { stopReason, error }: ReturnType<typeof fieldsOf> = {}): void {
+  /** `wasWorking`: a failure is news, also if there is no work to show. */
+  #finish(child: Child, wasWorking = false): void {
+    const { stopReason, error } = child.end;
     child.isBehind = false;
     const isGood = stopReason === undefined || stopReason === null || stopReason === "end_turn";
-    if (!child.log.isEmpty || !isGood) this.#show(child);
+    if (!child.log.isEmpty || (wasWorking && !isGood)) this.#show(child);
     const { message } = fieldsOf(error);
     const why = typeof message === "string" ? `: ${message}` : "";
     this.#close(child, isGood ? "" : `[It stopped: ${String(stopReason)}${why}]`, isGood);

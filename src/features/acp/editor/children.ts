@@ -6,7 +6,7 @@ import type { AgentEvent, ChatEvent, FlowData } from "../../../contract/events.t
 import { head } from "../../../core/text/cut.ts";
 import { RunUpdates } from "./updates.ts";
 
-/** Maximum number of sub-agents of one connection that are shown. */
+/** Maximum number of sub-agents of one connection that are shown. A further one replaces one that has ended. */
 const CHILDREN_MAX = 500;
 const TITLE_MAX_CHARS = 80;
 const FAILED = -32_603;
@@ -17,9 +17,11 @@ export type SendFor = (sessionId: string, update: SessionUpdate) => void;
 interface Child {
   readonly parentId: string;
   readonly send: SendFor;
+  /** The flow of its job. Undefined after its end. */
+  flowId: string | undefined;
   runId: string | undefined;
   updates: RunUpdates;
-  /** How its first run ended. */
+  /** How the last run of its job ended. */
   end: { readonly stopReason?: string; readonly error?: { code: number; message: string } } | undefined;
 }
 
@@ -39,12 +41,16 @@ export class EditorChildren {
 
   /** Announces a sub-agent of this session. */
   announce(
-    { to, text }: FlowData,
+    { to, text, flowId }: FlowData,
     { sessionId: parentId, send }: { sessionId: string; send: SendFor },
   ): void {
-    if (this.#children.has(to) || this.#children.size >= CHILDREN_MAX) return;
+    if (this.#children.has(to)) return;
+    if (this.#children.size >= CHILDREN_MAX) {
+      const [over] = [...this.#children].find(([, child]) => child.flowId === undefined) ?? [];
+      if (over === undefined || !this.#children.delete(over)) return;
+    }
     const updates = this.#updatesOf(to, send);
-    this.#children.set(to, { parentId, send, runId: undefined, updates, end: undefined });
+    this.#children.set(to, { parentId, send, flowId, runId: undefined, updates, end: undefined });
     const [line = ""] = text.trim().split("\n");
     const about = { title: head(line, TITLE_MAX_CHARS), state: { state: "running" } } as const;
     send(parentId, { sessionUpdate: "subagent_update", sessionId: to, ...about });
@@ -54,11 +60,13 @@ export class EditorChildren {
   }
 
   /** Reports that the job of a sub-agent has ended. */
-  finish({ from, reason }: FlowData): void {
+  finish({ from, reason, flowId }: FlowData): void {
     const child = this.#children.get(from);
-    const end = reason === "cancelled" ? { stopReason: reason } : child?.end;
+    if (child === undefined || child.flowId !== flowId) return;
+    child.flowId = undefined;
+    const end = reason === "cancelled" ? { stopReason: reason } : child.end;
     const state = { state: "idle", ...end } as const;
-    child?.send(child.parentId, { sessionUpdate: "subagent_update", sessionId: from, state });
+    child.send(child.parentId, { sessionUpdate: "subagent_update", sessionId: from, state });
   }
 
   onAgent(event: AgentEvent): void {
@@ -81,7 +89,7 @@ export class EditorChildren {
       aborted: { stopReason: "cancelled" },
       error: { stopReason: "error", error },
     };
-    child.end ??= ends[event.state];
+    child.end = ends[event.state];
   }
 
   #updatesOf(key: string, send: SendFor): RunUpdates {

@@ -20,6 +20,7 @@ import type { RequestParams } from "../../../contract/client/types.ts";
 import type { AgentEvent, ChatEvent, FlowData } from "../../../contract/events.ts";
 import { optional } from "../../../core/optional.ts";
 import { mayAnswerPermissions } from "../../../core/rules/scopes.ts";
+import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
 import { labelOf } from "../../../core/text/label.ts";
 import { EditorChildren, type SendFor } from "./children.ts";
 import { type Choices, changeOf, readChoices } from "./choices.ts";
@@ -317,9 +318,14 @@ export class AcpServer {
     await this.#link.client.request("chat.abort", { sessionKey: opened.key, runId: opened.run.id });
   }
 
+  /** Returns whether the editor has opened this session itself: it then gets its updates only as such. */
+  #isOpen(key: string): boolean {
+    return [...this.#open.values()].some((opened) => opened.key === key);
+  }
+
   #onAgent(event: AgentEvent): void {
     if (event.stream === "flow") this.#onFlow(event.sessionKey, event.data);
-    else this.#children?.onAgent(event);
+    else if (!this.#isOpen(event.sessionKey)) this.#children?.onAgent(event);
     for (const { run } of this.#open.values()) {
       if (run?.id !== event.runId) continue;
       if (event.stream === "tool") run.updates.tool(event.data);
@@ -330,18 +336,21 @@ export class AcpServer {
   /** Both sessions of a flow get its events. The parent's event announces a sub-agent, and its end. */
   #onFlow(key: string, data: FlowData): void {
     if (data.step === "ended" && key === data.to) this.#children?.finish(data);
-    if (data.step !== "task" || key !== data.from) return;
+    // Without the right to see the sub-agent, its key is hidden, and it would be one with all others.
+    if (data.step !== "task" || key !== data.from || data.to === NOT_VISIBLE) return;
     const below = this.#children?.parentOf(key);
     if (below !== undefined) this.#children?.announce(data, below);
     for (const [sessionId, opened] of this.#open) {
-      const send: SendFor = (id, update) => this.#notify(id, opened, update);
+      const send: SendFor = (id, update) => {
+        if (this.#open.get(sessionId) === opened) this.#notify(id, opened, update);
+      };
       if (opened.key === key) this.#children?.announce(data, { sessionId, send });
     }
   }
 
   #onChat(event: ChatEvent): void {
     const text = event.message?.content.map((block) => block.text).join("\n") ?? "";
-    this.#children?.onChat(event, text);
+    if (!this.#isOpen(event.sessionKey)) this.#children?.onChat(event, text);
     for (const [sessionId, opened] of this.#open) {
       if (opened.run?.id === event.runId) {
         if (event.state === "delta") opened.run.updates.text(text);

@@ -6,7 +6,7 @@ import type { AgentEvent, ChatEvent, FlowData } from "../../../contract/events.t
 import { head } from "../../../core/text/cut.ts";
 import { RunUpdates } from "./updates.ts";
 
-/** Maximum number of sub-agents of one connection that are shown. A further one replaces one that has ended. */
+/** Maximum number of sub-agents of one connection that are shown. A further one replaces an ended one. */
 const CHILDREN_MAX = 500;
 const TITLE_MAX_CHARS = 80;
 const FAILED = -32_603;

@@ -92,7 +92,7 @@ export class Subagents {
     this.#finish(child, wasWorking);
   }
 
-  /** At the limit, forgets the first sub-agent that has ended. Returns whether there is room for another one. */
+  /** At the limit, forgets the first sub-agent that has ended. Returns whether there is room for one more. */
   #hasRoom(): boolean {
     if (this.#children.size < CHILDREN_MAX) return true;
     const isOver = (one: Child) => !one.isWorking && one.log.isEmpty && one.callId === undefined;

@@ -46,12 +46,17 @@ function WindowChoice() {
           {one.name}
         </button>
       ))}
-      {emptyWindow.value !== undefined && (
-        <span class="soft" role="status">
-          {`None within ${emptyWindow.value}`}
-        </span>
-      )}
     </fieldset>
+  );
+}
+
+/** Says that the page looked further back by itself. */
+function LookedFurther() {
+  if (emptyWindow.value === undefined) return null;
+  return (
+    <p class="flow-note soft" role="status">
+      {`None within ${emptyWindow.value}`}
+    </p>
   );
 }
 
@@ -181,6 +186,7 @@ export function FlowView() {
             <FilterWords />
             <OverviewToggle />
             <WindowChoice />
+            <LookedFurther />
             <Choices chains={all} />
           </div>
           <ChainList chains={chains} chosen={chosen} />

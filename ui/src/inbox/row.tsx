@@ -4,7 +4,6 @@ import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
-import { has, may } from "../gateway.ts";
 import { age } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
@@ -34,9 +33,9 @@ function Waits({ item }: { item: AttentionItem }) {
   );
 }
 
-/** Shows the agent of a failed run, how often its message was tried, and a link if its key was refused. */
+/** Shows the agent of a failed run, and how often its message was tried. */
 function About({ item }: { item: AttentionItem }) {
-  const { kind, state = "", code, attempt, agentId = "" } = item;
+  const { kind, state = "", attempt, agentId = "" } = item;
   const isFailed = kind === "run" && toneOf(item) === "bad";
   const words = attempt === undefined ? "" : `attempt ${attempt}`;
   return (
@@ -48,9 +47,6 @@ function About({ item }: { item: AttentionItem }) {
       )}
       {words !== "" && state !== "ok" && (
         <span class="soft">{isFailed ? `failed again (${words})` : words}</span>
-      )}
-      {code === "model_unauthorized" && may("operator.admin") && has("config.check") && (
-        <Connect what="model" />
       )}
     </>
   );
@@ -142,6 +138,7 @@ export function InboxRow(props: {
           {age(since, tick.value)}
         </Time>
         <div class="inbox-actions">
+          {item.code === "model_unauthorized" && <Connect what="model" />}
           <Buttons item={item} actions={actions} plain={plain} onAnswer={onAnswer} onDeed={onDeed} />
           <button
             type="button"

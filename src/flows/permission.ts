@@ -13,7 +13,6 @@ import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type {
   AnsweredPermission,
   PermissionAnswered,
-  PermissionDecision,
   PermissionQuestion,
   PermissionRule,
   PermissionScope,
@@ -361,27 +360,33 @@ export async function forgetRule(
   return found;
 }
 
-/** Resolves with the owner's decision, or with a denial if the owner does not decide in time (PD1). */
+/**
+ * Resolves with a person's decision. Undefined: nobody decided in time, the run or the call was aborted, or
+ * nobody could be asked (PD1). `keepsSlot`: other work of the run may continue meanwhile.
+ */
 export async function askPermission(
   { engine }: { readonly engine: Pick<Engine, "commit"> },
-  asked: PermissionRequest,
-  { wait, signal, log }: { wait: RunWait; signal: AbortSignal; log: Log },
-): Promise<PermissionDecision> {
-  if (signal.aborted) return "deny";
+  request: PermissionRequest,
+  { wait, signal, log, keepsSlot }: { wait: RunWait; signal: AbortSignal; log: Log; keepsSlot: boolean },
+): Promise<PermissionAnswered | undefined> {
+  if (signal.aborted) return undefined;
   try {
     const opened = await engine.commit(async (unit) =>
-      (await wait.holds(unit)) ? openPermission(unit, asked) : undefined,
+      (await wait.holds(unit)) ? openPermission(unit, request) : undefined,
     );
-    if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was denied");
-    if (!opened?.ok) return "deny";
+    if (opened?.ok === false) log.warn({ why: opened.error }, "a permission request was not opened");
+    if (!opened?.ok) return undefined;
     const question = opened.value;
-    const decided = await wait.waitForDecision(question, signal, true);
-    // This write is not awaited, so that a stopped run ends without waiting for the store.
-    const closed = engine.commit((unit) => closePermission(unit, question));
-    closed.catch((error: unknown) => log.debug({ err: error }, "a permission request could not be deleted"));
-    return decided?.decision ?? "deny";
+    const decided = await wait.waitForDecision(question, signal, keepsSlot).finally(() => {
+      // This write is not awaited, so that a stopped run ends without waiting for the store.
+      const closed = engine.commit((unit) => closePermission(unit, question));
+      closed.catch((error: unknown) =>
+        log.debug({ err: error }, "a permission request could not be deleted"),
+      );
+    });
+    return decided?.by === "" ? undefined : decided;
   } catch (error) {
     log.error({ err: error }, "a permission request failed and counts as denied");
-    return "deny";
+    return undefined;
   }
 }

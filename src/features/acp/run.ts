@@ -80,11 +80,9 @@ function permissionOf(
   const decide: AskPermission = async (question, signal) => {
     if (runtime.permissions !== "ask") return runtime.permissions;
     const from = { sessionKey, runId, attempt, agentId };
-    return askPermission(
-      { engine },
-      { ...question, ...from, askMs: runtime.askSeconds * 1000 },
-      { wait, signal, log },
-    );
+    const request = { ...question, ...from, askMs: runtime.askSeconds * 1000 };
+    const decided = await askPermission({ engine }, request, { wait, signal, log, keepsSlot: true });
+    return decided?.decision ?? "deny";
   };
   return async (question, signal) => {
     const decision = await decide(question, signal);

@@ -114,12 +114,13 @@ async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermiss
 export async function insertPermission(tx: Tx, asked: NewPermission): Promise<PermissionQuestion> {
   await forgetPermissions(tx, asked);
   const { about, form, ...request } = asked;
+  const kept = about?.files ?? form;
   const row = {
     ...request,
     ...optional({
       callId: about?.callId,
       folder: about?.folder,
-      digest: (about ?? form) && JSON.stringify(about?.files ?? form),
+      digest: kept && JSON.stringify(kept),
     }),
   };
   await REQUESTS.insert(tx, row);

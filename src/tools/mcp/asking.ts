@@ -13,7 +13,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { injectedMessage, type Message, textOf as saidBy } from "../../core/shapes/message.ts";
 import type { ServerQuestion } from "../../core/shapes/permission.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { closePermission, openPermission, type PermissionRequest } from "../../flows/permission.ts";
+import { askPermission, type PermissionRequest } from "../../flows/permission.ts";
 import { ELICITATION, SAMPLING } from "../../store/queries/permissions.ts";
 import type { RunContext } from "../tool.ts";
 import { type Mask, plainWords } from "./plain-text.ts";
@@ -118,31 +118,16 @@ export function askerFor({ run, wait, engine, askAside }: AskingContext, parts: 
     request: Pick<PermissionRequest, "title" | "kind" | "rawInput" | "scopes" | "form">,
     signal: AbortSignal,
   ) {
-    if (run === undefined || wait === undefined || engine === undefined || signal.aborted) return undefined;
+    if (run === undefined || wait === undefined || engine === undefined) return undefined;
     const { sessionKey, agentId, runId, attempt } = run;
-    const opened = await engine.commit(async (unit) => {
-      if (!(await wait.holds(unit))) return undefined;
-      return openPermission(unit, {
-        ...request,
-        sessionKey,
-        agentId,
-        runId,
-        attempt,
-        askMs: askSeconds * 1_000,
-      });
-    });
-    if (opened?.ok === false)
-      log.warn({ server, why: opened.error }, "a question of an MCP server was not asked");
-    if (!opened?.ok) return undefined;
-    const question = opened.value;
-    const decided = await wait.waitForDecision(question, signal).finally(() => {
-      const closed = engine.commit((unit) => closePermission(unit, question));
-      closed.catch((error: unknown) =>
-        log.debug({ err: error }, "a permission request could not be deleted"),
-      );
-    });
+    const of = { sessionKey, agentId, runId, attempt, askMs: askSeconds * 1_000 };
+    const decided = await askPermission(
+      { engine },
+      { ...request, ...of },
+      { wait, signal, log, keepsSlot: false },
+    );
     // The wait can be long, so another process may have the run by now.
-    return decided === undefined || decided.by === "" || !(await wait.mayAct(signal)) ? undefined : decided;
+    return decided === undefined || !(await wait.mayAct(signal)) ? undefined : decided;
   }
   return {
     runId: run?.runId,

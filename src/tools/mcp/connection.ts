@@ -14,7 +14,6 @@ import type {
 } from "@modelcontextprotocol/client";
 import { type Fields, fieldsOf, isObject } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { fail } from "../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { connectionCause } from "../../world/outgoing.ts";
@@ -306,11 +305,7 @@ export class Connection {
       const leftMs = limit.endMs - clock.monotonic();
       limit.timer.cancel();
       try {
-        const ended = AbortSignal.any([withdrawn, watch.signal, over.signal]);
-        const answer = await answerTo(params, ended).catch((error: unknown) => {
-          this.#world.log.warn({ server: this.#settings.name, err: error }, "a question could not be asked");
-          return fail("invalid_argument", "the question could not be asked");
-        });
+        const answer = await answerTo(params, AbortSignal.any([withdrawn, watch.signal, over.signal]));
         if (!answer.ok)
           throw new Refusal(answer.code === "approval_denied" ? REJECTED : INVALID_PARAMS, answer.error);
         return answer.value;

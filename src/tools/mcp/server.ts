@@ -87,8 +87,9 @@ export class Server {
   readonly settings: McpServerSettings;
   /** Absent if nobody can sign in at this server. */
   readonly signIn: SignIn | undefined;
+  /** Hides the known secrets of this server in its texts. */
+  readonly mask: Mask;
   readonly #parts: ServerParts;
-  readonly #mask: Mask;
   #state: State = { kind: "idle" };
   #failures = 0;
   #isOld = false;
@@ -104,7 +105,7 @@ export class Server {
     this.settings = settings;
     this.signIn = dir === undefined ? undefined : SignIn.of(settings, dir, world);
     this.#parts = parts;
-    this.#mask = maskOf(settings, world.redactor, this.signIn);
+    this.mask = maskOf(settings, world.redactor, this.signIn);
   }
 
   get name(): string {
@@ -224,7 +225,7 @@ export class Server {
 
   /** Redacts and cuts an error text, for models and logs. */
   #fit(text: string): string {
-    return plainLine(this.#mask(text), WORDS_SHOWN_MAX_CHARS);
+    return plainLine(this.mask(text), WORDS_SHOWN_MAX_CHARS);
   }
 
   async #ready({ untilMs, signal }: Patience): Promise<Result<Live>> {

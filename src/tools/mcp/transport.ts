@@ -17,6 +17,7 @@ export interface OutsideWorld {
     debug(fields: object, text: string): void;
     info(fields: object, text: string): void;
     warn(fields: object, text: string): void;
+    error(fields: object, text: string): void;
   };
 }
 

@@ -31,6 +31,6 @@ export async function askIn(
   const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
   const question = form && { form, scopes: form.fields.length === 0 ? (["once"] as const) : [] };
   const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer, ...question };
-  const decided = await askPermission({ engine }, asked, { wait, signal, log });
-  return decided;
+  const decided = await askPermission({ engine }, asked, { wait, signal, log, keepsSlot: true });
+  return decided?.decision ?? "deny";
 }

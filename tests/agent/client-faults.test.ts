@@ -31,10 +31,13 @@ test("a call whose pieces each have a new id is one call", async () => {
   expect(calls.map((one) => one.arguments)).toEqual([{ text: "a" }]);
 });
 
-test("long arguments in small pieces are read in time that grows with their length", async () => {
+test.each([
+  ["without an id", (_: number) => ({})],
+  ["each with an id of its own", (at: number) => ({ id: `a${at}` })],
+])("long arguments in small pieces, %s, are read in time that grows with their length", async (_, fields) => {
   const text = "word ".repeat(60_000);
-  const pieces = Array.from({ length: text.length / 5 }, () =>
-    delta({ tool_calls: [{ index: 0, function: { arguments: "word " } }] }),
+  const pieces = Array.from({ length: text.length / 5 }, (_, at) =>
+    delta({ tool_calls: [{ index: 0, ...fields(at), function: { arguments: "word " } }] }),
   );
   const calls = await callsIn(call(0, "a", '{"text":"'), ...pieces, call(0, "a", '"}', ""), DONE);
   expect(calls.map((one) => one.arguments)).toEqual([{ text }]);

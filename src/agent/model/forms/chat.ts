@@ -12,6 +12,8 @@ interface ToolCall {
   id: string;
   name: string;
   written: string;
+  /** The last piece of `written`. A look at the text itself copies it, for each of its many pieces. */
+  last: string;
   /** The end of `written`, which was not passed on yet. */
   waiting: string;
   isAnnounced: boolean;
@@ -140,6 +142,7 @@ export class ChatForm implements PlainForm {
     if (signature !== undefined) call.signature = signature;
     if (isPlaceholder(call) && written.startsWith("{")) call.written = call.waiting = "";
     call.written += written;
+    if (written.trim() !== "") call.last = written;
     call.waiting += written;
   }
 
@@ -147,8 +150,8 @@ export class ChatForm implements PlainForm {
   #callFor(index: unknown, id: string, name: string, written: string): ToolCall | undefined {
     const place = typeof index === "number" ? this.#byIndex.get(index) : undefined;
     // Some servers give each piece a new id.
-    const isTail = name === "" && place !== undefined && place.written !== "" && !isWhole(place.written);
-    const known = this.#byId.get(id) ?? (id === "" || place?.id === "" || isTail ? place : undefined);
+    const isTail = () => name === "" && place !== undefined && place.written !== "" && !hasWhole(place);
+    const known = this.#byId.get(id) ?? (id === "" || place?.id === "" || isTail() ? place : undefined);
     const isHead = name !== "" || id !== "";
     const call = known ?? (isHead ? undefined : this.#calls.at(-1));
     const isLike = (one: ToolCall): boolean =>
@@ -161,12 +164,12 @@ export class ChatForm implements PlainForm {
     if (repeats(call)) return undefined;
     if (name === "" || call.name === "") return call;
     // A complete call has ended, so a piece with a name begins the next one.
-    const hasEnded = written !== "" && !isPlaceholder(call) && isWhole(call.written);
+    const hasEnded = written !== "" && !isPlaceholder(call) && hasWhole(call);
     return name !== call.name || hasEnded ? this.#open() : call;
   }
 
   #open(): ToolCall {
-    const call: ToolCall = { id: "", name: "", written: "", waiting: "", isAnnounced: false };
+    const call: ToolCall = { id: "", name: "", written: "", last: "", waiting: "", isAnnounced: false };
     this.#calls.push(call);
     return call;
   }
@@ -190,9 +193,10 @@ export class ChatForm implements PlainForm {
 /** An empty object may stand before the real arguments. */
 const isPlaceholder = ({ written }: ToolCall): boolean => written.length < 8 && written.trim() === "{}";
 
-function isWhole(written: string): boolean {
-  return written.trimEnd().endsWith("}") && jsonOf(written) !== undefined;
-}
+const isWhole = (written: string): boolean =>
+  written.trimEnd().endsWith("}") && jsonOf(written) !== undefined;
+
+const hasWhole = ({ last, written }: ToolCall): boolean => last.trimEnd().endsWith("}") && isWhole(written);
 
 /** Returns arguments as text. Some servers send them as an object. */
 function argumentsIn(value: unknown): string {

@@ -1,6 +1,6 @@
 // Proves that features can be left out. It removes them from a copy of the project, checks its types, and runs
 // the tests of the kernel. `npm run without -- cron` leaves out one feature and those that need it; `npm run
-// without` leaves out all of them.
+// without` leaves out all of them. `--quick` runs only the tests of the engine and of the store's contract.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -25,6 +25,7 @@ const COPIED = [
 const KERNEL_TESTS = ["core", "access", "engine", "flows", "store", "contract"].map(
   (name) => `tests/${name}`,
 );
+const QUICK_TESTS = ["tests/engine", "tests/contract"];
 
 /** Returns the names of the features, and of those that need one of them, also by way of others. */
 function withNeeding(names: readonly string[]): ReadonlySet<string> {
@@ -66,7 +67,7 @@ function hasTypes(folder: string): boolean {
 }
 
 /** Returns whether the project works without these features. */
-function worksWithout(names: readonly string[]): boolean {
+function worksWithout(names: readonly string[], tests: readonly string[]): boolean {
   const gone = withNeeding(names);
   console.log(`\nWithout ${[...gone].join(" and ")}`);
   const folder = mkdtempSync(join(tmpdir(), "parley-without-"));
@@ -77,19 +78,20 @@ function worksWithout(names: readonly string[]): boolean {
     for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true, filter });
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     for (const name of gone) remove(folder, name);
-    return hasTypes(folder) && run(folder, "vitest", ["run", "--project", "tests", ...KERNEL_TESTS]);
+    return hasTypes(folder) && run(folder, "vitest", ["run", "--project", "tests", ...tests]);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
 const every = FEATURES.map(({ name }) => name);
-const given = process.argv.slice(2);
+const isQuick = process.argv.includes("--quick");
+const given = process.argv.slice(2).filter((arg) => arg !== "--quick");
 const unknown = given.filter((name) => !every.includes(name));
 if (unknown.length > 0) {
   console.error(`There is no feature ${unknown.join(", ")}. There are: ${every.join(", ")}.`);
   process.exit(2);
 }
-const works = worksWithout(given.length > 0 ? given : every);
+const works = worksWithout(given.length > 0 ? given : every, isQuick ? QUICK_TESTS : KERNEL_TESTS);
 console.log(works ? "\nIt works without." : "\nIt does not work without.");
 process.exitCode = works ? 0 : 1;

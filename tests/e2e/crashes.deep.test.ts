@@ -7,7 +7,7 @@ import { clusterGround, EMBEDDED } from "../kit/process/grounds.ts";
 import { serverUrl } from "../kit/store/postgres.ts";
 
 const SEED = process.env.PARLEY_SEED ?? String(Date.now());
-const ROUNDS = 8;
+const ROUNDS = 4;
 
 test.each([EMBEDDED, clusterGround(serverUrl)])(
   "I1, I2, I4: $name: after many kills under load no accepted message is lost, and no step is repeated",

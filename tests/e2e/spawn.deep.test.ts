@@ -17,7 +17,7 @@ const ASKED_EVERY_MS = 20;
  * Number of rounds with a kill. The usual duration of a round is divided into this number of parts, and the
  * gateway is killed once in each part.
  */
-const KILLS = 20;
+const KILLS = 8;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -18,7 +18,7 @@ import { scenario } from "./conversation/story.ts";
 import { fanOut } from "./job/fan-out-story.ts";
 
 /** Number of messages of each story at which the connection is lost, each in another way. */
-const MESSAGES = 60;
+const MESSAGES = 30;
 
 interface App {
   readonly engine: { stop(graceMs: number): Promise<void> };

@@ -7,10 +7,10 @@ import { temporaryFolder } from "../kit/engine/engine.ts";
 import type { TellingLine } from "./checks/telling-line.ts";
 import { tellAll } from "./workers.ts";
 
-const STORIES = 1_000;
+const STORIES = 500;
 const WORKERS = 2;
 /** Number of stories that are played twice. Together they use every feature, including a real disk. */
-const TOLD_TWICE = 60;
+const TOLD_TWICE = 25;
 /** Time limit, which is much longer than the stories need. */
 const PATIENCE_MS = 1_500_000;
 

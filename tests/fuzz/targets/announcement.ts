@@ -84,7 +84,7 @@ export const announcement: FuzzTarget<AnnouncementInput> = {
     status: fc.constantFrom("ok", "error", "timeout", "aborted", "unknown"),
   }),
   roundRuns: 3_000,
-  ciRuns: 8_000,
+  ciRuns: 4_000,
   open: () => ({
     check(input) {
       for (const text of [

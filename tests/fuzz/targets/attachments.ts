@@ -130,7 +130,7 @@ export const attachments: FuzzTarget<unknown> = {
   proves: "what is accepted is plain names, strict encodings and counted sizes; no content is kept",
   inputs: damagedTree(list, ["name", "content", "encoding", "mimeType"], 2),
   roundRuns: 5_000,
-  ciRuns: 25_000,
+  ciRuns: 12_500,
   open: () => ({
     check(input) {
       const checked = checkAttachments(input, LIMITS);

@@ -229,7 +229,7 @@ export const configuration: FuzzTarget<ConfigInput> = {
     "whole settings as the published schema allows them, or a refusal that says where; no secret in any text",
   inputs: fc.record({ text, template }),
   roundRuns: 1_000,
-  ciRuns: 1_200,
+  ciRuns: 600,
   open() {
     const home = mkdtempSync(join(tmpdir(), "parley-fuzz-config-"));
     const file = join(home, ".parley", "parley.json5");

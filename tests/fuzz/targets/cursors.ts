@@ -143,7 +143,7 @@ export const cursors: FuzzTarget<CursorInput> = {
     search: fc.boolean(),
   }),
   roundRuns: 500,
-  ciRuns: 2_000,
+  ciRuns: 1_000,
   async open() {
     const house = await openFuzzedHouse();
     await fillHouse(house, KEYS);
@@ -175,7 +175,7 @@ export const idempotencyKeys: FuzzTarget<KeyInput> = {
     "a key gives one answer, to its own token and for its own request; a similar key gives another answer",
   inputs: fc.record({ one: idempotencyKey, other: idempotencyKey, label: fc.constantFrom("a", "b") }),
   roundRuns: 300,
-  ciRuns: 1_200,
+  ciRuns: 600,
   async open() {
     const house = await openFuzzedHouse();
     const mine = await asker(house, MAIN_TOKEN);

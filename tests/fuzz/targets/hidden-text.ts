@@ -160,7 +160,7 @@ export const hiddenText: FuzzTarget<HiddenInput> = {
     }),
   }),
   roundRuns: 2_000,
-  ciRuns: 4_000,
+  ciRuns: 2_000,
   open: () => ({
     check(input) {
       checkParts(input);

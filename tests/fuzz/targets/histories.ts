@@ -201,7 +201,7 @@ export const histories: FuzzTarget<HistoryInput> = {
     maxBytes: fc.integer({ min: 2, max: 20_000 }),
   }),
   roundRuns: 1_000,
-  ciRuns: 2_000,
+  ciRuns: 1_000,
   open: () => ({
     async check(input) {
       const entries = input.rows.map(({ role, entry: one }, index) =>

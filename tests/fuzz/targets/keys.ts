@@ -167,7 +167,7 @@ export const sessionKeys: FuzzTarget<KeyInput> = {
     parsed: parsedKey,
   }),
   roundRuns: 20_000,
-  ciRuns: 60_000,
+  ciRuns: 30_000,
   open: () => ({
     check(input) {
       const rules: KeyRules = { mainKey: input.mainKey, scope: input.scope, defaultAgentId: "main" };

@@ -145,7 +145,7 @@ export const labels: FuzzTarget<LabelInput> = {
     text: fc.oneof(damagedText(marks), nastyText(20_000)),
   }),
   roundRuns: 2_000,
-  ciRuns: 4_000,
+  ciRuns: 2_000,
   open: () => ({
     check({ before, label, head, spelling, after, text }) {
       const forged = [...label]

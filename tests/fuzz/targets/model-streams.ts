@@ -211,7 +211,7 @@ export const modelStreams: FuzzTarget<Input> = {
   proves: "each damaged stream settles as a value, and no text that arrived whole is lost",
   inputs,
   roundRuns: 300,
-  ciRuns: 200,
+  ciRuns: 100,
   async open() {
     const server = await openServer();
     const port = openModelPort(fastWorld(SPEED));

@@ -105,7 +105,7 @@ export const policies: FuzzTarget<PolicyInput> = {
     tool: fc.oneof(fc.constantFrom("exec", "read", "sessions_send"), few),
   }),
   roundRuns: 3_000,
-  ciRuns: 12_000,
+  ciRuns: 6_000,
   open: () => ({
     check(input) {
       const given = matchesPattern(input.pattern, input.subject);

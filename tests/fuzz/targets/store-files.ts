@@ -245,7 +245,7 @@ export const storeFiles: FuzzTarget<FilesInput> = {
     damages: fc.array(fc.record({ file: fc.constantFrom(...FILES), damage }), { minLength: 1, maxLength: 2 }),
   }),
   roundRuns: 100,
-  ciRuns: 80,
+  ciRuns: 40,
   async open() {
     const base = mkdtempSync(join(tmpdir(), "parley-fuzz-store-"));
     const templates = await makeTemplates(base);

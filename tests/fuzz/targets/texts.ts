@@ -107,7 +107,7 @@ export const textSplit: FuzzTarget<SplitInput> = {
     max: fc.oneof(fc.integer({ min: 32, max: 100 }), fc.integer({ min: 32, max: 4_096 })),
   }),
   roundRuns: 2_000,
-  ciRuns: 6_000,
+  ciRuns: 3_000,
   open: () => ({
     check(input) {
       checkSplit(input);
@@ -308,7 +308,7 @@ export const redaction: FuzzTarget<SecretInput> = {
     cutAt: fc.integer({ min: 0, max: 3_000 }),
   }),
   roundRuns: 500,
-  ciRuns: 2_000,
+  ciRuns: 1_000,
   open: () => ({
     check(input) {
       const { before, secret, after, hostile, known, cutAt } = input;
@@ -366,7 +366,7 @@ export const turnSteps: FuzzTarget<StepInput> = {
     text: fc.oneof(nastyText(40_000), markdown),
   }),
   roundRuns: 5_000,
-  ciRuns: 20_000,
+  ciRuns: 10_000,
   open: () => ({
     check({ reply, label, text }) {
       // Behind more blanks than this, a token is not looked for.

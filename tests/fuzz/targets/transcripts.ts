@@ -367,7 +367,7 @@ export const transcripts: FuzzTarget<TranscriptInput> = {
     ),
   }),
   roundRuns: 100,
-  ciRuns: 160,
+  ciRuns: 80,
   async open() {
     const model = createModel();
     const house = await openFuzzedHouse({ model: model.port });

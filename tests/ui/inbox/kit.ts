@@ -6,14 +6,17 @@ import type { House, Play } from "../../gateway/kit.ts";
 export const MAIN = "agent:main:main";
 export const RESEARCH = "agent:research:main";
 
-/** Returns a play that fails, asks a question or waits, as the message says. `mend` ends the failures. */
+/**
+ * Returns a play that fails, asks a question or waits, as the message says. The words after "fail"
+ * are in the error. `mend` ends the failures.
+ */
 export function player() {
   const held = Promise.withResolvers<void>();
   let mends = false;
   const play: Play = async ({ run }) => {
     const { text } = run.input;
     if (text.startsWith("hold")) await held.promise;
-    if (text.startsWith("fail") && !mends) throw new Error("401 invalid key");
+    if (text.startsWith("fail") && !mends) throw new Error(`401 invalid key${text.slice("fail".length)}`);
     return text.startsWith("ask") ? "Both tests pass.\n\nShall I deploy?" : `did ${text}`;
   };
   const mend = (): void => {

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { listRules } from "../../../src/store/queries/permission-rules.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
@@ -10,7 +10,7 @@ import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from
 import { temporaryFolder } from "../../kit/engine/engine.ts";
 import { doing, talkingModel } from "../../kit/talking-model.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
-import { rowIn, say } from "./kit.ts";
+import { rowIn, say, settled } from "./kit.ts";
 
 const READER = { token: "reader", role: "operator", scopes: ["operator.read"] } as const;
 
@@ -33,9 +33,10 @@ async function openDesk() {
 }
 
 const buttonsOf = async (page: Page) =>
-  (await page.locator(".permission-answers button").allInnerTexts()).map((text) => text.trim());
+  (await page.locator(".permission-answers > button").allInnerTexts()).map((text) => text.trim());
 
-const ANSWERS = ["Allow", "Deny", "Allow this command in this session…", "Always allow this command…"];
+/** Opens the menu of lasting permissions. */
+const openLonger = (within: Page | Locator) => within.getByText("Allow for longer").click();
 
 describeInBrowser("a command that waits for permission", () => {
   test("the inbox names agent, command and folder, and offers Allow and Deny first", async () => {
@@ -53,7 +54,7 @@ describeInBrowser("a command that waits for permission", () => {
       .toBe("touch deployed && echo 'made it'");
     await row.getByText(`in ${workspace}`).waitFor();
     await expect.poll(() => row.innerText()).not.toContain("approval is always");
-    await expect.poll(() => buttonsOf(page)).toEqual(ANSWERS);
+    await expect.poll(() => buttonsOf(page)).toEqual(["Allow", "Deny"]);
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
   });
@@ -64,6 +65,7 @@ describeInBrowser("a command that waits for permission", () => {
     await ask("deployed");
     const row = rowIn(page, "Needs you", "Deploy 4.2");
     await row.getByRole("button", { name: "Peek" }).click();
+    await openLonger(row);
     await row.getByRole("button", { name: "Always allow this command…" }).click();
     const means = "From now on agent ops runs exactly this command without asking, in all its sessions";
     await row.getByText(`${means}, in the folder ${workspace}.`).waitFor();
@@ -71,8 +73,9 @@ describeInBrowser("a command that waits for permission", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
     expect(await sideways(page)).toBe(0);
     await row.getByRole("button", { name: "Back" }).click();
-    await expect.poll(() => buttonsOf(page)).toEqual(ANSWERS);
+    await expect.poll(() => buttonsOf(page)).toEqual(["Allow", "Deny"]);
     expect(await listRules(house.store.db)).toEqual([]);
+    await openLonger(row);
     await row.getByRole("button", { name: "Always allow this command…" }).click();
     await row.getByRole("button", { name: "Always allow this command" }).click();
     const notice = page.locator(".notice");
@@ -106,6 +109,7 @@ describeInBrowser("a command that waits for permission", () => {
     await ask("first");
     await click;
     click = atOnce("Always allow this command");
+    await openLonger(tail);
     await press("Always allow this command…");
     await click;
     await press("Back");
@@ -139,6 +143,23 @@ describeInBrowser("a command that waits for permission", () => {
     await row.getByRole("button", { name: "Deny" }).click();
   });
 
+  test("A allows it and D denies it, from the row with the focus", async () => {
+    const { house, ask, made } = await openDesk();
+    await ask("first");
+    const { page } = await visit(house.http, { token: TOKEN });
+    const row = rowIn(page, "Needs you", "Deploy 4.2");
+    await settled(row.getByRole("button", { name: "Deny" }));
+    await row.getByRole("link").focus();
+    await page.keyboard.press("d");
+    await page.getByText("Denied: exec in Deploy 4.2").waitFor();
+    expect(made("first")).toBe(false);
+    await ask("second");
+    await settled(row.getByRole("button", { name: "Allow" }));
+    await row.getByRole("link").focus();
+    await page.keyboard.press("a");
+    await expect.poll(() => made("second")).toBe(true);
+  });
+
   test("its conversation shows the question with its buttons, and the list of sessions says that it needs you", async () => {
     const { house, key, ask, made } = await openDesk();
     await ask("first");
@@ -148,7 +169,7 @@ describeInBrowser("a command that waits for permission", () => {
     const tail = page.getByRole("list", { name: "In progress" });
     await tail.getByText("waiting for your permission").waitFor();
     await tail.getByText("ops wants to run:").waitFor();
-    await expect.poll(() => buttonsOf(page)).toEqual(ANSWERS);
+    await expect.poll(() => buttonsOf(page)).toEqual(["Allow", "Deny"]);
     await page.locator(".tool").getByText("needs permission").waitFor();
     await page
       .getByRole("treeitem")

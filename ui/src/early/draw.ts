@@ -8,7 +8,9 @@ import type { PayloadOf } from "../../../src/contract/client/web.ts";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { deedsForAll, type Entry, entriesOf, namesIn } from "../inbox/causes.ts";
 import { CALM, DEED_WORDS, FAILED_ABOUT, markOf, SHOWN, styleOf, toneOf } from "../inbox/marks.ts";
+import { storedSnoozes } from "../inbox/stored-snoozes.ts";
 import { age, failureWords } from "../parts/format.ts";
 import { factsOf, ROW_HEIGHT } from "../sessions/facts.ts";
 import { rowName } from "../sessions/own-name.ts";
@@ -81,33 +83,52 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
   return made;
 }
 
-function itemOf(item: AttentionItem, now: number): HTMLElement {
-  const { sessionKey, label, title = "", summary, since, actions } = item;
-  const name = sessionKey === undefined ? title : label || rowName({ key: sessionKey });
-  return make("li", `inbox-row tone-${toneOf(item)}`, [
+const itemName = ({ sessionKey, label, title = "" }: AttentionItem): string =>
+  sessionKey === undefined ? title : label || rowName({ key: sessionKey });
+
+function entryRow({ items }: Entry, now: number): HTMLElement {
+  const [item] = items;
+  const { sessionKey, summary, since, actions } = item;
+  const isOne = items.length === 1;
+  const name = isOne ? itemName(item) : summary;
+  const below = isOne ? summary : namesIn(items.map(itemName));
+  const words = isOne
+    ? actions.map((action) => buttonOf(styleOf(action), DEED_WORDS[action]))
+    : deedsForAll(items).map((deed) => buttonOf(styleOf(deed), `${DEED_WORDS[deed]} all`));
+  return make("li", `inbox-row ${isOne ? "" : "inbox-bundle "}tone-${toneOf(item)}`, [
     make("div", "inbox-head", [
-      make("span", "chip inbox-mark", [markOf(item)]),
+      make("span", "inbox-mark", [make("span", "chip", [markOf(item)])]),
       make("p", "inbox-name", [
-        sessionKey === undefined ? named(name) : linkTo("inbox-link", sessionKey, name),
+        isOne && sessionKey !== undefined ? linkTo("inbox-link", sessionKey, name) : named(name),
+        !isOne && make("span", "inbox-times", [`×${items.length}`]),
       ]),
       make("time", "inbox-age", [age(since, now)]),
-      make("div", "inbox-actions", [
-        ...actions.map((action) => buttonOf(styleOf(action), DEED_WORDS[action])),
-        buttonOf("quiet inbox-more", "▾", { "aria-label": "Peek" }),
-      ]),
+      make("div", "inbox-actions", [...words, buttonOf("quiet inbox-more", "▾", { "aria-label": "Peek" })]),
     ]),
-    summary !== name && make("p", "inbox-summary", [named(summary)]),
+    below !== name && make("p", "inbox-summary", [named(below)]),
   ]);
 }
 
-function groupOf({ group, count, more, items }: AttentionGroupRows, now: number): Part {
-  const rows = items.slice(0, SHOWN[group]).map((item) => itemOf(item, now));
+/** Returns a group without the items that the reader has put off. */
+function awake(rows: AttentionGroupRows, now: number): AttentionGroupRows {
+  if (rows.group !== "needs_you") return rows;
+  const snoozes = storedSnoozes();
+  const items = rows.items.filter(({ id }) => (snoozes.get(id) ?? 0) <= now);
+  return { ...rows, items, count: rows.count - rows.items.length + items.length };
+}
+
+function groupOf({ group, more, count, items }: AttentionGroupRows, now: number): Part {
+  const rows = entriesOf(items)
+    .slice(0, SHOWN[group])
+    .map((entry) => entryRow(entry, now));
   return (
     (count > 0 || group === "needs_you") &&
     make("section", `inbox-group inbox-${group}`, [
-      make("h2", "", [
-        `${GROUP_TITLES[group]} `,
-        make("span", "inbox-count", [`${count}${more ? "+" : ""}`]),
+      make("div", "inbox-title", [
+        make("h2", "", [
+          `${GROUP_TITLES[group]} `,
+          make("span", "inbox-count", [`${count}${more ? "+" : ""}`]),
+        ]),
       ]),
       group === "failed" && make("p", "soft inbox-about", [FAILED_ABOUT]),
       count > 0 ? make("ul", "inbox-rows card", rows) : make("p", "inbox-calm", [CALM]),
@@ -150,10 +171,11 @@ export function drawRows({ sessions, attention: { groups } }: First, hash: strin
   if (page === null || !isList || groups.every(({ count }) => count === 0)) return;
   const now = sessions.ts;
   const rows = sessions.sessions.map((row) => rowOf(row, now));
+  const shown = groups.map((rows) => awake(rows, now));
   const bar = ["", "", ""].map(() => make("div", "session-bar-line"));
   page.replaceChildren(
     make("div", "shell", [
-      headOf(view, groups[0]?.count ?? 0),
+      headOf(view, shown[0]?.count ?? 0),
       make("main", "view", [
         make("h1", "visually-hidden", [VIEW_TITLES[view]]),
         make("div", `split ${isInbox ? "inbox-open" : "no-choice"}`, [
@@ -175,7 +197,7 @@ export function drawRows({ sessions, attention: { groups } }: First, hash: strin
             "split-main",
             [
               isInbox &&
-                make("div", "inbox", [make("div", "inbox-bar"), ...groups.map((rows) => groupOf(rows, now))]),
+                make("div", "inbox", [make("div", "inbox-bar"), ...shown.map((rows) => groupOf(rows, now))]),
             ],
             { "aria-label": isInbox ? "Inbox" : "Conversation" },
           ),

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { FEATURE_TABS } from "../features.ts";
-import { ask } from "../gateway.ts";
+import { ask, wordsOf } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
 import type { Deed } from "./marks.ts";
 import { itemName, readAgain } from "./model.ts";
@@ -45,31 +45,50 @@ const DONE: Readonly<Partial<Record<Deed, string>>> = {
 /** The action that is in progress for each item, by the item's id. */
 export const busy = signal<ReadonlyMap<string, Deed>>(new Map());
 
+/** Returns the name of an item in a notice. */
+function nameIn(item: AttentionItem): string {
+  const hasTitle = item.kind === "permission" || item.kind === "instructions";
+  return hasTitle ? `${item.title} in ${itemName(item)}` : itemName(item);
+}
+
 /**
- * Executes the action, unless another one is in progress for this item. Then reads the list again, even after
- * an error, because somebody else may have handled the item.
+ * Executes the action for these items, one after the other, except those with an action in progress. Then
+ * reads the list again, even after an error, because somebody else may have handled an item.
  */
-export async function act(item: AttentionItem, deed: Deed): Promise<void> {
-  const { id } = item;
-  if (busy.value.has(id)) return;
-  busy.value = new Map(busy.value).set(id, deed);
-  try {
-    await take(item, deed);
-    const done = DONE[deed];
-    const hasTitle = item.kind === "permission" || item.kind === "instructions";
-    const what = hasTitle ? `${item.title} in ${itemName(item)}` : itemName(item);
-    if (done !== undefined) say(`${done}: ${what}`);
-  } catch (problem) {
-    complain(problem);
+export async function act(items: readonly AttentionItem[], deed: Deed): Promise<void> {
+  const free = items.filter((item) => !busy.value.has(item.id) && item.actions.includes(deed));
+  const ids = new Set(free.map(({ id }) => id));
+  busy.value = new Map([...busy.value, ...free.map(({ id }) => [id, deed] as const)]);
+  const problems: unknown[] = [];
+  const taken: AttentionItem[] = [];
+  for (const item of free) {
+    try {
+      await take(item, deed);
+      taken.push(item);
+    } catch (problem) {
+      problems.push(problem);
+    }
+  }
+  const done = DONE[deed];
+  const [first] = taken;
+  if (first !== undefined && done !== undefined)
+    say(`${done}: ${taken.length === 1 ? nameIn(first) : taken.length}`);
+  if (problems.length > 0) {
+    const others = problems.length - 1;
+    complain(others === 0 ? problems[0] : `${wordsOf(problems[0])} And ${others} more failed.`);
   }
   await readAgain();
-  busy.value = new Map([...busy.value].filter(([one]) => one !== id));
+  busy.value = new Map([...busy.value].filter(([id]) => !ids.has(id)));
 }
 
 const CHANGE_DOUBTS: Readonly<Partial<Record<Deed, string>>> = {
   approve: "Later runs follow the new text, as if you had written it.",
   deny: "The confirmed text replaces the new one. A new file is deleted.",
 };
+
+/** Returns the question to confirm before an action for one of these items that cannot be undone. */
+export const doubtOfAll = (items: readonly AttentionItem[], deed: Deed): string | undefined =>
+  items.map((item) => doubtOf(item, deed)).find((words) => words !== undefined);
 
 /** Returns the question to confirm before an action that cannot be undone, or undefined if none is needed. */
 export function doubtOf(

@@ -6,45 +6,103 @@ import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { pressed } from "../keys/table.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { counts } from "../sessions/model.ts";
 import { Welcome } from "../welcome.tsx";
-import { act, busy, doubtOf } from "./actions.ts";
+import { act, busy, doubtOfAll } from "./actions.ts";
+import { Bundle } from "./bundle.tsx";
+import { type Entry, entriesOf } from "./causes.ts";
+import { type Filter, isWanted } from "./filter.ts";
 import { CALM, DEED_WORDS, type Deed, FAILED_ABOUT, SHOWN } from "./marks.ts";
-import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
+import { groups, itemName, notify, problem, readAgain, turnNotify } from "./model.ts";
 import { moved, useMoves } from "./moved.ts";
 import "./inbox.css";
 import { InboxRow } from "./row.tsx";
+import { isSnoozed, snooze, wake } from "./snooze.ts";
+import { SelectionBar, TriageTools, type TriageUse } from "./triage.tsx";
 
 interface Doubt {
-  readonly item: AttentionItem;
+  readonly items: readonly AttentionItem[];
   readonly deed: Deed;
   readonly words: string;
 }
 
-interface RowUse {
+interface RowUse extends TriageUse {
   readonly open: string | undefined;
   readonly onPeek: (id: string) => void;
-  readonly onDeed: (item: AttentionItem, deed: Deed) => void;
 }
 
 /** Names the link to all failed sessions, which also are those that need the reader. */
 const allFailed = (count = 0): string => (count < 2 ? "All failed sessions" : `All ${count} failed sessions`);
 
+/** The box that selects a row, while the reader selects rows. */
+function Box({ items, name, use }: { items: readonly AttentionItem[]; name: string; use: RowUse }) {
+  const { selected, onSelect } = use;
+  if (selected === undefined) return null;
+  const ids = items.map(({ id }) => id);
+  const isChecked = ids.every((id) => selected.has(id));
+  return (
+    <input
+      type="checkbox"
+      aria-label={`Select ${safeLine(name)}`}
+      checked={isChecked}
+      onChange={() => onSelect(toggled(selected, ids))}
+    />
+  );
+}
+
+/** Adds these ids to a selection, or removes them if all of them are in it. */
+function toggled(selected: ReadonlySet<string>, ids: readonly string[]): ReadonlySet<string> {
+  const hasAll = ids.every((id) => selected.has(id));
+  return new Set(hasAll ? [...selected].filter((id) => !ids.includes(id)) : [...selected, ...ids]);
+}
+
+function Row({ entry, triages, use }: { entry: Entry; triages: boolean; use: RowUse }) {
+  const { items } = entry;
+  const rows = items.map((item) => (
+    <InboxRow
+      key={item.id}
+      item={item}
+      select={triages && <Box items={[item]} name={itemName(item)} use={use} />}
+      open={use.open === item.id}
+      onPeek={() => use.onPeek(item.id)}
+      onDeed={(deed) => use.onDeed([item], deed)}
+    />
+  ));
+  if (items.length === 1) return <>{rows}</>;
+  const select = triages && <Box items={items} name={items[0].summary} use={use} />;
+  return (
+    <Bundle entry={entry} select={select} onDeed={use.onDeed}>
+      {rows}
+    </Bundle>
+  );
+}
+
 function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
   const [all, setAll] = useState(false);
-  const { group, count, more, items } = rows;
-  const shown = all ? items : items.slice(0, SHOWN[group]);
-  const hidden = count - shown.length;
-  if (count === 0 && group !== "needs_you") return null;
+  const { group, more, items } = rows;
+  const triages = group === "needs_you";
+  const awake = triages ? items.filter((item) => !isSnoozed(item)) : items;
+  const wanted = triages ? awake.filter((item) => isWanted(item, use.filter)) : items;
+  const snoozed = items.length - awake.length;
+  const count = rows.count - snoozed;
+  const entries = entriesOf(wanted);
+  const shown = all ? entries : entries.slice(0, SHOWN[group]);
+  const older = rows.count - items.length;
+  if (count === 0 && !triages) return null;
   return (
     <section class={`inbox-group inbox-${group}`} aria-labelledby={`inbox-${group}`}>
-      <h2 id={`inbox-${group}`}>
-        {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
-      </h2>
+      <div class="inbox-title">
+        <h2 id={`inbox-${group}`}>
+          {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
+        </h2>
+        {triages && <TriageTools items={awake} use={use} />}
+      </div>
+      {triages && <SelectionBar items={wanted} use={use} />}
       {group === "failed" && (
         <p class="soft inbox-about">
           {FAILED_ABOUT} <a href="#/sessions?only=failed">{allFailed(counts.value?.failed)}</a>
@@ -53,27 +111,36 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
       {count === 0 && <p class="inbox-calm">{CALM}</p>}
       {count > 0 && (
         <ul class="inbox-rows card">
-          {shown.map((item) => (
-            <InboxRow
-              key={item.id}
-              item={item}
-              open={use.open === item.id}
-              onPeek={() => use.onPeek(item.id)}
-              onDeed={(deed) => use.onDeed(item, deed)}
-            />
+          {shown.map((entry) => (
+            <Row key={entry.id} entry={entry} triages={triages} use={use} />
           ))}
         </ul>
       )}
-      {hidden > 0 &&
-        (shown.length < items.length ? (
-          <button type="button" class="quiet" onClick={() => setAll(true)}>
-            Show {items.length - shown.length} more
-          </button>
-        ) : (
-          <p class="soft inbox-rest">{hidden} older ones are in the list of sessions.</p>
-        ))}
+      {shown.length < entries.length && (
+        <button type="button" class="quiet" onClick={() => setAll(true)}>
+          Show {entries.length - shown.length} more
+        </button>
+      )}
+      {shown.length === entries.length && older > 0 && (
+        <p class="soft inbox-rest">{older} older ones are in the list of sessions.</p>
+      )}
+      {snoozed > 0 && (
+        <button type="button" class="quiet" onClick={wake}>
+          Show {snoozed} snoozed
+        </button>
+      )}
     </section>
   );
+}
+
+/** Returns what a row shows, given its part with the id. */
+function entryAt(shown: readonly AttentionGroupRows[] = [], row: Element | null | undefined) {
+  const id = row instanceof HTMLElement ? row.dataset.row : undefined;
+  const all = shown.flatMap(({ items }) => [
+    ...entriesOf(items),
+    ...items.map((item): Entry => ({ id: item.id, items: [item] })),
+  ]);
+  return all.find((entry) => entry.id === id);
 }
 
 function NotifyButton() {
@@ -128,23 +195,36 @@ export function Inbox() {
   const [open, setOpen] = useState<string>();
   const [doubt, setDoubt] = useState<Doubt>();
   const onPeek = (id: string): void => setOpen((before) => (before === id ? undefined : id));
-  const onDeed = (item: AttentionItem, deed: Deed): void => {
-    if (moved.value.has(item.id)) return;
-    const words = doubtOf(item, deed);
-    if (words === undefined) void act(item, deed);
-    else setDoubt({ item, deed, words });
+  const [filter, setFilter] = useState<Filter>("");
+  const [selected, setSelected] = useState<ReadonlySet<string>>();
+  const onDeed = (items: readonly AttentionItem[], deed: Deed): void => {
+    const [first] = items;
+    if (items.length === 1 && first !== undefined && moved.value.has(first.id)) return;
+    const words = doubtOfAll(items, deed);
+    if (words === undefined) void act(items, deed);
+    else setDoubt({ items, deed, words });
   };
+  const use = { open, onPeek, onDeed, filter, onFilter: setFilter, selected, onSelect: setSelected };
+  const shown = groups.value;
   const frame = useRef<HTMLDivElement>(null);
   const press = (event: KeyboardEvent): void => {
     const target = event.target as HTMLElement;
     // A held key must not act on the row that gets the focus.
     if (event.repeat && event.key === "Enter" && target.matches("a, button")) event.preventDefault();
-    const id = target.dataset.row;
-    if (id === undefined || pressed("inbox", event) !== "peek") return;
+    const action = pressed("inbox", event);
+    const entry = entryAt(shown, target.closest<HTMLElement>(".inbox-row")?.querySelector("[data-row]"));
+    if (entry === undefined || action === undefined || action === "enter") return;
+    const ids = entry.items.map(({ id }) => id);
+    // Space presses a button, and shows the rows of a cause.
+    if (action === "peek" && (target.dataset.row === undefined || entry.items.length > 1)) return;
     event.preventDefault();
-    onPeek(id);
+    if (event.repeat) return;
+    if (action === "peek") onPeek(entry.id);
+    else if (action === "select") setSelected(toggled(selected ?? new Set(), ids));
+    else if (moved.value.has(entry.id)) return;
+    else if (action === "snooze") snooze(entry.items, "hour");
+    else if (entry.items.every(({ actions }) => actions.includes(action))) onDeed(entry.items, action);
   };
-  const shown = groups.value;
   useFocus(frame, open);
   useMoves(frame);
   const isEmpty = shown?.every(({ count }) => count === 0) === true;
@@ -161,16 +241,12 @@ export function Inbox() {
         </p>
       </div>
       <Awaited value={shown} problem={problem.value} again={() => void readAgain()} />
-      {isEmpty ? (
-        <Empty />
-      ) : (
-        shown?.map((rows) => <Group key={rows.group} rows={rows} use={{ open, onPeek, onDeed }} />)
-      )}
+      {isEmpty ? <Empty /> : shown?.map((rows) => <Group key={rows.group} rows={rows} use={use} />)}
       {doubt !== undefined && (
         <Confirm
           title={`${DEED_WORDS[doubt.deed]}?`}
           action={DEED_WORDS[doubt.deed]}
-          onConfirm={() => void act(doubt.item, doubt.deed)}
+          onConfirm={() => void act(doubt.items, doubt.deed)}
           onClose={() => setDoubt(undefined)}
         >
           <p>{doubt.words}</p>

@@ -10,6 +10,7 @@ import { ask, has, on, stage, whenConnected } from "../gateway.ts";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { tabStorage } from "../token.ts";
+import { isSnoozed } from "./snooze.ts";
 
 const READ_AFTER_MS = 300;
 const NOTIFY_UNDER = "parley.notify";
@@ -28,7 +29,10 @@ function needs({ groups = [] }: Read): AttentionGroupRows | undefined {
 }
 
 /** Number of items that need the reader's attention. */
-export const needsCount = computed(() => needs(read.value)?.count ?? 0);
+export const needsCount = computed(() => {
+  const { count = 0, items = [] } = needs(read.value) ?? {};
+  return count - items.filter(isSnoozed).length;
+});
 
 const permissions = computed(() => {
   const asked = needs(read.value)?.items.filter(({ kind }) => kind === "permission") ?? [];

@@ -15,6 +15,7 @@ import { useReading } from "../parts/reading.ts";
 import { readAgain } from "./model.ts";
 import { moved } from "./moved.ts";
 import { Asked } from "./permission.tsx";
+import { SnoozeChoice } from "./triage.tsx";
 
 /** Number of messages that are read from the end of a transcript. They usually contain its last text. */
 const LAST_MESSAGES = 8;
@@ -116,6 +117,11 @@ function Last({ item, answers }: PeekProps) {
             <Prose text={text} />
           </section>
         </figure>
+      )}
+      {actions.includes("dismiss") && (
+        <p>
+          <SnoozeChoice items={[item]} />
+        </p>
       )}
       {sessionKey !== undefined && actions.includes("answer") && (
         <Answer sessionKey={sessionKey} answers={answers} />

@@ -100,6 +100,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
     await onDone();
     setBusy(false);
   };
+  const lasting = scopes.filter((scope) => scope !== "once");
   const button = { type: "button", "aria-busy": busy, "aria-disabled": busy || held } as const;
   if (wish !== undefined) {
     return (
@@ -145,13 +146,15 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
       <button {...button} onClick={() => void answer("deny")}>
         Deny
       </button>
-      {scopes.map(
-        (scope) =>
-          scope !== "once" && (
+      {lasting.length > 0 && (
+        <details class="permission-longer">
+          <summary>Allow for longer</summary>
+          {lasting.map((scope) => (
             <button key={scope} {...button} onClick={() => held || setWish(scope)}>
               {LONGER[scope]}…
             </button>
-          ),
+          ))}
+        </details>
       )}
     </div>
   );

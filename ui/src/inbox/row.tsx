@@ -1,5 +1,6 @@
 // Shows one item of the inbox: its name, its text and its actions. Space expands its details below it.
 
+import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
@@ -101,11 +102,13 @@ function Buttons(props: {
 
 export function InboxRow(props: {
   item: AttentionItem;
+  /** The box that selects the row, if there is one. */
+  select: ComponentChildren;
   open: boolean;
   onPeek: () => void;
   onDeed: (deed: Deed) => void;
 }) {
-  const { item, open, onPeek, onDeed } = props;
+  const { item, select, open, onPeek, onDeed } = props;
   const peekId = useId();
   const [answers, setAnswers] = useState(0);
   const onAnswer = (): void => {
@@ -120,7 +123,10 @@ export function InboxRow(props: {
   return (
     <li data-item class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
       <div class="inbox-head">
-        <span class="chip inbox-mark">{markOf(item)}</span>
+        <span class="inbox-mark">
+          {select}
+          <span class="chip">{markOf(item)}</span>
+        </span>
         <p class="inbox-name">
           {sessionKey === undefined ? (
             <button type="button" class="inbox-link" data-row={item.id} onClick={onPeek}>

@@ -22,7 +22,16 @@ const ROWS = {
 export const KEYS = {
   page: { palette: "Mod+k", search: "/", keys: "?" },
   rows: ROWS,
-  inbox: { peek: "Space", enter: "Enter" },
+  inbox: {
+    peek: "Space",
+    enter: "Enter",
+    approve: "a",
+    deny: "d",
+    retry: "r",
+    dismiss: "e",
+    snooze: "z",
+    select: "x",
+  },
   runs: { select: "Space", range: "Shift+Space" },
   composer: { send: "Enter", line: "Shift+Enter", commands: "/" },
   menu: { next: "ArrowDown", previous: "ArrowUp", choose: "Enter", complete: "Tab", leave: "Escape" },

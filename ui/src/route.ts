@@ -2,6 +2,7 @@
 // unknown address opens the first view.
 
 import { signal } from "@preact/signals";
+import { leavePlace, newPlace, reachPlace } from "./places.ts";
 
 export type Route =
   /** The inbox, which is the first view. */
@@ -79,14 +80,20 @@ window.addEventListener("hashchange", () => {
   const to = parseRoute(hash);
   // Change the filters only in this view, because the addresses of other views do not contain them.
   if (to.view === "sessions") query.value = parseQuery(hash);
+  leavePlace();
   route.value = to;
+  reachPlace();
 });
+reachPlace();
 
 /** Goes to a route. `replace`: true to add no entry to the browser's history. */
 export function go(to: Route, replace = false): void {
   const href = hrefOf(to);
-  if (replace) window.history.replaceState(null, "", href);
-  else window.history.pushState(null, "", href);
+  if (replace) window.history.replaceState(window.history.state, "", href);
+  else {
+    leavePlace();
+    window.history.pushState(newPlace(), "", href);
+  }
   route.value = to;
 }
 

@@ -142,7 +142,7 @@ describeInBrowser("a conversation that goes on", () => {
     await phone.page.getByText("echo quick phone").waitFor();
   });
 
-  test("a running tool call is shown with the session for which it waits", async () => {
+  test("a tool call whose run waits says so, with the session for which it waits", async () => {
     const heard = Promise.withResolvers<string>();
     const model = scriptedModel(({ entries }) => {
       const last = JSON.stringify(entries.at(-1));
@@ -155,13 +155,13 @@ describeInBrowser("a conversation that goes on", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     await say(page, "ask them");
     const card = page.locator(".tool", { hasText: "sessions_send" });
-    await card.getByText("running").waitFor();
+    await card.getByText("waiting").waitFor();
     await page.getByText("waiting for another session").waitFor();
     await card.getByRole("link", { name: "research" }).waitFor();
     heard.resolve("Nothing new.");
     await page.getByText("It said so.").waitFor();
-    // The card shows "running" until the stored message has been read.
-    await card.getByText("running").waitFor({ state: "detached" });
+    // The card shows "waiting" until the stored message has been read.
+    await card.getByText("waiting").waitFor({ state: "detached" });
     await expect.poll(() => page.getByText("I ask.").count()).toBe(1);
   });
 

@@ -3,39 +3,13 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
-import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
-import { plainRedactor } from "../../kit/redactor.ts";
-import { assistantMessage, userMessage } from "../../store/samples.ts";
+import { append, MAIN } from "./long.ts";
 
-const MAIN = "agent:main:main";
 const AT = `sessions/${encodeURIComponent(MAIN)}`;
 /** Maximum number of rows in the document: messages, and other rows beside them. */
 const ROWS_MAX = 400;
-
-async function append(house: House, from: number, count: number): Promise<void> {
-  const { sessionId = "" } = await (await house.client()).request("chat.history", {
-    sessionKey: MAIN,
-    limit: 1,
-  });
-  await house.store.transaction(async (tx) => {
-    for (let n = from; n < from + count; n += 1) {
-      // Messages have different heights, so that no position is right by chance.
-      const text = `message ${n}\n\n${"and another line of it\n".repeat((n * 7) % 5)}`;
-      const entry = n % 2 === 0 ? userMessage(`m${n}`, text) : assistantMessage(`m${n}`, text);
-      await appendEntry(
-        tx,
-        {
-          sessionKey: MAIN,
-          sessionId,
-          entry: { ...entry, timestamp: 1e12 + n * 60_000 },
-        },
-        plainRedactor,
-      );
-    }
-  });
-}
 
 const rows = (page: Page) => page.locator(".entries:not(.entries-tail) > li").count();
 

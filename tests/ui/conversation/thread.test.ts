@@ -313,6 +313,8 @@ test("CA1: calls and results of any form are read without an error, and their se
   const call = (name: string, args: object): ToolCall =>
     ({ type: "toolCall", id: "c", name, arguments: args }) as ToolCall;
   expect(summaryOf(call("exec", { command: "ls\n -l" }))).toBe("ls -l");
+  expect(summaryOf(call("grep", { path: "src", pattern: "TODO" }))).toBe("TODO in src");
+  expect(summaryOf(call("glob", { pattern: "**/*.ts" }))).toBe("**/*.ts");
   expect(summaryOf(call("x", {}))).toBe("");
   expect(summaryOf(call("x", { a: 1 }))).toBe('{"a":1}');
   expect(summaryOf(call("x", { path: "y".repeat(500) }))).toHaveLength(121);

@@ -91,6 +91,14 @@ describeInBrowser("the work of an agent", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: at(MAIN) });
     const job = page.locator(".jobs tr").filter({ hasText: "for nobody" });
     await expect.poll(() => job.locator(".state").innerText()).toMatch(/^refused: [a-z ]+$/);
+    await expect.poll(() => page.locator(".jobs tbody tr").count()).toBe(2);
+    await page.getByRole("button", { name: "1 failed" }).click();
+    await page.locator(".job-result").getByRole("group", { name: "Error" }).waitFor();
+    // The failed job and its error. The other job is hidden.
+    await expect.poll(() => page.locator(".jobs tbody tr").count()).toBe(2);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole("button", { name: "1 failed" }).click();
+    await page.locator(".job-result").waitFor({ state: "detached" });
   });
 
   test("silent turns of a schedule become one line that can be opened", async () => {

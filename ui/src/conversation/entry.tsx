@@ -236,7 +236,7 @@ export function Entry(props: { item: Item; agentId: string; target: string | und
           {headed && <Byline origin={originOf(message, run, agentId)} atMs={message.timestamp} />}
           <Steps
             steps={steps}
-            running={run !== undefined && run.endedAt === undefined}
+            running={run !== undefined && run.endedAt === undefined && run.state}
             agentId={agentId}
             target={target}
           />

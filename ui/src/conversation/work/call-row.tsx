@@ -16,9 +16,13 @@ import type { Step, ToolResult } from "../items.ts";
 import type { Live } from "../live.ts";
 import { Picture, Shown } from "../text/picture.tsx";
 import { Code, GrowingProse, Prose } from "../text/text.tsx";
+import type { Run } from "../thread.ts";
 import { filesOf, parsed, sessionOf, summaryOf } from "./calls.ts";
 
 type CallStep = Extract<Step, { kind: "call" }>;
+
+/** State of the run of a step. False: it has ended. */
+export type Going = Run["state"] | false;
 
 export function resultText(result: ToolResult): string {
   return result.content
@@ -44,14 +48,14 @@ export function keyFor(name: string, agentId: string): string {
 }
 
 /** Shows the status of a call, or the duration of a call that succeeded. */
-function Outcome({ step, running }: { step: CallStep; running: boolean }) {
+function Outcome({ step, running }: { step: CallStep; running: Going }) {
   const { call, result, calledAt } = step;
   const { sessionKey } = useContext(Shown);
   // The title of a request to call a tool of Parley is the tool's name.
   if (result === undefined && permissionsOf(sessionKey).some(({ title }) => title === call?.name))
     return <State state="waiting" text="needs permission" tone="warn" />;
   if (result === undefined)
-    return running ? <State state="running" /> : <State state="aborted" text="no result" />;
+    return running === false ? <State state="aborted" text="no result" /> : <State state={running} />;
   if (result.isError) return <State state="failed" />;
   return <span class="soft number">{duration(Math.max(0, result.timestamp - calledAt))}</span>;
 }
@@ -112,8 +116,7 @@ function Inside({ call, result }: CallStep) {
   );
 }
 
-/** `running`: true if the run of the call has not ended. */
-export function CallRow({ step, running, agentId }: { step: CallStep; running: boolean; agentId: string }) {
+export function CallRow({ step, running, agentId }: { step: CallStep; running: Going; agentId: string }) {
   const { call, result, calledAt } = step;
   const line = (
     <>

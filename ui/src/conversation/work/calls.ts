@@ -39,11 +39,24 @@ function textFrom(fields: Fields, names: readonly string[]): string | undefined 
 }
 
 /** Names of arguments that tell what a call is about. The first one that is present is used. */
-const SUBJECTS = ["command", "path", "message", "task", "query", "label", "sessionKey", "name", "url"];
+const SUBJECTS = [
+  "command",
+  "pattern",
+  "path",
+  "message",
+  "task",
+  "query",
+  "label",
+  "sessionKey",
+  "name",
+  "url",
+];
 
 /** Returns what a call is about, in one line. */
 export function summaryOf(call: ToolCall): string {
-  const named = textFrom(call.arguments, SUBJECTS);
+  const sought = textFrom(call.arguments, ["pattern", "query"]);
+  const place = sought === undefined ? undefined : textFrom(call.arguments, ["path"]);
+  const named = place === undefined ? textFrom(call.arguments, SUBJECTS) : `${sought} in ${place}`;
   const text = named ?? (Object.keys(call.arguments).length === 0 ? "" : JSON.stringify(call.arguments));
   const line = text
     .slice(0, 2 * SUMMARY_MAX_CHARS)

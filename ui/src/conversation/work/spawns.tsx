@@ -94,9 +94,11 @@ function Job(props: {
   row: ListedRow | null | undefined;
   state: JobState | undefined;
   marked: boolean;
+  /** True if its result is shown at first. */
+  opened: boolean;
 }) {
-  const { step, sessionKey, row, state, marked } = props;
-  const [open, setOpen] = useState(false);
+  const { step, sessionKey, row, state, marked, opened } = props;
+  const [open, setOpen] = useState(opened);
   const { label, task } = step.call?.arguments ?? {};
   const given = [label, task].find((one) => typeof one === "string" && one.trim() !== "") as
     | string
@@ -164,6 +166,7 @@ export function Spawns(props: {
   target: string | undefined;
 }) {
   const { steps, running, agentId, target } = props;
+  const [onlyFailed, setOnlyFailed] = useState(false);
   const children = steps.map((step) => childOf(step, agentId));
   const keys = children.filter((key) => key !== undefined).slice(0, KEYS_MAX);
   const { value, again } = useReading(keys.join("\n"), async () =>
@@ -186,9 +189,20 @@ export function Spawns(props: {
     <div class="jobs">
       <p class="jobs-sum">
         <strong>{counted(steps.length, "job")}</strong>
-        {counts.map(({ kind, count }) => (
-          <span key={kind} class={kind === "failed" ? "steps-failed" : "soft"}>{`${count} ${kind}`}</span>
-        ))}
+        {counts.map(({ kind, count }) =>
+          kind === "failed" ? (
+            <button
+              key={kind}
+              type="button"
+              class="quiet steps-failed"
+              aria-pressed={onlyFailed}
+              title="Show only these, with their errors"
+              onClick={() => setOnlyFailed(!onlyFailed)}
+            >{`${count} failed`}</button>
+          ) : (
+            <span key={kind} class="soft">{`${count} ${kind}`}</span>
+          ),
+        )}
         {cost > 0 && <span class="soft">{money(cost)}</span>}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
@@ -207,9 +221,16 @@ export function Spawns(props: {
             </tr>
           </thead>
           <tbody>
-            {jobs.map((job) => (
-              <Job key={job.step.id} {...job} marked={job.step.messageId === target} />
-            ))}
+            {jobs
+              .filter(({ state }) => !onlyFailed || state?.kind === "failed")
+              .map((job) => (
+                <Job
+                  key={`${job.step.id} ${onlyFailed}`}
+                  {...job}
+                  opened={onlyFailed}
+                  marked={job.step.messageId === target}
+                />
+              ))}
           </tbody>
         </table>
       </div>

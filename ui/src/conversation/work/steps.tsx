@@ -5,7 +5,7 @@ import "./work.css";
 import { useState } from "preact/hooks";
 import { counted } from "../../parts/format.ts";
 import type { Step } from "../items.ts";
-import { CallRow, ThoughtRow } from "./call-row.tsx";
+import { CallRow, type Going, ThoughtRow } from "./call-row.tsx";
 import { isSpawn, Spawns } from "./spawns.tsx";
 
 /** Maximum number of rows that are shown at once. Of a longer list, only the last rows are shown. */
@@ -18,7 +18,7 @@ function isFailed(step: Step): boolean {
 
 interface StepsProps {
   readonly steps: readonly Step[];
-  readonly running: boolean;
+  readonly running: Going;
   readonly agentId: string;
   /** The message to which a link leads. Its step is shown and marked. */
   readonly target: string | undefined;
@@ -43,7 +43,7 @@ function Group(props: Omit<StepsProps, "steps"> & { group: readonly Step[] }) {
   if (group.length > 1)
     return (
       <li>
-        <Spawns steps={group.filter(isSpawn)} running={running} agentId={agentId} target={target} />
+        <Spawns steps={group.filter(isSpawn)} running={running !== false} agentId={agentId} target={target} />
       </li>
     );
   const marked = step.messageId === target;

@@ -1,0 +1,62 @@
+// Going back restores where the reader was: what was scrolled, and the row with the focus.
+
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../gateway/kit.ts";
+import { describeInBrowser, visit } from "../kit/browser.ts";
+import { append, MAIN } from "./conversation/long.ts";
+import { group, rowIn, say } from "./inbox/kit.ts";
+
+const topOf = (page: Page, selector: string) =>
+  page.locator(selector).evaluate((part) => Math.round(part.scrollTop));
+
+describeInBrowser("the way back", () => {
+  test("to the inbox leads to the row that was opened", async () => {
+    const house = await openHouse({ play: async ({ run }) => `Shall I ${run.input.text}?` });
+    const client = await house.client();
+    for (let at = 1; at <= 30; at += 1) {
+      const { key } = await client.request("sessions.create", { label: `deploy ${at}` });
+      await say(house, key, `do ${at}`);
+    }
+    const { page } = await visit(house.http, { token: TOKEN });
+    await expect.poll(() => group(page, "Needs you").locator(".inbox-row").count()).toBe(30);
+    const link = rowIn(page, "Needs you", "deploy 5").first().getByRole("link");
+    await link.click();
+    const field = page.getByRole("textbox", { name: "Message" });
+    await field.waitFor();
+    await page.goBack();
+    await expect.poll(() => topOf(page, ".split-main")).toBeGreaterThan(200);
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
+    await expect.poll(focused).toMatch(/^deploy 5$/);
+    const before = await topOf(page, ".split-main");
+    await page.goForward();
+    await field.waitFor();
+    await page.goBack();
+    await expect.poll(() => topOf(page, ".split-main")).toBe(before);
+  });
+
+  test("to a conversation leads to the message that was read; a new visit begins at its end", async () => {
+    const house = await openHouse();
+    await append(house, 0, 200);
+    const { page } = await visit(house.http, { token: TOKEN, at: `sessions/${encodeURIComponent(MAIN)}` });
+    await page.locator("[data-id=m199]").waitFor();
+    await page.locator("[data-id=m170]").scrollIntoViewIfNeeded();
+    const isInSight = () =>
+      page.evaluate(() => {
+        const box = document.querySelector(".scroller")?.getBoundingClientRect();
+        const row = document.querySelector("[data-id=m170]")?.getBoundingClientRect();
+        return box !== undefined && row !== undefined && row.bottom > box.top && row.top < box.bottom;
+      });
+    await expect.poll(isInSight).toBe(true);
+    const views = page.getByRole("navigation", { name: "Views" });
+    await views.getByRole("link", { name: "Operations" }).click();
+    await page.locator(".scroller").waitFor({ state: "detached" });
+    await page.goBack();
+    await expect.poll(isInSight).toBe(true);
+    await views.getByRole("link", { name: "Operations" }).click();
+    await page.locator(".scroller").waitFor({ state: "detached" });
+    await page.goto(`${house.http}/#/sessions/${encodeURIComponent(MAIN)}`);
+    await page.locator("[data-id=m199]").waitFor();
+    await expect.poll(isInSight).toBe(false);
+  });
+});

@@ -86,6 +86,7 @@ describeInBrowser("a conversation", () => {
     await page.getByRole("table").first().waitFor();
     const card = page.locator(".tool", { hasText: "sessions_send" });
     await card.locator("summary").click();
+    await card.getByRole("button", { name: "JSON" }).click();
     await card.getByRole("group", { name: "Arguments" }).getByText('"timeoutSeconds": 30').waitFor();
     await card.getByRole("group", { name: "Result" }).getByText('"status": "ok"').waitFor();
     const failed = page.locator(".tool", { hasText: "no/such" });

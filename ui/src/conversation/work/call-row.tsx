@@ -3,48 +3,35 @@
 
 import type { ComponentChildren } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
+import { fieldsOf } from "../../../../src/core/json.ts";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { after, now } from "../../clock.ts";
 import { defaults } from "../../gateway.ts";
 import { permissionsOf } from "../../inbox/model.ts";
 import { clockTime, duration, size } from "../../parts/format.ts";
+import { lazy } from "../../parts/lazy.tsx";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import type { Step, ToolResult } from "../items.ts";
+import type { ToolResult } from "../items.ts";
 import type { Live } from "../live.ts";
-import { Picture, Shown } from "../text/picture.tsx";
-import { Code, GrowingProse, Prose } from "../text/text.tsx";
+import { Shown } from "../text/picture.tsx";
+import { GrowingProse, Prose } from "../text/text.tsx";
 import type { Run } from "../thread.ts";
-import { filesOf, parsed, sessionOf, summaryOf } from "./calls.ts";
-
-type CallStep = Extract<Step, { kind: "call" }>;
+import { type CallStep, filesOf, parsed, resultText, sessionOf, summaryOf } from "./calls.ts";
 
 /** State of the run of a step. False: it has ended. */
 export type Going = Run["state"] | false;
 
-export function resultText(result: ToolResult): string {
-  return result.content
-    .map((block) => (block.type === "text" ? block.text : `[${block.mimeType}, ${size(block.bytes ?? 0)}]`))
-    .join("\n");
-}
-
-/** Formats JSON for people. Strings are shown with real line breaks. */
-function laidOut(value: unknown): string {
-  return JSON.stringify(value, undefined, 2).replaceAll(/\\(.)/g, (pair, char) =>
-    char === "n" ? "\n" : pair,
-  );
-}
-
-function pretty(text: string): string {
-  const value = parsed(text);
-  return value === undefined ? text : laidOut(value);
-}
-
 /** Returns the session key for a name in a call. `main` is the main session of the calling agent. */
 export function keyFor(name: string, agentId: string): string {
   return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
+}
+
+/** Returns the error code of a failed call. */
+function codeOf(result: ToolResult): unknown {
+  return result.isError ? fieldsOf(parsed(resultText(result))).code : undefined;
 }
 
 /** Shows the status of a call, or the duration of a call that succeeded. */
@@ -56,6 +43,8 @@ function Outcome({ step, running }: { step: CallStep; running: Going }) {
     return <State state="waiting" text="needs permission" tone="warn" />;
   if (result === undefined)
     return running === false ? <State state="aborted" text="no result" /> : <State state={running} />;
+  // A kill ended the process during the call.
+  if (codeOf(result) === "outcome_unknown") return <State state="aborted" text="outcome unknown" />;
   if (result.isError) return <State state="failed" />;
   return <span class="soft number">{duration(Math.max(0, result.timestamp - calledAt))}</span>;
 }
@@ -95,26 +84,7 @@ function About({ step, agentId }: { step: CallStep; agentId: string }) {
   );
 }
 
-function Inside({ call, result }: CallStep) {
-  return (
-    <>
-      {call !== undefined && Object.keys(call.arguments).length > 0 && (
-        <Code name="Arguments" text={laidOut(call.arguments)} />
-      )}
-      {result !== undefined && (
-        <div class={result.isError ? "tool-error" : undefined}>
-          <Code name={result.isError ? "Error" : "Result"} text={pretty(resultText(result))} />
-          {result.content.map(
-            (block, index) =>
-              block.type === "image" && (
-                <Picture key={index} messageId={result.id} index={index} block={block} />
-              ),
-          )}
-        </div>
-      )}
-    </>
-  );
-}
+const CallView = lazy(async () => (await import("./views.tsx")).CallView);
 
 export function CallRow({ step, running, agentId }: { step: CallStep; running: Going; agentId: string }) {
   const { call, result, calledAt } = step;
@@ -132,7 +102,7 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: G
   );
   return (
     <div class="tool">
-      <Row line={line} inside={() => <Inside {...step} />} />
+      <Row line={line} inside={() => <CallView {...step} />} />
       <About step={step} agentId={agentId} />
     </div>
   );

@@ -4,7 +4,11 @@
 
 import { type Fields, fieldsOf } from "../../../../src/core/json.ts";
 import { cut } from "../../../../src/core/text/cut.ts";
+import { size } from "../../parts/format.ts";
+import type { Step, ToolResult } from "../items.ts";
 import type { Message } from "../thread.ts";
+
+export type CallStep = Extract<Step, { kind: "call" }>;
 
 export type ToolCall = Extract<
   Extract<Message, { role: "assistant" }>["content"][number],
@@ -20,6 +24,12 @@ const FILES_MAX = 50;
 interface NamedFile {
   readonly name: string;
   readonly bytes: number | undefined;
+}
+
+export function resultText(result: ToolResult): string {
+  return result.content
+    .map((block) => (block.type === "text" ? block.text : `[${block.mimeType}, ${size(block.bytes ?? 0)}]`))
+    .join("\n");
 }
 
 /** Parses the JSON of a result's text. Returns undefined for plain text, and for a text that is too long. */

@@ -12,8 +12,7 @@ import type { Step } from "../items.ts";
 import { download } from "../text/download.ts";
 import { type Data, isPicture, LazyPicture, readParts, Shown } from "../text/picture.tsx";
 import { Prose } from "../text/text.tsx";
-import { resultText } from "./call-row.tsx";
-import { parsed } from "./calls.ts";
+import { parsed, resultText } from "./calls.ts";
 
 interface SentFile {
   readonly fileId: string;

@@ -18,10 +18,8 @@ import { State } from "../../parts/state.tsx";
 import type { Tone } from "../../styles/tones.ts";
 import type { Step } from "../items.ts";
 import { Code, Prose } from "../text/text.tsx";
-import { keyFor, resultText } from "./call-row.tsx";
-import { parsed, sessionOf } from "./calls.ts";
-
-type CallStep = Extract<Step, { kind: "call" }>;
+import { keyFor } from "./call-row.tsx";
+import { type CallStep, parsed, resultText, sessionOf } from "./calls.ts";
 
 /** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;

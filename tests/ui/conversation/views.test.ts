@@ -1,0 +1,79 @@
+// Opened tool calls are shown as what they are: a terminal, a change, a file, a table, a message.
+
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+import { temporaryFolder } from "../../kit/engine/engine.ts";
+import { doing, inTurn, sending, talkingModel } from "../../kit/talking-model.ts";
+import { agentSettings, settingsWith } from "../../tools/app.ts";
+
+const MAIN = "agent:main:main";
+
+const CODE = "export const answer = 41;\n";
+const HOSTILE = "<img src=x onerror=alert(1)>\u202etxt.exe\n```\n# not a heading";
+
+describeInBrowser("opened tool calls", () => {
+  test("an opened call is a terminal, a change, a file, a table or a message; JSON is shown on demand", async () => {
+    const workspace = temporaryFolder();
+    const house = await openHouse({
+      model: talkingModel(),
+      choices: {
+        agents: [agentSettings("main", { workspace }), agentSettings("research")],
+        tools: { exec: { ...settingsWith().tools.exec, approval: "never" } },
+      },
+    });
+    const client = await house.client();
+    const message = inTurn(
+      doing({ name: "write", arguments: { path: "src/answer.ts", content: CODE } }),
+      doing({ name: "write", arguments: { path: "evil.md", content: HOSTILE } }),
+      doing({
+        name: "edit",
+        arguments: { path: "src/answer.ts", edits: [{ oldText: "41", newText: "42" }] },
+      }),
+      doing({
+        name: "exec",
+        arguments: { command: "printf '\\033[31mred\\033[0m plain <b>'; exit 3" },
+      }),
+      doing({ name: "grep", arguments: { pattern: "answer", path: "src" } }),
+      doing({ name: "edit", arguments: { path: "nothing.ts", edits: [{ oldText: "a", newText: "b" }] } }),
+      doing(sending("agent:research:main", "what is **new**?")),
+    );
+    const { runId } = await client.request("chat.send", { sessionKey: MAIN, message });
+    await client.request("agent.wait", { runId, timeoutMs: 60_000 });
+    const { page, complaints } = await visit(house.http, {
+      token: TOKEN,
+      viewport: PHONE,
+      at: `sessions/${encodeURIComponent(MAIN)}`,
+    });
+    const rows = page.locator(".steps .tool");
+    await expect.poll(() => rows.count()).toBe(7);
+    for (let at = 0; at < 7; at += 1) await rows.nth(at).locator("summary").click();
+    const [write, evil, edit, exec, grep, failed, send] = Array.from({ length: 7 }, (_, at) => rows.nth(at));
+
+    await write?.locator("code .hl-keyword", { hasText: "export" }).first().waitFor();
+    await expect.poll(() => write?.locator("figcaption").innerText()).toBe("src/answer.ts");
+    await expect.poll(() => evil?.locator("pre").innerText()).toContain("<img src=x onerror=alert(1)>");
+    await expect.poll(() => evil?.locator("pre").innerText()).toContain("\\u{202e}");
+    await expect.poll(() => evil?.locator("img, h1").count()).toBe(0);
+    await expect.poll(() => edit?.locator("del").allInnerTexts()).toEqual(["- 41\n"]);
+    await expect.poll(() => edit?.locator("ins").allInnerTexts()).toEqual(["+ 42\n"]);
+    await expect.poll(() => exec?.locator(".ansi-red").innerText()).toBe("red");
+    const terminal = exec?.getByRole("group", { name: "Terminal" });
+    await expect.poll(() => terminal?.innerText()).toMatch(/^\$ printf .*\nred plain <b>$/s);
+    await exec?.getByText("exit code 3").waitFor();
+    await grep?.getByRole("cell", { name: "src/answer.ts" }).waitFor();
+    await grep?.locator("summary").getByText("answer in src").waitFor();
+    await failed?.getByRole("group", { name: "Error" }).getByText("nothing.ts").waitFor();
+    await failed?.locator(".chip", { hasText: "file_not_found" }).waitFor();
+    await send?.locator("strong", { hasText: "new" }).first().waitFor();
+    await send?.getByText("Reply", { exact: true }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await sideways(page)).toBe(0);
+
+    await expect.poll(() => grep?.getByRole("group", { name: "Arguments" }).count()).toBe(0);
+    await grep?.getByRole("button", { name: "JSON" }).click();
+    await grep?.getByRole("group", { name: "Arguments" }).getByText('"pattern": "answer"').waitFor();
+    await grep?.getByRole("group", { name: "Result" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+});

@@ -1,0 +1,302 @@
+// Shows a tool call as what it is: a terminal, a file, a change of a file, links, a table, or a message. This
+// file is loaded when the first call is opened.
+// VW1: the shape of the data decides, not the name of the tool, because programs bring tools of their own.
+//      Data of any shape is shown without an error.
+
+import Anser from "anser";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { type Fields, fieldsOf } from "../../../../src/core/json.ts";
+import { head } from "../../../../src/core/text/cut.ts";
+import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
+import { counted, duration } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
+import type { ToolResult } from "../items.ts";
+import { Picture } from "../text/picture.tsx";
+import { Code, Prose } from "../text/text.tsx";
+import { type CallStep, parsed, resultText } from "./calls.ts";
+import "./views.css";
+
+const TERMINAL_MAX_CHARS = 60_000;
+const ROWS_MAX = 200;
+const COLUMNS_MAX = 8;
+const CELL_MAX_CHARS = 200;
+/** The languages of files whose endings are not their names. */
+const LANGUAGES: Readonly<Record<string, string>> = { mjs: "js", cjs: "js", mts: "ts", cts: "ts", h: "c" };
+
+const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+const rows = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.map(fieldsOf) : []);
+
+/** Shows the output of a program, with its colours. */
+function Terminal({ command, output, fields }: { command: string; output: string; fields: Fields }) {
+  const { exitCode, signal, durationMs } = fields;
+  const chunks = Anser.ansiToJson(head(output, TERMINAL_MAX_CHARS), {
+    use_classes: true,
+    remove_empty: true,
+  });
+  const facts = [
+    ...(typeof exitCode === "number" ? [`exit code ${exitCode}`] : []),
+    ...(typeof signal === "string" ? [`ended by ${signal}`] : []),
+    ...(typeof durationMs === "number" ? [duration(durationMs)] : []),
+  ];
+  return (
+    <div class="terminal">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
+      <pre tabIndex={0} role="group" aria-label="Terminal">
+        <span class="terminal-command">{`$ ${safeText(command)}\n`}</span>
+        {chunks.map(({ content, fg, decorations }, at) => (
+          <span key={at} class={[fg ?? "", ...decorations.map((one) => `ansi-${one}`)].join(" ").trim()}>
+            {safeText(content)}
+          </span>
+        ))}
+      </pre>
+      {facts.length > 0 && <p class="soft">{safeLine(facts.join(" · "))}</p>}
+    </div>
+  );
+}
+
+/** Shows the content of a file. */
+function File({ path, content, note }: { path: string; content: string; note: string | undefined }) {
+  const ending = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
+  const fence = "`".repeat(Math.max(3, ...[...content.matchAll(/`+/g)].map(([ticks]) => ticks.length + 1)));
+  return (
+    <figure class="tool-figure">
+      <figcaption class="soft mono">
+        <Name text={path} />
+      </figcaption>
+      <Prose text={`${fence}${LANGUAGES[ending] ?? ending}\n${content}\n${fence}`} />
+      {note !== undefined && (
+        <p class="soft">
+          <Name text={note} />
+        </p>
+      )}
+    </figure>
+  );
+}
+
+interface Edit {
+  readonly before: string;
+  readonly after: string;
+}
+
+const BEFORE = ["oldText", "old_string", "old_str", "old"] as const;
+const AFTER = ["newText", "new_string", "new_str", "new"] as const;
+
+/** Returns the replacements of a call that edits a file. */
+function editsIn(args: Fields): Edit[] {
+  return [args, ...rows(args.edits)].flatMap((fields): Edit[] => {
+    const before = BEFORE.map((name) => text(fields[name])).find((one) => one !== undefined);
+    const after = AFTER.map((name) => text(fields[name])).find((one) => one !== undefined);
+    return before === undefined || after === undefined ? [] : [{ before, after }];
+  });
+}
+
+const linesOf = (part: string): string[] => (part === "" ? [] : part.split("\n"));
+
+/** Shows the replacements in a file: lines that left, and lines that came. */
+function Change({ path, edits }: { path: string; edits: readonly Edit[] }) {
+  return (
+    <figure class="tool-figure">
+      <figcaption class="soft mono">
+        <Name text={path} />
+      </figcaption>
+      {edits.map(({ before, after }, at) => (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
+        // biome-ignore lint/a11y/useSemanticElements: it is no group of fields
+        <pre key={at} class="change" tabIndex={0} role="group" aria-label={`Change ${at + 1}`}>
+          {linesOf(before).map((line, row) => (
+            <del key={`- ${row}`}>{`- ${safeText(line)}\n`}</del>
+          ))}
+          {linesOf(after).map((line, row) => (
+            <ins key={`+ ${row}`}>{`+ ${safeText(line)}\n`}</ins>
+          ))}
+        </pre>
+      ))}
+    </figure>
+  );
+}
+
+/** Shows web pages with their addresses and texts. An address opens only if it is one of the web. */
+function Links({ pages }: { pages: readonly Fields[] }) {
+  return (
+    <ul class="tool-links">
+      {pages.slice(0, ROWS_MAX).map((page, at) => {
+        const url = text(page.url) ?? "";
+        const title = text(page.title) ?? url;
+        const words = text(page.snippet) ?? text(page.text);
+        return (
+          <li key={at}>
+            {/^https?:\/\//.test(url) ? (
+              <a href={url} target="_blank" rel="noopener noreferrer">
+                <Name text={title} title={url} />
+              </a>
+            ) : (
+              <Name text={title} />
+            )}
+            <span class="soft mono">
+              <Name text={url} />
+            </span>
+            {words !== undefined && <Prose text={words} />}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+const cell = (value: unknown): string =>
+  value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+
+/** Shows a list of objects, or of plain values. */
+function Table({ list }: { list: readonly unknown[] }) {
+  const shown = list
+    .slice(0, ROWS_MAX)
+    .map((one) => (typeof one === "object" ? fieldsOf(one) : { value: one }));
+  const names = [...new Set(shown.flatMap(Object.keys))].slice(0, COLUMNS_MAX);
+  const others = list.length - shown.length;
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
+      <div class="scroll-x" tabIndex={0} role="group" aria-label="Rows">
+        <table class="tool-table">
+          {names.length > 1 && (
+            <thead>
+              <tr>
+                {names.map((name) => (
+                  <th key={name}>
+                    <Name text={name} />
+                  </th>
+                ))}
+              </tr>
+            </thead>
+          )}
+          <tbody>
+            {shown.map((row, at) => (
+              <tr key={at}>
+                {names.map((name) => (
+                  <td key={name}>
+                    <Name text={head(cell((row as Fields)[name]), CELL_MAX_CHARS)} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {others > 0 && <p class="soft">and {counted(others, "more row")}</p>}
+    </>
+  );
+}
+
+/** Shows a text with a heading, for example a message and its reply. */
+function Said({ what, words }: { what: string; words: string }) {
+  return (
+    <figure class="tool-figure">
+      <figcaption class="soft">{what}</figcaption>
+      <Prose text={words} />
+    </figure>
+  );
+}
+
+/** Returns the first list with entries among the fields of a result. */
+function listIn(fields: Fields): readonly unknown[] | undefined {
+  return Object.values(fields).find((value): value is unknown[] => Array.isArray(value) && value.length > 0);
+}
+
+/**
+ * Returns the view of a call, or undefined if only JSON shows it. `answer`: the fields of its result. `raw`:
+ * its text.
+ */
+function viewOf(args: Fields, answer: Fields, raw: string): ComponentChildren | undefined {
+  const { command, message, task } = args;
+  const path = text(args.path) ?? text(args.file_path) ?? text(answer.path);
+  const edits = editsIn(args);
+  const isData = Object.keys(answer).length > 0;
+  if (typeof command === "string")
+    return <Terminal command={command} output={text(answer.output) ?? (isData ? "" : raw)} fields={answer} />;
+  if (path !== undefined && edits.length > 0) return <Change path={path} edits={edits} />;
+  const content = text(args.content) ?? text(answer.text);
+  if (path !== undefined && content !== undefined && answer.url === undefined)
+    return <File path={path} content={content} note={text(answer.note)} />;
+  const said = text(message) ?? text(task);
+  if (said !== undefined) {
+    const reply = text(answer.reply) ?? text(answer.note);
+    return (
+      <>
+        <Said what={message === undefined ? "Task" : "Message"} words={said} />
+        {reply !== undefined && <Said what={answer.reply === undefined ? "Note" : "Reply"} words={reply} />}
+      </>
+    );
+  }
+  if (typeof answer.url === "string") return <Links pages={[answer]} />;
+  const list = listIn(answer);
+  if (list?.every((one) => text(fieldsOf(one).url) !== undefined) === true)
+    return <Links pages={list.map(fieldsOf)} />;
+  if (list !== undefined) return <Table list={list} />;
+  return !isData && raw.trim() !== "" ? <Code name="Result" text={raw} /> : undefined;
+}
+
+/** Formats JSON for people. Strings are shown with real line breaks. */
+function laidOut(value: unknown): string {
+  return JSON.stringify(value, undefined, 2).replaceAll(/\\(.)/g, (pair, char) =>
+    char === "n" ? "\n" : pair,
+  );
+}
+
+function pretty(text: string): string {
+  const value = parsed(text);
+  return value === undefined ? text : laidOut(value);
+}
+
+/** Shows arguments and result as they are. */
+function Json({ call, result }: CallStep) {
+  return (
+    <>
+      {call !== undefined && Object.keys(call.arguments).length > 0 && (
+        <Code name="Arguments" text={laidOut(call.arguments)} />
+      )}
+      {result !== undefined && (
+        <Code name={result.isError ? "Error" : "Result"} text={pretty(resultText(result))} />
+      )}
+    </>
+  );
+}
+
+/** Shows why a call failed. */
+function Failure({ result }: { result: ToolResult }) {
+  const raw = resultText(result);
+  const { error, code } = fieldsOf(parsed(raw));
+  return (
+    <div class="tool-error">
+      <Code name="Error" text={text(error) ?? pretty(raw)} />
+      {typeof code === "string" && <span class="chip">{safeLine(code)}</span>}
+    </div>
+  );
+}
+
+/** Shows a call and its result, and both as JSON on demand. */
+export function CallView(step: CallStep) {
+  const { call, result } = step;
+  const [json, setJson] = useState(false);
+  const raw = result === undefined || result.isError ? "" : resultText(result);
+  const view = viewOf(call?.arguments ?? {}, fieldsOf(parsed(raw)), raw);
+  return (
+    <>
+      {json || view === undefined ? <Json {...step} /> : view}
+      {result?.isError === true && !json && view !== undefined && <Failure result={result} />}
+      {result?.content.map(
+        (block, index) =>
+          block.type === "image" && <Picture key={index} messageId={result.id} index={index} block={block} />,
+      )}
+      {view !== undefined && (
+        <p class="as-json">
+          <button type="button" class="quiet" aria-pressed={json} onClick={() => setJson(!json)}>
+            JSON
+          </button>
+        </p>
+      )}
+    </>
+  );
+}

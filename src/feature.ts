@@ -27,7 +27,7 @@ import type { DeadlineHandler } from "./engine/deadlines.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { LaneHandle } from "./engine/run/execution.ts";
 import type { EndFacts } from "./engine/run/finish.ts";
-import type { Recorder, Unit } from "./engine/unit.ts";
+import type { Commit, Recorder, Unit } from "./engine/unit.ts";
 import type { Covers } from "./gateway/attention/items.ts";
 import type { CallContext, FeatureDeps } from "./gateway/call.ts";
 import type { RouteParts } from "./gateway/http/http.ts";
@@ -180,6 +180,7 @@ export interface FeatureRuntime {
 /** The parts of a channel to programs. `tokens`: the gateway's own one, and those of the configuration. */
 export interface OutboxParts extends Pick<ServiceParts, "settings" | "world"> {
   readonly db: Db;
+  readonly commit: Commit;
   readonly tokens: readonly TokenSettings[];
 }
 

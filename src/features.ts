@@ -16,6 +16,7 @@ import { mcpServer } from "./features/mcp-server/mcp-server.ts";
 import { metrics } from "./features/metrics/metrics.ts";
 import { nodes } from "./features/nodes/nodes.ts";
 import { openai } from "./features/openai/openai.ts";
+import { push } from "./features/push/push.ts";
 import { replay } from "./features/replay/replay.ts";
 import { service } from "./features/service/service.ts";
 import { signal } from "./features/signal/signal.ts";
@@ -36,6 +37,7 @@ const LIST = [
   metrics,
   nodes,
   openai,
+  push,
   replay,
   service,
   upgrade,

@@ -92,6 +92,11 @@ test("without a file every setting has its default, and the default model is the
       archiveAfterMinutes: 60,
       announce: "post",
     },
+    push: {
+      contact: "https://parley-gateway.github.io/parley/",
+      needs: ["permission", "failure", "question"],
+      services: [],
+    },
     session: {
       scope: "per-sender",
       mainKey: "main",

@@ -45,7 +45,7 @@ export async function openOutboxes(parts: {
     onSettled: (unit, delivery) => hurryCleanup(unit, delivery),
   });
   const tokens = tokensOf(settings, token);
-  const outboxParts = { settings, db, world, tokens };
+  const outboxParts = { settings, db, commit, world, tokens };
   const programs = (await loadOutboxes()).map((one) => one.createChannel(outboxParts));
   const toPrograms = new Map(programs.map((channel) => [channel.id, channel]));
   const news = new OutboxWorker({ ...common, channels: toPrograms, of: "hooks" });

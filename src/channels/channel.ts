@@ -49,8 +49,12 @@ export type DeliveryOutcome =
   | { readonly kind: "sent" }
   /** The text was certainly not delivered. A retry is safe. */
   | { readonly kind: "retry"; readonly error: string; readonly afterMs?: number }
-  /** The text was certainly not delivered, and a retry would fail, too. */
-  | { readonly kind: "refused"; readonly error: string }
+  /**
+   * The text was certainly not delivered, and a retry would fail, too. `isGone`: the receiver exists no more.
+   */
+  | { readonly kind: "refused"; readonly error: string; readonly isGone?: true }
+  /** The text is not wanted any more, so it was not sent. */
+  | { readonly kind: "skipped"; readonly error: string }
   /** The channel has no such account now. It may be configured a moment later, or by another gateway. */
   | { readonly kind: "absent"; readonly error: string }
   /** The text may have been delivered. It is never sent again automatically. */

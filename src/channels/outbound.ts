@@ -356,6 +356,8 @@ export class OutboxWorker implements LeasedWorker {
         return { kind: "sent" };
       case "refused":
         return { kind: "failed", code: "refused", error: outcome.error };
+      case "skipped":
+        return { kind: "skipped", code: "not_wanted", error: outcome.error };
       case "unknown":
         return { kind: "failed", code: "ambiguous", error: outcome.error };
       case "retry": {

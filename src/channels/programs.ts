@@ -18,11 +18,14 @@ const TIMEOUT_MS = 10_000;
 const BODY_BYTES_MAX = 64 * 1024;
 /** Status codes that mean a temporary refusal. */
 const RETRIED = new Set([408, 409, 423, 425, 429]);
+/** Status codes that mean that the receiver exists no more. */
+const GONE = new Set([404, 410]);
 
 function outcomeOf(answer: IncomingMessage, nowMs: number): DeliveryOutcome {
   const status = answer.statusCode ?? 0;
   const error = `${RECEIVER} answered ${status}`;
   if (status >= 200 && status < 300) return { kind: "sent" };
+  if (GONE.has(status)) return { kind: "refused", error, isGone: true };
   if (RETRIED.has(status) || status >= 500) {
     return { kind: "retry", error, ...optional({ afterMs: retryAfterIn(answer.headers, nowMs) }) };
   }
@@ -46,15 +49,19 @@ interface News {
   /** An address that the settings allow. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: string | Buffer;
+  /** Set if a browser has chosen the address. `configured`: the origin of the settings that allows it. */
+  readonly push?: { readonly configured: string | undefined };
 }
 
 /** Sends one request to a program, and interprets the status of its answer. */
 export async function postNews(
-  { url, headers, body }: News,
+  { url, headers, body, push }: News,
   { clock }: Pick<World, "clock">,
 ): Promise<DeliveryOutcome> {
-  const outgoing = outgoingOf({ purpose: "webhook", configured: url, url, headers, body });
+  const allowed = push === undefined ? { configured: url } : push;
+  const purpose = push === undefined ? "webhook" : "push";
+  const outgoing = outgoingOf({ purpose, ...allowed, url, headers, body });
   if (outgoing.kind === "failed") return { kind: "refused", error: outgoing.why };
   const { request, reached } = outgoing;
   return new Promise((resolve) => {

@@ -142,6 +142,7 @@ const COMMANDS: readonly (readonly string[])[] = [
     ["send", "hi", "--channel", "c", "--to", "7"],
   ],
   ...[["doctor", "--offline"]],
+  ...[["push"], ["push", "test", "ntfy"], ["push", "remove", `id text${EVIL}`]],
 ];
 
 async function hostile(answerOf: (method: string) => unknown): Promise<{ url: string; asked: Set<string> }> {

@@ -1,6 +1,7 @@
 // Calls each method of a real gateway once, and checks that its answer fits the contract.
 // tests/kit/gateway.ts checks the events.
 
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { EVENTS } from "../../src/contract/events.ts";
 import { NODE } from "../../src/contract/methods/parts.ts";
@@ -36,6 +37,12 @@ import { type House, joined, openHouse, TOKEN } from "./kit.ts";
 
 const MAIN = "agent:main:main";
 const NOTES = "agent:main:notes";
+/** A browser's subscription, with the keys of RFC 8291. */
+const BROWSER = {
+  ...{ endpoint: "https://push.example.com/1", name: "phone", auth: "BTBZMqHH6r4Tts7J_aSIgg" },
+  p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+};
+const BROWSER_ID = createHash("sha256").update(BROWSER.endpoint).digest("hex").slice(0, 32);
 const LOGIN = { name: "lab", redirectUrl: "http://127.0.0.1/" };
 const PERSON = { channel: "telegram", accountId: "default" } as const;
 const SENT = { sessionKey: NOTES, message: "hello", timeoutSeconds: 0 };
@@ -166,6 +173,10 @@ const EXAMPLES: Examples = {
   "store.backup": nothing,
   "store.backups": nothing,
   doctor: () => ({ offline: true }),
+  "push.subscribe": () => BROWSER,
+  "push.list": nothing,
+  "push.test": () => ({ id: BROWSER_ID }),
+  "push.remove": () => ({ id: BROWSER_ID }),
   "config.check": nothing,
   "config.get": nothing,
   "config.patch": () => ({

@@ -94,6 +94,8 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   access_tokens: ["id"],
   push_configs: ["id"],
   gateway_keys: ["name"],
+  push_devices: ["id", "endpoint"],
+  push_keys: ["name"],
   peers: ["name", "key_id"],
   conversation_metadata: ["session_id"],
 };

@@ -1,8 +1,8 @@
 // Decides which addresses an outgoing HTTP request may reach, and which redirects it may follow.
 // OG1: a request goes to the configured origin. That origin may be private, for example a local model server.
-// OG2: only media, pages and documents of MCP clients may come from another origin, because a platform, a
-//      model or a client chooses the address. It must be public, so the request never reaches this machine or
-//      its network. Media and documents must use TLS.
+// OG2: only media, pages, documents of MCP clients and push services may come from another origin, because a
+//      platform, a model, a client or a browser chooses the address. It must be public, so the request never
+//      reaches this machine or its network. All but pages must use TLS.
 // OG3: only a page may redirect to another origin, which is checked like the first. MCP servers may redirect
 //      within their own origin, with the same method.
 
@@ -15,7 +15,8 @@ export type Purpose =
   | "page"
   | "webhook"
   | "gateway"
-  | "client";
+  | "client"
+  | "push";
 
 interface Rule {
   readonly redirects: "none" | "same origin" | "any origin";
@@ -35,6 +36,7 @@ const RULES: Readonly<Record<Purpose, Rule>> = {
   webhook: CONFIGURED_ONLY,
   gateway: CONFIGURED_ONLY,
   client: { redirects: "none", namedByOthers: "with TLS" },
+  push: { redirects: "none", namedByOthers: "with TLS" },
 };
 
 export type Reach =

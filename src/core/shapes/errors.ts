@@ -165,7 +165,7 @@ export const CODES = {
   channel_failed: form("error", "UNAVAILABLE", 502),
   /** The caller cancelled the request. */
   cancelled: form("error", "INVALID_REQUEST", 400),
-  /** No pairing request has this code. */
+  /** No pairing request has this code, or no notified device this id. */
   pairing_not_found: form("error", "NOT_FOUND", 404),
   /** The session has reached its limit of waiting messages (`session.queueMax`). */
   queue_full: form("error", "UNAVAILABLE", 429),

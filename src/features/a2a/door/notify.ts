@@ -77,7 +77,7 @@ export async function runEnded(unit: Unit, run: Run): Promise<void> {
 }
 
 /** Returns the check of the client to which the session of a task belongs (PU2 of push.ts). */
-function taskReaders({ settings, db, world, tokens }: OutboxParts) {
+function taskReaders({ settings, db, world, tokens }: Omit<OutboxParts, "commit">) {
   return async (sessionKey: string): Promise<boolean> => {
     const rows = await listAccessTokens(db, world.clock.now());
     // The key of a task's session contains a hash of its client's token, so this check needs no run, which
@@ -94,7 +94,7 @@ function taskReaders({ settings, db, world, tokens }: OutboxParts) {
  * task has ended. Each attempt checks that the host may still be notified, and that the client may still read
  * the task (I13).
  */
-export function createChannel(parts: OutboxParts, mayRead = taskReaders(parts)): Channel {
+export function createChannel(parts: Omit<OutboxParts, "commit">, mayRead = taskReaders(parts)): Channel {
   const { settings, db, world } = parts;
   const deliver: Channel["deliver"] = async ({ text, sessionKey }) => {
     const { runId, configId, body } = JSON.parse(text) as PushText;

@@ -55,8 +55,11 @@ export async function rewriteBacklogRow(
   await tx.updateTable("deliveries").set(row).where("id", "=", id).where("state", "=", "failed").execute();
 }
 
-/** Deletes events that were delivered before the given time: see `deletePiece`. */
-export function forgetSentHooks(tx: Tx, before: number): Promise<boolean> {
-  const which = sql`state = 'sent' and kind = 'hook' and settled_at < ${before} order by seq`;
-  return deletePiece(tx, "deliveries", ["seq"], which);
+/** Deletes events that were delivered, or not wanted, before the given time: see `deletePiece`. */
+export async function forgetSentHooks(tx: Tx, before: number): Promise<boolean> {
+  const forget = (state: "sent" | "skipped"): Promise<boolean> => {
+    const which = sql`state = ${state} and kind = 'hook' and settled_at < ${before} order by seq`;
+    return deletePiece(tx, "deliveries", ["seq"], which);
+  };
+  return (await forget("sent")) || forget("skipped");
 }

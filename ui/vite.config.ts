@@ -6,7 +6,7 @@
 //   several of them use. Small parts that are loaded later share one, too, because it compresses better.
 
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build, defineConfig, type HtmlTagDescriptor, type Plugin } from "vite";
 
@@ -16,12 +16,8 @@ const OWN_FILE = /<(?:script type="module"|link rel="stylesheet").* (?:src|href)
 
 const hashOf = (text: string): string => `sha256-${createHash("sha256").update(text).digest("base64")}`;
 
-/** Builds a script of index.html, and the styles that it imports, with their hashes. */
-async function inlined(
-  path: string,
-  injectTo: "head" | "body",
-  attrs: Readonly<Record<string, string>> = {},
-): Promise<HtmlTagDescriptor[]> {
+/** Builds a script on its own. Returns it, and the styles that it imports. */
+async function builtAlone(path: string) {
   const input = fileURLToPath(new URL(path, import.meta.url));
   const built = await build({
     configFile: false,
@@ -29,7 +25,16 @@ async function inlined(
     build: { write: false, target: TARGET, rolldownOptions: { input } },
   });
   if (!("output" in built)) throw new Error(`Vite has not built ${path}.`);
-  return built.output.map((one): HtmlTagDescriptor => {
+  return built.output;
+}
+
+/** Builds a script of index.html, and the styles that it imports, with their hashes. */
+async function inlined(
+  path: string,
+  injectTo: "head" | "body",
+  attrs: Readonly<Record<string, string>> = {},
+): Promise<HtmlTagDescriptor[]> {
+  return (await builtAlone(path)).map((one): HtmlTagDescriptor => {
     const isScript = one.type === "chunk";
     const children = isScript ? `(()=>{${one.code.trim()}})()` : String(one.source).trim();
     const hash = { "data-hash": hashOf(children) };
@@ -70,6 +75,20 @@ const ownPreload: Plugin = {
       const own = fileURLToPath(new URL("src/preload.ts", import.meta.url));
       return { code: `export { preload as __vitePreload } from ${JSON.stringify(own)};`, map: null };
     },
+  },
+};
+
+/** Builds the service workers of features. Their names stay the same, so that browsers find a new version. */
+const serviceWorkers: Plugin = {
+  name: "service-workers",
+  async generateBundle() {
+    const cwd = fileURLToPath(new URL(".", import.meta.url));
+    for (const path of globSync("src/features/*/worker.ts", { cwd })) {
+      const [script] = await builtAlone(path);
+      if (script?.type !== "chunk") throw new Error(`Vite has not built ${path}.`);
+      const fileName = `${path.split("/").at(-2)}-worker.js`;
+      this.emitFile({ type: "asset", fileName, source: `(()=>{${script.code.trim()}})()` });
+    }
   },
 };
 
@@ -173,14 +192,22 @@ const noGuess: Plugin = {
 };
 
 /** Parts that are small, or rarely needed. */
-const EXTRAS = ["demo", "setup", "palette", "operations/editor", "features/replay", "inbox/peek"];
+const EXTRAS = [
+  "demo",
+  "setup",
+  "palette",
+  "operations/editor",
+  "features/replay",
+  "features/push/button",
+  "inbox/peek",
+];
 
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
   base: "/",
   clearScreen: false,
   logLevel: "warn",
-  plugins: [earlyScripts, ownPreload, typefaceLicense, markedLexer, noGuess],
+  plugins: [earlyScripts, ownPreload, serviceWorkers, typefaceLicense, markedLexer, noGuess],
   // The classic form of elements compresses better.
   oxc: {
     jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" },

@@ -11,7 +11,6 @@ import { createHash, type JsonWebKey } from "node:crypto";
 import type { Channel, DeliveryOutcome } from "../../channels/channel.ts";
 import { postNews } from "../../channels/programs.ts";
 import { once } from "../../core/once.ts";
-import { optional } from "../../core/optional.ts";
 import type { PermissionDecision } from "../../core/shapes/permission.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
@@ -121,7 +120,6 @@ function webPushRequest(
   const leftMs = (need.expiresAt ?? nowMs + NEWS_MS) - nowMs;
   const shown = {
     ...{ tag: need.item, title: titleOf(need), body: text, kind: need.kind },
-    ...optional({ until: need.expiresAt }),
     answers: buttons.map(({ decision, token }) => ({ decision, token, title: BUTTON_WORDS[decision] })),
   };
   const { origin } = new URL(endpoint);

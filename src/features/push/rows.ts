@@ -56,7 +56,8 @@ export const PUSH: Commands = {
         args: DEVICE,
         find: findDevice,
         ask: (link, _, { id }) => link.request("push.test", { id }),
-        print: (cli, _, { name }) => cli.say(`sent to ${name}; npx parley-gateway deliveries shows failures`),
+        print: (cli, _, { name }) =>
+          cli.say(`queued for ${name}; npx parley-gateway deliveries shows failures`),
       }),
     },
   },

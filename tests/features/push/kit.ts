@@ -24,7 +24,6 @@ export interface Shown {
   readonly title: string;
   readonly body: string;
   readonly kind: string;
-  readonly until?: number;
   readonly answers: readonly { readonly decision: string; readonly token: string }[];
 }
 

@@ -27,7 +27,6 @@ test("a permission request is told once, and its button allows the command", asy
     tag: `permission:${permissions[0]?.id}`,
     title: "main asks for permission",
     body: "touch allowed-by-phone",
-    until: permissions[0]?.expiresAt,
   });
   expect(pushed?.headers).toMatchObject({ urgency: "high", topic: expect.stringMatching(/^[\w-]{32}$/) });
   expect(Number(pushed?.headers.ttl)).toBeLessThanOrEqual(300);

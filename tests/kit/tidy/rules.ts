@@ -359,6 +359,7 @@ const isEntry = (path: string): boolean =>
   path === "ui/src/main.tsx" ||
   ["ui/src/early.ts", "ui/src/early/request.ts", BUILD_ENTRY].includes(path) ||
   path === "ui/vite.config.ts" ||
+  /^ui\/src\/features\/[^/]+\/worker\.ts$/.test(path) ||
   /^ui\/(build|put-in-place)\.(js|d\.ts)$/.test(path) ||
   path === BROWSER_ENTRY ||
   path === "vitest.config.ts" ||

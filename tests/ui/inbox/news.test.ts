@@ -6,6 +6,9 @@ import { describeInBrowser, visit } from "../../kit/browser.ts";
 import { relayOf } from "../relay.ts";
 import { MAIN, player, RESEARCH, rowIn, say } from "./kit.ts";
 
+/** Makes a browser without Web Push, whose page itself shows notifications. */
+const withoutPush = "delete window.PushManager";
+
 describeInBrowser("news in the inbox", () => {
   test("a slow list is requested once at a time, and each of its answers is shown", async () => {
     const house = await openHouse({ play: player().play });
@@ -34,6 +37,7 @@ describeInBrowser("news in the inbox", () => {
     const house = await openHouse({ play: player().play });
     const { page, context } = await visit(house.http, { token: TOKEN });
     await context.grantPermissions(["notifications"]);
+    await context.addInitScript(withoutPush);
     // Chromium on Android has the class, but its constructor throws.
     await page.addInitScript(() => {
       const Real = window.Notification;
@@ -60,6 +64,7 @@ describeInBrowser("news in the inbox", () => {
     const client = await house.client();
     const { page, context } = await visit(house.http, { token: TOKEN });
     await context.grantPermissions(["notifications"]);
+    await context.addInitScript(withoutPush);
     await page.addInitScript(() => {
       const told: object[] = [];
       class Noted {

@@ -7,6 +7,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { INBOX_PARTS } from "../features.ts";
 import { pressed } from "../keys/table.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { Examples } from "../parts/examples.tsx";
@@ -236,6 +237,9 @@ export function Inbox() {
           <kbd>?</kbd> shows the keys
         </p>
         <NotifyButton />
+        {INBOX_PARTS.map((Part, at) => (
+          <Part key={at} />
+        ))}
         <p class="visually-hidden" role="status">
           {[...busy.value.values()].includes("retry") && "Retrying."}
         </p>

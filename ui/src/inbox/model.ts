@@ -74,6 +74,11 @@ function notifyState(): Notify {
 /** Whether the browser shows notifications of new items, or why it cannot. */
 export const notify = signal<Notify>(notifyState());
 
+/** Leaves notifications to another part of the page, which shows them also while the page is closed. */
+export function leaveNotify(isLeft: boolean): void {
+  notify.value = isLeft ? "impossible" : notifyState();
+}
+
 /** Switches notifications on or off. The first time, the browser asks the reader for permission. */
 export async function turnNotify(): Promise<void> {
   const wants = notify.value === "off";

@@ -3,7 +3,7 @@
 // arguments that the scenario names. It signs in when the server asks for it: the suite's authorization
 // server needs no person.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ElicitResult } from "@modelcontextprotocol/client";
@@ -30,11 +30,22 @@ const context = fieldsOf(JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}")
 const world = realWorld({ level: "silent", sync: true });
 const dir = mkdtempSync(join(tmpdir(), "parley-mcp-client-"));
 process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
-const { client_id: clientId, client_secret: clientSecret } = context;
+const { client_id: clientId, client_secret: clientSecret, private_key_pem: privateKey } = context;
+const { idp_id_token: idToken, idp_client_id: idpClient, idp_token_endpoint: idp, valid_jwt: jwt } = context;
+const grant = /client-credentials/.test(process.env.MCP_CONFORMANCE_SCENARIO ?? "")
+  ? ("client_credentials" as const)
+  : ("jwt_bearer" as const);
+const token = idToken ?? jwt;
+const tokenFile = join(dir, "token");
+if (typeof token === "string") writeFileSync(tokenFile, token);
 const oauth = {
   clientMetadataUrl: "https://conformance-test.local/client-metadata.json",
   ...(typeof clientId === "string" ? { clientId } : {}),
   ...(typeof clientSecret === "string" ? { clientSecret } : {}),
+  ...(typeof privateKey === "string" ? { privateKey } : {}),
+  ...(grant === "client_credentials" ? { grant } : {}),
+  ...(typeof token === "string" ? { grant, tokenFile } : {}),
+  ...(typeof idp === "string" ? { identityProvider: { tokenUrl: idp, clientId: String(idpClient) } } : {}),
 };
 const { reach, ...others } = httpServer("suite", url);
 const settings = { ...others, reach: { ...reach, oauth } };

@@ -11,12 +11,8 @@ const TASKS =
 
 /** Reasons, by the part of the suite and the name of the scenario. */
 export const EXPECTED: Readonly<Record<string, string>> = {
-  "client auth/client-credentials-jwt": PERSON,
-  "client auth/client-credentials-basic": PERSON,
-  "client auth/enterprise-managed-authorization": PERSON,
   "client auth/dpop": PERSON,
   "client auth/dpop-nonce": PERSON,
-  "client auth/wif-jwt-bearer": PERSON,
   "server server-stateless": STREAMS,
   "server http-custom-header-server-validation": NO_HEADERS,
   "server tasks-lifecycle": TASKS,

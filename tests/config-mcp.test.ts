@@ -81,6 +81,23 @@ test.each([
   expect(home().problems(mcp(servers)).join("\n")).toContain(problem);
 });
 
+test.each([
+  [{ grant: "client_credentials", clientId: "c", privateKey: "k" }, "authorizationServer: is required with"],
+  [{ grant: "client_credentials", clientId: "c" }, "privateKey: or clientSecret is required"],
+  [{ grant: "client_credentials", clientId: "c", clientSecret: "s", privateKey: "k" }, "but not both"],
+  [{ grant: "jwt_bearer", clientId: "c" }, "tokenFile: is required for jwt_bearer"],
+  [{ grant: "jwt_bearer", tokenFile: "f" }, "clientId: is required with a grant"],
+  [{ privateKey: "k" }, "privateKey: is valid only for client_credentials"],
+  [{ tokenFile: "f" }, "tokenFile: is valid only for jwt_bearer"],
+  [{ identityProvider: { tokenUrl: "http://x/y", clientId: "c" } }, "identityProvider: is valid only for"],
+])("a sign-in without a person is reported if its keys do not fit: %j", (oauth, problem) => {
+  expect(
+    home()
+      .problems(mcp({ a: { url: "http://x/y", oauth } }))
+      .join("\n"),
+  ).toContain(problem);
+});
+
 test("no error shows a secret of a server's environment, and the file must be readable by its owner only", () => {
   const problems = home().problems(mcp({ a: { command: "x", env: { KEY: 7788 } } }));
   expect(problems.join("\n")).not.toContain("7788");

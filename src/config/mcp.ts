@@ -13,6 +13,28 @@ type McpInFile = ConfigFile["tools"]["mcp"];
 const OF_A_PROGRAM = ["args", "env", "cwd"] as const;
 const OF_AN_ADDRESS = ["headers", "oauth"] as const;
 
+type OauthInFile = NonNullable<McpInFile["servers"][string]["oauth"]>;
+
+/** Checks that the keys of a sign-in fit together. */
+function checkOauth(at: Path, oauth: OauthInFile, problems: Problem[]): void {
+  const { grant, clientId, clientSecret, privateKey, authorizationServer, tokenFile, identityProvider } =
+    oauth;
+  const say = (key: string, text: string): void => void problems.push({ path: [...at, key], text });
+  if (authorizationServer === undefined && clientSecret !== undefined)
+    say("authorizationServer", "is required with a clientSecret: the secret is sent to no other server");
+  else if (authorizationServer === undefined && grant !== undefined)
+    say("authorizationServer", "is required with a grant: nothing is sent to any other server");
+  if (grant !== undefined && clientId === undefined) say("clientId", "is required with a grant");
+  const isByClient = grant === "client_credentials";
+  if (isByClient && (clientSecret === undefined) === (privateKey === undefined))
+    say("privateKey", "or clientSecret is required for client_credentials, but not both");
+  if (!isByClient && privateKey !== undefined) say("privateKey", "is valid only for client_credentials");
+  const isByToken = grant === "jwt_bearer";
+  if (isByToken && tokenFile === undefined) say("tokenFile", "is required for jwt_bearer");
+  if (!isByToken && tokenFile !== undefined) say("tokenFile", "is valid only for jwt_bearer");
+  if (!isByToken && identityProvider !== undefined) say("identityProvider", "is valid only for jwt_bearer");
+}
+
 /** Checks that the keys of a server fit together. */
 function checkKeys(at: Path, one: McpInFile["servers"][string], problems: Problem[]): void {
   const { command, url } = one;
@@ -23,11 +45,7 @@ function checkKeys(at: Path, one: McpInFile["servers"][string], problems: Proble
       path: [...at, "url"],
       text: "is not valid together with command; a server has only one of them",
     });
-  if (one.oauth?.clientSecret !== undefined && one.oauth.authorizationServer === undefined)
-    problems.push({
-      path: [...at, "oauth", "authorizationServer"],
-      text: "is required with a clientSecret: the secret is sent to no other server",
-    });
+  if (one.oauth !== undefined) checkOauth([...at, "oauth"], one.oauth, problems);
   const foreign = command === undefined ? OF_A_PROGRAM : OF_AN_ADDRESS;
   const wanted = command === undefined ? "command" : "url";
   if (command === undefined && url === undefined) return;
@@ -57,7 +75,9 @@ export function mcpOf(file: McpInFile, expand: (path: string) => string): McpSet
     if (!enabled) return [];
     const whose = { ...rest, agents: agents.map((id) => id.toLowerCase()) };
     if (url !== undefined) {
-      const reach = { kind: "http" as const, url, headers: headers ?? {}, ...optional({ oauth }) };
+      const { tokenFile } = oauth ?? {};
+      const whole = tokenFile === undefined ? oauth : { ...oauth, tokenFile: expand(tokenFile) };
+      const reach = { kind: "http" as const, url, headers: headers ?? {}, ...optional({ oauth: whole }) };
       return [{ name, ...whose, reach }];
     }
     if (command === undefined) return [];

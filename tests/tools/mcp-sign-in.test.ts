@@ -1,6 +1,7 @@
 // The sign-in at MCP servers that are hostile, slow or used by two processes: a fake server is its own
-// authorization server.
+// authorization server. And the sign-in without a person, of a real gateway.
 
+import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
@@ -82,16 +83,19 @@ const echoing: Answer = ({ headers }, response, body) => {
   json(response, { jsonrpc: "2.0", id, ...(result === undefined ? { error } : { result }) });
 };
 
-/** Opens a gateway that has signed in at this server. */
-async function openNear(url: string, record: object) {
-  const near = await openHouse({ choices: { tools: { mcp: mcpWith([httpServer("far", url)]) } } });
+type Oauth = Extract<McpServerSettings["reach"], { kind: "http" }>["oauth"];
+
+/** Opens a gateway with this server. `record`: its sign-in there. */
+async function openNear(url: string, { record, oauth }: { record?: object; oauth?: Oauth }) {
+  const settings = httpServer("far", url);
+  const own = { ...settings, reach: { ...settings.reach, ...(oauth && { oauth }) } };
+  const near = await openHouse({ choices: { tools: { mcp: mcpWith([own]) } } });
   const folder = join(near.dir, "mcp-sign-ins");
+  if (record === undefined) return near;
   mkdirSync(folder);
   writeFileSync(join(folder, "far.json"), JSON.stringify({ url, ...record }));
   return near;
 }
-
-type Oauth = Extract<McpServerSettings["reach"], { kind: "http" }>["oauth"];
 
 function signInAt(url: string, oauth: Oauth = {}, world: World = fakeWorld()) {
   const dir = mkdtempSync(join(GROUND, "sign-in-"));
@@ -154,7 +158,7 @@ test("the secret of a configured client goes to its own authorization server onl
 test("a token of a sign-in that a server shows in a result or an error is redacted", async () => {
   const far = await openFar({ "/mcp": echoing });
   const tokens = { access_token: "opaque0access", refresh_token: "opaque0refresh", token_type: "Bearer" };
-  const near = await openNear(far.url, { tokens });
+  const near = await openNear(far.url, { record: { tokens } });
   const client = await near.client();
   const call = async (tool: string) =>
     JSON.stringify(await client.request("tools.invoke", { name: `mcp__far__${tool}`, arguments: {} }));
@@ -238,4 +242,144 @@ test("a sign-in that was begun ten minutes ago has to begin again", async () => 
   const late = await one.finish(new URLSearchParams({ state: stateOf(begun.value), code: "a-code" }));
   expect(late).toMatchObject({ ok: false, error: expect.stringMatching(/too long ago/) });
   expect(far.heard.filter((text) => text.startsWith("/token"))).toEqual([]);
+});
+
+const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+/** Opens a server that gives one token after the other, and takes only the newest. */
+async function openStrict() {
+  let given = 0;
+  let isClosed = false;
+  const requests: { readonly params: URLSearchParams; readonly authorization: string | undefined }[] = [];
+  const token: Answer = ({ headers }, response, body) => {
+    requests.push({ params: new URLSearchParams(body), authorization: headers.authorization });
+    given += 1;
+    if (isClosed) return json(response, { error: "access_denied" }, 400);
+    json(response, { access_token: `opaque0token${given}`, token_type: "Bearer" });
+  };
+  const strict: Answer = (request, response, body) => {
+    if (request.headers.authorization === `Bearer opaque0token${given}`)
+      return echoing(request, response, body);
+    json(response, {}, 401);
+  };
+  const far = await openFar({ "/token": token, "/mcp": strict });
+  const expire = (): void => {
+    given += 1;
+  };
+  const refuse = (): void => {
+    isClosed = true;
+  };
+  return { ...far, requests, expire, refuse };
+}
+
+/** Opens a gateway that signs in there by itself, and calls a tool. */
+async function openMachine(far: { readonly url: string; readonly base: string }, oauth: object) {
+  const settled = { clientId: "machine", authorizationServer: far.base, ...oauth } as Oauth;
+  const client = await (await openNear(far.url, { oauth: settled })).client();
+  const call = async () =>
+    JSON.stringify(await client.request("tools.invoke", { name: "mcp__far__echo", arguments: {} }));
+  return { client, call };
+}
+
+test("a gateway with a client's secret signs in by itself, also after the server refuses its token", async () => {
+  const far = await openStrict();
+  const oauth = { grant: "client_credentials", clientSecret: SECRET, scope: "a b" };
+  const { client, call } = await openMachine(far, oauth);
+  expect(await call()).toContain("you sent Bearer [redacted]");
+  expect(await call()).toContain("you sent Bearer [redacted]");
+  far.expire();
+  expect(await call()).toContain("you sent Bearer [redacted]");
+  expect(far.requests).toHaveLength(2);
+  expect(Object.fromEntries(far.requests[1]?.params ?? [])).toEqual({
+    grant_type: "client_credentials",
+    scope: "a b",
+    resource: far.url,
+    client_id: "machine",
+    client_secret: SECRET,
+  });
+  const { servers } = await client.request("servers.list", {});
+  expect(servers).toMatchObject([{ name: "far", state: "ready" }]);
+  far.expire();
+  far.refuse();
+  expect(await call()).toContain("is not available: the gateway could not sign in");
+  expect(servers[0]).not.toHaveProperty("needsSignIn");
+  await expect(client.request("servers.login", { name: "far", redirectUrl: CALLBACK })).rejects.toThrow(
+    /the gateway signs in by itself/,
+  );
+});
+
+test.each([
+  ["rsa", generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey, "RS256"],
+  ["ec", generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey, "ES256"],
+  ["ed25519", generateKeyPairSync("ed25519").privateKey, "EdDSA"],
+] as const)(
+  "a client's %s key signs who the client is, for its authorization server",
+  async (_, key, alg) => {
+    const far = await openStrict();
+    const privateKey = key.export({ type: "pkcs8", format: "pem" });
+    const { call } = await openMachine(far, { grant: "client_credentials", privateKey });
+    expect(await call()).toContain("you sent Bearer");
+    const { client_assertion: assertion = "", ...others } = Object.fromEntries(far.requests[0]?.params ?? []);
+    expect(others).toEqual({
+      grant_type: "client_credentials",
+      resource: far.url,
+      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+    });
+    const [head = "", body = "", signature = ""] = assertion.split(".");
+    const read = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
+    expect(read(head).alg).toBe(alg);
+    expect(read(body)).toMatchObject({ iss: "machine", sub: "machine", aud: far.base });
+    const proof = { key: createPublicKey(key), dsaEncoding: "ieee-p1363" } as const;
+    const hash = alg === "EdDSA" ? null : "sha256";
+    const isValid = verify(hash, Buffer.from(`${head}.${body}`), proof, Buffer.from(signature, "base64url"));
+    expect(isValid).toBe(true);
+  },
+);
+
+test("the token of a file is presented as it is now; an identity provider exchanges it first", async () => {
+  const far = await openStrict();
+  const tokenFile = join(mkdtempSync(join(GROUND, "token-")), "token");
+  writeFileSync(tokenFile, "first.workload.token\n");
+  const { call } = await openMachine(far, { grant: "jwt_bearer", tokenFile });
+  await call();
+  writeFileSync(tokenFile, "second.workload.token\n");
+  far.expire();
+  await call();
+  const { grant_type, assertion } = Object.fromEntries(far.requests[1]?.params ?? []);
+  expect([grant_type, assertion]).toEqual([JWT_BEARER, "second.workload.token"]);
+  const type = "urn:ietf:params:oauth:token-type:id-jag";
+  const idp = await openFar({
+    "/exchange": (_, response) =>
+      json(response, { access_token: "an-exchanged-grant", issued_token_type: type, token_type: "N_A" }),
+  });
+  const identityProvider = { tokenUrl: `${idp.base}/exchange`, clientId: "at-the-idp" };
+  const other = await openStrict();
+  await (await openMachine(other, { grant: "jwt_bearer", tokenFile, identityProvider })).call();
+  expect(other.requests[0]?.params.get("assertion")).toBe("an-exchanged-grant");
+  const [, exchanged = ""] = idp.heard[0]?.split(" ") ?? [];
+  expect(Object.fromEntries(new URLSearchParams(exchanged))).toMatchObject({
+    subject_token: "second.workload.token",
+    audience: other.base,
+    resource: other.url,
+    client_id: "at-the-idp",
+    requested_token_type: type,
+  });
+});
+
+test.each([
+  [{ grant: "client_credentials", clientSecret: SECRET }, /invalid_client: the client is unknown/],
+  [{ grant: "client_credentials", privateKey: "no key" }, /oauth.privateKey is not a private key/],
+  [{ grant: "jwt_bearer", tokenFile: "/no/such/file" }, /ENOENT/],
+])("a gateway that gets no token says why, and asks nobody to sign in: %j", async (oauth, why) => {
+  const far = await openFar({
+    "/token": (_, response) =>
+      json(response, { error: "invalid_client", error_description: `the client is unknown: ${SECRET}` }, 401),
+  });
+  const { client } = await openMachine(far, oauth);
+  const told = await client.request("servers.test", { name: "far" }).then(String, String);
+  expect(told).toMatch(/the gateway could not sign in/);
+  expect(told).toMatch(why);
+  expect(told).not.toContain(SECRET);
+  expect(far.heard.filter((text) => text.startsWith("/token")).length).toBeLessThan(2);
+  expect((await client.request("servers.list", {})).servers[0]).not.toHaveProperty("needsSignIn");
 });

@@ -13,6 +13,7 @@ import {
   map,
   object,
   optionalText,
+  path,
   secret,
   section,
   text,
@@ -51,8 +52,25 @@ const server = object({
     }),
     scope: text("Scopes, with spaces between them. Default: those that the server names."),
     authorizationServer: address(
-      "Address of the only server that gives tokens; may be private. Required with clientSecret.",
+      "Address of the only server that gives tokens; may be private. Required with clientSecret and grant.",
       { instead: "clientSecret" },
+    ),
+    grant: choice(
+      ["client_credentials", "jwt_bearer"],
+      "How the gateway signs in without a person. Default: a person signs in.",
+    ),
+    privateKey: secret("Key in PEM that proves for client_credentials who the client is.", {}),
+    tokenFile: path("File with the token for jwt_bearer, such as a workload's JWT. It is read each time."),
+    identityProvider: object(
+      {
+        tokenUrl: address("Address at which it gives tokens; may be private.", {
+          instead: "clientSecret",
+          required: true,
+        }),
+        clientId: text("Id of the client to which it gave the ID token in tokenFile.", { required: true }),
+        clientSecret: secret("Secret of that client.", {}),
+      },
+      "Identity provider that exchanges the ID token in tokenFile for one that authorizationServer takes.",
     ),
   }),
   agents: texts("Agents that may use the server, with `*` as a wildcard. Empty: every agent.", {

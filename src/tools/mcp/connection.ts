@@ -24,6 +24,7 @@ import { BROKEN, INTERNAL_ERROR, TOO_LARGE, takeBack } from "./frames.ts";
 import { ownNames } from "./names.ts";
 import { type Asking, addedTools, answerAdded, LISTS } from "./resources.ts";
 import { needOf, wantsSignIn } from "./sign-in/sign-in.ts";
+import { machineFailure } from "./start-failure.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
 
 /** Delay after which a program gets the older handshake: an older one may ignore the newest. */
@@ -335,6 +336,8 @@ export class Connection {
       }
       if (needOf(error) !== undefined)
         return { kind: "unsent", error: wantsSignIn(this.#settings.name), link: "same" };
+      const failed = machineFailure(error);
+      if (failed !== undefined) return { kind: "unsent", error: failed.message, link: "same" };
       const end = endOfFailure(error);
       if (end.kind === "lost") this.#abandoned.add(open.runId);
       return end.kind === "refused" && tool.method !== undefined ? { ...end, mayHaveRun: false } : end;

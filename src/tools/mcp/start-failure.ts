@@ -3,6 +3,7 @@
 
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
 import { connectionCause } from "../../world/outgoing.ts";
+import { MachineSignInFailed } from "./sign-in/machine.ts";
 import { needOf, wantsSignIn } from "./sign-in/sign-in.ts";
 
 /** Maximum number of causes that are followed. */
@@ -18,14 +19,23 @@ interface Facts {
 const factsOf = (error: unknown): Facts =>
   typeof error === "object" && error !== null ? (error as Facts) : {};
 
+/** Returns a failure and its causes. */
+function chainOf(error: unknown): unknown[] {
+  const chain: unknown[] = [];
+  for (let at = error; chain.length < CAUSES_MAX && at !== undefined; at = factsOf(at).cause) chain.push(at);
+  return chain;
+}
+
+/** Returns the failure of a sign-in without a person among the causes. Its request was not sent. */
+export const machineFailure = (error: unknown): MachineSignInFailed | undefined =>
+  chainOf(error).find((one) => one instanceof MachineSignInFailed);
+
 /** Joins the messages of a failure and its causes, because the first one often says little. */
 function messagesOf(error: unknown): string {
   const texts: string[] = [];
-  let at = error;
-  for (let depth = 0; depth < CAUSES_MAX && at !== undefined; depth++) {
-    const text = at instanceof Error ? at.message : String(at);
+  for (const one of chainOf(error)) {
+    const text = one instanceof Error ? one.message : String(one);
     if (!texts.some((told) => told.includes(text))) texts.push(text);
-    at = factsOf(at).cause;
   }
   return texts.join(": ");
 }
@@ -67,6 +77,8 @@ export function startProblem(
     if (code === "CONNECTION_CLOSED" || code === "ERA_NEGOTIATION_FAILED")
       return told("the program ended before it had answered");
   } else {
+    const failed = machineFailure(cause);
+    if (failed !== undefined) return { why: failed.message, said: messagesOf(failed.cause) };
     if (network !== undefined) return told(`it can't be reached (${network})`);
     if (needOf(cause) !== undefined) return { why: wantsSignIn(name), said: "" };
     const { status } = data ?? {};

@@ -2,6 +2,7 @@
 // - A person begins a sign-in in a browser, and comes back with a code. `state` binds the two.
 // - Requests use the tokens of the server's file. A refused token is refreshed; without a refresh token the
 //   server needs a person, and nothing else is tried.
+// - With `oauth.grant` no person takes part: a refused token is replaced by a new one.
 
 import type {
   AuthProvider,
@@ -17,8 +18,7 @@ import { hiding, plainLine } from "../plain-text.ts";
 import type { OutsideWorld } from "../transport.ts";
 import { signInFetch } from "./fetch.ts";
 import { type Challenge, SignInFile, type SignInRecord } from "./file.ts";
-
-type HttpReach = Extract<McpServerSettings["reach"], { kind: "http" }>;
+import { type HttpReach, MachineSignInFailed, machineParts, refusedOnce } from "./machine.ts";
 
 const CLIENT_NAME = "Parley";
 const WORDS_MAX_CHARS = 300;
@@ -43,7 +43,7 @@ function isAt(issuer: string | undefined, address: string): boolean {
 
 /** Keeps what the library's client needs. */
 class Provider implements OAuthClientProvider {
-  readonly redirectUrl: string;
+  readonly redirectUrl: string | undefined;
   readonly #file: SignInFile;
   readonly #oauth: NonNullable<HttpReach["oauth"]>;
   readonly #state: string | undefined;
@@ -59,7 +59,8 @@ class Provider implements OAuthClientProvider {
     file: SignInFile,
     { oauth = {} }: HttpReach,
     step: {
-      readonly redirectUrl: string;
+      /** Absent: no person signs in. */
+      readonly redirectUrl?: string;
       readonly state?: string;
       readonly pending?: SignInRecord["pending"];
     },
@@ -76,10 +77,11 @@ class Provider implements OAuthClientProvider {
   clientMetadataUrl?: string;
 
   get clientMetadata() {
+    const isPerson = this.redirectUrl !== undefined;
     return {
       client_name: CLIENT_NAME,
-      redirect_uris: [this.redirectUrl],
-      grant_types: ["authorization_code", "refresh_token"],
+      redirect_uris: isPerson ? [String(this.redirectUrl)] : [],
+      grant_types: isPerson ? ["authorization_code", "refresh_token"] : [],
       response_types: ["code"],
       ...optional({ scope: this.#oauth.scope }),
     };
@@ -185,21 +187,27 @@ export class SignIn {
 
   /** The secrets of the sign-ins, which no text of the server may show. */
   get secrets(): readonly string[] {
-    const { clientSecret } = this.#reach.oauth ?? {};
-    return clientSecret === undefined ? this.#file.secrets : [clientSecret, ...this.#file.secrets];
+    const { clientSecret, identityProvider } = this.#reach.oauth ?? {};
+    const configured = [clientSecret, identityProvider?.clientSecret].flatMap((secret) => secret ?? []);
+    return [...configured, ...this.#file.secrets];
   }
 
-  /** True if the server has refused a request since the last sign-in, as far as this process knows. */
+  get #isMachine(): boolean {
+    return this.#reach.oauth?.grant !== undefined;
+  }
+
+  /**
+   * True if the server has refused a request since the last sign-in, as far as this process knows, and a
+   * person has to sign in.
+   */
   get isNeeded(): boolean {
-    return this.#file.isChallenged;
+    return this.#file.isChallenged && !this.#isMachine;
   }
 
   get #options() {
     const { url, oauth } = this.#reach;
-    const configured = [
-      url,
-      ...(oauth?.authorizationServer === undefined ? [] : [oauth.authorizationServer]),
-    ];
+    const others = [oauth?.authorizationServer, oauth?.identityProvider?.tokenUrl];
+    const configured = [url, ...others.flatMap((other) => other ?? [])];
     return { serverUrl: url, fetchFn: signInFetch(configured, this.#world) };
   }
 
@@ -229,6 +237,7 @@ export class SignIn {
     const { tokens, redirectUrl = NOWHERE } = await this.#file.read();
     // Another process may have refreshed them.
     if (refused !== undefined && tokens !== undefined && tokens.access_token !== refused) return;
+    if (this.#isMachine) return this.#signInAlone(challenge);
     const provider = new Provider(this.#file, this.#reach, { redirectUrl });
     const result =
       tokens?.refresh_token === undefined
@@ -239,6 +248,21 @@ export class SignIn {
     if (left !== undefined && left.access_token !== tokens?.access_token) return;
     await this.note(challenge);
     throw new UnauthorizedError();
+  }
+
+  async #signInAlone(challenge: Challenge): Promise<void> {
+    const { oauth = {} } = this.#reach;
+    const scope = oauth.scope ?? challenge.scope;
+    const { auth } = await library();
+    const provider = new Provider(this.#file, this.#reach, {});
+    try {
+      const fetchFn = refusedOnce(this.#options.fetchFn);
+      const parts = await machineParts(oauth, () => provider.discovered, fetchFn);
+      const how = { ...this.#options, fetchFn, ...urlOf(challenge), ...optional({ scope }) };
+      await auth(Object.assign(provider, parts), how);
+    } catch (error) {
+      throw new MachineSignInFailed(error);
+    }
   }
 
   /** Keeps what the server wants, for the next sign-in. */
@@ -255,6 +279,10 @@ export class SignIn {
 
   /** Begins a sign-in. Returns the address that the person opens in a browser, which comes back. */
   async begin(redirectUrl: string): Promise<Result<string>> {
+    if (this.#isMachine) {
+      const how = "the gateway signs in by itself (oauth.grant)";
+      return fail("invalid_argument", `nobody has to sign in at the MCP server "${this.#name}": ${how}`);
+    }
     try {
       const { auth, computeScopeUnion, extractWWWAuthenticateParams } = await library();
       const record = await this.#file.read();

@@ -35,6 +35,8 @@ export interface FormField {
   readonly default?: FormValue;
   /** The options of a choice, at most 50. */
   readonly options?: readonly FormOption[];
+  /** True if the server gave their titles in the older way, beside the values. */
+  readonly hasEnumNames?: true;
   /** Format of a text. */
   readonly format?: "email" | "uri" | "date" | "date-time";
   /** The least number, number of characters of a text, or number of chosen options. */

@@ -1,5 +1,5 @@
-// Asks the person at an MCP client for the permissions that agents need while the client waits for them
-// (elicitation, in revisions before 2026-07-28).
+// Asks the person at an MCP client for the permissions that agents need while the client waits for them, and
+// passes the forms of outside MCP servers on (elicitation, in revisions before 2026-07-28).
 // EQ1: only a client whose token may answer permission requests is asked, and only about work that it waits
 //      for: of the chain of its message, or of its own sub-agents.
 // EQ2: the id of the question names the request, so the answer may come to any process. The first answer
@@ -8,9 +8,10 @@
 import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { createGate } from "../../access/token.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
+import { schemaOfForm } from "../../core/rules/approval/form.ts";
 import type { PermissionQuestion, PermissionScope } from "../../core/shapes/permission.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
-import { answerPermission } from "../../flows/permission.ts";
+import { answerPermission, type PermissionAnswer } from "../../flows/permission.ts";
 import type { Caller } from "../../gateway/auth.ts";
 import { needScope } from "../../gateway/dispatch.ts";
 import { dataFrame } from "../../gateway/http/run-stream.ts";
@@ -20,7 +21,9 @@ import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { McpDeps } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 
-const ID_PREFIX = "permission:";
+/** Ids of questions begin with one of these. The second one wants a form of an MCP server to be filled in. */
+const PERMISSION_ID = "permission:";
+const FORM_ID = "form:";
 const DENY = "deny";
 /** The choices for each scope that a permission may have. */
 const CHOICES: Readonly<Record<PermissionScope, string>> = {
@@ -64,23 +67,24 @@ async function waitsFor(
   return asker !== undefined && (await spawnChainOf(db, asker)).some(({ key }) => key === requester.key);
 }
 
-function questionFrame({ id, agentId, title, detail, scopes }: PermissionQuestion): string {
+/** Returns a question as a request to the client, with its id. */
+function elicitationFor({ id, agentId, title, detail, scopes, form }: PermissionQuestion) {
+  const method = "elicitation/create";
+  if (form !== undefined && form.url === undefined) {
+    const message = `A tool of agent ${agentId} has a question. ${title}`;
+    const params = { message, requestedSchema: schemaOfForm(form.fields) };
+    return { id: `${FORM_ID}${id}`, method, params };
+  }
   const choices = [...scopes.map((scope) => CHOICES[scope]), DENY];
   const decision = { type: "string", title: "Decision", enum: choices };
   const more = detail === undefined ? "" : `\n\n${detail}`;
-  return dataFrame({
-    jsonrpc: "2.0",
-    id: `${ID_PREFIX}${id}`,
-    method: "elicitation/create",
-    params: {
-      message: `Agent ${agentId} asks for permission: ${title}${more}`,
-      requestedSchema: { type: "object", properties: { decision }, required: ["decision"] },
-    },
-  });
+  const message = `Agent ${agentId} asks for permission: ${title}${more}`;
+  const requestedSchema = { type: "object", properties: { decision }, required: ["decision"] };
+  return { id: `${PERMISSION_ID}${id}`, method, params: { message, requestedSchema } };
 }
 
-function withdrawnFrame(id: string): string {
-  const params = { requestId: `${ID_PREFIX}${id}`, reason: "the request was answered or has ended" };
+function withdrawnFrame(requestId: string): string {
+  const params = { requestId, reason: "the request was answered or has ended" };
   return dataFrame({ jsonrpc: "2.0", method: "notifications/cancelled", params });
 }
 
@@ -92,7 +96,8 @@ export function withQuestions(response: Response, call: AskingCall): Response {
   if (body === null || !isStream || !mayAnswer(client.caller)) return response;
   const { engine, world } = deps;
   const reader = body.getReader();
-  const asked = new Set<string>();
+  /** Ids of questions, by those of the requests. */
+  const asked = new Map<string, string>();
   let isOver = false;
   let unsubscribe = (): void => {};
   const end = (): void => {
@@ -109,8 +114,9 @@ export function withQuestions(response: Response, call: AskingCall): Response {
           const isWanted = id === undefined || question.id === id;
           // An event can come while the open requests are read, so a request is marked in the same step.
           if (!isWanted || !(await waitsFor(call, question)) || asked.has(question.id)) continue;
-          asked.add(question.id);
-          put(questionFrame(question));
+          const elicitation = elicitationFor(question);
+          asked.set(question.id, elicitation.id);
+          put(dataFrame({ jsonrpc: "2.0", ...elicitation }));
         }
       };
       const askSafely = (id?: string): void => {
@@ -118,8 +124,9 @@ export function withQuestions(response: Response, call: AskingCall): Response {
       };
       unsubscribe = engine.bus.subscribe((event) => {
         if (event.kind !== "permission") return;
+        const requestId = asked.get(event.id);
         if (event.change === "asked") askSafely(event.id);
-        else if (asked.delete(event.id)) put(withdrawnFrame(event.id));
+        else if (requestId !== undefined) put(withdrawnFrame(requestId));
       });
       askSafely();
     },
@@ -144,24 +151,29 @@ export function withQuestions(response: Response, call: AskingCall): Response {
 
 /** Returns whether a message is a client's answer to a question. */
 export function isAnswer({ method, id }: Rpc): boolean {
-  return method === undefined && typeof id === "string" && id.startsWith(ID_PREFIX);
+  return method === undefined && typeof id === "string" && /^(?:permission|form):/.test(id);
 }
 
+type Decision = Pick<PermissionAnswer, "decision" | "scope" | "content">;
+
 /** Returns the decision in an answer. Undefined: the person decided nothing. */
-function decisionIn({ result }: Rpc): { decision: "allow" | "deny"; scope: PermissionScope } | undefined {
+function decisionIn({ id, result }: Rpc): Decision | undefined {
   const { action, content } = fieldsOf(result);
   const { decision } = fieldsOf(content);
-  if (action === "decline" || (action === "accept" && decision === DENY))
+  const isForm = String(id).startsWith(FORM_ID);
+  if (action === "decline" || (action === "accept" && !isForm && decision === DENY))
     return { decision: "deny", scope: "once" };
+  if (action !== "accept") return undefined;
+  if (isForm) return { decision: "allow", scope: "once", content: fieldsOf(content) };
   const scope = (["once", "session", "always"] as const).find((one) => CHOICES[one] === decision);
-  return action === "accept" && scope !== undefined ? { decision: "allow", scope } : undefined;
+  return scope && { decision: "allow", scope };
 }
 
 /** Takes a client's answer to a question (EQ2). An answer that comes too late changes nothing. */
 export async function takeAnswer({ settings, engine, world }: McpDeps, caller: Caller, message: Rpc) {
   const found = decisionIn(message);
   if (found === undefined || !mayAnswer(caller)) return;
-  const id = String(message.id).slice(ID_PREFIX.length);
+  const [, id = ""] = String(message.id).split(":");
   const rights = {
     covers: createGate(settings, caller, "send"),
     everySession: caller.patterns === undefined,
@@ -169,5 +181,5 @@ export async function takeAnswer({ settings, engine, world }: McpDeps, caller: C
   const answered = await engine.commit((unit) =>
     answerPermission(unit, { id, by: caller.id, ...found }, rights),
   );
-  if (!answered.ok) world.log.debug({ why: answered.error }, "an MCP client's answer was not used");
+  if (!answered.ok) world.log.info({ why: answered.error }, "an MCP client's answer was not used");
 }

@@ -1,7 +1,7 @@
 // Forms of MCP servers: which are taken, and which answers fit.
 
 import { expect, test } from "vitest";
-import { checkAnswer, readForm, readTyped } from "../../../src/core/rules/approval/form.ts";
+import { checkAnswer, readForm, readTyped, schemaOfForm } from "../../../src/core/rules/approval/form.ts";
 
 const plain = (text: string): string => text;
 const formOf = (properties: object, required: readonly string[] = []) =>
@@ -125,4 +125,22 @@ test("titles come before values, and two equal ones are refused; a default that 
   expect(equal).toMatchObject({ ok: false, error: expect.stringContaining("different") });
   const hidden = form({ type: "string", default: "a\u202eb" });
   expect(hidden.ok && hidden.value[0]).not.toHaveProperty("default");
+});
+
+test("a form is passed on as its server wrote it: titles, limits, defaults and all kinds of choices", () => {
+  const properties = {
+    name: { type: "string", title: "Your name", description: "As on the card.", minLength: 1, maxLength: 9 },
+    mail: { type: "string", format: "email", default: "ann@example.com" },
+    age: { type: "integer", minimum: 1, maximum: 99, default: 30 },
+    score: { type: "number", default: 95.5 },
+    sure: { type: "boolean", default: true },
+    one: { type: "string", enum: ["a", "b"], default: "a" },
+    titled: { type: "string", oneOf: [{ const: "a", title: "First" }] },
+    older: { type: "string", enum: ["a", "b"], enumNames: ["First", "Second"] },
+    some: { type: "array", items: { type: "string", enum: ["a", "b"] }, minItems: 1, maxItems: 2 },
+    named: { type: "array", items: { anyOf: [{ const: "a", title: "First" }] }, default: ["a"] },
+  };
+  const schema = { type: "object", properties, required: ["name", "older"] };
+  const form = readForm(schema, plain);
+  expect(schemaOfForm(form.ok ? form.value : [])).toEqual(schema);
 });

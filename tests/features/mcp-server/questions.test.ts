@@ -11,6 +11,8 @@ import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
 import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
 import { doing, talkingModel } from "../../kit/talking-model.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
+import { mcpWith, nodeServer } from "../../tools/mcp-kit.ts";
+import { ASKING } from "../../tools/questions/program.ts";
 
 const WRITER = "a-token-that-writes-but-decides-nothing";
 const { exec } = settingsWith().tools;
@@ -21,7 +23,7 @@ async function open() {
     model: talkingModel(),
     choices: {
       agents: [agentSettings("main", { workspace })],
-      tools: { exec: { ...exec, approval: "always" } },
+      tools: { exec: { ...exec, approval: "always" }, mcp: mcpWith([nodeServer("ask", [ASKING])]) },
     },
     gateway: { tokens: [{ token: WRITER, role: "operator", scopes: ["operator.write"] }] },
   });
@@ -29,7 +31,7 @@ async function open() {
   return { house, made };
 }
 
-type Asked = { message: string; choices: readonly string[] };
+type Asked = { message: string; choices: readonly string[]; schema: object };
 
 /** Connects the official client of a person who gives these answers. */
 async function person(
@@ -42,8 +44,9 @@ async function person(
   cleanup(() => client.close());
   client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
     if (!("requestedSchema" in params)) throw new Error("no form");
-    const { decision } = params.requestedSchema.properties as unknown as { decision: { enum: string[] } };
-    const one = { message: params.message, choices: decision.enum };
+    const { requestedSchema: schema, message } = params;
+    const { decision } = schema.properties as unknown as { decision?: { enum: string[] } };
+    const one = { message, choices: decision?.enum ?? [], schema };
     asked.push(one);
     return answer(one);
   });
@@ -75,6 +78,47 @@ test("EQ1: a person at a waiting client is asked, and the command runs only if i
     message: expect.stringContaining("Agent main asks for permission: touch allowed"),
     choices: ["allow once", "allow in this session", "always allow", "deny"],
   });
+});
+
+test("a form of an MCP server reaches the person at a waiting client, and the answer that server", async () => {
+  const { house } = await open();
+  const answers: ElicitResult[] = [
+    { action: "accept", content: { color: "blue" } },
+    { action: "accept", content: { color: "green" } },
+    { action: "decline" },
+  ];
+  const { client, asked } = await person(house, () => answers.shift() ?? { action: "cancel" });
+  const operator = await house.client();
+  const call = { name: "mcp__ask__form", arguments: {} };
+  const first = client.callTool(send(doing(call)));
+  await expect.poll(() => asked.length).toBe(1);
+  expect(asked[0]).toMatchObject({
+    message: "A tool of agent main has a question. MCP server ask asks: Which colour?",
+    schema: {
+      type: "object",
+      properties: {
+        color: { type: "string", title: "Colour", enum: ["red", "green"] },
+        amount: { type: "integer", minimum: 1, default: 2 },
+      },
+      required: ["color"],
+    },
+  });
+  // The answer does not fit, so the question stays open for others.
+  const open1 = async () => (await operator.request("permissions.list", {})).permissions;
+  expect(await open1()).toHaveLength(1);
+  const [{ id = "" } = {}] = await open1();
+  await operator.request("permissions.answer", { id, decision: "allow", content: { color: "red" } });
+  expect(objectOf(await first)).toMatchObject({ status: "ok" });
+  const results = async () => {
+    const { messages } = await operator.request("chat.history", { sessionKey: "main" });
+    return JSON.stringify(messages);
+  };
+  expect(await results()).toMatch(/accept.{1,40}red.{1,30}amount.{1,8}2/);
+  await client.callTool(send(doing(call)));
+  expect(await results()).toMatch(/accept.{1,40}green/);
+  await client.callTool(send(doing(call)));
+  expect(await results()).toMatch(/decline/);
+  expect(asked).toHaveLength(3);
 });
 
 test("EQ2: an answer from elsewhere counts, withdraws the question, and a later answer changes nothing", async () => {

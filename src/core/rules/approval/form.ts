@@ -78,7 +78,9 @@ function readField(name: string, schema: Schema, required: boolean, clean: Clean
   const options = optionsIn(schema, clean);
   if (options === "wrong")
     return `has no options, over ${OPTIONS_MAX}, or some that are no short, different texts`;
-  if (options !== undefined) return complete({ ...made, type: "choice", options });
+  const hasEnumNames = Array.isArray(schema.enumNames) ? true : undefined;
+  if (options !== undefined)
+    return complete({ ...made, type: "choice", options, ...optional({ hasEnumNames }) });
   if (type === "boolean") return complete({ ...made, type });
   if (type === "number" || type === "integer")
     return complete({ ...made, type, ...limits(minimum, maximum) });
@@ -171,6 +173,39 @@ export function checkAnswer(
     answer.push([field.name, value as FormValue]);
   }
   return ok(Object.fromEntries(answer));
+}
+
+function schemaOfField({ name, title, type, options = [], min, max, ...field }: FormField): Schema {
+  const { description, format, hasEnumNames, default: given } = field;
+  const about = optional({ title: title === name ? undefined : title, description, default: given });
+  const values = options.map(({ value }) => value);
+  const titles = options.map((option) => option.title);
+  const titled = options.map((option) => ({ const: option.value, title: option.title }));
+  const isTitled = options.some((option) => option.title !== option.value);
+  switch (type) {
+    case "boolean":
+      return { type, ...about };
+    case "choice":
+      if (hasEnumNames === true) return { type: "string", ...about, enum: values, enumNames: titles };
+      return { type: "string", ...about, ...(isTitled ? { oneOf: titled } : { enum: values }) };
+    case "choices": {
+      const items = isTitled ? { anyOf: titled } : { type: "string", enum: values };
+      return { type: "array", ...about, items, ...optional({ minItems: min, maxItems: max }) };
+    }
+    case "string":
+      return { type, ...about, ...optional({ format, minLength: min, maxLength: max }) };
+    default:
+      return { type, ...about, ...optional({ minimum: min, maximum: max }) };
+  }
+}
+
+/** Writes a form as the JSON schema that `readForm` reads. */
+export function schemaOfForm(fields: readonly FormField[]) {
+  return {
+    type: "object",
+    properties: Object.fromEntries(fields.map((field) => [field.name, schemaOfField(field)])),
+    required: fields.filter(({ required }) => required).map(({ name }) => name),
+  };
 }
 
 /** Reads a typed text. Undefined: it is empty. A text of a wrong kind is returned as it is. */

@@ -11,13 +11,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { listenHere } from "../tests/kit/loopback.ts";
+import { type Script, startModelServer } from "../tests/kit/model-server/server.ts";
+import { call } from "../tests/kit/model-server/steps.ts";
 import { TOKEN } from "../tests/kit/process/fleet.ts";
 import { install } from "./coding-agents.ts";
 import { inspect } from "./inspector.ts";
 import { EXPECTED } from "./mcp-expected.ts";
+import type { Order } from "./mcp-fixtures.ts";
 import { passOn } from "./pass-on.ts";
 import { writeTable } from "./table.ts";
 import { withGateway } from "./with-gateway.ts";
@@ -30,6 +34,8 @@ const SHOWN_CHARS = 3_000;
 const OUTPUT_MAX_BYTES = 64 * 1024 * 1024;
 const PAGE = fileURLToPath(new URL("../docs/reference/TRIED.md", import.meta.url));
 const CLIENT = fileURLToPath(new URL("mcp-client.ts", import.meta.url));
+const QUESTIONS = fileURLToPath(new URL("mcp-questions.ts", import.meta.url));
+const WORKERS = 60;
 const FIXTURES = new URL("mcp-fixtures.ts", import.meta.url).href;
 const run = promisify(execFile);
 
@@ -155,7 +161,19 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** Answers as the model of an agent that does what the message of a fixture says. */
+const play: Script = async ({ lastUserText, toolResults, step }) => {
+  const order = /\{".*\}/s.exec(lastUserText)?.[0];
+  if (order === undefined || step !== "message") return "done";
+  const { afterSeconds = 0, say = "", calls, fails } = JSON.parse(order) as Order;
+  await pause(afterSeconds * 1_000, undefined, { ref: false });
+  if (fails === true) return { status: 400, headers: {}, body: { error: { message: "refused" } } };
+  if (calls === undefined) return say;
+  return toolResults.length === 0 ? calls.map(({ name, args }) => call(name, args)) : toolResults.join();
+};
+
 const temporary = mkdtempSync(join(tmpdir(), "parley-mcp-home-"));
+const model = await startModelServer(play);
 let failed = 0;
 try {
   await install(folder, { dependencies: { [SUITE]: VERSION } });
@@ -181,8 +199,26 @@ try {
       server.close();
     }
   };
-  if (options.part !== "client") await withGateway(temporary, {}, work, ["--import", FIXTURES]);
+  const { id: _, ...provider } = model.provider("openai-completions");
+  const workers = Array.from({ length: WORKERS }, (_one, at) => ({
+    id: `worker${at + 1}`,
+    model: "one/test-model",
+  }));
+  const settings = {
+    models: { providers: { one: provider } },
+    agents: {
+      defaults: { maxConcurrent: WORKERS },
+      list: [{ id: "main", default: true, model: "offline/rehearsal" }, ...workers],
+    },
+    tools: {
+      agentToAgent: { enabled: true },
+      sessions: { visibility: "all" },
+      mcp: { servers: { suite: { command: process.execPath, args: [QUESTIONS] } } },
+    },
+  };
+  if (options.part !== "client") await withGateway(temporary, settings, work, ["--import", FIXTURES]);
 } finally {
+  await model.close();
   rmSync(temporary, { recursive: true, force: true });
   if (options.dir === undefined) rmSync(folder, { recursive: true, force: true });
 }

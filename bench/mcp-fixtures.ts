@@ -1,6 +1,7 @@
 // Adds the tools, resources and prompts of the official conformance suite to the MCP server of a gateway.
-// Loaded into the gateway's process before its own modules (`--import`). Transport, streams, sessions, tasks
-// and refusals stay those of the gateway. `slow_compute` is a send to a session.
+// Loaded into the gateway's process before its own modules (`--import`). Transport, streams, sessions, tasks,
+// questions and refusals stay those of the gateway: tools that take long or ask a person are sends to an
+// agent of their own, which calls tools of an MCP server (mcp-questions.ts).
 
 import { createHmac } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
@@ -31,6 +32,7 @@ const WAV = Buffer.from(
 const STEP_MS = 50;
 /** A send becomes a task after three seconds without a reply. */
 const TASK_AFTER_SECONDS = 4;
+const TASKS = "io.modelcontextprotocol/tasks";
 
 const words = (text: string) => ({ type: "text", text });
 const image = { type: "image", data: PNG, mimeType: "image/png" };
@@ -121,6 +123,7 @@ const QUESTIONS: Readonly<Record<string, readonly Fields[]>> = {
   ],
   test_input_required_result_capabilities: [{ ...NAME, greeting: sample("Generate a greeting") }],
   test_streaming_elicitation: [NAME],
+  test_tool_with_task: [NAME],
   test_input_required_result_prompt: [
     { user_context: elicit("What context should the prompt use?", "context") },
   ],
@@ -137,17 +140,21 @@ function isAnswered(question: unknown, answer: unknown): boolean {
   return action === "accept" && isObject(given) && given[field] !== undefined;
 }
 
+const declared = ({ mcpReq }: ServerContext): Fields =>
+  fieldsOf(fieldsOf(mcpReq.envelope)[CLIENT_CAPABILITIES_META_KEY]);
+
 /** Asks the next round of questions, or returns the answers as a text. */
-function ask(name: string, { mcpReq }: ServerContext): string | ReturnType<typeof inputRequired> {
+function ask(name: string, ctx: ServerContext): string | ReturnType<typeof inputRequired> {
+  const { mcpReq } = ctx;
   const state = mcpReq.requestState() as string | undefined;
   const rounds = QUESTIONS[name] ?? [];
   const round = Number(state?.split(".")[0] ?? 0);
   if (state !== undefined && state !== sign(round))
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "the state was changed");
-  const declared = fieldsOf(fieldsOf(mcpReq.envelope)[CLIENT_CAPABILITIES_META_KEY]);
   const capability = (question: unknown): string => String(fieldsOf(question).method).split("/")[0] ?? "";
   const chosen = Object.entries(rounds[round] ?? {}).filter(
-    ([, question]) => name !== "test_input_required_result_capabilities" || capability(question) in declared,
+    ([, question]) =>
+      name !== "test_input_required_result_capabilities" || capability(question) in declared(ctx),
   );
   const answers = fieldsOf(mcpReq.inputResponses);
   const isOver = chosen.every(([key, question]) => isAnswered(question, answers[key]));
@@ -157,12 +164,53 @@ function ask(name: string, { mcpReq }: ServerContext): string | ReturnType<typeo
   return inputRequired({ inputRequests: asked as never, requestState: sign(next) });
 }
 
+/** An order to the agent of a send: what its model does, and after how long. */
+export interface Order {
+  readonly afterSeconds?: number;
+  readonly say?: string;
+  readonly calls?: readonly { readonly name: string; readonly args?: Fields }[];
+  readonly fails?: true;
+}
+
+const calling = (name: string): Order => ({ calls: [{ name: `mcp__suite__${name}` }] });
+/** Number of sends: each goes to an agent of its own, which does not wait for earlier ones. */
+let sends = 0;
+
+function sendTo(order: Order) {
+  sends += 1;
+  return { sessionKey: `agent:worker${sends}:main`, message: JSON.stringify(order), timeoutSeconds: 120 };
+}
+
+const slow = { afterSeconds: TASK_AFTER_SECONDS };
+
+/** Tools that are sends to an agent. */
+const WORK: Readonly<Record<string, (args: Fields, answers: string) => Order>> = {
+  slow_compute: ({ seconds }) => {
+    const more = Number(seconds) > 0 ? { afterSeconds: Number(seconds) + TASK_AFTER_SECONDS } : {};
+    return { say: "computed", ...more };
+  },
+  failing_job: () => ({ ...slow, fails: true }),
+  test_tool_with_task: (_, answers) => ({ ...slow, say: answers }),
+  // Two agents ask at the same time.
+  multi_input: () => ({
+    calls: [1, 2].map(() => ({ name: "sessions_send", args: sendTo(calling("multi_input")) })),
+  }),
+  ...Object.fromEntries(
+    [
+      "confirm_delete",
+      "test_elicitation",
+      "test_elicitation_sep1034_defaults",
+      "test_elicitation_sep1330_enums",
+    ].map((name) => [name, () => calling(name)]),
+  ),
+};
+
 /** Calls a tool of the suite. Returns undefined for a tool of the gateway. */
 async function call(name: string, args: Fields, ctx: ServerContext): Promise<object | undefined> {
   const { mcpReq } = ctx;
   const notify = (method: string, params: object) =>
     mcpReq.notify({ method: `notifications/${method}`, params } as never);
-  if (name in QUESTIONS) {
+  if (name in QUESTIONS && !(name in WORK)) {
     const asked = ask(name, ctx);
     return typeof asked === "string" ? content(words(asked)) : asked;
   }
@@ -185,13 +233,8 @@ async function call(name: string, args: Fields, ctx: ServerContext): Promise<obj
 const TOOLS = [
   ...Object.keys(CONTENT),
   ...Object.keys(QUESTIONS).filter((name) => name !== "test_input_required_result_prompt"),
-  ...[
-    "greet",
-    "slow_compute",
-    "test_missing_capability",
-    "test_tool_with_progress",
-    "test_tool_with_logging",
-  ],
+  ...Object.keys(WORK).filter((name) => !(name in QUESTIONS)),
+  ...["greet", "test_missing_capability", "test_tool_with_progress", "test_tool_with_logging"],
 ].map((name) => ({
   name,
   description: "A tool of the conformance suite.",
@@ -273,17 +316,18 @@ function extend(server: Inner): void {
   const calls = server.fallbackRequestHandler;
   if (calls === undefined) return;
   server.fallbackRequestHandler = async (request, ctx) => {
-    const { name, arguments: args } = fieldsOf(request.params);
-    const { seconds } = fieldsOf(args);
-    if (name === "slow_compute") {
-      const waits = Number(seconds) > 0 ? `wait ${Number(seconds) + TASK_AFTER_SECONDS} seconds, then ` : "";
-      const sent = { sessionKey: "main", message: `${waits}say computed`, timeoutSeconds: 120 };
-      return calls(
-        { ...request, params: { ...request.params, name: "sessions_send", arguments: sent } },
-        ctx,
-      );
-    }
-    return (await call(String(name), fieldsOf(args), ctx)) ?? calls(request, ctx);
+    const { arguments: args, ...params } = fieldsOf(request.params);
+    const name = String(params.name);
+    const order = WORK[name];
+    if (order === undefined) return (await call(name, fieldsOf(args), ctx)) ?? calls(request, ctx);
+    if (name === "failing_job" && !(TASKS in fieldsOf(declared(ctx).extensions)))
+      throw new MissingRequiredClientCapabilityError({
+        requiredCapabilities: { extensions: { [TASKS]: {} } },
+      });
+    const asked = name in QUESTIONS ? ask(name, ctx) : "";
+    if (typeof asked !== "string") return asked;
+    const sent = sendTo(order(fieldsOf(args), asked));
+    return calls({ ...request, params: { ...params, name: "sessions_send", arguments: sent } }, ctx);
   };
 }
 

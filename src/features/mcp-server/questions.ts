@@ -1,5 +1,6 @@
 // Asks the person at an MCP client for the permissions that agents need while the client waits for them, and
-// passes the forms of outside MCP servers on (elicitation, in revisions before 2026-07-28).
+// passes the forms of outside MCP servers on (elicitation): in the stream of the call's answer in revisions
+// before 2026-07-28, and as input that a task requires.
 // EQ1: only a client whose token may answer permission requests is asked, and only about work that it waits
 //      for: of the chain of its message, or of its own sub-agents.
 // EQ2: the id of the question names the request, so the answer may come to any process. The first answer
@@ -34,11 +35,15 @@ const CHOICES: Readonly<Record<PermissionScope, string>> = {
 
 type Rpc = Readonly<Record<string, unknown>>;
 
+/** Returns whether these capabilities of a client say that it can ask its user with a form. */
+export function takesForms(capabilities: unknown): boolean {
+  const { elicitation } = fieldsOf(capabilities);
+  return isObject(elicitation) && ("form" in elicitation || !("url" in elicitation));
+}
+
 /** Returns whether a client declares, when it connects, that it can ask its user with a form. */
 export function canAsk({ method, params }: Rpc): boolean {
-  const { elicitation } = fieldsOf(fieldsOf(params).capabilities);
-  if (method !== "initialize" || !isObject(elicitation)) return false;
-  return "form" in elicitation || !("url" in elicitation);
+  return method === "initialize" && takesForms(fieldsOf(params).capabilities);
 }
 
 function mayAnswer(caller: Caller): boolean {
@@ -86,6 +91,20 @@ function elicitationFor({ id, agentId, title, detail, scopes, form }: Permission
 function withdrawnFrame(requestId: string): string {
   const params = { requestId, reason: "the request was answered or has ended" };
   return dataFrame({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+}
+
+/** Returns the open questions of a call as requests to its client, by their ids. */
+export async function questionsOf(call: AskingCall): Promise<Readonly<Record<string, object>>> {
+  const { deps, client } = call;
+  const { engine } = deps;
+  const found: Record<string, object> = {};
+  if (!mayAnswer(client.caller)) return found;
+  for (const question of await openPermissions(engine.store.db, engine.now())) {
+    if (!(await waitsFor(call, question))) continue;
+    const { id, ...request } = elicitationFor(question);
+    found[id] = request;
+  }
+  return found;
 }
 
 /** Adds the questions to the stream of a call's answer, if its client may answer them. */

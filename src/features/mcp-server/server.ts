@@ -26,6 +26,7 @@ import { INBOX_TOOL, INBOX_URI, inboxOf, waitsForNews } from "./inbox.ts";
 import type { LogLevels } from "./log-levels.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 import { addPrompts } from "./prompts.ts";
+import { takesForms } from "./questions.ts";
 import {
   cancelTask,
   type Progress,
@@ -34,6 +35,7 @@ import {
   TASKS_EXTENSION,
   type Task,
   type TaskParts,
+  updateTask,
   withProgress,
 } from "./tasks.ts";
 
@@ -75,12 +77,12 @@ function instructionsFor(deps: McpDeps, client: McpClient): string {
   );
 }
 
+/** Returns the capabilities that the request declares. */
+const declared = (ctx: ServerContext): Params =>
+  fieldsOf((ctx.mcpReq.envelope as Params | undefined)?.[CLIENT_CAPABILITIES_META_KEY]);
+
 /** Returns whether the request declares that its sender supports tasks. */
-function takesTasks(ctx: ServerContext): boolean {
-  const declared = (ctx.mcpReq.envelope as Params | undefined)?.[CLIENT_CAPABILITIES_META_KEY];
-  const extensions = isObject(declared) ? declared.extensions : undefined;
-  return isObject(extensions) && TASKS_EXTENSION in extensions;
-}
+const takesTasks = (ctx: ServerContext): boolean => TASKS_EXTENSION in fieldsOf(declared(ctx).extensions);
 
 export const newCallId = ({ world }: McpDeps): string => `mcp:${world.ids.uuid()}`;
 
@@ -267,25 +269,28 @@ function addInbox(server: Server, { deps, client, stop, atEnd }: Exchange): void
 }
 
 function addTasks(server: Server, exchange: Exchange): void {
-  const on = (method: string, answer: (taskId: string) => Promise<Params | undefined>): void =>
+  type Answer = (taskId: string, ctx: ServerContext) => Promise<Params | undefined>;
+  const on = (method: string, answer: Answer): void =>
     server.setRequestHandler(method, { params: ANY_PARAMS }, async ({ taskId }, ctx) => {
       if (!takesTasks(ctx)) {
         const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
         throw new MissingRequiredClientCapabilityError({ requiredCapabilities });
       }
       const isId = typeof taskId === "string" && taskId.length <= TASK_ID_CHARS_MAX;
-      const found = isId ? await answer(taskId) : undefined;
+      const found = isId ? await answer(taskId, ctx) : undefined;
       if (found !== undefined) return found;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, "this session has no task of this id");
     });
-  on("tasks/get", async (taskId) => {
-    const task = await readTask(exchange, taskId);
+  on("tasks/get", async (taskId, ctx) => {
+    const task = await readTask(exchange, taskId, takesForms(declared(ctx)));
     if (task?.status === "completed") recordAtEnd(exchange, taskId, () => "outcome");
     return task;
   });
   on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
-  // Parley's tasks never request input.
-  on("tasks/update", async (taskId) => (await readTask(exchange, taskId)) && {});
+  // The library has moved the answers from the params to the context.
+  on("tasks/update", async (taskId, { mcpReq }) =>
+    (await updateTask(exchange, taskId, fieldsOf(mcpReq.inputResponses))) ? {} : undefined,
+  );
 }
 
 /** Creates a server for one client. */

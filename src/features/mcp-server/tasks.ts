@@ -12,6 +12,7 @@ import { pause } from "../../world/pause.ts";
 import { answerWith, callAs, type McpDeps, type ToolCall } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL } from "./inbox.ts";
+import { questionsOf, takeAnswer } from "./questions.ts";
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
@@ -31,6 +32,11 @@ export type Task = {
   readonly pollIntervalMs: number;
 } & (
   | { readonly status: "working" | "cancelled"; readonly statusMessage: string }
+  | {
+      readonly status: "input_required";
+      readonly statusMessage: string;
+      readonly inputRequests: Readonly<Record<string, object>>;
+    }
   | { readonly status: "completed"; readonly result: { readonly resultType: "complete" } }
 );
 
@@ -44,8 +50,15 @@ function stateText(run: Run): string {
   return `${run.sessionKey}: ${run.state === "queued" ? "queued" : "running"}`;
 }
 
-/** Returns the task with the id `taskId`, if this session sent it. */
-export async function readTask({ deps, client }: TaskParts, taskId: string): Promise<Task | undefined> {
+/**
+ * Returns the task with the id `taskId`, if this session sent it. `asks`: the client can ask its user, so the
+ * task shows the questions of its work.
+ */
+export async function readTask(
+  { deps, client }: TaskParts,
+  taskId: string,
+  asks = false,
+): Promise<Task | undefined> {
   const sent = await sentSoFar(deps, client, taskId);
   if (sent === undefined) return undefined;
   const { run, outcome, givenUp } = sent;
@@ -59,9 +72,25 @@ export async function readTask({ deps, client }: TaskParts, taskId: string): Pro
   // A cancelled task has no result, even if its run ends later.
   if (givenUp === true)
     return { ...task, status: "cancelled", statusMessage: "the answer goes to the inbox" };
-  if (outcome === undefined) return { ...task, status: "working", statusMessage: stateText(run) };
+  if (outcome === undefined) {
+    const inputRequests = asks ? await questionsOf({ deps, client, callId: taskId }) : {};
+    const statusMessage = stateText(run);
+    return Object.keys(inputRequests).length > 0
+      ? { ...task, status: "input_required", statusMessage, inputRequests }
+      : { ...task, status: "working", statusMessage };
+  }
   const result = answerWith(sendResult(deps.settings, client.session, outcome));
   return { ...task, status: "completed", result: { resultType: "complete", ...result } };
+}
+
+/** Takes the answers to questions of a task. Others are ignored. Returns false if there is no such task. */
+export async function updateTask(parts: TaskParts, taskId: string, answers: object): Promise<boolean> {
+  const { deps, client } = parts;
+  if ((await sentSoFar(deps, client, taskId)) === undefined) return false;
+  const asked = await questionsOf({ deps, client, callId: taskId });
+  for (const [id, result] of Object.entries(answers))
+    if (Object.hasOwn(asked, id)) await takeAnswer(deps, client.caller, { id, result });
+  return true;
 }
 
 /** Ends the wait for a task. Returns false if this session has no such task. */

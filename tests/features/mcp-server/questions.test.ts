@@ -6,10 +6,10 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema, type ElicitResult } from "@modelcontextprotocol/sdk/types.js";
 import { expect, test } from "vitest";
-import { objectOf } from "../../gateway/clients/mcp.ts";
+import { type Answer, askNew, objectOf } from "../../gateway/clients/mcp.ts";
 import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
 import { cleanup, temporaryFolder } from "../../kit/engine/engine.ts";
-import { doing, talkingModel } from "../../kit/talking-model.ts";
+import { doing, inTurn, talkingModel } from "../../kit/talking-model.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
 import { mcpWith, nodeServer } from "../../tools/mcp-kit.ts";
 import { ASKING } from "../../tools/questions/program.ts";
@@ -193,4 +193,55 @@ test("a person is asked what a sub-agent needs, and a closed dialog decides noth
   second.catch(() => {});
   await expect.poll(() => made("by-a-child")).toBe(true);
   await Promise.allSettled([first, second]);
+});
+
+test("a task requires the answers to its questions as input, of a client whose token may decide", async () => {
+  const { house, made } = await open();
+  const ask = async (
+    method: string,
+    params: Answer,
+    token = TOKEN,
+    capabilities: Answer = { elicitation: {} },
+  ) => {
+    const extensions = { "io.modelcontextprotocol/tasks": {} };
+    const name = String(params.taskId ?? params.name);
+    const headers = { "x-parley-handle": "desk", authorization: `Bearer ${token}` };
+    return (await askNew(house, { method, params, name, extensions, capabilities }, headers))
+      .result as Answer;
+  };
+  const work = inTurn(doing(touch("by-task")), doing({ name: "mcp__ask__form", arguments: {} }));
+  const { taskId, status } = await ask("tools/call", send(work));
+  expect(status).toBe("working");
+  const requested = async (prefix: string) => {
+    let requests: Record<string, Answer> = {};
+    await expect
+      .poll(async () => {
+        const { inputRequests = {} } = await ask("tasks/get", { taskId });
+        requests = inputRequests as Record<string, Answer>;
+        return Object.keys(requests);
+      })
+      .toEqual([expect.stringMatching(prefix)]);
+    const [[id, request] = ["", {}]] = Object.entries(requests);
+    return { id, request };
+  };
+  const permission = await requested("permission:");
+  expect(await ask("tasks/get", { taskId })).toMatchObject({ status: "input_required" });
+  expect(await ask("tasks/get", { taskId }, TOKEN, {})).toMatchObject({ status: "working" });
+  expect(await ask("tasks/get", { taskId }, WRITER)).toMatchObject({ status: "working" });
+  const update = (inputResponses: Answer, token?: string) =>
+    ask("tasks/update", { taskId, inputResponses }, token);
+  await update({ [permission.id]: decide("allow once") }, WRITER);
+  expect(await requested("permission:")).toEqual(permission);
+  const answered = await update({ unknown: { action: "accept" }, [permission.id]: decide("allow once") });
+  expect(answered).toMatchObject({ resultType: "complete" });
+  const form = await requested("form:");
+  expect(made("by-task")).toBe(true);
+  expect(form.request).toMatchObject({
+    method: "elicitation/create",
+    params: { requestedSchema: { properties: { color: { enum: ["red", "green"] } } } },
+  });
+  await update({ [form.id]: { action: "accept", content: { color: "green" } } });
+  await expect.poll(() => ask("tasks/get", { taskId })).toMatchObject({ status: "completed" });
+  const { messages } = await (await house.client()).request("chat.history", { sessionKey: "main" });
+  expect(JSON.stringify(messages)).toMatch(/accept.{1,40}green/);
 });

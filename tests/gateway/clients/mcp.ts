@@ -225,6 +225,8 @@ interface NewRequest {
   params?: Answer;
   name?: string;
   extensions?: Answer;
+  /** Other capabilities. */
+  capabilities?: Answer;
   signal?: AbortSignal;
 }
 
@@ -243,12 +245,12 @@ export function rawNew(
   request: NewRequest,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  const { method, params = {}, name, extensions, signal } = request;
+  const { method, params = {}, name, extensions, capabilities, signal } = request;
   const version = "2026-07-28";
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": version,
     "io.modelcontextprotocol/clientInfo": { name: "by hand", version: "1" },
-    "io.modelcontextprotocol/clientCapabilities": extensions === undefined ? {} : { extensions },
+    "io.modelcontextprotocol/clientCapabilities": { ...capabilities, ...optional({ extensions }) },
   };
   const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method, params: { ...params, _meta } });
   const more = {

@@ -1,7 +1,6 @@
 // Lists the scenarios of MCP's conformance suite that do not pass, with the reason. A reason is a cell of a
 // table.
 
-const PERSON = "an extension: the gateway signs in with a person's browser only";
 const STREAMS =
   "one of its checks: the stream of a call begins before a tool refuses; no tool of the gateway does so";
 const NO_HEADERS = "no tool of the gateway takes arguments from headers";
@@ -11,8 +10,6 @@ const OWN_MODELS = "the gateway uses its own models; it never asks for those of 
 
 /** Reasons, by the part of the suite and the name of the scenario. */
 export const EXPECTED: Readonly<Record<string, string>> = {
-  "client auth/dpop": PERSON,
-  "client auth/dpop-nonce": PERSON,
   "server server-stateless": STREAMS,
   "server http-custom-header-server-validation": NO_HEADERS,
   "server tasks-lifecycle": NO_FAILURE,

@@ -1,7 +1,7 @@
 // The sign-in at MCP servers that are hostile, slow or used by two processes: a fake server is its own
 // authorization server. And the sign-in without a person, of a real gateway.
 
-import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
+import { createHash, createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
@@ -122,8 +122,8 @@ const signedIn = (issuer: string) => ({
 });
 
 /** Tells a sign-in that the server refused its access token. */
-const refuse = async (one: SignIn, url: string): Promise<void> => {
-  const headers = { "www-authenticate": 'Bearer error="invalid_token"' };
+const refuse = async (one: SignIn, url: string, scheme = "Bearer"): Promise<void> => {
+  const headers = { "www-authenticate": `${scheme} error="invalid_token"` };
   const response = new Response(null, { status: 401, headers });
   await one.transport().onUnauthorized?.({ response, serverUrl: new URL(url), fetchFn: fetch });
 };
@@ -246,6 +246,11 @@ test("a sign-in that was begun ten minutes ago has to begin again", async () => 
 
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
+const jwtOf = (jwt: string) =>
+  jwt
+    .split(".", 2)
+    .map((part) => JSON.parse(Buffer.from(part, "base64url").toString()) as Record<string, unknown>);
+
 /** Opens a server that gives one token after the other, and takes only the newest. */
 async function openStrict() {
   let given = 0;
@@ -326,9 +331,7 @@ test.each([
       client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
     });
     const [head = "", body = "", signature = ""] = assertion.split(".");
-    const read = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
-    expect(read(head).alg).toBe(alg);
-    expect(read(body)).toMatchObject({ iss: "machine", sub: "machine", aud: far.base });
+    expect(jwtOf(assertion)).toMatchObject([{ alg }, { iss: "machine", sub: "machine", aud: far.base }]);
     const proof = { key: createPublicKey(key), dsaEncoding: "ieee-p1363" } as const;
     const hash = alg === "EdDSA" ? null : "sha256";
     const isValid = verify(hash, Buffer.from(`${head}.${body}`), proof, Buffer.from(signature, "base64url"));
@@ -382,4 +385,44 @@ test.each([
   expect(told).not.toContain(SECRET);
   expect(far.heard.filter((text) => text.startsWith("/token")).length).toBeLessThan(2);
   expect((await client.request("servers.list", {})).servers[0]).not.toHaveProperty("needsSignIn");
+});
+
+test("a token is bound to a key if the server asks for it: each request proves the key, in every process", async () => {
+  const token = "opaque0bound0token";
+  const heard: IncomingMessage["headers"][] = [];
+  const far = await openFar({
+    "/token": ({ headers }, response) => {
+      heard.push(headers);
+      if (heard.length > 1)
+        return json(response, { access_token: token, token_type: headers.dpop ? "DPoP" : "Bearer" });
+      response.setHeader("dpop-nonce", "the-nonce");
+      json(response, { error: "use_dpop_nonce" }, 400);
+    },
+    "/mcp?a=b": ({ headers }, response) => {
+      heard.push(headers);
+      json(response, {});
+    },
+  });
+  const oauth = { clientId: "machine", clientSecret: SECRET, authorizationServer: far.base };
+  const { open, read } = signInAt(far.url, { ...oauth, grant: "client_credentials" });
+  await refuse(open(), far.url, "DPoP");
+  const send = () => open().withProofs(fetch)(`${far.url}?a=b`, { method: "POST" });
+  await send();
+  await send();
+  const proofs = heard.map(({ dpop }) => jwtOf(String(dpop)));
+  expect(new Set(proofs.map(([head]) => JSON.stringify(head?.jwk))).size).toBe(1);
+  expect(JSON.stringify(proofs)).not.toContain(read().key.jwk.d);
+  expect(new Set(proofs.map(([, claims]) => claims?.jti)).size).toBe(4);
+  const [, second, third] = proofs.map(([, claims]) => claims);
+  expect(second).toMatchObject({ htm: "POST", htu: `${far.base}/token`, nonce: "the-nonce" });
+  const ath = createHash("sha256").update(token).digest("base64url");
+  expect(third).toMatchObject({ htm: "POST", htu: far.url, ath });
+  expect(heard.slice(2).map(({ authorization }) => authorization)).toEqual([
+    `DPoP ${token}`,
+    `DPoP ${token}`,
+  ]);
+  // The server has changed.
+  await refuse(open(), far.url);
+  await send();
+  expect(heard.slice(-2).map(({ dpop }) => dpop)).toEqual([undefined, undefined]);
 });

@@ -129,11 +129,12 @@ class HttpLink implements Link {
 /** Loads the MCP library and creates a link that is not connected yet. */
 export async function httpLink(plan: HttpPlan): Promise<Link> {
   const { StreamableHTTPClientTransport: Http } = await import("@modelcontextprotocol/client");
+  const send = outgoingFetch("mcp", plan.url);
   const inner = new Http(new URL(plan.url), {
     requestInit: { headers: { ...plan.headers } },
     ...optional({ authProvider: plan.signIn?.transport() }),
     onInsufficientScope: "throw",
-    fetch: boundedFetch(outgoingFetch("mcp", plan.url)),
+    fetch: boundedFetch(plan.signIn?.withProofs(send) ?? send),
   });
   return new HttpLink(inner, plan);
 }

@@ -47,8 +47,12 @@ export function signInFetch(
     // The library sends forms and texts.
     request.end(body === undefined || body === null ? undefined : String(body));
     const answer = await answered;
-    const type = answer.headers["content-type"] ?? "";
-    return readWhole(answer, answer.statusCode ?? 502, new Headers({ "content-type": type }));
+    const { "content-type": type = "", "dpop-nonce": nonce } = answer.headers;
+    const kept = new Headers({
+      "content-type": type,
+      ...(nonce === undefined ? {} : { "dpop-nonce": String(nonce) }),
+    });
+    return readWhole(answer, answer.statusCode ?? 502, kept);
   };
   return async (url, init = {}) => {
     const late = new AbortController();

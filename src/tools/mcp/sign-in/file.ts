@@ -10,6 +10,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import { isObject, jsonOf } from "../../../core/json.ts";
 import { ensureFolder } from "../../../world/folders.ts";
+import type { BoundKey } from "./bound-key.ts";
 
 /** Facts of a refusal: what the next sign-in asks for. */
 export interface Challenge {
@@ -33,6 +34,8 @@ export interface SignInRecord {
   readonly redirectUrl?: string;
   readonly client?: StoredOAuthClientInformation;
   readonly tokens?: StoredOAuthTokens;
+  /** The key to which the tokens are bound. */
+  readonly key?: BoundKey;
   readonly challenge?: Challenge;
   readonly pending?: Pending;
 }

@@ -33,7 +33,7 @@ export class MachineSignInFailed extends Error {
 export function refusedOnce(fetchFn: FetchLike): FetchLike {
   return async (url, init) => {
     const response = await fetchFn(url, init);
-    if (response.ok || init?.method !== "POST") return response;
+    if (response.ok || init?.method !== "POST" || response.headers.has("dpop-nonce")) return response;
     const { parseErrorResponse } = await import("@modelcontextprotocol/client");
     const { code, message } = await parseErrorResponse(response);
     throw new Error(`${code}: ${message}`);

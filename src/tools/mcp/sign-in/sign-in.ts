@@ -6,6 +6,8 @@
 
 import type {
   AuthProvider,
+  DpopSession,
+  FetchLike,
   OAuthClientProvider,
   OAuthDiscoveryState,
   StoredOAuthClientInformation,
@@ -16,6 +18,7 @@ import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors
 import type { McpServerSettings } from "../../../core/shapes/settings/settings.ts";
 import { hiding, plainLine } from "../plain-text.ts";
 import type { OutsideWorld } from "../transport.ts";
+import { asksForKey, makeKey, openSigner } from "./bound-key.ts";
 import { signInFetch } from "./fetch.ts";
 import { type Challenge, SignInFile, type SignInRecord } from "./file.ts";
 import { type HttpReach, MachineSignInFailed, machineParts, refusedOnce } from "./machine.ts";
@@ -63,8 +66,10 @@ class Provider implements OAuthClientProvider {
       readonly redirectUrl?: string;
       readonly state?: string;
       readonly pending?: SignInRecord["pending"];
+      signer(): Promise<DpopSession | undefined>;
     },
   ) {
+    this.dpop = step.signer;
     this.redirectUrl = step.redirectUrl;
     this.#file = file;
     this.#oauth = oauth;
@@ -75,6 +80,7 @@ class Provider implements OAuthClientProvider {
   }
 
   clientMetadataUrl?: string;
+  readonly dpop: () => Promise<DpopSession | undefined>;
 
   get clientMetadata() {
     const isPerson = this.redirectUrl !== undefined;
@@ -167,6 +173,7 @@ export class SignIn {
   readonly #name: string;
   readonly #world: OutsideWorld;
   #refreshing: Promise<void> | undefined;
+  #signer: DpopSession | undefined;
 
   private constructor(name: string, reach: HttpReach, dir: string, world: OutsideWorld) {
     this.#name = name;
@@ -211,6 +218,32 @@ export class SignIn {
     return { serverUrl: url, fetchFn: signInFetch(configured, this.#world) };
   }
 
+  /** Makes or removes the key to which the next tokens are bound. `asked`: a refusal without a token. */
+  async #prepareKey(asked: Response): Promise<void> {
+    const { key } = await this.#file.read();
+    const isWanted = asksForKey(asked);
+    if (isWanted !== (key !== undefined))
+      await this.#file.change({ key: isWanted ? await makeKey() : undefined });
+  }
+
+  readonly #signerOfKey = async (): Promise<DpopSession | undefined> => {
+    const { key } = await this.#file.read();
+    if (this.#signer?.thumbprint !== key?.thumbprint) this.#signer = key && (await openSigner(key));
+    return this.#signer;
+  };
+
+  /** Adds a proof to each request whose token is bound to a key. */
+  withProofs(fetchFn: FetchLike): FetchLike {
+    const boundToken = async (): Promise<string | undefined> => {
+      const { tokens } = await this.#file.read();
+      return tokens?.token_type.toLowerCase() === "dpop" ? tokens.access_token : undefined;
+    };
+    return async (url, init) => {
+      const { withDpop } = await library();
+      return withDpop(this.#signerOfKey, boundToken)(fetchFn)(url, init);
+    };
+  }
+
   /** Returns the tokens for the library's transport. */
   transport(): AuthProvider {
     let sent: string | undefined;
@@ -223,7 +256,7 @@ export class SignIn {
         const { extractWWWAuthenticateParams } = await library();
         const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
         const challenge = optional({ scope, resourceMetadataUrl: resourceMetadataUrl?.href });
-        this.#refreshing ??= this.#refresh(challenge, sent).finally(() => {
+        this.#refreshing ??= this.#refresh(challenge, sent, response).finally(() => {
           this.#refreshing = undefined;
         });
         await this.#refreshing;
@@ -232,13 +265,16 @@ export class SignIn {
   }
 
   /** `refused`: the access token that the server refused, if one was sent. */
-  async #refresh(challenge: Challenge, refused: string | undefined): Promise<void> {
+  async #refresh(challenge: Challenge, refused: string | undefined, response: Response): Promise<void> {
     const { auth, UnauthorizedError } = await library();
     const { tokens, redirectUrl = NOWHERE } = await this.#file.read();
     // Another process may have refreshed them.
     if (refused !== undefined && tokens !== undefined && tokens.access_token !== refused) return;
-    if (this.#isMachine) return this.#signInAlone(challenge);
-    const provider = new Provider(this.#file, this.#reach, { redirectUrl });
+    if (this.#isMachine) {
+      await this.#prepareKey(response);
+      return this.#signInAlone(challenge);
+    }
+    const provider = new Provider(this.#file, this.#reach, { redirectUrl, signer: this.#signerOfKey });
     const result =
       tokens?.refresh_token === undefined
         ? "REDIRECT"
@@ -254,7 +290,7 @@ export class SignIn {
     const { oauth = {} } = this.#reach;
     const scope = oauth.scope ?? challenge.scope;
     const { auth } = await library();
-    const provider = new Provider(this.#file, this.#reach, {});
+    const provider = new Provider(this.#file, this.#reach, { signer: this.#signerOfKey });
     try {
       const fetchFn = refusedOnce(this.#options.fetchFn);
       const parts = await machineParts(oauth, () => provider.discovered, fetchFn);
@@ -296,8 +332,10 @@ export class SignIn {
       const challenge = optional({ scope, resourceMetadataUrl: place });
       // Many authorization servers accept a client only with the address that it registered.
       if (record.redirectUrl !== redirectUrl) await this.#file.change({ client: undefined });
+      if (asked.status === 401) await this.#prepareKey(asked);
       const state = `mcp-${this.#name}-${this.#world.ids.uuid()}`;
-      const provider = new Provider(this.#file, this.#reach, { redirectUrl, state });
+      const signer = this.#signerOfKey;
+      const provider = new Provider(this.#file, this.#reach, { redirectUrl, state, signer });
       const how = {
         ...this.#options,
         ...optional({ scope }),
@@ -332,7 +370,8 @@ export class SignIn {
         return fail("mcp_failed", `the sign-in was refused: ${plainLine(why, WORDS_MAX_CHARS)}`);
       }
       const { auth } = await library();
-      const provider = new Provider(this.#file, this.#reach, { redirectUrl, pending });
+      const signer = this.#signerOfKey;
+      const provider = new Provider(this.#file, this.#reach, { redirectUrl, pending, signer });
       const { scope } = pending;
       const iss = params.get("iss") ?? undefined;
       const how = {

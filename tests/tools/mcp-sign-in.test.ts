@@ -369,6 +369,21 @@ test("the token of a file is presented as it is now; an identity provider exchan
   });
 });
 
+test("a gateway whose token has too few scopes says so, and asks nobody to sign in", async () => {
+  const far = await openFar({
+    "/mcp": (request, response, body) => {
+      const { authorization } = request.headers;
+      if (authorization !== undefined && !body.includes("tools/call"))
+        return echoing(request, response, body);
+      response.setHeader("www-authenticate", 'Bearer error="insufficient_scope", scope="a b"');
+      json(response, {}, authorization === undefined ? 401 : 403);
+    },
+  });
+  const { call, client } = await openMachine(far, { grant: "client_credentials", clientSecret: SECRET });
+  expect(await call()).toContain("is not available: it wants more scopes: see oauth.scope");
+  expect((await client.request("servers.list", {})).servers[0]).not.toHaveProperty("needsSignIn");
+});
+
 test.each([
   [{ grant: "client_credentials", clientSecret: SECRET }, /invalid_client: the client is unknown/],
   [{ grant: "client_credentials", privateKey: "no key" }, /oauth.privateKey is not a private key/],

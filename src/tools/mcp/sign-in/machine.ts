@@ -22,10 +22,13 @@ const ALGORITHMS: Readonly<Record<string, string>> = {
   rsa: "RS256",
 };
 
-/** Thrown if no token was given. The cause says why, in words of the authorization server or the library. */
+/**
+ * Thrown if no token was given that the server takes. The cause says why, in words of the authorization server
+ * or the library.
+ */
 export class MachineSignInFailed extends Error {
-  constructor(cause: unknown) {
-    super("the gateway could not sign in", { cause });
+  constructor(cause: unknown, why = "the gateway could not sign in") {
+    super(why, { cause });
   }
 }
 

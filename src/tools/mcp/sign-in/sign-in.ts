@@ -301,8 +301,9 @@ export class SignIn {
     }
   }
 
-  /** Keeps what the server wants, for the next sign-in. */
+  /** Keeps what the server wants, for the next sign-in. Rejects if no person signs in. */
   async note(challenge: Challenge): Promise<void> {
+    if (this.#isMachine) throw new MachineSignInFailed(undefined, "it wants more scopes: see oauth.scope");
     await this.#file.change({ challenge });
   }
 

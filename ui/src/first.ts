@@ -3,6 +3,7 @@
 // connection reads everything again, and tells the reader about problems.
 
 import { batch } from "@preact/signals";
+import { agents } from "./agents/known.ts";
 import { now } from "./clock.ts";
 import { inDemo } from "./demo/scene.ts";
 import type { First } from "./early/draw.ts";
@@ -18,6 +19,7 @@ const KEPT_MS = 60_000;
 interface Rows {
   readonly sessions: FirstRows;
   readonly attention: Pick<First["attention"], "groups">;
+  readonly agents?: First["agents"] | undefined;
 }
 
 interface KeptRows extends Rows {
@@ -33,10 +35,11 @@ function isOutdated({ script }: First): boolean {
   return script !== undefined && !import.meta.url.endsWith(script) && !isReload;
 }
 
-function show({ sessions, attention }: Rows): void {
+function show({ sessions, attention, agents: named }: Rows): void {
   batch(() => {
     const { view } = route.value;
     if (inDemo || (view !== "inbox" && view !== "sessions") || !enterEarly()) return;
+    agents.value ??= named;
     showFirstRows(sessions);
     showFirstGroups(attention.groups);
   });
@@ -66,6 +69,7 @@ export async function showFirst(): Promise<void> {
 window.addEventListener("pagehide", () => {
   const sessions = shownRows();
   if (inDemo || sessions === undefined || groups.value === undefined) return;
-  const kept: KeptRows = { token: keptToken(), at: now(), sessions, attention: { groups: groups.value } };
+  const rows: Rows = { sessions, attention: { groups: groups.value }, agents: agents.value };
+  const kept: KeptRows = { token: keptToken(), at: now(), ...rows };
   keepRows(JSON.stringify(kept));
 });

@@ -1,6 +1,7 @@
 // Defines the schema of agents in the configuration file, with their runtimes, sandboxes and sub-agents.
 
 import {
+  AGENT_COLORS,
   ANSWER_LIMITS,
   APPROVAL_MODES,
   SANDBOX_GIT,
@@ -189,6 +190,10 @@ const agent = object({
     default: false,
   }),
   name: text("Display name."),
+  color: choice(AGENT_COLORS, "Colour of the mark beside its name. Default: follows from the id."),
+  icon: text("Emoji or letters in that mark. Default: initials of the name.", {
+    pattern: [/^[^\s]{1,16}$/, "must be 1 to 16 characters without spaces"],
+  }),
   model: nullable(modelName("Default: agents.defaults.model."), undefined),
   workspace: path("Default: <agents.defaults.workspace>-<id>, for the default agent without -<id>."),
   instructions: text("Instructions that are added to the runtime's system prompt."),

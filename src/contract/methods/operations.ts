@@ -1,6 +1,7 @@
 // Defines the methods for operating the gateway: health, lists, log.
 
 import type { ProcessRow } from "../../core/shapes/process.ts";
+import { AGENT_COLORS } from "../../core/shapes/settings/settings.ts";
 import { USAGE_GROUPS, USAGE_ORDERS, type UsageLine } from "../../core/shapes/usage.ts";
 import { PRESENCE_ENTRY } from "../frames.ts";
 import {
@@ -106,10 +107,16 @@ const STATUS = named(
   ),
 );
 
+/** Settings of the mark beside the name of an agent. */
+const AGENT_MARK = {
+  color: about(oneOf(...AGENT_COLORS), "Colour of its mark, if set."),
+  icon: text("Emoji or letters in its mark, if set."),
+};
+
 const AGENT = named(
   "AgentRow",
   "A configured agent.",
-  object({ id: text(), default: flag(), model: text() }, { name: text() }),
+  object({ id: text(), default: flag(), model: text() }, { name: text(), ...AGENT_MARK }),
 );
 
 const MODEL = named(

@@ -161,12 +161,14 @@ export const systemMethods: Methods<keyof typeof OVERVIEW_METHODS, SystemDeps> =
   },
   "agents.list": {
     async handle({ deps: { settings }, caller }) {
-      const agents = agentsFor(settings, caller).map(({ id, name, default: isDefault, model }) => ({
-        id,
-        ...optional({ name }),
-        default: isDefault,
-        model,
-      }));
+      const agents = agentsFor(settings, caller).map(
+        ({ id, name, color, icon, default: isDefault, model }) => ({
+          id,
+          ...optional({ name, color, icon }),
+          default: isDefault,
+          model,
+        }),
+      );
       const { mainKey, scope } = settings.session;
       return ok({ defaultId: defaultAgent(settings).id, mainKey, scope, agents });
     },

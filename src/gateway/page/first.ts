@@ -29,7 +29,10 @@ export async function tellFirst(
   const limit = { limit: ITEMS_MAX };
   const { result: attention } = await call(c.get("caller"), "attention.list", limit, signal);
   if (!attention.ok) return refuse(c, attention);
-  const body = JSON.stringify({ ok: true, script, sessions: sessions.value, attention: attention.value });
+  const { result: agents } = await call(c.get("caller"), "agents.list", {}, signal);
+  if (!agents.ok) return refuse(c, agents);
+  const rows = { sessions: sessions.value, attention: attention.value, agents: agents.value };
+  const body = JSON.stringify({ ok: true, script, ...rows });
   c.header("content-type", "application/json");
   c.header("vary", "accept-encoding");
   if (!/\bgzip\b/.test(c.req.header("accept-encoding") ?? "")) return c.body(body);

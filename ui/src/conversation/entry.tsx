@@ -5,6 +5,9 @@ import { useContext, useState } from "preact/hooks";
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
+import { agentIn } from "../agents/face.ts";
+import { agentName } from "../agents/known.ts";
+import { AgentMark } from "../agents/mark.tsx";
 import { clockTime, counted, duration, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
@@ -36,13 +39,15 @@ function Author({ origin }: { origin: Origin }) {
     return (
       <>
         {chips}
+        <AgentMark id={agentIn(sessionKey ?? "")} />
         {link}
       </>
     );
   return (
     <>
+      {manner === "agent" && <AgentMark id={who} />}
       <strong>
-        <Name text={who} />
+        <Name text={manner === "agent" ? agentName(who) : who} />
       </strong>
       {link}
       {chips}

@@ -3,6 +3,8 @@
 import { useState } from "preact/hooks";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { agentIn } from "../agents/face.ts";
+import { AgentMark } from "../agents/mark.tsx";
 import { ask, has, may } from "../gateway.ts";
 import { Doing } from "../parts/doing.tsx";
 import { money, tokens } from "../parts/format.ts";
@@ -115,6 +117,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
       </a>
       <div class="conversation-title">
         <h2>
+          <AgentMark id={row?.agentId ?? agentIn(thread.sessionKey)} />
           <Name
             text={row?.label || row?.displayName || nameOf(thread.sessionKey)}
             title={thread.sessionKey}

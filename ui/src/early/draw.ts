@@ -8,6 +8,7 @@ import type { PayloadOf } from "../../../src/contract/client/web.ts";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { type AgentList, agentNameIn, faceIn, markOf as faceMark, withAgentName } from "../agents/face.ts";
 import { deedsForAll, type Entry, entriesOf, namesIn } from "../inbox/causes.ts";
 import { CALM, DEED_WORDS, FAILED_ABOUT, markOf, SHOWN, styleOf, toneOf } from "../inbox/marks.ts";
 import { storedSnoozes } from "../inbox/stored-snoozes.ts";
@@ -22,6 +23,7 @@ export interface First {
   readonly script?: string;
   readonly sessions: PayloadOf<"sessions.list">;
   readonly attention: PayloadOf<"attention.list">;
+  readonly agents: AgentList;
 }
 
 type Part = Node | string | false;
@@ -50,9 +52,19 @@ function buttonOf(style: string, text: string, attributes = {}): HTMLElement {
   return make("button", style, [text], { disabled: "", ...attributes });
 }
 
+let agents: AgentList | undefined;
+
+function mark(id: string): Part {
+  if (id === "") return false;
+  const { class: name, style, ...attributes } = faceMark(faceIn(agents, id));
+  const made = make("span", name, [], attributes);
+  made.style.cssText = style;
+  return made;
+}
+
 function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLElement {
-  const { key, failure, state, jobs, children = 0, updatedAt } = row;
-  const name = rowName(row);
+  const { key, agentId, failure, state, jobs, children = 0, updatedAt } = row;
+  const name = withAgentName(agents, key, rowName(row));
   const doing = failure === undefined ? state : "failed";
   const words = failure === undefined ? state : failureWords(failure, now);
   const made = make(
@@ -60,6 +72,7 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
     "session-row in-tree",
     [
       children > 0 ? buttonOf("session-twist", "▸", { "aria-label": "Open" }) : make("span", "session-twist"),
+      mark(agentId),
       make("div", "session-words", [
         make("div", "session-line", [
           make("span", "session-name", [linkTo("session-link", key, name)]),
@@ -72,7 +85,7 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
             ]),
           failure === undefined &&
             jobs === undefined &&
-            make("span", "session-facts", [named(factsOf(row, name))]),
+            make("span", "session-facts", [named(factsOf(row, name, agentNameIn(agents, agentId)))]),
         ]),
       ]),
     ],
@@ -84,11 +97,11 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
 }
 
 const itemName = ({ sessionKey, label, title = "" }: AttentionItem): string =>
-  sessionKey === undefined ? title : label || rowName({ key: sessionKey });
+  sessionKey === undefined ? title : label || withAgentName(agents, sessionKey, rowName({ key: sessionKey }));
 
 function entryRow({ items }: Entry, now: number): HTMLElement {
   const [item] = items;
-  const { sessionKey, summary, since, actions } = item;
+  const { sessionKey, agentId = "", summary, since, actions } = item;
   const isOne = items.length === 1;
   const name = isOne ? itemName(item) : summary;
   const below = isOne ? summary : namesIn(items.map(itemName));
@@ -99,6 +112,7 @@ function entryRow({ items }: Entry, now: number): HTMLElement {
     make("div", "inbox-head", [
       make("span", "inbox-mark", [make("span", "chip", [markOf(item)])]),
       make("p", "inbox-name", [
+        isOne && mark(agentId),
         isOne && sessionKey !== undefined ? linkTo("inbox-link", sessionKey, name) : named(name),
         !isOne && make("span", "inbox-times", [`×${items.length}`]),
       ]),
@@ -163,7 +177,8 @@ function headOf(view: string, needs: number): HTMLElement {
 }
 
 /** Draws the rows, if the address is that of the inbox or of the unfiltered list, and if there are items. */
-export function drawRows({ sessions, attention: { groups } }: First, hash: string): void {
+export function drawRows({ sessions, attention: { groups }, agents: listed }: First, hash: string): void {
+  agents = listed;
   const isInbox = /^(?:#\/?(?:inbox)?)?$/.test(hash);
   const view = isInbox ? "inbox" : "sessions";
   const page = document.getElementById("page");

@@ -4,6 +4,8 @@ import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
+import { agentName } from "../agents/known.ts";
+import { AgentMark } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
 import { age } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
@@ -43,7 +45,7 @@ function About({ item }: { item: AttentionItem }) {
     <>
       {isFailed && !itemName(item).startsWith(agentId) && (
         <span class="soft">
-          <Name text={agentId} />
+          <Name text={agentName(agentId)} />
         </span>
       )}
       {words !== "" && state !== "ok" && (
@@ -58,7 +60,7 @@ function Summary({ item: { kind, agentId = "", summary, title } }: { item: Atten
   if (kind !== "permission") return <Name text={summary} />;
   return (
     <>
-      <Name text={agentId} /> {wantsTo(title)}{" "}
+      <Name text={agentName(agentId)} /> {wantsTo(title)}{" "}
       <code>
         <bdi>{safeText(summary)}</bdi>
       </code>
@@ -128,6 +130,7 @@ export function InboxRow(props: {
           <span class="chip">{markOf(item)}</span>
         </span>
         <p class="inbox-name">
+          <AgentMark id={item.agentId ?? ""} />
           {sessionKey === undefined ? (
             <button type="button" class="inbox-link" data-row={item.id} onClick={onPeek}>
               {name}

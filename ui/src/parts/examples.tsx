@@ -1,13 +1,13 @@
 // Example sentences for an agent: a click puts one into the composer of a session. The offline model
 // understands them, too, and gets one of its own.
 
+import { agents } from "../agents/known.ts";
 import { edit } from "../conversation/drafts.ts";
-import { ask, defaults, may } from "../gateway.ts";
+import { defaults, may } from "../gateway.ts";
 import { go } from "../route.ts";
 import "./examples.css";
 import { Name } from "./name.tsx";
 import { nameOf } from "./names.ts";
-import { useReading } from "./reading.ts";
 
 export const OFFLINE_PROVIDER = "offline/";
 
@@ -15,7 +15,7 @@ export const OFFLINE_PROVIDER = "offline/";
  * `sessionKey`: the session whose composer gets the sentence. Default: the main session of the default agent.
  */
 export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sessionKey?: string }) {
-  const { value } = useReading("agents", () => ask("agents.list"));
+  const { value } = agents;
   if (value === undefined || sessionKey === undefined || !may("operator.write")) return null;
   const own = /^agent:([^:]+)/.exec(sessionKey)?.[1] ?? value.defaultId;
   const other = value.agents.find(({ id }) => id !== own)?.id;

@@ -4,6 +4,8 @@
 import { effect, type Signal, signal } from "@preact/signals";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
+import { withAgentName } from "../agents/face.ts";
+import { agents } from "../agents/known.ts";
 import { batched } from "../clock.ts";
 import { listSessions, on, stage, whenConnected } from "../gateway.ts";
 import { isNameless, type Named, ownName, shortKey } from "../sessions/own-name.ts";
@@ -15,12 +17,13 @@ const NAMES_MAX = 5_000;
 const BATCH_MS = 40;
 
 /**
- * Returns the label of a session. If it has none, returns its name. Otherwise returns the name of its origin
- * if it is a fork, the first words of the conversation if the key contains an id, else the short form of the
- * key.
+ * Returns the label of a session. If it has none, returns its name, for a main session that of its agent.
+ * Otherwise returns the name of its origin if it is a fork, the first words of the conversation if the key
+ * contains an id, else the short form of the key.
  */
 export function sessionName(row: Named): string {
-  return ownName(row) ?? `${nameOf(forkOrigin(row.key) ?? "")} (fork)`;
+  const name = ownName(row) ?? `${nameOf(forkOrigin(row.key) ?? "")} (fork)`;
+  return withAgentName(agents.value, row.key, name);
 }
 
 const known = new Map<string, Signal<string | undefined>>();
@@ -76,7 +79,8 @@ export function nameOf(key: string): string {
   if (key === NOT_VISIBLE) return key;
   named.add(key);
   if (!known.has(key)) want(key);
-  return nameSignal(key).value ?? sessionName({ key });
+  const { value } = nameSignal(key);
+  return value === undefined ? sessionName({ key }) : withAgentName(agents.value, key, value);
 }
 
 on("sessions", ({ key, change }) => {

@@ -3,11 +3,11 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
+import { agents } from "../agents/known.ts";
 import { settled } from "../clock.ts";
-import { ask, has, may } from "../gateway.ts";
+import { has, may } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { overlay, searchMessages } from "../overlay.ts";
-import { useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
 import { counts, picture, want } from "./model.ts";
 import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
@@ -132,14 +132,16 @@ function Only() {
 
 function Filters() {
   const { kind, agentId, archived } = wish.value;
-  const agents = useReading("agents", () => ask("agents.list"));
   return (
     <>
       <Select aria-label="Kind" value={kind} options={KINDS} onPick={(kind) => want({ kind })} />
       <Select
         aria-label="Agent"
         value={agentId}
-        options={[["", "Any agent"], ...(agents.value?.agents ?? []).map(({ id }) => id)]}
+        options={[
+          ["", "Any agent"],
+          ...(agents.value?.agents ?? []).map(({ id, name = id }) => [id, name] as const),
+        ]}
         onPick={(agentId) => want({ agentId })}
       />
       <label class="session-archived">

@@ -19,13 +19,14 @@ function kindWord({ key, sessionKind }: ListedRow): string {
   return FORMS[form] ?? form;
 }
 
-/** Returns the middle part of the second line: facts about the session that its name does not contain. */
-export function factsOf(row: ListedRow, name: string): string {
+/**
+ * Returns the middle part of the second line: facts about the session that its name does not contain.
+ * `agent`: the name of its agent.
+ */
+export function factsOf(row: ListedRow, name: string, agent: string): string {
   const said = name === shortKey(row.key) ? name.split(/[ ·]+/).map((word) => FORMS[word] ?? word) : [];
   const kind = row.sessionKind === "main" ? "" : kindWord(row);
   const channel = row.channel === "unknown" ? "" : row.channel;
-  const words = [...new Set([row.agentId, kind, channel])].filter(
-    (word) => !["", name, ...said].includes(word),
-  );
+  const words = [...new Set([agent, kind, channel])].filter((word) => !["", name, ...said].includes(word));
   return words.join(" · ");
 }

@@ -2,10 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
+import { agents } from "../agents/known.ts";
 import { edit } from "../conversation/drafts.ts";
 import { ask } from "../gateway.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
-import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 
@@ -13,7 +13,7 @@ import { go } from "../route.ts";
 const PART_MAX_CHARS = 200;
 
 export function NewSession({ onClose }: { onClose: () => void }) {
-  const { agents = [], defaultId = "" } = useReading("agents", () => ask("agents.list")).value ?? {};
+  const { agents: listed = [], defaultId = "" } = agents.value ?? {};
   const [picked, setPicked] = useState("");
   const [title, setTitle] = useState("");
   const [part, setPart] = useState("");
@@ -35,7 +35,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
           Agent
           <Select
             value={agentId}
-            options={agents.map(({ id, name = id }) => [id, name === id ? id : `${name} (${id})`] as const)}
+            options={listed.map(({ id, name = id }) => [id, name === id ? id : `${name} (${id})`] as const)}
             onPick={setPicked}
           />
         </label>

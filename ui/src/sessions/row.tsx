@@ -1,6 +1,8 @@
 // One row of the session list: name, kind, state or last failure, jobs, tokens and cost.
 
 import type { ListedRow } from "../../../src/contract/client/web.ts";
+import { agentName } from "../agents/known.ts";
+import { AgentMark } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
 import { Doing } from "../parts/doing.tsx";
 import { age, counted, money, tokens } from "../parts/format.ts";
@@ -92,6 +94,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
       style={lineStyle(level)}
     >
       {tree && <Twist line={line} name={name} />}
+      <AgentMark id={row.agentId} />
       <div class="session-words">
         <div class="session-line">
           <span class="session-name">
@@ -110,7 +113,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           <Doing row={row} tabIndex={-1} />
           {hasRoom && (
             <span class="session-facts">
-              <Name text={factsOf(row, name) + (tree ? "" : below(row))} />
+              <Name text={factsOf(row, name, agentName(row.agentId)) + (tree ? "" : below(row))} />
             </span>
           )}
           <Used row={row} closed={open === false} />

@@ -11,6 +11,8 @@ import type { ChannelAccount } from "./channels.ts";
 
 export const VISIBILITY_MODES = ["self", "tree", "agent", "all"] as const;
 export const THINKING_LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+/** Colours of the mark beside an agent's name. */
+export const AGENT_COLORS = ["blue", "orange", "yellow", "pink", "cyan", "mint", "pear", "olive"] as const;
 export const PROVIDER_APIS = [
   "openai-completions",
   "openai-responses",

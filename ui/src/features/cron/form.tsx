@@ -3,6 +3,7 @@
 import { useId, useMemo, useState } from "preact/hooks";
 import { THINKING_LEVELS } from "../../../../src/core/shapes/settings/settings.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import { agents } from "../../agents/known.ts";
 import { now } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";
@@ -29,7 +30,7 @@ const CONVERSATIONS_OF_NEW = [["", "new at each run if the reply is sent"], ...C
 
 /** The fields for the agent of the job, and for the destination of its reply. */
 function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
-  const { agents = [], defaultId = "" } = useReading("agents", () => ask("agents.list")).value ?? {};
+  const { agents: listed = [], defaultId = "" } = agents.value ?? {};
   const sessions = useReading("sessions", () => ask("sessions.list", { limit: SESSIONS_MAX }));
   const known = useId();
   return (
@@ -39,7 +40,7 @@ function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
         <Select
           disabled={fixed}
           value={draft.agentId || defaultId}
-          options={fixed ? [draft.agentId] : agents.map(({ id }) => id)}
+          options={fixed ? [draft.agentId] : listed.map(({ id }) => id)}
           onPick={(agentId) => change({ agentId })}
         />
       </label>

@@ -7,6 +7,8 @@
 // DG4: the names of the sessions and the times stay in view.
 
 import { useMemo, useRef } from "preact/hooks";
+import { agentIn } from "../../agents/face.ts";
+import { AgentMark } from "../../agents/mark.tsx";
 import { clockTime, counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { fitted, twoLines } from "../fitted.ts";
@@ -208,11 +210,17 @@ function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
         {counted(jobs.length, "job")}
       </button>
     );
-  if (gone !== true) return <SessionLink sessionKey={key} name={name(key)} />;
   return (
-    <span class="soft">
-      <Name text={name(key)} title={`${key} was deleted`} />
-    </span>
+    <>
+      <AgentMark id={agentIn(key)} />{" "}
+      {gone !== true ? (
+        <SessionLink sessionKey={key} name={name(key)} />
+      ) : (
+        <span class="soft">
+          <Name text={name(key)} title={`${key} was deleted`} />
+        </span>
+      )}
+    </>
   );
 }
 

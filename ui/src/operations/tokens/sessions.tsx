@@ -4,6 +4,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { matchesPattern } from "../../../../src/core/text/pattern.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import { agents } from "../../agents/known.ts";
 import { settled } from "../../clock.ts";
 import { ask, listSessions } from "../../gateway.ts";
 import { learnNames, nameOf } from "../../parts/names.ts";
@@ -53,7 +54,6 @@ function useEmpty(text: string): readonly string[] {
 
 /** A list of the agents and the newest sessions. The chosen one is added to the patterns. */
 function Add({ onPick }: { onPick: (pattern: string) => void }) {
-  const agents = useReading("agents", () => ask("agents.list")).value?.agents ?? [];
   const listed =
     useReading("token sessions", () => listSessions({ limit: OFFERED_MAX })).value?.sessions ?? [];
   useEffect(() => learnNames(listed), [listed]);
@@ -63,7 +63,7 @@ function Add({ onPick }: { onPick: (pattern: string) => void }) {
       value=""
       options={[
         ["", "Add an agent or a session…"],
-        ...agents.map(({ id }) => [`agent:${id}:*`, `All sessions of ${id}`] as const),
+        ...(agents.value?.agents ?? []).map(({ id }) => [`agent:${id}:*`, `All sessions of ${id}`] as const),
         ...listed.map(({ key }) => [key, `Session ${nameOf(key)}`] as const),
       ]}
       onPick={onPick}

@@ -1,0 +1,55 @@
+// The face of an agent: its name, and the colour and letters of the mark beside it. Pure.
+// AF1: colour and letters follow from the id and the name, so they are the same everywhere and stay the same.
+//      The settings `color` and `icon` replace them.
+
+import type { PayloadOf } from "../../../src/contract/methods.ts";
+import { AGENT_COLORS } from "../../../src/core/shapes/settings/settings.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
+
+export type AgentList = PayloadOf<"agents.list">;
+type Face = Pick<AgentList["agents"][number], "id" | "name" | "color" | "icon">;
+
+/** Returns the id of the agent to which a session belongs. */
+export const agentIn = (sessionKey: string): string => /^agent:([^:]+):/.exec(sessionKey)?.[1] ?? "";
+
+/** Returns the face of an agent. One that is not listed has a face, too. */
+export function faceIn(list: AgentList | undefined, id: string): Face {
+  return list?.agents.find((one) => one.id === id) ?? { id };
+}
+
+/** Returns the name of an agent for people. */
+export const agentNameIn = (list: AgentList | undefined, id: string): string => faceIn(list, id).name ?? id;
+
+/** Returns the name to show for a session. Its agent's name replaces the id that names a main session. */
+export function withAgentName(list: AgentList | undefined, key: string, name: string): string {
+  const id = agentIn(key);
+  return name === id ? agentNameIn(list, id) : name;
+}
+
+/** Returns the first characters of a text, as a reader counts them. */
+function firstOf(text: string, count: number): string {
+  return [...new Intl.Segmenter().segment(text)]
+    .slice(0, count)
+    .map(({ segment }) => segment)
+    .join("");
+}
+
+function lettersOf({ id, name = id, icon }: Face): string {
+  const words = safeLine(icon ?? name).split(/[\s_.-]+/);
+  const [first = "", second = ""] = words.filter((word) => word !== "");
+  return second === "" ? firstOf(first, 2) : firstOf(first, 1) + firstOf(second, 1);
+}
+
+/** Returns the attributes of the mark of an agent. */
+export function markOf(face: Face) {
+  const { id, name = id, color } = face;
+  let sum = 0;
+  // These numbers give usual ids (main, research, ops, writer, …) different colours.
+  for (const char of id) sum = (sum * 31 + char.charCodeAt(0)) % 2943;
+  return {
+    class: "agent-mark",
+    "data-letters": lettersOf(face),
+    title: safeLine(name),
+    style: `background: var(--agent-${color ?? AGENT_COLORS[sum % AGENT_COLORS.length]})`,
+  };
+}

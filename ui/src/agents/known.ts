@@ -1,0 +1,32 @@
+// Owns the list of agents on the page, which every view shows by their names and marks. It is read after each
+// connect, and when the configuration has changed.
+
+import { effect, signal } from "@preact/signals";
+import { batched } from "../clock.ts";
+import { ask, on, stage, whenConnected } from "../gateway.ts";
+import { type AgentList, agentNameIn } from "./face.ts";
+
+const READ_AFTER_MS = 300;
+
+/** Undefined until it was read. */
+export const agents = signal<AgentList | undefined>(undefined);
+
+/** Returns the name of an agent for people. */
+export function agentName(id: string): string {
+  return agentNameIn(agents.value, id);
+}
+
+async function readAgents(): Promise<void> {
+  // Ignore an error, because the list is read again after a reconnect, and ids serve as names.
+  agents.value = (await ask("agents.list").catch(() => undefined)) ?? agents.value;
+}
+
+whenConnected(() => void readAgents());
+on(
+  "config",
+  batched(READ_AFTER_MS, () => void readAgents()),
+);
+
+effect(() => {
+  if (stage.value.kind === "signed-out") agents.value = undefined;
+});

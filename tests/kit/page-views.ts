@@ -10,8 +10,13 @@ export const STORY_CONFIG = {
   agents: {
     list: [
       { id: "main", default: true, name: "Main" },
-      { id: "research", name: "Research" },
-      { id: "ops", name: "Operations" },
+      { id: "research", name: "Research", instructions: "You find facts, and name their sources. Be brief." },
+      {
+        id: "ops",
+        name: "Operations",
+        tools: { deny: ["fetch", "write", "edit"] },
+        budget: { dailyCost: 5 },
+      },
     ],
   },
   tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true } },
@@ -89,6 +94,8 @@ export const PAGE_VIEWS: readonly PageView[] = [
       await page.getByRole("heading", { name: "Keys" }).waitFor();
     },
   },
+  { name: "agents", at: "agents", needs: "agents.describe", shows: ".agent-row" },
+  { name: "agent", at: "agents/main", needs: "agents.describe", shows: ".agent-form" },
   { name: "flow", at: "flow" },
   { name: "chain", at: ({ chainId }) => `flow/${chainId}` },
   {
@@ -101,7 +108,6 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "status", at: "operations/status" },
   { name: "runs", at: "operations/runs", needs: "runs.list" },
   { name: "usage", at: "operations/usage", shows: ".usage-table tbody tr" },
-  { name: "agents", at: "operations/agents/main", needs: "agents.describe", shows: ".settings" },
   { name: "tokens", at: "operations/tokens", needs: "tokens.list", shows: ".tokens-note" },
   { name: "nodes", at: "operations/nodes", needs: "node.pair.list" },
   { name: "deliveries", at: "operations/deliveries", needs: "deliveries.list" },

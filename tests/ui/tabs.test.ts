@@ -5,7 +5,7 @@ import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 
 const GROUPS = {
-  Now: ["Status", "Runs", "Usage", "Agents", "Schedules"],
+  Now: ["Status", "Runs", "Usage", "Schedules"],
   Access: ["Rights", "Permissions", "Tokens"],
   Connections: ["Deliveries", "Channels", "Servers", "Nodes"],
   Upkeep: ["Backups", "Doctor", "Log", "Configuration"],

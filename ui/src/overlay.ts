@@ -2,7 +2,9 @@
 
 import { signal } from "@preact/signals";
 
-export const overlay = signal<"palette" | "keys" | "new-session" | "messages" | undefined>(undefined);
+export const overlay = signal<"palette" | "keys" | "new-session" | "messages" | "dispatch" | undefined>(
+  undefined,
+);
 
 /** Words with which the search in messages opens. */
 export const messageWords = signal("");

@@ -17,6 +17,8 @@ export type Route =
       readonly messageId?: string | undefined;
       readonly sessionId?: string | undefined;
     }
+  /** The list of agents. With `agentId`, that agent. */
+  | { readonly view: "agents"; readonly agentId?: string | undefined }
   /** The list of chains. With `chainId`, also that chain. */
   | { readonly view: "flow"; readonly chainId?: string | undefined }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
@@ -34,6 +36,7 @@ function parseRoute(hash: string): Route {
   const [view, first, second, third] = hash.replace(/^#?\/?|\?.*$/g, "").split("/");
   if (view === "flow") return { view, chainId: part(first) };
   if (view === "sessions") return { view, key: part(first), messageId: part(second), sessionId: part(third) };
+  if (view === "agents") return { view, agentId: part(first) };
   if (view === "operations") return { view, tab: part(first), about: part(second) };
   return { view: "inbox" };
 }
@@ -44,6 +47,8 @@ function partsOf(route: Route): readonly (string | undefined)[] {
       return [];
     case "sessions":
       return [route.key, route.messageId, route.sessionId];
+    case "agents":
+      return [route.agentId];
     case "flow":
       return [route.chainId];
     case "operations":

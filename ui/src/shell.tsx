@@ -4,9 +4,10 @@ import "./overlay.css";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { safeLine } from "../../src/core/text/safe-text.ts";
+import { agentName } from "./agents/known.ts";
 import { ConfigurationNotice } from "./configuration-notice.tsx";
 import { inDemo } from "./demo/scene.ts";
-import { hello, linkState, signOut, stopping } from "./gateway.ts";
+import { hello, linkState, may, signOut, stopping } from "./gateway.ts";
 import { followAttention, needsCount } from "./inbox/model.ts";
 import { followKeys } from "./keys/page.ts";
 import { overlay } from "./overlay.ts";
@@ -23,6 +24,7 @@ const VIEWS: Readonly<Record<Route["view"], ComponentType>> = {
   // them.
   inbox: SessionsView,
   sessions: SessionsView,
+  agents: lazy(async () => (await import("./agents/view.tsx")).AgentsView),
   flow: lazy(async () => (await import("./flow/view.tsx")).FlowView),
   operations: lazy(async () => (await import("./operations/view.tsx")).OperationsView),
 };
@@ -76,6 +78,18 @@ function Head() {
       </nav>
       <div class="head-end">
         <span class="version">{hello.value?.server.version}</span>
+        {may("operator.write") && (
+          <button
+            type="button"
+            class="to-dispatch"
+            onClick={() => {
+              overlay.value = "dispatch";
+            }}
+            title="Ask an agent (@)"
+          >
+            <span aria-hidden="true">@</span> <span class="to-dispatch-words">Ask an agent</span>
+          </button>
+        )}
         <button
           type="button"
           class="quiet to-palette"
@@ -108,6 +122,7 @@ function Head() {
 function titleOf(at: Route): string {
   const view = VIEW_TITLES[at.view];
   if (at.view === "sessions" && at.key !== undefined) return safeLine(nameOf(at.key));
+  if (at.view === "agents" && at.agentId !== undefined) return safeLine(agentName(at.agentId));
   if (at.view === "operations" && at.tab !== undefined)
     return safeLine(at.tab).replace(/^./, (first) => first.toUpperCase());
   return at.view === "flow" && chainName.value !== undefined

@@ -4,6 +4,7 @@
 export const VIEW_TITLES = {
   inbox: "Inbox",
   sessions: "Sessions",
+  agents: "Agents",
   flow: "Flow",
   operations: "Operations",
 } as const;

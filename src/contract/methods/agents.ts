@@ -1,6 +1,7 @@
 // Defines the methods for the settings of agents, and for the test of a model.
 
 import { MEMORY_MAX_BYTES } from "../../core/rules/prompt/memory.ts";
+import { APPROVAL_MODES } from "../../core/shapes/settings/settings.ts";
 import { VALUE_SOURCES } from "../../core/shapes/settings/sources.ts";
 import { about, flag, integer, list, mapOf, named, number, type Of, object, oneOf, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NOTHING, name, READ, WRITE } from "./parts.ts";
@@ -35,6 +36,10 @@ const AGENT_SETTINGS = named(
     },
     {
       name: text(),
+      purpose: text(
+        "First sentence of the agent's instructions, redacted. Only for tokens that cover every session.",
+      ),
+      approval: about(oneOf(...APPROVAL_MODES), "Commands that need a person's approval."),
       tools: list(
         text(),
         "Tools of the agent's main session, if the token covers it; MCP tools once they are known.",
@@ -51,8 +56,12 @@ const AGENT_SETTINGS = named(
       workspace: text("Folder of the agent. Only for tokens that cover every session."),
       program: text("Program of an ACP agent. Only for tokens that cover every session."),
       today: about(
-        object({ totalTokens: number(), cost: number() }),
-        "Usage since the beginning of the day in UTC. Only for tokens that cover every session.",
+        object({
+          totalTokens: number(),
+          cost: number(),
+          failed: number("Failed runs among the newest 5000 ended runs of all agents."),
+        }),
+        "Usage and failures since the beginning of the day in UTC. Only for tokens that cover every session.",
       ),
       work: about(
         object({ running: number(), waiting: number(), queued: number() }),

@@ -27,8 +27,8 @@ import type { AgentSources } from "../../core/shapes/settings/sources.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import { changeMemory } from "../../flows/memory.ts";
 import { type AgentMemory, readMemory } from "../../store/queries/agent-memory.ts";
-import { type AgentWork, workByAgent } from "../../store/queries/agent-work.ts";
-import { addUsageRow, usageOfDay } from "../../store/queries/runs/ledger.ts";
+import { type AgentWork, newestFailures, workByAgent } from "../../store/queries/agent-work.ts";
+import { addUsageRow, dayStart, usageOfDay } from "../../store/queries/runs/ledger.ts";
 import { describeTools, readyTools, withheldOutside } from "../../tools/catalog.ts";
 import { memoryFor } from "../../tools/guidance/memory.ts";
 import { promptOf } from "../../tools/guidance/prompt.ts";
@@ -119,12 +119,19 @@ async function prompt(ctx: Context, agent: AgentSettings): Promise<AgentPrompt> 
 }
 
 /** Returns the fields that only callers with a token for every session get (AG1). */
-async function insightOf(ctx: Context, agent: AgentSettings, work: ReadonlyMap<string, AgentWork>) {
+async function insightOf(
+  ctx: Context,
+  agent: AgentSettings,
+  work: ReadonlyMap<string, AgentWork>,
+  failures: readonly { readonly agentId: string }[],
+) {
   const { deps } = ctx;
-  const today = await usageOfDay(ctx.access.db, agent.id, deps.engine.now());
+  const used = await usageOfDay(ctx.access.db, agent.id, deps.engine.now());
+  const [purpose] = /^.+?(?:[.!?。।؟](?=\s|$)|$)/mu.exec(agent.instructions?.trim() ?? "") ?? [];
   return {
+    ...optional({ purpose: purpose && deps.world.redactor.mask(purpose) }),
     workspace: agent.workspace,
-    today,
+    today: { ...used, failed: failures.filter(({ agentId }) => agentId === agent.id).length },
     work: work.get(agent.id) ?? { running: 0, waiting: 0, queued: 0 },
     ...optional({ program: programOf(agent)?.[0], budget: agent.budget }),
   };
@@ -148,6 +155,7 @@ async function describe(ctx: Context, agent: AgentSettings): Promise<AgentDetail
     spawns: subagents.allowAgents.filter((other) => other === "*" || coversAgent(ctx.caller, other)),
     ...optional({ tools: found?.tools, withheld: found?.withheld }),
     runtime: agent.runtime?.type ?? "built-in",
+    ...optional({ approval: agent.tools.exec?.approval ?? settings.tools.exec.approval }),
     ...optional({ name, subagentModel: subagents.model, sources: ctx.deps.agentSources?.[id] }),
   };
 }
@@ -160,9 +168,11 @@ function shownMemory({ deps }: Context, agentId: string, memory: AgentMemory): A
 async function describeAll(ctx: Context): Promise<AgentDetails[]> {
   const all = seesEverything(ctx.caller);
   const work = all ? await workByAgent(ctx.access.db) : new Map<string, AgentWork>();
+  const since = dayStart(ctx.deps.engine.now());
+  const failures = all ? (await newestFailures(ctx.access.db)).filter(({ at }) => at >= since) : [];
   const rows: AgentDetails[] = [];
   for (const agent of agentsFor(ctx.deps.settings, ctx.caller)) {
-    const more = all ? await insightOf(ctx, agent, work) : {};
+    const more = all ? await insightOf(ctx, agent, work, failures) : {};
     rows.push({ ...(await describe(ctx, agent)), ...more });
   }
   return rows;

@@ -6,7 +6,7 @@ import { TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, visit } from "../../kit/browser.ts";
 import { fleet, PARTIAL, READER } from "./house.ts";
 
-const AT = "operations/agents/main";
+const AT = "agents/main";
 const settingOf = (page: Page, name: string) =>
   page.locator(".setting").filter({ has: page.locator("dt").getByText(name, { exact: true }) });
 
@@ -59,7 +59,7 @@ describeInBrowser("an agent's prompt and memory", () => {
     const { page } = await visit(house.http, { token: READER, at: AT });
     await settingOf(page, "Memory").getByText("empty").waitFor();
     await expect.poll(() => page.getByRole("button", { name: /^Edit/ }).count()).toBe(0);
-    const other = await visit(house.http, { token: PARTIAL, at: "operations/agents/research" });
+    const other = await visit(house.http, { token: PARTIAL, at: "agents/research" });
     await other.page.locator(".settings").waitFor();
     await expect.poll(() => settingOf(other.page, "Memory").count()).toBe(0);
     await expect.poll(() => settingOf(other.page, "Prompt").count()).toBe(0);

@@ -16,6 +16,13 @@ export function agentName(id: string): string {
   return agentNameIn(agents.value, id);
 }
 
+/** Returns the key of an agent's main session. Undefined until the agents were read. */
+export function mainSessionOf(id: string): string | undefined {
+  const { mainKey, scope } = agents.value ?? {};
+  if (mainKey === undefined) return undefined;
+  return scope === "global" ? "global" : `agent:${id}:${mainKey}`;
+}
+
 async function readAgents(): Promise<void> {
   // Ignore an error, because the list is read again after a reconnect, and ids serve as names.
   agents.value = (await ask("agents.list").catch(() => undefined)) ?? agents.value;

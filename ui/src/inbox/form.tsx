@@ -1,4 +1,5 @@
-// The form of an MCP server's question: one labelled control for each field.
+// Forms that are made from a schema, one labelled control for each field: the question of an MCP server, and
+// the settings of an agent.
 
 import { readTyped } from "../../../src/core/rules/approval/form.ts";
 import type { FormField } from "../../../src/core/shapes/permission.ts";
@@ -8,7 +9,16 @@ import { Select } from "../parts/select.tsx";
 /** The entries of a form, by the name of the field: a list for a field with several choices. */
 export type Entries = Readonly<Record<string, string | readonly string[]>>;
 
-const NOTHING = ["", "Choose…"] as const;
+export interface Field extends FormField {
+  /** A setting, which has a default. Otherwise a field that may be left out is marked as optional. */
+  readonly setting?: true;
+  /** The default of a setting. */
+  readonly fallback?: string;
+  /** The text has several lines. */
+  readonly lines?: true;
+  /** The text is a list, separated by commas. */
+  readonly list?: true;
+}
 
 /** Returns the entries before anybody has changed them. */
 export function firstEntries(fields: readonly FormField[]): Entries {
@@ -38,15 +48,32 @@ const EXAMPLES = {
   "date-time": "2026-07-28T12:00:00Z",
 } as const;
 
-function optionsOf({ type, options = [] }: FormField): (readonly [string, string])[] {
-  if (type === "boolean") return [NOTHING, ["true", "Yes"], ["false", "No"]];
-  return [NOTHING, ...options.map(({ value, title }) => [value, title] as const)];
+const YES_OR_NO = [
+  { value: "true", title: "Yes" },
+  { value: "false", title: "No" },
+];
+
+/** Returns what an empty field stands for. */
+function defaultOf({ type, list, fallback }: Field): string {
+  const word = type === "boolean" ? YES_OR_NO.find(({ value }) => value === fallback)?.title : fallback;
+  return word === undefined ? "Default" : `Default: ${word}${list ? ", separated by commas" : ""}`;
 }
 
-function Words({ field: { title, description, required } }: { field: FormField }) {
+/** An entry that is no option any more is still offered. */
+function optionsOf(field: Field, entry: string): (readonly [string, string])[] {
+  const { type, setting, options = [] } = field;
+  const offered = (type === "boolean" ? YES_OR_NO : options).map(
+    ({ value, title }) => [value, title] as const,
+  );
+  const isKnown = entry === "" || offered.some(([value]) => value === entry);
+  const nothing = setting ? defaultOf(field) : "Choose…";
+  return [["", nothing], ...(isKnown ? [] : [[entry, entry] as const]), ...offered];
+}
+
+function Words({ field: { title, description, required, setting } }: { field: Field }) {
   return (
     <>
-      <Name text={title} /> {!required && <span class="soft">optional</span>}
+      <Name text={title} /> {!required && !setting && <span class="soft">optional</span>}
       {description !== undefined && (
         <span class="soft server-form-about">
           <Name text={description} />
@@ -57,7 +84,7 @@ function Words({ field: { title, description, required } }: { field: FormField }
 }
 
 export function FormFields(props: {
-  fields: readonly FormField[];
+  fields: readonly Field[];
   entries: Entries;
   onChange: (entries: Entries) => void;
 }) {
@@ -77,7 +104,19 @@ export function FormFields(props: {
           return (
             <label key={name}>
               {about}
-              <Select value={String(entry)} options={optionsOf(field)} onPick={change} />
+              <Select value={String(entry)} options={optionsOf(field, String(entry))} onPick={change} />
+            </label>
+          );
+        if (field.lines)
+          return (
+            <label key={name}>
+              {about}
+              <textarea
+                rows={8}
+                dir="auto"
+                value={String(entry)}
+                onInput={(event) => change(event.currentTarget.value)}
+              />
             </label>
           );
         if (type !== "choices")
@@ -87,7 +126,7 @@ export function FormFields(props: {
               <input
                 type="text"
                 inputMode={type === "string" ? "text" : MODES[type]}
-                placeholder={field.format && EXAMPLES[field.format]}
+                placeholder={field.setting ? defaultOf(field) : field.format && EXAMPLES[field.format]}
                 value={String(entry)}
                 aria-required={field.required}
                 onInput={(event) => change(event.currentTarget.value)}

@@ -3,6 +3,7 @@
 // A list is an element with `data-list`. Its rows have `data-item`. A list without such rows handles its keys
 // itself.
 
+import { may } from "../gateway.ts";
 import { keepLetter, overlay, takeLetters } from "../overlay.ts";
 import { route } from "../route.ts";
 import { isTyping, pressed } from "./table.ts";
@@ -50,7 +51,11 @@ function toList(field: Element): boolean {
 function act(event: KeyboardEvent): boolean {
   const action = pressed("page", event);
   if (action === "search") search();
-  else if (action !== undefined) overlay.value = action;
+  else if (action === "dispatch") {
+    if (!may("operator.write")) return false;
+    if (event.key === "@") keepLetter("@");
+    overlay.value = action;
+  } else if (action !== undefined) overlay.value = action;
   if (action !== undefined) return true;
   const row = pressed("rows", event);
   const within = event.target instanceof Element ? event.target : document.body;
@@ -72,7 +77,8 @@ export function followKeys(): () => void {
       overlay.value = undefined;
       takeLetters();
     } else if (event.target instanceof Element && event.target.closest(".overlay") !== null) return;
-    else if (overlay.value === "palette" && !event.ctrlKey && !event.metaKey) keepLetter(event.key);
+    else if (/palette|dispatch/.test(overlay.value) && !event.ctrlKey && !event.metaKey)
+      keepLetter(event.key);
     event.preventDefault();
     event.stopPropagation();
   };

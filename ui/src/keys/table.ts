@@ -20,7 +20,7 @@ const ROWS = {
 
 /** Keys of each area and action, separated by spaces. `Mod` is Cmd on Apple platforms, otherwise Ctrl. */
 export const KEYS = {
-  page: { palette: "Mod+k", search: "/", keys: "?" },
+  page: { palette: "Mod+k", search: "/", keys: "?", dispatch: "@ w" },
   rows: ROWS,
   inbox: {
     peek: "Space",

@@ -30,7 +30,6 @@ const TABS = [
   { title: "Status", group: "Now", scope: "operator.read", method: "status" },
   { title: "Runs", group: "Now", scope: "operator.read", method: "runs.list" },
   { title: "Usage", group: "Now", scope: "operator.read", method: "usage" },
-  { title: "Agents", group: "Now", scope: "operator.read", method: "agents.describe" },
   { title: "Deliveries", group: "Connections", scope: "operator.admin", method: "deliveries.list" },
   { title: "Channels", group: "Connections", scope: "operator.read", method: "channels.status" },
   { title: "Rights", group: "Access", scope: "operator.read", method: "tools.catalog" },

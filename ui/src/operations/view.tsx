@@ -2,7 +2,6 @@
 
 import { FEATURE_TABS } from "../features.ts";
 import { hrefOf, route } from "../route.ts";
-import { AgentsTab } from "./agents/tab.tsx";
 import { ChannelsTab } from "./channels.tsx";
 import { ConfigurationTab } from "./configuration.tsx";
 import { DeliveriesTab } from "./deliveries.tsx";
@@ -24,7 +23,6 @@ const KERNEL_TABS: Readonly<Record<TabTitle, Tab>> = {
   Status: StatusTab,
   Runs: RunsTab,
   Usage: UsageTab,
-  Agents: AgentsTab,
   Deliveries: DeliveriesTab,
   Channels: ChannelsTab,
   Rights: RightsTab,

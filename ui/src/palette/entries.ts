@@ -44,6 +44,7 @@ function ofPage(): Unnamed[] {
   const mayPlay = canEnterDemo && may("operator.admin") && has("demo.start");
   const offered: [boolean, string, () => void][] = [
     [may("operator.write") && has("sessions.create"), "New session", open("new-session")],
+    [may("operator.write"), "Ask an agent", open("dispatch")],
     [has("sessions.search"), "Search messages", () => searchMessages()],
     [true, "Keys", open("keys")],
     [!inDemo && mayPlay, "Play the demo", enterDemo],

@@ -21,6 +21,7 @@ const TITLES: Readonly<Record<Area, string>> = {
 const WORDS: Readonly<Record<Action, string>> = {
   palette: "Find a session, view or action",
   search: "Search in the view",
+  dispatch: "Ask an agent",
   keys: "Show the keys",
   next: "Next",
   previous: "Previous",

@@ -1,6 +1,7 @@
 // The dialogs that can be opened in every view.
 
 import { useEffect, useRef } from "preact/hooks";
+import { Dispatch } from "../agents/dispatch.tsx";
 import { MessageSearch } from "../conversation/search.tsx";
 import { overlay } from "../overlay.ts";
 import { route } from "../route.ts";
@@ -8,7 +9,13 @@ import { NewSession } from "../sessions/new-session.tsx";
 import { KeysDialog } from "./keys.tsx";
 import { Palette } from "./palette.tsx";
 
-const SHOWN = { palette: Palette, keys: KeysDialog, "new-session": NewSession, messages: MessageSearch };
+const SHOWN = {
+  palette: Palette,
+  keys: KeysDialog,
+  "new-session": NewSession,
+  messages: MessageSearch,
+  dispatch: Dispatch,
+};
 
 function close(): void {
   overlay.value = undefined;

@@ -3,15 +3,15 @@
 // another click, so that no change is lost unseen.
 
 import { useState } from "preact/hooks";
-import type { AgentMemoryText } from "../../../../src/contract/methods/agents.ts";
-import { safeText } from "../../../../src/core/text/safe-text.ts";
-import { ask, may } from "../../gateway.ts";
-import { Dialog, Form } from "../../parts/dialog.tsx";
-import { Awaited } from "../../parts/failure.tsx";
-import { size } from "../../parts/format.ts";
-import { Name } from "../../parts/name.tsx";
-import { say } from "../../parts/notices.tsx";
-import { useReading } from "../../parts/reading.ts";
+import type { AgentMemoryText } from "../../../src/contract/methods/agents.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
+import { ask, may } from "../gateway.ts";
+import { Dialog, Form } from "../parts/dialog.tsx";
+import { Awaited } from "../parts/failure.tsx";
+import { size } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 

@@ -1,19 +1,27 @@
-// Adds and removes agents: changes the gateway's configuration file, which the gateway applies at once.
+// Adds and removes agents, and changes their models: edits the gateway's configuration file, which the
+// gateway applies at once.
 
 import { useState } from "preact/hooks";
-import type { AgentDetails } from "../../../../src/contract/methods/agents.ts";
-import { optional } from "../../../../src/core/optional.ts";
-import { showPath } from "../../../../src/core/text/value-path.ts";
-import { ask, coversAll, has, may } from "../../gateway.ts";
-import { Confirm, Dialog, Form } from "../../parts/dialog.tsx";
-import { Name } from "../../parts/name.tsx";
-import { complain, say } from "../../parts/notices.tsx";
-import { useReading } from "../../parts/reading.ts";
-import { Select } from "../../parts/select.tsx";
-import { change, literal } from "../../setup/change.ts";
+import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
+import { optional } from "../../../src/core/optional.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { showPath } from "../../../src/core/text/value-path.ts";
+import { settled } from "../clock.ts";
+import { ask, coversAll, has, may } from "../gateway.ts";
+import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
+import { Name } from "../parts/name.tsx";
+import { complain, say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
+import { Select } from "../parts/select.tsx";
+import { go } from "../route.ts";
+import { change, literal } from "../setup/change.ts";
+import { changesOf, entriesIn } from "./settings.ts";
 
 /** Returns whether the reader may change the configuration file. */
 export const mayEditAgents = (): boolean => may("operator.admin") && coversAll() && has("config.patch");
+
+/** The ids that the settings schema accepts. */
+const ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
 const pathOf = (id: string): string => showPath(["agents", "list", id]);
 
@@ -51,6 +59,8 @@ function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () =>
   const options = [["", "Default"] as const, ...refs.map((ref) => [ref, ref] as const)];
   const add = async (): Promise<void> => {
     const own = id.trim();
+    if (!ID.test(own))
+      throw new Error("An id has 1 to 64 letters a to z, digits, - and _. The name may have any.");
     if (taken.includes(own.toLowerCase())) throw new Error(`There is an agent ${own} already.`);
     const given = (text: string): string | undefined => literal(text) || undefined;
     const value = optional({ name: given(name), model: given(model), workspace: given(workspace) });
@@ -92,15 +102,59 @@ export function AddAgent({ taken }: { taken: readonly string[] }) {
   );
 }
 
+/** Time after the last choice at which it is saved, because the arrow keys pass several models. */
+const CHOSEN_MS = 600;
+const MODEL_FIELD = { name: "model", title: "Model", type: "string", required: false } as const;
+
+async function saveModel(agentId: string, model: string): Promise<string> {
+  const { text, revision } = await ask("config.get");
+  const { own: before } = entriesIn(text, agentId);
+  const changes = changesOf([MODEL_FIELD], agentId, { model }, before !== undefined);
+  await ask("config.patch", { changes, revision });
+  return before?.model ?? "";
+}
+
+/** The model of an agent as a list to choose from, which saves the choice. */
+export function ModelChoice({ agent, onSaved }: { agent: AgentDetails; onSaved: () => Promise<void> }) {
+  const { id, name = id, model } = agent;
+  const models = useReading("models", () => ask("models.list")).value?.models ?? [];
+  const [chosen, setChosen] = useState<string>();
+  const done = (): Promise<void> => onSaved().finally(() => setChosen(undefined));
+  const [save] = useState(() =>
+    settled<string>(CHOSEN_MS, (wanted) => {
+      const undo = (before: string): void => void saveModel(id, before).then(done, complain);
+      saveModel(id, wanted)
+        .then((before) => say(`${safeLine(name)} uses ${safeLine(wanted)} from now on.`, () => undo(before)))
+        .catch(complain)
+        .then(done, complain);
+    }),
+  );
+  const refs = models.map((one) => `${one.provider}/${one.id}`);
+  return (
+    <Select
+      aria-label={`Model of ${name}`}
+      value={chosen ?? model}
+      options={refs.includes(model) ? refs : [model, ...refs]}
+      onPick={(wanted) => {
+        setChosen(wanted);
+        save(wanted);
+      }}
+    />
+  );
+}
+
 /** A button that removes an agent after a question. */
 export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: AgentDetails }) {
   const [isAsking, setAsking] = useState(false);
   const remove = (): void => {
-    change([{ path: pathOf(id), unset: true }]).then(() => say(`The agent ${id} was removed.`), complain);
+    change([{ path: pathOf(id), unset: true }]).then(() => {
+      say(`The agent ${id} was removed.`);
+      go({ view: "agents" });
+    }, complain);
   };
   return (
-    <div class="bar">
-      <button type="button" onClick={() => setAsking(true)}>
+    <>
+      <button type="button" class="danger" data-act="" onClick={() => setAsking(true)}>
         Remove agent<span class="visually-hidden"> {id}</span>
       </button>
       {isAsking && (
@@ -124,6 +178,6 @@ export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: Ag
           </p>
         </Confirm>
       )}
-    </div>
+    </>
   );
 }

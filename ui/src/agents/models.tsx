@@ -1,17 +1,17 @@
 // Shows each configured model with its prices, and tests it with one short call.
 
 import { useState } from "preact/hooks";
-import type { ModelTest } from "../../../../src/contract/methods/agents.ts";
-import type { ModelRow } from "../../../../src/contract/methods/operations.ts";
-import { ask, coversAll, has, may, wordsOf } from "../../gateway.ts";
-import { Awaited } from "../../parts/failure.tsx";
-import { duration, money, tokens } from "../../parts/format.ts";
-import { lazy } from "../../parts/lazy.tsx";
-import { Name } from "../../parts/name.tsx";
-import { useReading } from "../../parts/reading.ts";
-import { State } from "../../parts/state.tsx";
+import type { ModelTest } from "../../../src/contract/methods/agents.ts";
+import type { ModelRow } from "../../../src/contract/methods/operations.ts";
+import { ask, coversAll, has, may, wordsOf } from "../gateway.ts";
+import { Awaited } from "../parts/failure.tsx";
+import { duration, money, tokens } from "../parts/format.ts";
+import { lazy } from "../parts/lazy.tsx";
+import { Name } from "../parts/name.tsx";
+import { useReading } from "../parts/reading.ts";
+import { State } from "../parts/state.tsx";
 
-const Connect = lazy(async () => (await import("../../setup/setup.tsx")).Connect);
+const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
 
 type Test =
   | { readonly kind: "running" }
@@ -127,9 +127,11 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
   const read = useReading("models", () => ask("models.list"));
   const mayTest = may("operator.admin") && coversAll() && has("models.test");
   return (
-    <>
-      <h2 class="models-title">Models</h2>
-      <Connect what="model" onClose={read.again} />
+    <section class="models" aria-labelledby="models-title">
+      <div class="bar">
+        <h2 id="models-title">Models</h2>
+        <Connect what="model" onClose={read.again} />
+      </div>
       <p class="soft">
         {mayTest
           ? "A test asks the model for one word. It costs a few tokens."
@@ -144,6 +146,6 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
           })}
         </ul>
       )}
-    </>
+    </section>
   );
 }

@@ -1,13 +1,13 @@
 // Shows what the model of an agent is told, part by part, with sizes.
 
 import { useState } from "preact/hooks";
-import type { AgentPrompt } from "../../../../src/contract/methods/agents.ts";
-import { safeText } from "../../../../src/core/text/safe-text.ts";
-import { ask } from "../../gateway.ts";
-import { Awaited } from "../../parts/failure.tsx";
-import { counted, size, tokens } from "../../parts/format.ts";
-import { Name } from "../../parts/name.tsx";
-import { useReading } from "../../parts/reading.ts";
+import type { AgentPrompt } from "../../../src/contract/methods/agents.ts";
+import { safeText } from "../../../src/core/text/safe-text.ts";
+import { ask } from "../gateway.ts";
+import { Awaited } from "../parts/failure.tsx";
+import { counted, size, tokens } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { useReading } from "../parts/reading.ts";
 
 const sizeOf = (part: { readonly bytes: number; readonly tokens: number }): string =>
   `${size(part.bytes)}, about ${tokens(part.tokens)} tokens`;

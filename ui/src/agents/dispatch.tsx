@@ -1,0 +1,146 @@
+// The field that gives work to any agent: "@research check the release" goes to the main session of the agent
+// research, a text without "@" to that of the default agent.
+// DS1: the text stays in the field until the gateway has accepted it, also when the dialog is closed.
+
+import { signal } from "@preact/signals";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { ask, defaults, stage } from "../gateway.ts";
+import { pressed } from "../keys/table.ts";
+import { takeLetters } from "../overlay.ts";
+import { Dialog, Form } from "../parts/dialog.tsx";
+import { fieldOf, Listbox, nextOf } from "../parts/listbox.tsx";
+import { Name } from "../parts/name.tsx";
+import { go } from "../route.ts";
+import { agentName, agents, mainSessionOf } from "./known.ts";
+import { AgentMark } from "./mark.tsx";
+
+const unsent = signal("");
+
+stage.subscribe(({ kind }) => {
+  if (kind === "signed-out") unsent.value = "";
+});
+
+/** Returns the word after "@" at the start, and the message after it. */
+function partsOf(text: string): { word: string | undefined; message: string } {
+  const [, word, message = ""] = /^\s*@(\S*)\s*([\s\S]*)$/.exec(text) ?? [];
+  return word === undefined ? { word, message: text } : { word, message };
+}
+
+const sameWord = (a: string, b: string): boolean =>
+  a.toLowerCase().replaceAll(/\s+/g, "-") === b.toLowerCase();
+
+/** Returns the id of the agent that a text is for. Undefined: no agent has this name. */
+function agentFor(word: string | undefined): string | undefined {
+  if (word === undefined) return defaults.value?.defaultAgentId;
+  const all = agents.value?.agents ?? [];
+  return (all.find(({ id }) => sameWord(id, word)) ?? all.find(({ name = "" }) => sameWord(name, word)))?.id;
+}
+
+/** Owns the list of agents whose names begin with the word after "@". It is open until the word has ended. */
+function useAgents(text: string, write: (text: string) => void) {
+  const id = `${useId()}-list`;
+  const [active, setActive] = useState(0);
+  const [, word] = /^\s*@(\S*)$/.exec(text) ?? [];
+  const begins = (name: string): boolean => name.toLowerCase().startsWith((word ?? "").toLowerCase());
+  const all = agents.value?.agents ?? [];
+  const shown =
+    word === undefined ? [] : all.filter(({ id, name = "" }) => begins(id) || name.split(/\s+/).some(begins));
+  const at = Math.min(active, shown.length - 1);
+  const take = (index: number): void => {
+    setActive(0);
+    write(`@${shown[index]?.id ?? ""} `);
+  };
+  /** Returns true if the list has handled the key. */
+  const press = (event: KeyboardEvent): boolean => {
+    const action = pressed("menu", event);
+    if (shown.length === 0 || action === undefined || action === "leave") return false;
+    event.preventDefault();
+    if (action === "next" || action === "previous")
+      setActive(nextOf(at, action === "next" ? 1 : -1, shown.length));
+    else take(at);
+    return true;
+  };
+  const list = (
+    <Listbox
+      id={id}
+      class="palette"
+      label="Agents"
+      active={at}
+      onPick={take}
+      options={shown.map(({ id: agentId }) => (
+        <>
+          <span class="bar">
+            <AgentMark id={agentId} />
+            <Name text={agentName(agentId)} />
+          </span>
+          <span class="soft">
+            <Name text={`@${agentId}`} />
+          </span>
+        </>
+      ))}
+    />
+  );
+  return { press, list, field: fieldOf(id, at, shown.length), isOpen: shown.length > 0 };
+}
+
+export function Dispatch({ onClose }: { onClose: () => void }) {
+  const [text, setText] = useState(() => {
+    const letters = takeLetters();
+    return unsent.value || letters;
+  });
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.setSelectionRange(text.length, text.length), []);
+  const write = (next: string): void => {
+    setText(next);
+    unsent.value = next;
+  };
+  const { word, message } = partsOf(text);
+  const agentId = agentFor(word);
+  const menu = useAgents(text, (next) => {
+    write(next);
+    field.current?.focus();
+  });
+  const send = async (): Promise<void> => {
+    if (agentId === undefined) throw new Error(`There is no agent ${word}.`);
+    const key = word === undefined ? defaults.value?.mainSessionKey : mainSessionOf(agentId);
+    if (key === undefined || message.trim() === "") return field.current?.focus();
+    await ask("chat.send", { sessionKey: key, message });
+    write("");
+    onClose();
+    go({ view: "sessions", key });
+  };
+  return (
+    <Dialog title="Ask an agent" class="dispatch" onClose={onClose}>
+      <Form action="Send" onSubmit={send} onClose={onClose}>
+        <textarea
+          ref={field}
+          rows={3}
+          dir="auto"
+          aria-label="Work for an agent"
+          aria-haspopup="listbox"
+          {...menu.field}
+          placeholder="@agent, then what it is to do"
+          value={text}
+          onInput={(event) => write(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (menu.press(event) || pressed("composer", event) !== "send") return;
+            event.preventDefault();
+            event.currentTarget.form?.requestSubmit();
+          }}
+        />
+        {menu.list}
+        {!menu.isOpen && (
+          <p class="bar soft" role="status">
+            {agentId === undefined ? (
+              <Name text={`No agent is called ${word}.`} />
+            ) : (
+              <>
+                <span>Goes to</span> <AgentMark id={agentId} /> <Name text={agentName(agentId)} />
+              </>
+            )}
+          </p>
+        )}
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,141 @@
+// Shows one agent in the list: its purpose, its work, today's cost and failures, its rights, and its model.
+
+import type { ListedRow } from "../../../src/contract/client/web.ts";
+import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
+import { may } from "../gateway.ts";
+import { Doing } from "../parts/doing.tsx";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { State } from "../parts/state.tsx";
+import { hrefOf } from "../route.ts";
+import { ModelChoice, mayEditAgents } from "./edit.tsx";
+import { mainSessionOf } from "./known.ts";
+import { AgentMark } from "./mark.tsx";
+import { rightsWords } from "./rights.ts";
+import { budgetWords, isSpent, workWords } from "./words.ts";
+
+/** Maximum number of active sessions that are listed. A link leads to the others. */
+const ACTIVE_MAX = 3;
+
+export interface RowProps {
+  readonly agent: AgentDetails;
+  /** Sessions with an unfinished run. */
+  readonly active: readonly ListedRow[];
+  /** Called when a setting of the agent has changed. */
+  readonly onChange: () => Promise<void>;
+}
+
+const sessionsHref = (agentId: string, only: string): string =>
+  `#/sessions?${new URLSearchParams({ agent: agentId, only }).toString()}`;
+
+/** Leads to the main session of an agent. A reader who may not see it has no link. */
+export function Chat({ agent: { id, name = id, tools }, primary }: { agent: AgentDetails; primary?: true }) {
+  const key = mainSessionOf(id);
+  if (tools === undefined || key === undefined) return null;
+  return (
+    <a class={primary ? "button primary" : "button"} href={hrefOf({ view: "sessions", key })}>
+      {may("operator.write") ? "Chat" : "Read"}
+      <span class="visually-hidden">
+        {" "}
+        with <Name text={name} />
+      </span>
+    </a>
+  );
+}
+
+/** Shows the name of an agent, its id if that differs, and what it is. */
+export function Names({ agent: { id, name = id, default: isDefault, runtime } }: { agent: AgentDetails }) {
+  return (
+    <>
+      <Name text={name} />
+      {name !== id && (
+        <span class="soft agent-id">
+          <Name text={id} />
+        </span>
+      )}
+      {isDefault && <span class="chip">default</span>}
+      {runtime !== "built-in" && <span class="chip">{runtime.toUpperCase()}</span>}
+    </>
+  );
+}
+
+function Today({ agent }: { agent: AgentDetails }) {
+  const { id, name = id, today, work } = agent;
+  const { state, text } = workWords(agent);
+  const failed = today?.failed ?? 0;
+  return (
+    <p class="agent-today soft">
+      {work !== undefined && <State state={state} text={text} />}
+      {budgetWords(agent).map((words) => (
+        <span key={words}>{words}</span>
+      ))}
+      {isSpent(agent) && <span class="chip tone-bad">budget used</span>}
+      {failed > 0 && (
+        <a class="tone-bad agent-failed" href={sessionsHref(id, "failed")}>
+          {failed} failed today
+          <span class="visually-hidden">
+            {" "}
+            of <Name text={name} />
+          </span>
+        </a>
+      )}
+    </p>
+  );
+}
+
+/** Shows what an agent is for, what it does, and what it may do. */
+export function Work({ agent, active }: RowProps) {
+  const rights = rightsWords(agent);
+  return (
+    <>
+      {agent.purpose !== undefined && (
+        <p class="agent-purpose">
+          <Name text={agent.purpose} />
+        </p>
+      )}
+      <Today agent={agent} />
+      {active.length > 0 && (
+        <ul class="agent-active">
+          {active.slice(0, ACTIVE_MAX).map((row) => (
+            <li key={row.key}>
+              <SessionLink sessionKey={row.key} /> <Doing row={row} />
+            </li>
+          ))}
+          {active.length > ACTIVE_MAX && (
+            <li>
+              <a href={sessionsHref(agent.id, "running")}>{active.length - ACTIVE_MAX} more</a>
+            </li>
+          )}
+        </ul>
+      )}
+      {rights !== undefined && <p class="soft agent-rights">{rights}</p>}
+    </>
+  );
+}
+
+export function AgentRow(props: RowProps) {
+  const { agent, onChange } = props;
+  const isOutside = agent.runtime !== "built-in";
+  return (
+    <li class="agent-row" data-item>
+      <AgentMark id={agent.id} />
+      <div class="agent-main">
+        <h3>
+          <a class="agent-name" href={hrefOf({ view: "agents", agentId: agent.id })}>
+            <Names agent={agent} />
+          </a>
+        </h3>
+        <Work {...props} />
+      </div>
+      <div class="agent-acts">
+        {mayEditAgents() && !isOutside ? (
+          <ModelChoice agent={agent} onSaved={onChange} />
+        ) : (
+          <span class="soft">
+            <Name text={agent.model} />
+          </span>
+        )}
+        <Chat agent={agent} />
+      </div>
+    </li>
+  );
+}

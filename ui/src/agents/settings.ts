@@ -1,0 +1,181 @@
+// The form of an agent's settings: its fields from the settings schema, its entries from the configuration
+// file, and the changes that save them. Pure.
+// AS1: a field without an entry has its default. Only fields that the reader has changed are written.
+
+import type { ConfigChange } from "../../../src/contract/methods/configuration.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
+import { type Json5Place, json5Places, unescapeText } from "../../../src/core/text/json5-places.ts";
+import { type Path, showPath } from "../../../src/core/text/value-path.ts";
+import type { Field } from "../inbox/form.tsx";
+
+export type Setting = PayloadOf<"config.schema">["settings"][number];
+
+/** Groups of the form, with the paths of their settings. The last one has all that no other has. */
+const GROUPS: readonly (readonly [title: string, paths: RegExp])[] = [
+  ["Instructions", /^instructions$/],
+  ["Model", /^(model|thinking|fallbackModels)$/],
+  ["Tools", /^tools\./],
+  ["Sub-agents", /^subagents\./],
+  ["Name", /^(name|color|icon)$/],
+  ["Budget", /^budget\./],
+  ["More settings", /^(?!id$|default$|runtime)/],
+];
+const TITLES: Readonly<Record<string, string>> = {
+  name: "Name for people",
+  color: "Colour",
+  icon: "Emoji or letters",
+  "tools.allow": "Allowed tools",
+  "tools.deny": "Denied tools",
+  "tools.exec.approval": "Commands that need approval",
+  "subagents.allowAgents": "Agents that it may start as sub-agents",
+  "subagents.model": "Model when it is a sub-agent",
+  "budget.dailyTokens": "Tokens a day",
+  "budget.dailyCost": "Cost a day, in USD",
+  memoryMb: "Memory",
+  diskMb: "Disk",
+};
+/** The entry of a setting that is `null`: no limit. */
+const NO_LIMIT = "none";
+/** Sentences about places in the configuration file. */
+const PLACES = /\s*Default: (?:<|agents\.|tools\.)[\s\S]*?\.(?=\s[A-Z]|$)|\s*Unset: no limit\./g;
+const ITEM = "agents.list[].";
+
+/** Returns `Max answer bytes` for `maxAnswerBytes`. */
+function titleOf(path: string): string {
+  const name = path.split(".").at(-1) ?? path;
+  const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return TITLES[path] ?? TITLES[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function typeOf({ type }: Setting): Pick<Field, "type" | "options" | "list"> | undefined {
+  if (type.startsWith("`"))
+    return {
+      type: "choice",
+      options: [...type.matchAll(/`([^`]+)`/g)].map(([, value = ""]) => ({ value, title: value })),
+    };
+  if (type === "true or false") return { type: "boolean" };
+  if (type.startsWith("integer")) return { type: "integer" };
+  if (type.startsWith("number")) return { type: "number" };
+  if (type === "list of string") return { type: "string", list: true };
+  return type.startsWith("string") ? { type: "string" } : undefined;
+}
+
+/** `models`: those that the gateway knows. `defaults`: settings of the file for all agents. */
+export function fieldsIn(settings: readonly Setting[], models: readonly string[], defaults: Entries) {
+  const byPath = new Map(settings.map((setting) => [setting.path, setting]));
+  const fields = settings.flatMap((setting): Field[] => {
+    const path = setting.path.slice(ITEM.length);
+    const known = setting.path.startsWith(ITEM) ? typeOf(setting) : undefined;
+    if (known === undefined) return [];
+    const base = byPath.get(`agents.defaults.${path}`);
+    const meaning = [base?.meaning ?? "", setting.meaning].map((text) => text.replaceAll(PLACES, ""));
+    const about = meaning
+      .find((text) => text.trim() !== "")
+      ?.replaceAll("`", "")
+      .trim();
+    const fallback = defaults[path] ?? (base?.fallback ?? setting.fallback)?.replaceAll('"', "");
+    const isPlain = path === "name" || path === "instructions";
+    const isModel = path === "model" || path === "subagents.model";
+    const unit = setting.unit === undefined || /^(USD|count|tokens)$/.test(setting.unit) ? "" : setting.unit;
+    return [
+      {
+        name: path,
+        title: titleOf(path) + (unit && ` (${unit})`),
+        required: false,
+        setting: true,
+        ...known,
+        ...(isModel && { type: "choice", options: models.map((value) => ({ value, title: value })) }),
+        ...(path === "instructions" && { lines: true }),
+        ...(about !== undefined && !isModel && !isPlain && { description: about }),
+        ...(fallback !== undefined && fallback !== "[]" && { fallback }),
+      },
+    ];
+  });
+  const taken = new Set<string>();
+  return GROUPS.map(([title, paths]) => {
+    const own = fields.filter(({ name }) => paths.test(name) && !taken.has(name));
+    for (const { name } of own) taken.add(name);
+    return { title, fields: own };
+  }).filter((group) => group.fields.length > 0);
+}
+
+export type Entries = Readonly<Record<string, string>>;
+
+/** Escape sequences that stand for other characters than their own. */
+const BLANKS: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r" };
+
+/** Returns the text that a value has in the form. An environment variable stays a variable. */
+function entryOf(raw: string, isText: boolean): string {
+  if (isText) {
+    const lines = raw.slice(1, -1).replace(/\\([\s\S])/g, (pair, char: string) => BLANKS[char] ?? pair);
+    return unescapeText(lines).replaceAll("$${", "${");
+  }
+  return raw === "null" ? NO_LIMIT : raw;
+}
+
+function entriesBelow(text: string, places: readonly Json5Place[], prefix: Path): Entries {
+  const entries: Record<string, string> = {};
+  for (const { kind, path, start, end } of places) {
+    if ((kind !== "text" && kind !== "word") || prefix.some((part, at) => path[at] !== part)) continue;
+    const name = path
+      .slice(prefix.length)
+      .filter((part) => typeof part === "string")
+      .join(".");
+    const value = entryOf(text.slice(start, end), kind === "text");
+    const isItem = typeof path.at(-1) === "number" && entries[name] !== undefined;
+    entries[name] = isItem ? `${entries[name]}, ${value}` : value;
+  }
+  return entries;
+}
+
+/**
+ * Returns the settings that the file has for an agent, and for all agents, by their paths. `own` is undefined
+ * if the file does not name the agent, but implies it.
+ */
+export function entriesIn(text: string, agentId: string): { own: Entries | undefined; defaults: Entries } {
+  const places = json5Places(text).filter(({ path }) => path[0] === "agents");
+  const id = places.find(
+    ({ kind, path: [, list, , key, ...below], start, end }) =>
+      kind === "text" &&
+      list === "list" &&
+      key === "id" &&
+      below.length === 0 &&
+      entryOf(text.slice(start, end), true).toLowerCase() === agentId,
+  );
+  return {
+    own: id && entriesBelow(text, places, id.path.slice(0, 3)),
+    defaults: entriesBelow(text, places, ["agents", "defaults"]),
+  };
+}
+
+function typedValue({ type, list }: Field, entry: string): unknown {
+  const text = entry.trim();
+  if (list === true)
+    return text
+      .split(",")
+      .map((one) => one.trim())
+      .filter((one) => one !== "");
+  if (type === "boolean") return text === "true";
+  if (type === "integer" || type === "number") {
+    if (text === NO_LIMIT) return null;
+    return text === "" || Number.isNaN(Number(text)) ? text : Number(text);
+  }
+  return text.replaceAll("${", () => "$${");
+}
+
+/** Returns the changes that write these entries. `isListed`: the file names the agent. */
+export function changesOf(
+  fields: readonly Field[],
+  agentId: string,
+  entries: Entries,
+  isListed: boolean,
+): ConfigChange[] {
+  const agent: Path = ["agents", "list", agentId];
+  const changes = Object.entries(entries).flatMap(([name, entry]): ConfigChange[] => {
+    const field = fields.find((one) => one.name === name);
+    const path = showPath([...agent, ...name.split(".")]);
+    if (field === undefined) return [];
+    return [entry.trim() === "" ? { path, unset: true } : { path, value: typedValue(field, entry) }];
+  });
+  return isListed ? changes : [{ path: showPath(agent), value: { default: true } }, ...changes];
+}

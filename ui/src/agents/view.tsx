@@ -1,0 +1,95 @@
+// The view of the agents: all of them with their work of today, and each with its settings.
+
+import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
+import { ask, listSessions } from "../gateway.ts";
+import { usePolling } from "../operations/polling.ts";
+import "../operations/rows.css";
+import { Awaited } from "../parts/failure.tsx";
+import { money } from "../parts/format.ts";
+import { useNews, useReading } from "../parts/reading.ts";
+import { hrefOf, route } from "../route.ts";
+import { AgentPage } from "./agent.tsx";
+import "./agents.css";
+import { AddAgent, mayEditAgents } from "./edit.tsx";
+import { Models } from "./models.tsx";
+import { AgentRow } from "./row.tsx";
+
+/** Interval at which the agents' current work is read. */
+const EVERY_MS = 5_000;
+/** Maximum number of sessions with unfinished runs that are read. */
+const ACTIVE_MAX = 200;
+
+/** Returns for each model the ids of the agents that use it. */
+function usersOf(agents: readonly AgentDetails[]): ReadonlyMap<string, readonly string[]> {
+  const users = new Map<string, string[]>();
+  for (const { id, model, fallbackModels, subagentModel } of agents) {
+    for (const used of new Set([model, ...fallbackModels, subagentModel ?? model]))
+      users.set(used, [...(users.get(used) ?? []), id]);
+  }
+  return users;
+}
+
+/** Returns what all agents have cost today, and how often they failed. Empty if the reader may not know. */
+function todayWords(agents: readonly AgentDetails[]): string {
+  const days = agents.flatMap(({ today }) => today ?? []);
+  if (days.length === 0) return "";
+  const [cost, failed] = [
+    days.reduce((sum, day) => sum + day.cost, 0),
+    days.reduce((sum, day) => sum + day.failed, 0),
+  ];
+  return `${money(cost)} today${failed > 0 ? `, ${failed} failed` : ""}`;
+}
+
+export function AgentsView() {
+  const at = route.value;
+  const read = useReading("agents", () => ask("agents.describe"));
+  const running = useReading("active", () => listSessions({ only: "running", limit: ACTIVE_MAX }));
+  const again = async (): Promise<void> => {
+    await Promise.all([read.again(), running.again()]);
+  };
+  usePolling(EVERY_MS, again);
+  useNews("config", () => void again());
+  if (at.view !== "agents") return null;
+  const { agentId } = at;
+  const agents = read.value?.agents ?? [];
+  const active = Map.groupBy(running.value?.sessions ?? [], (row) => row.agentId);
+  const shown = agents.find(({ id }) => id === agentId);
+  const rowOf = (agent: AgentDetails) => ({ agent, active: active.get(agent.id) ?? [], onChange: again });
+  if (read.value === undefined || (agentId !== undefined && shown === undefined))
+    return (
+      <div class="agents">
+        <Awaited {...read} />
+        {read.value !== undefined && (
+          <p class="empty">
+            There is no such agent. <a href={hrefOf({ view: "agents" })}>All agents</a>
+          </p>
+        )}
+      </div>
+    );
+  if (shown !== undefined)
+    return (
+      <div class="agents">
+        <AgentPage {...rowOf(shown)} isOnly={agents.length === 1} />
+      </div>
+    );
+  return (
+    <div class="agents">
+      <div class="bar agents-bar">
+        <h2>Agents</h2>
+        <span class="soft number">{todayWords(agents)}</span>
+        {mayEditAgents() && <AddAgent taken={agents.map(({ id }) => id)} />}
+      </div>
+      {read.problem !== undefined && <Awaited {...read} />}
+      {agents.length === 0 ? (
+        <p class="empty">This token covers no agent. Sign in with another one.</p>
+      ) : (
+        <ul class="agent-rows card" data-list aria-label="Agents">
+          {agents.map((agent) => (
+            <AgentRow key={agent.id} {...rowOf(agent)} />
+          ))}
+        </ul>
+      )}
+      <Models users={usersOf(agents)} />
+    </div>
+  );
+}

@@ -1,10 +1,12 @@
-// Owns the key to which the tokens of a sign-in are bound if the MCP server asks for it (DPoP). A stolen token
-// is of no use without the key, which is kept in the server's file.
+// Owns the key to which the tokens of a sign-in are bound if the MCP server asks for it (DPoP). A stolen
+// token is of no use without the key, which is kept in the server's file.
 
 import { webcrypto } from "node:crypto";
 import type { DpopSession } from "@modelcontextprotocol/client";
 
 const CURVE = { name: "ECDSA", namedCurve: "P-256" };
+
+type LibraryKey = DpopSession["keyPair"]["privateKey"];
 
 export interface BoundKey {
   /** The private key. */
@@ -28,9 +30,11 @@ export async function openSigner({ jwk, thumbprint }: BoundKey): Promise<DpopSes
   const { DpopSession } = await import("@modelcontextprotocol/client");
   const { crv = "", kty = "", x = "", y = "" } = jwk;
   const publicJwk = { crv, kty, x, y };
-  const [privateKey, publicKey] = await Promise.all([
+  const keys = await Promise.all([
     webcrypto.subtle.importKey("jwk", jwk, CURVE, false, ["sign"]),
     webcrypto.subtle.importKey("jwk", publicJwk, CURVE, true, ["verify"]),
   ]);
+  // The types of Node and of browsers differ in names that no key here has.
+  const [privateKey, publicKey] = keys as [LibraryKey, LibraryKey];
   return DpopSession.create({ keyPair: { alg: "ES256", thumbprint, publicJwk, privateKey, publicKey } });
 }

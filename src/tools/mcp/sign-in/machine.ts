@@ -23,8 +23,8 @@ const ALGORITHMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Thrown if no token was given that the server takes. The cause says why, in words of the authorization server
- * or the library.
+ * Thrown if no token was given that the server takes. The cause says why, in words of the authorization
+ * server or the library.
  */
 export class MachineSignInFailed extends Error {
   constructor(cause: unknown, why = "the gateway could not sign in") {

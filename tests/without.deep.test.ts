@@ -10,7 +10,9 @@ const PROGRAM = fileURLToPath(new URL("without.ts", import.meta.url));
 
 test("without all features the types are clean, and the engine works on its store", async () => {
   const bounds = { env: plainEnvironment(), maxBuffer: 64 * 1024 * 1024 };
-  const ended = promisify(execFile)(process.execPath, [PROGRAM, "--quick"], bounds).catch((failure) => failure);
+  const ended = promisify(execFile)(process.execPath, [PROGRAM, "--quick"], bounds).catch(
+    (failure) => failure,
+  );
   const { stdout, stderr } = await ended;
   expect(stdout, stderr.slice(-20_000)).toContain("It works without.");
 }, 1_800_000);

@@ -58,7 +58,7 @@ export const PUSH_METHODS = {
   "push.test": {
     scope: WRITE,
     summary: "Sends a notification to a device, or to `ntfy`.",
-    params: object({ id: deviceId }, { idempotencyKey }),
+    params: object({ id: deviceId }),
     result: object({ ok: oneOf(true), id: text() }),
     errors: ["pairing_not_found", "queue_full"],
   },

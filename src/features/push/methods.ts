@@ -106,9 +106,7 @@ async function test(ctx: Context, id: string): Promise<Result<{ ok: true; id: st
     const sessionKey = mainKeyOf(defaultAgent(settings).id, keyRulesOf(settings));
     if (!(await queueNeed(unit, id, sessionKey, need)))
       return fail("queue_full", "too many notifications wait for this device");
-    const answer = { ok: true, id } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+    return ok({ ok: true, id });
   });
 }
 

@@ -25,6 +25,8 @@ test("every configuration in the documentation is valid", () => {
     GROQ_API_KEY: "key",
     READER_TOKEN: "a-reader-token-long-enough",
     BOT_TOKEN: "a-bot-token-that-is-long-enough",
+    NTFY_TOPIC: "parley-7c1f0e2a9b",
+    NTFY_TOKEN: "tk_7c1f0e2a9b",
   };
   for (const text of examples) {
     const loaded = home().load(text, { env });

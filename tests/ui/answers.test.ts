@@ -283,6 +283,7 @@ describeInBrowser("permissions", () => {
     const reader = await visit(house.http, { token: "reader", at: "operations/permissions" });
     await page.getByText("No allowed commands").waitFor();
     const accepted = await house.engine.accept({ sessionKey: MAIN, input: { text: "build" } });
+    await page.getByText("Allow for longer").click();
     await page.getByRole("button", { name: `${button}…` }).click();
     await page.getByRole("button", { name: button, exact: true }).click();
     const rules = page.getByRole("list", { name: "Allowed commands" }).getByRole("listitem");

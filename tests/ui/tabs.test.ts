@@ -43,7 +43,7 @@ describeInBrowser("the operations tabs", () => {
       const group = nav.getByRole("list", { name });
       await expect.poll(() => group.getByRole("link").allInnerTexts()).toEqual(tabs);
     }
-    await expect.poll(() => nav.getByRole("link").count()).toBe(16);
+    await expect.poll(() => nav.getByRole("link").count()).toBe(15);
     expect(await nav.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
     await nav.getByRole("link", { name: "Schedules" }).focus();
     await page.keyboard.press("Tab");

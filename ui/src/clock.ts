@@ -1,4 +1,4 @@
-// Owns time on the page: only this file reads the browser's clock and starts timers.
+// Owns time and ids on the page: only this file reads the browser's clock, starts timers and makes ids.
 
 import { signal } from "@preact/signals";
 
@@ -70,4 +70,10 @@ export function settled<T>(ms: number, fire: (value: T) => void): (value: T) => 
     clearTimeout(timer);
     timer = setTimeout(() => fire(value), ms);
   };
+}
+
+/** Returns a random id. Pages without TLS have no `randomUUID`. */
+export function newId(): string {
+  const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
+  return bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -65,6 +65,10 @@ const CHAT_SEND = object(
     thinking,
     attachments,
     timeoutMs: about(count(0), "Stops the run this many ms after its start. 0: never. At most 7 days."),
+    steer: flag(
+      "Whether the current run reads the message between two steps, if it answers this client. Otherwise, " +
+        "and by default, it is the next run.",
+    ),
   },
 );
 

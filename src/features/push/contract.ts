@@ -46,7 +46,7 @@ export const PUSH_METHODS = {
       { idempotencyKey },
     ),
     result: object({ ok: oneOf(true), id: text() }),
-    errors: ["address_denied", "too_large"],
+    errors: ["address_denied", "too_large", "unauthorized"],
   },
   "push.remove": {
     scope: WRITE,

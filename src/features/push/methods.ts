@@ -18,7 +18,8 @@ import { NTFY } from "./rights.ts";
 import { deleteDevice, listDevices, type PushDevice, pushKey, putDevice } from "./store.ts";
 import { keyProblem, publicPoint } from "./web-push.ts";
 
-const DEVICES_MAX = 50;
+/** Maximum number of devices of one token. */
+const DEVICES_MAX = 20;
 const ID_CHARS = 32;
 type Context = CallContext<FeatureDeps>;
 
@@ -56,6 +57,11 @@ type Subscribed = Readonly<Record<"endpoint" | "p256dh" | "auth" | "name", strin
 
 async function subscribe(ctx: Context, { endpoint, p256dh, auth, name }: Subscribed) {
   const { engine, settings } = ctx.deps;
+  // The device would get the rights of the token with which this one was paired.
+  if (ctx.caller.device !== undefined)
+    return fail("unauthorized", "the token of a paired device can't add a device that is notified", {
+      hint: "Sign in on the page with the token of the gateway, or with one of parley tokens.",
+    });
   const wrongAddress = addressProblem(settings, endpoint);
   if (wrongAddress !== undefined)
     return fail("address_denied", `${wrongAddress.replace(/\.? Nothing was sent\.$/, "")}`, {
@@ -65,7 +71,8 @@ async function subscribe(ctx: Context, { endpoint, p256dh, auth, name }: Subscri
   if (wrongKey !== undefined) return fail("invalid_argument", wrongKey);
   const id = createHash("sha256").update(endpoint).digest("hex").slice(0, ID_CHARS);
   return engine.commit(async (unit) => {
-    const others = (await listDevices(unit.tx)).filter((one) => one.id !== id);
+    const all = await listDevices(unit.tx);
+    const others = all.filter((one) => one.id !== id && one.createdBy === ctx.caller.id);
     if (others.length >= DEVICES_MAX)
       return fail("too_large", `${DEVICES_MAX} devices are notified already`, {
         hint: "Remove one: npx parley-gateway push remove",

@@ -36,8 +36,12 @@ export function needOf(event: LiveEvent, now: number): Need | undefined {
   const agentId = agentIdInKey(event.sessionKey) ?? event.sessionKey;
   if (event.kind === "permission" && event.change === "asked") {
     const { id: ref, title, detail, asked, scopes, expiresAt } = event.question;
-    const whole = asked?.command ?? [title, detail].filter((part) => part !== undefined).join(" · ");
-    const mayAllow = scopes.includes("once") && whole.length <= WHOLE_MAX_CHARS;
+    const parts =
+      asked === undefined ? [title, detail] : [asked.command, asked.folder && `in ${asked.folder}`];
+    const whole = parts.filter((part) => part !== undefined && part !== "").join(" · ");
+    // A phone cuts a text of many lines, too.
+    const isShort = whole.length <= WHOLE_MAX_CHARS && !whole.includes("\n");
+    const mayAllow = scopes.includes("once") && isShort;
     const text = cut(whole, WHOLE_MAX_CHARS);
     const item = `permission:${ref}`;
     return { kind: "permission", item, ref, agentId, text, since: now, expiresAt, mayAllow };

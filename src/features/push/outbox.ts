@@ -147,7 +147,9 @@ export function createChannel(parts: OutboxParts): Channel {
     const mayAnswer = reader.mayAnswer(sessionKey) && (!isNtfy || settings.push.url !== undefined);
     const masked = world.redactor.line(need.text, LINE_MAX_CHARS);
     const ofNtfy = ntfy?.detail === "full" || need.kind === "test" ? masked : "Open the inbox to see it.";
-    const text = isNtfy ? ofNtfy : reader.mayAnswer(sessionKey) ? need.text : masked;
+    // Those who may allow a request see all of it. Other texts are masked, as in the inbox.
+    const isWhole = need.kind === "permission" && reader.mayAnswer(sessionKey);
+    const text = isNtfy ? ofNtfy : isWhole ? need.text : masked;
     const mayAllow = !isNtfy || ntfy?.allow === true;
     const sealing = sealingKey(await key());
     const until = need.expiresAt ?? 0;
@@ -174,7 +176,7 @@ export function createChannel(parts: OutboxParts): Channel {
   const forgetIfGone = async (sent: DeliveryOutcome, { id }: PushDevice): Promise<DeliveryOutcome> => {
     if (sent.kind !== "refused" || sent.isGone !== true) return sent;
     await commit((unit) => deleteDevice(unit.tx, id));
-    world.log.info({ device: id }, "a device that takes no more notifications was removed");
+    world.log.info({ nodeId: id }, "a device that takes no more notifications was removed");
     return { kind: "skipped", error: "the device takes no more notifications" };
   };
   return { id: PUSH, deduplicates: true, deliver };

@@ -11,9 +11,9 @@ export const push = feature({
   tables: PUSH_TABLES,
   grants: {
     push: {
-      summary: "devices that are notified, and the key for them",
+      summary: "devices that are notified and may answer, and the key that seals their answers",
       tables: ["push_devices", "push_keys"],
-      line: "name || ' at ' || endpoint",
+      line: "name",
     },
   },
   methods: PUSH_METHODS,

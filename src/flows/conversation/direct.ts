@@ -71,6 +71,8 @@ export interface DirectMessage {
   readonly runId?: string;
   /** The caller that chose the idempotency key. */
   readonly askedBy?: string;
+  /** Handling of the message during a run. Default: followup. */
+  readonly mode?: QueueMode;
   /** Aborts the run this long after it started. Default 0: no limit. */
   readonly timeoutMs?: number;
   /** Number of sends that led to this message in other gateways. Default 0. */
@@ -142,7 +144,7 @@ export async function sendDirect(
     const sent = { kind: "inter_session", sourceChannel: "unknown", sourceTool: "sessions_send" } as const;
     const provenance = peer && chain && { ...sent, sourceSessionKey: peer.sourceSessionKey, ...chain };
 
-    const accepted = await engine.acceptIn(unit, {
+    const request = {
       sessionKey: message.session.key,
       input: {
         text,
@@ -151,7 +153,8 @@ export async function sendDirect(
       },
       ...optional({ runId, askedBy, timeoutMs, route: place, callId, chain, tokensLeft }),
       ...optional({ forgottenAt: forgotten === true ? unit.now : undefined }),
-    });
+    };
+    const accepted = await acceptByMode(engine, unit, request, message.mode ?? "followup");
     if (!accepted.ok) return accepted;
     if (peer?.wait !== undefined && accepted.value.fresh) {
       const opened = await openPeerWait(unit, peer.sourceSessionKey, accepted.value.run, peer.wait);

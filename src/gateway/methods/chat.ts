@@ -60,6 +60,7 @@ async function send(
     askedBy: keyOwnerOf(ctx.caller),
     guest: isGuest(ctx.viewer),
     route: { channel: WEBCHAT, to: session.key },
+    mode: params.steer === true ? "steer" : "followup",
     ...thinking.value,
     ...runTimeout(timeoutMs),
     remember: async (unit, { run, fresh }) => {

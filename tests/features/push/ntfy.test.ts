@@ -78,7 +78,7 @@ test("PU3: with full text and Allow, a command without secrets can be allowed, o
   const { desk, got } = await openTopic({ detail: "full", allow: true }, PHONES);
   await desk.say("run: touch made");
   await expect.poll(() => got.length).toBe(1);
-  expect(got[0]?.message).toBe("touch made");
+  expect(got[0]?.message).toMatch(/^touch made · in \//);
   expect(got[0]?.actions?.map(({ label }) => label)).toEqual(["Allow once", "Deny"]);
   expect(await pressed(desk.http, got[0]?.actions?.[0])).toBe(200);
   await desk.say(`run: touch other && echo ${SECRET}`, "agent:research:main");
@@ -92,7 +92,9 @@ test("without an address for phones there are no buttons, and nothing shows topi
   const { desk, got } = await openTopic({ detail: "full", allow: true });
   await desk.client.request("push.test", { id: "ntfy" });
   await desk.say("run: touch a");
-  await expect.poll(() => got.map(({ message }) => message)).toEqual(["This is a test.", "touch a"]);
+  await expect
+    .poll(() => got.map(({ message }) => message))
+    .toEqual(["This is a test.", expect.stringMatching(/^touch a · in \//)]);
   expect(got.flatMap(({ actions = [], click }) => [...actions, click])).toEqual([undefined, undefined]);
   const shown = [
     await desk.client.request("push.list", {}),

@@ -114,3 +114,17 @@ export async function said(raw: Raw, event: string, payload: unknown, more: obje
   raw.send({ type: "req", id, method: "node.event", params: { event, payload, ...more } });
   return raw.res(id);
 }
+
+/** Connects with the device's signature over the challenge. */
+export async function connectDevice(
+  house: Pick<House, "url">,
+  key: Device,
+  more: Record<string, unknown> = {},
+) {
+  const raw = await openRaw(house.url);
+  const { nonce } = (await raw.next((frame) => frame.event === "connect.challenge")).payload;
+  const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: 1, nonce };
+  raw.send({ type: "req", id: "c", method: "connect", params: connectParams({ ...more, device: proof }) });
+  const { payload, error } = await raw.res("c");
+  return { raw, error, token: payload?.auth.deviceToken as string };
+}

@@ -2,18 +2,8 @@
 
 import { expect, test } from "vitest";
 import { TOKEN as CLI_TOKEN, makeHome, run, runJson, startGateway } from "../../cli/kit.ts";
-import { type Device, newDevice } from "../clients/devices.ts";
-import { connectParams, type House, openHouse, openRaw } from "../kit.ts";
-
-/** Connects with the device's signature over the challenge. */
-async function connect(house: Pick<House, "url">, key: Device, more: Record<string, unknown> = {}) {
-  const raw = await openRaw(house.url);
-  const { nonce } = (await raw.next((frame) => frame.event === "connect.challenge")).payload;
-  const proof = { id: key.id, publicKey: key.publicKey, signature: key.sign(nonce), signedAt: 1, nonce };
-  raw.send({ type: "req", id: "c", method: "connect", params: connectParams({ ...more, device: proof }) });
-  const { payload, error } = await raw.res("c");
-  return { raw, error, token: payload?.auth.deviceToken as string };
-}
+import { connectDevice as connect, newDevice } from "../clients/devices.ts";
+import { openHouse } from "../kit.ts";
 
 test("a revoked device token is refused, even if the device has a newer one", async () => {
   const house = await openHouse();

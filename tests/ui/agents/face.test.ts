@@ -15,9 +15,9 @@ test("AF1: colour and letters follow from id and name, whatever the script, and 
   expect(letters("Research", "🔬")).toBe("🔬");
   expect(letters("Research", "👩‍🔬")).toBe("👩‍🔬");
   expect(letters("\u202Eevil")).not.toContain("\u202E");
-  expect(markOf({ id: "ops", color: "pink" }).style).toBe("background: var(--agent-pink)");
+  expect(markOf({ id: "ops", color: "pink" }).class).toBe("agent-mark agent-pink");
   const usual = ["main", "research", "ops", "writer", "coder", "reviewer"];
-  expect(new Set(usual.map((id) => markOf({ id }).style)).size).toBe(usual.length);
+  expect(new Set(usual.map((id) => markOf({ id }).class)).size).toBe(usual.length);
 });
 
 test("a main session has the name of its agent, unless it has one of its own", () => {

@@ -95,7 +95,8 @@ describeInBrowser("a large flow", () => {
     for (let more = 0; more < 3; more++) await tell(here, doing(sending(WRITER, "c")));
     await expect.poll(() => page.locator(".chain-row").count()).toBe(5);
     expect(await order()).toEqual(before);
-    await expect.poll(() => page.locator(".flow-head").allInnerTexts()).toEqual(["main", "research"]);
+    const heads = async () => (await page.locator(".flow-head").allInnerTexts()).map((text) => text.trim());
+    await expect.poll(heads).toEqual(["main", "research"]);
     await page.getByRole("button", { name: "Overview" }).click();
     await expect.poll(() => page.locator(".flow-overview").count()).toBe(0);
   });

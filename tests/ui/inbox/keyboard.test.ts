@@ -18,7 +18,9 @@ describeInBrowser("the focus in the inbox", () => {
     const { page } = await visit(house.http, { token: TOKEN });
     const focused = () => page.evaluate(() => document.activeElement?.closest("li")?.textContent ?? "");
     await rowIn(page, "Needs you", "first").waitFor();
-    await rowIn(page, "Needs you", "second").getByRole("button", { name: "Dismiss" }).focus();
+    const second = rowIn(page, "Needs you", "second").getByRole("button", { name: "Dismiss" });
+    await settled(second);
+    await second.focus();
     await page.keyboard.press("Enter");
     await rowIn(page, "Failed", "second").waitFor();
     await expect.poll(focused).toContain("first");

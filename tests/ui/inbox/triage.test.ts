@@ -114,4 +114,20 @@ describeInBrowser("fifty sessions that need the reader", () => {
     await page.keyboard.press("r");
     await expect.poll(needs).toBe(19);
   });
+
+  test("a key for failures of one cause leaves out those that were put off", async () => {
+    const { house, needs } = await openDesk();
+    const { page } = await visit(house.http, { token: TOKEN });
+    const bundle = group(page, "Needs you").locator(".inbox-bundle");
+    await bundle.getByRole("button", { name: "Show all 30" }).click();
+    const row = bundle.locator(".inbox-row").first();
+    await row.getByRole("button", { name: "Peek" }).click();
+    await row.getByRole("combobox", { name: "Snooze" }).selectOption("For a week");
+    await bundle.getByText("×29").waitFor();
+    await settled(bundle.getByRole("button", { name: "Dismiss all" }));
+    await bundle.locator("[data-row]").first().focus();
+    await page.keyboard.press("e");
+    await bundle.waitFor({ state: "detached" });
+    await expect.poll(needs).toBe(21);
+  });
 });

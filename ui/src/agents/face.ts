@@ -47,9 +47,8 @@ export function markOf(face: Face) {
   // These numbers give usual ids (main, research, ops, writer, …) different colours.
   for (const char of id) sum = (sum * 31 + char.charCodeAt(0)) % 2943;
   return {
-    class: "agent-mark",
+    class: `agent-mark agent-${color ?? AGENT_COLORS[sum % AGENT_COLORS.length]}`,
     "data-letters": lettersOf(face),
     title: safeLine(name),
-    style: `background: var(--agent-${color ?? AGENT_COLORS[sum % AGENT_COLORS.length]})`,
   };
 }

@@ -25,7 +25,9 @@ export function mainSessionOf(id: string): string | undefined {
 
 async function readAgents(): Promise<void> {
   // Ignore an error, because the list is read again after a reconnect, and ids serve as names.
-  agents.value = (await ask("agents.list").catch(() => undefined)) ?? agents.value;
+  const answer = await ask("agents.list").catch(() => undefined);
+  // Every view needs the list, so it must be one whatever a gateway answers.
+  if (Array.isArray(answer?.agents)) agents.value = answer;
 }
 
 whenConnected(() => void readAgents());

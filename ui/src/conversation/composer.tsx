@@ -14,7 +14,7 @@ import { complain } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { useCommands } from "./commands.tsx";
-import { draftOf, handed, keepDraft } from "./drafts.ts";
+import { begunRequest, draftOf, handed, keepDraft, requestOf } from "./drafts.ts";
 import { addPictures, keepPictures, PickPictures, Pictures, picturesOf } from "./pictures.tsx";
 import { currentRun, type Thread } from "./thread.ts";
 
@@ -65,7 +65,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
 }
 
 /** Owns the text of the field, and whether it is being sent. */
-function useDraft(sessionKey: string, onSent: () => void) {
+function useDraft({ sessionKey, runs, now }: Thread, onSent: () => void) {
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [sending, setSending] = useState(false);
   const [problem, setProblem] = useState<string>();
@@ -75,8 +75,22 @@ function useDraft(sessionKey: string, onSent: () => void) {
     keepDraft(sessionKey, value);
   };
   const pictures = picturesOf(sessionKey);
+  const clear = (): void => {
+    write("");
+    // Keep only the pictures that were added while the message was being sent.
+    keepPictures(
+      sessionKey,
+      picturesOf(sessionKey).filter((one) => !pictures.includes(one)),
+    );
+  };
   const canSend = text.trim() !== "" || pictures.length > 0;
-  const send = async (): Promise<void> => {
+  // The message has arrived, though its answer was lost.
+  const begun = begunRequest(sessionKey) ?? "";
+  const hasArrived = begun in runs || now?.queue.some(({ runId }) => runId === begun) === true;
+  useEffect(() => {
+    if (hasArrived && !sending) clear();
+  }, [hasArrived, sending]);
+  const send = async (steer = false): Promise<void> => {
     if (sending || !canSend) return;
     setSending(true);
     setProblem(undefined);
@@ -85,14 +99,11 @@ function useDraft(sessionKey: string, onSent: () => void) {
       await ask("chat.send", {
         sessionKey,
         message: text,
+        idempotencyKey: requestOf(sessionKey),
+        ...(steer ? { steer } : {}),
         ...(attachments.length === 0 ? {} : { attachments }),
       });
-      write("");
-      // Keep only the pictures that were added while the message was being sent.
-      keepPictures(
-        sessionKey,
-        picturesOf(sessionKey).filter((one) => !pictures.includes(one)),
-      );
+      clear();
       onSent();
     } catch (error) {
       setProblem(wordsOf(error));
@@ -111,7 +122,7 @@ function Buttons(props: {
   thread: Thread;
   row: Row;
   canSend: boolean;
-  onSend: () => void;
+  onSend: (steer?: boolean) => void;
   sending: boolean;
 }) {
   const { thread, row, canSend, onSend, sending } = props;
@@ -139,7 +150,17 @@ function Buttons(props: {
           Stop
         </button>
       )}
-      <button type="button" class="primary" disabled={!canSend || sending} onClick={onSend}>
+      {running !== undefined && (
+        <button
+          type="button"
+          disabled={!canSend || sending}
+          title="The agent reads the message before its next step"
+          onClick={() => onSend(true)}
+        >
+          Steer
+        </button>
+      )}
+      <button type="button" class="primary" disabled={!canSend || sending} onClick={() => onSend()}>
         {sending ? "Sending…" : busy ? "Queue" : "Send"}
       </button>
     </div>
@@ -184,7 +205,7 @@ function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly Fil
 
 function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () => void }) {
   const { sessionKey } = thread;
-  const { text, write, send, sending, problem, canSend, add } = useDraft(sessionKey, onSent);
+  const { text, write, send, sending, problem, canSend, add } = useDraft(thread, onSent);
   const field = useGrowing(text);
   const commands = useCommands(text, write);
   useDrop(field, add);
@@ -195,8 +216,8 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
     write(text.trim() === "" ? value.text : `${text}\n${value.text}`);
     field.current?.focus();
   }, [handed.value]);
-  const sendNow = (): void => {
-    void send().then(() => field.current?.focus());
+  const sendNow = (steer = false): void => {
+    void send(steer).then(() => field.current?.focus());
   };
   return (
     <form

@@ -1,6 +1,7 @@
 // Owns the unsent text of each session. It is kept as long as the tab is open.
 
 import { signal } from "@preact/signals";
+import { newId } from "../clock.ts";
 import { inDemo } from "../demo/scene.ts";
 import { tabStorage } from "../token.ts";
 
@@ -14,18 +15,49 @@ const STORED_MAX_CHARS = 200_000;
 
 const inMemory = new Map<string, string>();
 
+const requestUnder = (sessionKey: string): string => `${STORED_UNDER}${sessionKey}:request`;
+/** For each draft that the reader has begun to send, the id of the request. */
+const requests = new Map<string, string>();
+
+/** Returns the id of the request that has begun to send this draft. */
+export function begunRequest(sessionKey: string): string | undefined {
+  return requests.get(sessionKey) ?? tabStorage()?.getItem(requestUnder(sessionKey)) ?? undefined;
+}
+
+/**
+ * Returns the id of the request that sends this draft. It stays the same until the text changes, so that a
+ * message whose sending was interrupted, also by a reload, is sent only once.
+ */
+export function requestOf(sessionKey: string): string {
+  const id = begunRequest(sessionKey) ?? newId();
+  requests.set(sessionKey, id);
+  store(requestUnder(sessionKey), id);
+  return id;
+}
+
+/** Has to be called when the message changes: it is another one then. */
+export function forgetRequest(sessionKey: string): void {
+  requests.delete(sessionKey);
+  tabStorage()?.removeItem(requestUnder(sessionKey));
+}
+
+function store(name: string, value: string): void {
+  try {
+    tabStorage()?.setItem(name, value);
+  } catch {
+    // The storage is full: this value is lost when the page is closed.
+  }
+}
+
 export function draftOf(sessionKey: string): string {
   return inMemory.get(sessionKey) ?? tabStorage()?.getItem(STORED_UNDER + sessionKey) ?? "";
 }
 
 export function keepDraft(sessionKey: string, text: string): void {
   inMemory.set(sessionKey, text);
-  try {
-    if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(STORED_UNDER + sessionKey);
-    else tabStorage()?.setItem(STORED_UNDER + sessionKey, text);
-  } catch {
-    // The storage is full: this draft is lost when the page is closed.
-  }
+  forgetRequest(sessionKey);
+  if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(STORED_UNDER + sessionKey);
+  else store(STORED_UNDER + sessionKey, text);
 }
 
 /** A text to add to the field of a session's composer. */

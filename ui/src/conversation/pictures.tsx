@@ -5,6 +5,7 @@ import { signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { hello } from "../gateway.ts";
 import { size } from "../parts/format.ts";
+import { forgetRequest } from "./drafts.ts";
 
 /** MIME types of pictures that the gateway accepts. */
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -31,6 +32,7 @@ export function picturesOf(sessionKey: string): readonly Picture[] {
 
 export function keepPictures(sessionKey: string, pictures: readonly Picture[]): void {
   held.value = new Map(held.value).set(sessionKey, pictures);
+  forgetRequest(sessionKey);
 }
 
 function read(file: File): Promise<string> {

@@ -56,10 +56,8 @@ let agents: AgentList | undefined;
 
 function mark(id: string): Part {
   if (id === "") return false;
-  const { class: name, style, ...attributes } = faceMark(faceIn(agents, id));
-  const made = make("span", name, [], attributes);
-  made.style.cssText = style;
-  return made;
+  const { class: name, ...attributes } = faceMark(faceIn(agents, id));
+  return make("span", name, [], attributes);
 }
 
 function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLElement {

@@ -88,7 +88,7 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
   const { group, more, items } = rows;
   const triages = group === "needs_you";
   const awake = triages ? items.filter((item) => !isSnoozed(item)) : items;
-  const wanted = triages ? awake.filter((item) => isWanted(item, use.filter)) : items;
+  const wanted = wantedOf(rows, use.filter);
   const snoozed = items.length - awake.length;
   const count = rows.count - snoozed;
   const entries = entriesOf(wanted);
@@ -103,7 +103,7 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
         </h2>
         {triages && <TriageTools items={awake} use={use} />}
       </div>
-      {triages && <SelectionBar items={wanted} use={use} />}
+      {triages && <SelectionBar items={shown.flatMap(({ items }) => items)} use={use} />}
       {group === "failed" && (
         <p class="soft inbox-about">
           {FAILED_ABOUT} <a href="#/sessions?only=failed">{allFailed(counts.value?.failed)}</a>
@@ -134,13 +134,20 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
   );
 }
 
+/** Returns the items of a group that the reader wants to see now. */
+const wantedOf = ({ group, items }: AttentionGroupRows, filter: Filter): readonly AttentionItem[] =>
+  group === "needs_you" ? items.filter((item) => !isSnoozed(item) && isWanted(item, filter)) : items;
+
 /** Returns what a row shows, given its part with the id. */
-function entryAt(shown: readonly AttentionGroupRows[] = [], row: Element | null | undefined) {
+function entryAt(
+  shown: readonly AttentionGroupRows[] = [],
+  row: Element | null | undefined,
+  filter: Filter,
+): Entry | undefined {
   const id = row instanceof HTMLElement ? row.dataset.row : undefined;
-  const all = shown.flatMap(({ items }) => [
-    ...entriesOf(items),
-    ...items.map((item): Entry => ({ id: item.id, items: [item] })),
-  ]);
+  const items = shown.flatMap((rows) => wantedOf(rows, filter));
+  const bundles = shown.flatMap((rows) => entriesOf(wantedOf(rows, filter)));
+  const all = [...bundles, ...items.map((item): Entry => ({ id: item.id, items: [item] }))];
   return all.find((entry) => entry.id === id);
 }
 
@@ -213,7 +220,11 @@ export function Inbox() {
     // A held key must not act on the row that gets the focus.
     if (event.repeat && event.key === "Enter" && target.matches("a, button")) event.preventDefault();
     const action = pressed("inbox", event);
-    const entry = entryAt(shown, target.closest<HTMLElement>(".inbox-row")?.querySelector("[data-row]"));
+    const entry = entryAt(
+      shown,
+      target.closest<HTMLElement>(".inbox-row")?.querySelector("[data-row]"),
+      filter,
+    );
     if (entry === undefined || action === undefined || action === "enter") return;
     const ids = entry.items.map(({ id }) => id);
     // Space presses a button, and shows the rows of a cause.
@@ -248,7 +259,7 @@ export function Inbox() {
       {isEmpty ? <Empty /> : shown?.map((rows) => <Group key={rows.group} rows={rows} use={use} />)}
       {doubt !== undefined && (
         <Confirm
-          title={`${DEED_WORDS[doubt.deed]}?`}
+          title={`${DEED_WORDS[doubt.deed]}${doubt.items.length > 1 ? ` ${doubt.items.length}` : ""}?`}
           action={DEED_WORDS[doubt.deed]}
           onConfirm={() => void act(doubt.items, doubt.deed)}
           onClose={() => setDoubt(undefined)}

@@ -6,7 +6,7 @@
 import Anser from "anser";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { type Fields, fieldsOf } from "../../../../src/core/json.ts";
+import { type Fields, fieldsOf, isObject } from "../../../../src/core/json.ts";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
 import { counted, duration } from "../../parts/format.ts";
@@ -59,7 +59,8 @@ function Terminal({ command, output, fields }: { command: string; output: string
 /** Shows the content of a file. */
 function File({ path, content, note }: { path: string; content: string; note: string | undefined }) {
   const ending = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
-  const fence = "`".repeat(Math.max(3, ...[...content.matchAll(/`+/g)].map(([ticks]) => ticks.length + 1)));
+  const longest = content.match(/`+/g)?.reduce((most, ticks) => Math.max(most, ticks.length), 2) ?? 2;
+  const fence = "`".repeat(longest + 1);
   return (
     <figure class="tool-figure">
       <figcaption class="soft mono">
@@ -145,14 +146,21 @@ function Links({ pages }: { pages: readonly Fields[] }) {
   );
 }
 
+/** Returns a value as JSON. A value that is nested too deep for that is not shown. */
+function jsonText(value: unknown, indent?: number): string {
+  try {
+    return JSON.stringify(value, undefined, indent) ?? "";
+  } catch {
+    return "(nested too deep)";
+  }
+}
+
 const cell = (value: unknown): string =>
-  value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  value === undefined ? "" : typeof value === "object" ? jsonText(value) : String(value);
 
 /** Shows a list of objects, or of plain values. */
 function Table({ list }: { list: readonly unknown[] }) {
-  const shown = list
-    .slice(0, ROWS_MAX)
-    .map((one) => (typeof one === "object" ? fieldsOf(one) : { value: one }));
+  const shown = list.slice(0, ROWS_MAX).map((one) => (isObject(one) ? one : { value: one }));
   const names = [...new Set(shown.flatMap(Object.keys))].slice(0, COLUMNS_MAX);
   const others = list.length - shown.length;
   return (
@@ -240,9 +248,7 @@ function viewOf(args: Fields, answer: Fields, raw: string): ComponentChildren | 
 
 /** Formats JSON for people. Strings are shown with real line breaks. */
 function laidOut(value: unknown): string {
-  return JSON.stringify(value, undefined, 2).replaceAll(/\\(.)/g, (pair, char) =>
-    char === "n" ? "\n" : pair,
-  );
+  return jsonText(value, 2).replaceAll(/\\(.)/g, (pair, char) => (char === "n" ? "\n" : pair));
 }
 
 function pretty(text: string): string {

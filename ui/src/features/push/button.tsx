@@ -4,7 +4,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ask } from "../../gateway.ts";
-import { groups, leaveNotify } from "../../inbox/model.ts";
+import { groups, leaveNotify, notify } from "../../inbox/model.ts";
 import { complain, say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
 
@@ -69,7 +69,7 @@ async function readState() {
   const { key, devices } = await ask("push.list", {});
   const subscription = await subscribed();
   const id = subscription ? await idOf(subscription) : undefined;
-  return { key, isOn: devices.some((device) => device.id === id) };
+  return { key, isOn: devices.some((device) => device.id === id && device.own) };
 }
 
 /** Moves the focus to the item in the address, once the list has it. */
@@ -90,10 +90,12 @@ export function PushButton() {
   const [busy, setBusy] = useState(false);
   const [isImpossible, setImpossible] = useState(false);
   useItemInAddress();
+  const isTold = value?.isOn === true;
   useEffect(() => {
-    leaveNotify(!isImpossible);
+    // A reader who is notified by the open page keeps that until this device is.
+    leaveNotify(isTold || (!isImpossible && notify.peek() !== "on"));
     return () => leaveNotify(false);
-  }, [isImpossible]);
+  }, [isImpossible, isTold]);
   if (value === undefined || isImpossible) return null;
   const { isOn } = value;
   const turn = async (): Promise<void> => {

@@ -50,10 +50,13 @@ function show(notice: Notice, isNews: boolean): Promise<void> {
   });
 }
 
-/** A page that has the focus shows the need itself. */
+/**
+ * Shows a notice, silently if a page with the focus shows the need itself. Some browsers end a subscription
+ * that shows nothing.
+ */
 async function tell(notice: Notice): Promise<void> {
   const isSeen = notice.kind !== "test" && (await pages()).some(({ focused }) => focused);
-  if (!isSeen) await show(notice, true);
+  await show(notice, !isSeen);
 }
 
 /** Sends an answer, and says what has become of it, in place of the notification. */

@@ -83,7 +83,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
     at: "sessions",
     async enter(page) {
       await page.keyboard.press("Control+k");
-      await page.getByRole("option", { name: /^main main session/ }).waitFor();
+      await page.getByRole("option", { name: /^Main main/ }).waitFor();
     },
   },
   {

@@ -19,6 +19,8 @@ const CONTENT: Readonly<Record<string, string>> = {
   flow: ".flow-list",
   chain: ".chain-body",
   waterfall: ".chain-body",
+  agents: ".agents",
+  agent: ".agents",
 };
 
 describeInBrowser("a zoom of 200 %", () => {

@@ -94,6 +94,11 @@ export interface AnsweredPermission extends PermissionQuestion {
   readonly ruleId?: string;
 }
 
+/** Returns the whole action for which a request asks. */
+export function describeAction({ title, detail, asked }: PermissionQuestion): string {
+  return asked?.command ?? [title, detail].filter((part) => part !== undefined).join(" · ");
+}
+
 /** Returns a question as a caller may answer it: a token for some sessions allows nothing in all of them. */
 export function asAnswerable(question: PermissionQuestion, everySession: boolean): PermissionQuestion {
   if (everySession) return question;

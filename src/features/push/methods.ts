@@ -60,7 +60,7 @@ async function subscribe(ctx: Context, { endpoint, p256dh, auth, name }: Subscri
   // The device would get the rights of the token with which this one was paired.
   if (ctx.caller.device !== undefined)
     return fail("unauthorized", "the token of a paired device can't add a device that is notified", {
-      hint: "Sign in on the page with the token of the gateway, or with one of parley tokens.",
+      hint: 'Sign in on the page with the token of the gateway, or with one of "npx parley-gateway tokens".',
     });
   const wrongAddress = addressProblem(settings, endpoint);
   if (wrongAddress !== undefined)

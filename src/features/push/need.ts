@@ -5,14 +5,14 @@
 import { optional } from "../../core/optional.ts";
 import { placeOfTurn, questionOf } from "../../core/rules/attention/groups.ts";
 import type { LiveEvent } from "../../core/shapes/event.ts";
-import type { PermissionDecision } from "../../core/shapes/permission.ts";
+import { describeAction, type PermissionDecision } from "../../core/shapes/permission.ts";
 import { agentIdInKey } from "../../core/shapes/session-key.ts";
 import { cut } from "../../core/text/cut.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
 import type { NEEDS } from "./settings.ts";
 
 /** A longer text is cut by many phones, so that it can't be allowed there. */
-const WHOLE_MAX_CHARS = 240;
+export const WHOLE_MAX_CHARS = 240;
 
 /** A need, as a row of the outbox holds it. */
 export interface Need {
@@ -35,10 +35,9 @@ export interface Need {
 export function needOf(event: LiveEvent, now: number): Need | undefined {
   const agentId = agentIdInKey(event.sessionKey) ?? event.sessionKey;
   if (event.kind === "permission" && event.change === "asked") {
-    const { id: ref, title, detail, asked, scopes, expiresAt } = event.question;
-    const parts =
-      asked === undefined ? [title, detail] : [asked.command, asked.folder && `in ${asked.folder}`];
-    const whole = parts.filter((part) => part !== undefined && part !== "").join(" · ");
+    const { id: ref, asked, scopes, expiresAt } = event.question;
+    const action = describeAction(event.question);
+    const whole = asked?.folder ? `${action} · in ${asked.folder}` : action;
     // A phone cuts a text of many lines, too.
     const isShort = whole.length <= WHOLE_MAX_CHARS && !whole.includes("\n");
     const mayAllow = scopes.includes("once") && isShort;
@@ -53,9 +52,9 @@ export function needOf(event: LiveEvent, now: number): Need | undefined {
   const place = placeOfTurn({ state, tail: text, dismissed: false, ...optional({ code, flowStep }) });
   if (place.group !== "needs_you") return undefined;
   const isQuestion = place.kind === "question";
-  const said = isQuestion ? plainLine(questionOf(text)) : error || code || "The run failed.";
+  const words = isQuestion ? plainLine(questionOf(text)) : error || code || "The run failed.";
   const kind = isQuestion ? "question" : "failure";
-  return { kind, item: `run:${ref}`, ref, agentId, text: cut(said, WHOLE_MAX_CHARS), since: now };
+  return { kind, item: `run:${ref}`, ref, agentId, text: cut(words, WHOLE_MAX_CHARS), since: now };
 }
 
 const TITLES: Readonly<Record<Need["kind"], string>> = {

@@ -21,7 +21,7 @@ import { countWaiting } from "../../store/queries/channels/hook-backlog.ts";
 import { openPermissions } from "../../store/queries/permissions.ts";
 import { endsOf } from "../../store/queries/runs/run-facts.ts";
 import { sealButton } from "./answer.ts";
-import { decisionsOf, type Need, needOf, titleOf } from "./need.ts";
+import { decisionsOf, type Need, needOf, titleOf, WHOLE_MAX_CHARS } from "./need.ts";
 import { NTFY, type Reader, readerAt } from "./rights.ts";
 import { deleteDevice, listDevices, type PushDevice, pushKey, sealingKey } from "./store.ts";
 import { encryptFor, vapidHeader } from "./web-push.ts";
@@ -31,7 +31,6 @@ const PUSH = "push";
 const WAITING_MAX = 100;
 /** Time after which a failure or a question is no news any more. */
 const NEWS_MS = 6 * 3_600_000;
-const LINE_MAX_CHARS = 240;
 const BUTTON_WORDS: Readonly<Record<PermissionDecision, string>> = { allow: "Allow once", deny: "Deny" };
 /** ntfy's highest and default priority. */
 const PRIORITY = { permission: 5, other: 3 } as const;
@@ -145,7 +144,7 @@ export function createChannel(parts: OutboxParts): Channel {
     const { ntfy } = settings.push;
     const isNtfy = reader.device === undefined;
     const mayAnswer = reader.mayAnswer(sessionKey) && (!isNtfy || settings.push.url !== undefined);
-    const masked = world.redactor.line(need.text, LINE_MAX_CHARS);
+    const masked = world.redactor.line(need.text, WHOLE_MAX_CHARS);
     const ofNtfy = ntfy?.detail === "full" || need.kind === "test" ? masked : "Open the inbox to see it.";
     // Those who may allow a request see all of it. Other texts are masked, as in the inbox.
     const isWhole = need.kind === "permission" && reader.mayAnswer(sessionKey);

@@ -8,7 +8,7 @@ import { firstLine, questionOf, type TurnPlace } from "../../core/rules/attentio
 import { hasScope, mayAnswerPermissions } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleOutcome } from "../../core/shapes/chain-step.ts";
-import type { PermissionQuestion } from "../../core/shapes/permission.ts";
+import { describeAction } from "../../core/shapes/permission.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
 import { FEATURES } from "../../features.ts";
 import { agentOfPeer, listPairings } from "../../flows/delivery/pairing.ts";
@@ -57,11 +57,6 @@ function plain(ctx: CallContext, text: string, lineOf = plainLine): string {
   return line(ctx, lineOf(ctx.deps.world.redactor.mask(text)));
 }
 
-/** Returns the whole action, because people answer from the list. */
-function askedText({ title, detail, asked }: PermissionQuestion): string {
-  return asked?.command ?? [title, detail].filter((part) => part !== undefined).join(" · ");
-}
-
 /** Returns the requests of agents for permission, oldest first. */
 export async function permissionItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   const open = await openPermissions(ctx.access.db, ctx.deps.engine.now());
@@ -76,7 +71,8 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
       kind: "permission",
       ref: id,
       since: askedAt,
-      summary: isWhole ? askedText(question) : line(ctx, askedText(question)),
+      // People answer from the list, so they see the whole action.
+      summary: isWhole ? describeAction(question) : line(ctx, describeAction(question)),
       actions: covers.isAdmin && covers.send(sessionKey) ? [approve, "deny"] : [],
       sessionKey,
       agentId,

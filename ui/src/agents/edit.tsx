@@ -11,10 +11,10 @@ import { ask, coversAll, has, may } from "../gateway.ts";
 import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
 import { Name } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
-import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 import { change, literal } from "../setup/change.ts";
+import { useModelRefs } from "./model-refs.ts";
 import { changesOf, entriesIn } from "./settings.ts";
 
 /** Returns whether the reader may change the configuration file. */
@@ -50,12 +50,11 @@ function TextField({ title, value, placeholder, required = false, onText }: Fiel
 }
 
 function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () => void }) {
-  const models = useReading("models", () => ask("models.list"));
+  const refs = useModelRefs();
   const [id, setId] = useState("");
   const [name, setName] = useState("");
   const [model, setModel] = useState("");
   const [workspace, setWorkspace] = useState("");
-  const refs = (models.value?.models ?? []).map((one) => `${one.provider}/${one.id}`);
   const options = [["", "Default"] as const, ...refs.map((ref) => [ref, ref] as const)];
   const add = async (): Promise<void> => {
     const own = id.trim();
@@ -117,7 +116,7 @@ async function saveModel(agentId: string, model: string): Promise<string> {
 /** The model of an agent as a list to choose from, which saves the choice. */
 export function ModelChoice({ agent, onSaved }: { agent: AgentDetails; onSaved: () => Promise<void> }) {
   const { id, name = id, model } = agent;
-  const models = useReading("models", () => ask("models.list")).value?.models ?? [];
+  const refs = useModelRefs();
   const [chosen, setChosen] = useState<string>();
   const done = (): Promise<void> => onSaved().finally(() => setChosen(undefined));
   const [save] = useState(() =>
@@ -129,7 +128,6 @@ export function ModelChoice({ agent, onSaved }: { agent: AgentDetails; onSaved: 
         .then(done, complain);
     }),
   );
-  const refs = models.map((one) => `${one.provider}/${one.id}`);
   return (
     <Select
       aria-label={`Model of ${name}`}

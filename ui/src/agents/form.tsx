@@ -13,6 +13,7 @@ import { counted } from "../parts/format.ts";
 import { say } from "../parts/notices.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { agentName } from "./known.ts";
+import { useModelRefs } from "./model-refs.ts";
 import { changesOf, type Entries, entriesIn, fieldsIn } from "./settings.ts";
 
 /** Changed entries of each agent, and the entries of the file on which they are based. */
@@ -51,13 +52,12 @@ export function AgentForm({ agent, onSaved }: { agent: AgentDetails; onSaved: ()
   const { id: agentId, model } = agent;
   const file = useReading("config.get", () => ask("config.get"));
   const schema = useReading("config.schema", () => ask("config.schema"));
-  const models = useReading("models", () => ask("models.list"));
+  const refs = useModelRefs();
   useNews("config", () => void file.again());
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<unknown>();
   if (file.value === undefined) return <Awaited {...file} />;
   if (schema.value === undefined) return <Awaited {...schema} />;
-  const refs = (models.value?.models ?? []).map(({ provider, id }) => `${provider}/${id}`);
   const { own, defaults } = entriesIn(file.value.text, agentId);
   // The default model may be that of the first provider.
   const inherited = own?.model === undefined ? { model, ...defaults } : defaults;

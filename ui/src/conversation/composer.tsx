@@ -8,10 +8,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
+import { useModelRefs } from "../agents/model-refs.ts";
 import { ask, may, wordsOf } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { complain } from "../parts/notices.tsx";
-import { useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { useCommands } from "./commands.tsx";
 import { begunRequest, draftOf, handed, keepDraft, requestOf } from "./drafts.ts";
@@ -39,9 +39,8 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
       redraw((count) => count + 1);
     });
   };
-  const models = useReading("models", () => ask("models.list"));
   const current = `${row.modelProvider}/${row.model}`;
-  const names = (models.value?.models ?? []).map(({ provider, id }) => `${provider}/${id}`);
+  const names = useModelRefs();
   const listed = names.includes(current) ? names : [current, ...names];
   return (
     <div class="choices">

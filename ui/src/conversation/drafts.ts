@@ -16,12 +16,16 @@ const STORED_MAX_CHARS = 200_000;
 const inMemory = new Map<string, string>();
 
 const requestUnder = (sessionKey: string): string => `${STORED_UNDER}${sessionKey}:request`;
-/** For each draft that the reader has begun to send, the id of the request. */
-const requests = new Map<string, string>();
+/** For each draft, the id of the request that has begun to send it, or null. Others are not read yet. */
+const requests = new Map<string, string | null>();
 
 /** Returns the id of the request that has begun to send this draft. */
-export function begunRequest(sessionKey: string): string | undefined {
-  return requests.get(sessionKey) ?? tabStorage()?.getItem(requestUnder(sessionKey)) ?? undefined;
+export function begunRequest(sessionKey: string): string | null {
+  const known = requests.get(sessionKey);
+  if (known !== undefined) return known;
+  const stored = tabStorage()?.getItem(requestUnder(sessionKey)) ?? null;
+  requests.set(sessionKey, stored);
+  return stored;
 }
 
 /**
@@ -37,7 +41,8 @@ export function requestOf(sessionKey: string): string {
 
 /** Has to be called when the message changes: it is another one then. */
 export function forgetRequest(sessionKey: string): void {
-  requests.delete(sessionKey);
+  if (begunRequest(sessionKey) === null) return;
+  requests.set(sessionKey, null);
   tabStorage()?.removeItem(requestUnder(sessionKey));
 }
 

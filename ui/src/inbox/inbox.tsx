@@ -83,15 +83,26 @@ function Row({ entry, triages, use }: { entry: Entry; triages: boolean; use: Row
   );
 }
 
-function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
+/** A group as the reader wants to see it now. `awake`: its items that are not put off. */
+interface GroupView {
+  readonly rows: AttentionGroupRows;
+  readonly awake: readonly AttentionItem[];
+  readonly entries: readonly Entry[];
+}
+
+function viewGroup(rows: AttentionGroupRows, filter: Filter): GroupView {
+  const { group, items } = rows;
+  if (group !== "needs_you") return { rows, awake: items, entries: entriesOf(items) };
+  const awake = items.filter((item) => !isSnoozed(item));
+  return { rows, awake, entries: entriesOf(awake.filter((item) => isWanted(item, filter))) };
+}
+
+function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: RowUse }) {
   const [all, setAll] = useState(false);
   const { group, more, items } = rows;
   const triages = group === "needs_you";
-  const awake = triages ? items.filter((item) => !isSnoozed(item)) : items;
-  const wanted = wantedOf(rows, use.filter);
   const snoozed = items.length - awake.length;
   const count = rows.count - snoozed;
-  const entries = entriesOf(wanted);
   const shown = all ? entries : entries.slice(0, SHOWN[group]);
   const older = rows.count - items.length;
   if (count === 0 && !triages) return null;
@@ -134,21 +145,12 @@ function Group({ rows, use }: { rows: AttentionGroupRows; use: RowUse }) {
   );
 }
 
-/** Returns the items of a group that the reader wants to see now. */
-const wantedOf = ({ group, items }: AttentionGroupRows, filter: Filter): readonly AttentionItem[] =>
-  group === "needs_you" ? items.filter((item) => !isSnoozed(item) && isWanted(item, filter)) : items;
-
-/** Returns what a row shows, given its part with the id. */
-function entryAt(
-  shown: readonly AttentionGroupRows[] = [],
-  row: Element | null | undefined,
-  filter: Filter,
-): Entry | undefined {
-  const id = row instanceof HTMLElement ? row.dataset.row : undefined;
-  const items = shown.flatMap((rows) => wantedOf(rows, filter));
-  const bundles = shown.flatMap((rows) => entriesOf(wantedOf(rows, filter)));
-  const all = [...bundles, ...items.map((item): Entry => ({ id: item.id, items: [item] }))];
-  return all.find((entry) => entry.id === id);
+/** Returns the items of the row in which an element is: those of one cause, or one. */
+function entryAt(views: readonly GroupView[], element: Element): Entry | undefined {
+  const row = element.closest(".inbox-row")?.querySelector<HTMLElement>("[data-row]");
+  const entries = views.flatMap((view) => view.entries);
+  const single = entries.flatMap(({ items }) => items.map((item): Entry => ({ id: item.id, items: [item] })));
+  return [...entries, ...single].find(({ id }) => id === row?.dataset.row);
 }
 
 function NotifyButton() {
@@ -213,18 +215,14 @@ export function Inbox() {
     else setDoubt({ items, deed, words });
   };
   const use = { open, onPeek, onDeed, filter, onFilter: setFilter, selected, onSelect: setSelected };
-  const shown = groups.value;
+  const views = groups.value?.map((rows) => viewGroup(rows, filter));
   const frame = useRef<HTMLDivElement>(null);
   const press = (event: KeyboardEvent): void => {
     const target = event.target as HTMLElement;
     // A held key must not act on the row that gets the focus.
     if (event.repeat && event.key === "Enter" && target.matches("a, button")) event.preventDefault();
     const action = pressed("inbox", event);
-    const entry = entryAt(
-      shown,
-      target.closest<HTMLElement>(".inbox-row")?.querySelector("[data-row]"),
-      filter,
-    );
+    const entry = entryAt(views ?? [], target);
     if (entry === undefined || action === undefined || action === "enter") return;
     const ids = entry.items.map(({ id }) => id);
     // Space presses a button, and shows the rows of a cause.
@@ -239,7 +237,7 @@ export function Inbox() {
   };
   useFocus(frame, open);
   useMoves(frame);
-  const isEmpty = shown?.every(({ count }) => count === 0) === true;
+  const isEmpty = groups.value?.every(({ count }) => count === 0) === true;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the rows in it have the focus
     <div ref={frame} class="inbox" data-list onKeyDown={press}>
@@ -255,8 +253,8 @@ export function Inbox() {
           {[...busy.value.values()].includes("retry") && "Retrying."}
         </p>
       </div>
-      <Awaited value={shown} problem={problem.value} again={() => void readAgain()} />
-      {isEmpty ? <Empty /> : shown?.map((rows) => <Group key={rows.group} rows={rows} use={use} />)}
+      <Awaited value={views} problem={problem.value} again={() => void readAgain()} />
+      {isEmpty ? <Empty /> : views?.map((view) => <Group key={view.rows.group} view={view} use={use} />)}
       {doubt !== undefined && (
         <Confirm
           title={`${DEED_WORDS[doubt.deed]}${doubt.items.length > 1 ? ` ${doubt.items.length}` : ""}?`}

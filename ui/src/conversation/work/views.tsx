@@ -56,23 +56,33 @@ function Terminal({ command, output, fields }: { command: string; output: string
   );
 }
 
+/** `isCode`: the caption is a path. */
+function Figure(props: { caption: string; isCode?: true; children: ComponentChildren }) {
+  const { caption, isCode, children } = props;
+  return (
+    <figure class="tool-figure">
+      <figcaption class={isCode ? "soft mono" : "soft"}>
+        <Name text={caption} />
+      </figcaption>
+      {children}
+    </figure>
+  );
+}
+
 /** Shows the content of a file. */
 function File({ path, content, note }: { path: string; content: string; note: string | undefined }) {
   const ending = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
   const longest = content.match(/`+/g)?.reduce((most, ticks) => Math.max(most, ticks.length), 2) ?? 2;
   const fence = "`".repeat(longest + 1);
   return (
-    <figure class="tool-figure">
-      <figcaption class="soft mono">
-        <Name text={path} />
-      </figcaption>
+    <Figure caption={path} isCode>
       <Prose text={`${fence}${LANGUAGES[ending] ?? ending}\n${content}\n${fence}`} />
       {note !== undefined && (
         <p class="soft">
           <Name text={note} />
         </p>
       )}
-    </figure>
+    </Figure>
   );
 }
 
@@ -98,10 +108,7 @@ const linesOf = (part: string): string[] => (part === "" ? [] : part.split("\n")
 /** Shows the replacements in a file: lines that left, and lines that came. */
 function Change({ path, edits }: { path: string; edits: readonly Edit[] }) {
   return (
-    <figure class="tool-figure">
-      <figcaption class="soft mono">
-        <Name text={path} />
-      </figcaption>
+    <Figure caption={path} isCode>
       {edits.map(({ before, after }, at) => (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
         // biome-ignore lint/a11y/useSemanticElements: it is no group of fields
@@ -114,7 +121,7 @@ function Change({ path, edits }: { path: string; edits: readonly Edit[] }) {
           ))}
         </pre>
       ))}
-    </figure>
+    </Figure>
   );
 }
 
@@ -198,16 +205,6 @@ function Table({ list }: { list: readonly unknown[] }) {
   );
 }
 
-/** Shows a text with a heading, for example a message and its reply. */
-function Said({ what, words }: { what: string; words: string }) {
-  return (
-    <figure class="tool-figure">
-      <figcaption class="soft">{what}</figcaption>
-      <Prose text={words} />
-    </figure>
-  );
-}
-
 /** Returns the first list with entries among the fields of a result. */
 function listIn(fields: Fields): readonly unknown[] | undefined {
   return Object.values(fields).find((value): value is unknown[] => Array.isArray(value) && value.length > 0);
@@ -217,7 +214,7 @@ function listIn(fields: Fields): readonly unknown[] | undefined {
  * Returns the view of a call, or undefined if only JSON shows it. `answer`: the fields of its result. `raw`:
  * its text.
  */
-function viewOf(args: Fields, answer: Fields, raw: string): ComponentChildren | undefined {
+function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren | undefined {
   const { command, message, task } = args;
   const path = text(args.path) ?? text(args.file_path) ?? text(answer.path);
   const edits = editsIn(args);
@@ -228,13 +225,19 @@ function viewOf(args: Fields, answer: Fields, raw: string): ComponentChildren | 
   const content = text(args.content) ?? text(answer.text);
   if (path !== undefined && content !== undefined && answer.url === undefined)
     return <File path={path} content={content} note={text(answer.note)} />;
-  const said = text(message) ?? text(task);
-  if (said !== undefined) {
+  const sent = text(message) ?? text(task);
+  if (sent !== undefined) {
     const reply = text(answer.reply) ?? text(answer.note);
     return (
       <>
-        <Said what={message === undefined ? "Task" : "Message"} words={said} />
-        {reply !== undefined && <Said what={answer.reply === undefined ? "Note" : "Reply"} words={reply} />}
+        <Figure caption={message === undefined ? "Task" : "Message"}>
+          <Prose text={sent} />
+        </Figure>
+        {reply !== undefined && (
+          <Figure caption={answer.reply === undefined ? "Note" : "Reply"}>
+            <Prose text={reply} />
+          </Figure>
+        )}
       </>
     );
   }
@@ -287,7 +290,7 @@ export function CallView(step: CallStep) {
   const { call, result } = step;
   const [json, setJson] = useState(false);
   const raw = result === undefined || result.isError ? "" : resultText(result);
-  const view = viewOf(call?.arguments ?? {}, fieldsOf(parsed(raw)), raw);
+  const view = drawCall(call?.arguments ?? {}, fieldsOf(parsed(raw)), raw);
   return (
     <>
       {json || view === undefined ? <Json {...step} /> : view}

@@ -7,6 +7,7 @@ import { ask } from "../../gateway.ts";
 import { groups, leaveNotify, notify } from "../../inbox/model.ts";
 import { complain, say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
+import { go } from "../../route.ts";
 
 const WORKER = "/push-worker.js";
 /** The worker controls no page: none has an address below this. */
@@ -79,7 +80,7 @@ function useItemInAddress(): void {
     const id = new URLSearchParams(window.location.hash.split("?")[1]).get("at");
     const row = id === null ? null : document.querySelector<HTMLElement>(`[data-row="${CSS.escape(id)}"]`);
     if (row === null) return;
-    window.history.replaceState(null, "", "#/inbox");
+    go({ view: "inbox" }, true);
     row.scrollIntoView({ block: "center" });
     row.focus();
   }, [shown]);

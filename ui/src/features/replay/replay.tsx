@@ -5,6 +5,7 @@ import type { EventPayloads } from "../../../../src/contract/events.ts";
 import type { ParamsOf } from "../../../../src/contract/methods.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import type { ReplayOutcome } from "../../../../src/features/replay/contract.ts";
+import { useModelRefs } from "../../agents/model-refs.ts";
 import type { ChainDialogProps } from "../../flow/actions.tsx";
 import { ask, on } from "../../gateway.ts";
 import { Dialog, Form } from "../../parts/dialog.tsx";
@@ -32,13 +33,13 @@ interface FieldsProps {
 }
 
 function Model({ agentId, changes, onChange, label }: FieldsProps & { agentId: string; label: string }) {
-  const models = useReading("models", () => ask("models.list")).value?.models ?? [];
+  const models = useModelRefs();
   return (
     <label>
       {label}
       <Select
         value={changes.models[agentId] ?? ""}
-        options={[["", "As recorded"], ...models.map(({ provider, id }) => `${provider}/${id}`)]}
+        options={[["", "As recorded"], ...models]}
         onPick={(ref) => onChange("models", agentId, ref || undefined)}
       />
     </label>

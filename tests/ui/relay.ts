@@ -1,15 +1,16 @@
-// Relays between a page and its gateway: a test counts the requests of one method, and holds their answers.
+// Relays between a page and its gateway: a test counts the requests of one method, and holds them or their
+// answers.
 
 import type { Page } from "playwright-core";
 
 export interface Relay {
   /** Number of requests so far. */
   asked(): number;
-  /** Holds the answers from now on. */
-  hold(): void;
-  /** Passes on the oldest held answer. Returns false if there is none. */
+  /** Holds the answers from now on, or the requests, which the gateway does not see then. */
+  hold(what?: "answers" | "requests"): void;
+  /** Passes on the oldest held frame. Returns false if there is none. */
   pass(): boolean;
-  /** Passes on all held answers, and those that follow. */
+  /** Passes on all held frames, and those that follow. */
   release(): void;
 }
 
@@ -21,7 +22,7 @@ export async function withoutFirstRows(page: Page): Promise<void> {
 /** Relays the connections that the page opens from now on, so the test must load the page again. */
 export async function relayOf(page: Page, method: string): Promise<Relay> {
   let asked = 0;
-  let isHeld = false;
+  let holds: "answers" | "requests" | undefined;
   const held: (() => void)[] = [];
   await withoutFirstRows(page);
   await page.routeWebSocket(/^ws:/, (socket) => {
@@ -32,12 +33,13 @@ export async function relayOf(page: Page, method: string): Promise<Relay> {
       if (frame.method === method && frame.id !== undefined) {
         ids.add(frame.id);
         asked += 1;
+        if (holds === "requests") return void held.push(() => server.send(text));
       }
       server.send(text);
     });
     server.onMessage((text) => {
       const { id } = JSON.parse(String(text)) as { id?: string };
-      if (isHeld && id !== undefined && ids.has(id)) held.push(() => socket.send(text));
+      if (holds === "answers" && id !== undefined && ids.has(id)) held.push(() => socket.send(text));
       else socket.send(text);
     });
   });
@@ -48,12 +50,12 @@ export async function relayOf(page: Page, method: string): Promise<Relay> {
   };
   return {
     asked: () => asked,
-    hold() {
-      isHeld = true;
+    hold(what = "answers") {
+      holds = what;
     },
     pass,
     release() {
-      isHeld = false;
+      holds = undefined;
       while (pass());
     },
   };

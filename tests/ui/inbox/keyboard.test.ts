@@ -103,7 +103,7 @@ describeInBrowser("the focus in the inbox", () => {
     await rowIn(page, "Needs you", "401").waitFor();
     const relay = await relayOf(page, "runs.retry");
     await page.reload();
-    relay.hold();
+    relay.hold("requests");
     await rowIn(page, "Needs you", "401").getByRole("button", { name: "Retry" }).click();
     await rowIn(page, "Needs you", "401").getByText("Retrying…").waitFor();
     await expect.poll(() => page.getByRole("status").allInnerTexts()).toContain("Retrying.");

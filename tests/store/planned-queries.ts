@@ -31,6 +31,7 @@ import {
   noteFirstWords,
   untitledSessions,
 } from "../../src/store/queries/transcripts/first-texts.ts";
+import { searchChains } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Tx } from "../../src/store/sql.ts";
 import { plainRedactor } from "../kit/redactor.ts";
@@ -247,6 +248,14 @@ export const QUERIES: Readonly<Record<string, Work>> = {
     pictures.listChains(tx, { since: 1, crossed: 0, limit: 5, before: { lastAt: 9, chainId: "x" } }),
   "chains of a session": (tx) =>
     pictures.listChains(tx, { since: 1, crossed: 1, limit: 5, sessionKey: BUSY }),
+  "chains of an agent": (tx) =>
+    pictures.listChains(tx, { since: 1, until: 9, crossed: 1, limit: 5, agentId: "main", state: "failed" }),
+  "chains with matches": (tx) =>
+    pictures.listChains(tx, {
+      ...{ since: 1, crossed: 1, limit: 5, state: "running" },
+      among: { chainIds: ["chain-1", "chain-2"], sessionKeys: [BUSY, "x"] },
+    }),
+  "chains with words": (tx) => searchChains(tx, { query: "hello", scope: ALL, since: 1, until: 9, limit: 5 }),
   "chains at work": (tx) => pictures.chainsAtWork(tx, { until: 1, kinds: [1], limit: 5 }),
   "what chains are": (tx) => pictures.factsOfChains(tx, ["chain-1", "chain-2"]),
   "how chains began": (tx) => pictures.openingsOf(tx, ["chain-1", "chain-2"]),

@@ -243,7 +243,7 @@ export function signOut(): void {
   attempt++;
   drop();
   tabStorage()?.clear();
-  filter("");
+  for (const view of ["sessions", "flow"] as const) filter(view, "");
   window.location.reload();
 }
 

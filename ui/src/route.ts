@@ -56,26 +56,28 @@ function partsOf(route: Route): readonly (string | undefined)[] {
   }
 }
 
-function parseQuery(hash: string): string {
-  return /\?(.*)$/.exec(hash)?.[1] ?? "";
-}
-
 /**
- * The filters of the session list, in the form that the address has after "?". They survive a reload, and
- * links to sessions contain them.
+ * The filters of lists, by view, in the form that the address has after "?". They survive a reload, and links
+ * to what the list contains have them, too.
  */
-export const query = signal(parseQuery(window.location.hash));
+export const queries = { sessions: signal(""), flow: signal("") };
+
+/** Takes the filters from the address of a view that has some. */
+function readQuery(hash: string, { view }: Route): void {
+  if (view in queries) queries[view as keyof typeof queries].value = /\?(.*)$/.exec(hash)?.[1] ?? "";
+}
 
 /** Returns the `href` of a route. */
 export function hrefOf(route: Route): string {
   const named = partsOf(route)
     .filter((one) => one !== undefined)
     .map((one) => encodeURIComponent(one));
-  const behind = route.view === "sessions" && query.value !== "" ? `?${query.value}` : "";
-  return `#/${[route.view, ...named].join("/")}${behind}`;
+  const query = route.view in queries ? queries[route.view as keyof typeof queries].value : "";
+  return `#/${[route.view, ...named].join("/")}${query === "" ? "" : `?${query}`}`;
 }
 
 export const route = signal<Route>(parseRoute(window.location.hash));
+readQuery(window.location.hash, route.value);
 
 /** Name of the chain that the flow view shows, for the title of the browser tab. */
 export const chainName = signal<string | undefined>(undefined);
@@ -83,8 +85,7 @@ export const chainName = signal<string | undefined>(undefined);
 window.addEventListener("hashchange", () => {
   const { hash } = window.location;
   const to = parseRoute(hash);
-  // Change the filters only in this view, because the addresses of other views do not contain them.
-  if (to.view === "sessions") query.value = parseQuery(hash);
+  readQuery(hash, to);
   leavePlace();
   route.value = to;
   reachPlace();
@@ -102,8 +103,8 @@ export function go(to: Route, replace = false): void {
   route.value = to;
 }
 
-/** Changes the filters of the session list and the address. Adds no entry to the browser's history. */
-export function filter(to: string): void {
-  query.value = to;
-  if (route.value.view === "sessions") go(route.value, true);
+/** Changes the filters of a view's list, and the address. Adds no entry to the browser's history. */
+export function filter(view: keyof typeof queries, to: string): void {
+  queries[view].value = to;
+  if (route.value.view === view) go(route.value, true);
 }

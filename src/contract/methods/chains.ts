@@ -1,10 +1,11 @@
 // Defines the methods for chains.
 
 import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../core/shapes/chain-step.ts";
-import { about, declared, flag, list, mapOf, number, object, text } from "../schema.ts";
+import { about, declared, flag, list, mapOf, number, object, oneOf, text } from "../schema.ts";
 import { ADMIN, count, cursor, type MethodSpec, name, READ } from "./parts.ts";
 
 const chain = declared<ChainRow>("ChainRow");
+const SEARCH_CHARS_MAX = 500;
 
 export const CHAIN_METHODS = {
   "chains.list": {
@@ -15,6 +16,15 @@ export const CHAIN_METHODS = {
       {},
       {
         activeMinutes: about(count(1), "Period that counts as recent, in minutes. Default 60."),
+        from: about(count(0), "Start of the period, in ms since 1970, in place of `activeMinutes`."),
+        to: about(count(0), "End of the period, in ms since 1970. Default: now."),
+        search: text(
+          "Words. Returns only chains with a message that contains all of them, or with a session whose " +
+            "key or name contains this text. Considers the newest 5,000 matching messages.",
+          { maxLength: SEARCH_CHARS_MAX },
+        ),
+        agentId: about(name, "Returns only chains in which this agent has run."),
+        state: about(oneOf("running", "failed"), "Returns only chains with an unfinished or a failed run."),
         sessionKey: about(name, "Returns only chains in which this session takes part."),
         includeSingle: flag("Includes chains with only one session."),
         limit: about(count(1), "Maximum number of chains. Default 50, at most 200."),

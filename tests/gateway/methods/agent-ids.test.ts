@@ -20,6 +20,7 @@ const NEEDED: Partial<Record<MethodName, object>> = {
   "sessions.resolve": { label: "x" },
   "sessions.create": { idempotencyKey: "k" },
   agent: { message: "hi", idempotencyKey: "k" },
+  "chains.list": {},
   "cron.list": {},
   "cron.add": { schedule: EVERY, message: "tick" },
   "node.pair.approve": { code: "ABCD-EFGH" },

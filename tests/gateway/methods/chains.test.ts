@@ -201,6 +201,71 @@ describe.each(share(["embedded"], ["postgres"]))("on the %s store", (kind) => {
     });
   });
 
+  test("chains are listed by period, agent, state and words, page by page", async () => {
+    const model = talkingModel((text) => {
+      if (text === "fail") throw new Error("no");
+      return undefined;
+    });
+    const house = await houseOn(kind, { model });
+    const tides = await tell(house, MAIN, doing(sending(RESEARCH, "the tides of Saturn")));
+    const rings = await tell(house, MAIN, doing(sending(WRITER, "the rings of Saturn")));
+    const failed = await tell(house, MAIN, doing(sending(WRITER, "fail")));
+    await house.store.transaction(async (tx) => {
+      await updateSession(tx, RESEARCH, { label: "Observatory" });
+      for (const [at, { chainId }] of [tides, rings, failed].entries())
+        await tx
+          .updateTable("chains")
+          .set({ last_at: (at + 1) * 1_000 })
+          .where("chain_id", "=", chainId)
+          .execute();
+    });
+    const client = await house.client();
+    const ids = async (params: Record<string, unknown>) => {
+      const { chains } = (await client.request("chains.list", params)) as { chains: readonly ChainRow[] };
+      return chains.map(({ chainId }) => chainId);
+    };
+    expect(await ids({})).toEqual([]);
+    expect(await ids({ from: 0 })).toEqual([failed.chainId, rings.chainId, tides.chainId]);
+    expect(await ids({ from: 1_000, to: 2_000 })).toEqual([rings.chainId, tides.chainId]);
+    expect(await ids({ from: 2_001, to: 2_999 })).toEqual([]);
+    expect(await ids({ from: 0, agentId: "research" })).toEqual([tides.chainId]);
+    expect(await ids({ from: 0, state: "failed" })).toEqual([failed.chainId]);
+    expect(await ids({ from: 0, state: "running" })).toEqual([]);
+    expect(await ids({ from: 0, search: "saturn" })).toEqual([rings.chainId, tides.chainId]);
+    expect(await ids({ from: 0, to: 1_500, search: "saturn" })).toEqual([tides.chainId]);
+    expect(await ids({ from: 0, search: "rings saturn" })).toEqual([rings.chainId]);
+    expect(await ids({ from: 0, search: "observatory" })).toEqual([tides.chainId]);
+    expect(await ids({ from: 0, search: "nowhere" })).toEqual([]);
+    const first = await client.request("chains.list", { from: 0, search: "saturn", limit: 1 });
+    expect(first.chains.map(({ chainId }) => chainId)).toEqual([rings.chainId]);
+    expect(await ids({ from: 0, search: "saturn", limit: 1, cursor: first.nextCursor })).toEqual([
+      tides.chainId,
+    ]);
+  });
+
+  test("I9: no filter of the list reveals text, agent or state of a session that the caller may not see", async () => {
+    const model = talkingModel((text) => {
+      if (text === "velvet") throw new Error("no");
+      return undefined;
+    });
+    const house = await houseOn(kind, {
+      model,
+      gateway: { tokens: [operatorToken("main-only", "operator.read", ["agent:main:*"])] },
+    });
+    await tell(house, WRITER, doing(sending(RESEARCH, "velvet"), sending(MAIN, "linen")));
+    await house.store.transaction((tx) => updateSession(tx, RESEARCH, { label: "Observatory" }));
+    const [admin, client] = [await house.client(), await house.client({ token: "main-only" })];
+    const count = async (who: typeof admin, params: Record<string, unknown>) =>
+      ((await who.request("chains.list", params)) as { count: number }).count;
+    expect(await count(client, { search: "linen" })).toBe(1);
+    expect(await count(client, { agentId: "main" })).toBe(1);
+    for (const filter of [{ search: "velvet" }, { search: "observatory" }, { state: "failed" }]) {
+      expect(await count(admin, filter)).toBe(1);
+      expect(await count(client, filter)).toBe(0);
+    }
+    await expect(count(client, { agentId: "research" })).rejects.toThrow("the token covers no session");
+  });
+
   test("I9: a caller who may see only one party learns only that another party exists", async () => {
     const tokens = [
       operatorToken("main-only", "operator.read", ["agent:main:*"]),

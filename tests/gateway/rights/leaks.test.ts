@@ -234,7 +234,10 @@ function questionsOf(planted: Awaited<ReturnType<typeof plant>> & Nodes) {
     "deliveries.retry": [{ id: "d" }],
     "deliveries.dismiss": [{ id: "d" }],
     ...ABOUT_ATTENTION,
-    "chains.list": [{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }],
+    "chains.list": [
+      ...[{ includeSingle: true }, { limit: 1 }, { includeSingle: true, limit: 1 }, { state: "failed" }],
+      { from: 0, includeSingle: true, search: "velvet" },
+    ],
     "chains.get": [chainId, hiddenChain].map((id) => ({ chainId: id, includeCalls: true })),
     ...{ "chains.record": [{ chainId }], "chains.replay": [{ chainId }] },
     ...{ "chains.replay.stop": [{}], "chains.diff": [{ a: chainId, b: hiddenChain }] },

@@ -80,27 +80,6 @@ describeInBrowser("a large flow", () => {
     await expect.poll(() => page.locator(".flow-row.chosen").innerText()).toContain("message 29:");
   });
 
-  test("a new chain neither replaces the shown one nor moves sessions of the overview; the overview can be hidden", async () => {
-    const here = await house();
-    await tell(here, doing(sending(WRITER, "a")));
-    await tell(here, doing(sending(RESEARCH, "b")));
-    const page = await open(here);
-    await page.locator(".flow-head").getByText("research").waitFor();
-    const nodes = page.locator(".flow-overview .node");
-    const order = () =>
-      nodes.evaluateAll((all) => all.map((one) => (one.getAttribute("aria-label") ?? "").split(":")[0]));
-    const before = await order();
-    // The writer now has more steps than the other session. If the overview did not keep its order, the
-    // writer would move.
-    for (let more = 0; more < 3; more++) await tell(here, doing(sending(WRITER, "c")));
-    await expect.poll(() => page.locator(".chain-row").count()).toBe(5);
-    expect(await order()).toEqual(before);
-    const heads = async () => (await page.locator(".flow-head").allInnerTexts()).map((text) => text.trim());
-    await expect.poll(heads).toEqual(["main", "research"]);
-    await page.getByRole("button", { name: "Overview" }).click();
-    await expect.poll(() => page.locator(".flow-overview").count()).toBe(0);
-  });
-
   test("ten equal refusals of a run are one row in the sequence and in the list of steps; opened, each has a row", async () => {
     const here = await house({ choices: rules({ maxHops: 1 }) });
     const ten = Array.from({ length: 10 }, (_, at) => sending(WRITER, `may I? ${at}`));

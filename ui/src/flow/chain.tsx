@@ -23,6 +23,7 @@ import { chosenMode, type Mode, useChain } from "./state.ts";
 import { StepList } from "./step-list.tsx";
 import { ChainTools, type Search } from "./tools.tsx";
 import { Waterfall } from "./waterfall/waterfall.tsx";
+import { wish } from "./wish.ts";
 import { type Around, type FlowStep, isFailed, sentence } from "./words.ts";
 
 /** Width in CSS pixels below which the list of steps is shown, unless the reader has chosen another view. */
@@ -86,7 +87,7 @@ function turned(ids: readonly string[], at: number, by: 1 | -1): string | undefi
 
 /** Owns the search: its text, the steps that match, and the step that is shown. */
 function useSearch(steps: readonly FlowStep[], around: Around | undefined, onChoose: (id: string) => void) {
-  const [text, setText] = useState("");
+  const [text, setText] = useState(wish.value.search);
   const [wanted, setWanted] = useState<Wanted>();
   const show = (id: string | undefined): void => {
     if (id === undefined) return;

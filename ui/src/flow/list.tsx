@@ -28,7 +28,13 @@ function Parties({ chain }: { chain: ChainRow }) {
   );
 }
 
-export function ChainList({ chains, chosen }: { chains: readonly ChainRow[]; chosen: string | undefined }) {
+export function ChainList(props: {
+  chains: readonly ChainRow[];
+  chosen: string | undefined;
+  /** Loads older chains. Undefined if there are none. */
+  more: (() => void) | undefined;
+}) {
+  const { chains, chosen, more } = props;
   const nowMs = tick.value;
   return (
     <ol class="chain-list" aria-label="Chains" data-list>
@@ -61,6 +67,13 @@ export function ChainList({ chains, chosen }: { chains: readonly ChainRow[]; cho
           </a>
         </li>
       ))}
+      {more !== undefined && (
+        <li class="flow-more">
+          <button type="button" class="quiet" onClick={more}>
+            Older chains
+          </button>
+        </li>
+      )}
     </ol>
   );
 }

@@ -1,21 +1,22 @@
-// Owns the state of the flow view: time window, filter and loaded chains. An event reloads only the data that
-// it affects.
+// Owns the state of the flow view: the loaded chains and the choices that the address does not contain. An
+// event reloads only the data that it affects.
 
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { AgentEvent } from "../../../src/contract/events.ts";
+import type { ParamsOf } from "../../../src/contract/methods.ts";
+import { optional } from "../../../src/core/optional.ts";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
+import { agentIn } from "../agents/face.ts";
 import { ask } from "../gateway.ts";
 import { nameOf as sessionNameOf } from "../parts/names.ts";
+import { complain } from "../parts/notices.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
+import { queries } from "../route.ts";
+import { daysOf, PERIODS, TRIED, wish } from "./wish.ts";
 
-const CHAINS_MAX = 100;
-
-export const WINDOWS = [
-  { minutes: 15, name: "15 min" },
-  { minutes: 60, name: "1 hour" },
-  { minutes: 1_440, name: "24 hours" },
-] as const;
+/** Number of chains that are read at once. */
+const PAGE_CHAINS = 50;
 
 export interface Filter {
   readonly from: string;
@@ -23,38 +24,13 @@ export interface Filter {
   readonly to?: string;
 }
 
-export const minutes = signal<number>(60);
-/** Name of the time window in which there was no chain, so that the page looked further back by itself. */
-export const emptyWindow = signal<string | undefined>(undefined);
+/** The sessions that the reader chose in the overview. */
 export const filter = signal<Filter | undefined>(undefined);
-/** The agent that takes part in the shown chains. Empty: any agent. */
-export const agent = signal("");
-/** The state of the shown chains. Empty: any state. */
-export const chainState = signal<"" | "running" | "failed">("");
-
-/** Shows all chains of the time window. */
-export function clearFilters(): void {
-  filter.value = undefined;
-  agent.value = "";
-  chainState.value = "";
-}
-
-/** Returns the agent of a session. Undefined for sessions that no agent owns. */
-function agentOf(sessionKey: string): string | undefined {
-  return /^agent:([^:]+):/.exec(sessionKey)?.[1];
-}
 
 /** Returns the agents that take part in these chains, sorted. */
 export function agentsIn(chains: readonly ChainRow[]): string[] {
-  return [...new Set(chains.flatMap(({ sessions }) => sessions.flatMap((key) => agentOf(key) ?? [])))].sort();
-}
-
-/** Returns true if a chain matches all filters. */
-export function isShown(chain: ChainRow): boolean {
-  if (agent.value !== "" && !agentsIn([chain]).includes(agent.value)) return false;
-  if (chainState.value === "running" && !chain.active) return false;
-  if (chainState.value === "failed" && chain.failed === 0) return false;
-  return fits(chain, filter.value);
+  const ids = chains.flatMap(({ sessions }) => sessions.map(agentIn)).filter((id) => id !== "");
+  return [...new Set(ids)].sort();
 }
 
 /** The ways to show a chain. */
@@ -67,7 +43,8 @@ export type Mode = (typeof MODES)[number]["mode"];
 
 /** The view that the reader chose. Undefined: a list on a narrow screen, otherwise the sequence. */
 export const chosenMode = signal<Mode | undefined>(undefined);
-export const showsOverview = signal(true);
+/** Whether the overview is shown when no chain is chosen. */
+export const showsOverview = signal(false);
 
 /** Names of sessions, as received with the list of chains. */
 const names = signal<Readonly<Record<string, string>>>({});
@@ -78,7 +55,7 @@ export function nameOf(sessionKey: string): string {
 }
 
 /** Returns true if a chain matches the choice of sessions in the overview. */
-function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
+export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
   if (wanted === undefined) return true;
   if (wanted.to === undefined)
     return (
@@ -93,23 +70,58 @@ function moves({ stream }: AgentEvent): boolean {
   return stream === "lifecycle" || stream === "flow";
 }
 
+type ListParams = ParamsOf<"chains.list">;
+
+/** Reads the newest chains. If the reader has chosen no period, looks further back until there is a chain. */
+async function readChains() {
+  const { period, search, agentId, state } = wish.value;
+  const named = { search: search || undefined, agentId: agentId || undefined, state: state || undefined };
+  const filters = { limit: PAGE_CHAINS, ...optional(named) };
+  const read = async (when: ListParams, name: string) => {
+    const params: ListParams = { ...filters, ...when };
+    return { ...(await ask("chains.list", params)), params, name };
+  };
+  if (period === "dates") return read(daysOf(wish.value), "");
+  const periods = period === "" ? TRIED : PERIODS.filter(({ id }) => id === period);
+  let answer: Awaited<ReturnType<typeof read>> | undefined;
+  for (const { minutes, name } of periods) {
+    answer = await read({ activeMinutes: minutes }, name);
+    if (answer.chains.length > 0) break;
+  }
+  return answer;
+}
+
+/** Reads the newest chains that fit, and older ones on demand. */
 export function useChains() {
-  const reading = useReading(`chains ${minutes.value}`, () =>
-    ask("chains.list", { activeMinutes: minutes.value, limit: CHAINS_MAX }),
-  );
+  const key = `chains ${queries.flow.value}`;
+  const reading = useReading(key, readChains);
   useNews("agent", reading.again, moves);
-  const at = WINDOWS.findIndex((one) => one.minutes === minutes.value);
-  const [window, wider] = WINDOWS.slice(at);
+  const [older, setOlder] = useState<{ key: string; chains: readonly ChainRow[]; cursor: string }>();
+  const { value } = reading;
+  const received = value?.names;
   useEffect(() => {
-    if (reading.value?.chains.length !== 0 || wider === undefined) return;
-    emptyWindow.value ??= window?.name;
-    minutes.value = wider.minutes;
-  }, [reading.value]);
-  const told = reading.value?.names;
-  useEffect(() => {
-    if (told !== undefined) names.value = told;
-  }, [told]);
-  return reading;
+    if (received !== undefined) names.value = { ...names.value, ...received };
+  }, [received]);
+  const mine = older?.key === key ? older : undefined;
+  // A chain that has moved on is in both lists.
+  const chains = useMemo(() => {
+    const rows = new Map((mine?.chains ?? []).map((chain) => [chain.chainId, chain]));
+    for (const chain of value?.chains ?? []) rows.set(chain.chainId, chain);
+    return mine === undefined
+      ? (value?.chains ?? [])
+      : [...rows.values()].sort((a, b) => b.lastAt - a.lastAt);
+  }, [value, mine]);
+  const cursor = mine?.cursor ?? value?.nextCursor ?? "";
+  const more = async (): Promise<void> => {
+    try {
+      const page = await ask("chains.list", { ...value?.params, cursor });
+      names.value = { ...names.value, ...page.names };
+      setOlder({ key, chains: [...chains, ...page.chains], cursor: page.nextCursor ?? "" });
+    } catch (error) {
+      complain(error);
+    }
+  };
+  return { ...reading, chains, more: cursor === "" ? undefined : more };
 }
 
 /**

@@ -1,74 +1,37 @@
-// The flow view. The overview is at the top; below it are the list of chains and the diagram of the selected
-// chain.
+// The flow view: the list of chains with its filters, and beside it the selected chain, or the overview.
 
 import "./flow.css";
-import { useRef } from "preact/hooks";
-import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { agentName, agents } from "../agents/known.ts";
+import { settled } from "../clock.ts";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { Select } from "../parts/select.tsx";
-import { route } from "../route.ts";
+import { go, queries, route } from "../route.ts";
 import { Chain } from "./chain.tsx";
 import { ChainList } from "./list.tsx";
 import { OverviewPicture } from "./overview.tsx";
-import {
-  agent,
-  agentsIn,
-  chainState,
-  clearFilters,
-  emptyWindow,
-  filter,
-  isShown,
-  minutes,
-  nameOf,
-  showsOverview,
-  useChains,
-  WINDOWS,
-} from "./state.ts";
+import { filter, fits, nameOf, showsOverview, useChains } from "./state.ts";
+import { PERIODS, TRIED, want, wish } from "./wish.ts";
 
-function WindowChoice() {
-  return (
-    <fieldset class="flow-window" aria-label="Time window">
-      {WINDOWS.map((one) => (
-        <button
-          key={one.minutes}
-          type="button"
-          class="quiet"
-          data-act={`Chains of the last ${one.name}`}
-          aria-pressed={minutes.value === one.minutes}
-          onClick={() => {
-            emptyWindow.value = undefined;
-            minutes.value = one.minutes;
-          }}
-        >
-          {one.name}
-        </button>
-      ))}
-    </fieldset>
-  );
+/** Shows all chains. */
+function clearFilters(): void {
+  filter.value = undefined;
+  want({ period: "", search: "", agentId: "", state: "" });
 }
 
-/** Says that the page looked further back by itself. */
-function LookedFurther() {
-  if (emptyWindow.value === undefined) return null;
-  return (
-    <p class="flow-note soft" role="status">
-      {`None within ${emptyWindow.value}`}
-    </p>
-  );
-}
-
-function OverviewToggle() {
+function OverviewToggle({ pressed }: { pressed: boolean }) {
   return (
     <button
       type="button"
       class="quiet flow-toggle"
       data-act=""
-      aria-pressed={showsOverview.value}
+      aria-pressed={pressed}
       onClick={() => {
-        showsOverview.value = !showsOverview.value;
+        showsOverview.value = !pressed;
+        go({ view: "flow" });
       }}
     >
       Overview
@@ -83,7 +46,7 @@ function FilterWords() {
     <button
       type="button"
       class="chip flow-filter"
-      aria-label="Show all chains"
+      title="Show all chains"
       onClick={() => {
         filter.value = undefined;
       }}
@@ -106,37 +69,79 @@ const STATES = [
   ["failed", "Failed"],
 ] as const;
 
-function Choices({ chains }: { chains: readonly ChainRow[] }) {
-  const agents = agentsIn(chains);
-  const chosen = agent.value;
-  // Keep the chosen agent in the list if its chains have left the time window.
-  const options = chosen === "" || agents.includes(chosen) ? agents : [chosen, ...agents];
+const PERIOD_OPTIONS = [
+  ["", "Recent"],
+  ...PERIODS.map(({ id, name }) => [id, name] as const),
+  ["dates", "Dates…"],
+] as const;
+
+/** Maximum length of a search text, a limit of the gateway. */
+const SEARCH_CHARS_MAX = 500;
+const SEARCH_AFTER_MS = 300;
+const searchSoon = settled<string>(SEARCH_AFTER_MS, (search) => want({ search }));
+
+function SearchField() {
+  const { search } = wish.value;
+  const [text, setText] = useState(search);
+  useEffect(() => setText(search), [search]);
+  return (
+    <input
+      type="search"
+      aria-label="Search chains"
+      placeholder="Search texts and sessions"
+      maxLength={SEARCH_CHARS_MAX}
+      value={text}
+      onInput={(event) => {
+        setText(event.currentTarget.value);
+        searchSoon(event.currentTarget.value);
+      }}
+    />
+  );
+}
+
+function Choices() {
+  const { period, from, to, agentId, state } = wish.value;
+  const known = (agents.value?.agents ?? []).map(({ id }) => id);
+  const ids = agentId === "" || known.includes(agentId) ? known : [agentId, ...known];
   return (
     <div class="flow-choices">
+      <SearchField />
+      <Select
+        aria-label="Period"
+        value={period}
+        options={PERIOD_OPTIONS}
+        onPick={(id) => want({ period: id })}
+      />
+      <Select aria-label="State" value={state} options={STATES} onPick={(to) => want({ state: to })} />
+      {period === "dates" && (
+        <div class="flow-days">
+          <Day name="From" day={from} onDay={(day) => want({ from: day })} />
+          <Day name="To" day={to} onDay={(day) => want({ to: day })} />
+        </div>
+      )}
       <Select
         aria-label="Agent"
-        value={chosen}
-        options={[["", "Any agent"], ...options]}
-        onPick={(id) => {
-          agent.value = id;
-        }}
-      />
-      <Select
-        aria-label="State"
-        value={chainState.value}
-        options={STATES}
-        onPick={(state) => {
-          chainState.value = state;
-        }}
+        value={agentId}
+        options={[["", "Any agent"], ...ids.map((id) => [id, agentName(id)] as const)]}
+        onPick={(id) => want({ agentId: id })}
       />
     </div>
+  );
+}
+
+function Day({ name, day, onDay }: { name: string; day: string; onDay: (day: string) => void }) {
+  return (
+    <label>
+      {name}
+      <input type="date" value={day} onChange={(event) => onDay(event.currentTarget.value)} />
+    </label>
   );
 }
 
 function Nothing() {
   return (
     <div class="empty flow-empty">
-      <h2>{`No conversations between sessions in the last ${WINDOWS.at(-1)?.name}`}</h2>
+      <h2>{`No conversations between sessions in the last ${TRIED.at(-1)?.name}`}</h2>
       <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
       <Examples />
     </div>
@@ -154,48 +159,59 @@ function NoMatches() {
   );
 }
 
+/** Says that the page looked further back by itself. */
+function LookedFurther({ name }: { name: string }) {
+  return (
+    <p class="flow-note soft" role="status">
+      {`None within ${TRIED[0].name}. Last ${name}:`}
+    </p>
+  );
+}
+
 export function FlowView() {
-  const reading = useChains();
+  const { chains: all, more, ...reading } = useChains();
   const { value } = reading;
   const first = useRef<string | undefined>(undefined);
   const at = route.value;
   const wantedId = at.view === "flow" ? at.chainId : undefined;
-  if (value === undefined) return <Awaited {...reading} />;
-  const all = value.chains;
-  const chains = all.filter(isShown);
-  if (all.length === 0 && wantedId === undefined) {
-    return (
-      <div class="flow">
-        <div class="flow-bar">
-          <WindowChoice />
-        </div>
-        <Nothing />
-      </div>
-    );
-  }
+  const isFiltered = queries.flow.value !== "";
+  if (value === undefined && !isFiltered) return <Awaited {...reading} />;
+  const chains = all.filter((chain) => fits(chain, filter.value));
+  const isEmpty = all.length === 0 && wantedId === undefined && !isFiltered;
   // If no chain is selected, show the newest one, and keep it when newer chains arrive.
-  if (!chains.some(({ chainId }) => chainId === first.current)) first.current = chains[0]?.chainId;
-  const chosen = wantedId ?? first.current;
+  if (value !== undefined && !chains.some(({ chainId }) => chainId === first.current))
+    first.current = chains[0]?.chainId;
+  const isOverview = wantedId === undefined && showsOverview.value && all.length > 0;
+  const chosen = isOverview ? undefined : (wantedId ?? first.current);
+  const looked = !isFiltered && value !== undefined && all.length > 0 && value.name !== TRIED[0].name;
+  const choice = wantedId === undefined ? "no-choice" : "chosen";
   return (
-    <div class={`flow ${wantedId === undefined ? "no-choice" : "chosen"}`}>
-      {showsOverview.value && <OverviewPicture chains={all} />}
-      <div class="flow-split">
-        <section class="flow-list" aria-labelledby="chains-title">
-          <div class="flow-bar">
-            <h2 id="chains-title">{counted(chains.length, "chain")}</h2>
-            <FilterWords />
-            <OverviewToggle />
-            <WindowChoice />
-            <LookedFurther />
-            <Choices chains={all} />
-          </div>
-          <ChainList chains={chains} chosen={chosen} />
-          {value.nextCursor !== undefined && <p class="soft flow-more">Newest chains only</p>}
-        </section>
-        <section class="flow-main" aria-label="Selected chain">
-          {chosen === undefined ? <NoMatches /> : <Chain chainId={chosen} />}
-        </section>
-      </div>
+    <div class={`flow ${choice}${chosen === undefined ? " no-chain" : ""}`}>
+      <section class="flow-list" aria-labelledby="chains-title">
+        <div class="flow-bar">
+          <h2 id="chains-title">{`${counted(chains.length, "chain")}${more ? " and more" : ""}`}</h2>
+          <FilterWords />
+          <OverviewToggle pressed={isOverview} />
+          <Choices />
+          {looked && <LookedFurther name={value.name} />}
+        </div>
+        {value === undefined ? (
+          <Awaited {...reading} />
+        ) : (
+          <ChainList chains={chains} chosen={chosen} more={more} />
+        )}
+      </section>
+      <section class="flow-main" aria-label={isOverview ? "Overview" : "Selected chain"}>
+        {isOverview ? (
+          <OverviewPicture chains={all} />
+        ) : chosen !== undefined ? (
+          <Chain chainId={chosen} />
+        ) : isEmpty ? (
+          <Nothing />
+        ) : (
+          value !== undefined && <NoMatches />
+        )}
+      </section>
     </div>
   );
 }

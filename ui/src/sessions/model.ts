@@ -10,7 +10,7 @@ import { optional } from "../../../src/core/optional.ts";
 import { after, batched } from "../clock.ts";
 import { listSessions, on, stage, whenConnected } from "../gateway.ts";
 import { learnNames } from "../parts/names.ts";
-import { filter, query } from "../route.ts";
+import { filter, queries } from "../route.ts";
 import { Forest, type ForestLine, TOP } from "./forest.ts";
 import { isFiltered, queryOf, type Wish, wish, wishOf } from "./wish.ts";
 
@@ -275,7 +275,7 @@ function beginAnew(): void {
 /** Changes the search, the filters or the layout. */
 export function want(change: Partial<Wish>): void {
   wish.value = { ...wish.value, ...change };
-  filter(queryOf(wish.value));
+  filter("sessions", queryOf(wish.value));
   beginAnew();
 }
 
@@ -382,7 +382,7 @@ export function follow(): () => void {
 
 // Apply the filters of the address when a link or the history changes it.
 effect(() => {
-  const text = query.value;
+  const text = queries.sessions.value;
   untracked(() => {
     if (text === queryOf(wish.value)) return;
     wish.value = wishOf(text);
@@ -401,7 +401,7 @@ effect(() => {
   untracked(() => {
     open.clear();
     wish.value = wishOf("");
-    filter("");
+    filter("sessions", "");
     forest = new Forest(false);
     counts.value = undefined;
     pinned = undefined;

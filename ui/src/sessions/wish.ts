@@ -4,7 +4,7 @@
 import { computed, signal } from "@preact/signals";
 import type { ParamsOf } from "../../../src/contract/client/web.ts";
 import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
-import { query } from "../route.ts";
+import { queries } from "../route.ts";
 
 type ListParams = ParamsOf<"sessions.list">;
 type SessionKind = NonNullable<ListParams["kinds"]>[number];
@@ -55,7 +55,7 @@ export function queryOf({ shape, search, only, kind, agentId, archived }: Wish):
   return params.toString();
 }
 
-export const wish = signal<Wish>(wishOf(query.value));
+export const wish = signal<Wish>(wishOf(queries.sessions.value));
 
 /** True if a search or a filter is set. Then the matches are shown as a flat list. */
 export const isFiltered = computed(() => {

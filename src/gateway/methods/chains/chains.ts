@@ -2,7 +2,7 @@
 // see at least one session of a chain sees the chain. Sessions that the reader may not see, and their
 // figures, are hidden (I9).
 
-import { operatorKey } from "../../../access/access.ts";
+import { operatorKey, viewerScope } from "../../../access/access.ts";
 import { createGate } from "../../../access/token.ts";
 import type { CHAIN_METHODS } from "../../../contract/methods/chains.ts";
 import type { ParamsOf, PayloadOf } from "../../../contract/methods.ts";
@@ -25,6 +25,8 @@ import {
   usageOfChains,
 } from "../../../store/queries/chains/chain-lists.ts";
 import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
+import { listSessions } from "../../../store/queries/sessions/session-lists.ts";
+import { searchChains } from "../../../store/queries/transcripts/transcript-search.ts";
 import type { CallContext, Methods } from "../../call.ts";
 import { callsOf } from "./calls.ts";
 import { chainRecord, type RecordDeps } from "./record.ts";
@@ -43,6 +45,9 @@ const PAGES_MAX = 10;
  * step is older than the time window.
  */
 const AT_WORK_MAX = 200;
+/** Maximum number of chains whose messages match a search, and of sessions whose names do. */
+const MATCHES_MAX = 1_000;
+const NAMED_MAX = 50;
 const SESSIONS_MAX = 24;
 const TALKS_MAX = 40;
 const STEPS_MAX = 5_000;
@@ -190,11 +195,33 @@ async function rowsOf(ctx: CallContext, heads: readonly ChainHead[], sees: Sees)
   });
 }
 
-interface Wanted {
-  readonly since: number;
-  readonly sessionKey?: string;
-  readonly patterns?: readonly string[];
+type Wanted = Omit<Parameters<typeof listChains>[1], "crossed" | "before" | "limit"> & {
   readonly kinds: readonly (0 | 1)[];
+};
+
+/** Returns the chains with matching messages, and the sessions with matching names, that the reader sees. */
+async function matchesOf(
+  ctx: CallContext,
+  query: string,
+  { since, until, sees }: { since: number; until: number; sees: Sees },
+): Promise<NonNullable<Wanted["among"]>> {
+  const { db } = ctx.access;
+  const scope = viewerScope(ctx.access, ctx.viewer);
+  const worker = ctx.deps.engine.store.readWorker ?? db;
+  const [found, named] = await Promise.all([
+    searchChains(worker, { query, scope, since, until, limit: MATCHES_MAX }, ctx.signal),
+    listSessions(db, { scope, search: query, includeArchived: true, limit: NAMED_MAX }),
+  ]);
+  const low = query.toLowerCase();
+  // The index of names also contains the first words of a session, which belong to one chain only.
+  const isNamed = (names: readonly (string | undefined)[]): boolean =>
+    names.some((name) => name?.toLowerCase().includes(low));
+  return {
+    chainIds: [...new Set(found.flatMap(({ chainId, sessionKey }) => (sees(sessionKey) ? chainId : [])))],
+    sessionKeys: named.rows.flatMap(({ key, label, displayName }) =>
+      sees(key) && isNamed([key, label, displayName]) ? key : [],
+    ),
+  };
 }
 
 async function pageOf(
@@ -233,12 +260,18 @@ async function list(
   const ts = ctx.deps.world.clock.now();
   if (key !== undefined && !sees(key.value)) return ok({ ts, count: 0, chains: [], names: {} });
   const limit = Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
-  const since = Math.max(0, ts - (params.activeMinutes ?? WINDOW_MINUTES) * 60_000);
+  const { from, to, state } = params;
+  const agentId = params.agentId?.trim().toLowerCase();
+  const since = from ?? Math.max(0, ts - (params.activeMinutes ?? WINDOW_MINUTES) * 60_000);
   const kinds = params.includeSingle === true ? ([0, 1] as const) : ([1] as const);
   const { patterns } = ctx.caller;
+  const words = params.search?.trim() ?? "";
+  const among = words === "" ? undefined : await matchesOf(ctx, words, { since, until: to ?? ts, sees });
   // Filter in the query, so that a cursor never points to a chain that the caller does not see.
-  const covered = optional({ patterns });
-  const wanted = { since, kinds, ...covered, ...optional({ sessionKey: key?.value }) };
+  const wanted: Wanted = {
+    ...{ since, kinds },
+    ...optional({ until: to, among, agentId, state, patterns, sessionKey: key?.value }),
+  };
   const chains: ChainRow[] = [];
   let before = place.value;
   let more = true;
@@ -249,7 +282,7 @@ async function list(
     before = heads.at(-1) ?? before;
     more = heads.length === size;
   }
-  if (!more) {
+  if (!more && state !== "failed" && [to, among, agentId].every((one) => one === undefined)) {
     const quiet = await chainsAtWork(ctx.access.db, { until: since, kinds, limit: AT_WORK_MAX });
     const rows = await rowsOf(ctx, quiet, sees);
     chains.push(...rows.filter(({ sessions }) => key === undefined || sessions.includes(key.value)));

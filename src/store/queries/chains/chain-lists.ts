@@ -26,15 +26,26 @@ export type ChainPlace = Pick<ChainHead, "lastAt" | "chainId">;
 interface ChainFilter {
   /** Only chains that were active at this time or later, in ms since 1970. */
   readonly since: number;
+  /** Only chains that were active at this time or earlier, in ms since 1970. */
+  readonly until?: number;
   /** 1 selects chains with a send or spawn between sessions, even a refused one; 0 selects all others. */
   readonly crossed: 0 | 1;
   /** Only chains in which this session takes part. */
   readonly sessionKey?: string;
+  /** Only these chains, and chains in which one of these sessions takes part. */
+  readonly among?: { readonly chainIds: readonly string[]; readonly sessionKeys: readonly string[] };
+  /** Only chains in which this agent has a run. */
+  readonly agentId?: string;
+  /** Only chains with an unfinished run (`running`) or with a turn that failed (`failed`). */
+  readonly state?: "running" | "failed";
   /** Only chains in which a session with a matching key takes part. If absent, all chains. */
   readonly patterns?: readonly string[];
   readonly before?: ChainPlace;
   readonly limit: number;
 }
+
+const FAILED = sql<boolean>`r.kind = 'turn' and r.state in ('error', 'timeout')`;
+const UNFINISHED = sql<boolean>`r.state in (${sql.join(ACTIVE)})`;
 
 /** Matches a chain if the key of a session with a run, or of a sender, fits. */
 function hasParty(fits: (key: string) => Condition): Condition {
@@ -57,13 +68,30 @@ export async function rootsOfChains(db: Db, chainIds: readonly string[]): Promis
 
 /** Lists recently active chains, newest first. */
 export async function listChains(db: Db, filter: ChainFilter): Promise<ChainHead[]> {
-  const { since, crossed, sessionKey, patterns, before, limit } = filter;
+  const { since, until, crossed, sessionKey, among, agentId, state, patterns, before, limit } = filter;
   let query = HEADS.rows(db).where("crossed", "=", crossed).where("last_at", ">=", since);
+  if (until !== undefined) query = query.where("last_at", "<=", until);
   if (before !== undefined) {
     const place = sql<boolean>`(last_at, chain_id) < (${before.lastAt}, ${before.chainId})`;
     query = query.where(place);
   }
   if (sessionKey !== undefined) query = query.where(hasParty((key) => sql`${sql.ref(key)} = ${sessionKey}`));
+  if (among !== undefined) {
+    const { chainIds, sessionKeys } = among;
+    const ways: Condition[] = [];
+    if (chainIds.length > 0) ways.push(sql`chain_id in (${sql.join(chainIds)})`);
+    if (sessionKeys.length > 0)
+      ways.push(hasParty((key) => sql`${sql.ref(key)} in (${sql.join(sessionKeys)})`));
+    if (ways.length === 0) return [];
+    query = query.where(sql<boolean>`(${sql.join(ways, sql` or `)})`);
+  }
+  // Only runs in sessions that the token covers count, so that a filter reveals nothing about others.
+  const covers =
+    patterns === undefined ? sql`` : sql`and ${patternCondition(db, sql.ref("r.session_key"), patterns)}`;
+  const hasRun = (fits: Condition): Condition =>
+    sql`exists (select 1 from runs r where r.chain_id = chains.chain_id and ${fits} ${covers})`;
+  if (agentId !== undefined) query = query.where(hasRun(sql`r.agent_id = ${agentId}`));
+  if (state !== undefined) query = query.where(hasRun(state === "failed" ? FAILED : UNFINISHED));
   if (patterns !== undefined) {
     const fits = (key: string): Condition => patternCondition(db, sql.ref(key), patterns);
     query = query.where(sql<boolean>`(${fits("chains.root_session_key")} or ${hasParty(fits)})`);

@@ -72,7 +72,10 @@ interface HitRow {
 }
 
 /** Returns the index tokens of the sessions to search, or undefined to search all sessions. */
-async function placesOf(db: Db, asked: TranscriptQuestion): Promise<string[] | undefined> {
+async function placesOf(
+  db: Db,
+  asked: Pick<TranscriptQuestion, "scope" | "agentId" | "sessionKey">,
+): Promise<string[] | undefined> {
   if (asked.sessionKey !== undefined) return [sessionToken(asked.sessionKey)];
   if (asked.agentId !== undefined) return [agentToken(asked.agentId)];
   const { scope } = asked;
@@ -188,6 +191,37 @@ export async function searchTranscripts(
   if (rows.length > asked.limit && last !== undefined) return { hits, nextCursor: String(last.seq) };
   const cut = (await matches({ before, skip: MATCHES_MAX - 1, limit: 1 }).execute(db, { signal })).rows[0];
   return cut === undefined ? { hits } : { hits, nextCursor: String(cut.seq) };
+}
+
+/** A chain with a matching message, and the session of that message. */
+interface ChainMatch {
+  readonly chainId: string;
+  readonly sessionKey: string;
+}
+
+/** Finds the chains, active in a period, of the newest `MATCHES_MAX` messages that contain all words. */
+export async function searchChains(
+  db: Db,
+  asked: Pick<TranscriptQuestion, "query" | "scope" | "limit"> & { readonly since: number; until: number },
+  signal?: AbortSignal,
+): Promise<ChainMatch[]> {
+  const { query, scope, since, until, limit } = asked;
+  const words = wordsOf(query);
+  if (words.length === 0) return [];
+  const matches = matchesOf(db, words, await placesOf(db, asked));
+  if (matches === undefined) return [];
+  const { rows } = await sql<ChainMatch>`
+    select distinct r.chain_id as "chainId", m.session_key as "sessionKey"
+    from (${matches({ before: undefined, skip: 0, limit: MATCHES_MAX })}) f
+    cross join messages m
+    cross join sessions s
+    cross join runs r
+    cross join chains c
+    where m.seq = f.seq and s.key = m.session_key and r.run_id = m.run_id and c.chain_id = r.chain_id
+      and c.last_at >= ${since} and c.last_at <= ${until}
+      and ${inScope(db, { scope, includeArchived: true })}
+    limit ${limit}`.execute(db, { signal });
+  return rows;
 }
 
 /** Returns the author of a message. An agent has no name here: it is that of the session. */

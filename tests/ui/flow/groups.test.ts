@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { optional } from "../../../src/core/optional.ts";
 import type { ChainCall, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { grouped } from "../../../ui/src/flow/sequence/groups.ts";
+import { layOut } from "../../../ui/src/flow/sequence/layout.ts";
 import { type Bar, barsOf, rowsOf } from "../../../ui/src/flow/waterfall/bars.ts";
 import { countWords, isFailed, label, title, waitWords } from "../../../ui/src/flow/words.ts";
 import { dice as diceOf } from "../../kit/dice.ts";
@@ -66,6 +67,19 @@ test("GR3: three and more equal steps that follow each other share a row, until 
   expect(rows(new Set(["all refused:0"]))).toEqual(all);
   const running = Array.from({ length: 3 }, (_, at) => step({ id: `run:${at}`, to: A, state: "running" }));
   expect(grouped(running, partiesOf(running), NONE).steps).toEqual(running);
+});
+
+test("GR4: of more than twelve columns those of an agent share one, unless it is expanded; no step changes", () => {
+  const rooms = Array.from({ length: 12 }, (_, at) => `agent:ops:room-${at}`);
+  const columns = [A, ...rooms].map((key) => ({ key }));
+  const few = columns.slice(0, 12);
+  expect(grouped([], few, new Set()).parties).toEqual(few);
+  const { parties } = grouped([], columns, new Set());
+  expect(parties).toEqual([{ key: A }, { key: "agent ops", merged: rooms.map((key) => ({ key })) }]);
+  expect(grouped([], columns, new Set(["agent ops"])).parties).toEqual(columns);
+  const sent = { ...step({ kind: "send" }), from: A, to: "agent:ops:room-7" };
+  const { steps, lanes } = layOut([sent], parties, 900);
+  expect(steps[0]).toMatchObject({ step: sent, from: lanes[0]?.x, to: lanes[1]?.x });
 });
 
 test("jobs of jobs share a column of their own", () => {

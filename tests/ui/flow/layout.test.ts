@@ -265,3 +265,11 @@ test("a text that does not fit ends with a whole sign on each of its lines", () 
     expect(lines.map((line) => line.replaceAll(family, ""))).toEqual(["", "…"]);
   }
 });
+
+test("LY4: a resized column keeps its width, and moves the columns behind it", () => {
+  const parties = ["a", "b", "c"].map((key) => ({ key }));
+  const before = layOut(TALK, parties, 900);
+  const { lanes, width } = layOut(TALK, parties, 900, { widths: new Map([["a", before.laneWidth + 300]]) });
+  expect(lanes.map(({ x }, at) => x - (before.lanes[at]?.x ?? 0))).toEqual([0, 300, 300]);
+  expect(width).toBeGreaterThan(before.width + 290);
+});

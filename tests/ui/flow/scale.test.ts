@@ -1,7 +1,7 @@
 // The flow view with many sessions and steps, and the ways to find one of them, in a real browser.
 
 import { expect, test } from "vitest";
-import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE } from "../../kit/browser.ts";
+import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways } from "../../kit/browser.ts";
 import { doing, sending } from "../../kit/talking-model.ts";
 import { fill } from "./fill.ts";
 import { house, open, RESEARCH, rules, stepNamed, tell, WRITER } from "./house.ts";
@@ -32,12 +32,12 @@ describeInBrowser("a large flow", () => {
     await expect.poll(() => page.getByRole("button", { name: "Latest" }).count()).toBe(0);
   });
 
-  test("DG4: names and times stay in view while the diagram scrolls; Fit shows every column", async () => {
+  test("DG4: names, times and texts stay in view while the diagram scrolls; Fit shows every column", async () => {
     const here = await house();
     const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
     await fill(here.store, here.engine.now(), chainId, { steps: 60, sessions: 20 });
     const page = await open(here, `flow/${chainId}`);
-    await page.locator(".flow-head").first().waitFor();
+    await page.getByRole("button", { name: "research · 21 sessions" }).click();
     const box = page.locator(".flow-scroll");
     const near = await box.boundingBox();
     await box.evaluate((one) => one.scrollTo(900, 700));
@@ -45,6 +45,11 @@ describeInBrowser("a large flow", () => {
     expect((await page.locator(".flow-heads").boundingBox())?.y).toBe(near?.y);
     const times = page.locator(".flow-times");
     expect((await times.boundingBox())?.x).toBe(near?.x);
+    // The arrows begin at the first column, which is out of sight.
+    const left = (near?.x ?? 0) + 84;
+    const texts = () =>
+      page.locator(".words text").evaluateAll((all) => all.map((one) => one.getBoundingClientRect().x));
+    await expect.poll(async () => (await texts()).filter((x) => x >= left).length).toBeGreaterThan(8);
     const longest = await times
       .locator("span")
       .last()
@@ -56,6 +61,77 @@ describeInBrowser("a large flow", () => {
     await page.getByRole("button", { name: "Fit" }).click();
     await expect.poll(() => page.locator(".flow-head").count()).toBe(22);
     expect(await box.evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
+  });
+
+  test("GR4: more than twelve sessions are one column for each agent, which opens to its sessions", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(WRITER, "the first")));
+    await fill(here.store, here.engine.now(), chainId, { steps: 60, sessions: 40 });
+    for (const viewport of [DESKTOP, PHONE]) {
+      const page = await open(here, `flow/${chainId}`, { viewport });
+      if (viewport === PHONE) await page.getByRole("button", { name: "Sequence" }).click();
+      const heads = page.locator(".flow-head");
+      const research = page.getByRole("button", { name: "research · 40 sessions" });
+      await research.waitFor();
+      await expect.poll(() => heads.count()).toBe(3);
+      // The text says which session of the column a step reaches.
+      await page.locator(".words", { hasText: "room-3: message 3:" }).waitFor();
+      await stepNamed(page, /^main told research · room-3; silent: message 3:/).waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      await research.focus();
+      await page.keyboard.press("Enter");
+      await expect.poll(() => heads.getByText("room-0").count()).toBe(1);
+      await page.getByRole("button", { name: "Collapse" }).click();
+      await research.waitFor();
+      await expect.poll(() => heads.count()).toBe(3);
+    }
+  });
+
+  test("DG5: the keyboard and the pointer resize a column, and Home and a double click reset it", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "one"), sending(WRITER, "two")));
+    const page = await open(here, `flow/${chainId}`);
+    const edge = page.getByRole("separator", { name: "Width of main" });
+    const width = async () => Number(await edge.getAttribute("aria-valuenow"));
+    await edge.focus();
+    const before = await width();
+    await page.keyboard.press("ArrowRight");
+    await expect.poll(width).toBe(before + 24);
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowLeft");
+    await expect.poll(width).toBe(before - 24);
+    await page.keyboard.press("Home");
+    await expect.poll(width).toBe(before);
+    const place = await edge.boundingBox();
+    const [x, y] = [(place?.x ?? 0) + 4, (place?.y ?? 0) + 8];
+    await page.mouse.move(x, y);
+    await page.mouse.down();
+    await page.mouse.move(x + 100, y);
+    await page.mouse.up();
+    await expect.poll(width).toBe(before + 100);
+    await edge.dblclick();
+    await expect.poll(width).toBe(before);
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  test("a map beside a long chain shows the part in sight, and a press on it scrolls there", async () => {
+    const here = await house();
+    const short = await tell(here, doing(sending(RESEARCH, "short")));
+    const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
+    await fill(here.store, here.engine.now(), chainId, { steps: 300, sessions: 5 });
+    const page = await open(here, `flow/${short}`);
+    await page.locator(".step").first().waitFor();
+    await expect.poll(() => page.locator(".flow-minimap").count()).toBe(0);
+    await page.goto(`${here.http}/#/flow/${chainId}`);
+    const map = page.locator(".flow-minimap");
+    await map.waitFor();
+    const { y = 0, width = 0, height = 0 } = (await map.boundingBox()) ?? {};
+    const top = async () => ((await map.locator(".map-frame").boundingBox())?.y ?? 0) - y;
+    await expect.poll(top).toBe(0);
+    await map.click({ position: { x: width / 2, y: height / 2 } });
+    await expect.poll(top).toBeGreaterThan(height / 3);
+    await page.getByRole("button", { name: /message 150/ }).waitFor();
   });
 
   test("a search goes from match to match, in the diagram and in the list", async () => {

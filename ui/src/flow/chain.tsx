@@ -17,7 +17,7 @@ import { Budget } from "./budget.tsx";
 import { StepDetails } from "./details.tsx";
 import { Legend } from "./legend.tsx";
 import { Diagram } from "./sequence/diagram.tsx";
-import { type FlowParty, grouped } from "./sequence/groups.ts";
+import { grouped } from "./sequence/groups.ts";
 import { FITTED } from "./sequence/layout.ts";
 import { chosenMode, type Mode, useChain } from "./state.ts";
 import { StepList } from "./step-list.tsx";
@@ -165,7 +165,7 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
   const { search, wanted, ids, show } = useSearch(shownSteps, around, choose);
   const { zoom, zooms, fitted } = ZOOMS[mode];
   const step = shownSteps.find(({ id }) => id === choice?.id) ?? steps.find(({ id }) => id === choice?.id);
-  const column = step === undefined ? undefined : jobsColumn(step, columns);
+  const column = step === undefined ? undefined : jobsColumn(step);
   const failed = useMemo(() => steps.filter(isOwnFailure), [steps]);
   const showFailure = (): void => {
     const some = shownSteps
@@ -231,10 +231,9 @@ function deliveriesOf({ kind, runId }: FlowStep, steps: readonly ChainStep[]): r
 }
 
 /** Returns the column of merged jobs to which a row belongs, or a row of equal steps itself. */
-function jobsColumn({ id, members, equal, from, to }: FlowStep, columns: readonly FlowParty[]) {
+function jobsColumn({ id, members, equal, from, to }: FlowStep): string | undefined {
   if (members === undefined) return undefined;
-  if (equal) return id;
-  return columns.find(({ key, jobs }) => jobs !== undefined && (key === to || key === from))?.key;
+  return equal ? id : [to, from].find((key) => key?.startsWith("jobs of "));
 }
 
 export function Chain({ chainId }: { chainId: string }) {

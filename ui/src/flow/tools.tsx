@@ -116,7 +116,7 @@ export function ChainTools(props: ToolsProps) {
       <Find search={search} />
       {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} fitted={fitted} />}
       {onCollapse !== undefined && (
-        <button type="button" class="quiet" data-act="" onClick={onCollapse}>
+        <button type="button" class="quiet flow-legend-button" data-act="" onClick={onCollapse}>
           Collapse
         </button>
       )}

@@ -35,6 +35,7 @@ export const KEYS = {
   runs: { select: "Space", range: "Shift+Space" },
   composer: { send: "Enter", line: "Shift+Enter", commands: "/" },
   menu: { next: "ArrowDown", previous: "ArrowUp", choose: "Enter", complete: "Tab", leave: "Escape" },
+  column: { wider: "ArrowRight", narrower: "ArrowLeft", reset: "Home" },
   find: { next: "Enter", previous: "Shift+Enter" },
   plot: {
     next: "ArrowRight ArrowUp",

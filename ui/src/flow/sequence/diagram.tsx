@@ -4,10 +4,12 @@
 // DG2: the Tab key reaches only one step. The arrow keys move to other steps, and Enter opens a step.
 // DG3: when the diagram grows, visible rows do not move and the selection stays. If the reader was at the
 //      end, the view stays at the end.
-// DG4: the names of the sessions and the times stay in view.
+// DG4: the names of the sessions, the times, and the texts of long arrows stay in view.
+// DG5: the arrows and the pointer resize a column at its edge; Home and a double click reset it.
 
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { agentIn } from "../../agents/face.ts";
+import { agentName } from "../../agents/known.ts";
 import { AgentMark } from "../../agents/mark.tsx";
 import { clockTime, counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
@@ -18,7 +20,9 @@ import type { FlowParty } from "./groups.ts";
 import { useKeys } from "./keys.ts";
 import { GUTTER, type Lane, type Layout, layOut, type Placed } from "./layout.ts";
 import { ArrowOf, BarOf } from "./marks.tsx";
-import { useGrowth, useSight } from "./sight.ts";
+import { Minimap } from "./minimap.tsx";
+import { Resizer } from "./resizer.tsx";
+import { TILE, useGrowth, useSight } from "./sight.ts";
 
 /** Width of a column, in CSS pixels, below which its name is written from top to bottom. */
 const NARROW = 76;
@@ -53,10 +57,17 @@ interface StepText {
   readonly end?: true;
 }
 
-/** Returns the lines of a step's text, with their position. */
-function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
-  const { step, y, from, to, textX, textWidth } = placed;
+/** Returns the text of a step. If its target shares a column with others, the text names the target. */
+function labelOf(step: FlowStep, around: Around, merged: ReadonlySet<string>): string {
   const words = label(step, around);
+  const { to = "" } = step;
+  if (!merged.has(to)) return words;
+  return `${around.name(to).replace(`${agentName(agentIn(to))} · `, "")}: ${words}`;
+}
+
+/** Returns the lines of a step's text, with their position. */
+function textOf(placed: Placed): StepText {
+  const { step, y, from, to, label: words, textX, textWidth, laneWidth } = placed;
   const one = (width: number): [string] => [fitted(words, width)];
   // The text of a refusal stays beside the line of its session if it fits there.
   const refusal = (width: number): readonly string[] => {
@@ -75,16 +86,24 @@ function textOf(placed: Placed, around: Around, laneWidth: number): StepText {
   return { x: textX, y: y - 6, lines: step.kind === "wait" ? one(textWidth) : twoLines(words, textWidth) };
 }
 
+/** Moves the text of an arrow that begins further left into sight. `left`: left end of the tile in sight. */
+function inSight(placed: Placed, left: number): Placed {
+  const { textX, textWidth, laneWidth, right } = placed;
+  const edge = left + TILE + GUTTER;
+  if (left === 0 || textX >= edge || right - edge < laneWidth) return placed;
+  return { ...placed, textX: edge, textWidth: Math.min(textWidth, right - edge) };
+}
+
 function kindOf(step: FlowStep): string {
   const kind = step.kind === "result" && step.source === "notice" ? "notice" : step.kind;
   return `kind-${kind}${isFailed(step) ? " is-failed" : ""} side-${step.side}`;
 }
 
 /** Draws the text of a step. It is separate from the step's button, which has its own accessible name. */
-function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around; laneWidth: number }) {
+function WordsOf({ placed, around }: { placed: Placed; around: Around }) {
   return useMemo(() => {
     const { step, y, textWidth } = placed;
-    const { x, y: line, lines, end } = textOf(placed, around, laneWidth);
+    const { x, y: line, lines, end } = textOf(placed);
     const anchor = end === true ? "end" : undefined;
     const [first, second] = lines;
     // If there are two lines, the first one is higher, so that both are above the arrow. An announcement has
@@ -108,7 +127,7 @@ function WordsOf({ placed, around, laneWidth }: { placed: Placed; around: Around
         )}
       </g>
     );
-  }, [placed, around, laneWidth]);
+  }, [placed, around]);
 }
 
 interface StepProps {
@@ -197,8 +216,26 @@ function Times({ layout, seen }: { layout: Layout; seen: Seen }) {
 }
 
 function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
-  const { key, jobs, gone } = party;
+  const { key, jobs, merged, gone } = party;
   const { name } = props.around;
+  if (merged !== undefined) {
+    const [first] = merged;
+    const id = agentIn(first?.jobs?.[0] ?? first?.key ?? "");
+    const count = merged.reduce((sum, one) => sum + (one.jobs?.length ?? 1), 0);
+    return (
+      <>
+        <AgentMark id={id} />{" "}
+        <button
+          type="button"
+          class="flow-jobs"
+          title="Show the sessions one by one"
+          onClick={() => props.onExpand(key)}
+        >
+          <Name text={`${agentName(id)} · ${counted(count, "session")}`} />
+        </button>
+      </>
+    );
+  }
   if (jobs !== undefined)
     return (
       <button
@@ -224,20 +261,32 @@ function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
   );
 }
 
-function Heads({ layout, props, seen }: { layout: Layout; props: DiagramProps; seen: Seen }) {
+type OnWidth = (column: string, width: number | undefined) => void;
+
+function Heads(given: { layout: Layout; props: DiagramProps; seen: Seen; onWidth: OnWidth }) {
+  const { layout, props, seen, onWidth } = given;
   const { lanes, laneWidth, width } = layout;
   const isNarrow = laneWidth < NARROW;
-  const shown = (lane: Lane): boolean => seen.isBeside(lane.x, lane.x + laneWidth);
+  const shown = (lane: Lane): boolean => seen.isBeside(lane.x, lane.x + lane.width);
   return (
     <div class={`flow-heads${isNarrow ? " narrow" : ""}`} style={{ width: `${width}px` }}>
       <span class="flow-corner" style={{ width: `${GUTTER}px` }} />
       {lanes.map((lane, at) => {
         const party = props.parties[at];
-        const [left, room] = [`${lane.x - (isNarrow ? 11 : 9)}px`, `${Math.max(22, laneWidth - 6)}px`];
-        return party === undefined || !shown(lane) ? null : (
-          <span key={lane.key} class="flow-head" style={{ left, width: room }}>
-            <Head party={party} props={props} />
-          </span>
+        if (party === undefined || !shown(lane)) return null;
+        const left = lane.x - (isNarrow ? 11 : 9);
+        return (
+          <div key={lane.key}>
+            <span class="flow-head" style={{ left: `${left}px`, width: `${Math.max(22, lane.width - 6)}px` }}>
+              <Head party={party} props={props} />
+            </span>
+            <Resizer
+              name={props.around.name(lane.key)}
+              left={left + lane.width - 10}
+              width={lane.width}
+              onWidth={(to) => onWidth(lane.key, to)}
+            />
+          </div>
         );
       })}
     </div>
@@ -260,10 +309,18 @@ export function Diagram(props: DiagramProps) {
   const { chainId, steps, parties, around, chosen, onChoose, wanted, found, active, zoom } = props;
   const scrolled = useSight(chainId, active);
   const { box, sight, look, isNear, toEnd } = scrolled;
-  const layout = useMemo(
-    () => layOut(steps, parties, sight.width, { zoom, labelOf: (step) => label(step, around) }),
-    [steps, parties, around, sight.width, zoom],
-  );
+  const [widths, setWidths] = useState<ReadonlyMap<string, number>>(new Map());
+  const onWidth: OnWidth = (column, width) => {
+    const next = new Map(widths);
+    if (width === undefined) next.delete(column);
+    else next.set(column, width);
+    setWidths(next);
+  };
+  const layout = useMemo(() => {
+    const merged = new Set(parties.flatMap((party) => (party.merged ?? []).map(({ key }) => key)));
+    const words = (step: FlowStep): string => labelOf(step, around, merged);
+    return layOut(steps, parties, sight.width, { zoom, widths, labelOf: words });
+  }, [steps, parties, around, sight.width, zoom, widths]);
   useGrowth(scrolled, layout.height, chainId);
   const rows = useMemo(() => layout.steps.map(({ step: { id }, y }) => ({ id, y })), [layout]);
   const inOrder = useMemo(() => rows.toSorted((a, b) => a.y - b.y), [rows]);
@@ -279,7 +336,7 @@ export function Diagram(props: DiagramProps) {
     <div class="flow-sight">
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys are those of the steps in it */}
       <div class="flow-scroll" ref={box} onScroll={look} onKeyDown={keys.onKeyDown}>
-        <Heads layout={layout} props={props} seen={scrolled} />
+        <Heads layout={layout} props={props} seen={scrolled} onWidth={onWidth} />
         <div class="flow-canvas">
           <Times layout={layout} seen={scrolled} />
           {/* biome-ignore-start lint/a11y/useSemanticElements: there are no field sets in SVG */}
@@ -310,12 +367,13 @@ export function Diagram(props: DiagramProps) {
             {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
             <g aria-hidden="true">
               {shown.map((placed) => (
-                <WordsOf key={placed.step.id} placed={placed} around={around} laneWidth={layout.laneWidth} />
+                <WordsOf key={placed.step.id} placed={inSight(placed, sight.left)} around={around} />
               ))}
             </g>
           </svg>
         </div>
       </div>
+      <Minimap layout={layout} box={box} sight={sight} />
       <Latest atEnd={sight.atEnd} toEnd={toEnd} />
     </div>
   );

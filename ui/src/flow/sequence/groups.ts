@@ -3,9 +3,12 @@
 // GR1: up to three jobs stay separate, and so do the jobs of an expanded column.
 // GR2: no step is lost: each step has a row of its own, or is part of exactly one merged row.
 // GR3: up to two equal steps stay separate, and so do unfinished ones, and those of an expanded row.
+// GR4: of more than `COLUMNS_MAX` columns, those of an agent share one, unless it is expanded. Their steps
+//      stay as they are.
 
 import { optional } from "../../../../src/core/optional.ts";
 import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
+import { agentIn } from "../../agents/face.ts";
 import { type FlowStep, isActive, isFailed } from "../words.ts";
 
 /** Minimum number of jobs that are merged into one column. */
@@ -14,10 +17,15 @@ const JOBS_MIN = 4;
 /** Minimum number of equal steps that are merged into one row. */
 const EQUAL_MIN = 3;
 
-/** A column: one session, or the merged jobs of one session. */
+/** Maximum number of columns without merging those of an agent. */
+const COLUMNS_MAX = 12;
+
+/** A column: one session, the merged jobs of one session, or the merged columns of one agent. */
 export interface FlowParty extends ChainParty {
   /** Session keys of the jobs that are merged into this column. */
   readonly jobs?: readonly string[];
+  /** The columns of an agent that are merged into this column. */
+  readonly merged?: readonly FlowParty[];
 }
 
 export interface Grouped {
@@ -25,14 +33,15 @@ export interface Grouped {
   readonly parties: readonly FlowParty[];
 }
 
-/** Returns for each merged job the key of its column. */
-function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>): Map<string, string> {
+/** Returns for each merged job the key of its column, and the jobs of expanded columns. */
+function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>) {
   const jobs = Map.groupBy(
     steps.filter(({ kind, from, to }) => kind === "spawn" && from !== undefined && to !== undefined),
     ({ from }) => from ?? "",
   );
   const children = new Set([...jobs.values()].flat().map(({ to = "" }) => to));
   const columns = new Map<string, string>();
+  const opened = new Set<string>();
   const seen = new Set<string>();
   const open = [...jobs.keys()].filter((key) => !children.has(key)).map((key) => ({ key, of: [key] }));
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -43,12 +52,13 @@ function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>): 
     const column = `jobs of ${key}`;
     if (fresh.length < JOBS_MIN || expanded.has(column)) {
       open.push(...fresh.map((one) => ({ key: one, of: [one] })));
+      if (expanded.has(column)) for (const one of fresh) opened.add(one);
       continue;
     }
     for (const one of fresh) columns.set(one, column);
     open.push({ key: column, of: fresh });
   }
-  return columns;
+  return { columns, opened };
 }
 
 const sum = (figures: readonly (number | undefined)[]): number =>
@@ -122,17 +132,35 @@ export function grouped(
   parties: readonly ChainParty[],
   expanded: ReadonlySet<string>,
 ): Grouped {
-  const { steps: rows, parties: columns } = withoutJobs(steps, parties, expanded);
-  return { steps: withoutRepeats(rows, expanded), parties: columns };
+  const { columns, opened } = columnsOf(steps, expanded);
+  const merged = withoutJobs(steps, parties, columns);
+  return {
+    steps: withoutRepeats(merged.steps, expanded),
+    parties: byAgent(merged.parties, expanded, opened),
+  };
+}
+
+/** Merges the columns of each agent if there are many columns, but not those that the reader has opened. */
+function byAgent(
+  columns: readonly FlowParty[],
+  expanded: ReadonlySet<string>,
+  opened: ReadonlySet<string>,
+): readonly FlowParty[] {
+  if (columns.length <= COLUMNS_MAX) return columns;
+  const agents = Map.groupBy(columns, ({ key, jobs }) => agentIn(jobs?.[0] ?? key));
+  return [...agents].flatMap(([id, some]) => {
+    const key = `agent ${id}`;
+    const isOpen = expanded.has(key) || some.some((one) => opened.has(one.key));
+    return id === "" || some.length === 1 || isOpen ? some : [{ key, merged: some }];
+  });
 }
 
 /** Merges the jobs of each session. */
 function withoutJobs(
   steps: readonly ChainStep[],
   parties: readonly ChainParty[],
-  expanded: ReadonlySet<string>,
+  columns: ReadonlyMap<string, string>,
 ): Grouped {
-  const columns = columnsOf(steps, expanded);
   if (columns.size === 0) return { steps, parties };
   const place = (key: string | undefined): string | undefined => columns.get(key ?? "") ?? key;
   const rows = Map.groupBy(steps, (step) => {

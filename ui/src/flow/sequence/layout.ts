@@ -4,12 +4,13 @@
 // LY2: time is not drawn to scale. A longer time takes a little more room, and a long pause is shortened and
 //      marked.
 // LY3: an unfinished run or wait extends to the lower edge.
-// LY4: the columns share the width of the window. If they would be narrower than their minimum, the diagram
-//      is wider than the window.
+// LY4: the columns share the width of the window, except those that the reader has resized. If they would be
+//      narrower than their minimum, the diagram is wider than the window.
 
-import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
+import type { ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { isTooLong } from "../fitted.ts";
 import { hasRun, homeOf, isFailed } from "../words.ts";
+import type { FlowParty } from "./groups.ts";
 
 /** Width of the area for the times, at the left of the first column. */
 export const GUTTER = 84;
@@ -38,6 +39,7 @@ const PAUSE_HEIGHT = 34;
 export interface Lane {
   readonly key: string;
   readonly x: number;
+  readonly width: number;
 }
 
 /** A run, drawn as a bar on the line of its session. */
@@ -65,9 +67,12 @@ export interface Placed {
   readonly to: number | undefined;
   /** For a wait: the y coordinate at which it starts. */
   readonly top: number | undefined;
-  /** X coordinate and width of the text. */
+  /** The text, its X coordinate and its width. */
+  readonly label: string;
   readonly textX: number;
   readonly textWidth: number;
+  /** Width of the column in which the text begins. */
+  readonly laneWidth: number;
   /** X coordinates of the left and right end of everything that is drawn for the step. */
   readonly left: number;
   readonly right: number;
@@ -75,6 +80,7 @@ export interface Placed {
 
 export interface Layout {
   readonly lanes: readonly Lane[];
+  /** Width of the columns that were not resized. */
   readonly laneWidth: number;
   readonly bars: readonly Bar[];
   readonly steps: readonly Placed[];
@@ -215,43 +221,58 @@ function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   return shown;
 }
 
-/** Returns the x coordinates of the columns' lines, and the width of a column. */
-function lanesOf(parties: readonly ChainParty[], room: number, zoom: number) {
-  const count = Math.max(1, parties.length);
+/** Returns the columns, the width of one that was not resized, and the right end of the last one. */
+function lanesOf(
+  parties: readonly FlowParty[],
+  room: number,
+  zoom: number,
+  widths: ReadonlyMap<string, number>,
+) {
   const least = zoom === FITTED ? LANE_FITTED_MIN : LANE_MIN * zoom;
-  const laneWidth = Math.max(least, (room - GUTTER - LANE_LEFT) / count);
-  const left = GUTTER + Math.min(LANE_LEFT, laneWidth / 2);
-  return { lanes: parties.map(({ key }, at) => ({ key, x: left + at * laneWidth })), laneWidth, left };
+  const laneWidth = Math.max(least, (room - GUTTER - LANE_LEFT) / Math.max(1, parties.length));
+  const lanes: Lane[] = [];
+  let right = GUTTER + Math.min(LANE_LEFT, laneWidth / 2);
+  for (const { key } of parties) {
+    const lane = { key, x: right, width: widths.get(key) ?? laneWidth };
+    lanes.push(lane);
+    right += lane.width;
+  }
+  return { lanes, laneWidth, right };
 }
 
-interface Text {
-  readonly x: number;
-  readonly width: number;
+interface Options {
+  readonly zoom?: number;
+  /** The widths of columns that the reader has resized, by key. */
+  readonly widths?: ReadonlyMap<string, number>;
+  /** Returns the text beside a step. */
+  readonly labelOf?: (step: ChainStep) => string;
 }
 
-/**
- * Computes the layout of a chain. `room`: the width that is available without scrolling. `labelOf`: returns
- * the text beside a step.
- */
+/** Computes the layout of a chain. `room`: the width that is available without scrolling. */
 export function layOut(
   steps: readonly ChainStep[],
-  parties: readonly ChainParty[],
+  parties: readonly FlowParty[],
   room: number,
-  { zoom = 1, labelOf = () => "" }: { zoom?: number; labelOf?: (step: ChainStep) => string } = {},
+  { zoom = 1, widths = new Map(), labelOf = () => "" }: Options = {},
 ): Layout {
-  const { lanes, laneWidth, left } = lanesOf(parties, room, zoom);
+  const { lanes, laneWidth, right } = lanesOf(parties, room, zoom, widths);
   const xOf = new Map(lanes.map(({ key, x }) => [key, x]));
+  const widthAt = new Map(lanes.map(({ x, width }) => [x, width]));
+  for (const { key, merged = [] } of parties) for (const one of merged) xOf.set(one.key, xOf.get(key) ?? 0);
   const endsOf = ({ from = "", to = "" }: ChainStep) => ({ from: xOf.get(from), to: xOf.get(to) });
-  const textOf = (step: ChainStep): Text => {
+  const textOf = (step: ChainStep) => {
     const { from, to } = endsOf(step);
     const ends = [from, to].filter((x) => x !== undefined);
     const [near, far] = [Math.min(...ends), Math.max(...ends)];
+    const own = widthAt.get(near) ?? laneWidth;
     const spans = ends.length === 2 && near !== far;
-    const width = spans ? Math.min(far - near, Math.max(laneWidth, TEXT_MAX)) : Math.min(laneWidth, TEXT_MAX);
-    return { x: (ends.length === 0 ? GUTTER : near) + 14, width: Math.max(LANE_FITTED_MIN, width) - 26 };
+    const width = spans ? Math.min(far - near, Math.max(own, TEXT_MAX)) : Math.min(own, TEXT_MAX);
+    const x = (ends.length === 0 ? GUTTER : near) + 14;
+    return { x, width: Math.max(LANE_FITTED_MIN, width) - 26, laneWidth: own };
   };
   const times = inTime(steps, (step) => {
-    const width = step.kind === "refused" ? laneWidth - 26 : textOf(step).width;
+    const text = textOf(step);
+    const width = step.kind === "refused" ? text.laneWidth - 26 : text.width;
     return step.kind !== "delivery" && isTooLong(labelOf(step), width);
   });
   const height = times.bottom + BOTTOM;
@@ -266,14 +287,14 @@ export function layOut(
   });
   const placed = steps.map((step): Placed => {
     const y = times.y(step.id, isWait(step) ? "end" : "row") ?? height - 12;
-    const { x: textX, width: textWidth } = textOf(step);
+    const { x: textX, width: textWidth, laneWidth } = textOf(step);
     const { from, to } = endsOf(step);
     const left = Math.min(textX, from ?? textX, to ?? textX);
     const right = Math.max(textX + textWidth, from ?? 0, to ?? 0);
     const top = isWait(step) ? times.sent(step) : undefined;
-    return { step, y, from, to, top, textX, textWidth, left, right };
+    return { step, y, from, to, top, label: labelOf(step), textX, textWidth, laneWidth, left, right };
   });
-  const width = Math.max(room, left + lanes.length * laneWidth);
+  const width = Math.max(room, right);
   const { pauses } = times;
   return { lanes, laneWidth, bars, steps: placed, pauses, times: timesOf(placed), width, height };
 }

@@ -5,13 +5,13 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSize } from "../../parts/size.ts";
 
 /** Number of CSS pixels after which scrolling draws the diagram again. */
-const TILE = 240;
+export const TILE = 240;
 /** Distance from the visible part up to which things are drawn, so that quick scrolling shows no gaps. */
 const MARGIN = 480;
 /** Maximum distance from the end at which the reader counts as being at the end. */
 const AT_END = 60;
 
-interface Sight {
+export interface Sight {
   readonly top: number;
   readonly left: number;
   readonly height: number;

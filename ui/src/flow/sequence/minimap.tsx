@@ -1,0 +1,76 @@
+// Shows a whole diagram in a strip beside it, and the part that is in sight. The pointer moves that part; the
+// keyboard scrolls the diagram itself.
+
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { isFailed } from "../words.ts";
+import type { Layout, Placed } from "./layout.ts";
+import type { Sight } from "./sight.ts";
+
+/** The strip is shown if the diagram is at least this many times as high or as wide as the part in sight. */
+const HIGH = 2;
+const WIDE = 1.05;
+
+const pathOf = (steps: readonly Placed[]): string =>
+  steps.map(({ left, right, from = left, to = right, y }) => `M ${from} ${y} H ${to}`).join(" ");
+
+export function Minimap(props: {
+  layout: Layout;
+  box: { readonly current: HTMLElement | null };
+  sight: Sight;
+}) {
+  const { layout, box, sight } = props;
+  const { width, height, lanes, steps } = layout;
+  const map = useRef<HTMLDivElement>(null);
+  // Not part of the picture, so that scrolling does not paint thousands of lines again.
+  const frame = useRef<HTMLDivElement>(null);
+  const isShown = height > HIGH * sight.height || width > WIDE * sight.width;
+  const picture = useMemo(
+    () =>
+      isShown && (
+        <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
+          <path class="map-lanes" d={lanes.map(({ x }) => `M ${x} 0 V ${height}`).join(" ")} />
+          <path class="map-steps" d={pathOf(steps)} />
+          <path class="map-failed" d={pathOf(steps.filter(({ step }) => isFailed(step)))} />
+        </svg>
+      ),
+    [layout, isShown],
+  );
+  useLayoutEffect(() => {
+    const scrolled = box.current;
+    if (scrolled === null || !isShown) return;
+    const follow = (): void => {
+      const [strip, style] = [map.current, frame.current?.style];
+      if (strip === null || style === undefined) return;
+      const [x, y] = [strip.clientWidth / width, strip.clientHeight / height];
+      style.width = `${Math.min(width, scrolled.clientWidth) * x}px`;
+      style.height = `${Math.min(height, scrolled.clientHeight) * y}px`;
+      style.translate = `${scrolled.scrollLeft * x}px ${scrolled.scrollTop * y}px`;
+    };
+    follow();
+    scrolled.addEventListener("scroll", follow);
+    return () => scrolled.removeEventListener("scroll", follow);
+  }, [layout, sight.height, isShown]);
+  if (!isShown) return null;
+  const go = (event: PointerEvent & { readonly currentTarget: HTMLElement }): void => {
+    const scrolled = box.current;
+    if (scrolled === null || event.buttons === 0) return;
+    const place = event.currentTarget.getBoundingClientRect();
+    const [x, y] = [(event.clientX - place.x) / place.width, (event.clientY - place.y) / place.height];
+    scrolled.scrollTo(x * width - scrolled.clientWidth / 2, y * height - scrolled.clientHeight / 2);
+  };
+  return (
+    <div
+      class="flow-minimap"
+      ref={map}
+      aria-hidden="true"
+      onPointerDown={(event) => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+        go(event);
+      }}
+      onPointerMove={go}
+    >
+      {picture}
+      <div class="map-frame" ref={frame} />
+    </div>
+  );
+}

@@ -105,6 +105,18 @@ export const PAGE_VIEWS: readonly PageView[] = [
       await page.locator(".waterfall-bars .bar-of").first().waitFor();
     },
   },
+  {
+    ...{ name: "replay", at: ({ chainId }: StoryFacts) => `flow/${chainId}/replay` },
+    ...{ needs: "chains.replay", shows: ".replay-form" },
+  },
+  {
+    ...{ name: "compare", at: ({ chainId }: StoryFacts) => `flow/${chainId}/compare` },
+    needs: "chains.diff",
+    async enter(page) {
+      await page.getByLabel("Compare with").selectOption({ index: 1 });
+      await page.locator(".columns").waitFor();
+    },
+  },
   { name: "status", at: "operations/status" },
   { name: "runs", at: "operations/runs", needs: "runs.list" },
   { name: "usage", at: "operations/usage", shows: ".usage-table tbody tr" },

@@ -4,7 +4,15 @@
 import { after, now } from "./clock.ts";
 
 /** The scrolling parts of the views. */
-const SCROLLERS = ["#view", ".split-main", ".split-list", ".virtual-list", ".scroller", ".flow-scroll"];
+const SCROLLERS = [
+  "#view",
+  ".split-main",
+  ".split-list",
+  ".virtual-list",
+  ".scroller",
+  ".flow-scroll",
+  ".chain-page",
+];
 const PLACES_MAX = 50;
 /** Time in which a view has to become as long as it was, and the pause between two looks at it. */
 const RESTORED_WITHIN_MS = 3_000;

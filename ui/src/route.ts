@@ -19,8 +19,16 @@ export type Route =
     }
   /** The list of agents. With `agentId`, that agent. */
   | { readonly view: "agents"; readonly agentId?: string | undefined }
-  /** The list of chains. With `chainId`, also that chain. */
-  | { readonly view: "flow"; readonly chainId?: string | undefined }
+  /**
+   * The list of chains. With `chainId`, also that chain. With `page`, a page of a feature about it; `about`
+   * is its subject.
+   */
+  | {
+      readonly view: "flow";
+      readonly chainId?: string | undefined;
+      readonly page?: string | undefined;
+      readonly about?: string | undefined;
+    }
   | { readonly view: "operations"; readonly tab?: string | undefined; readonly about?: string | undefined };
 
 function part(text: string | undefined): string | undefined {
@@ -34,7 +42,7 @@ function part(text: string | undefined): string | undefined {
 
 function parseRoute(hash: string): Route {
   const [view, first, second, third] = hash.replace(/^#?\/?|\?.*$/g, "").split("/");
-  if (view === "flow") return { view, chainId: part(first) };
+  if (view === "flow") return { view, chainId: part(first), page: part(second), about: part(third) };
   if (view === "sessions") return { view, key: part(first), messageId: part(second), sessionId: part(third) };
   if (view === "agents") return { view, agentId: part(first) };
   if (view === "operations") return { view, tab: part(first), about: part(second) };
@@ -50,7 +58,7 @@ function partsOf(route: Route): readonly (string | undefined)[] {
     case "agents":
       return [route.agentId];
     case "flow":
-      return [route.chainId];
+      return [route.chainId, route.page, route.about];
     case "operations":
       return [route.tab, route.about];
   }

@@ -19,6 +19,8 @@ const CONTENT: Readonly<Record<string, string>> = {
   flow: ".flow-list",
   chain: ".chain-body",
   waterfall: ".chain-body",
+  replay: ".chain-page",
+  compare: ".chain-page",
   agents: ".agents",
   agent: ".agents",
 };

@@ -1,19 +1,18 @@
 // Offers the actions for the selected step: stop a run, cancel a job, retry, fork at its message, open the
-// session. Offers the dialogs of features about an ended chain.
+// session. Offers the pages of features about an ended chain.
 
 import type { ComponentType } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
-import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
+import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { fork, mayFork } from "../conversation/fork.ts";
-import { CHAIN_DIALOGS } from "../features.ts";
+import { CHAIN_PAGES } from "../features.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
 import { Confirm } from "../parts/dialog.tsx";
 import { counted } from "../parts/format.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { hrefOf } from "../route.ts";
-import { agentsIn } from "./state.ts";
-import { type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
+import { type Around, type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 
 interface Deed {
   readonly name: string;
@@ -106,62 +105,87 @@ function DeedButton({ deed }: { deed: Deed }) {
   );
 }
 
-export function StepActions({ step, isGone }: { step: FlowStep; isGone: (key: string) => boolean }) {
+/** Returns whether a replay can begin with the message of a step. */
+export function isReplayable({ kind, members, messageId }: FlowStep): boolean {
+  return members === undefined && messageId !== undefined && !["wait", "refused", "delivery"].includes(kind);
+}
+
+export function StepActions(props: { step: FlowStep; chain: ChainRow; isGone: (key: string) => boolean }) {
+  const { step, chain, isGone } = props;
   const key = homeOf(step);
   const opens =
     key === undefined || key === NOT_VISIBLE || step.members !== undefined || isGone(key)
       ? undefined
       : hrefOf({ view: "sessions", key });
   const deeds = [...deedsOf(step), ...(step.members === undefined ? forking(step) : [])];
-  if (deeds.length === 0 && opens === undefined) return null;
+  const pages = isReplayable(step) ? pagesAbout(chain).filter(({ stepName }) => stepName) : [];
+  if (deeds.length === 0 && opens === undefined && pages.length === 0) return null;
   return (
     <div class="bar step-actions">
       {deeds.map((deed) => (
         <DeedButton key={`${step.id} ${deed.name}`} deed={deed} />
+      ))}
+      {pages.map(({ stepName, at }) => (
+        <a key={at} href={hrefOf({ view: "flow", chainId: chain.chainId, page: at, about: step.messageId })}>
+          {stepName}
+        </a>
       ))}
       {opens !== undefined && <a href={opens}>Open session</a>}
     </div>
   );
 }
 
-export interface ChainDialogProps {
-  readonly chainId: string;
-  /** The agents of the chain. */
-  readonly agents: readonly string[];
-  readonly onClose: () => void;
+export interface ChainPageProps {
+  readonly chain: ChainRow;
+  readonly steps: readonly ChainStep[];
+  readonly around: Around;
+  /** The end of the page's address. */
+  readonly about: string | undefined;
 }
 
-/** A dialog of a feature about an ended chain. */
-export interface ChainDialog {
-  /** The name of its button. */
+/** A page of a feature about an ended chain. It is shown in place of the chain's steps. */
+export interface ChainPage {
   readonly name: string;
+  /** The page's part of the address. */
+  readonly at: string;
   /** A method that the gateway must support. */
   readonly method: string;
-  readonly Dialog: ComponentType<ChainDialogProps>;
+  /** Name of the link at a step, if the page can be about a step: the address then ends with its message. */
+  readonly stepName?: string;
+  readonly Page: ComponentType<ChainPageProps>;
 }
 
-/** Offers the dialogs about a chain. Its record is complete when it has ended. */
-export function ChainActions({ chain }: { chain: ChainRow }) {
-  const [open, setOpen] = useState<string>();
-  if (chain.active || !may("operator.admin") || !coversAll()) return null;
-  const offered = CHAIN_DIALOGS.filter(({ method }) => has(method));
-  const Shown = offered.find(({ name }) => name === open)?.Dialog;
+/** Returns the pages about a chain. Its record is complete when it has ended. */
+export function pagesAbout(chain: ChainRow): readonly ChainPage[] {
+  if (chain.active || !may("operator.admin") || !coversAll()) return [];
+  return CHAIN_PAGES.filter(({ method }) => has(method));
+}
+
+export function ChainLinks({ chain }: { chain: ChainRow }) {
+  return pagesAbout(chain).map(({ name, at }) => (
+    <a
+      key={at}
+      class="button quiet flow-legend-button"
+      data-act=""
+      href={hrefOf({ view: "flow", chainId: chain.chainId, page: at })}
+    >
+      {name}
+    </a>
+  ));
+}
+
+/** Shows a page about a chain. It takes the focus, because the link that led here is gone. */
+export function ChainPageView({ page, ...props }: ChainPageProps & { readonly page: ChainPage }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { chainId } = props.chain;
+  useEffect(() => heading.current?.focus(), [page]);
   return (
-    <>
-      {offered.map(({ name }) => (
-        <button
-          key={name}
-          type="button"
-          class="quiet flow-legend-button"
-          data-act=""
-          onClick={() => setOpen(name)}
-        >
-          {name}
-        </button>
-      ))}
-      {Shown && (
-        <Shown chainId={chain.chainId} agents={agentsIn([chain])} onClose={() => setOpen(undefined)} />
-      )}
-    </>
+    <section class="chain-page" aria-labelledby="chain-page-title">
+      <a href={hrefOf({ view: "flow", chainId })}>‹ Steps</a>
+      <h2 id="chain-page-title" ref={heading} tabIndex={-1}>
+        {page.name}
+      </h2>
+      <page.Page {...props} />
+    </section>
   );
 }

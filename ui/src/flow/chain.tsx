@@ -11,7 +11,8 @@ import { ago, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useSize } from "../parts/size.ts";
 import { State } from "../parts/state.tsx";
-import { chainName, hrefOf } from "../route.ts";
+import { chainName, hrefOf, route } from "../route.ts";
+import { ChainPageView, pagesAbout } from "./actions.tsx";
 import { aroundOf } from "./around.ts";
 import { Budget } from "./budget.tsx";
 import { StepDetails } from "./details.tsx";
@@ -184,6 +185,16 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
     active: chain.active,
     zoom: zoom.value,
   };
+  const at = route.value;
+  const wantedPage = at.view === "flow" && at.chainId === chainId ? at.page : undefined;
+  const page = wantedPage && pagesAbout(chain).find((one) => one.at === wantedPage);
+  if (page && at.view === "flow")
+    return (
+      <>
+        <ChainHead chain={chain} around={around} failed={0} onFailed={showFailure} />
+        <ChainPageView page={page} chain={chain} steps={steps} around={around} about={at.about} />
+      </>
+    );
   const close = (): void => {
     setChoice(undefined);
     body.current?.querySelector<HTMLElement | SVGElement>("[data-step][tabindex='0']")?.focus();
@@ -211,6 +222,7 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
         {step !== undefined && (
           <StepDetails
             step={step}
+            chain={chain}
             call={choice?.call}
             around={around}
             parties={parties}

@@ -1,6 +1,6 @@
 // Shows the details of one step: text, outcome, cost, and a link to its message.
 
-import type { ChainCall, ChainParty, ChainStep } from "../../../src/core/shapes/chain-step.ts";
+import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { Prose } from "../conversation/text/text.tsx";
 import { clockTime, counted, duration, money, tokens } from "../parts/format.ts";
@@ -137,6 +137,7 @@ function Texts({ step, around }: { step: FlowStep; around: Around }) {
 
 export function StepDetails(props: {
   step: FlowStep;
+  chain: ChainRow;
   call: ChainCall | undefined;
   parties: readonly ChainParty[];
   /** Shows the steps of the row one by one. Undefined if the row is a single step. */
@@ -146,7 +147,7 @@ export function StepDetails(props: {
   deliveries: readonly ChainStep[];
   onClose: () => void;
 }) {
-  const { step, call, around, parties, deliveries, onExpand, onClose } = props;
+  const { step, chain, call, around, parties, deliveries, onExpand, onClose } = props;
   const { messageId, messageIn, silent } = step;
   const opens =
     messageId === undefined || messageIn === undefined
@@ -170,6 +171,7 @@ export function StepDetails(props: {
       </p>
       <StepActions
         step={step}
+        chain={chain}
         isGone={(key) => parties.some((one) => one.key === key && one.gone === true)}
       />
       {call !== undefined && <CallFacts call={call} />}

@@ -1,9 +1,9 @@
-// The bar above a chain: choice of view, search, zoom, legend, and actions for the chain.
+// The bar above a chain: choice of view, search, zoom, legend, and links to pages about the chain.
 
 import type { Signal } from "@preact/signals";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { pressed } from "../keys/table.ts";
-import { ChainActions } from "./actions.tsx";
+import { ChainLinks } from "./actions.tsx";
 import { chosenMode, MODES, type Mode } from "./state.ts";
 
 export interface Search {
@@ -131,7 +131,7 @@ export function ChainTools(props: ToolsProps) {
           Legend
         </button>
       )}
-      <ChainActions chain={chain} />
+      <ChainLinks chain={chain} />
     </div>
   );
 }

@@ -22,32 +22,58 @@ describeInBrowser("replays on the page", () => {
       const here = await house({ choices: { ...rules(), providers }, models: [OTHER] });
       const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
       const page = await open(here, `flow/${chainId}`, { viewport });
-      await page.getByRole("button", { name: "Replay" }).click();
-      const dialog = page.getByRole("dialog", { name: "Replay" });
-      const submit = dialog.getByRole("button", { name: "Start" });
+      await page.getByRole("link", { name: "Replay" }).click();
+      const view = page.getByRole("region", { name: "Replay" });
+      const submit = view.getByRole("button", { name: "Start" });
       await submit.click();
-      await dialog.getByText("No difference").waitFor();
-      await dialog.getByRole("button", { name: "Change and replay again" }).click();
-      const research = dialog.getByRole("group", { name: "research" });
+      await view.getByText("No difference").waitFor();
+      const research = view.getByRole("group", { name: "research" });
       await research.getByText("research", { exact: true }).click();
       await research.getByLabel("Model").selectOption("openai/test-model");
       await research.getByLabel("Instructions").fill("Answer in French.");
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
       await submit.click();
-      await dialog.getByText("First difference").waitFor();
-      const answer = dialog.getByRole("listitem").filter({ hasText: "research · answer" });
-      await answer.getByText("une autre réponse").waitFor();
-      await expect.poll(() => answer.innerText()).toContain("what is new?");
+      await view.getByText("First difference").waitFor();
+      const answer = view.getByRole("listitem").filter({ hasText: "research · answer" });
+      await answer.locator("ins", { hasText: "une autre réponse" }).waitFor();
+      await answer.locator("del", { hasText: "echo what is new?" }).waitFor();
       expect(server.requests.at(-1)?.system).toContain("Answer in French.");
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
-      await dialog.getByLabel("Only differences").uncheck();
-      await dialog.getByRole("listitem").filter({ hasText: "main · message" }).waitFor();
-      await page.keyboard.press("Escape");
-      await expect.poll(() => dialog.count()).toBe(0);
+      await view.getByLabel("Only differences").uncheck();
+      await view.getByRole("listitem").filter({ hasText: "main · message" }).waitFor();
+      await page.goBack();
+      await expect.poll(() => view.count()).toBe(0);
+      await page.getByRole("link", { name: "Replay" }).waitFor();
     },
   );
+
+  test("a replay begins at a step that the reader picks, and the address keeps it", async () => {
+    const server = await startModelServer(() => "une réponse");
+    cleanup(() => server.close());
+    const providers = [server.provider("openai-completions")];
+    const here = await house({ choices: { ...rules(), providers }, models: [OTHER] });
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here, `flow/${chainId}`);
+    await page.getByRole("button", { name: /^main asked research/ }).click();
+    await page.getByRole("link", { name: "Replay from here" }).click();
+    const from = page.getByLabel("From step");
+    const picked = () => from.locator("option:checked").textContent();
+    await expect.poll(picked).toContain("main asked research");
+    await page.reload();
+    await expect.poll(picked).toContain("main asked research");
+    await page.getByLabel("Model of every agent").selectOption("openai/test-model");
+    await page.getByRole("button", { name: "Start" }).click();
+    const answer = page.getByRole("listitem").filter({ hasText: "research · answer" });
+    await answer.locator("ins", { hasText: "une réponse" }).waitFor();
+    // Only steps from the picked one on were answered by the model.
+    await expect.poll(() => page.getByText(/^Models gave/).innerText()).toContain("Models gave 2 answers");
+    await expect.poll(() => page.getByLabel("First message").count()).toBe(0);
+    await from.selectOption("");
+    await page.getByLabel("First message").waitFor();
+    expect(page.url()).toMatch(/\/replay$/);
+  });
 
   test("a replay shows its progress, can be stopped, and a refusal is shown in words", async () => {
     const server = await startModelServer(() => new Promise(() => {}));
@@ -56,17 +82,17 @@ describeInBrowser("replays on the page", () => {
     const here = await house({ choices: { ...rules(), providers }, models: [OTHER] });
     const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
     const page = await open(here, `flow/${chainId}`);
-    await page.getByRole("button", { name: "Replay" }).click();
-    const dialog = page.getByRole("dialog", { name: "Replay" });
-    await dialog.getByLabel("Model of every agent").selectOption("openai/test-model");
-    await dialog.getByRole("button", { name: "Start" }).click();
-    await dialog.getByRole("progressbar").waitFor();
+    await page.getByRole("link", { name: "Replay" }).click();
+    const view = page.getByRole("region", { name: "Replay" });
+    await view.getByLabel("Model of every agent").selectOption("openai/test-model");
+    await view.getByRole("button", { name: "Start" }).click();
+    await view.getByRole("progressbar").waitFor();
     await expect.poll(() => server.requests.length).toBeGreaterThan(0);
-    await dialog.getByRole("button", { name: "Stop" }).click();
-    await dialog.getByText(/the replay was stopped/).waitFor();
-    await dialog.getByLabel("From step").fill("nowhere");
-    await dialog.getByRole("button", { name: "Start" }).click();
-    await dialog.getByText(/no step "nowhere"/).waitFor();
+    await view.getByRole("button", { name: "Stop" }).click();
+    await view.getByText(/the replay was stopped/).waitFor();
+    await page.goto(`${here.http}/#/flow/${chainId}/replay/nowhere`);
+    await view.getByRole("button", { name: "Start" }).click();
+    await view.getByText(/no step "nowhere"/).waitFor();
   });
 
   test.each([
@@ -77,32 +103,32 @@ describeInBrowser("replays on the page", () => {
     await tell(here, doing(sending(RESEARCH, "and later?")));
     const chainId = await tell(here, doing(sending(RESEARCH, "what is new?"), sending(WRITER, "write it")));
     const page = await open(here, `flow/${chainId}`, { viewport });
-    await page.getByRole("button", { name: "Compare" }).click();
-    const dialog = page.getByRole("dialog", { name: "Compare" });
-    await dialog.getByLabel("Compare with").selectOption({ index: 1 });
-    await dialog.getByRole("button", { name: "In the sequence" }).click();
-    const steps = dialog.locator(".step");
-    const only = dialog.getByRole("button", { name: /^only in A: main asked writer/ });
+    await page.getByRole("link", { name: "Compare" }).click();
+    const view = page.getByRole("region", { name: "Compare" });
+    await view.getByLabel("Compare with").selectOption({ index: 1 });
+    await view.getByRole("button", { name: "In the sequence" }).click();
+    const steps = view.locator(".step");
+    const only = view.getByRole("button", { name: /^only in A: main asked writer/ });
     await only.waitFor();
-    const differs = dialog.getByRole("button", {
+    const differs = view.getByRole("button", {
       name: /^differs\. A: main asked research.*what is new\?.*B: main asked research.*and later\?/,
     });
     await expect.poll(() => differs.count()).toBe(1);
     await expect.poll(() => steps.filter({ hasText: "asked research" }).count()).toBe(1);
-    await dialog.locator("text", { hasText: /^A write it/ }).waitFor();
-    await dialog.locator("text", { hasText: /^≠ what is new/ }).waitFor();
-    const legend = dialog.getByRole("list", { name: "Legend" });
+    await view.locator("text", { hasText: /^A write it/ }).waitFor();
+    await view.locator("text", { hasText: /^≠ what is new/ }).waitFor();
+    const legend = view.getByRole("list", { name: "Legend" });
     await expect
       .poll(() => legend.innerText())
       .toMatch(/same in both\s+≠ differs\s+A only in A\s+B only in B/);
     await differs.focus();
     await page.keyboard.press("Enter");
-    await dialog.locator('.side[data-name^="A"]', { hasText: "what is new?" }).waitFor();
-    await dialog.locator('.side[data-name^="B"]', { hasText: "and later?" }).waitFor();
+    await view.locator('.side[data-name^="A"]', { hasText: "what is new?" }).waitFor();
+    await view.locator('.side[data-name^="B"]', { hasText: "and later?" }).waitFor();
     expect(await sideways(page)).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
-    await dialog.getByRole("button", { name: "Two columns" }).click();
-    await dialog.getByRole("listitem").filter({ hasText: "writer · message" }).waitFor();
+    await view.getByRole("button", { name: "Two columns" }).click();
+    await view.getByRole("listitem").filter({ hasText: "writer · message" }).waitFor();
   });
 
   test("two chains are compared side by side, and tokens without the right get neither action", async () => {
@@ -111,16 +137,24 @@ describeInBrowser("replays on the page", () => {
     await tell(here, doing(sending(RESEARCH, "and later?")));
     const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
     const page = await open(here, `flow/${chainId}`);
-    await page.getByRole("button", { name: "Compare" }).click();
-    const dialog = page.getByRole("dialog", { name: "Compare" });
-    await dialog.getByLabel("Compare with").selectOption({ index: 1 });
-    const message = dialog.getByRole("listitem").filter({ hasText: "research · message" });
-    await message.getByText("what is new?").waitFor();
-    await message.getByText("and later?").waitFor();
+    await page.getByRole("link", { name: "Compare" }).click();
+    const view = page.getByRole("region", { name: "Compare" });
+    await view.getByLabel("Compare with").selectOption({ index: 1 });
+    const message = view.getByRole("listitem").filter({ hasText: "research · message" });
+    await message.locator("del", { hasText: "what is new" }).waitFor();
+    await message.locator("ins", { hasText: "and later" }).waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
-    await page.keyboard.press("Escape");
+    await page.reload();
+    await message.locator("ins", { hasText: "and later" }).waitFor();
+    await page.goBack();
+    await expect.poll(() => message.count()).toBe(0);
+    await page.goBack();
+    await page.locator(".step").first().waitFor();
+    await page.goForward();
+    await page.goForward();
+    await message.locator("ins", { hasText: "and later" }).waitFor();
     const reader = await open(here, `flow/${chainId}`, { token: "reads" });
     await reader.getByRole("button", { name: "Legend" }).waitFor();
-    await expect.poll(() => reader.getByRole("button", { name: /Replay|Compare/ }).count()).toBe(0);
+    await expect.poll(() => reader.getByRole("link", { name: /Replay|Compare/ }).count()).toBe(0);
   });
 });

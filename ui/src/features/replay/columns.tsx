@@ -1,11 +1,12 @@
 // Shows two chains side by side, aligned by step.
 
 import "./replay.css";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
 import type { ChainComparison } from "../../../../src/features/replay/contract.ts";
 import { counted, duration, money, tokens } from "../../parts/format.ts";
 import { shortKey } from "../../sessions/own-name.ts";
+import { partsOf } from "./text-diff.ts";
 
 /** Maximum number of steps that are shown. */
 const ROWS_MAX = 500;
@@ -17,33 +18,17 @@ function amountsOf({ tokens: used, cost, ms }: Amounts): string {
   return all.filter((one) => one !== false).join(" · ");
 }
 
-/** Matches an id, or one character. */
-const PIECE = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|./gsu;
-
-/** Returns whether two pieces of texts are equal. All ids are, like in the comparison itself. */
-const isEqual = (a = "", b = ""): boolean => a === b || (a.length > 2 && b.length > 2);
-
-/** Splits a text into the beginning that the other one has too, the part that differs, and the equal end. */
-function parted(text: string, other: string): readonly [string, string, string] {
-  const [a, b] = [text.match(PIECE) ?? [], other.match(PIECE) ?? []];
-  const most = Math.min(a.length, b.length);
-  let [start, end] = [0, 0];
-  while (start < most && isEqual(a[start], b[start])) start += 1;
-  while (end < most - start && isEqual(a.at(-1 - end), b.at(-1 - end))) end += 1;
-  const stop = a.length - end;
-  const part = (from: number, to?: number): string => safeText(a.slice(from, to).join(""));
-  return [part(0, start), part(start, stop), part(stop)];
-}
-
-/** Shows one side of a step. `other`: the text of the other side. The part that differs is marked. */
+/** Shows one side of a step. `other`: the text of the other side. The words that differ are marked. */
 export function Side(props: {
   name: string;
   text: string | undefined;
   other: string | undefined;
+  isSecond?: boolean;
   amounts?: Amounts | undefined;
 }) {
-  const { name, text, other, amounts } = props;
-  const [begin, differs, end] = parted(text ?? "", other ?? text ?? "");
+  const { name, text, other, isSecond = false, amounts } = props;
+  const parts = useMemo(() => partsOf(text ?? "", other ?? text ?? ""), [text, other]);
+  const Mark = isSecond ? "ins" : "del";
   return (
     <div class="side" data-name={name}>
       {text === undefined ? (
@@ -51,9 +36,9 @@ export function Side(props: {
       ) : (
         <p>
           <bdi>
-            {begin}
-            {differs !== "" && <mark>{differs}</mark>}
-            {end}
+            {parts.map((part, at) =>
+              part.changed ? <Mark key={at}>{safeText(part.text)}</Mark> : safeText(part.text),
+            )}
           </bdi>
         </p>
       )}
@@ -94,7 +79,7 @@ export function Columns({ diff, names }: { diff: ChainComparison; names: readonl
               <bdi>{safeLine(`${shortKey(session)} · ${step}`)}</bdi>
             </h4>
             <Side name={left} text={sides.a?.text} other={sides.b?.text} amounts={sides.a} />
-            <Side name={right} text={sides.b?.text} other={sides.a?.text} amounts={sides.b} />
+            <Side name={right} text={sides.b?.text} other={sides.a?.text} isSecond amounts={sides.b} />
           </li>
         ))}
       </ol>

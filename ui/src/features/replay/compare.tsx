@@ -1,16 +1,16 @@
-// The dialog that compares a chain with another one.
+// The page that compares a chain with another one, whose id is the end of the address.
 
 import { useState } from "preact/hooks";
 import { tick } from "../../clock.ts";
-import type { ChainDialogProps } from "../../flow/actions.tsx";
+import type { ChainPageProps } from "../../flow/actions.tsx";
 import type { FlowStep } from "../../flow/words.ts";
 import { ask } from "../../gateway.ts";
-import { Dialog } from "../../parts/dialog.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { ago } from "../../parts/format.ts";
 import { nameOf } from "../../parts/names.ts";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
+import { go } from "../../route.ts";
 import { Columns, Side } from "./columns.tsx";
 import { Overlay } from "./overlay/sequence.tsx";
 
@@ -24,38 +24,40 @@ function StepTexts({ step }: { step: FlowStep }) {
   return (
     <div class="columns">
       <Side name={NAMES[0]} text={left} other={right} />
-      <Side name={NAMES[1]} text={right} other={left} />
+      <Side name={NAMES[1]} text={right} other={left} isSecond />
     </div>
   );
 }
 
 const NAMES = ["A: this chain", "B: other chain"] as const;
 
-export function Compare({ chainId, onClose }: ChainDialogProps) {
+export function Compare({ chain: { chainId }, about: other = "" }: ChainPageProps) {
   const [inSequence, setInSequence] = useState(false);
   const [chosen, choose] = useState<FlowStep>();
   const read = useReading("chains to compare", () =>
     ask("chains.list", { activeMinutes: OFFERED_MINUTES, limit: 200, includeSingle: true }),
   );
-  const [other, pick] = useState("");
   const diff = useReading(`diff ${chainId} ${other}`, async () =>
     other === "" ? undefined : ask("chains.diff", { a: chainId, b: other }),
   );
   const others = (read.value?.chains ?? []).filter((one) => one.chainId !== chainId && !one.active);
   const options = others.map(({ chainId: id, opening, rootSessionKey = "", lastAt }) => {
     const name = opening || (read.value?.names[rootSessionKey] ?? nameOf(rootSessionKey));
-    return [id, `${name} (${ago(lastAt, tick.value)})`] as const;
+    return [id, `${name} (${ago(lastAt, tick.value)})`] as readonly [string, string];
   });
+  // A chain that the address names may be older than those that are offered.
+  if (other !== "" && read.value !== undefined && !others.some((one) => one.chainId === other))
+    options.unshift([other, other]);
   return (
-    <Dialog title="Compare" class="wide" onClose={onClose}>
+    <>
       <label>
         Compare with
         <Select
           value={other}
           options={[["", "Choose a chain"], ...options]}
           onPick={(id) => {
-            pick(id);
             choose(undefined);
+            go({ view: "flow", chainId, page: "compare", about: id || undefined });
           }}
         />
       </label>
@@ -86,9 +88,6 @@ export function Compare({ chainId, onClose }: ChainDialogProps) {
           )}
         </>
       )}
-      <button type="button" onClick={onClose}>
-        Close
-      </button>
-    </Dialog>
+    </>
   );
 }

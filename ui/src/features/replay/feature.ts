@@ -1,17 +1,20 @@
-// Adds the dialogs that replay a chain, and compare it with another one.
+// Adds the pages that replay a chain, and compare it with another one.
 
-import type { ChainDialog } from "../../flow/actions.tsx";
+import type { ChainPage } from "../../flow/actions.tsx";
 import { lazy } from "../../parts/lazy.tsx";
 
-export const REPLAY_DIALOGS: readonly ChainDialog[] = [
+export const REPLAY_PAGES: readonly ChainPage[] = [
   {
     name: "Replay",
+    at: "replay",
     method: "chains.replay",
-    Dialog: lazy(async () => (await import("./replay.tsx")).Replay),
+    stepName: "Replay from here",
+    Page: lazy(async () => (await import("./replay.tsx")).Replay),
   },
   {
     name: "Compare",
+    at: "compare",
     method: "chains.diff",
-    Dialog: lazy(async () => (await import("./compare.tsx")).Compare),
+    Page: lazy(async () => (await import("./compare.tsx")).Compare),
   },
 ];

@@ -1,17 +1,22 @@
-// The dialog that replays a chain: the changes, the progress, and the outcome.
+// The page that replays a chain: the changes, the progress, and the outcome. The address ends with the step
+// from which models answer.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { EventPayloads } from "../../../../src/contract/events.ts";
 import type { ParamsOf } from "../../../../src/contract/methods.ts";
+import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import type { ReplayOutcome } from "../../../../src/features/replay/contract.ts";
 import { useModelRefs } from "../../agents/model-refs.ts";
-import type { ChainDialogProps } from "../../flow/actions.tsx";
+import { type ChainPageProps, isReplayable } from "../../flow/actions.tsx";
+import { agentsIn } from "../../flow/state.ts";
+import { sentence } from "../../flow/words.ts";
 import { ask, on } from "../../gateway.ts";
-import { Dialog, Form } from "../../parts/dialog.tsx";
-import { counted, money } from "../../parts/format.ts";
+import { Form } from "../../parts/dialog.tsx";
+import { clockTime, counted, money } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
+import { go } from "../../route.ts";
 import { shortKey } from "../../sessions/own-name.ts";
 import { Columns, Side } from "./columns.tsx";
 
@@ -19,11 +24,13 @@ import { Columns, Side } from "./columns.tsx";
 type Texts = Readonly<Record<string, string | undefined>>;
 
 const SIDES = ["Record", "Replay"] as const;
+/** Maximum length of a step in the list of steps. */
+const OPTION_CHARS_MAX = 120;
 
 interface Changes {
   readonly models: Texts;
   readonly instructions: Texts;
-  /** `message`, `from` and `repeat`. */
+  /** `message` and `repeat`. */
   readonly others: Texts;
 }
 
@@ -70,7 +77,32 @@ function Agent({ agentId, ...fields }: FieldsProps & { agentId: string }) {
   );
 }
 
-function Fields({ agents, ...fields }: FieldsProps & { agents: readonly string[] }) {
+/** Chooses the step from which models answer. */
+function FromStep({ chain, steps, around, about = "" }: ChainPageProps) {
+  const options = useMemo(
+    () =>
+      steps.filter(isReplayable).map((step) => {
+        const words = head(sentence(step, around), OPTION_CHARS_MAX);
+        return [step.messageId ?? "", `${clockTime(step.at)} ${words}`] as const;
+      }),
+    [steps, around],
+  );
+  const isKnown = about === "" || options.some(([id]) => id === about);
+  return (
+    <label>
+      From step
+      <Select
+        value={about}
+        options={[["", "The first that differs"], ...(isKnown ? [] : [about]), ...options]}
+        onPick={(id) =>
+          go({ view: "flow", chainId: chain.chainId, page: "replay", about: id || undefined }, true)
+        }
+      />
+    </label>
+  );
+}
+
+function Fields({ page, ...fields }: FieldsProps & { page: ChainPageProps }) {
   const { changes, onChange } = fields;
   const other = (name: string) => ({
     value: changes.others[name] ?? "",
@@ -83,17 +115,16 @@ function Fields({ agents, ...fields }: FieldsProps & { agents: readonly string[]
         With changes, models are called for what differs, and cost money. Tools answer from the record.
       </p>
       <Model {...fields} agentId="*" label="Model of every agent" />
-      {agents.map((agentId) => (
+      {agentsIn([page.chain]).map((agentId) => (
         <Agent key={agentId} agentId={agentId} {...fields} />
       ))}
-      <label>
-        First message
-        <textarea rows={2} placeholder="As recorded" {...other("message")} />
-      </label>
-      <label>
-        From step
-        <input placeholder="The first that differs" {...other("from")} />
-      </label>
+      <FromStep {...page} />
+      {page.about === undefined && (
+        <label>
+          First message
+          <textarea rows={2} placeholder="As recorded" {...other("message")} />
+        </label>
+      )}
       <label>
         Replays
         <input type="number" placeholder="1" {...other("repeat")} />
@@ -120,7 +151,7 @@ function Outcome({ outcome }: { outcome: ReplayOutcome }) {
       {difference !== undefined && varied === undefined && (
         <div class="columns">
           <Side name={SIDES[0]} text={difference.expected} other={difference.got} />
-          <Side name={SIDES[1]} text={difference.got} other={difference.expected} />
+          <Side name={SIDES[1]} text={difference.got} other={difference.expected} isSecond />
         </div>
       )}
       {varied !== undefined && (
@@ -136,8 +167,8 @@ function Outcome({ outcome }: { outcome: ReplayOutcome }) {
   );
 }
 
-/** Returns a function that replays the chain. A replay at work stops when the dialog closes. */
-function useReplay(chainId: string) {
+/** Returns a function that replays the chain. A replay at work stops when the reader leaves the page. */
+function useReplay(chainId: string, from: string | undefined) {
   const [progress, setProgress] = useState<EventPayloads["replay"]>();
   const [outcomes, setOutcomes] = useState<readonly ReplayOutcome[]>();
   const [busy, setBusy] = useState(false);
@@ -149,18 +180,20 @@ function useReplay(chainId: string) {
   useEffect(() => stop, []);
   const start = async ({ models, instructions, others }: Changes): Promise<void> => {
     setProgress(undefined);
+    setOutcomes(undefined);
     setBusy(true);
     atWork.current = true;
     try {
       const repeat = Number(others.repeat ?? 1);
-      const given = { chainId, models, instructions, ...others, repeat } as ParamsOf<"chains.replay">;
+      const { message } = from === undefined ? others : {};
+      const given = { chainId, models, instructions, message, from, repeat } as ParamsOf<"chains.replay">;
       setOutcomes((await ask("chains.replay", given)).replays);
     } finally {
       atWork.current = false;
       setBusy(false);
     }
   };
-  return { progress, outcomes, busy, start, stop, again: () => setOutcomes(undefined) };
+  return { progress, outcomes, busy, start, stop };
 }
 
 function Progress({
@@ -182,33 +215,32 @@ function Progress({
   );
 }
 
-export function Replay({ chainId, agents, onClose }: ChainDialogProps) {
+export function Replay(page: ChainPageProps) {
+  const { chainId } = page.chain;
   const [changes, setChanges] = useState<Changes>({ models: {}, instructions: {}, others: {} });
-  const { progress, outcomes, busy, start, stop, again } = useReplay(chainId);
+  const { progress, outcomes, busy, start, stop } = useReplay(chainId, page.about);
+  const results = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (outcomes !== undefined) results.current?.scrollIntoView();
+  }, [outcomes]);
   const onChange: FieldsProps["onChange"] = (kind, name, text) =>
     setChanges((before) => ({ ...before, [kind]: { ...before[kind], [name]: text } }));
   return (
-    <Dialog title="Replay" class={outcomes === undefined ? "" : "wide"} onClose={onClose}>
-      {outcomes === undefined ? (
-        <Form action="Start" onSubmit={() => start(changes)} onClose={onClose}>
-          <Fields agents={agents} changes={changes} onChange={onChange} />
-          {busy && <Progress progress={progress} onStop={stop} />}
-        </Form>
-      ) : (
-        <>
-          {outcomes.map((outcome, at) => (
-            <Outcome key={at} outcome={outcome} />
-          ))}
-          <div class="actions">
-            <button type="button" onClick={again}>
-              Change and replay again
-            </button>
-            <button type="button" class="primary" onClick={onClose}>
-              Close
-            </button>
-          </div>
-        </>
-      )}
-    </Dialog>
+    <>
+      <Form
+        class="replay-form"
+        action="Start"
+        onSubmit={() => start(changes)}
+        onClose={() => go({ view: "flow", chainId })}
+      >
+        <Fields page={page} changes={changes} onChange={onChange} />
+        {busy && <Progress progress={progress} onStop={stop} />}
+      </Form>
+      <div ref={results}>
+        {outcomes?.map((outcome, at) => (
+          <Outcome key={at} outcome={outcome} />
+        ))}
+      </div>
+    </>
   );
 }

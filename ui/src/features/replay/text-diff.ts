@@ -1,0 +1,49 @@
+// Compares two texts word by word. Pure.
+// TD1: the parts of a side, joined, are its text.
+
+import { diffArrays } from "diff";
+
+/** A part of a text. `changed`: the other text does not have it. */
+interface Part {
+  readonly text: string;
+  readonly changed: boolean;
+}
+
+/** Texts that differ in more words are compared by lines, and those that differ in more lines not at all. */
+const EDITS_MAX = 1_000;
+
+const ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/u;
+/** Matches an id, a word, white space, or one other character. */
+const WORDS = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\p{L}\p{M}\p{N}_]+|\s+|./gsu;
+const LINES = /[^\n]*\n|[^\n]+$/gu;
+
+/** All ids are equal, like in the comparison of chains. */
+const isEqual = (a: string, b: string): boolean => a === b || (ID.test(a) && ID.test(b));
+
+/** Returns the parts of a text, compared with another one. */
+export function partsOf(text: string, other: string): readonly Part[] {
+  for (const pieces of [WORDS, LINES]) {
+    const [a, b] = [text.match(pieces) ?? [], other.match(pieces) ?? []];
+    // The result has the second text's version of equal pieces.
+    const changes = diffArrays(b, a, { comparator: isEqual, maxEditLength: EDITS_MAX });
+    if (changes === undefined) continue;
+    const parts = changes
+      .filter(({ removed }) => !removed)
+      .map(({ value, added }) => ({ text: value.join(""), changed: added }));
+    return joined(parts);
+  }
+  return [{ text, changed: true }];
+}
+
+/** Joins changed parts between which there is only white space, because many small marks are hard to read. */
+function joined(parts: readonly Part[]): readonly Part[] {
+  const all: Part[] = [];
+  for (const [at, { text, changed }] of parts.entries()) {
+    const isGap = parts[at - 1]?.changed === true && parts[at + 1]?.changed === true && text.trim() === "";
+    const last = all.at(-1);
+    if (last !== undefined && last.changed === (changed || isGap))
+      all[all.length - 1] = { ...last, text: last.text + text };
+    else all.push({ text, changed });
+  }
+  return all;
+}

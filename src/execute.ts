@@ -368,11 +368,12 @@ function callbacksOf(
   trace: RunTrace | undefined,
 ): Pick<
   TurnArgs,
-  "append" | "takeSteered" | "onText" | "onThinking" | "onTool" | "onRetry" | "awaitsApproval"
+  "append" | "takeSteered" | "pass" | "onText" | "onThinking" | "onTool" | "onRetry" | "awaitsApproval"
 > {
   return {
     append: (entry) => handle.append(storedEntry(entry)),
     takeSteered: () => handle.takeSteered(),
+    pass: (...call) => handle.pass(...call),
     onText: (delta) => handle.text(delta),
     onThinking: (delta) => handle.thinking(delta),
     onTool: (event) => publishTool(handle, everyTool, event, trace),

@@ -66,6 +66,8 @@ interface Scene {
   readonly chainId: string;
   /** Ids of failed runs; each is the last run of its session. */
   readonly failed: { readonly retried: string; readonly dismissed: string };
+  /** Id of a run that waits for a permission. */
+  readonly waiting: string;
   readonly jobId: string;
   readonly permissionId: string;
   readonly ruleId: string;
@@ -192,6 +194,8 @@ const EXAMPLES: Examples = {
   "runs.list": nothing,
   "runs.retry": ({ failed }) => ({ runId: failed.retried }),
   "runs.dismiss": ({ failed }) => ({ runId: failed.dismissed }),
+  "runs.hold": ({ waiting }) => ({ runId: waiting }),
+  "runs.release": ({ waiting }) => ({ runId: waiting }),
   "permissions.list": nothing,
   "permissions.answer": ({ permissionId }) => ({ id: permissionId, decision: "allow" }),
   "permissions.rules": nothing,
@@ -291,7 +295,7 @@ async function openScene() {
   };
   const failed = { retried: await fails("one"), dismissed: await fails("two") };
   const { key: asker } = await admin.request("sessions.create", { label: "asker" });
-  await admin.request("chat.send", { sessionKey: asker, message: "ask" });
+  const { runId: waiting } = await admin.request("chat.send", { sessionKey: asker, message: "ask" });
   const permissionId = await until(async () => {
     const { permissions } = await admin.request("permissions.list", {});
     return permissions[0]?.id;
@@ -303,7 +307,7 @@ async function openScene() {
   const invited = await (await lab.client()).request("peers.add", { name: "desk", agents: ["main"] });
   const peer = { url: lab.http, code: invited.code ?? "" };
   const one = { peer, query, tokenId: made.entry.id, jobId: job.id, nodeId, codes, runId, messageId };
-  const scene = { ...one, chainId, failed, permissionId, ruleId };
+  const scene = { ...one, chainId, failed, waiting, permissionId, ruleId };
   return { house, seen, admin, newest, node, scene };
 }
 

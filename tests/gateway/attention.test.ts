@@ -237,6 +237,38 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     expect(runs).toHaveLength(4);
   });
 
+  test("I9: a run is held and released by those who may write to its session, and the lists say so", async () => {
+    const { play, release } = player();
+    const house = await open({ play });
+    const [admin, scoped, reader] = [
+      await house.client(),
+      await house.client({ token: "scoped" }),
+      await house.client({ token: "reader" }),
+    ];
+    const mine = await say(house, RESEARCH, "hold");
+    const other = await say(house, MAIN, "hold");
+    await until(async () => (await listed(admin)).running?.length === 2);
+    const refused = { details: { code: "run_not_found" } };
+    await expect(scoped.request("runs.hold", { runId: other })).rejects.toMatchObject(refused);
+    await expect(scoped.request("runs.release", { runId: other })).rejects.toMatchObject(refused);
+    await expect(reader.request("runs.hold", { runId: mine })).rejects.toThrow(/scope/);
+    const answer = { ok: true, runId: mine, sessionKey: RESEARCH };
+    for (let times = 0; times < 2; times += 1)
+      expect(await scoped.request("runs.hold", { runId: mine })).toEqual(answer);
+    expect((await listed(scoped)).running).toMatchObject([{ ref: mine, hold: "pending" }]);
+    expect((await scoped.request("runs.list", {})).runs).toMatchObject([{ hold: "pending" }]);
+    const row = async () =>
+      (await scoped.request("sessions.list", {})).sessions.find(({ key }) => key === RESEARCH);
+    expect(await row()).toMatchObject({ state: "running", hold: "pending" });
+    const history = await scoped.request("chat.history", { sessionKey: RESEARCH, includeRuns: true });
+    expect(history.runs?.[mine]).toMatchObject({ hold: "pending" });
+    expect(await scoped.request("runs.release", { runId: mine })).toEqual(answer);
+    expect(await row()).not.toHaveProperty("hold");
+    release();
+    await quiet(house);
+    await expect(admin.request("runs.hold", { runId: mine })).rejects.toMatchObject(refused);
+  });
+
   test("ME3: the retry of an owner's message by a guest is a guest's run; an owner's retry is not", async () => {
     const { play } = player();
     const house = await open({ play });

@@ -82,6 +82,8 @@ export interface TurnArgs {
   callTool(request: ToolCallRequest, signal: AbortSignal, askAside: AskAside): Promise<ToolOutcome>;
   /** Returns whether a call that a crash interrupted had only asked for an approval. Default: false. */
   awaitsApproval?(callId: string): Promise<boolean>;
+  /** Waits while a person holds the run, see `ToolPort.pass`. Default: none does. */
+  pass?: ToolPort["pass"];
   /**
    * Returns the next stored message that has arrived during the turn. Called before each model call. Default:
    * none.
@@ -308,6 +310,7 @@ function toolPort(args: AskingArgs, progress: Progress) {
     world,
     callTool: (request: ToolCallRequest, signal: AbortSignal) => args.callTool(request, signal, askAside),
     awaitsApproval: async (callId: string) => (await args.awaitsApproval?.(callId)) ?? false,
+    pass: async (...call: Parameters<ToolPort["pass"]>) => (await args.pass?.(...call)) ?? "free",
     onTool: (event: ToolEvent) => args.onTool(event),
   };
 }

@@ -9,6 +9,7 @@
 //     offered is called, too: only the tool knows the outcome of its call.
 // K4: a call that can't be trusted (cut off, unreadable arguments, unknown tool) is answered without running;
 //     the answer has the form of a tool's failure.
+//     Nor has a call begun before which a person held the run.
 // K5: a call of a tool of the run's client is left open: the turn ends, and a later run brings its result.
 
 import { optional } from "../../core/optional.ts";
@@ -24,7 +25,7 @@ import {
   textOf,
   toolCallsOf,
 } from "../../core/shapes/message.ts";
-import type { ClientTools } from "../../core/shapes/run.ts";
+import type { ClientTools, Passage } from "../../core/shapes/run.ts";
 import type { ToolCallRequest, ToolOutcome, ToolSpec } from "../../core/shapes/tool.ts";
 import { head, quoted } from "../../core/text/cut.ts";
 import type { World } from "../../world.ts";
@@ -43,6 +44,14 @@ const ONE_AT_A_TIME = fail(
   "invalid_argument",
   "not run: the tools of this caller take one call at a time, and another call of this message came first",
   { hint: "Call it again when you have the result of that one." },
+);
+
+const SKIPPED = fail(
+  "approval_denied",
+  "not run: a person held this run before the call, and decided against it",
+  {
+    hint: "Read their message if one follows. Otherwise say what you wanted to do, and end your turn.",
+  },
 );
 
 /** An event about a tool call for live listeners. */
@@ -71,6 +80,11 @@ export interface ToolPort {
   callTool(request: ToolCallRequest, signal: AbortSignal): Promise<ToolOutcome>;
   /** Returns whether a call that a crash interrupted had only asked for an approval. */
   awaitsApproval(callId: string): Promise<boolean>;
+  /**
+   * Waits before a group of calls while a person holds the run. `callId`: of the first one. `mayHaveBegun`:
+   * an earlier attempt may have begun them.
+   */
+  pass(callId: string, mayHaveBegun: boolean): Promise<Passage>;
   onTool(event: ToolEvent): void;
 }
 
@@ -93,10 +107,16 @@ export async function answerCalls(
 ): Promise<boolean> {
   const left = leftCalls(message, port.clientTools);
   let mayHaveBegun = resumed;
+  let passage: Passage = "free";
   for (const group of groupsOf(message, port.everyTool)) {
     const open = group.filter(({ index }) => !answered.has(index) && !left.has(index));
     if (open.length === 0) continue;
-    await allOf(open, signal, (planned, watch) => answer(port, message, planned, mayHaveBegun, watch));
+    const first = callIdOf(port, message, open[0]?.index ?? 0);
+    // The person decided about all calls of the message.
+    if (passage !== "skipped") passage = await port.pass(first, mayHaveBegun);
+    if (signal.aborted) return false;
+    const how = passage === "free" ? (mayHaveBegun ? "resumed" : "new") : passage;
+    await allOf(open, signal, (planned, watch) => answer(port, message, planned, how, watch));
     if (signal.aborted) return false;
     mayHaveBegun = false;
   }
@@ -149,20 +169,26 @@ function groupsOf(message: AssistantMessage, tools: readonly ToolSpec[]): Planne
   return groups;
 }
 
+function callIdOf({ runId }: ToolPort, { id }: AssistantMessage, index: number): string {
+  return `${runId}:${id}:${index}`;
+}
+
+/** `resumed`: an earlier attempt may have begun the call. */
 async function answer(
   port: ToolPort,
   message: AssistantMessage,
   planned: PlannedCall,
-  mayHaveBegun: boolean,
+  how: Exclude<Passage, "free"> | "new" | "resumed",
   signal: AbortSignal,
 ): Promise<void> {
   if (signal.aborted) return;
   const { call, index, spec } = planned;
-  const callId = `${port.runId}:${message.id}:${index}`;
+  const callId = callIdOf(port, message, index);
+  const mayHaveBegun = how === "resumed";
   const now = (): number => port.world.clock.now();
   port.onTool({ phase: "start", callId, name: call.name, arguments: call.arguments, atMs: now() });
   const isOpen = mayHaveBegun && spec?.idempotent === false && (await port.awaitsApproval(callId));
-  const refusal = refusalOf(port, message, planned, mayHaveBegun && !isOpen);
+  const refusal = how === "skipped" ? SKIPPED : refusalOf(port, message, planned, mayHaveBegun && !isOpen);
   const request: ToolCallRequest = {
     callId,
     attempt: port.attempt,

@@ -35,6 +35,8 @@ import {
 const EARLIER = "an earlier conversation, by its number or session id";
 /** Maximum number of pages that are read for one list. */
 const PAGES_MAX = 10;
+/** Number of unfinished runs among which that of a session is looked for. */
+const ACTIVE_MAX = 1_000;
 
 const list = asks({
   summary: "List sessions, newest first",
@@ -53,8 +55,15 @@ const list = asks({
       {
         KEY: ({ key }) => key,
         KIND: ({ sessionKind }) => sessionKind,
-        STATE({ archivedAt, failure, state, queuedRuns }) {
-          const shown = archivedAt !== undefined ? "archived" : failure === undefined ? state : "failed";
+        STATE({ archivedAt, failure, state, hold, queuedRuns }) {
+          const shown =
+            archivedAt !== undefined
+              ? "archived"
+              : failure !== undefined
+                ? "failed"
+                : hold === "held"
+                  ? "held"
+                  : state;
           return queuedRuns > 0 ? `${shown} +${queuedRuns}` : shown;
         },
         UPDATED: ({ updatedAt }) => cli.ago(updatedAt),
@@ -279,6 +288,38 @@ const remove = linked({
   },
 });
 
+/** Returns the id of the run that holds the lane of a session. */
+async function currentRun(link: Link, sessionKey: string): Promise<Reply<{ readonly runId: string }>> {
+  const active = await link.request("runs.list", { limit: ACTIVE_MAX });
+  if (!active.ok) return active;
+  const run = active.value.runs.find((one) => one.sessionKey === sessionKey && one.state !== "queued");
+  return run === undefined ? fail("run_not_found", `${sessionKey} has no run at work`) : ok(run);
+}
+
+const hold = asks({
+  summary: "Let the run of a session stop before its next tool call",
+  args: SESSION,
+  find: namedSession,
+  async ask(link, _, sessionKey) {
+    const run = await currentRun(link, sessionKey);
+    return run.ok ? link.request("runs.hold", { runId: run.value.runId }) : run;
+  },
+  print: (cli, _, sessionKey) =>
+    cli.say(`Holding ${sessionKey}. To continue: npx parley-gateway sessions release ${sessionKey}`),
+});
+
+const release = asks({
+  summary: "Let the held run of a session continue",
+  args: SESSION,
+  options: { skip: flag("Do not make the calls before which it stopped") },
+  find: namedSession,
+  async ask(link, { skip }, sessionKey) {
+    const run = await currentRun(link, sessionKey);
+    return run.ok ? link.request("runs.release", { runId: run.value.runId, skip }) : run;
+  },
+  print: (cli, _, sessionKey) => cli.say(`Released ${sessionKey}.`),
+});
+
 export const SESSIONS: Commands = {
   list,
   tree: program({
@@ -302,6 +343,8 @@ export const SESSIONS: Commands = {
   show,
   fork,
   stop,
+  hold,
+  release,
   rename,
   instructions,
   archive: archives(true, "Hide an idle session from agents and lists, and make it read-only"),

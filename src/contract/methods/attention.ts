@@ -3,7 +3,7 @@
 import { ATTENTION_GROUPS } from "../../core/rules/attention/groups.ts";
 import type { ActiveRunState } from "../../core/shapes/run.ts";
 import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
-import { count, idempotencyKey, type MethodSpec, name, OF_RUNS, READ, WRITE } from "./parts.ts";
+import { count, HOLD, idempotencyKey, type MethodSpec, name, OF_RUNS, READ, WRITE } from "./parts.ts";
 
 const AWAITED = {
   waitingFor: list(text(), "Keys of the sessions that this session waits for, at most 5."),
@@ -46,6 +46,7 @@ const ITEM = named(
       diff: text("Only for instruction files: the whole change as lines of a unified diff."),
       attempt: number("Only for retried runs: 2 for the first retry of a message, 3 for the next one."),
       state: text("Only for runs: state of the run. `waiting` if only jobs of the session are unfinished."),
+      hold: HOLD,
       code: text("Error code of a failure."),
       expiresAt: number("Time at which the request expires and counts as denied, in ms since 1970."),
       ...AWAITED,
@@ -90,11 +91,20 @@ const ACTIVE_RUN = named(
       label: text("Label or name of the session."),
       tokens: number("Tokens of its model calls so far. Absent if the runs have too many calls to add up."),
       cost: number("Cost of its model calls so far, in USD. Absent with `tokens`."),
+      hold: HOLD,
       ...AWAITED,
     },
   ),
 );
 export type ActiveRun = Of<typeof ACTIVE_RUN>;
+
+const UNFINISHED = about(name, "An unfinished run.");
+const HELD_RUN = {
+  scope: WRITE,
+  result: object({ ok: oneOf(true), runId: text(), sessionKey: text() }),
+  errors: ["run_not_found"],
+  events: ["sessions", "attention"],
+} as const;
 
 const ONE_RUN = object({ runId: about(name, "The last run of a session.") }, { idempotencyKey });
 
@@ -133,5 +143,26 @@ export const ATTENTION_METHODS = {
     result: object({ ok: oneOf(true), runId: text(), sessionKey: text() }),
     errors: ["run_not_found"],
     events: ["sessions", "attention"],
+  },
+  "runs.hold": {
+    ...HELD_RUN,
+    params: object({ runId: UNFINISHED }, { idempotencyKey }),
+    summary:
+      "Lets a run stop before its next tool call, until `runs.release`. It stays held after a restart. Not " +
+      "for agents that run as programs or elsewhere.",
+  },
+  "runs.release": {
+    ...HELD_RUN,
+    summary: "Lets a held run continue.",
+    params: object(
+      { runId: UNFINISHED },
+      {
+        skip: flag(
+          "Does not make the calls before which the run stops: the agent reads that a person decided " +
+            "against them. Default false.",
+        ),
+        idempotencyKey,
+      },
+    ),
   },
 } as const satisfies Record<string, MethodSpec>;

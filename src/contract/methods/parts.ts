@@ -36,6 +36,13 @@ export function count(least: 0 | 1): Schema<number> {
   return integer(undefined, { minimum: least });
 }
 
+/** Present while a person holds a run. */
+export const HOLD = about(
+  oneOf("pending", "held"),
+  "Present while a person holds the run (`runs.hold`). `pending`: it stops before its next tool call. " +
+    "`held`: it has stopped.",
+);
+
 export const NOTHING = object({});
 
 /** The entry of a method of the protocol. Its callers, its handler and the documentation use it. */

@@ -20,6 +20,7 @@ import {
   ADMIN,
   count,
   cursor,
+  HOLD,
   idempotencyKey,
   type MethodSpec,
   NAME_MAX_CHARS,
@@ -175,6 +176,7 @@ export const LISTED_ROW = named(
         text(),
         "Keys of the sessions that this session waits for, if the caller may see them.",
       ),
+      hold: HOLD,
       children: number("With `includeChildren`: number of spawned sessions, at most 1000."),
       jobs: about(
         object({

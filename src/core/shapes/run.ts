@@ -200,6 +200,12 @@ export interface Run {
   readonly revision?: string;
 }
 
+/** `pending`: a held run still stops before its next tool call. `held`: it has stopped there. */
+export type RunHold = "pending" | "held";
+
+/** How a run continues before tool calls. `skipped`: it was released without making these calls. */
+export type Passage = "free" | "released" | "skipped";
+
 /** Facts about a run for readers of its session's transcript. */
 export interface RunFacts {
   readonly runId: string;
@@ -218,6 +224,8 @@ export interface RunFacts {
   readonly chainId: string;
   /** `turnsMax`: maximum number of reply turns after round 1. */
   readonly flow?: FlowRef & { readonly turnsMax?: number };
+  /** Present while a person holds the run. */
+  readonly hold?: RunHold;
   /** State of the receipt, for a message between sessions. */
   readonly receipt?: ReceiptState;
 }

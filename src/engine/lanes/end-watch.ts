@@ -11,6 +11,10 @@ export type EndWatch = ReturnType<typeof createEndWatch>;
 
 type Wake = (run?: Run) => void;
 
+const HOLD = "hold ";
+/** Returns the id under which runs of a session wait until a person releases them. */
+export const holdId = (sessionKey: string): string => `${HOLD}${sessionKey}`;
+
 /** Tells waiters in this process to read their rows again. */
 export function createEndWatch(db: Db, clock: Clock, bus: Bus) {
   const watchers = new Map<string, Set<Wake>>();
@@ -20,14 +24,15 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus) {
   };
   bus.subscribe((event) => {
     if (event.kind === "permission") noteEnd(event.id);
+    if (event.kind === "session" && event.change === "state") noteEnd(holdId(event.sessionKey));
     if (event.kind !== "flow" || event.step !== "ended") return;
     for (const id of [event.flowId, event.runId]) noteEnd(id);
   });
   return {
     /**
-     * Calls `isOver` at once, when one of these runs, jobs or permission requests may have ended, and when
-     * the deadline has passed or the signal has fired. Resolves when it returns true, or after the last of
-     * these calls. `isOver` gets the run that has ended, if it is known.
+     * Calls `isOver` at once, when one of these runs, jobs, permission requests or holds may have ended, and
+     * when the deadline has passed or the signal has fired. Resolves when it returns true, or after the last
+     * of these calls. `isOver` gets the run that has ended, if it is known.
      */
     async until(
       ids: readonly string[],
@@ -47,7 +52,7 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus) {
         wake();
       };
       for (const id of ids) watchers.set(id, (watchers.get(id) ?? new Set()).add(wake));
-      const timer = clock.at(deadlineAt, giveUp);
+      const timer = deadlineAt === Number.POSITIVE_INFINITY ? undefined : clock.at(deadlineAt, giveUp);
       signal?.addEventListener("abort", giveUp, { once: true });
       if (signal?.aborted === true) giveUp();
       try {
@@ -59,7 +64,7 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus) {
           news = Promise.withResolvers();
         }
       } finally {
-        timer.cancel();
+        timer?.cancel();
         signal?.removeEventListener("abort", giveUp);
         for (const id of ids) {
           watchers.get(id)?.delete(wake);
@@ -70,6 +75,7 @@ export function createEndWatch(db: Db, clock: Clock, bus: Bus) {
     noteEnd,
     /** Notifies waiters of all ends in the store, because an event may have been lost. */
     async look(): Promise<void> {
+      for (const id of watchers.keys()) if (id.startsWith(HOLD)) noteEnd(id);
       for (const id of await settledAmong(db, [...watchers.keys()])) noteEnd(id);
     },
     isIdle: () => watchers.size === 0,

@@ -10,7 +10,7 @@ import { heldChars, isQuietStep, spokenText, TOKEN_TAIL_CHARS } from "../../core
 import type { LiveEvent } from "../../core/shapes/event.ts";
 import { type Entry, isCompaction, type UserMessage } from "../../core/shapes/message.ts";
 import type { WorkingRevision } from "../../core/shapes/record/revision.ts";
-import type { Run } from "../../core/shapes/run.ts";
+import type { Passage, Run } from "../../core/shapes/run.ts";
 import { withoutHidden } from "../../core/text/hidden-text.ts";
 import { joinedDeltas, LongText, type TextDelta } from "../../core/text/text-delta.ts";
 import type { Fence } from "../../store/queries/runs/runs.ts";
@@ -19,6 +19,7 @@ import type { EngineCore } from "../engine.ts";
 import type { Scheduler } from "../lanes/scheduler.ts";
 import { createRunWait, type RunWait } from "../lanes/waits.ts";
 import { LostLane } from "./finish.ts";
+import { createHold } from "./hold.ts";
 import { createSlotKeeper } from "./slot-keeper.ts";
 import { createSpending, tokensLeft } from "./spending.ts";
 import { createTranscriptWriter, isFinalText, type Reading, takeSteering } from "./transcript-writer.ts";
@@ -86,6 +87,8 @@ export interface LaneHandle {
   /** Runs work that another gateway does, or a pause. The run gives back its slot meanwhile (I6). */
   elsewhere<T>(work: () => Promise<T>): Promise<T>;
   readonly wait: RunWait;
+  /** See `createHold`. */
+  pass(callId: string, mayHaveBegun: boolean): Promise<Passage>;
   /** Records the inputs of the run. They are stored with its end. */
   record(revision: WorkingRevision): void;
   /** Absent: the run's model calls have no budget. */
@@ -252,6 +255,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts) 
     duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
     elsewhere: keeper.duringWait,
     wait: createRunWait(parts, held, keeper, stopper.signal),
+    pass: createHold(run, held, parts, keeper, stopper.signal),
     record(of) {
       revision = of;
     },

@@ -72,7 +72,7 @@ export async function listActive(
   const runs = shown.map((turn): ActiveRun => {
     const { runId, sessionKey, agentId, chainId, state, acceptedMs, sessionModel } = turn;
     const item = activeItem(ctx, covers, turn, { texts: texts.get(runId), awaited });
-    const { label, waitingFor, waitingForCount, since, summary } = item;
+    const { label, waitingFor, waitingForCount, since, summary, hold } = item;
     const known = spent?.get(runId);
     const { tokens, cost } = spent === undefined ? {} : (known ?? { tokens: 0, cost: 0 });
     return {
@@ -86,7 +86,7 @@ export async function listActive(
       summary,
       model: known?.model ?? modelOf(ctx.deps.settings, { agentId, ...optional({ model: sessionModel }) }),
       mayStop: covers.send(sessionKey),
-      ...optional({ label, tokens, cost, waitingFor, waitingForCount }),
+      ...optional({ label, tokens, cost, waitingFor, waitingForCount, hold }),
     };
   });
   return { ts: ctx.deps.engine.now(), runs, truncated: seen.length > limit };

@@ -18,7 +18,10 @@ import {
   placeOfTurn,
 } from "../../core/rules/attention/groups.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
-import { ok } from "../../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import { peerInKey } from "../../core/shapes/session-key.ts";
+import { findAgent } from "../../core/shapes/settings/settings.ts";
+import { setHold } from "../../engine/run/hold.ts";
 import { dismissRun, retryRun } from "../../flows/session/ended-run.ts";
 import { failedDeliveries } from "../../store/queries/channels/deliveries.ts";
 import {
@@ -172,6 +175,27 @@ async function list(
   return { ts: ctx.deps.engine.now(), groups };
 }
 
+/** Returns the handler that holds a run, or releases it. */
+function holding(isHeld: boolean) {
+  return async (ctx: CallContext<PermissionDeps>, { runId, skip }: ParamsOf<"runs.release">) => {
+    const change = isHeld ? "hold" : skip === true ? "skip" : "release";
+    const { engine, settings } = ctx.deps;
+    const covers = createGate(settings, ctx.caller, "send");
+    return engine.commit(async (unit): Promise<Result<PayloadOf<"runs.hold">>> => {
+      const changed = await setHold(unit, runId, change, ({ sessionKey }) => covers(sessionKey));
+      if (!changed.ok) return changed;
+      const { agentId, sessionKey } = changed.value;
+      const isElsewhere =
+        peerInKey(sessionKey) !== undefined || findAgent(settings, agentId)?.runtime !== undefined;
+      if (isElsewhere)
+        return fail("invalid_argument", "this gateway does not make the tool calls of that run");
+      const answer = { ok: true, runId, sessionKey } as const;
+      await ctx.remember(unit, answer);
+      return ok(answer);
+    });
+  };
+}
+
 export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS, PermissionDeps> = {
   "attention.list": { handle: async (ctx, params) => ok(await list(ctx, params)) },
   "runs.list": { handle: async (ctx, params) => ok(await listActive(ctx, params)) },
@@ -198,4 +222,6 @@ export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS, Permissio
       return dismissed.ok ? ok({ ok: true, runId, sessionKey: dismissed.value.sessionKey }) : dismissed;
     },
   },
+  "runs.hold": { handle: holding(true) },
+  "runs.release": { handle: holding(false) },
 };

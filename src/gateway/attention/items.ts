@@ -218,7 +218,7 @@ export function activeItem(
   turn: ActiveTurn,
   { texts, awaited }: { texts: TurnTexts | undefined; awaited: ReadonlyMap<string, readonly string[]> },
 ): AttentionItem {
-  const { runId, sessionKey, agentId, state, sinceMs, label, flowStep } = turn;
+  const { runId, sessionKey, agentId, state, sinceMs, label, flowStep, hold } = turn;
   return {
     id: `run:${runId}`,
     kind: "run",
@@ -231,7 +231,7 @@ export function activeItem(
     agentId,
     state,
     ...attemptOf(texts),
-    ...optional({ label: label === undefined ? undefined : line(ctx, label) }),
+    ...optional({ hold, label: label === undefined ? undefined : line(ctx, label) }),
     ...waitsFor((awaited.get(runId) ?? []).filter(covers.list)),
   };
 }

@@ -11,6 +11,7 @@ import { channelOf } from "../../core/shapes/session-key.ts";
 import { modelOf, windowOf } from "../../core/shapes/settings/settings.ts";
 import { splitRef } from "../../core/text/model-ref.ts";
 import { type ListedSession, visibleChildren } from "../../flows/session/list.ts";
+import { holdsOf } from "../../store/queries/runs/holds.ts";
 import { type EndedRun, endsOf } from "../../store/queries/runs/run-facts.ts";
 import { openEdges } from "../../store/queries/runs/waits.ts";
 import { LINE_MAX_CHARS } from "../attention/items.ts";
@@ -142,10 +143,16 @@ export async function listedRows(
   const waits = await waitsOf(ctx, rows, sees);
   const children = includeChildren === true ? await childrenOf(ctx, rows, includeArchived) : undefined;
   const failures = await failuresOf(ctx, rows);
+  const active = rows.filter(({ state }) => state === "running" || state === "waiting");
+  const holds = await holdsOf(
+    ctx.access.db,
+    active.map(({ session: { key } }) => key),
+  );
   return rows.map(({ session, state, queuedRuns }) => ({
     ...sessionRow(ctx.deps, session, sees),
     ...{ state, queuedRuns },
     ...optional({ waitingOn: waits.get(session.key), failure: failures.get(session.key) }),
+    ...optional({ hold: holds.get(session.key) }),
     ...(children === undefined ? {} : (children.get(session.key) ?? { children: 0 })),
   }));
 }

@@ -69,6 +69,8 @@ export const RUN_TABLES = {
       planned_stop: orElse(integer, 0),
       /** Time since which the client that asked for the run can't fetch its response. */
       forgotten_at: nullable(integer),
+      /** See queries/runs/holds.ts. */
+      hold: nullable(id),
     },
     {
       key: ["run_id"],

@@ -157,6 +157,8 @@ const ABOUT_ATTENTION = {
   "runs.list": [{}, { limit: 1 }],
   "runs.retry": [{ runId: "a" }],
   "runs.dismiss": [{ runId: "a" }],
+  "runs.hold": [{ runId: "a" }],
+  "runs.release": [{ runId: "a" }],
 } as const;
 
 const ABOUT_CONFIGURATION = {

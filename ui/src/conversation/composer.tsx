@@ -9,14 +9,14 @@ import { optional } from "../../../src/core/optional.ts";
 import { THINKING_LEVELS } from "../../../src/core/shapes/settings/settings.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
-import { ask, may, wordsOf } from "../gateway.ts";
+import { ask, has, may, wordsOf } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { complain } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
 import { useCommands } from "./commands.tsx";
 import { begunRequest, draftOf, handed, keepDraft, requestOf } from "./drafts.ts";
 import { addPictures, keepPictures, PickPictures, Pictures, picturesOf } from "./pictures.tsx";
-import { currentRun, type Thread } from "./thread.ts";
+import { currentRun, type Run, type Thread } from "./thread.ts";
 
 type Row = NonNullable<Thread["now"]>["session"];
 
@@ -64,7 +64,8 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
 }
 
 /** Owns the text of the field, and whether it is being sent. */
-function useDraft({ sessionKey, runs, now }: Thread, onSent: () => void) {
+function useDraft(thread: Thread, onSent: () => void) {
+  const { sessionKey, runs, now } = thread;
   const [text, setText] = useState(() => draftOf(sessionKey));
   const [sending, setSending] = useState(false);
   const [problem, setProblem] = useState<string>();
@@ -103,6 +104,10 @@ function useDraft({ sessionKey, runs, now }: Thread, onSent: () => void) {
         ...(attachments.length === 0 ? {} : { attachments }),
       });
       clear();
+      const [runId, run] = currentRun(thread) ?? [];
+      // The run reads the message instead of making the calls before which it stopped.
+      if (steer && runId !== undefined && run?.hold !== undefined)
+        await ask("runs.release", { runId, skip: true });
       onSent();
     } catch (error) {
       setProblem(wordsOf(error));
@@ -126,6 +131,7 @@ function Buttons(props: {
 }) {
   const { thread, row, canSend, onSend, sending } = props;
   const running = currentRun(thread);
+  const hold = running?.[1].hold;
   const busy = running !== undefined || row.queuedRuns > 0;
   const [stopping, setStopping] = useState<string>();
   const stop = (): void => {
@@ -149,11 +155,16 @@ function Buttons(props: {
           Stop
         </button>
       )}
+      {running !== undefined && has("runs.hold") && <Hold runId={running[0]} hold={hold} />}
       {running !== undefined && (
         <button
           type="button"
           disabled={!canSend || sending}
-          title="The agent reads the message before its next step"
+          title={
+            hold === undefined
+              ? "The agent reads the message before its next step"
+              : "The agent continues with the message, and leaves out the calls that it wanted to make"
+          }
           onClick={() => onSend(true)}
         >
           Steer
@@ -163,6 +174,30 @@ function Buttons(props: {
         {sending ? "Sending…" : busy ? "Queue" : "Send"}
       </button>
     </div>
+  );
+}
+
+/** Holds a run before its next tool call, or lets it continue. */
+function Hold({ runId, hold }: { runId: string; hold: Run["hold"] }) {
+  const [asked, setAsked] = useState<Run["hold"] | "">("");
+  const change = (): void => {
+    setAsked(hold);
+    ask(hold === undefined ? "runs.hold" : "runs.release", { runId }).catch((error: unknown) => {
+      setAsked("");
+      complain(error);
+    });
+  };
+  const isHeld = hold !== undefined;
+  return (
+    <button
+      type="button"
+      data-act={isHeld ? "Release the run" : "Hold the run"}
+      title={isHeld ? "The agent continues" : "The agent stops before its next tool call"}
+      aria-disabled={asked === hold}
+      onClick={() => asked !== hold && change()}
+    >
+      {isHeld ? "Release" : "Hold"}
+    </button>
   );
 }
 

@@ -14,7 +14,7 @@ import type { Live, StreamedTexts } from "./live.ts";
 import { originOf } from "./origin.ts";
 import type { SessionReader } from "./reader.ts";
 import { GrowingProse } from "./text/text.tsx";
-import { currentRun, type Message, type Now, type Thread } from "./thread.ts";
+import { currentRun, type Message, type Now, type Run, type Thread } from "./thread.ts";
 import { LiveThought } from "./work/call-row.tsx";
 
 interface SpeakingProps {
@@ -36,11 +36,16 @@ function Speaking({ live, thought, agentId, headed }: SpeakingProps) {
 }
 
 /** Shows that a run is working. Used if the run has no streamed text. */
-function Working({ state, retry }: { state: string; retry: string | undefined }) {
+function Working({ run: { state, hold }, retry }: { run: Run; retry: string | undefined }) {
   const words = retry === undefined ? "working" : safeText(retry);
   return (
     <li class="entry-working">
-      <State state={state} text={state === "waiting" ? "waiting for another session" : words} />
+      {hold === "held" ? (
+        <State state="held" text="held before the next tool call" />
+      ) : (
+        <State state={state} text={state === "waiting" ? "waiting for another session" : words} />
+      )}
+      {hold === "pending" && <State state="held" text="stops before the next tool call" />}
     </li>
   );
 }
@@ -125,12 +130,14 @@ export function Tail({ reader, agentId }: { reader: SessionReader; agentId: stri
           <Asked items={asked} />
         </li>
       )}
-      {active.length === 0 && asked.length === 0 && running !== undefined && (
-        <Working
-          state={running[1].state}
-          retry={reader.retry.value?.runId === running[0] ? reader.retry.value?.words : undefined}
-        />
-      )}
+      {(active.length === 0 || running?.[1].hold !== undefined) &&
+        asked.length === 0 &&
+        running !== undefined && (
+          <Working
+            run={running[1]}
+            retry={reader.retry.value?.runId === running[0] ? reader.retry.value?.words : undefined}
+          />
+        )}
       {queue.map((one) => (
         <Queued key={one.runId} one={one} thread={thread} />
       ))}

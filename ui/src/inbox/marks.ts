@@ -22,7 +22,8 @@ export const DEED_WORDS: Readonly<Record<AttentionItem["actions"][number], strin
   stop: "Stop",
 };
 
-export function toneOf({ kind, state }: AttentionItem): Tone {
+export function toneOf({ kind, state, hold }: AttentionItem): Tone {
+  if (hold === "held") return "warn";
   if (kind === "question") return "waiting";
   if (kind === "delivery" || kind === "store") return "bad";
   return state === undefined ? "warn" : (TONES[state] ?? "quiet");
@@ -41,7 +42,8 @@ export function styleOf(action: AttentionItem["actions"][number]): string {
 }
 
 /** Returns the text of an item's mark: for a plain run its state, otherwise its kind. */
-export function markOf({ kind, state = "run" }: AttentionItem): string {
+export function markOf({ kind, state = "run", hold }: AttentionItem): string {
+  if (hold === "held") return hold;
   if (kind === "run") return STATE_WORDS[state] ?? state;
   return kind === "node" ? "device" : kind;
 }

@@ -37,6 +37,7 @@ function Now({ row, tabIndex }: DoingProps) {
   if (state === "idle") return jobs === undefined ? <State state={state} /> : null;
   const queued = queuedRuns > 0 ? `, ${queuedRuns} queued` : "";
   if (state === "queued") return <State state={state} text={`queued ${queuedRuns}`} />;
+  if (row.hold === "held") return <State state="held" text={`held${queued}`} />;
   if (state === "running" || waitingOn.length === 0)
     return <State state={state} text={`${state}${queued}`} />;
   return (

@@ -7,6 +7,7 @@ export const TONES: Readonly<Record<string, Tone>> = {
   queued: "warn",
   running: "busy",
   waiting: "waiting",
+  held: "warn",
   pending: "warn",
   sent: "good",
   ok: "good",

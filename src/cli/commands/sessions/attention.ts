@@ -13,7 +13,8 @@ const SUMMARY_MAX_CHARS = 160;
  * Returns the command that settles an item. Returns undefined if there is none, or the caller is not allowed
  * to use it.
  */
-function commandFor({ kind, ref, sessionKey = "", actions }: AttentionItem): string | undefined {
+function commandFor({ kind, ref, sessionKey = "", actions, hold }: AttentionItem): string | undefined {
+  if (hold !== undefined && actions.length > 0) return `npx parley-gateway sessions release ${sessionKey}`;
   if (actions.length === 0 || actions.includes("stop")) return undefined;
   switch (kind) {
     case "permission":
@@ -45,13 +46,14 @@ function linesOf(item: AttentionItem, nowMs: number): string[] {
     since,
     summary,
     state,
+    hold,
     waitingFor = [],
     waitingForCount = 0,
   } = item;
   const name = label ?? sessionKey ?? title ?? "";
   const others = waitingForCount > 1 ? ` and ${waitingForCount - 1} more` : "";
   const waits = waitingFor[0] === undefined ? "" : `, waits for ${waitingFor[0]}${others}`;
-  const mark = kind === "run" ? (state ?? kind) : kind;
+  const mark = kind === "run" ? (hold === "held" ? "held" : (state ?? kind)) : kind;
   const head = `  ${safeLine(name)}  ${mark}, ${age(since, nowMs)}${safeLine(waits)}`;
   const command = commandFor(item);
   return [

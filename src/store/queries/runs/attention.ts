@@ -3,10 +3,12 @@
 // number of runs. Archived, reset and deleted sessions are skipped.
 
 import { type RawBuilder, sql } from "kysely";
+import { optional } from "../../../core/optional.ts";
 import type { Scope } from "../../../core/rules/visibility.ts";
-import type { ActiveRunState, EndedRunState, FlowStep, RunInput } from "../../../core/shapes/run.ts";
+import type { ActiveRunState, EndedRunState, FlowStep, RunHold, RunInput } from "../../../core/shapes/run.ts";
 import { type Db, kindOf, type Nulls, type Tx, withoutNulls } from "../../sql.ts";
 import { inScope } from "../sessions/session-scope.ts";
+import { stageOf } from "./holds.ts";
 import { ACTIVE } from "./runs.ts";
 
 const SCANNED_MAX = 2_000;
@@ -48,6 +50,8 @@ export interface ActiveTurn extends TurnOf {
   readonly acceptedMs: number;
   /** Model that the session has instead of its agent's. */
   readonly sessionModel?: string;
+  /** Present while a person holds the turn. */
+  readonly hold?: RunHold;
   /** Time when the turn began to run, to wait or to queue. */
   readonly sinceMs: number;
 }
@@ -137,13 +141,18 @@ export async function activeTurns(
   const head = sql`and not exists (select 1 from runs ahead
       where ahead.session_key = r.session_key and ahead.state in ('queued', 'running', 'waiting')
         and (ahead.state <> 'queued' or ahead.lane_seq < r.lane_seq))`;
-  const { rows } = await sql<Nulls<Omit<ActiveTurn, "state">>>`
-    select ${TURN}, ${SINCE[state]} as "sinceMs", r.accepted_at as "acceptedMs", s.model as "sessionModel"
+  const { rows } = await sql<Nulls<Omit<ActiveTurn, "state" | "hold">> & { readonly hold: string | null }>`
+    select ${TURN}, ${SINCE[state]} as "sinceMs", r.accepted_at as "acceptedMs",
+      s.model as "sessionModel", r.hold
     from runs r cross join sessions s
     where r.state = ${sql.lit(state)} and r.kind = 'turn' and s.key = r.session_key
       and ${inScope(db, { scope })} ${state === "queued" && !everyQueued ? head : sql``}
     order by r.accepted_at desc, r.lane_seq desc, r.run_id limit ${sql.lit(limit)}`.execute(db);
-  return rows.map((row) => ({ ...withoutNulls<Omit<ActiveTurn, "state">>(row), state }));
+  return rows.map(({ hold, ...row }) => ({
+    ...withoutNulls<Omit<ActiveTurn, "state" | "hold">>(row),
+    ...optional({ hold: stageOf(hold) }),
+    state,
+  }));
 }
 
 /** Returns for each of these runs the sessions that it waits for. */

@@ -7,6 +7,7 @@ import { receiptOf } from "../../../core/rules/receipt.ts";
 import type { Run, RunFacts, RunInput } from "../../../core/shapes/run.ts";
 import { recordsOf } from "../../records.ts";
 import type { Db } from "../../sql.ts";
+import { stageOf } from "./holds.ts";
 import { toMark } from "./inbox-marks.ts";
 import { ACTIVE, FLOW_COLUMNS } from "./runs.ts";
 
@@ -40,7 +41,10 @@ export async function endsOf(db: Db, runIds: readonly string[]): Promise<Map<str
   return new Map(runs.map((run) => [run.runId, run]));
 }
 
-const FACTS = recordsOf<Omit<RunFacts, "receipt"> & Pick<Run, "sessionKey" | "heardAt">>()("runs", {
+type StoredFacts = Omit<RunFacts, "receipt" | "hold"> &
+  Pick<Run, "sessionKey" | "heardAt"> & { readonly hold?: string };
+
+const FACTS = recordsOf<StoredFacts>()("runs", {
   key: ["run_id"],
   columns: [
     "session_key",
@@ -56,6 +60,7 @@ const FACTS = recordsOf<Omit<RunFacts, "receipt"> & Pick<Run, "sessionKey" | "he
     "error",
     "crashes",
     "chain_id",
+    "hold",
   ],
   names: FLOW_COLUMNS,
 });
@@ -74,13 +79,14 @@ function factsQuery(db: Db) {
 
 function toFacts(row: Awaited<ReturnType<ReturnType<typeof factsQuery>["execute"]>>[number]): RunFacts {
   const stored = FACTS.read(row);
-  const { sessionKey: _, heardAt: __, crashes = 0, flow, ...run } = stored;
+  const { sessionKey: _, heardAt: __, crashes = 0, flow, hold, ...run } = stored;
   const turnsMax = row.turns_max ?? undefined;
   const mark = toMark({ ...row, ended_at: row.mark_ended_at });
   return {
     ...run,
     ...optional({
       crashes: crashes === 0 ? undefined : crashes,
+      hold: run.endedAt === undefined ? stageOf(hold) : undefined,
       flow: flow && { ...flow, ...optional({ turnsMax }) },
       receipt: receiptOf({ run: { ...stored, reply: row.said ?? "" }, mark })?.state,
     }),

@@ -104,7 +104,7 @@ function Row({ run, mayStop, use }: { run: ActiveRun; mayStop: boolean; use: Row
         </span>
       </th>
       <td>
-        <State state={state} />
+        <State state={run.hold === "held" ? "held" : state} />
         <Time class="runs-since soft" at={since}>
           {age(since, now)}
         </Time>

@@ -1,0 +1,80 @@
+// Owns the column `hold` of unfinished runs: a person lets a run stop before its next tool call. It is the id
+// of the call before which the run has stopped, and empty until then. After a release without these calls,
+// `SKIPS` is before it, until the run has read it. Null: nobody holds the run.
+
+import { sql } from "kysely";
+import type { RunHold } from "../../../core/shapes/run.ts";
+import { prepared } from "../../prepared.ts";
+import { changesRows, type Db, isAmong, type Tx } from "../../sql.ts";
+import { ACTIVE, HOLDING } from "./runs.ts";
+
+const SKIPS = "skip ";
+
+/** Returns the stage of a hold as readers see it. */
+export function stageOf(hold: string | null | undefined): RunHold | undefined {
+  if (hold === null || hold === undefined || hold.startsWith(SKIPS)) return undefined;
+  return hold === "" ? "pending" : "held";
+}
+
+const HOLD = prepared((db, { runId }: { runId: string }) =>
+  db.selectFrom("runs").select("hold").where("run_id", "=", runId),
+);
+
+/** Returns the stored hold of a run, if there is one. `callId`: empty before the run has stopped. */
+export async function getHold(
+  db: Db,
+  runId: string,
+): Promise<{ readonly callId: string; readonly skips: boolean } | undefined> {
+  const hold = (await HOLD(db, { runId })).rows[0]?.hold;
+  if (hold === null || hold === undefined) return undefined;
+  const skips = hold.startsWith(SKIPS);
+  return { callId: skips ? hold.slice(SKIPS.length) : hold, skips };
+}
+
+/** `skip`: releases a run, which does not make the calls before which it stops. */
+export type HoldChange = "hold" | "release" | "skip";
+
+/** Changes the hold of an unfinished turn. Returns false if it is held, or released, already. */
+export function changeHold(tx: Tx, runId: string, change: HoldChange): Promise<boolean> {
+  const turn = tx
+    .updateTable("runs")
+    .where("run_id", "=", runId)
+    .where("kind", "=", "turn")
+    .where("state", "in", ACTIVE);
+  if (change === "hold") return changesRows(tx, turn.set({ hold: "" }).where("hold", "is", null));
+  const hold = change === "release" ? null : sql<string>`${sql.lit(SKIPS)} || hold`;
+  return changesRows(tx, turn.set({ hold }).where("hold", "not like", sql.lit(`${SKIPS}%`)));
+}
+
+/** Notes the call before which a run has stopped, if it was not released meanwhile. */
+export async function noteStopped(tx: Tx, runId: string, callId: string): Promise<void> {
+  await tx
+    .updateTable("runs")
+    .set({ hold: callId })
+    .where("run_id", "=", runId)
+    .where("hold", "=", "")
+    .execute();
+}
+
+/** Notes that a run has read its hold. */
+export async function clearHold(tx: Tx, runId: string): Promise<void> {
+  await tx.updateTable("runs").set({ hold: null }).where("run_id", "=", runId).execute();
+}
+
+/** Returns which of these sessions have a turn that a person holds, with the stage. */
+export async function holdsOf(db: Db, sessionKeys: readonly string[]): Promise<ReadonlyMap<string, RunHold>> {
+  if (sessionKeys.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("runs")
+    .select(["session_key", "hold"])
+    .where(isAmong(db, "session_key", sessionKeys))
+    .where("state", "in", HOLDING)
+    .where("hold", "is not", null)
+    .execute();
+  return new Map(
+    rows.flatMap(({ session_key, hold }) => {
+      const stage = stageOf(hold);
+      return stage === undefined ? [] : [[session_key, stage] as const];
+    }),
+  );
+}

@@ -445,7 +445,7 @@ async function executeTurn(
   if (agent.runtime !== undefined)
     return executeOutside({ ...parts, world }, handle, { session, entries, agent, trace });
   const model = resolveModel(settings.providers, session.model ?? agent.model);
-  if (!model.ok) return failRun(model.error);
+  if (!model.ok) return failRun(model.error, "invalid_model");
   const chain = await spawnChainOf(store.db, session);
   const sandbox = await parts.sandboxFor(chain, settings);
   // Without a backend, the run is refused before the first model call. It never runs without the sandbox.

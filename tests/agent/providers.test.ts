@@ -343,22 +343,28 @@ test.each(PROVIDER_APIS)(
 );
 
 test.each(PROVIDER_APIS)(
-  "%s: an invalid request, a wrong key and missing credit each fail without a retry",
+  "%s: an invalid request, an unknown model, a wrong key and missing credit each fail without a retry",
   async (api) => {
     const served = await serve(() => "");
     const wrongKey = httpError(401, "invalid key test-key-123456", {}, "authentication_error");
+    const noModel = httpError(404, "no such model", {}, "not_found_error");
     for (const refused of [
+      noModel,
       httpError(400, "bad request", {}, "invalid_request_error"),
       wrongKey,
       httpError(429, "You exceeded your current quota, check your billing", {}, "insufficient_quota"),
     ]) {
       served.script(() => refused);
       const outcome = await ask(requestTo(api, served)).outcome;
-      const code = refused === wrongKey ? "model_unauthorized" : undefined;
+      const codes = new Map([
+        [wrongKey, "model_unauthorized"],
+        [noModel, "invalid_model"],
+      ]);
+      const code = codes.get(refused);
       expect([outcome.kind, outcome.kind === "failed" && outcome.code]).toEqual(["failed", code]);
       expect(JSON.stringify(outcome)).not.toContain("test-key-123456");
     }
-    expect(served.requests).toHaveLength(3);
+    expect(served.requests).toHaveLength(4);
   },
 );
 

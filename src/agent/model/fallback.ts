@@ -4,6 +4,9 @@
 import type { Usage } from "../../core/shapes/message.ts";
 import { type ModelPort, type ResolvedModel, usageOf } from "./model.ts";
 
+/** Failures that another model may not have. */
+const OF_MODEL: readonly string[] = ["model_unauthorized", "invalid_model"];
+
 /**
  * Returns a port that tries the fallback models, too. `used`: called with each fallback model that is used,
  * and the usage of the failed call before it.
@@ -24,7 +27,7 @@ export function fallbackPort(
       let outcome = await port.call(request, show, signal, log);
       for (const model of models) {
         if (outcome.kind !== "failed" || shown || signal.aborted) break;
-        if (outcome.code !== undefined && outcome.code !== "model_unauthorized") break;
+        if (outcome.code !== undefined && !OF_MODEL.includes(outcome.code)) break;
         if (model.ref === request.model.ref) continue;
         const before = outcome.error;
         log?.warn({ model: model.ref, why: before }, "a fallback model is used");

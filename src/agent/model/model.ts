@@ -66,6 +66,7 @@ export const FAILURE_CODES = [
   "chain_limit",
   "answer_too_large",
   "model_unauthorized",
+  "invalid_model",
 ] as const;
 export type FailureCode = (typeof FAILURE_CODES)[number];
 

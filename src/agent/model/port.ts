@@ -8,7 +8,7 @@ import { sleep } from "../loop/abort.ts";
 import { rehearsalPort } from "../offline/rehearsal.ts";
 import type { ProviderModel } from "./call.ts";
 import { withoutHiddenText } from "./hidden-answer.ts";
-import { type ModelCall, type ModelOutcome, type ModelPort, usageOf } from "./model.ts";
+import { type FailureCode, type ModelCall, type ModelOutcome, type ModelPort, usageOf } from "./model.ts";
 import { judge } from "./retry.ts";
 
 /**
@@ -37,7 +37,11 @@ export function openModelPort(
   });
 }
 
-const UNAUTHORIZED = 401;
+/** Codes of final failures, by the status of the provider. Not found is the model, or the whole address. */
+const CODES_BY_STATUS: Readonly<Record<number, FailureCode>> = {
+  401: "model_unauthorized",
+  404: "invalid_model",
+};
 
 const loadProvider = once(() => import("./provider-request.ts"));
 
@@ -68,7 +72,7 @@ async function callProvider(
         return {
           kind: "failed",
           error: verdict.error,
-          ...(failure.status === UNAUTHORIZED ? { code: "model_unauthorized" } : {}),
+          ...optional({ code: CODES_BY_STATUS[failure.status ?? 0] }),
           ...optional({ partial, isPassing: verdict.isPassing }),
         };
       case "retry":

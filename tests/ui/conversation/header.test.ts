@@ -37,7 +37,7 @@ describeInBrowser("the header of a conversation", () => {
       expect(await sideways(page)).toBe(0);
       works = true;
       await expect.poll(() => page.getByRole("button", { name: "Earlier conversations" }).count()).toBe(0);
-      await facts.getByRole("button", { name: "Retry" }).focus();
+      await page.getByRole("button", { name: "Retry" }).focus();
       await page.keyboard.press("Enter");
       await page.getByText("It works.").last().waitFor();
       await facts.getByText("idle").waitFor();
@@ -62,14 +62,14 @@ describeInBrowser("the header of a conversation", () => {
     await client.request("tools.invoke", { sessionKey: MAIN, name: "sessions_spawn", arguments: args });
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions?only=failed" });
     const facts = page.locator(".conversation-facts");
-    const retry = facts.getByRole("button", { name: "Retry" });
+    const retry = page.getByRole("button", { name: "Retry" });
     await row(page, /^counting/)
       .getByRole("link")
       .first()
       .click();
     await page.getByRole("heading", { name: "counting" }).waitFor();
     await facts.getByText(/^failed /).waitFor();
-    await facts.getByText("to repeat the job, ask there").waitFor();
+    await page.getByText("to repeat the job, ask there").waitFor();
     await expect.poll(() => retry.count()).toBe(0);
     await row(page, /^research/)
       .getByRole("link")
@@ -77,7 +77,7 @@ describeInBrowser("the header of a conversation", () => {
       .click();
     await page.getByRole("heading", { name: "research" }).waitFor();
     await retry.waitFor();
-    await expect.poll(() => facts.getByText("to repeat the job").count()).toBe(0);
+    await expect.poll(() => page.getByText("to repeat the job").count()).toBe(0);
     await client.request("runs.dismiss", { runId });
     await retry.waitFor({ state: "detached" });
     await facts.getByText(/^failed /).waitFor();

@@ -71,17 +71,6 @@ describeInBrowser("connecting a model on the first visit", () => {
     });
   }
 
-  test("the row of a run whose key was refused offers another one", async () => {
-    const model = await startModelServer(() => ({ status: 401, headers: {}, body: "invalid api key" }));
-    cleanup(() => model.close());
-    const house = await openWith(model);
-    await house.client.agent({ message: "hello" }).done.catch(() => {});
-    const { page } = await visit(`http://127.0.0.1:${house.app.port}`, { token: TOKEN });
-    const row = page.getByRole("listitem").filter({ hasText: "invalid api key" });
-    await row.getByRole("button", { name: "Connect a model" }).click();
-    await page.getByRole("dialog", { name: "Connect a model" }).getByLabel("Key", { exact: true }).waitFor();
-  });
-
   test("a model server on the gateway's machine is offered first, and needs no key", async () => {
     const { house, page, dialog } = await firstVisit(PHONE, found);
     const provider = dialog.getByLabel("Provider");

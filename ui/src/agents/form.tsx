@@ -2,6 +2,7 @@
 // AF2: what the reader has changed stays through reconnects, visits of other views, and refusals. If somebody
 //      else has changed the same setting meanwhile, the form says so, and saves only after another click.
 
+import "./agents.css";
 import { effect, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
@@ -48,7 +49,9 @@ function conflictsOf({ mine, base }: Draft, now: Entries): string[] {
   );
 }
 
-export function AgentForm({ agent, onSaved }: { agent: AgentDetails; onSaved: () => void }) {
+/** `only`: the title of the one group that is shown. Default: all groups. */
+export function AgentForm(props: { agent: AgentDetails; only?: string; onSaved: () => void }) {
+  const { agent, only, onSaved } = props;
   const { id: agentId, model } = agent;
   const file = useReading("config.get", () => ask("config.get"));
   const schema = useReading("config.schema", () => ask("config.schema"));
@@ -61,7 +64,8 @@ export function AgentForm({ agent, onSaved }: { agent: AgentDetails; onSaved: ()
   const { own, defaults } = entriesIn(file.value.text, agentId);
   // The default model may be that of the first provider.
   const inherited = own?.model === undefined ? { model, ...defaults } : defaults;
-  const groups = fieldsIn(schema.value.settings, refs, inherited);
+  const all = fieldsIn(schema.value.settings, refs, inherited);
+  const groups = only === undefined ? all : all.filter(({ title }) => title === only);
   const fields = groups.flatMap((group) => group.fields);
   const saved = own ?? {};
   const draft = drafts.value[agentId] ?? { mine: {}, base: saved };

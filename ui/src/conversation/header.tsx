@@ -10,13 +10,13 @@ import { Doing } from "../parts/doing.tsx";
 import { money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
-import { complain, say } from "../parts/notices.tsx";
+import { say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 import { go, hrefOf } from "../route.ts";
 import { Earlier, type EarlierPlace } from "./earlier.tsx";
 import { FailedJobs } from "./failed-jobs.tsx";
 import { Settings } from "./settings.tsx";
-import { lastChain, type Now, type Thread } from "./thread.ts";
+import { lastChain, type Thread } from "./thread.ts";
 
 async function copyKey(key: string): Promise<void> {
   try {
@@ -43,32 +43,6 @@ function Figures({ thread }: { thread: Thread }) {
       )}
       {cost > 0 && <span title="Cost of this session, since its last reset">{money(cost)}</span>}
     </>
-  );
-}
-
-/** Shows a button to retry the last turn if it failed or, for a job, says who can repeat it. */
-function Again({ row: { failure, spawnedBy } }: { row: Now["session"] }) {
-  const [retried, setRetried] = useState<string>();
-  if (failure === undefined) return null;
-  const { runId, retriable } = failure;
-  const retry = (): void => {
-    setRetried(runId);
-    ask("runs.retry", { runId }).catch((error: unknown) => {
-      setRetried(undefined);
-      complain(error);
-    });
-  };
-  if (!retriable)
-    return spawnedBy === undefined ? null : (
-      <span>The session that asked was told: to repeat the job, ask there.</span>
-    );
-  return (
-    may("operator.write") &&
-    has("runs.retry") && (
-      <button type="button" data-act="Retry the run" disabled={retried === runId} onClick={retry}>
-        Retry
-      </button>
-    )
   );
 }
 
@@ -125,7 +99,6 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
         </h2>
         <div class="conversation-facts soft">
           {row !== undefined && <Doing row={row} onFailed={() => setFailed(true)} />}
-          {row !== undefined && <Again row={row} />}
           {row?.archivedAt !== undefined && <span class="chip">archived</span>}
           {row?.sendPolicy !== undefined && (
             <span class="chip tone-warn">

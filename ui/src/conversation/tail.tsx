@@ -1,14 +1,17 @@
 // Shows active and queued runs below the stored messages: streamed text and thinking, and queued messages.
 
 import { useComputed } from "@preact/signals";
+import { useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
-import { ask, may } from "../gateway.ts";
+import { ask, has, may } from "../gateway.ts";
 import { awaitedPermission, permissionsOf } from "../inbox/model.ts";
 import { Asked } from "../inbox/permission.tsx";
+import { lazy } from "../parts/lazy.tsx";
 import { complain } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
+import { causeOf, consequenceOf, FIX_WORDS } from "../setup/failed-run.ts";
 import { Byline } from "./entry.tsx";
 import type { Live, StreamedTexts } from "./live.ts";
 import { originOf } from "./origin.ts";
@@ -16,6 +19,8 @@ import type { SessionReader } from "./reader.ts";
 import { GrowingProse } from "./text/text.tsx";
 import { currentRun, type Message, type Now, type Run, type Thread } from "./thread.ts";
 import { LiveThought } from "./work/call-row.tsx";
+
+const Fix = lazy(async () => (await import("../setup/fix.tsx")).Fix);
 
 interface SpeakingProps {
   readonly live: Live | undefined;
@@ -101,6 +106,41 @@ function useWritten(reader: SessionReader, lives: StreamedTexts, said: (message:
   }).value.split(" ");
 }
 
+/** Shows why the last run failed, what it left behind, and what the reader can do. */
+function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
+  const { key: sessionKey, agentId, failure, spawnedBy } = row;
+  const [retried, setRetried] = useState<string>();
+  if (failure === undefined) return null;
+  const { runId, code, retriable } = failure;
+  const mayRetry = retriable && may("operator.write") && has("runs.retry");
+  const retry = (): void => {
+    setRetried(runId);
+    ask("runs.retry", { runId }).catch((error: unknown) => {
+      setRetried(undefined);
+      complain(error);
+    });
+  };
+  return (
+    <li class="entry-failure card">
+      <strong>{causeOf(code)}</strong>
+      <p>{consequenceOf(run?.usage && run.usage.totalTokens > 0, mayRetry)}</p>
+      {!retriable && spawnedBy !== undefined && (
+        <p>The session that asked was told: to repeat the job, ask there.</p>
+      )}
+      {retriable && (
+        <div class="bar">
+          {code in FIX_WORDS && <Fix code={code} agentId={agentId} sessionKey={sessionKey} />}
+          {mayRetry && (
+            <button type="button" data-act="Retry the run" disabled={retried === runId} onClick={retry}>
+              Retry
+            </button>
+          )}
+        </div>
+      )}
+    </li>
+  );
+}
+
 export function Tail({ reader, agentId }: { reader: SessionReader; agentId: string }) {
   const thread = reader.thread.value;
   const written = useWritten(reader, reader.live, textOf);
@@ -138,6 +178,9 @@ export function Tail({ reader, agentId }: { reader: SessionReader; agentId: stri
             retry={reader.retry.value?.runId === running[0] ? reader.retry.value?.words : undefined}
           />
         )}
+      {thread.now !== undefined && (
+        <Failure row={thread.now.session} run={thread.runs[thread.now.session.failure?.runId ?? ""]} />
+      )}
       {queue.map((one) => (
         <Queued key={one.runId} one={one} thread={thread} />
       ))}

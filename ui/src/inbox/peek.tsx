@@ -12,6 +12,7 @@ import { Awaited } from "../parts/failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
+import { causeOf, consequenceOf } from "../setup/failed-run.ts";
 import { readAgain } from "./model.ts";
 import { moved } from "./moved.ts";
 import { Asked } from "./permission.tsx";
@@ -89,6 +90,7 @@ function Last({ item, answers }: PeekProps) {
   const behind = useReading(`${item.id} ${item.since}`, () => lastMessage(item));
   const { value: text = "" } = behind;
   // The summary is one line.
+  const isFailed = code !== undefined && actions.includes("retry");
   const isTold = text.replace(/\s+/g, " ").includes(summary);
   return (
     <>
@@ -96,6 +98,11 @@ function Last({ item, answers }: PeekProps) {
         <p>
           {!isTold && <Name text={summary} />}
           {code !== undefined && <span class="chip">{code}</span>}
+        </p>
+      )}
+      {isFailed && (
+        <p>
+          {causeOf(code)} {consequenceOf(undefined, true)}
         </p>
       )}
       {waitingFor.length > 0 && (

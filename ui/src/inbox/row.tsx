@@ -18,7 +18,7 @@ import { DEED_WORDS, type Deed, markOf, styleOf, toneOf } from "./marks.ts";
 import { awaitedPermission, itemName, permissionsOf, wantsTo } from "./model.ts";
 import { moved } from "./moved.ts";
 
-const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
+const Fix = lazy(async () => (await import("../setup/fix.tsx")).Fix);
 const Peek = lazy(async () => (await import("./peek.tsx")).Peek);
 
 function Waits({ item }: { item: AttentionItem }) {
@@ -147,7 +147,9 @@ export function InboxRow(props: {
           {age(since, tick.value)}
         </Time>
         <div class="inbox-actions">
-          {item.code === "model_unauthorized" && <Connect what="model" />}
+          {item.code !== undefined && actions.includes("retry") && (
+            <Fix code={item.code} agentId={item.agentId ?? ""} sessionKey={sessionKey ?? ""} />
+          )}
           <Buttons item={item} actions={actions} plain={plain} onAnswer={onAnswer} onDeed={onDeed} />
           <button
             type="button"

@@ -1,0 +1,129 @@
+// Mends the cause of a failed run, if the page has a form for it: the key of the provider, the model of the
+// session, or the budget of the agent.
+
+import { useState } from "preact/hooks";
+import { AgentForm } from "../agents/form.tsx";
+import { agents } from "../agents/known.ts";
+import { useModelRefs } from "../agents/model-refs.ts";
+import { ask, coversAll, has, may } from "../gateway.ts";
+import { Dialog, Form } from "../parts/dialog.tsx";
+import { Awaited } from "../parts/failure.tsx";
+import { say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
+import { Select } from "../parts/select.tsx";
+import { hrefOf } from "../route.ts";
+import { change, literal } from "./change.ts";
+import { FIX_WORDS } from "./failed-run.ts";
+
+interface Place {
+  readonly agentId: string;
+  readonly sessionKey: string;
+}
+type FormProps = Place & { readonly onClose: () => void };
+
+function Key({ agentId, onClose }: FormProps) {
+  const refs = useModelRefs();
+  const providers = [...new Set(refs.map((ref) => ref.split("/", 1)[0] ?? ""))];
+  const own = agents.value?.agents.find(({ id }) => id === agentId)?.model?.split("/", 1)[0] ?? "";
+  const [picked, setPicked] = useState("");
+  const [key, setKey] = useState("");
+  const provider = picked || own;
+  const save = async (): Promise<void> => {
+    await change([{ path: `models.providers.${provider}.apiKey`, value: literal(key) }]);
+    say("The key was saved. New runs use it at once.");
+    onClose();
+  };
+  return (
+    <Form action="Save" disabled={provider === ""} onSubmit={save} onClose={onClose}>
+      <label>
+        Provider
+        <Select
+          value={provider}
+          options={providers.includes(provider) ? providers : [provider, ...providers]}
+          onPick={setPicked}
+        />
+      </label>
+      <label>
+        Key
+        <input
+          type="password"
+          autocomplete="off"
+          required
+          value={key}
+          onInput={(event) => setKey(event.currentTarget.value)}
+        />
+      </label>
+      <p class="soft">The key is saved in the gateway's configuration file.</p>
+    </Form>
+  );
+}
+
+function Model({ agentId, sessionKey, onClose }: FormProps) {
+  const refs = useModelRefs();
+  const [model, setModel] = useState("");
+  const save = async (): Promise<void> => {
+    await ask("sessions.patch", { key: sessionKey, model: model || null });
+    say("The conversation uses the model from its next run on.");
+    onClose();
+  };
+  return (
+    <Form action="Save" onSubmit={save} onClose={onClose}>
+      <label>
+        Model of this conversation
+        <Select value={model} options={[["", "That of the agent"], ...refs]} onPick={setModel} />
+      </label>
+      <p class="soft">
+        For all conversations of the agent, change <a href={hrefOf({ view: "agents", agentId })}>its model</a>
+        .
+      </p>
+    </Form>
+  );
+}
+
+function Budget({ agentId, onClose }: FormProps) {
+  const read = useReading("agents", () => ask("agents.describe"));
+  const agent = read.value?.agents.find(({ id }) => id === agentId);
+  if (agent === undefined) return <Awaited {...read} />;
+  return (
+    <>
+      <AgentForm agent={agent} only="Budget" onSaved={onClose} />
+      <div class="actions">
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+      </div>
+    </>
+  );
+}
+
+/** By the code of the failure. `inFile`: the form changes the configuration file. */
+const FORMS: Readonly<Record<string, { inFile: boolean; Content: typeof Key }>> = {
+  model_unauthorized: { inFile: true, Content: Key },
+  invalid_model: { inFile: false, Content: Model },
+  budget_used: { inFile: true, Content: Budget },
+};
+
+/** A button that opens the form. Draws nothing if the reader may not save it. */
+export function Fix({ code, ...place }: Place & { code: string }) {
+  const [open, setOpen] = useState(false);
+  const form = FORMS[code];
+  const mayEdit = form?.inFile
+    ? may("operator.admin") && coversAll() && has("config.patch")
+    : may("operator.write");
+  if (form === undefined || !mayEdit) return null;
+  const { [code]: words = "" } = FIX_WORDS;
+  const { Content } = form;
+  const close = (): void => setOpen(false);
+  return (
+    <>
+      <button type="button" data-act="" onClick={() => setOpen(true)}>
+        {words}
+      </button>
+      {open && (
+        <Dialog title={words} onClose={close}>
+          <Content {...place} onClose={close} />
+        </Dialog>
+      )}
+    </>
+  );
+}

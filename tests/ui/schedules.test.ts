@@ -32,11 +32,15 @@ describeInBrowser("schedules", () => {
     const form = page.getByRole("dialog", { name: "New job" });
     await form.getByLabel("Name").fill("Morning report");
     await form.getByLabel("Message to the agent").fill("What is new? Three lines.");
-    await form.getByRole("button", { name: "Weekdays" }).click();
+    await form.getByLabel("Days").selectOption("Weekdays");
     const preview = form.getByRole("status");
     await expect.poll(() => preview.innerText()).toContain("Monday to Friday at 08:00");
     await expect.poll(() => preview.getByRole("listitem").count()).toBe(5);
-    await form.getByLabel("Expression").fill("61 * * * *");
+    await form.getByLabel("Time", { exact: true }).fill("06:05");
+    await expect.poll(() => preview.innerText()).toContain("Monday to Friday at 06:05");
+    await form.getByText("Other times").click();
+    await expect.poll(() => form.getByLabel("Cron expression").inputValue()).toBe("5 6 * * 1-5");
+    await form.getByLabel("Cron expression").fill("61 * * * *");
     await expect.poll(() => preview.innerText()).toMatch(/not a cron expression/);
     await form.getByRole("button", { name: "Create" }).click();
     const refusal = form.getByRole("alert");
@@ -47,7 +51,9 @@ describeInBrowser("schedules", () => {
       return alert.contains(document.elementFromPoint(x + width / 2, y + height / 2));
     });
     expect(inSight).toBe(true);
-    await form.getByLabel("Expression").fill("30 7 * * *");
+    await expect.poll(() => form.getByLabel("Time", { exact: true }).isDisabled()).toBe(true);
+    await form.getByLabel("Cron expression").fill("30 7 * * *");
+    await expect.poll(() => form.getByLabel("Days").inputValue()).toBe("* * *");
     await form.getByLabel("Send the reply to").fill("main");
     await form.getByRole("button", { name: "Create" }).click();
     await form.waitFor({ state: "detached" });

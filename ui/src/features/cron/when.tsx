@@ -6,7 +6,7 @@ import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { now, settled } from "../../clock.ts";
 import { ask, wordsOf } from "../../gateway.ts";
-import { Select } from "../../parts/select.tsx";
+import { type Option, Select } from "../../parts/select.tsx";
 import { dateWords, elsewhere } from "./dates.ts";
 import { type Draft, scheduleOf, UNITS } from "./draft.ts";
 
@@ -18,13 +18,18 @@ const KINDS = [
   { kind: "at", title: "Once" },
 ] as const;
 
-const USUAL = [
-  { title: "Every day", expr: "0 8 * * *" },
-  { title: "Weekdays", expr: "0 8 * * 1-5" },
-  { title: "Mondays", expr: "0 8 * * 1" },
-  { title: "Hourly", expr: "0 * * * *" },
-  { title: "Monthly", expr: "0 8 1 * *" },
-] as const;
+const DAY_NAMES = new Intl.DateTimeFormat("en", { weekday: "long", timeZone: "UTC" });
+/** The days that the form offers, as the end of a cron expression. */
+const DAYS: readonly Option<string>[] = [
+  ["* * *", "Every day"],
+  ["* * 1-5", "Weekdays"],
+  ...[1, 2, 3, 4, 5, 6, 0].map(
+    (day) => [`* * ${day}`, DAY_NAMES.format(Date.UTC(2024, 0, 7 + day))] as const,
+  ),
+  ["1 * *", "First of the month"],
+];
+/** The expressions of which the form has fields: minute, hour, days. */
+const PLAIN = /^\s*(\d{1,2})\s+(\d{1,2})\s+(\S+\s+\S+\s+\S+)\s*$/;
 
 export interface WhenProps {
   readonly draft: Draft;
@@ -33,33 +38,34 @@ export interface WhenProps {
 
 function CronFields({ draft, change }: WhenProps) {
   const zones = useId();
+  const [, minute = "", hour = "", rest = ""] = PLAIN.exec(draft.expr) ?? [];
+  const days = rest.replace(/\s+/g, " ");
+  const isPlain = DAYS.some(([value]) => value === days);
+  // The field must not close while the reader types in it.
+  const [wasPlain] = useState(isPlain);
+  const time = isPlain ? [hour, minute].map((part) => part.padStart(2, "0")).join(":") : "";
+  const write = (at: string, on: string): void => {
+    const [h = "", m = ""] = at.split(":");
+    change({ expr: `${Number(m)} ${Number(h)} ${on}` });
+  };
   return (
     <>
-      <div class="usual bar">
-        {USUAL.map(({ title, expr }) => (
-          <button
-            key={expr}
-            type="button"
-            class="small"
-            aria-pressed={draft.expr.trim() === expr}
-            onClick={() => change({ expr })}
-          >
-            {title}
-          </button>
-        ))}
-      </div>
       <div class="pair">
         <label>
-          <span>
-            Expression <span class="soft small">min hour day month weekday</span>
-          </span>
+          <span>Days</span>
+          <Select
+            value={isPlain ? days : ""}
+            options={isPlain ? DAYS : [["", "Other"], ...DAYS]}
+            onPick={(on) => write(time || "08:00", on)}
+          />
+        </label>
+        <label>
+          <span>Time</span>
           <input
-            class="mono"
-            value={draft.expr}
-            maxLength={200}
-            spellcheck={false}
-            autocomplete="off"
-            onInput={(event) => change({ expr: event.currentTarget.value })}
+            type="time"
+            value={time}
+            disabled={!isPlain}
+            onInput={(event) => event.currentTarget.value !== "" && write(event.currentTarget.value, days)}
           />
         </label>
         <label>
@@ -78,6 +84,22 @@ function CronFields({ draft, change }: WhenProps) {
           <option key={zone} value={zone} />
         ))}
       </datalist>
+      <details class="more" open={!wasPlain}>
+        <summary>Other times</summary>
+        <label>
+          <span>
+            Cron expression <span class="soft small">minute hour day month weekday</span>
+          </span>
+          <input
+            class="mono"
+            value={draft.expr}
+            maxLength={200}
+            spellcheck={false}
+            autocomplete="off"
+            onInput={(event) => change({ expr: event.currentTarget.value })}
+          />
+        </label>
+      </details>
     </>
   );
 }

@@ -114,7 +114,7 @@ describeInBrowser("agents", () => {
     await tryOut("offline/rehearsal").focus();
     await page.keyboard.press("Enter");
     const good = row(page, "Models", "offline/rehearsal").getByRole("status");
-    await expect.poll(() => good.innerText()).toMatch(/answered “OK”\s+812 ms · 16 tokens · \$0\.00030/);
+    await expect.poll(() => good.innerText()).toMatch(/answered “OK”\s+812 ms · 16 tokens · \$0\.0003/);
     await tryOut("anthropic/claude-sonnet-4-5").press("Enter");
     const bad = row(page, "Models", "anthropic/").getByRole("status");
     await expect.poll(() => bad.innerText()).toContain("invalid x-api-key (HTTP 401)");

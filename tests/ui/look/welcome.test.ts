@@ -12,12 +12,12 @@ const JOBS = "Spawn 3 jobs: wait 2 seconds, then say part {n} is done";
 
 describeInBrowser("an empty state", () => {
   for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
-    test(`a first visit ${viewport.width} px wide says what Parley is and how to add a key; sentences fill the composer`, async () => {
+    test(`a first visit ${viewport.width} px wide says what Parley is and which model answers; sentences fill the composer`, async () => {
       const house = await openHouse({ openDemo: () => openDemo(quietWorld()) });
       const { page } = await visit(house.http, { token: TOKEN, viewport });
       const welcome = page.getByRole("region", { name: "Welcome to Parley" });
       await welcome.getByText("Parley is a gateway for AI agents").waitFor();
-      await expect.poll(() => welcome.innerText()).toContain("ANTHROPIC_API_KEY");
+      await expect.poll(() => welcome.innerText()).toContain("offline model, which needs no key");
       await welcome.getByRole("button", { name: "Play the demo" }).waitFor();
       const sentences = welcome.getByRole("list").getByRole("button");
       await expect
@@ -41,7 +41,7 @@ describeInBrowser("an empty state", () => {
     });
   }
 
-  test("the key is not mentioned when a model is configured, and other tokens get no introduction", async () => {
+  test("the offline model is not mentioned when a model is configured, and other tokens get no introduction", async () => {
     const reader = { token: "a-reader", role: "operator", scopes: ["operator.read"] } as const;
     const house = await openHouse({
       gateway: { tokens: [reader] },
@@ -49,7 +49,7 @@ describeInBrowser("an empty state", () => {
     });
     const { page } = await visit(house.http, { token: TOKEN });
     await page.getByRole("heading", { name: "Welcome to Parley" }).waitFor();
-    await expect.poll(() => page.getByText("ANTHROPIC_API_KEY").count()).toBe(0);
+    await expect.poll(() => page.getByText("offline model").count()).toBe(0);
     await expect.poll(() => page.getByRole("button", { name: "Who are you?" }).count()).toBe(1);
     await expect.poll(() => page.getByRole("button", { name: JOBS }).count()).toBe(0);
     const other = await visit(house.http, { token: "a-reader" });

@@ -5,7 +5,7 @@ import type { ModelTest } from "../../../src/contract/methods/agents.ts";
 import type { ModelRow } from "../../../src/contract/methods/operations.ts";
 import { ask, coversAll, has, may, wordsOf } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
-import { duration, money, tokens } from "../parts/format.ts";
+import { duration, exactMoney, tokens } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -21,8 +21,8 @@ type Test =
 function priceOf({ cost }: ModelRow): string {
   const { input, output, cacheRead } = cost;
   if (input === 0 && output === 0) return "price not set";
-  const cached = cacheRead > 0 ? `, ${money(cacheRead)} cached` : "";
-  return `${money(input)} in${cached}, ${money(output)} out per million tokens`;
+  const cached = cacheRead > 0 ? `, ${exactMoney(cacheRead)} cached` : "";
+  return `${exactMoney(input)} in${cached}, ${exactMoney(output)} out per million tokens`;
 }
 
 function factsOf(row: ModelRow): string {
@@ -54,7 +54,7 @@ function Outcome({ test }: { test: Test | undefined }) {
 
 function Answer({ test }: { test: ModelTest }) {
   const { ok, durationMs, totalTokens, cost, text, error, hint } = test;
-  const spent = totalTokens === 0 ? [] : [`${tokens(totalTokens)} tokens`, money(cost)];
+  const spent = totalTokens === 0 ? [] : [`${tokens(totalTokens)} tokens`, exactMoney(cost)];
   const facts = [durationMs === 0 ? "built in" : duration(durationMs), ...spent].join(" · ");
   if (ok)
     return (

@@ -8,11 +8,11 @@ import { safeText } from "../../../src/core/text/safe-text.ts";
 import { agentIn } from "../agents/face.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
-import { clockTime, counted, duration, money, tokens } from "../parts/format.ts";
+import { clockTime, counted, duration, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
-import { Time } from "../parts/time.tsx";
+import { Cost, Time } from "../parts/time.tsx";
 import { fork, mayFork } from "./fork.ts";
 import { holds, type Item, type TextItem } from "./items.ts";
 import { type Origin, originOf } from "./origin.ts";
@@ -75,8 +75,7 @@ function Part({ message, block }: { message: Message; block: Message["content"][
   if (block.type === "image")
     return <Picture messageId={message.id} index={message.content.indexOf(block as never)} block={block} />;
   if (block.type !== "text" || block.text.trim() === "") return null;
-  if (message.role === "assistant" && isSilent(block.text))
-    return <p class="soft">{`no reply (${block.text.trim()})`}</p>;
+  if (message.role === "assistant" && isSilent(block.text)) return <p class="soft">no reply</p>;
   return <Prose text={block.text} />;
 }
 
@@ -155,19 +154,19 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
   const facts = [
     ...(startedAt === undefined || endedAt === undefined ? [] : [duration(endedAt - startedAt)]),
     ...(usage === undefined || usage.totalTokens === 0 ? [] : [`${tokens(usage.totalTokens)} tokens`]),
-    ...(usage === undefined || usage.cost.total === 0 ? [] : [money(usage.cost.total)]),
   ];
+  const cost = usage?.cost.total ?? 0;
   return (
     <li class="run-end" data-id={id}>
       <State state={state} text={silent && state === "ok" ? "no reply" : (STATE_WORDS[state] ?? state)} />
       {facts.map((fact) => (
         <span key={fact}>{fact}</span>
       ))}
+      {cost > 0 && <Cost usd={cost} />}
       {model !== undefined && <Name text={model} />}
       {error !== undefined && (
-        <bdi class="run-error">
+        <bdi class="run-error" title={code}>
           {safeText(error)}
-          {code !== undefined && ` (${code})`}
         </bdi>
       )}
     </li>

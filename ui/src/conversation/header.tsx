@@ -7,7 +7,7 @@ import { agentIn } from "../agents/face.ts";
 import { AgentMark } from "../agents/mark.tsx";
 import { ask, has, may } from "../gateway.ts";
 import { Doing } from "../parts/doing.tsx";
-import { money, tokens } from "../parts/format.ts";
+import { exactMoney, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { say } from "../parts/notices.tsx";
@@ -41,7 +41,9 @@ function Figures({ thread }: { thread: Thread }) {
           {`${tokens(totalTokens)} tokens`}
         </span>
       )}
-      {cost > 0 && <span title="Cost of this session, since its last reset">{money(cost)}</span>}
+      {cost > 0 && (
+        <span title={`Cost of this session since its last reset: ${exactMoney(cost)}`}>{money(cost)}</span>
+      )}
     </>
   );
 }

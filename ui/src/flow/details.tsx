@@ -3,7 +3,7 @@
 import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { Prose } from "../conversation/text/text.tsx";
-import { clockTime, counted, duration, money, tokens } from "../parts/format.ts";
+import { clockTime, counted, duration, exactMoney, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
@@ -41,7 +41,7 @@ function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep
     { name: "Sent to", text: told.length === 0 ? undefined : told.join(", ") },
     { name: "Sends to", text: route === undefined ? undefined : `${route.channel} ${route.to}` },
     { name: "Tokens", text: used === undefined ? undefined : tokens(used) },
-    { name: "Cost", text: cost === undefined ? undefined : money(cost) },
+    { name: "Cost", text: cost === undefined ? undefined : exactMoney(cost) },
     { name: "Hop", text: hop === undefined || hop === 0 ? undefined : String(hop) },
     { name: "Code", text: code },
   ].filter(({ text }) => text !== undefined);
@@ -114,7 +114,7 @@ function CallFacts({ call }: { call: ChainCall }) {
     endAt === undefined ? "in progress" : duration(endAt - at),
     failed === true ? "failed" : "",
     used === undefined ? "" : `${tokens(used)} tokens`,
-    cost === undefined ? "" : money(cost),
+    cost === undefined ? "" : exactMoney(cost),
   ];
   const text = figures.filter((one) => one !== "").join(", ");
   return <Said name={kind === "model" ? "Model call" : "Tool call"} text={`${name}: ${text}`} />;

@@ -97,7 +97,7 @@ function Last({ item, answers }: PeekProps) {
       {!(isTold && code === undefined) && (
         <p>
           {!isTold && <Name text={summary} />}
-          {code !== undefined && <span class="chip">{code}</span>}
+          {code !== undefined && !isFailed && <span class="chip">{code}</span>}
         </p>
       )}
       {isFailed && (

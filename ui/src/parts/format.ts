@@ -53,11 +53,19 @@ export function tokens(count: number): string {
   return `${(count / 1_000_000).toFixed(2)}M`;
 }
 
-/** Formats an amount in USD: `$0`, `$0.0042`, `$1.23`. */
+/** Formats an amount in USD: `$0`, `<$0.01`, `$1.23`. */
 export function money(usd: number): string {
   if (usd === 0) return "$0";
-  return usd < 0.01 ? `$${usd.toPrecision(2)}` : `$${usd.toFixed(2)}`;
+  return usd < 0.01 ? "<$0.01" : `$${usd.toFixed(2)}`;
 }
+
+const EXACT_USD = new Intl.NumberFormat("en", {
+  style: "currency",
+  currency: "USD",
+  maximumFractionDigits: 6,
+});
+/** Formats an amount in USD in full: `$0.0042`, `$1.23`. */
+export const exactMoney = (usd: number): string => EXACT_USD.format(usd);
 
 /** Formats a size: `812 B`, `14 kB`, `3.4 MB`. */
 export function size(bytes: number): string {

@@ -5,7 +5,7 @@ import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
 import { Doing } from "../parts/doing.tsx";
-import { age, counted, money, tokens } from "../parts/format.ts";
+import { age, counted, exactMoney, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf, sessionName } from "../parts/names.ts";
 import { Time } from "../parts/time.tsx";
@@ -26,7 +26,7 @@ function Used({ row, closed }: { row: ListedRow; closed: boolean }) {
   return (
     <span
       class="session-used number"
-      title={`${used.toLocaleString()} tokens, ${money(cost)} since the last reset${all}`}
+      title={`${used.toLocaleString()} tokens, ${exactMoney(cost)} since the last reset${all}`}
     >
       {below !== undefined && "all "}
       {tokens(used)} tok

@@ -45,9 +45,8 @@ export function Setup({ needsModel }: { needsModel: boolean }) {
         <div class="welcome-offer">
           <Connect what="model" onClose={chats.again} />
           <p class="soft">
-            The agents answer with the offline model, which needs no key. For a real one, set{" "}
-            <code>ANTHROPIC_API_KEY</code>, <code>OPENAI_API_KEY</code> or <code>GEMINI_API_KEY</code> and
-            start the gateway again{mayConnect() && ", or connect it here"}.
+            The agents answer with the offline model, which needs no key. For a real one,{" "}
+            {mayConnect() ? "connect it here" : "ask an operator for a provider's key"}.
           </p>
         </div>
       )}
@@ -55,9 +54,8 @@ export function Setup({ needsModel }: { needsModel: boolean }) {
         <div class="welcome-offer">
           <Connect what="chat" onClose={chats.again} />
           <p class="soft">
-            Write to the agents from Telegram or Discord. <code>npx parley-gateway channels add</code>{" "}
-            connects WhatsApp, Signal and iMessage; <code>npx parley-gateway service install</code> starts the
-            gateway with the machine.
+            Write to the agents from Telegram or Discord. WhatsApp, Signal and iMessage are connected on the
+            gateway's machine.
           </p>
         </div>
       )}

@@ -9,12 +9,13 @@ import { textOf } from "../../../../src/core/shapes/message.ts";
 import { tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
-import { counted, duration, money } from "../../parts/format.ts";
+import { counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
 import { complain } from "../../parts/notices.tsx";
 import { useNews, useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
+import { Cost } from "../../parts/time.tsx";
 import type { Tone } from "../../styles/tones.ts";
 import type { Step } from "../items.ts";
 import { Code, Prose } from "../text/text.tsx";
@@ -125,7 +126,7 @@ function Job(props: {
           )}
         </td>
         <td class="number">{row == null ? "" : duration(Math.max(0, endedAt - row.createdAt))}</td>
-        <td class="number">{row == null ? "" : money(row.cost)}</td>
+        <td class="number">{row != null && <Cost usd={row.cost} />}</td>
         <td>
           {step.result !== undefined &&
             state !== undefined &&
@@ -201,7 +202,7 @@ export function Spawns(props: {
             <span key={kind} class="soft">{`${count} ${kind}`}</span>
           ),
         )}
-        {cost > 0 && <span class="soft">{money(cost)}</span>}
+        {cost > 0 && <Cost class="soft" usd={cost} />}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}

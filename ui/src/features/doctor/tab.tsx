@@ -101,10 +101,7 @@ export function DoctorTab() {
   return (
     <>
       <h2>Doctor</h2>
-      <p class="soft">
-        Checks the gateway's machine, configuration and store, as <code>npx parley-gateway doctor</code> does.
-        It changes nothing.
-      </p>
+      <p class="soft">Checks the gateway's machine, configuration and store. It changes nothing.</p>
       <div class="bar out-filters">
         <button type="button" class="primary" aria-disabled={running} onClick={() => void run()}>
           Run checks

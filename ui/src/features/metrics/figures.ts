@@ -4,7 +4,7 @@
 
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import type { Span, Values } from "../../operations/plot-shape.ts";
-import { duration, HOUR_MS, MINUTE_MS, money, size, tokens } from "../../parts/format.ts";
+import { duration, exactMoney, HOUR_MS, MINUTE_MS, size, tokens } from "../../parts/format.ts";
 
 export type History = PayloadOf<"metrics.history">;
 export type Unit = History["series"][number]["unit"];
@@ -100,7 +100,7 @@ export function inUnit(value: number | null | undefined, unit: Unit): string {
     case "bytes":
       return size(value);
     case "usd_per_hour":
-      return `${money(value)}/h`;
+      return `${exactMoney(value)}/h`;
     case "per_minute":
       return `${plain(value)}/min`;
     case "count":

@@ -4,7 +4,7 @@ import "./replay.css";
 import { useMemo, useState } from "preact/hooks";
 import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
 import type { ChainComparison } from "../../../../src/features/replay/contract.ts";
-import { counted, duration, money, tokens } from "../../parts/format.ts";
+import { counted, duration, exactMoney, tokens } from "../../parts/format.ts";
 import { shortKey } from "../../sessions/own-name.ts";
 import { partsOf } from "./text-diff.ts";
 
@@ -14,7 +14,7 @@ const ROWS_MAX = 500;
 type Amounts = Pick<ChainComparison["a"], "tokens" | "cost" | "ms">;
 
 function amountsOf({ tokens: used, cost, ms }: Amounts): string {
-  const all = [used > 0 && `${tokens(used)} tokens`, cost > 0 && money(cost), ms > 0 && duration(ms)];
+  const all = [used > 0 && `${tokens(used)} tokens`, cost > 0 && exactMoney(cost), ms > 0 && duration(ms)];
   return all.filter((one) => one !== false).join(" · ");
 }
 

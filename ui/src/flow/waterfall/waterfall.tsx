@@ -8,8 +8,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChainCall, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { after, now } from "../../clock.ts";
-import { duration, money, tokens } from "../../parts/format.ts";
+import { duration, tokens } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
+import { Cost } from "../../parts/time.tsx";
 import type { ChainViewProps } from "../sequence/diagram.tsx";
 import { useKeys } from "../sequence/keys.ts";
 import { drawn, useGrowth, useSight } from "../sequence/sight.ts";
@@ -73,7 +74,7 @@ function Figures({ bar }: { bar: Bar }) {
   return (
     <span class="waterfall-figures" aria-hidden="true">
       {used > 0 && <span>{tokens(used)}</span>}
-      {cost > 0 && <span>{money(cost)}</span>}
+      {cost > 0 && <Cost usd={cost} />}
       <span>{endAt === undefined ? "…" : duration(endAt - startedAt)}</span>
     </span>
   );

@@ -3,7 +3,7 @@
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { tick } from "../../clock.ts";
-import { age, money, tokens } from "../../parts/format.ts";
+import { age, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
 import { State } from "../../parts/state.tsx";
@@ -119,7 +119,9 @@ function Row({ run, mayStop, use }: { run: ActiveRun; mayStop: boolean; use: Row
         <Name text={model} />
       </td>
       <td class="number wide">{figure(state === "queued" ? undefined : run.tokens, tokens)}</td>
-      <td class="number wide">{figure(state === "queued" ? undefined : run.cost, money)}</td>
+      <td class="number wide" title={run.cost === undefined ? undefined : exactMoney(run.cost)}>
+        {figure(state === "queued" ? undefined : run.cost, money)}
+      </td>
       <td class="runs-actions">
         <a href={hrefOf({ view: "flow", chainId })} aria-label={`Flow of ${name}`}>
           Flow

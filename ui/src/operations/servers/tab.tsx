@@ -9,6 +9,7 @@ import { ago, counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
+import { hrefOf } from "../../route.ts";
 import { usePolling } from "../polling.ts";
 import { beginSignIn } from "./sign-in.ts";
 import "../rows.css";
@@ -164,7 +165,12 @@ export function ServersTab() {
         its tools.
       </p>
       <Awaited {...list} />
-      {value?.servers.length === 0 && <p class="empty">No MCP servers. Add one in tools.mcp.servers.</p>}
+      {value?.servers.length === 0 && (
+        <p class="empty">
+          No MCP servers. Add one in the{" "}
+          <a href={hrefOf({ view: "operations", tab: "configuration" })}>configuration</a>.
+        </p>
+      )}
       <ul class="out-rows card" aria-label="MCP servers">
         {value?.servers.map((server) => (
           <Server key={server.name} server={server} onTested={again} />

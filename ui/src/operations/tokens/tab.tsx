@@ -152,8 +152,7 @@ export function TokensTab() {
       {coversAll() && <Devices />}
       <p class="soft tokens-note">
         <a href={hrefOf({ view: "operations", tab: "nodes" })}>Nodes</a> are paired devices with their own
-        keys. Programs that joined with <code>npx parley-gateway join</code> have a token for their session
-        only; <code>npx parley-gateway leave</code> revokes it.
+        keys. Coding agents that joined have a token for their session only, until they leave.
       </p>
       {open?.dialog === "new" && <NewToken {...dialog} />}
       {open?.dialog === "narrow" && <NarrowToken token={open.token} {...dialog} />}

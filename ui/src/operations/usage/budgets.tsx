@@ -6,6 +6,7 @@ import { counted, DAY_MS, duration, money, tokens } from "../../parts/format.ts"
 import { Meter } from "../../parts/meter.tsx";
 import { Name } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
+import { hrefOf } from "../../route.ts";
 import type { Tone } from "../../styles/tones.ts";
 
 type Budget = UsageReport["budgets"][number];
@@ -84,8 +85,8 @@ export function Budgets({ report: { budgets, chainBudget } }: { report: UsageRep
       <h3 id="usage-budgets">Budgets today</h3>
       {budgets.length === 0 && chainBudget === undefined ? (
         <p class="soft usage-hint">
-          No budget is set. With <code>agents.defaults.budget.dailyCost</code>, each agent stops when it has
-          spent that much in a day.
+          No budget is set. With one in its <a href={hrefOf({ view: "agents" })}>settings</a>, an agent stops
+          when it has spent that much in a day.
         </p>
       ) : (
         <ul>

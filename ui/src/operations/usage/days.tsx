@@ -5,7 +5,7 @@ import type { TargetedPointerEvent } from "preact";
 import { useState } from "preact/hooks";
 import type { UsageLine, UsageOrder } from "../../../../src/core/shapes/usage.ts";
 import { pressed, stepOf } from "../../keys/table.ts";
-import { money, tokens } from "../../parts/format.ts";
+import { exactMoney, money, tokens } from "../../parts/format.ts";
 import { HEIGHT, niceTop } from "../plot-shape.ts";
 
 /** Width of a day in the drawing, including the gap to the next day. */
@@ -93,7 +93,7 @@ export function Days({ days, lines, measure }: DaysProps) {
   const day = days[at] ?? "";
   const words = (one: string): string => {
     const line = byDay.get(one);
-    const both = `${money(line?.cost ?? 0)}, ${tokens(line?.totalTokens ?? 0)} tokens`;
+    const both = `${exactMoney(line?.cost ?? 0)}, ${tokens(line?.totalTokens ?? 0)} tokens`;
     return `${dayWords(one)}: ${both}`;
   };
   const onKeyDown = (event: KeyboardEvent): void => {

@@ -12,11 +12,12 @@ import { now } from "../../clock.ts";
 import { download } from "../../conversation/text/download.ts";
 import { ask } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
-import { counted, money, tokens } from "../../parts/format.ts";
+import { counted, tokens } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
+import { Cost } from "../../parts/time.tsx";
 import { go } from "../../route.ts";
 import { usePolling } from "../polling.ts";
 import { Budgets } from "./budgets.tsx";
@@ -116,7 +117,9 @@ function Totals({ total, choice }: { total: UsageTotal; choice: Choice }) {
     <dl class="tiles usage-totals">
       <div class="tile card">
         <dt>Cost</dt>
-        <dd class="usage-figure">{money(total.cost)}</dd>
+        <dd class="usage-figure">
+          <Cost usd={total.cost} />
+        </dd>
         {total.cost === 0 && total.totalTokens > 0 && (
           <dd class="soft">These models have no prices in the configuration.</dd>
         )}
@@ -151,7 +154,9 @@ function TopChain({ choice: { order, agentId } }: { choice: Choice }) {
         <dd>
           <ChainName line={line} />
         </dd>
-        <dd class="soft">{`${money(line.cost)}, ${tokens(line.totalTokens)} tokens`}</dd>
+        <dd class="soft">
+          <Cost usd={line.cost} />, {tokens(line.totalTokens)} tokens
+        </dd>
       </div>
     )
   );

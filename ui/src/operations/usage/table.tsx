@@ -3,7 +3,7 @@
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import type { UsageGroup, UsageLine, UsageTotal } from "../../../../src/core/shapes/usage.ts";
 import { tick } from "../../clock.ts";
-import { ago, money, tokens } from "../../parts/format.ts";
+import { ago, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
 import { Time } from "../../parts/time.tsx";
@@ -83,7 +83,7 @@ function Figures({ sums }: { sums: UsageTotal }) {
       <td class="number" title={`${sums.totalTokens.toLocaleString()} tokens`}>
         {tokens(sums.totalTokens)}
       </td>
-      <td class="number" title={`$${sums.cost}`}>
+      <td class="number" title={exactMoney(sums.cost)}>
         {money(sums.cost)}
       </td>
     </>

@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openHouse, quiet, TOKEN } from "../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
-import { manySessions, NEWEST, seedSessions } from "./sessions/seed.ts";
+import { manySessions, NEWEST, openFilters, seedSessions } from "./sessions/seed.ts";
 
 const SHAPES = [
   ["desktop", {}],
@@ -50,6 +50,7 @@ describeInBrowser("a stranger", () => {
     await page.keyboard.press("Enter");
     await isFound(page);
     await page.goto(`${http}/#/sessions`);
+    await openFilters(page);
     await page.getByRole("button", { name: "Search messages" }).click();
     await dialog.getByLabel("Search messages").fill("4711");
     await dialog.getByRole("link", { name: /please pay invoice 4711/ }).click();

@@ -6,6 +6,7 @@ import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { CUT, describeInBrowser, visit } from "../kit/browser.ts";
 import { freePort } from "../kit/loopback.ts";
 import { homeWith, startProcess } from "../kit/process/gateway-process.ts";
+import { openFilters } from "./sessions/seed.ts";
 
 const views = (page: Page) => page.getByRole("navigation", { name: "Views" });
 const field = (page: Page) => page.getByLabel("Token or link");
@@ -143,6 +144,7 @@ describeInBrowser("sign-in", () => {
     const { http } = await openHouse();
     const { page } = await visit(http, { token: TOKEN, at: "sessions/agent%3Amain%3Amain" });
     await page.getByRole("textbox", { name: "Message" }).fill("not yet said");
+    await openFilters(page);
     await page.getByRole("button", { name: "List" }).click();
     await page.getByRole("button", { name: "Sign out" }).click();
     await field(page).waitFor();
@@ -150,6 +152,7 @@ describeInBrowser("sign-in", () => {
     await give(page, TOKEN);
     await views(page).waitFor();
     await expect.poll(() => page.getByRole("textbox", { name: "Message" }).inputValue()).toBe("");
+    await openFilters(page);
     await expect
       .poll(() => page.getByRole("button", { name: "Tree" }).getAttribute("aria-pressed"))
       .toBe("true");

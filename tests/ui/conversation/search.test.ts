@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { openHouse, quiet, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
+import { openFilters } from "../sessions/seed.ts";
 
 const KEYS = ["agent:main:main", "agent:research:main"];
 
@@ -18,6 +19,7 @@ describeInBrowser("the search in messages", () => {
         ...{ token: TOKEN, at: "sessions" },
         ...(viewport === undefined ? {} : { viewport }),
       });
+      await openFilters(page);
       await page.getByRole("button", { name: "Search messages" }).click();
       const dialog = page.getByRole("dialog", { name: "Search messages" });
       await dialog.getByLabel("Search messages").fill("cucumbers");
@@ -75,6 +77,7 @@ describeInBrowser("the search in messages", () => {
     await house.engine.accept({ sessionKey: main, input });
     await quiet(house);
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    await openFilters(page);
     await page.getByRole("button", { name: "Search messages" }).click();
     const dialog = page.getByRole("dialog", { name: "Search messages" });
     await dialog.getByLabel("Search messages").fill("pears");
@@ -91,6 +94,7 @@ describeInBrowser("the search in messages", () => {
     for (let n = 1; n <= 30; n += 1)
       await client.agent({ sessionKey: "agent:main:main", message: `plum ${n}` }).done;
     const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    await openFilters(page);
     await page.getByRole("button", { name: "Search messages" }).click();
     const dialog = page.getByRole("dialog", { name: "Search messages" });
     await dialog.getByLabel("Search messages").fill("plum");

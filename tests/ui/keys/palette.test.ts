@@ -236,8 +236,6 @@ describeInBrowser("the palette", () => {
     await keys.waitFor({ state: "detached" });
     await choose(page, "dark");
     await expect.poll(() => page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
-    await choose(page, "as a list");
-    await expect.poll(() => page.url()).toContain("shape=list");
     await choose(page, "sign out");
     await page.getByRole("button", { name: "Sign in" }).waitFor();
   });

@@ -3,8 +3,8 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
-import { describeInBrowser, visit } from "../../kit/browser.ts";
-import { FAMILY, names, row, seedSessions } from "./seed.ts";
+import { accessibilityProblems, describeInBrowser, visit } from "../../kit/browser.ts";
+import { FAMILY, names, openFilters, row, seedSessions } from "./seed.ts";
 
 const PLAN = "agent:main:chat:plan";
 
@@ -43,6 +43,7 @@ describeInBrowser("session filters", () => {
   test("running, failed and own sessions are counted and listed, and changes appear at once", async () => {
     const { house, go } = await openBusy();
     const { page } = await visit(house.http, { token: TOKEN });
+    await openFilters(page);
     await expect.poll(() => words(page)).toBe("All\nActive 1\nFailed 1\nMine");
     await filterButton(page, /Active/).click();
     await expect.poll(() => names(page)).toEqual(["the group"]);
@@ -67,14 +68,22 @@ describeInBrowser("session filters", () => {
   test("a reload, a shared link and a link to a session keep the filters", async () => {
     const { house } = await openBusy();
     const { page, context } = await visit(house.http, { token: TOKEN });
+    await openFilters(page);
     await filterButton(page, /Failed/).click();
+    await page.getByRole("button", { name: "Filters: Failed" }).waitFor();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.getByRole("group", { name: "Filters" }).count()).toBe(0);
     await row(page, /write it/).click();
     await page.getByRole("textbox", { name: "Message" }).waitFor();
     const address = page.url();
     expect(address).toContain("subagent%3Atwo?only=failed");
     await page.reload();
     await expect.poll(() => names(page)).toEqual(["write it"]);
+    await page.getByRole("button", { name: "Filters: Failed" }).focus();
+    await page.keyboard.press("Enter");
     await expect.poll(() => filterButton(page, /Failed/).getAttribute("aria-pressed")).toBe("true");
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Flow", exact: true }).click();
     await page.getByRole("link", { name: "Sessions", exact: true }).click();
     await expect.poll(() => names(page)).toEqual(["write it"]);

@@ -81,3 +81,6 @@ export const names = (page: Page): Promise<string[]> => page.locator(".session-n
 export const row = (page: Page, name: string | RegExp): Locator =>
   page.getByRole("treeitem", { name }).first();
 export const tree = (page: Page): Locator => page.getByRole("tree");
+
+/** Opens the menu with the filters of the session list. */
+export const openFilters = (page: Page) => page.getByRole("button", { name: /^Filters/ }).click();

@@ -6,7 +6,7 @@ import { insertWait } from "../../../src/store/queries/runs/waits.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
 import { describeInBrowser, PHONE, visit } from "../../kit/browser.ts";
 import { sampleRun } from "../../store/samples.ts";
-import { FAMILY, MAINS, manySessions, NEWEST, names, row, seedSessions, tree } from "./seed.ts";
+import { FAMILY, MAINS, manySessions, NEWEST, names, openFilters, row, seedSessions, tree } from "./seed.ts";
 
 describeInBrowser("sessions", () => {
   test("the tree shows roots, and the children of open rows, at any depth", async () => {
@@ -70,6 +70,7 @@ describeInBrowser("sessions", () => {
     const { page } = await visit(house.http, { token: TOKEN });
     await row(page, /conversation 3/).waitFor();
     await expect.poll(() => names(page)).not.toContain("part 0 of 0");
+    await openFilters(page);
     await page.getByRole("button", { name: "List" }).click();
     await row(page, /part 0 of 0/).waitFor();
     const search = page.getByLabel("Search sessions");
@@ -79,6 +80,7 @@ describeInBrowser("sessions", () => {
     await search.fill("no such thing");
     await page.getByText("No matches").waitFor();
     await search.fill("");
+    await openFilters(page);
     await page.getByRole("button", { name: "Tree" }).click();
     await page.getByLabel("Kind").selectOption("main");
     await expect.poll(async () => (await names(page)).toSorted()).toEqual([...MAINS].toSorted());
@@ -89,6 +91,7 @@ describeInBrowser("sessions", () => {
     await page.getByLabel("Agent").selectOption("");
     await search.fill("long past");
     await page.getByText("No matches").waitFor();
+    await openFilters(page);
     await page.getByLabel("Archived").check();
     await expect.poll(() => names(page)).toEqual(["long past"]);
     await expect.poll(() => row(page, /long past/).innerText()).toContain("archived");

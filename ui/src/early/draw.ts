@@ -185,7 +185,6 @@ export function drawRows({ sessions, attention: { groups }, agents: listed }: Fi
   const now = sessions.ts;
   const rows = sessions.sessions.map((row) => rowOf(row, now));
   const shown = groups.map((rows) => awake(rows, now));
-  const bar = ["", "", ""].map(() => make("div", "session-bar-line"));
   page.replaceChildren(
     make("div", "shell", [
       headOf(view, shown[0]?.count ?? 0),
@@ -197,7 +196,7 @@ export function drawRows({ sessions, attention: { groups }, agents: listed }: Fi
             "split-list",
             [
               make("div", "sessions", [
-                make("div", "session-bar", bar),
+                make("div", "session-bar", [make("div", "session-bar-line")]),
                 make("div", "session-frame", [
                   make("div", "session-list virtual-list", rows, { role: "list", "aria-label": "Sessions" }),
                 ]),

@@ -1,26 +1,19 @@
-// The bar above the session list: search, filters with counts, the choice of tree or list, and a button for a
-// new session.
+// The bar above the session list: search, a menu with the filters, and a button for a new session.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
-import { agents } from "../agents/known.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { agentName } from "../agents/known.ts";
 import { settled } from "../clock.ts";
 import { has, may } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { overlay, searchMessages } from "../overlay.ts";
-import { type Option, Select } from "../parts/select.tsx";
-import { counts, picture, want } from "./model.ts";
-import { SEARCH_MAX_CHARS, type Wish, wish } from "./wish.ts";
+import { lazy } from "../parts/lazy.tsx";
+import { picture, want } from "./model.ts";
+import { ONLY_WORDS, SEARCH_MAX_CHARS, wish } from "./wish.ts";
 
 /** Time after the last key press at which the search starts. */
 const TYPED_MS = 200;
-/** Maximum count that the gateway returns for a filter. */
-const COUNTED_MAX = 1_000;
-
-const KINDS: readonly Option<Wish["kind"]>[] = [
-  ["", "Any kind"],
-  ...SESSION_KINDS.map((one) => (one === "other" ? ([one, "chat, sub-agent, other"] as const) : one)),
-];
+const Fields = lazy(async () => (await import("./filters.tsx")).Fields);
 
 function Search() {
   const typed = useMemo(
@@ -75,84 +68,52 @@ function Search() {
   );
 }
 
-function Shape() {
-  const { shape } = wish.value;
-  const button = (one: Wish["shape"], text: string, title: string) => (
-    <button
-      type="button"
-      aria-pressed={shape === one}
-      title={title}
-      data-act={`Sessions as a ${one}`}
-      onClick={() => want({ shape: one })}
-    >
-      {text}
-    </button>
-  );
-  return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    <div class="session-shape" role="group" aria-label="Layout">
-      {button("tree", "Tree", "Sessions below those that spawned them")}
-      {button("list", "List", "All sessions, newest first")}
-    </div>
-  );
-}
-
-const ONLY = [
-  ["", "All", "All sessions"],
-  ["running", "Active", "Sessions with a running, waiting or queued run"],
-  ["failed", "Failed", "Sessions whose last run failed, also dismissed ones and jobs"],
-  ["mine", "Mine", "Sessions to which your token sent a message"],
-] as const;
-
-function Only() {
-  return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    <div class="session-only" role="group" aria-label="Show">
-      {ONLY.map(([only, text, title]) => {
-        const count = only === "" ? 0 : (counts.value?.[only] ?? 0);
-        const isBad = only === "failed" && count > 0;
-        return (
-          <button
-            key={only}
-            type="button"
-            class={isBad ? "tone-bad" : ""}
-            aria-pressed={wish.value.only === only}
-            title={title}
-            data-act={title}
-            onClick={() => want({ only })}
-          >
-            {text}
-            {count > 0 && <span class="number"> {count >= COUNTED_MAX ? `${COUNTED_MAX}+` : count}</span>}
-          </button>
-        );
-      })}
-    </div>
-  );
-}
-
+/** A button that names the filters in force, and opens the menu with all of them. */
 function Filters() {
-  const { kind, agentId, archived } = wish.value;
+  const [open, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const { kind, agentId, archived, only } = wish.value;
+  const chosen = [
+    only && ONLY_WORDS[only],
+    kind,
+    agentId && agentName(agentId),
+    archived && "Archived",
+  ].filter(Boolean);
   return (
-    <>
-      <Select aria-label="Kind" value={kind} options={KINDS} onPick={(kind) => want({ kind })} />
-      <Select
-        aria-label="Agent"
-        value={agentId}
-        options={[
-          ["", "Any agent"],
-          ...(agents.value?.agents ?? []).map(({ id, name = id }) => [id, name] as const),
-        ]}
-        onPick={(agentId) => want({ agentId })}
-      />
-      <label class="session-archived">
-        <input
-          type="checkbox"
-          checked={archived}
-          onChange={(event) => want({ archived: event.currentTarget.checked })}
-        />
-        Archived
-      </label>
-    </>
+    // biome-ignore lint/a11y/noStaticElementInteractions: Escape and the focus leave the menu
+    <div
+      class="session-filter"
+      onKeyDown={(event) => {
+        if (!open || event.key !== "Escape") return;
+        event.stopPropagation();
+        setOpen(false);
+        button.current?.focus();
+      }}
+      onFocusOut={({ currentTarget, relatedTarget }) => {
+        if (!currentTarget.contains(relatedTarget as Node | null)) setOpen(false);
+      }}
+    >
+      <button
+        ref={button}
+        type="button"
+        class={chosen.length > 0 ? "chosen" : ""}
+        aria-expanded={open}
+        onClick={(event) => {
+          // Some browsers do not focus a button on a click.
+          event.currentTarget.focus();
+          setOpen(!open);
+        }}
+      >
+        Filters{chosen.length > 0 && `: ${safeLine(chosen.join(", "))}`}
+      </button>
+      {open && (
+        // The menu takes the focus of clicks between its fields.
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+        <div class="session-menu card" role="group" aria-label="Filters" tabIndex={-1}>
+          <Fields />
+        </div>
+      )}
+    </div>
   );
 }
 
@@ -161,7 +122,7 @@ export function Bar() {
     <div class="session-bar">
       <div class="session-bar-line">
         <Search />
-        <Shape />
+        <Filters />
         {may("operator.write") && has("sessions.create") && (
           <button
             type="button"
@@ -172,22 +133,6 @@ export function Bar() {
             title="New session"
           >
             <span aria-hidden="true">+</span> New
-          </button>
-        )}
-      </div>
-      <div class="session-bar-line">
-        <Filters />
-      </div>
-      <div class="session-bar-line">
-        <Only />
-        {has("sessions.search") && (
-          <button
-            type="button"
-            class="quiet session-messages"
-            title="Find words in the messages of all sessions"
-            onClick={() => searchMessages()}
-          >
-            Search messages
           </button>
         )}
       </div>

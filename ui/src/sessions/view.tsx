@@ -9,6 +9,8 @@ import { SessionsPanel } from "./panel.tsx";
 
 const Conversation = lazy(async () => (await import("../conversation/conversation.tsx")).Conversation);
 
+const Dashboard = lazy(async () => (await import("./dashboard.tsx")).Dashboard);
+
 export function SessionsView() {
   const at = route.value;
   const isInbox = at.view === "inbox";
@@ -26,7 +28,7 @@ export function SessionsView() {
         ) : key === undefined ? (
           <>
             <Welcome />
-            <p class="empty">Choose a session to read it, or press New to begin one.</p>
+            <Dashboard />
           </>
         ) : (
           <Conversation key={key} sessionKey={key} messageId={messageId} sessionId={sessionId} />

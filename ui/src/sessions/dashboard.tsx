@@ -1,0 +1,127 @@
+// Stands beside the session list while no session is chosen: what needs the reader, what runs, and what today
+// has cost.
+
+import "./dashboard.css";
+import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { agentName } from "../agents/known.ts";
+import { AgentMark } from "../agents/mark.tsx";
+import { tick } from "../clock.ts";
+import { ask, has } from "../gateway.ts";
+import { markOf, toneOf } from "../inbox/marks.ts";
+import { groups, itemName } from "../inbox/model.ts";
+import { isSnoozed } from "../inbox/snooze.ts";
+import { age } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { useNews, useReading } from "../parts/reading.ts";
+import { Cost, Time } from "../parts/time.tsx";
+import { hrefOf } from "../route.ts";
+
+/** Number of items that each list shows. The inbox has all. */
+const SHOWN_MAX = 6;
+
+function Item({ item }: { item: AttentionItem }) {
+  const { sessionKey, since, summary, agentId = "" } = item;
+  return (
+    <li class={`tone-${toneOf(item)}`}>
+      <a href={hrefOf(sessionKey === undefined ? { view: "inbox" } : { view: "sessions", key: sessionKey })}>
+        <AgentMark id={agentId} />
+        <Name text={itemName(item)} />
+      </a>
+      <span class="chip">{markOf(item)}</span>
+      <Time class="soft number" at={since}>
+        {age(since, tick.value)}
+      </Time>
+      {summary !== itemName(item) && (
+        <span class="dashboard-summary soft">
+          <Name text={summary} />
+        </span>
+      )}
+    </li>
+  );
+}
+
+function Items({
+  title,
+  calm,
+  items,
+  count,
+}: {
+  title: string;
+  calm: string;
+  items: readonly AttentionItem[];
+  count: number;
+}) {
+  const others = count - Math.min(items.length, SHOWN_MAX);
+  return (
+    <section class="card" aria-label={title}>
+      <h2>
+        {title} {count > 0 && <span class="number">{count}</span>}
+      </h2>
+      {items.length === 0 && <p class="soft">{calm}</p>}
+      <ul>
+        {items.slice(0, SHOWN_MAX).map((item) => (
+          <Item key={item.id} item={item} />
+        ))}
+      </ul>
+      {others > 0 && <a href={hrefOf({ view: "inbox" })}>{`${others} more in the inbox`}</a>}
+    </section>
+  );
+}
+
+/** Shows what each agent has cost today, and how many of its runs failed. */
+function Today() {
+  const read = useReading("agents", () => ask("agents.describe"));
+  useNews("attention", () => void read.again());
+  const known = (read.value?.agents ?? []).flatMap(({ id, today }) => (today ? [{ id, ...today }] : []));
+  const days = known.filter(({ totalTokens, failed }) => totalTokens > 0 || failed > 0);
+  if (known.length === 0) return null;
+  return (
+    <section class="card" aria-label="Today">
+      <h2>
+        Today{" "}
+        <a class="number" href={hrefOf({ view: "operations", tab: "usage" })}>
+          <Cost usd={days.reduce((sum, { cost }) => sum + cost, 0)} />
+        </a>
+      </h2>
+      {days.length === 0 && <p class="soft">No agent has worked today.</p>}
+      <ul>
+        {days
+          .toSorted((a, b) => b.cost - a.cost || b.totalTokens - a.totalTokens)
+          .slice(0, SHOWN_MAX)
+          .map(({ id, cost, failed }) => (
+            <li key={id}>
+              <a href={hrefOf({ view: "agents", agentId: id })}>
+                <AgentMark id={id} />
+                <Name text={agentName(id)} />
+              </a>
+              {failed > 0 && <span class="tone-bad">{failed} failed</span>}
+              <Cost class="number" usd={cost} />
+            </li>
+          ))}
+      </ul>
+    </section>
+  );
+}
+
+export function Dashboard() {
+  const of = (name: string) => groups.value?.find(({ group }) => group === name);
+  const needs = of("needs_you")?.items.filter((item) => !isSnoozed(item)) ?? [];
+  const active = [of("running"), of("waiting")];
+  return (
+    <div class="dashboard">
+      <p class="soft">Choose a session to read it, or press New to begin one.</p>
+      {groups.value !== undefined && (
+        <>
+          <Items title="Needs you" calm="Nothing needs you." items={needs} count={needs.length} />
+          <Items
+            title="At work"
+            calm="No agent is at work."
+            items={active.flatMap((group) => group?.items ?? [])}
+            count={active.reduce((sum, group) => sum + (group?.count ?? 0), 0)}
+          />
+        </>
+      )}
+      {has("agents.describe") && <Today />}
+    </div>
+  );
+}

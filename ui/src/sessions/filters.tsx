@@ -1,0 +1,111 @@
+// The menu with the filters of the session list, their counts, and the choice of tree or list.
+
+import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
+import { agents } from "../agents/known.ts";
+import { has } from "../gateway.ts";
+import { searchMessages } from "../overlay.ts";
+import { type Option, Select } from "../parts/select.tsx";
+import { counts, want } from "./model.ts";
+import { ONLY_WORDS, type Wish, wish } from "./wish.ts";
+
+/** Maximum count that the gateway returns for a filter. */
+const COUNTED_MAX = 1_000;
+
+const KINDS: readonly Option<Wish["kind"]>[] = [
+  ["", "Any kind"],
+  ...SESSION_KINDS.map((one) => (one === "other" ? ([one, "chat, sub-agent, other"] as const) : one)),
+];
+
+function Shape() {
+  const { shape } = wish.value;
+  const button = (one: Wish["shape"], text: string, title: string) => (
+    <button
+      type="button"
+      aria-pressed={shape === one}
+      title={title}
+      data-act={`Sessions as a ${one}`}
+      onClick={() => want({ shape: one })}
+    >
+      {text}
+    </button>
+  );
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    <div class="session-shape" role="group" aria-label="Layout">
+      {button("tree", "Tree", "Sessions below those that spawned them")}
+      {button("list", "List", "All sessions, newest first")}
+    </div>
+  );
+}
+
+const ONLY = [
+  ["", "All", "All sessions"],
+  ["running", ONLY_WORDS.running, "Sessions with a running, waiting or queued run"],
+  ["failed", ONLY_WORDS.failed, "Sessions whose last run failed, also dismissed ones and jobs"],
+  ["mine", ONLY_WORDS.mine, "Sessions to which your token sent a message"],
+] as const;
+
+function Only() {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    <div class="session-only" role="group" aria-label="Show">
+      {ONLY.map(([only, text, title]) => {
+        const count = only === "" ? 0 : (counts.value?.[only] ?? 0);
+        const isBad = only === "failed" && count > 0;
+        return (
+          <button
+            key={only}
+            type="button"
+            class={isBad ? "tone-bad" : ""}
+            aria-pressed={wish.value.only === only}
+            title={title}
+            data-act={title}
+            onClick={() => want({ only })}
+          >
+            {text}
+            {count > 0 && <span class="number"> {count >= COUNTED_MAX ? `${COUNTED_MAX}+` : count}</span>}
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+/** The fields of the menu. */
+export function Fields() {
+  const { kind, agentId, archived } = wish.value;
+  return (
+    <>
+      <Only />
+      <Select aria-label="Kind" value={kind} options={KINDS} onPick={(kind) => want({ kind })} />
+      <Select
+        aria-label="Agent"
+        value={agentId}
+        options={[
+          ["", "Any agent"],
+          ...(agents.value?.agents ?? []).map(({ id, name = id }) => [id, name] as const),
+        ]}
+        onPick={(agentId) => want({ agentId })}
+      />
+      <label class="session-archived">
+        <input
+          type="checkbox"
+          checked={archived}
+          onChange={(event) => want({ archived: event.currentTarget.checked })}
+        />
+        Archived
+      </label>
+      <Shape />
+      {has("sessions.search") && (
+        <button
+          type="button"
+          class="quiet session-messages"
+          title="Find words in the messages of all sessions"
+          onClick={() => searchMessages()}
+        >
+          Search messages
+        </button>
+      )}
+    </>
+  );
+}

@@ -67,6 +67,7 @@ describeInBrowser("a failed run", () => {
     const choice = dialog.getByLabel("Model of this conversation");
     await expect.poll(() => choice.locator("option").allInnerTexts()).toContain("local/two");
     await choice.selectOption("local/two");
+    expect(await accessibilityProblems(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Save" }).click();
     await card.getByRole("button", { name: "Retry" }).click();
     await page.getByText("It works.").waitFor();

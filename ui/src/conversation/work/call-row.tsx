@@ -7,11 +7,13 @@ import { fieldsOf } from "../../../../src/core/json.ts";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { after, now } from "../../clock.ts";
-import { defaults } from "../../gateway.ts";
+import { defaults, has, may } from "../../gateway.ts";
 import { permissionsOf } from "../../inbox/model.ts";
+import { beginSignIn } from "../../operations/servers/sign-in.ts";
 import { clockTime, duration, size } from "../../parts/format.ts";
 import { lazy } from "../../parts/lazy.tsx";
 import { Name, SessionLink } from "../../parts/name.tsx";
+import { complain } from "../../parts/notices.tsx";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import type { ToolResult } from "../items.ts";
@@ -19,7 +21,7 @@ import type { Live } from "../live.ts";
 import { Shown } from "../text/picture.tsx";
 import { GrowingProse, Prose } from "../text/text.tsx";
 import type { Run } from "../thread.ts";
-import { type CallStep, filesOf, parsed, resultText, sessionOf, summaryOf } from "./calls.ts";
+import { type CallStep, filesOf, parsed, resultText, sessionOf, signInOf, summaryOf } from "./calls.ts";
 
 /** State of the run of a step. False: it has ended. */
 export type Going = Run["state"] | false;
@@ -84,6 +86,19 @@ function About({ step, agentId }: { step: CallStep; agentId: string }) {
   );
 }
 
+/** Offers the sign-in at the MCP server that refused the call. */
+function SignIn({ result }: { result: ToolResult }) {
+  const server = signInOf(result);
+  if (server === undefined || !may("operator.admin") || !has("servers.login")) return null;
+  return (
+    <div class="step-about">
+      <button type="button" data-act="" onClick={() => void beginSignIn(server).catch(complain)}>
+        Sign in at {safeLine(server)}
+      </button>
+    </div>
+  );
+}
+
 const CallView = lazy(async () => (await import("./views.tsx")).CallView);
 
 export function CallRow({ step, running, agentId }: { step: CallStep; running: Going; agentId: string }) {
@@ -104,6 +119,7 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: G
     <div class="tool">
       <Row line={line} inside={() => <CallView {...step} />} />
       <About step={step} agentId={agentId} />
+      {result !== undefined && <SignIn result={result} />}
     </div>
   );
 }

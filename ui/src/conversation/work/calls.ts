@@ -32,6 +32,12 @@ export function resultText(result: ToolResult): string {
     .join("\n");
 }
 
+/** Returns the name of the MCP server that refused a call until somebody signs in. */
+export function signInOf(result: ToolResult): string | undefined {
+  const isRefused = result.isError && resultText(result).includes("it wants a sign-in");
+  return isRefused ? /^mcp__(.+?)__/.exec(result.toolName)?.[1] : undefined;
+}
+
 /** Parses the JSON of a result's text. Returns undefined for plain text, and for a text that is too long. */
 export function parsed(text: string): unknown {
   if (!/^\s*[[{]/.test(text) || text.length > PARSED_MAX_CHARS) return undefined;

@@ -18,6 +18,7 @@ import { embeddedGround, postgresGround } from "../kit/engine/cluster.ts";
 import { quietWorld } from "../kit/engine/engine.ts";
 import { doing, sending, talkingModel } from "../kit/talking-model.ts";
 import { until } from "../kit/until.ts";
+import { agentSettings } from "../tools/app.ts";
 import { type House, type HouseOptions, openHouse, type Play, quiet } from "./kit.ts";
 
 const GROUNDS = [
@@ -267,6 +268,19 @@ describe.each(GROUNDS)("on %s", (_, openGround) => {
     release();
     await quiet(house);
     await expect(admin.request("runs.hold", { runId: mine })).rejects.toMatchObject(refused);
+  });
+
+  test("a run of an agent that is a program is not held, because the gateway does not make its calls", async () => {
+    const { play, release } = player();
+    const runtime = { type: "acp", command: ["true"] } as never;
+    const agents = [agentSettings("main"), agentSettings("coder", { runtime })];
+    const house = await open({ play, choices: { agents } });
+    const runId = await say(house, "agent:coder:main", "hold");
+    const client = await house.client();
+    await expect(client.request("runs.hold", { runId })).rejects.toThrow(/does not make the tool calls/);
+    expect((await client.request("runs.list", {})).runs[0]).not.toHaveProperty("hold");
+    release();
+    await quiet(house);
   });
 
   test("ME3: the retry of an owner's message by a guest is a guest's run; an owner's retry is not", async () => {

@@ -255,6 +255,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     titles: file.agents.defaults.titles,
     subagents,
     session,
+    labels: file.labels,
     tools: {
       filter: { allow, deny },
       visibility: sessions.visibility,

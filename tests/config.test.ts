@@ -120,6 +120,10 @@ test("without a file every setting has its default, and the default model is the
     },
     ...{ owners: [], joined: { wake: "notify" }, cron: { enabled: true }, nodes: NODES },
     hooks: { enabled: false, allowedSessionKeys: ["hook:*"], mappings: [], outgoing: [] },
+    labels: {
+      ...{ mode: "ask", private: [], public: [], trust: [] },
+      sinks: { hosts: [], tools: [], places: [] },
+    },
     logging: LOGGING,
   });
 });

@@ -12,6 +12,7 @@ import { addCommands, type Commands, inputOf, program as programRow, type Row } 
 import { AGENTS } from "./rows/agents.ts";
 import { CALL, TOOL } from "./rows/calls.ts";
 import { CHANNELS, DELIVERIES } from "./rows/channels.ts";
+import { LABEL_COMMANDS } from "./rows/labels.ts";
 import * as programs from "./rows/programs.ts";
 import { DEVICES, MAY, PERMISSIONS, TOKENS } from "./rows/rights.ts";
 import { RUNS, SESSIONS, USAGE } from "./rows/sessions.ts";
@@ -45,6 +46,10 @@ const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
   tokens: { summary: "Manage access tokens for other programs and people", commands: TOKENS },
   may: MAY,
   runs: { summary: "Retry or dismiss the last run of a session", commands: RUNS },
+  labels: {
+    summary: "Show what sessions have read from outside, and what was decided",
+    commands: LABEL_COMMANDS,
+  },
   permissions: { summary: "Answer permission requests of agents", commands: PERMISSIONS },
   gateway: programs.GATEWAY,
   status: programs.STATUS,

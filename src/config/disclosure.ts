@@ -74,6 +74,7 @@ export const DISCLOSURE: { readonly [K in keyof Required<Settings>]: Rules } = {
       inbound: { ...at("inbound"), mediaMaxBytes: "show" },
     },
   },
+  labels: at("labels"),
   logging: at("logging"),
   traces: at("telemetry.traces"),
   ...ADDED,

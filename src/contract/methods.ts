@@ -14,6 +14,7 @@ import { CONFIG_METHODS } from "./methods/configuration.ts";
 import { DELIVERY_METHODS } from "./methods/deliveries.ts";
 import { DEMO_METHODS } from "./methods/demo.ts";
 import { DEVICE_METHODS } from "./methods/devices.ts";
+import { LABEL_METHODS } from "./methods/labels.ts";
 import { OPERATION_METHODS, OVERVIEW_METHODS } from "./methods/operations.ts";
 import type { MethodSpec } from "./methods/parts.ts";
 import { SERVER_METHODS } from "./methods/servers.ts";
@@ -34,6 +35,7 @@ const KERNEL_METHODS = {
   ...DELIVERY_METHODS,
   ...CHAIN_METHODS,
   ...ACCESS_METHODS,
+  ...LABEL_METHODS,
   ...CHANNEL_METHODS,
   ...DEMO_METHODS,
   ...OPERATION_METHODS,

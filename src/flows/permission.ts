@@ -33,6 +33,7 @@ import {
   deletePermission,
   ELICITATION,
   insertPermission,
+  LABELS_KIND,
   openPermissions,
   SAMPLING,
 } from "../store/queries/permissions.ts";
@@ -72,6 +73,8 @@ export interface PermissionRequest {
   /** The scopes that an answer may have. Default: once. */
   readonly scopes?: readonly PermissionScope[];
   readonly about?: AskedCommand;
+  /** True if strangers read the chat that the work came from: a note there tells no texts of the request. */
+  readonly isHidden?: boolean;
   /** The question of an MCP server. Its long texts are shortened. */
   readonly form?: ServerQuestion;
 }
@@ -129,7 +132,7 @@ export function answerWords({ id, scopes, form }: PermissionQuestion): string {
 }
 
 /** Writes the note in Markdown. */
-function noteText(question: PermissionQuestion, askMs: number): string {
+function noteText(question: PermissionQuestion, askMs: number, isHidden: boolean): string {
   const { agentId, title, detail, scopes, form } = question;
   const lead =
     form === undefined ? `Agent ${agentId} asks for permission` : `A tool of agent ${agentId} has a question`;
@@ -137,10 +140,9 @@ function noteText(question: PermissionQuestion, askMs: number): string {
   const within =
     askMs < 120_000 ? `${Math.round(askMs / 1000)} seconds` : `${Math.round(askMs / 60_000)} minutes`;
   const longer = wider === "" ? "" : ` Add ${wider} after the id of /allow to be asked less.`;
+  const texts = `:\n${markdownQuote(title)}\n${detail === undefined ? "" : `${markdownQuote(detail)}\n`}\n`;
   return (
-    `${lead}:\n` +
-    `${markdownQuote(title)}\n` +
-    `${detail === undefined ? "" : `${markdownQuote(detail)}\n`}\n` +
+    `${lead}${isHidden ? ". " : texts}` +
     `An owner answers ${answerWords(question)} within ${within}.${longer}`
   );
 }
@@ -163,7 +165,7 @@ function detailOf(input: unknown): string {
  * Writes a note to the chat that the work came from, if it came from a chat, even if other chats have written
  * to the same sessions since.
  */
-async function noteInChat(unit: Unit, question: PermissionQuestion): Promise<void> {
+async function noteInChat(unit: Unit, question: PermissionQuestion, isHidden: boolean): Promise<void> {
   const asker = await getSession(unit.tx, question.sessionKey);
   const run = await getRun(unit.tx, question.runId);
   for (const { key } of asker === undefined ? [] : await spawnChainOf(unit.tx, asker)) {
@@ -171,7 +173,7 @@ async function noteInChat(unit: Unit, question: PermissionQuestion): Promise<voi
     if (session === undefined) return;
     const route = placeOfRun(session, key === asker?.key ? run : undefined) ?? session.spawn?.route;
     if (route === undefined) continue;
-    const text = noteText(question, question.expiresAt - question.askedAt);
+    const text = noteText(question, question.expiresAt - question.askedAt, isHidden);
     const controls = { choices: choicesOf(question) };
     if (!isInHouse(route))
       await queueNote(unit, { sessionKey: key, route, text, about: "permission", controls });
@@ -187,9 +189,9 @@ function shownTexts({
 }: PermissionRequest): Result<{ title: string; detail?: string }> {
   const detail = rawInput == null ? undefined : detailOf(rawInput);
   const texts = { title: title.toWellFormed(), ...optional({ detail: detail?.toWellFormed() }) };
-  const max = kind === SAMPLING ? PROMPT_MAX_CHARS : SHOWN_MAX_CHARS;
+  const max = kind === SAMPLING || kind === LABELS_KIND ? PROMPT_MAX_CHARS : SHOWN_MAX_CHARS;
   if (Object.values(texts).every((text) => visibleText(text).length <= max)) return ok(texts);
-  if (kind === SAMPLING)
+  if (kind === SAMPLING || kind === LABELS_KIND)
     return fail(
       "invalid_argument",
       `an owner has to see the whole request, and it has over ${max} characters`,
@@ -226,7 +228,7 @@ export async function openPermission(
     askedAt,
     expiresAt: askedAt + askMs,
   });
-  await noteInChat(unit, question);
+  await noteInChat(unit, question, request.isHidden === true);
   unit.publish({ kind: "permission", id: question.id, sessionKey, change: "asked", question });
   return ok(question);
 }
@@ -335,6 +337,8 @@ export async function answerPermission(
   const found = await findPermission(unit, id, covers);
   if (!found.ok) return found;
   const question = found.value;
+  if (question.rule !== undefined && decision === "allow" && !everySession)
+    return fail("missing_scope", "a token for some sessions can't allow this: what it knows is outside");
   const content = contentOf(question, answer);
   if (!content.ok) return content;
   const kept = await keepRule(unit, question, answer);

@@ -53,6 +53,7 @@ import { historyMethods } from "./methods/history.ts";
 import { needEverySession, operationMethods } from "./methods/operations.ts";
 import { accessMethods } from "./methods/rights/access.ts";
 import { type DeviceDeps, deviceMethods } from "./methods/rights/devices.ts";
+import { labelMethods } from "./methods/rights/labels.ts";
 import { permissionMethods } from "./methods/rights/permissions.ts";
 import { type TokenDeps, tokenMethods } from "./methods/rights/tokens.ts";
 import { type ServerListDeps, serverMethods } from "./methods/servers.ts";
@@ -96,6 +97,7 @@ const HANDLERS: { readonly [M in KernelMethodName]: Method<M, MethodDeps> } = {
   ...permissionMethods,
   ...chainMethods,
   ...accessMethods,
+  ...labelMethods,
   ...channelMethods,
   ...demoMethods,
   ...operationMethods,

@@ -94,7 +94,7 @@ interface Question {
 }
 
 /** A rule of an agent does not serve another agent, by whose order the session works. */
-const ofOneAgent = (chain: ApprovalContext["chain"]): boolean =>
+export const ofOneAgent = (chain: ApprovalContext["chain"]): boolean =>
   chain.every(({ agentId }) => agentId === chain[0].agentId);
 
 const whyChanged = (path: string): string => `${quoted(path, 200)} has changed since the command was allowed`;

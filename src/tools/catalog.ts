@@ -25,6 +25,7 @@ import { type GuardContext, guarded, noteContent } from "./guidance/guard.ts";
 import type { GuidanceFiles } from "./guidance/guidance.ts";
 import { memoryTool } from "./guidance/memory.ts";
 import { type SkillContext, skillTool } from "./guidance/skill.ts";
+import { passGate } from "./labels/gate.ts";
 import type { AskingContext } from "./mcp/asking.ts";
 import { isOutsideName } from "./mcp/names.ts";
 import { type MessageContext, messageTool } from "./message.ts";
@@ -235,7 +236,6 @@ function findTool(policy: Policy, name: string): Result<DeferredTool> {
  */
 export async function callTool(ctx: ToolContext, call: ToolCallRequest): Promise<ToolResult> {
   const answer = await answerCall(ctx, call);
-  if (answer.ok) await noteContent(ctx, call, answer.value);
   const result = toolResult(await shownAnswer(ctx, answer));
   ctx.answered?.(call.name, result);
   if (!answer.ok && ctx.run !== undefined) await noteRefusal({ ...ctx, run: ctx.run }, call, answer);
@@ -248,12 +248,25 @@ async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Resu
   const known = (await found?.load?.())?.tool ?? found;
   const args = await readArguments(known?.accepts ?? {}, call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
-  if (before !== undefined) return ok(before);
+  if (before !== undefined) {
+    await noteContent(ctx, call, before);
+    return ok(before);
+  }
   const tool = findTool(ctx, call.name);
   if (!tool.ok) return tool;
   if (!args.ok) return args;
+  const passed = await passGate(ctx, call, known ?? tool.value, args.value);
+  if (!passed.ok) return passed;
+  // The rights may have changed meanwhile.
+  const now = passed.value.waited ? ((await ctx.renewed?.()) ?? ok(ctx)) : ok(ctx);
+  if (!now.ok) return now;
+  const still = findTool(now.value, call.name);
+  if (!still.ok) return still;
   if (!tool.value.spec.idempotent) await ctx.begins?.();
-  return guarded(ctx, call, () => tool.value.execute(ctx, args.value, call));
+  const answer = await guarded(now.value, call, () => still.value.execute(now.value, args.value, call));
+  // An error of a program or a server may have its text.
+  await noteContent(ctx, call, answer.ok ? answer.value : undefined);
+  return answer;
 }
 
 /** Runs a call of the agent loop. Returns the result as the text that the model reads. */

@@ -19,6 +19,7 @@ import { type ApprovalContext, approve, type Renewable } from "./approval.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import { openWorkspace } from "./files/workspace.ts";
+import { execSink } from "./labels/sinks.ts";
 import { type Tool, tool } from "./tool.ts";
 
 const COMMAND_MAX_BYTES = 100_000;
@@ -167,5 +168,6 @@ export const execTool: Tool<Context> = tool("exec", {
           ? ok(value)
           : fail("invalid_argument", `${name} must be a number above 0, got ${value}`),
   },
+  sink: (ctx, { command }) => execSink(ctx, command),
   execute: exec,
 });

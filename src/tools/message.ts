@@ -7,6 +7,7 @@ import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
 import { type PlaceText, type QueuedText, sendToPlace, sentToPlace } from "../flows/delivery/known-place.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
+import { messageSink } from "./labels/sinks.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "./tool.ts";
 
 export interface MessageContext extends CallerContext, WritingContext {}
@@ -38,6 +39,7 @@ export const messageTool: Tool<MessageContext> = tool("message", {
     threadId: textLimit(ID_CHARS_MAX),
     message: bodyLimit(MESSAGE_MAX_BYTES),
   },
+  sink: (ctx, args) => messageSink(ctx, args, args.message),
   async before(ctx, _args, { callId }) {
     const sent = await sentToPlace(ctx.db, callId);
     return sent && answerFor(sent);

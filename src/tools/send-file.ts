@@ -10,6 +10,7 @@ import type { Redactor } from "../core/text/redact/redact.ts";
 import { type FileSent, fileSentBy, sendFile } from "../flows/delivery/sent-file.ts";
 import type { Containable } from "./containment.ts";
 import { takeFile } from "./files/files.ts";
+import { fileSink } from "./labels/sinks.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "./tool.ts";
 
 export interface SendFileContext extends CallerContext, WritingContext, Containable {}
@@ -52,6 +53,7 @@ function captionOf(caption = ""): Result<string> {
 }
 
 export const sendFileTool: Tool<SendFileContext> = tool("send_file", {
+  sink: (ctx, { path, caption = "" }) => fileSink(ctx, path, caption),
   async before(ctx, _args, { callId }) {
     const sent = await fileSentBy(ctx.db, { callId, ...optional({ run: ctx.run }) });
     return sent && sentResult(sent);

@@ -11,6 +11,7 @@ import {
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { type Result, toolFailure } from "../core/shapes/errors.ts";
+import type { Sink } from "../core/shapes/labels.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import type { AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
@@ -106,6 +107,9 @@ export interface WritingContext extends ReadingContext, Pick<CallerContext, "ses
   readonly engine: Engine;
 }
 
+/** The context in which the effect of a call is named. */
+export type SinkContext = ReadingContext & CallerContext & RunContext;
+
 /** The answer to a call: one JSON object. */
 export type ToolResult = Record<string, unknown>;
 
@@ -156,6 +160,15 @@ export interface Tool<Context> {
     args: Readonly<Record<string, unknown>>,
     call: ToolCallRequest,
   ) => Promise<ToolResult | undefined>;
+  /**
+   * Returns the effect of a call outside of its session, or undefined if it has none. Called only for runs
+   * with outside content (core/rules/labels/labels.ts).
+   */
+  readonly sink?: (
+    ctx: SinkContext,
+    args: Readonly<Record<string, unknown>>,
+    call: ToolCallRequest,
+  ) => Promise<Sink | undefined> | Sink | undefined;
   /** Runs the call. The arguments were checked against `accepts` and `limits`. */
   readonly execute: (
     ctx: Context,
@@ -181,6 +194,11 @@ interface Implementation<N extends ToolName, Context, L>
     args: Limited<ArgumentsOf<N>, L>,
     call: ToolCallRequest,
   ): Promise<ToolResultOf<N> | undefined>;
+  sink?(
+    ctx: SinkContext,
+    args: Limited<ArgumentsOf<N>, L>,
+    call: ToolCallRequest,
+  ): Promise<Sink | undefined> | Sink | undefined;
   execute(
     ctx: Context,
     args: Limited<ArgumentsOf<N>, L>,

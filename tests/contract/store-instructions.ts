@@ -1,10 +1,11 @@
 // Marks of outside content, and the texts of instruction files that count, on every store.
 
 import { expect, test } from "vitest";
+import { labelFrom } from "../../src/core/rules/labels/labels.ts";
 import { holdMemory, memoryRowId, readMemory, writeMemory } from "../../src/store/queries/agent-memory.ts";
 import * as contents from "../../src/store/queries/instruction-contents.ts";
-import { markOutside, outsideAmong, readOutside } from "../../src/store/queries/outside.ts";
-import { getSession, insertSession, replaceSessionId } from "../../src/store/queries/sessions/sessions.ts";
+import { addLabels, readLabels } from "../../src/store/queries/labels.ts";
+import { insertSession, replaceSessionId, sessionsWith } from "../../src/store/queries/sessions/sessions.ts";
 import type { Store } from "../../src/store/sql.ts";
 import { sampleSession } from "../store/samples.ts";
 
@@ -49,19 +50,24 @@ export function instructionContract(store: () => Store): void {
     expect(await store().transaction((tx) => holdMemory(tx, "main", 1))).toEqual(memory);
   });
 
-  test("the first source marks a session and is read with its chain, until a reset", async () => {
+  test("the sources mark a session and are read with its chain, until a reset", async () => {
     const { key, sessionId } = sampleSession();
     const { db } = store();
     await store().transaction((tx) => insertSession(tx, sampleSession()));
-    expect(await readOutside(db, { key, sessionId })).toBeUndefined();
+    expect(await readLabels(db, { key, sessionId })).toBeUndefined();
     const mark = (source: string) =>
-      store().transaction((tx) => markOutside(tx, { key, sessionId, chainId: "chain" }, source));
-    await mark("hook");
+      store().transaction((tx) =>
+        addLabels(tx, { key, sessionId }, labelFrom("outside", source, 5, "run-1")),
+      );
+    await mark("hook github");
     await mark("web search");
-    expect(await readOutside(db, { key, sessionId, chainId: "chain" })).toBe("hook");
-    expect(await outsideAmong(db, ["other", sessionId])).toBe("hook");
-    expect((await getSession(db, key))?.outside).toBe("hook");
+    await mark("hook github");
+    const labels = {
+      outside: ["hook github", "web search"].map((source) => ({ source, since: 5, runId: "run-1" })),
+    };
+    expect(await readLabels(db, { key, sessionId, chainId: "chain" })).toEqual(labels);
+    expect((await sessionsWith(db, ["other", sessionId])).map((one) => one.labels)).toEqual([labels]);
     await store().transaction((tx) => replaceSessionId(tx, key, "session-2", 9));
-    expect(await readOutside(db, { key, sessionId: "session-2" })).toBeUndefined();
+    expect(await readLabels(db, { key, sessionId: "session-2" })).toBeUndefined();
   });
 }

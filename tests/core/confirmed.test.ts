@@ -1,8 +1,8 @@
 // The rules about instruction files: the text that counts, and the content that is outside.
 
 import { expect, test } from "vitest";
+import { isOutsider, outsideInput, outsideResult, writesIn } from "../../src/core/rules/labels/sources.ts";
 import { countedText } from "../../src/core/rules/prompt/confirmed.ts";
-import { isOutsider, outsideInput, outsideResult, writesIn } from "../../src/core/rules/prompt/outside.ts";
 import { settingsWith } from "../tools/app.ts";
 
 test.each([
@@ -27,16 +27,16 @@ test.each([
   [{ guest: true, sender: "telegram:7" }, "guest telegram:7"],
   [{ guest: true, provenance: { kind: "hook", source: "github" } as const }, "hook github"],
   [{ guest: true, provenance: { kind: "node" } as const }, "node"],
-  [{ guest: true }, "guest in agent:main:main"],
+  [{ guest: true }, "guest agent:main:main"],
   [{ outside: "guest telegram:8", sender: "telegram:8" }, "guest telegram:8"],
 ])("the input %j has the source %j", (input, source) => {
   expect(outsideInput({ text: "x", ...input }, "agent:main:main")).toBe(source);
 });
 
 test.each([
-  ["fetch", { url: "https://tea.example" }, "web page of tea.example"],
+  ["fetch", { url: "https://tea.example" }, "web tea.example"],
   ["search", {}, "web search"],
-  ["mcp__files__read", {}, "MCP server files"],
+  ["mcp__files__read", {}, "mcp files"],
   ["read", {}, undefined],
 ])("a result of %s with %j has the source %j", (tool, args, source) => {
   expect(outsideResult(tool, args)).toBe(source);

@@ -137,6 +137,9 @@ const EXAMPLES: Examples = {
   "chains.get": ({ chainId }) => ({ chainId }),
   "chains.record": ({ chainId }) => ({ chainId }),
   "access.explain": () => ({ viewer: NOTES, target: MAIN }),
+  "labels.list": () => ({ limit: 5 }),
+  "labels.explain": () => ({ sessionKey: MAIN, sink: "fetch", to: "https://tea.example/x" }),
+  "labels.release": () => ({ sessionKey: NOTES }),
   "cron.add": () => ({
     schedule: { kind: "cron", expr: "0 9 * * *" },
     message: "m",

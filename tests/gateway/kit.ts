@@ -19,7 +19,9 @@ import { OutboxWorker } from "../../src/channels/outbound.ts";
 import { createWebchat } from "../../src/channels/webchat.ts";
 import { type ConnectOptions, connect, type GatewayClient } from "../../src/contract/client/node.ts";
 import { optional } from "../../src/core/optional.ts";
+import { labelOfSession } from "../../src/core/rules/labels/labels.ts";
 import { fail, ok, type Result } from "../../src/core/shapes/errors.ts";
+import type { Session } from "../../src/core/shapes/session.ts";
 import {
   dailyBudgets,
   type Settings,
@@ -170,6 +172,7 @@ async function openWorkers(
       ...settings.session,
       ...settings.session.agentToAgent,
       dailyBudgets: dailyBudgets(settings),
+      labelOfSession: (session: Session) => labelOfSession(settings, session),
       maxConcurrent: settings.maxConcurrent,
     },
     successors: createSuccessors({

@@ -234,7 +234,7 @@ export const QUERIES: Readonly<Record<string, Work>> = {
       runs: 1,
       guest: false,
       tokenLimit: undefined,
-      outside: undefined,
+      labels: undefined,
     }),
   appendHeld: (tx) => {
     const place = { sessionKey: BUSY, sessionId: "session-1", runId: FENCE.runId };

@@ -134,7 +134,16 @@ export interface Choices {
   readonly owners?: Settings["owners"];
   readonly recordDays?: number;
   readonly providers?: Settings["providers"];
+  readonly labels?: Partial<Settings["labels"]>;
 }
+
+const NO_LABEL_SETTINGS: Settings["labels"] = {
+  mode: "ask",
+  private: [],
+  public: [],
+  trust: [],
+  sinks: { hosts: [], tools: [], places: [] },
+};
 
 export function settingsWith(choices: Choices = {}): Settings {
   return {
@@ -195,6 +204,7 @@ export function settingsWith(choices: Choices = {}): Settings {
     owners: choices.owners ?? [],
     channels: choices.channels ?? [],
     ...featureSettings(choices.features),
+    labels: { ...NO_LABEL_SETTINGS, ...choices.labels },
     logging: LOGGING,
   };
 }

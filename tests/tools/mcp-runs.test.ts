@@ -36,7 +36,7 @@ async function houseWith(mcp: McpSettings, model: ScriptedModel, tools = {}): Pr
     agentSettings("research"),
     { ...ops, sandbox: { ...ops.sandbox, mode: "all" as const } },
   ];
-  return openHouse({ model, choices: { agents, tools: { mcp, ...tools } } });
+  return openHouse({ model, choices: { agents, tools: { mcp, ...tools }, labels: { mode: "off" } } });
 }
 
 /** Executes a run, and returns the results of its calls. */

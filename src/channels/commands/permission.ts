@@ -5,6 +5,7 @@
 // see.
 
 import { openGate } from "../../access/access.ts";
+import { optional } from "../../core/optional.ts";
 import { shortAnswers } from "../../core/rules/approval/form.ts";
 import {
   type InstructionChange,
@@ -135,7 +136,9 @@ function confirmation(
   const { id, title } = question;
   const isShown = request.chatType === "direct";
   const command = isShown ? `\n${markdownQuote(title)}` : "";
-  const words = isShown ? lastingWords(question, scope) : lastingWords({ agentId: question.agentId }, scope);
+  const words = isShown
+    ? lastingWords(question, scope)
+    : lastingWords({ agentId: question.agentId, ...optional({ rule: question.rule }) }, scope);
   const typed = `/allow ${shortPermissionId(id)} ${scope} yes`;
   const label = scope === "always" ? "Yes, always" : "Yes, in this session";
   const [once, deny] = choicesOf(question);

@@ -17,7 +17,7 @@ import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
 import type { CommandCall, Controls } from "../../core/rules/command.ts";
 import { isOwner } from "../../core/rules/inbound-policy.ts";
-import { isOutsider } from "../../core/rules/prompt/outside.ts";
+import { isOutsider } from "../../core/rules/labels/sources.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";

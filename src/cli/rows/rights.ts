@@ -9,6 +9,7 @@ import { checkAnswer, describeField, readTyped } from "../../core/rules/approval
 import { SCOPES } from "../../core/rules/scopes.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
 import { EXPLAINED } from "../../core/shapes/explanation.ts";
+import { SINKS } from "../../core/shapes/labels.ts";
 import { lastingWords, PERMISSION_SCOPES, type PermissionScope } from "../../core/shapes/permission.ts";
 import type { TokenScope } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
@@ -20,6 +21,7 @@ import { onlyMatch } from "../only-match.ts";
 import { openPrompter, refusal } from "../prompter.ts";
 import { amount, asks, type Commands, choice, flag, linked, option, withDefault } from "../row.ts";
 import { findOrName } from "../session-name.ts";
+import { isSink, labelLines } from "./labels.ts";
 
 const DAY_MS = 86_400_000;
 const ACCESS_WIDTH = 8;
@@ -343,15 +345,30 @@ function explanationLines(cli: Cli, { viewer, target, answers }: PayloadOf<"acce
 }
 
 export const MAY = asks({
-  summary: "Explain whether one session may access another, and name the rule that decides",
-  args: { "<viewer>": "Session that wants access", "<target>": "Session to access" },
+  summary: "Explain whether a session may access another one, or let a text leave, and by which rule",
+  args: {
+    "<viewer>": "Session that wants access",
+    "<target>": `Session to access, or the kind of a call: ${SINKS.join(", ")}`,
+    "[destination]": "With the kind of a call: an address, a chat, a tool, an agent or a session",
+  },
   options: { access: choice("<kind>", "Check only this kind of access", EXPLAINED) },
   async find(link, input, cli) {
     const viewer = await findOrName(cli, link, input.viewer, {});
     if (!viewer.ok) return viewer;
+    if (input.destination !== undefined) {
+      if (isSink(input.target)) return ok({ viewer: viewer.value.key, target: input.target });
+      return wrong(`${quoted(input.target, 40)} is no kind of call`, `Give one of: ${SINKS.join(", ")}.`);
+    }
     const target = await findOrName(cli, link, input.target, {});
     return target.ok ? ok({ viewer: viewer.value.key, target: target.value.key }) : target;
   },
-  ask: (link, { access }, sessions) => link.request("access.explain", { ...sessions, access }),
-  print: explanationLines,
+  ask: (
+    link,
+    { access, destination: to },
+    { viewer, target },
+  ): Promise<Reply<PayloadOf<"access.explain"> | PayloadOf<"labels.explain">>> =>
+    to !== undefined && isSink(target)
+      ? link.request("labels.explain", { sessionKey: viewer, sink: target, to })
+      : link.request("access.explain", { viewer, target, access }),
+  print: (cli, answer) => ("labels" in answer ? labelLines(cli, answer) : explanationLines(cli, answer)),
 });

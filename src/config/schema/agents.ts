@@ -4,6 +4,7 @@ import {
   AGENT_COLORS,
   ANSWER_LIMITS,
   APPROVAL_MODES,
+  LABEL_MODES,
   SANDBOX_GIT,
   SANDBOX_MODES,
   THINKING_LEVELS,
@@ -202,6 +203,7 @@ const agent = object({
     ...toolFilter,
     exec: object({ approval: choice(APPROVAL_MODES, "Default: tools.exec.approval.") }),
   }),
+  labels: object({ mode: choice(LABEL_MODES, "Default: labels.mode.") }),
   runtime,
   sandbox: object(withoutDefaults(sandbox), "Default: agents.defaults.sandbox."),
   subagents: object({

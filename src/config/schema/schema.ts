@@ -4,7 +4,7 @@
 
 import type { Static } from "typebox";
 import { LOG_FORMATS, LOG_LEVELS, LOG_PARTS, LOGGING } from "../../core/shapes/settings/logging.ts";
-import { PROVIDER_APIS, TOKEN_SCOPES } from "../../core/shapes/settings/settings.ts";
+import { LABEL_MODES, PROVIDER_APIS, TOKEN_SCOPES } from "../../core/shapes/settings/settings.ts";
 import { added } from "../../features.ts";
 import { agents } from "./agents.ts";
 import { channels, inbound, threadBindings } from "./channels.ts";
@@ -227,6 +227,36 @@ const session = section({
   threadBindings,
 });
 
+const labels = section({
+  mode: choice(
+    LABEL_MODES,
+    "If a session that has read content from outside and private content would let a text leave: " +
+      "ask an owner, deny it, or only note it (watch).",
+    { default: "ask" },
+  ),
+  private: texts(
+    "Further session keys and MCP servers (`mcp mail`) with private texts, with `*` as a wildcard.",
+    { default: [] },
+  ),
+  public: texts("Session keys and files (`file docs/*`) that are not private, with `*` as a wildcard.", {
+    default: [],
+  }),
+  trust: texts(
+    "Sources that do not count as outside, like `web docs.example.com` or `mcp wiki`, with `*` allowed.",
+    { default: [] },
+  ),
+  sinks: section({
+    hosts: texts("Hosts from which any session may fetch, with `*` as a wildcard.", { default: [] }),
+    tools: texts("Tools of MCP servers that only read, like mcp__wiki__*, which any session may call.", {
+      default: [],
+    }),
+    places: texts(
+      "Chats, agents and sessions to which any session may send, like telegram:222 or peer:acme/*.",
+      { default: [] },
+    ),
+  }),
+});
+
 const logging = section({
   level: choice(LOG_LEVELS, "Least severe level that is written. PARLEY_LOG overrides it.", {
     default: LOGGING.level,
@@ -300,6 +330,7 @@ export const configSchema = object({
   channels,
   inbound,
   commands: section({ owners: texts("An owner, like telegram:123.", { default: [] }) }),
+  labels,
   logging,
   telemetry: section({ traces }),
   ...added("settings"),

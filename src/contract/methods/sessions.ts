@@ -154,7 +154,11 @@ const SESSION_FIELDS = {
   inputTokens: number(),
   outputTokens: number(),
 };
-const SESSION_OPTIONS = { ...ROW_OPTIONS, archivedAt: number() };
+const SESSION_OPTIONS = {
+  ...ROW_OPTIONS,
+  archivedAt: number(),
+  outside: list(text(), "Sources of content from outside since the last reset. See `labels.explain`."),
+};
 
 const SESSION_ROW = named(
   "SessionRow",

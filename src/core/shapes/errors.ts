@@ -113,6 +113,8 @@ export const CODES = {
   permission_not_found: form("error", "NOT_FOUND", 404),
   /** An owner denied the command, or nobody approved it in time. The command did not run. */
   approval_denied: form("forbidden", "FORBIDDEN", 403),
+  /** The session has read content from outside and private content, and no owner allowed the call. */
+  label_denied: form("forbidden", "FORBIDDEN", 403),
   /** The session is archived: hidden from agents, and read-only until it is restored. */
   session_archived: form("error", "CONFLICT", 409),
   /** The session has unfinished work; stop it first. */

@@ -70,6 +70,8 @@ export interface PermissionQuestion {
   readonly detail?: string;
   /** The same as `title` and `detail`, if the request is about a command. */
   readonly asked?: ShownCommand;
+  /** The rule that an answer for longer than once makes, if it is about labels: `fetch after web`. */
+  readonly rule?: string;
   /** The question of an MCP server that the request passes on. */
   readonly form?: ServerQuestion;
   /** The scopes that an answer may have. Empty: it needs the content of the form instead. */
@@ -99,18 +101,27 @@ export function describeAction({ title, detail, asked }: PermissionQuestion): st
   return asked?.command ?? [title, detail].filter((part) => part !== undefined).join(" · ");
 }
 
-/** Returns a question as a caller may answer it: a token for some sessions allows nothing in all of them. */
+/**
+ * Returns a question as a caller may see and answer it: a token for some sessions allows nothing in all of
+ * them, and sees nothing of a text that may leave only if an owner allows it.
+ */
 export function asAnswerable(question: PermissionQuestion, everySession: boolean): PermissionQuestion {
   if (everySession) return question;
+  if (question.rule !== undefined) {
+    const { detail: _, ...shown } = question;
+    return { ...shown, scopes: [] };
+  }
   return { ...question, scopes: question.scopes.filter((scope) => scope !== "always") };
 }
 
 /** Says what an answer for longer than once allows. The command is shown beside it. */
 export function lastingWords(
-  { agentId, asked }: Pick<PermissionQuestion, "agentId" | "asked">,
+  { agentId, asked, rule }: Pick<PermissionQuestion, "agentId" | "asked" | "rule">,
   scope: Exclude<PermissionScope, "once">,
 ): string {
   const where = scope === "always" ? "in all its sessions" : "in this session";
+  if (rule !== undefined)
+    return `From now on agent ${agentId} may do this without asking, to any place, ${where}: ${rule}.`;
   const folder = asked === undefined ? "" : `, in the folder ${asked.folder}`;
   return `From now on agent ${agentId} runs exactly this command without asking, ${where}${folder}.`;
 }

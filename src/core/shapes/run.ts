@@ -3,6 +3,7 @@
 // ended run never changes its state.
 
 import type { Code } from "./errors.ts";
+import type { Labels } from "./labels.ts";
 import type { ImageBlock, Provenance, ToolResultMessage, Usage } from "./message.ts";
 import type { Route } from "./session.ts";
 
@@ -87,6 +88,8 @@ export interface RunInput {
    * session. The session and the chain are marked with it.
    */
   readonly outside?: string;
+  /** Labels of the text, if no session wrote it: of a job. */
+  readonly labels?: Labels;
   /**
    * Tokens that the chain may use, because the gateway or program that asked for it allows no more. All later
    * runs of the chain inherit it.

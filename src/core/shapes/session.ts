@@ -1,5 +1,6 @@
 // The shape of a session: its row, its route, its states.
 
+import type { Labels } from "./labels.ts";
 import type { Route } from "./route.ts";
 import type { SpawnFacts } from "./spawn.ts";
 
@@ -47,8 +48,8 @@ export interface Session {
   readonly abortedLastRun: boolean;
   /** Id of the run of the last turn, if that turn failed. */
   readonly failedRun?: string;
-  /** Source of the first outside content since the last reset. Absent: there is none. */
-  readonly outside?: string;
+  /** Labels of the texts since the last reset. */
+  readonly labels?: Labels;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly totalTokens: number;

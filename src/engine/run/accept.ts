@@ -6,17 +6,19 @@
 
 import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
-import { outsideInput } from "../../core/rules/prompt/outside.ts";
+import { joinLabels, labelFrom } from "../../core/rules/labels/labels.ts";
+import { outsideInput } from "../../core/rules/labels/sources.ts";
 import { isSessionMessage } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import { ZERO_USAGE } from "../../core/shapes/message.ts";
 import type { FlowRef, Run, RunInput, RunKind } from "../../core/shapes/run.ts";
 import type { Route, Session } from "../../core/shapes/session.ts";
-import { type Chain, countChainRun, getChain, holdChain } from "../../store/queries/chains/chains.ts";
-import { markOutside } from "../../store/queries/outside.ts";
+import { type Chain, countChainRun, holdChain } from "../../store/queries/chains/chains.ts";
+import { addLabels } from "../../store/queries/labels.ts";
 import { insertMark } from "../../store/queries/runs/inbox-marks.ts";
 import { countAhead, countLane, getRun, getRunOfCall, insertRun } from "../../store/queries/runs/runs.ts";
-import { holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.ts";
+import { getSession, holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.ts";
 import type { Tx } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
 import type { Unit } from "../unit.ts";
@@ -72,6 +74,8 @@ export interface AcceptLimits {
   readonly maxChainTokens?: number;
   /** USD that a chain may cost. Absent: no budget. */
   readonly maxChainCost?: number;
+  /** Returns the label of a session whose texts are private. */
+  readonly labelOfSession?: (session: Session) => Labels | undefined;
   /** Limits per agent and UTC day. Absent: no limit. */
   readonly dailyBudgets?: Readonly<Record<string, DailyBudget>>;
 }
@@ -195,16 +199,34 @@ function refusedBy(
   });
 }
 
-/** Returns the source of outside content that the run begins with: its own, its chain's or its session's. */
-async function outsideIn(
-  tx: Tx,
+/** Returns the labels of everything that a session knows. */
+const labelsKnown = ({ labelOfSession }: AcceptLimits, session: Session): Labels | undefined =>
+  joinLabels(session.labels, labelOfSession?.(session));
+
+/**
+ * Returns the labels of the texts that the run begins with: its message's, with those of the session that
+ * wrote it, its chain's and its session's.
+ */
+async function labelsIn(
+  { tx, now }: Unit,
   { input, chain }: AcceptRequest,
-  session: Session,
-  known: Chain | undefined,
-): Promise<string | undefined> {
-  const own = outsideInput(input, session.key) ?? session.outside;
-  if (own !== undefined || chain === undefined) return own;
-  return (known ?? (await getChain(tx, chain.chainId))).outside;
+  { session, known, limits }: { session: Session; known: Chain | undefined; limits: AcceptLimits },
+  runId: string,
+): Promise<Labels | undefined> {
+  const source = outsideInput(input, session.key);
+  const given = source === undefined ? undefined : labelFrom("outside", source, now, runId);
+  const own = joinLabels(session.labels, joinLabels(input.labels, given));
+  const { provenance } = input;
+  const writerKey =
+    provenance?.kind === "inter_session" || provenance?.kind === "notice"
+      ? provenance.sourceSessionKey
+      : undefined;
+  // Its chain may lack what another run of its session has read.
+  const writer =
+    writerKey === undefined || writerKey === session.key ? undefined : await getSession(tx, writerKey);
+  const written = joinLabels(own, writer && labelsKnown(limits, writer));
+  if (chain === undefined) return written;
+  return joinLabels(written, (known ?? (await holdChain(tx, chain.chainId))).labels);
 }
 
 /** Accepts a run in a transaction. A failure undoes the whole transaction. */
@@ -245,9 +267,10 @@ export async function acceptIn(
     guest: allowed.value?.guest || undefined,
     tokenLimit: allowed.value?.tokenLimit,
   });
-  const outside = await outsideIn(tx, request, session, allowed.value);
+  const newId = runId ?? unit.newOrderedId();
+  const labels = await labelsIn(unit, request, { session, known: allowed.value, limits }, newId);
   const run: Run = {
-    runId: runId ?? unit.newOrderedId(),
+    runId: newId,
     sessionKey: session.key,
     sessionId: session.sessionId,
     agentId: session.agentId,
@@ -274,10 +297,10 @@ export async function acceptIn(
           runs: kind === "turn" ? 1 : 0,
           guest: request.input.guest === true,
           tokenLimit: allowed.value?.tokenLimit,
-          outside,
+          labels: joinLabels(labels, labelsKnown(limits, session)),
         })
       : undefined,
-    outside === undefined || session.outside !== undefined ? undefined : markOutside(tx, session, outside),
+    labels === undefined || labels === session.labels ? undefined : addLabels(tx, session, labels),
     insertRun(tx, run, load.active === 0 ? unit.now : null),
     hasReceipt ? insertMark(tx, run, isSessionMessage(run) ? {} : { endedAt: unit.now }) : undefined,
   );

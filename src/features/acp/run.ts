@@ -158,7 +158,7 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const { settings, session, handle } = run;
       const { db } = engine.store;
       const viewer = sessionViewer(await spawnChainOf(db, session), settings);
-      const from = await outsideCaller({ db, session, run: handle.run, viewer });
+      const from = await outsideCaller({ db, settings, session, run: handle.run, viewer });
       if (from === undefined) return turn();
       return (await guardWriting({ engine, settings, guidance }, lastingCall(from), turn)).result;
     },

@@ -15,7 +15,7 @@ import { checkLabel } from "../../core/text/label.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { readOutside } from "../../store/queries/outside.ts";
+import { readLabels } from "../../store/queries/labels.ts";
 import { checkWords } from "../../triggers/choices.ts";
 import { type Calendar, readSchedule, zoneOf } from "./dates.ts";
 import {
@@ -98,7 +98,7 @@ async function make(unit: Unit, call: Call, asked: AgentJobRequest, schedule: Sc
   const { session, run, callId } = call;
   const deliver = run.route === undefined || isInHouse(run.route) ? undefined : run.route;
   const { key, sessionId } = session;
-  const outside = await readOutside(unit.tx, { key, sessionId, chainId: run.chainId });
+  const labels = await readLabels(unit.tx, { key, sessionId, chainId: run.chainId });
   const made = await enable(
     {
       id: unit.newId(),
@@ -113,7 +113,7 @@ async function make(unit: Unit, call: Call, asked: AgentJobRequest, schedule: Sc
       updatedAt: unit.now,
       sessionKey: session.key,
       callId,
-      ...optional({ name: asked.name, deliver, outside }),
+      ...optional({ name: asked.name, deliver, labels }),
     },
     unit.now,
   );

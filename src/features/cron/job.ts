@@ -4,6 +4,7 @@
 // and after every restart.
 
 import { readerOfAnswer } from "../../core/rules/turn-rules.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
 
@@ -58,8 +59,8 @@ export interface CronJob {
    * `sessionKey` made it, and it has the rights of that session. Absent: a person made it.
    */
   readonly callId?: string;
-  /** Source of content from outside that the agent had read when it made the job. Its runs have it, too. */
-  readonly outside?: string;
+  /** Labels of the texts that the agent had read when it made the job. Its runs have them, too. */
+  readonly labels?: Labels;
 }
 
 /** A job that an agent wants to make. Times are as its model wrote them. */

@@ -111,7 +111,7 @@ function withChoices(base: CronJob, choices: Choices): CronJob {
   const { name = base.name, model = base.model, thinking = base.thinking, timeoutSeconds } = choices;
   const { deliver = base.deliver, message = base.message, missed = base.missed } = choices;
   const { conversation = base.conversation } = choices;
-  const { nextAt: _nextAt, outside: _outside, ...kept } = base;
+  const { nextAt: _nextAt, labels, ...kept } = base;
   const timeoutMs = timeoutSeconds === undefined ? base.timeoutMs : Math.round(timeoutSeconds * 1_000);
   const named = {
     name: name?.trim(),
@@ -119,7 +119,9 @@ function withChoices(base: CronJob, choices: Choices): CronJob {
     thinking: thinking ?? undefined,
     deliver: deliver ?? undefined,
   };
-  return optional({ ...kept, message, missed, conversation, timeoutMs, ...named }) as CronJob;
+  // A person who changes the message has written all of it.
+  const read = message === base.message ? labels : undefined;
+  return optional({ ...kept, labels: read, message, missed, conversation, timeoutMs, ...named }) as CronJob;
 }
 
 /** Writes a job and its deadline. */

@@ -47,7 +47,7 @@ const JOBS = recordsOf<CronJob>()("cron_jobs", {
     "created_by",
     "session_key",
     "call_id",
-    "outside",
+    "labels_json",
   ],
   flags: ["enabled"],
 });

@@ -55,8 +55,8 @@ export const CRON_TABLES = {
       session_key: nullable(id),
       /** Id of the tool call that made the job. */
       call_id: nullable(id),
-      /** Source of content from outside that the agent had read. */
-      outside: nullable(id),
+      /** Labels of the texts that the agent had read, as `Labels`. */
+      labels_json: nullable(id),
       /** Whether each run begins a new conversation: `keep | fresh`. */
       conversation: orElse(id, "keep"),
     },

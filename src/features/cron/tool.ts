@@ -51,6 +51,10 @@ export const tool: Tool<CronContext> = createTool("cron", {
     name: textLimit(WORD_MAX_CHARS),
     id: textLimit(WORD_MAX_CHARS),
   },
+  sink: ({ session, run }, { action, message = "", at, every, cron }) =>
+    action === "add" && run?.input.guest !== true
+      ? { kind: "job", to: session.key, payload: [at ?? every ?? cron, message].join(": ") }
+      : undefined,
   async execute(ctx, args, { callId }): Promise<Result<Answer>> {
     const { run, session, wait, timeZone } = ctx;
     if (timeZone === undefined || run === undefined) {

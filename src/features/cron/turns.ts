@@ -102,7 +102,7 @@ async function acceptTurn(parts: FeatureParts, unit: Unit, job: CronJob) {
       ...optional({
         thinking: job.thinking,
         guest: (creator && isGuest(creator)) || undefined,
-        outside: job.outside,
+        labels: job.labels,
         replyTo: job.callId === undefined ? job.deliver : undefined,
       }),
     },

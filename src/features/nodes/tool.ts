@@ -7,6 +7,7 @@ import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
+import { quoted } from "../../core/text/cut.ts";
 import { countLimit, textLimit } from "../../tools/arguments.ts";
 import type { ToolContext } from "../../tools/catalog.ts";
 import { tool as createTool, type Tool } from "../../tools/tool.ts";
@@ -87,6 +88,15 @@ export const tool: Tool<NodesContext> = createTool("nodes", {
     command: textLimit(NAME_MAX_CHARS),
     timeoutSeconds: countLimit(NODE_TIMEOUT),
   },
+  sink: (_ctx, { action, node = "of this gateway", command, params }) =>
+    action === "invoke"
+      ? {
+          kind: "node",
+          to: quoted(node, NAME_MAX_CHARS),
+          payload: JSON.stringify({ command, params }),
+          reads: "node",
+        }
+      : undefined,
   async execute(ctx, args, call) {
     const door = ctx.ready?.get("nodes") as NodeHub | undefined;
     if (door === undefined) return { ...NOT_PAIRED, hint: "An operator can pair one: see docs/NODES.md." };

@@ -47,8 +47,6 @@ export interface SessionCall {
   readonly requesterRun?: Run;
   /** See `RunInput.guest`. Default: that of the run that makes this call. */
   readonly guest?: boolean;
-  /** See `RunInput.outside`. Default: that of the run that makes this call. */
-  readonly outside?: string;
   readonly callId: string;
   /** The wait of the calling run. Absent if an operator acts as the session. */
   readonly wait?: RunWait;
@@ -222,7 +220,7 @@ async function enqueue(parts: SendParts, request: SendRequest, unit: Unit): Prom
     input: {
       text,
       provenance: provenanceFrom(requester, chain),
-      ...optional({ guest: request.guest, outside: request.outside }),
+      ...optional({ guest: request.guest }),
       context: messageContext({
         requester: partyOf(settings, requester, target),
         self: partyOf(settings, target, target),

@@ -169,7 +169,7 @@ async function enqueue(
     input: {
       text: taskText(request, attachments),
       provenance: provenanceFrom(requester, chain, "sessions_spawn"),
-      ...optional({ guest: request.guest, outside: request.outside }),
+      ...optional({ guest: request.guest }),
       context: contextFor(settings, child, requester),
     },
     chain,

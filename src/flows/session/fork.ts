@@ -9,6 +9,7 @@
 import { openGate } from "../../access/access.ts";
 import { FORKS_MAX, forkKey, forkOrigins } from "../../core/fork-key.ts";
 import { optional } from "../../core/optional.ts";
+import { labelsKnownTo } from "../../core/rules/labels/labels.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { UserMessage } from "../../core/shapes/message.ts";
@@ -106,9 +107,14 @@ function limitsOf(spawn: SpawnFacts | undefined, unit: Unit): SpawnFacts | undef
   };
 }
 
-function forkOf(origin: Session, key: string, unit: Unit, label: string | undefined): Session {
+function forkOf(
+  settings: Settings,
+  origin: Session,
+  { key, label }: { key: string; label: string | undefined },
+  unit: Unit,
+): Session {
   const { agentId, spawnedBy, spawnDepth, model, thinkingLevel, verboseLevel, sendPolicy } = origin;
-  const { instructions, outside } = origin;
+  const { instructions } = origin;
   const channel = channelOf(origin);
   return {
     ...NOT_YET_USED,
@@ -120,7 +126,16 @@ function forkOf(origin: Session, key: string, unit: Unit, label: string | undefi
     updatedAt: unit.now,
     spawnDepth,
     external: false,
-    ...optional({ label, spawnedBy, model, thinkingLevel, verboseLevel, sendPolicy, instructions, outside }),
+    ...optional({
+      label,
+      spawnedBy,
+      model,
+      thinkingLevel,
+      verboseLevel,
+      sendPolicy,
+      instructions,
+      labels: labelsKnownTo(settings, origin),
+    }),
     // The send policy of a fork is that of the origin's channel.
     ...(channel === "unknown" ? {} : { groupChannel: channel }),
     ...optional({ spawn: limitsOf(origin.spawn, unit) }),
@@ -176,7 +191,7 @@ export async function forkIn(
   if (!key.ok) return key;
   const point = await forkPointAt(unit.tx, origin, request.at);
   if (point === "missing" || point === "nothing") return noPoint(request.at, point);
-  const session = forkOf(origin, key.value, unit, label.value);
+  const session = forkOf(settings, origin, { key: key.value, label: label.value }, unit);
   const verdict = viewer && (await openGate({ db: unit.tx, settings }, viewer).decide("send", session));
   if (verdict?.allowed === false) return fail(verdict.code, verdict.error);
   await insertNew(unit, session);

@@ -4,6 +4,7 @@ import { createGate } from "../../access/token.ts";
 import type { ListedRow, SessionRow } from "../../contract/methods/sessions.ts";
 import type { ParamsOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
+import { countedLabels, shownLabels } from "../../core/rules/labels/labels.ts";
 import { lastPlace } from "../../core/shapes/route.ts";
 import { endCodeOf } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -21,6 +22,17 @@ import type { BasicDeps, CallContext } from "../call.ts";
 export function splitModel(ref: string): { modelProvider: string; model: string } {
   const { provider, model } = splitRef(ref);
   return { modelProvider: provider, model };
+}
+
+/** Returns the sources of outside content that count, without keys that the reader may not see. */
+function shownSources(
+  parts: Pick<RowParts, "settings">,
+  { labels }: Session,
+  sees: (key: string) => boolean,
+): string[] | undefined {
+  return (
+    labels && shownLabels(countedLabels(parts.settings, labels), sees).outside?.map(({ source }) => source)
+  );
 }
 
 /** Dependencies of a row. */
@@ -65,6 +77,9 @@ export function sessionRow(
     ...lastPlace(session.lastRoute),
     ...optional({ deliveryContext: session.lastRoute }),
     ...(spawnedBy !== undefined && sees(spawnedBy) ? { spawnedBy } : {}),
+    ...optional({
+      outside: shownSources({ settings }, session, sees)?.map((one) => world.redactor.mask(one)),
+    }),
   };
 }
 

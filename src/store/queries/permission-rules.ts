@@ -5,7 +5,7 @@ import type { PermissionRule } from "../../core/shapes/permission.ts";
 import { visibleText } from "../../core/text/safe-text.ts";
 import { recordsOf } from "../records.ts";
 import { countRows, type Db, type Tx } from "../sql.ts";
-import { readFiles } from "./permissions.ts";
+import { NO_FOLDER, readFiles } from "./permissions.ts";
 
 const RULES = recordsOf<PermissionRule & { readonly digest: string }>()("permission_rules", {
   key: ["id"],
@@ -43,6 +43,17 @@ export async function allowedFiles(
   return rules
     .filter((rule) => (rule.scope === "always" ? ofAgent : rule.sessionKey === sessionKey))
     .map(({ digest }) => readFiles(digest));
+}
+
+/** Returns the rules about labels that apply to a session. `ofAgent`: see `RuledCommand`. */
+export async function labelRules(
+  db: Db,
+  { agentId, sessionKey, ofAgent }: Pick<RuledCommand, "agentId" | "sessionKey" | "ofAgent">,
+): Promise<string[]> {
+  const rules = await RULES.all(RULES.rows(db, { agentId, folder: NO_FOLDER }));
+  return rules
+    .filter((rule) => (rule.scope === "always" ? ofAgent : rule.sessionKey === sessionKey))
+    .map(({ command }) => command);
 }
 
 /** Returns all rules, newest first. */

@@ -54,6 +54,8 @@ const ONLY_A_SETTING = / is always$/;
 
 /** The kind of request that passes on a question of an MCP server. */
 export const ELICITATION = "elicitation";
+/** The kind of request for a call of a run that is outside and private. */
+export const LABELS_KIND = "labels";
 /** The kind of request with which an MCP server asks for an answer of the agent's model. */
 export const SAMPLING = "sampling";
 
@@ -62,6 +64,7 @@ function toQuestion(request: StoredRequest): PermissionQuestion {
   const command = visibleText(request.title);
   const about = visibleText(request.detail ?? "");
   const folder = request.folder === undefined ? undefined : visibleText(request.folder);
+  const rule = kind === LABELS_KIND ? request.digest : undefined;
   const reason = ONLY_A_SETTING.test(about) ? undefined : about;
   const form =
     kind === ELICITATION ? (objectOf(jsonOf(request.digest ?? "")) as ServerQuestion | undefined) : undefined;
@@ -70,6 +73,7 @@ function toQuestion(request: StoredRequest): PermissionQuestion {
     ...optional({
       kind,
       form,
+      rule,
       detail: folder === undefined ? about || undefined : `folder: ${folder}; reason: ${about}`,
       asked: folder === undefined ? undefined : { command, folder, ...optional({ reason }) },
     }),
@@ -82,13 +86,20 @@ function toQuestion(request: StoredRequest): PermissionQuestion {
  */
 const KEPT_MS = 60_000;
 
-export interface AskedCommand {
-  /** The tool call, if it continues after a crash. */
+/** The subject of a request. `callId`: the tool call, if it continues after a crash. */
+export type AskedCommand = {
   readonly callId: string | undefined;
-  readonly folder: string;
-  /** The files that the command names, as they are when the owner is asked. */
-  readonly files: NamedFiles;
-}
+} & (
+  | {
+      readonly folder: string;
+      /** The files that the command names, as they are when the owner is asked. */
+      readonly files: NamedFiles;
+    }
+  | {
+      /** The rule that an answer for longer than once makes (core/rules/labels/labels.ts). */
+      readonly rule: string;
+    }
+);
 
 export interface NewPermission extends Omit<PermissionQuestion, "asked"> {
   readonly attempt: number;
@@ -114,13 +125,14 @@ async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermiss
 export async function insertPermission(tx: Tx, asked: NewPermission): Promise<PermissionQuestion> {
   await forgetPermissions(tx, asked);
   const { about, form, ...request } = asked;
-  const kept = about?.files ?? form;
+  const command = about !== undefined && "folder" in about ? about : undefined;
+  const kept = command?.files ?? form;
   const row = {
     ...request,
     ...optional({
       callId: about?.callId,
-      folder: about?.folder,
-      digest: kept && JSON.stringify(kept),
+      folder: command?.folder,
+      digest: about !== undefined && "rule" in about ? about.rule : kept && JSON.stringify(kept),
     }),
   };
   await REQUESTS.insert(tx, row);
@@ -174,10 +186,15 @@ export async function deletePermission(tx: Tx, id: string): Promise<"open" | "de
 }
 
 /** A request about a command, and the command as the agent wrote it. */
-export interface StoredCommand extends Pick<AskedCommand, "folder" | "files"> {
+export interface StoredCommand {
   readonly question: PermissionQuestion;
   readonly command: string;
+  readonly folder: string;
+  readonly files: NamedFiles;
 }
+
+/** The folder of rules that are about no command. */
+export const NO_FOLDER = "";
 
 /** Reads the files of a command. Rows of earlier versions have none. */
 export function readFiles(json: string): NamedFiles {
@@ -187,9 +204,12 @@ export function readFiles(json: string): NamedFiles {
 
 async function findCommand(db: Db, where: Partial<StoredRequest>): Promise<StoredCommand | undefined> {
   const request = await REQUESTS.find(db, where);
-  if (request?.folder === undefined) return undefined;
+  if (request === undefined) return undefined;
+  const question = toQuestion(request);
+  if (question.rule !== undefined) return { question, command: question.rule, folder: NO_FOLDER, files: [] };
+  if (request.folder === undefined) return undefined;
   const { title: command, folder, digest = "" } = request;
-  return { question: toQuestion(request), command, folder, files: readFiles(digest) };
+  return { question, command, folder, files: readFiles(digest) };
 }
 
 /** Returns the command that a request is about, or undefined if it is not about a command. */
@@ -197,6 +217,12 @@ export const commandOf = (db: Db, id: string) => findCommand(db, { id });
 
 /** Returns the request of a tool call, decided or not, with its command. */
 export const permissionOfCall = (db: Db, callId: string) => findCommand(db, { callId });
+
+/** Returns the request of a tool call, decided or not. */
+export async function requestOfCall(db: Db, callId: string): Promise<PermissionQuestion | undefined> {
+  const request = await REQUESTS.find(db, { callId });
+  return request && toQuestion(request);
+}
 
 /** Deletes the request of a tool call. */
 export const deletePermissionOfCall = (tx: Tx, callId: string) => REQUESTS.remove(tx, { callId });

@@ -23,6 +23,9 @@ const LAST_BEFORE: Readonly<Record<StoreKind, number>> = { sqlite: 47, postgres:
 /** The first version with one definition, after all numbers before, so that old programs refuse it. */
 export const FIRST_DEFINED = 50;
 
+/** Stores before this version have one source of outside content in a column of its own. */
+const MARKED_BEFORE = 53;
+
 /** Returns whether a store of this version, which is older than this program's, can be converted. */
 export function isConvertible(kind: StoreKind, version: number): boolean {
   return version >= FIRST_DEFINED || version === VERSION_0_1[kind] || version === LAST_BEFORE[kind];
@@ -62,11 +65,19 @@ export function describeNewer(version: number, release: unknown): string {
   return `it has schema version ${version}${named}; this program has ${known}`;
 }
 
-/** Tables and columns of `runs` that those versions have and this one lacks. */
+/** Tables and columns that those versions have and this one lacks. */
 export const GONE = {
   tables: ["job_waits"],
-  runColumns: ["pool", "resuming", "crashes_in_row", "calls_answered"],
+  columns: {
+    runs: ["pool", "resuming", "crashes_in_row", "calls_answered"],
+    sessions: ["outside"],
+    chains: ["outside"],
+    cron_jobs: ["outside"],
+  },
 };
+
+/** The labels of a chain in which a guest wrote. */
+const A_GUEST = JSON.stringify({ outside: [{ source: "guest unknown", since: 0 }] });
 
 /** The rows of a lane that are before a queued run, or hold the lane. */
 const BEFORE = `select 1 from runs e where e.session_key = runs.session_key
@@ -78,10 +89,18 @@ const BEFORE = `select 1 from runs e where e.session_key = runs.session_key
  * lane is ready, the usage of each day, and the waits for jobs, which the end of a run did not end there.
  */
 export function fillSql(kind: StoreKind, version: number): string {
+  if (version >= FIRST_DEFINED && version < MARKED_BEFORE) {
+    const quoted = kind === "sqlite" ? "json_quote(outside)" : "to_json(outside)::text";
+    const labels = `'{"outside":[{"source":' || ${quoted} || ',"since":0}]}'`;
+    const tables = ["sessions", "chains", "cron_jobs"];
+    return tables
+      .map((name) => `update ${name} set labels_json = ${labels} where outside is not null;`)
+      .join("\n");
+  }
   if (version !== VERSION_0_1[kind]) return "";
   return `
-update chains set outside = 'a guest' where guest = 1;
-update sessions set outside = 'a guest' where session_id in (
+update chains set labels_json = '${A_GUEST}' where guest = 1;
+update sessions set labels_json = '${A_GUEST}' where session_id in (
   select r.session_id from runs r join chains c on c.chain_id = r.chain_id where c.guest = 1);
 insert into deadlines (kind, key, due_at)
   select ${timerKindSql("d.", kind === "sqlite" ? "" : "::json")}, ${queueKeySql("d.")}, d.next_attempt_at

@@ -253,8 +253,8 @@ export const RUN_TABLES = {
       guest: orElse(integer, 0),
       /** See `RunInput.tokenLimit`. */
       token_limit: nullable(integer),
-      /** Source of the first outside content in the chain. */
-      outside: nullable(id),
+      /** Labels of the texts of its runs, as `Labels`. */
+      labels_json: nullable(id),
     },
     { key: ["chain_id"], indexes: ["chains_newest (crossed, last_at, chain_id)"] },
   ),

@@ -1,6 +1,7 @@
 // Defines the tables of sessions and of what belongs to one session.
 
 import { sql } from "kysely";
+import type { LabelDecision } from "../../core/shapes/labels.ts";
 import {
   computed,
   id,
@@ -73,8 +74,8 @@ export const SESSION_TABLES = {
       first_words: nullable(text),
       /** An operator's instructions for the model. */
       instructions: nullable(text),
-      /** Source of the first outside content since the last reset (`core/rules/prompt/outside.ts`). */
-      outside: nullable(id),
+      /** Labels of the texts since the last reset, as `Labels`. */
+      labels_json: nullable(text),
     },
     {
       indexes: [
@@ -102,6 +103,8 @@ export const SESSION_TABLES = {
       /** Transcript whose beginning this one shares, and the last shared message. Null: not a fork. */
       forked_from: nullable(id),
       forked_at: nullable(id),
+      /** Labels of the texts, as `Labels`, once a reset has begun another transcript. */
+      labels_json: nullable(id),
     },
     {
       key: ["session_id"],
@@ -243,6 +246,41 @@ export const SESSION_TABLES = {
       // The rules for all sessions of an agent belong to the agent; those for the session go.
       blankedByQuery: ["command"],
     },
+  ),
+
+  /** Decisions about calls of runs that were outside and private (core/rules/labels/labels.ts). */
+  label_decisions: table(
+    {
+      id,
+      at: integer,
+      session_key: id,
+      agent_id: id,
+      run_id: nullable(id),
+      chain_id: nullable(id),
+      sink: word<LabelDecision["sink"]>(),
+      destination: text,
+      payload: text,
+      labels_json: text,
+      decision: word<LabelDecision["decision"]>(),
+      /** Name of the person, or the setting or rule that decided. */
+      decided_by: id,
+    },
+    {
+      key: ["id"],
+      indexes: [
+        "label_decisions_by_age (at)",
+        "label_decisions_of_session (session_key, at)",
+        "label_decisions_of_chain (chain_id, at) where chain_id is not null",
+      ],
+      old: (now) => `at < ${now - 90 * 86_400_000}`,
+      removed: { of: "session_key" },
+    },
+  ),
+
+  /** Files that runs with outside content may have written, or folders of them, by their real paths. */
+  outside_files: table(
+    { path: id, noted_at: integer },
+    { key: ["path"], old: (now) => `noted_at < ${now - 90 * 86_400_000}` },
   ),
 
   /** A thread or chat whose messages go to a separate session. */

@@ -112,8 +112,11 @@ export function schemaSql(kind: StoreKind, version: number, existing: ExistingTa
   }
   statements.push(fillSql(kind, version));
   for (const name of GONE.tables) if (existing.has(name)) statements.push(`drop table ${name};`);
-  for (const name of GONE.runColumns)
-    if (existing.get("runs")?.has(name)) statements.push(`alter table runs drop column ${name};`);
+  const goneColumns = Object.entries(GONE.columns).flatMap(([name, columns]) =>
+    columns.map((column) => ({ name, column })),
+  );
+  for (const { name, column } of goneColumns.filter((one) => existing.get(one.name)?.has(one.column)))
+    statements.push(`alter table ${name} drop column ${column};`);
   statements.push(triggersSql(kind));
   if (kind === "sqlite" && version === 0) statements.push(SQLITE_STATISTICS);
   statements.push(NOTE_VERSION[kind]);

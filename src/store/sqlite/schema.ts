@@ -122,7 +122,9 @@ function expectedObjects(): Map<string, SchemaObject> {
 const isGone = ({ type, name }: SchemaObject): boolean =>
   (type === "table" || type === "index") && GONE.tables.some((table) => name.startsWith(table));
 const isGoneColumn = (column: string): boolean =>
-  GONE.runColumns.some((name) => column.startsWith(`{"name":"${name}"`));
+  Object.values(GONE.columns)
+    .flat()
+    .some((name) => column.startsWith(`{"name":"${name}"`));
 
 /**
  * Returns all differences between an open file and this program's schema. A file of an earlier version may

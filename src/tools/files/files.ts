@@ -16,6 +16,7 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { killGroup } from "../../world/programs.ts";
 import { countLimit, textLimit } from "../arguments.ts";
 import { type Containable, sandboxOf } from "../containment.ts";
+import { fetchSink } from "../labels/sinks.ts";
 import { type CallerContext, type RunContext, type Tool, tool } from "../tool.ts";
 import { FILE_OPERATIONS, type FileOperation, type TakenFile, take } from "./file-operations.ts";
 import type { SEARCH_OPERATIONS } from "./search.ts";
@@ -114,6 +115,7 @@ const searchTool = (name: keyof typeof SEARCH_OPERATIONS): Tool<Context> =>
 
 export const fetchTool: Tool<Context> = tool("fetch", {
   limits: { url: textLimit(PATTERN_MAX_CHARS), offset: countLimit({ fallback: 0, min: 0, max: 1e9 }) },
+  sink: (ctx, { url }) => fetchSink(ctx, url),
   execute: (ctx, args) => operate("fetch", ctx, { ...args }),
 });
 

@@ -1,19 +1,33 @@
-// Notes which calls bring outside content into a session, and keeps what such sessions write into instruction
-// files from counting before an owner confirms it (flows/instructions.ts).
+// Notes which calls bring outside or private content into a session, and keeps what sessions with outside
+// content write into instruction files from counting before an owner confirms it (flows/instructions.ts).
 
+import { join } from "node:path";
 import { optional } from "../../core/optional.ts";
 import { approvalFor } from "../../core/rules/approval/policy.ts";
+import {
+  countedLabels,
+  joinLabels,
+  labelFrom,
+  labelOfSession,
+  labelsKnownTo,
+  sourcesOf,
+} from "../../core/rules/labels/labels.ts";
+import { outsideCommand, outsideResult, privateServer, writesIn } from "../../core/rules/labels/sources.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
-import { outsideResult, writesIn } from "../../core/rules/prompt/outside.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
-import { programOf } from "../../core/shapes/settings/settings.ts";
+import type { Label, Labels } from "../../core/shapes/labels.ts";
+import { findAgent, programOf } from "../../core/shapes/settings/settings.ts";
+import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { beginWriting, type PromptFiles, settleInstructions } from "../../flows/instructions.ts";
 import type { OutsideCaller } from "../../flows/memory.ts";
 import type { OpenCall } from "../../store/queries/instruction-contents.ts";
-import { markOutside, outsideAmong, readOutside } from "../../store/queries/outside.ts";
+import { addLabels, labelsOfChain, readLabels } from "../../store/queries/labels.ts";
+import { sessionsWith } from "../../store/queries/sessions/sessions.ts";
 import type { Containable } from "../containment.ts";
 import { openWorkspace } from "../files/workspace.ts";
+import { fileSource, noteWriting, noteWritten, outsideFileRead } from "../labels/files.ts";
+import { containsCommands } from "../labels/sinks.ts";
 import type { CallerContext, ToolResult, WritingContext } from "../tool.ts";
 
 export interface GuardContext extends CallerContext, WritingContext, Containable {
@@ -22,71 +36,149 @@ export interface GuardContext extends CallerContext, WritingContext, Containable
 }
 
 const ANYWHERE = "/";
+/** The tools that write files of the workspace. */
+const WRITERS: ReadonlySet<string> = new Set(["write", "edit", "exec"]);
 
 /** Told to an agent whose change waits. */
 export const WAITS_NOTE =
   "waits for an owner's answer, because this conversation has content from outside. Until then, later runs " +
   "do not read the change. Tell the person who asked for it.";
 
-/** Returns the outside content that a call may follow, or undefined if there is none. */
-export async function outsideCaller({
+/** Returns the labels that count of a caller and of everything that its chain has read. */
+export async function labelsOfCaller({
   db,
+  settings,
   session,
   run,
-  viewer,
-}: Pick<GuardContext, "db" | "session" | "run" | "viewer">): Promise<OutsideCaller | undefined> {
+}: Pick<GuardContext, "db" | "settings" | "session" | "run">): Promise<Labels> {
   const { key, sessionId } = session;
-  const source = isGuest(viewer)
-    ? "a token for some sessions"
-    : await readOutside(db, { key, sessionId, chainId: run?.chainId });
-  return source === undefined ? undefined : { source, sessionKey: key, ...optional({ runId: run?.runId }) };
+  const stored = await readLabels(db, { key, sessionId, chainId: run?.chainId });
+  return countedLabels(settings, joinLabels(stored, labelOfSession(settings, session)));
 }
 
-/** Returns the source of outside content in a result, or undefined if it has none. */
-async function sourceIn(
-  { db, run }: GuardContext,
-  { name, arguments: args }: ToolCallRequest,
-  result: ToolResult,
-): Promise<string | undefined> {
+/** Returns the outside content that a call may follow, or undefined if there is none. */
+export async function outsideCaller(
+  ctx: Pick<GuardContext, "db" | "settings" | "session" | "run" | "viewer">,
+): Promise<OutsideCaller | undefined> {
+  const { session, run, viewer } = ctx;
+  const { outside } = await labelsOfCaller(ctx);
+  const source = isGuest(viewer) ? "guest token for some sessions" : outside && sourcesOf(outside);
+  return source === undefined
+    ? undefined
+    : { source, sessionKey: session.key, ...optional({ runId: run?.runId }) };
+}
+
+const sessionIdsIn = (rows: unknown): string[] =>
+  Array.isArray(rows)
+    ? [...new Set(rows.map((row: { readonly sessionId?: unknown }) => String(row.sessionId)))]
+    : [];
+
+/** Returns the labels of what a call has read. `result`: absent if it failed. */
+async function labelsOfResult(
+  ctx: GuardContext,
+  call: ToolCallRequest,
+  result: ToolResult | undefined,
+): Promise<Labels | undefined> {
+  const { db, run, settings, engine, agent } = ctx;
+  const { name, arguments: args } = call;
+  const label = (which: Label, source: string | undefined): Labels | undefined =>
+    source === undefined ? undefined : labelFrom(which, source, engine.now(), run?.runId);
   switch (name) {
     case "sessions_history":
-      return outsideAmong(db, [String(result.sessionId)]);
-    case "sessions_search": {
-      const hits = result.hits as readonly { readonly sessionId: string }[];
-      return outsideAmong(db, [...new Set(hits.map(({ sessionId }) => sessionId))]);
-    }
+      return labelsOfSessions(ctx, [String(result?.sessionId)]);
+    case "sessions_search":
+      return labelsOfSessions(ctx, sessionIdsIn(result?.hits));
+    case "sessions_list":
+      // Without their messages, the list has short titles only.
+      return Number(args.messageLimit) > 0
+        ? labelsOfSessions(ctx, sessionIdsIn(result?.sessions))
+        : undefined;
+    case "session_status":
+      return result?.reply === undefined ? undefined : labelsOfChain(db, String(result.chainId));
     case "sessions_send":
     case "sessions_spawn":
     case "subagents":
       // The other session has marked the chain.
-      return readOutside(db, { key: "", sessionId: "", chainId: run?.chainId });
+      return labelsOfChain(db, run?.chainId);
+    case "read":
+    case "grep":
+    case "glob":
+    case "edit":
+    case "exec": {
+      const command =
+        name === "exec" && !containsCommands(ctx) ? outsideCommand(String(args.command)) : undefined;
+      const outside = command ?? (await outsideFileRead(db, ctx, call));
+      const hidden = await fileSource(agent.workspace, name === "exec" ? undefined : args.path);
+      return joinLabels(label("outside", outside), label("private", hidden));
+    }
+    case "fetch": {
+      // Its address may have led elsewhere.
+      const asked = label("outside", outsideResult(name, args));
+      return joinLabels(asked, label("outside", result && outsideResult(name, result)));
+    }
+    case "nodes":
+      return args.action === "invoke" ? label("private", "node") : undefined;
     default:
-      return outsideResult(name, args);
+      return joinLabels(
+        label("outside", outsideResult(name, args)),
+        label("private", privateServer(settings, name)),
+      );
   }
 }
 
-/** Marks the session and the chain of a call whose result has outside content, before the model reads it. */
+/** Returns the labels of everything that these transcripts hold. */
+async function labelsOfSessions(
+  { db, settings }: GuardContext,
+  sessionIds: readonly string[],
+): Promise<Labels | undefined> {
+  const sessions = await sessionsWith(db, sessionIds);
+  return sessions.reduce<Labels | undefined>(
+    (all, session) => joinLabels(all, labelsKnownTo(settings, session)),
+    undefined,
+  );
+}
+
+/** Notes the files that came with the task of a sub-agent. */
+async function noteAttachments(
+  ctx: GuardContext,
+  { arguments: { agentId } }: ToolCallRequest,
+  result: ToolResult | undefined,
+): Promise<void> {
+  const { dir } = (result?.attachments ?? {}) as Partial<AttachmentReceipt>;
+  if (dir === undefined || (await outsideCaller(ctx)) === undefined) return;
+  const agent = findAgent(ctx.settings, String(agentId)) ?? ctx.agent;
+  await noteWritten({ agent, engine: ctx.engine }, join(agent.workspace, dir));
+}
+
+/** Marks the session and the chain of a call whose result has labels, before the model reads it. */
 export async function noteContent(
   ctx: GuardContext,
   call: ToolCallRequest,
-  result: ToolResult,
+  result: ToolResult | undefined,
 ): Promise<void> {
-  const { db, session, run, agent, engine } = ctx;
+  const { db, session, run, agent, engine, settings } = ctx;
   if (run === undefined && !session.external) return;
-  const source = await sourceIn(ctx, call, result);
-  if (source === undefined) return;
+  if (call.name === "sessions_spawn") await noteAttachments(ctx, call, result);
+  const added = await labelsOfResult(ctx, call, result);
+  if (added === undefined) return;
   const { key, sessionId } = session;
-  const isMarked = (await readOutside(db, { key, sessionId })) !== undefined;
   const chainId = run?.chainId;
-  const place = { key: "", sessionId: "", chainId };
-  if (isMarked && (chainId === undefined || (await readOutside(db, place)) !== undefined)) return;
+  // The texts of a private session are private without a mark.
+  const isPrivate = labelOfSession(settings, session) !== undefined;
+  const { outside } = added;
+  if (isPrivate && outside === undefined) return;
+  const fresh: Labels = isPrivate && outside !== undefined ? { outside } : added;
+  const has = (known: Labels | undefined) => known !== undefined && joinLabels(known, fresh) === known;
+  const isKnown = has(await readLabels(db, { key, sessionId }));
+  if (isKnown && (chainId === undefined || has(await labelsOfChain(db, chainId)))) return;
   await engine.commit(async (unit) => {
-    await markOutside(unit.tx, { key, sessionId, chainId }, source);
+    await addLabels(unit.tx, { key, sessionId, chainId }, fresh);
+    if (outside === undefined) return;
     // Its program may write from now on.
-    const outside = { source, sessionKey: key, ...optional({ runId: run?.runId }) };
-    const { guidance, settings } = ctx;
+    const from = { source: sourcesOf(outside), sessionKey: key, ...optional({ runId: run?.runId }) };
+    const { guidance } = ctx;
     if (programOf(agent) !== undefined && guidance !== undefined)
-      await beginWriting(unit, { settings, guidance }, { ...lastingCall(outside), at: unit.now });
+      await beginWriting(unit, { settings, guidance }, { ...lastingCall(from), at: unit.now });
   });
 }
 
@@ -112,12 +204,14 @@ export async function guardWriting<T>(
   return { result, waiting: await settle() };
 }
 
-/** Returns where a call of a run with outside content may write, or undefined if it may write nowhere. */
-async function openCall(ctx: GuardContext, call: ToolCallRequest): Promise<Omit<OpenCall, "at"> | undefined> {
+/** Returns where a call of a run with outside content may write. */
+async function openCall(
+  ctx: GuardContext,
+  call: ToolCallRequest,
+  outside: OutsideCaller,
+): Promise<Omit<OpenCall, "at">> {
   const { chain, settings, sandbox, agent } = ctx;
   const where = writesIn(call.name, sandbox !== undefined);
-  const outside = where === "nowhere" ? undefined : await outsideCaller(ctx);
-  if (outside === undefined) return undefined;
   // Without an approval, nobody has seen whether the command leaves a program running.
   const isUnseen = call.name === "exec" && approvalFor(chain, settings).mode === "never";
   if (where === "anywhere" && isUnseen) return lastingCall(outside);
@@ -126,16 +220,30 @@ async function openCall(ctx: GuardContext, call: ToolCallRequest): Promise<Omit<
   return { id: call.callId, state: "open", path, lasts: false, ...outside };
 }
 
-/** Runs a tool. If it changed instruction files after outside content, its result says that they wait. */
+/**
+ * Runs a tool. Files that it writes after outside content are outside, too. If it changed instruction files,
+ * its result says that they wait.
+ */
 export async function guarded(
   ctx: GuardContext,
   call: ToolCallRequest,
   work: () => Promise<Result<ToolResult>>,
 ): Promise<Result<ToolResult>> {
-  const { guidance } = ctx;
-  const open = guidance && (await openCall(ctx, call));
-  if (guidance === undefined || open === undefined) return work();
-  const { result, waiting } = await guardWriting({ ...ctx, guidance }, open, work);
+  const { guidance, engine, sandbox } = ctx;
+  if (writesIn(call.name, sandbox !== undefined) === "nowhere") return work();
+  const outside = await outsideCaller(ctx);
+  const from = engine.now();
+  const open = outside && guidance && (await openCall(ctx, call, outside));
+  const isWriter = WRITERS.has(call.name);
+  // A command may copy such a file, and an edit changes a part of it.
+  const mayKeep = isWriter && call.name !== "write";
+  const isOutside =
+    outside !== undefined || (mayKeep && (await outsideFileRead(ctx.db, ctx, call)) !== undefined);
+  const { result, waiting } =
+    guidance === undefined || open === undefined
+      ? { result: await work(), waiting: [] }
+      : await guardWriting({ ...ctx, guidance }, open, work);
+  if (isWriter) await noteWriting(ctx, call, { from, isOutside });
   if (!result.ok || waiting.length === 0) return result;
   return ok({ ...result.value, waiting: `${waiting.join(", ")}: ${WAITS_NOTE}` });
 }

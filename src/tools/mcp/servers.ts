@@ -132,6 +132,7 @@ function toolOf(
   return {
     spec: { name, description, parameters, parallel: false, idempotent: repeatable },
     accepts: {},
+    sink: (_ctx, args) => ({ kind: "mcp", to: name, payload: JSON.stringify(args) }),
     async execute(ctx, args) {
       const { signal, wait } = ctx;
       const untilMs = parts.world.clock.monotonic() + mcp.waitSeconds * 1_000;

@@ -20,6 +20,7 @@ import { type SendOutcome, sendToSession, sentBefore, UNCLEAR } from "../../flow
 import { listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { agentIdLimit, bodyLimit, textLimit, waitLimit } from "../arguments.ts";
+import { sessionSink } from "../labels/sinks.ts";
 import { type Tool, tool, type WritingContext } from "../tool.ts";
 
 export interface SendContext extends WritingContext {
@@ -51,6 +52,12 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
     timeoutSeconds: waitLimit(SEND_WAIT_SECONDS),
     runTimeoutSeconds: (value: unknown) => checkRunTimeout(typeof value === "number" ? value : 0),
   },
+  async sink(ctx, { sessionKey, label, agentId, message, inReplyTo }) {
+    // An answer goes to the place that the message came from.
+    if (inReplyTo !== undefined) return undefined;
+    const found = await resolveSession(ctx, ctx.viewer, "send", optional({ sessionKey, label, agentId }));
+    return found.ok ? sessionSink(ctx, found.value, message) : undefined;
+  },
   async before(ctx, args, call) {
     const before = await sentBefore(ctx, requestOf(ctx, call, args));
     return before && sendResult(ctx.settings, ctx.session, before);
@@ -67,7 +74,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       text: message,
       runTimeoutSeconds,
       ...optional({ requesterRun: ctx.run, guest: isGuest(ctx.viewer) || undefined }),
-      ...optional({ outside: ctx.session.outside, inReplyTo, announce, notify }),
+      ...optional({ inReplyTo, announce, notify }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
     return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;

@@ -23,6 +23,7 @@ import { type AttachmentPlan, planAttachments } from "../../flows/job/attachment
 import { type SpawnOutcome, type SpawnRequest, spawnedBefore, spawnSession } from "../../flows/job/spawn.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
+import { agentSink } from "../labels/sinks.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "../tool.ts";
 import { TOOL_RULES } from "../tool-rules.ts";
 
@@ -59,6 +60,7 @@ export const sessionsSpawn: Tool<SpawnContext> = tool("sessions_spawn", {
     // An unknown level is accepted here, and refused later with the other problems of the call.
     thinking: (value: unknown) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
   },
+  sink: ({ settings, session }, { agentId = session.agentId, task }) => agentSink(settings, agentId, task),
   // A call with attachments can't be repeated, because their contents are not stored with the call.
   async before(ctx, _, { callId }) {
     const before = await spawnedBefore(ctx, callId);
@@ -180,7 +182,6 @@ async function plan(
       route,
       requesterRun: ctx.run,
       guest: isGuest(ctx.viewer) || undefined,
-      outside: ctx.session.outside,
       wait: ctx.wait,
       label,
       attachments: attachments.value,

@@ -27,7 +27,11 @@ const open = ({ choices, ...more }: HouseOptions = {}): Promise<House> => {
     more.play === undefined && more.model === undefined
       ? scriptedModel(({ entries }) => `echo ${entries.length}`)
       : undefined;
-  return openHouse({ ...optional({ model }), ...more, choices: { tools: { agentToAgent }, ...choices } });
+  return openHouse({
+    ...optional({ model }),
+    ...more,
+    choices: { tools: { agentToAgent }, labels: { mode: "off" }, ...choices },
+  });
 };
 
 /** Pairs two gateways: `near` knows the other one as `lab`, which knows it as `desk`. */

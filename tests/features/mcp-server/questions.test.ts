@@ -22,6 +22,7 @@ async function open() {
   const house = await openHouse({
     model: talkingModel(),
     choices: {
+      labels: { mode: "off" },
       agents: [agentSettings("main", { workspace })],
       tools: { exec: { ...exec, approval: "always" }, mcp: mcpWith([nodeServer("ask", [ASKING])]) },
     },

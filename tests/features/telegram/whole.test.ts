@@ -21,6 +21,7 @@ async function open(dir: string, server: TelegramServer, more: Partial<TelegramA
   const base = settingsWith({
     agents: [agentSettings("main", { workspace })],
     channels: [account(server.url, more)],
+    labels: { mode: "off" },
   });
   const settings: Settings = { ...base, store: { dir, durability: "normal" } };
   const opened = await openApp({ settings, world: quietWorld(), version: "0.0.0-test", environment: {} });

@@ -13,7 +13,8 @@ const HELLO = "mcp__desk__hello";
 function desk({ port }: Witness, tools: readonly string[], more: Json = {}): Json {
   const listed = tools.map((name) => ({ name, inputSchema: { type: "object" } }));
   const args = [PROGRAM, JSON.stringify({ witness: port, tools: listed })];
-  return { tools: { mcp: { servers: { desk: { command: process.execPath, args, ...more } } } } };
+  const servers = { desk: { command: process.execPath, args, ...more } };
+  return { tools: { mcp: { servers } }, labels: { mode: "off" } };
 }
 
 test("a replaced MCP server ends after the call under way, and further calls go to the new one", async () => {
@@ -49,7 +50,7 @@ test("a replaced MCP server ends after the call under way, and further calls go 
   await old.dead;
   gates[0]?.resolve();
   await witness.saw("call hello", 2);
-  house.put({});
+  house.put({ labels: { mode: "off" } });
   house.reload();
   await (await witness.life(1)).dead;
   gates[1]?.resolve();

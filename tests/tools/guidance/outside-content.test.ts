@@ -91,6 +91,8 @@ function openGateway(
     dir: join(folder, "store"),
     sandboxFor: async () => ok(mode === "off" ? undefined : sandboxIn(workspace)),
     choices: {
+      // The files that a run changes are the matter here, not whether it may change them.
+      labels: { mode: "off" },
       agents: [agentSettings("main", own), agentSettings("b", own)],
       features: {
         a2a: { expose: ["main"], notifyHosts: [], descriptions: {} },

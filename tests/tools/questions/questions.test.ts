@@ -48,6 +48,7 @@ function openWith(
     choices: {
       agents: [agentSettings("main"), agentSettings("research")],
       tools: { mcp: mcpWith(servers), exec: { ...exec, askSeconds } },
+      labels: { mode: "off" },
     },
   });
 }
@@ -313,7 +314,10 @@ async function openSampling(asked: readonly object[], more: Parameters<typeof ba
     return args === undefined ? "done" : { toolCalls: [{ name: "mcp__bad__ask", arguments: args }] };
   });
   const agents = [agentSettings("main")];
-  const house = await openHouse({ model, choices: { agents, tools: { mcp: mcpWith([bad]) } } });
+  const house = await openHouse({
+    model,
+    choices: { agents, tools: { mcp: mcpWith([bad]) }, labels: { mode: "off" } },
+  });
   return { house, model, client: await house.client() };
 }
 
@@ -351,7 +355,10 @@ test("a server of revision 2026-07-28 gets the model's answer in the repeated ca
     return isDone ? "done" : { toolCalls: [{ name: "mcp__ask__sample" }] };
   });
   const mcp = mcpWith([nodeServer("ask", [ASKING], { sampling: true })]);
-  const house = await openHouse({ model, choices: { agents: [agentSettings("main")], tools: { mcp } } });
+  const house = await openHouse({
+    model,
+    choices: { agents: [agentSettings("main")], tools: { mcp }, labels: { mode: "off" } },
+  });
   const client = await house.client();
   const runId = await start(house);
   const { id } = await question(client);

@@ -20,6 +20,7 @@ describeInBrowser("opened tool calls", () => {
       choices: {
         agents: [agentSettings("main", { workspace }), agentSettings("research")],
         tools: { exec: { ...settingsWith().tools.exec, approval: "never" } },
+        labels: { mode: "off" },
       },
     });
     const client = await house.client();

@@ -180,9 +180,11 @@ describeInBrowser("the inbox", () => {
     await expect.poll(() => group(page, "Needs you").getByRole("listitem").count()).toBe(1);
     await group(page, "Failed").getByText("Dismissed, or told to the session that asked.").waitFor();
     const filter = page.getByRole("group", { name: "Show" }).getByRole("button", { name: /^Failed/ });
-    await expect.poll(() => filter.innerText()).toBe("Failed 3");
     await page.getByRole("link", { name: "All 3 failed sessions" }).click();
+    await page.getByRole("button", { name: "Filters: Failed" }).click();
+    await expect.poll(() => filter.innerText()).toBe("Failed 3");
     await expect.poll(() => filter.getAttribute("aria-pressed")).toBe("true");
+    await page.keyboard.press("Escape");
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(3);
   });
 });

@@ -6,6 +6,7 @@ import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { agentIn } from "../agents/face.ts";
 import { AgentMark } from "../agents/mark.tsx";
 import { ask, has, may } from "../gateway.ts";
+import { OutsideChip } from "../labels/chip.tsx";
 import { Doing } from "../parts/doing.tsx";
 import { exactMoney, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
@@ -102,6 +103,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
         <div class="conversation-facts soft">
           {row !== undefined && <Doing row={row} onFailed={() => setFailed(true)} />}
           {row?.archivedAt !== undefined && <span class="chip">archived</span>}
+          <OutsideChip sessionKey={thread.sessionKey} outside={row?.outside} />
           {row?.sendPolicy !== undefined && (
             <span class="chip tone-warn">
               {row.sendPolicy === "deny" ? "sending denied" : "sending allowed"}

@@ -24,8 +24,8 @@ import { readAgain, wantsTo } from "./model.ts";
 import { useHold } from "./moved.ts";
 
 const LONGER = {
-  session: "Allow this command in this session",
-  always: "Always allow this command",
+  session: { command: "Allow this command in this session", call: "Allow this in this session" },
+  always: { command: "Always allow this command", call: "Always allow this" },
 } as const;
 
 /** Reads the permission requests of these items and shows them. */
@@ -75,7 +75,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
   const [busy, setBusy] = useState(false);
   /** The lasting permission that the reader has still to confirm. */
   const [wish, setWish] = useState<Lasting>();
-  const { id, agentId, sessionKey, kind, title, scopes, form } = question;
+  const { id, agentId, sessionKey, kind, title, scopes, form, rule } = question;
   const [entries, setEntries] = useState(() => firstEntries(form?.fields ?? []));
   const part = useRef<HTMLDivElement>(null);
   const held = useHold(part, `${id} ${wish}`) || rowHeld;
@@ -89,7 +89,8 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
     try {
       const { ruleId } = await ask("permissions.answer", { id, decision, scope, ...optional({ content }) });
       const done = decision === "allow" ? "Allowed" : "Denied";
-      if (ruleId === undefined) say(`${done}: ${kind ?? title} in ${nameOf(sessionKey)}`);
+      const what = rule === undefined ? (kind ?? title) : title;
+      if (ruleId === undefined) say(`${done}: ${what} in ${nameOf(sessionKey)}`);
       else {
         const where = scope === "always" ? `all sessions of ${agentId}` : nameOf(sessionKey);
         say(`Allowed from now on in ${where}: ${title}`, () => void forget(ruleId, onDone));
@@ -100,6 +101,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
     await onDone();
     setBusy(false);
   };
+  const lastingKind = rule === undefined ? "command" : "call";
   const lasting = scopes.filter((scope) => scope !== "once");
   const button = { type: "button", "aria-busy": busy, "aria-disabled": busy || held } as const;
   if (wish !== undefined) {
@@ -110,7 +112,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
         </p>
         <div class="permission-answers">
           <button {...button} class="danger" onClick={() => void answer("allow", wish)}>
-            {LONGER[wish]}
+            {LONGER[wish][lastingKind]}
           </button>
           <button {...button} onClick={() => held || setWish(undefined)}>
             Back
@@ -151,7 +153,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
           <summary>Allow for longer</summary>
           {lasting.map((scope) => (
             <button key={scope} {...button} onClick={() => held || setWish(scope)}>
-              {LONGER[scope]}…
+              {LONGER[scope][lastingKind]}…
             </button>
           ))}
         </details>

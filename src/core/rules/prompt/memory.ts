@@ -29,7 +29,8 @@ export function isGuest(viewer: Viewer): boolean {
   return viewer.kind === "operator" && viewer.patterns !== undefined;
 }
 
-function isPrivate(link: ChainLink, settings: Settings): boolean {
+/** Returns whether strangers have no say in a session, so that what it knows is the owner's. */
+export function holdsPrivate(link: ChainLink, settings: Settings): boolean {
   const root = rootKeyOf(link.key);
   // All chats of all channels are in this session.
   if (root?.form === "global" && settings.channels.length > 0) return false;
@@ -53,7 +54,7 @@ function isPrivate(link: ChainLink, settings: Settings): boolean {
 export function openToStrangers(chain: SpawnChain, settings: Settings): string | undefined {
   let link: SpawnChain | "gone" | undefined = chain;
   while (link !== undefined && link !== "gone") {
-    if (!isPrivate(link[0], settings))
+    if (!holdsPrivate(link[0], settings))
       return "strangers may write in this session or the one that spawned it";
     link = requesterOf(link);
   }

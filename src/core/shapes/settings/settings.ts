@@ -21,6 +21,8 @@ export const PROVIDER_APIS = [
 ] as const;
 /** The commands of `exec` that an owner approves before they run. */
 export const APPROVAL_MODES = ["always", "risky", "never"] as const;
+/** The answers to a call that needs the consent of an owner (`labels.mode`). */
+export const LABEL_MODES = ["ask", "deny", "watch", "off"] as const;
 export const SANDBOX_MODES = ["off", "non-main", "all"] as const;
 export const SANDBOX_GIT = ["read", "write"] as const;
 
@@ -42,6 +44,7 @@ export type VisibilityMode = (typeof VISIBILITY_MODES)[number];
 export type ThinkingLevel = (typeof THINKING_LEVELS)[number];
 export type ProviderApi = (typeof PROVIDER_APIS)[number];
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
+export type LabelMode = (typeof LABEL_MODES)[number];
 export type SandboxMode = (typeof SANDBOX_MODES)[number];
 
 export type SendPolicySettings = ConfigFile["session"]["sendPolicy"];
@@ -154,7 +157,7 @@ type AddedSchemas = Added<"settings">;
 /** The settings of features. */
 export type AddedSettings = { readonly [K in keyof AddedSchemas]: Static<AddedSchemas[K]> };
 
-export interface Settings extends Pick<ConfigFile, "logging">, AddedSettings {
+export interface Settings extends Pick<ConfigFile, "logging" | "labels">, AddedSettings {
   /** Absent token: the gateway generates one at its first start and stores it in the store directory. */
   readonly gateway: Omit<ConfigFile["gateway"], "auth"> & ConfigFile["gateway"]["auth"];
   readonly store: StoreSettings;

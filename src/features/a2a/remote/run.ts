@@ -3,6 +3,7 @@
 
 import type { TurnEnd } from "../../../agent/loop/loop.ts";
 import { optional } from "../../../core/optional.ts";
+import { labelFrom } from "../../../core/rules/labels/labels.ts";
 import { sentNameOf, sentTypeOf } from "../../../core/sent-file.ts";
 import { fail, toolFailure } from "../../../core/shapes/errors.ts";
 import { isEnded, type Run } from "../../../core/shapes/run.ts";
@@ -13,7 +14,7 @@ import { failRun } from "../../../engine/run/begin.ts";
 import type { Unit } from "../../../engine/unit.ts";
 import type { OutsideRun, OutsideRuntime, RuntimeParts } from "../../../feature.ts";
 import { sendFile } from "../../../flows/delivery/sent-file.ts";
-import { markOutside } from "../../../store/queries/outside.ts";
+import { addLabels } from "../../../store/queries/labels.ts";
 import { getRemoteTask, putRemoteTask, type RemoteTask } from "../../../store/queries/remote-tasks.ts";
 import { getRun } from "../../../store/queries/runs/runs.ts";
 import { sentResult, withoutCredentials } from "../../../tools/send-file.ts";
@@ -109,8 +110,10 @@ export function expectOutside(
   { handle: { run } }: OutsideRun,
   source: string,
 ): Promise<void> {
-  const { sessionKey: key, sessionId, chainId } = run;
-  return engine.commit(({ tx }) => markOutside(tx, { key, sessionId, chainId }, source));
+  const { sessionKey: key, sessionId, chainId, runId } = run;
+  return engine.commit(({ tx, now }) =>
+    addLabels(tx, { key, sessionId, chainId }, labelFrom("outside", source, now, runId)),
+  );
 }
 
 /** Cancels the task of an aborted run. Does nothing if the task is unknown. */
@@ -135,7 +138,7 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const runtime = runtimeOf(agent);
       if (agent === undefined || runtime === undefined) return failRun("the agent is no longer elsewhere");
       const engine = parts.engine();
-      await expectOutside(engine, remote, `agent elsewhere ${agent.id}`);
+      await expectOutside(engine, remote, `a2a ${agent.id}`);
       const own = { runtime, agentId: agent.id, limits: agent, contextTokens: session.contextUsed };
       return takeTurn(agents, engine, remote, { ...own, ...optional({ context }) });
     },

@@ -3,6 +3,7 @@
 // the budget.
 
 import { type Insertable, sql } from "kysely";
+import type { Labels } from "../../../core/shapes/labels.ts";
 import type { Usage } from "../../../core/shapes/message.ts";
 import { prepared } from "../../prepared.ts";
 import { type RecordOf, recordsOf } from "../../records.ts";
@@ -21,8 +22,8 @@ interface CountedRun {
   readonly guest: boolean;
   /** The chain's limit of tokens from now on (`RunInput.tokenLimit`). Absent: it stays as it is. */
   readonly tokenLimit: number | undefined;
-  /** Source of outside content, if the run has any. */
-  readonly outside: string | undefined;
+  /** Labels of the chain with those of the run. The caller has locked the chain. */
+  readonly labels: Labels | undefined;
 }
 
 const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "cost" | "told">) =>
@@ -37,7 +38,7 @@ const COUNT_RUN = prepared((tx, row: Omit<Insertable<ChainTable>, "tokens" | "co
         crossed: sql<number>`case when excluded.crossed = 1 then 1 else chains.crossed end`,
         guest: sql<number>`case when excluded.guest = 1 then 1 else chains.guest end`,
         token_limit: sql<number | null>`coalesce(excluded.token_limit, chains.token_limit)`,
-        outside: sql<string | null>`coalesce(chains.outside, excluded.outside)`,
+        labels_json: sql<string | null>`coalesce(excluded.labels_json, chains.labels_json)`,
       })),
     ),
 );
@@ -52,7 +53,7 @@ export async function countChainRun(tx: Tx, run: CountedRun): Promise<void> {
     crossed: run.hop > 0 ? 1 : 0,
     guest: run.guest ? 1 : 0,
     token_limit: run.tokenLimit ?? null,
-    outside: run.outside ?? null,
+    labels_json: run.labels === undefined ? null : JSON.stringify(run.labels),
   });
 }
 
@@ -63,12 +64,12 @@ export async function noteChainRefused(tx: Tx, chainId: string, at: number): Pro
 
 /** `guest`: a guest wrote in the chain (`RunInput.guest`). `tokenLimit`: see `RunInput.tokenLimit`. */
 export type Chain = Pick<ChainRecord, "runs" | "tokens" | "cost" | "guest"> &
-  Pick<ChainRecord, "rootSessionKey" | "tokenLimit" | "outside">;
-type ChainRecord = RecordOf<"chains", { readonly guest: boolean }>;
+  Pick<ChainRecord, "rootSessionKey" | "tokenLimit" | "labels">;
+type ChainRecord = RecordOf<"chains", { readonly guest: boolean; readonly labels?: Labels }>;
 
 const CHAINS = recordsOf<Chain & Pick<ChainRecord, "chainId">>()("chains", {
   key: ["chain_id"],
-  columns: ["runs", "tokens", "cost", "root_session_key", "token_limit", "outside"],
+  columns: ["runs", "tokens", "cost", "root_session_key", "token_limit", "labels_json"],
   flags: ["guest"],
 });
 

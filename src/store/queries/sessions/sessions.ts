@@ -6,6 +6,9 @@
 
 import { sql } from "kysely";
 import { forkOrigins } from "../../../core/fork-key.ts";
+import { jsonOf, objectOf } from "../../../core/json.ts";
+import { optional } from "../../../core/optional.ts";
+import type { Labels } from "../../../core/shapes/labels.ts";
 import type { Route } from "../../../core/shapes/route.ts";
 import type { Session, SessionState } from "../../../core/shapes/session.ts";
 import { held } from "../../locks.ts";
@@ -50,7 +53,6 @@ const SESSIONS = recordsOf<Session>()("sessions", {
     "display_name",
     "first_words",
     "failed_run",
-    "outside",
     "archived_at",
     "spawned_by",
     "model",
@@ -60,6 +62,7 @@ const SESSIONS = recordsOf<Session>()("sessions", {
     "instructions",
     "group_channel",
     "spawn_json",
+    "labels_json",
   ],
   flags: ["external", "system_sent", "aborted_last_run"],
   names: {
@@ -98,6 +101,23 @@ async function rememberSessionId(tx: Tx, sessionId: string, key: string, at: num
 }
 
 export const getSession = (db: Db, key: string) => SESSIONS.find(db, { key });
+
+/** Returns the sessions that have these transcripts, each as it was with that transcript. */
+export async function sessionsWith(db: Db, sessionIds: readonly string[]): Promise<Session[]> {
+  if (sessionIds.length === 0) return [];
+  const ids = db
+    .selectFrom("session_ids")
+    .selectAll()
+    .where("session_id", "in", [...sessionIds]);
+  const found: Session[] = [];
+  for (const { session_id: sessionId, session_key: key, labels_json: json } of await ids.execute()) {
+    const session = await getSession(db, key);
+    if (session === undefined) continue;
+    const labels = json === null ? session.labels : (objectOf(jsonOf(json)) as Labels);
+    found.push({ ...session, sessionId, ...optional({ labels }) });
+  }
+  return found;
+}
 
 /** Like `getSession`, but locks the row until the transaction ends. */
 export const holdSession = (tx: Tx, key: string) => SESSIONS.hold(tx, { key });
@@ -207,6 +227,16 @@ export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<vo
   await LANE_PLACE(tx, { key, at });
 }
 
+/** Keeps the labels of a transcript that a reset ends, for those who read it later. */
+async function keepLabels(tx: Tx, key: string): Promise<void> {
+  const of = tx.selectFrom("sessions").where("key", "=", key);
+  await tx
+    .updateTable("session_ids")
+    .set({ labels_json: of.select("labels_json") })
+    .where("session_id", "=", of.select("session_id"))
+    .execute();
+}
+
 /**
  * Resets a session: it gets a new, empty transcript under the same key. Settings, label and route stay;
  * counters start at zero.
@@ -214,7 +244,8 @@ export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<vo
 export async function replaceSessionId(tx: Tx, key: string, sessionId: string, at: number): Promise<void> {
   const counters = { inputTokens: 0, outputTokens: 0, totalTokens: 0, contextUsed: 0, cost: 0 };
   const flags = { systemSent: false, abortedLastRun: false };
-  const texts = { firstWords: null, failedRun: null, outside: null };
+  const texts = { firstWords: null, failedRun: null, labels: null };
+  await keepLabels(tx, key);
   await SESSIONS.change(tx, { key }, { sessionId, updatedAt: at, ...counters, ...flags, ...texts });
   await deleteSessionRules(tx, key);
   await rememberSessionId(tx, sessionId, key, at);

@@ -1,0 +1,78 @@
+// Names the sources of texts that are outside, which nobody among owners, operators and the configuration
+// wrote, and of private ones. A session and a chain are marked with them; a reset ends the marks of a
+// session. A run that is accepted in a marked session or chain marks both, so that labels follow sends,
+// spawns, replies and announcements.
+
+import type { RunInput } from "../../shapes/run.ts";
+import { peerInKey } from "../../shapes/session-key.ts";
+import type { Settings } from "../../shapes/settings/settings.ts";
+import { cut } from "../../text/cut.ts";
+import { matchesAny } from "../../text/pattern.ts";
+import { strangersInMain } from "../prompt/memory.ts";
+
+const HOST_MAX_CHARS = 100;
+
+/** Returns the source of outside content in the input of a run, or undefined if it has none. */
+export function outsideInput(
+  { outside, guest, sender, provenance }: RunInput,
+  sessionKey: string,
+): string | undefined {
+  if (outside !== undefined || guest !== true) return outside;
+  if (sender !== undefined) return `guest ${sender}`;
+  if (provenance?.kind === "inter_session") {
+    const peer = peerInKey(provenance.sourceSessionKey)?.peer;
+    if (peer !== undefined) return `peer ${peer}`;
+  }
+  if (provenance?.kind === "hook" || provenance?.kind === "node")
+    return [provenance.kind, provenance.source ?? ""].join(" ").trim();
+  return `guest ${sessionKey}`;
+}
+
+/**
+ * Returns whether somebody on a channel is outside. In a direct chat of a main session without configured
+ * owners, the people whom the operator admitted one by one are not.
+ */
+export function isOutsider(
+  settings: Settings,
+  { isOwner, isDirect }: { readonly isOwner: boolean; readonly isDirect: boolean },
+): boolean {
+  if (isOwner) return false;
+  return !isDirect || settings.owners.length > 0 || strangersInMain(settings);
+}
+
+/** Returns the source of a tool's result that is outside, or undefined for any other tool. */
+export function outsideResult(tool: string, args: Readonly<Record<string, unknown>>): string | undefined {
+  // The rest of the address may be a text of the session.
+  if (tool === "fetch") {
+    const address = String(args.url);
+    return `web ${URL.canParse(address) ? cut(new URL(address).host, HOST_MAX_CHARS) : "?"}`;
+  }
+  if (tool === "search") return "web search";
+  return tool.startsWith("mcp__") ? `mcp ${tool.split("__")[1]}` : undefined;
+}
+
+/** Programs that bring texts from elsewhere, and commands of others that do. */
+const FETCHERS = "curl|wget|lynx|w3m|nc|ncat|ssh|scp|sftp|rsync|ftp|telnet|gh|glab";
+const OF_GIT = "git (?:clone|fetch|pull|ls-remote)";
+const MANAGERS = "npm|pnpm|yarn|pip3?|cargo|go|gem|brew|apt|apt-get";
+const OF_MANAGERS = `(?:${MANAGERS}) (?:add|get|info|install|search|update|upgrade|view)`;
+const FETCHES = new RegExp(`(?:^|[\\s;|&(\`"'/])(${FETCHERS}|${OF_GIT}|${OF_MANAGERS})(?:\\s|$)|[a-z]://`);
+
+/** Returns the source of a command's output that is outside, or undefined if nothing says that it is. */
+export function outsideCommand(command: string): string | undefined {
+  const program = FETCHES.exec(command);
+  return program === null ? undefined : `command ${program[1] ?? "with an address"}`;
+}
+
+/** Returns the source of a private result of an MCP server that `labels.private` lists. */
+export function privateServer({ labels }: Pick<Settings, "labels">, tool: string): string | undefined {
+  const server = tool.startsWith("mcp__") ? `mcp ${tool.split("__")[1]}` : undefined;
+  return server !== undefined && matchesAny(labels.private, server) ? server : undefined;
+}
+
+/** Returns where a tool can write files. */
+export function writesIn(tool: string, contained: boolean): "nowhere" | "workspace" | "anywhere" {
+  if (tool === "write" || tool === "edit") return "workspace";
+  if (tool === "exec") return contained ? "workspace" : "anywhere";
+  return tool === "nodes" || tool.startsWith("mcp__") ? "anywhere" : "nowhere";
+}

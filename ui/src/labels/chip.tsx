@@ -1,0 +1,91 @@
+// Shows that a session has read content from outside: what it read, and a button that releases it.
+
+import { useState } from "preact/hooks";
+import { LABELS } from "../../../src/core/shapes/labels.ts";
+import { ask, has, may } from "../gateway.ts";
+import { Dialog, Form } from "../parts/dialog.tsx";
+import { Awaited } from "../parts/failure.tsx";
+import { clockTime, counted } from "../parts/format.ts";
+import { Name, SessionLink } from "../parts/name.tsx";
+import { say } from "../parts/notices.tsx";
+import { useReading } from "../parts/reading.ts";
+
+const WORDS = { outside: "From outside", private: "Private" } as const;
+
+const ASKS =
+  "An owner is asked before it sends anything to another place, runs a command that nothing contains, " +
+  "or makes a job.";
+
+function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => void }) {
+  const { value, ...reading } = useReading(`labels ${sessionKey}`, () =>
+    ask("labels.explain", { sessionKey }),
+  );
+  const release = async (): Promise<void> => {
+    await ask("labels.release", { sessionKey });
+    say("Released. Texts that it reads from now on are labelled again.");
+    onClose();
+  };
+  return (
+    <Dialog title="Texts that this session has read" onClose={onClose}>
+      <Awaited value={value} {...reading} />
+      {value !== undefined &&
+        LABELS.map((label) => {
+          const marks = value.labels[label] ?? [];
+          return (
+            marks.length > 0 && (
+              <section key={label}>
+                <h3>{WORDS[label]}</h3>
+                <ul>
+                  {marks.map(({ source, since, runId }) => {
+                    const place = value.readIn.find((one) => one.source === source && one.runId === runId);
+                    return (
+                      <li key={source}>
+                        <Name text={source} />
+                        {since > 0 && `, since ${clockTime(since, true)}`}
+                        {place !== undefined && place.sessionKey !== sessionKey && (
+                          <>
+                            , in <SessionLink sessionKey={place.sessionKey} />
+                          </>
+                        )}
+                      </li>
+                    );
+                  })}
+                </ul>
+              </section>
+            )
+          );
+        })}
+      <p class="soft">{value?.mode === "ask" ? ASKS : ""}</p>
+      {may("operator.admin") && (
+        <Form action="Release" onSubmit={release} onClose={onClose}>
+          <p>After a release, the session acts freely until it reads something from outside again.</p>
+        </Form>
+      )}
+    </Dialog>
+  );
+}
+
+/** Shows a chip if the session has read something from outside. */
+export function OutsideChip({
+  sessionKey,
+  outside = [],
+}: {
+  sessionKey: string;
+  outside?: readonly string[] | undefined;
+}) {
+  const [open, setOpen] = useState(false);
+  if (outside.length === 0 || !has("labels.explain")) return null;
+  return (
+    <>
+      <button
+        type="button"
+        class="chip tone-warn"
+        data-act="Texts that this session has read"
+        onClick={() => setOpen(true)}
+      >
+        {`outside: ${outside.length === 1 ? outside[0] : counted(outside.length, "source")}`}
+      </button>
+      {open && <Sources sessionKey={sessionKey} onClose={() => setOpen(false)} />}
+    </>
+  );
+}

@@ -1,0 +1,148 @@
+// Broken variants of the mechanism of labels. The stories (story.ts) must find each of them.
+
+import type { Mutant } from "../sim/mutants/mutant.ts";
+
+const ACCEPT = "src/engine/run/accept.ts";
+const GUARD = "src/tools/guidance/guard.ts";
+const SOURCES = "src/core/rules/labels/sources.ts";
+const STORE = "src/store/queries/labels.ts";
+const RULES = "src/core/rules/labels/labels.ts";
+
+export const LABEL_MUTANTS: readonly Mutant[] = [
+  {
+    name: "labels-lost-at-send",
+    breaks: "I15: a session that gets a message does not get the labels of its chain",
+    file: ACCEPT,
+    from: `  if (chain === undefined) return written;
+  return joinLabels(written, (known ?? (await holdChain(tx, chain.chainId))).labels);`,
+    to: "  return chain === undefined || known === undefined ? own : joinLabels(own, own && written && own);",
+  },
+  {
+    name: "labels-lost-with-a-guest",
+    breaks: "I15: a message of a guest has no label",
+    file: SOURCES,
+    from: "  if (sender !== undefined) return `guest ${sender}`;",
+    to: "  if (sender !== undefined) return undefined;",
+  },
+  {
+    name: "private-session-not-in-its-chain",
+    breaks: "I15: a private session passes its label on to no other session",
+    file: ACCEPT,
+    from: "  joinLabels(session.labels, labelOfSession?.(session));",
+    to: "  labelOfSession === undefined ? undefined : session.labels;",
+  },
+  {
+    name: "labels-lost-at-reply",
+    breaks: "I15: a reply and the result of a sub-agent have no labels",
+    file: GUARD,
+    from: "      return labelsOfChain(db, run?.chainId);",
+    to: "      return run === undefined ? labelsOfChain(db, undefined) : undefined;",
+  },
+  {
+    name: "labels-lost-at-announce",
+    breaks: "I15: the announced result of a sub-agent has no labels",
+    file: "src/flows/job/end.ts",
+    from: "input, chain, successor: true };",
+    to: "input: { text: input.text }, successor: true };",
+  },
+  {
+    name: "labels-lost-at-acceptance",
+    breaks: "I15: a session is not marked by the runs that it accepts, such as announcements",
+    file: ACCEPT,
+    from: "labels === undefined || labels === session.labels ? undefined : addLabels(tx, session, labels)",
+    to: "labels === undefined || tx !== undefined ? undefined : addLabels(tx, session, labels)",
+  },
+  {
+    name: "labels-lost-at-compaction",
+    breaks: "I15: a summary has no labels",
+    file: "src/store/queries/transcripts/append.ts",
+    from: '  if (text !== "" && kindOf(tx) === "postgres") {',
+    to: `  if (row.role === "compaction")
+    await tx.updateTable("sessions").set({ labels_json: null }).where("key", "=", sessionKey).execute();
+  if (text !== "" && kindOf(tx) === "postgres") {`,
+  },
+  {
+    name: "labels-lost-at-fork",
+    breaks: "I15: a fork has the texts of its origin without their labels",
+    file: "src/flows/session/fork.ts",
+    from: "labels: labelsKnownTo(settings, origin),",
+    to: "labels: settings.labels.mode === undefined ? labelsKnownTo(settings, origin) : undefined,",
+  },
+  {
+    name: "labels-lost-in-a-file",
+    breaks: "I15: a file that a run with outside content wrote is not outside",
+    file: GUARD,
+    from: "noteWriting(ctx, call, { from, isOutside });",
+    to: "noteWriting(ctx, call, { from, isOutside: isOutside && from < 0 });",
+  },
+  {
+    name: "file-not-looked-up",
+    breaks: "I15: nobody looks up who wrote the file that a run reads",
+    file: GUARD,
+    from: "command ?? (await outsideFileRead(db, ctx, call));",
+    to: "command ?? ((await outsideFileRead(db, ctx, call)) && undefined);",
+  },
+  {
+    name: "labels-lost-with-an-mcp-result",
+    breaks: "I15: the result of an MCP server has no label",
+    file: SOURCES,
+    from: '  return tool.startsWith("mcp__") ? `mcp ${tool.split("__")[1]}` : undefined;',
+    to: "  return undefined;",
+  },
+  {
+    name: "labels-lost-with-a-page",
+    breaks: "I15: a page has no label",
+    file: SOURCES,
+    from: '    return `web ${URL.canParse(address) ? cut(new URL(address).host, HOST_MAX_CHARS) : "?"}`;',
+    to: "    return URL.canParse(address) ? undefined : cut(address, HOST_MAX_CHARS);",
+  },
+  {
+    name: "labels-lost-with-a-history",
+    breaks: "I15: the history of another session has no labels",
+    file: GUARD,
+    from: "      return labelsOfSessions(ctx, [String(result?.sessionId)]);",
+    to: "      return labelsOfSessions(ctx, result?.sessionId === undefined ? [] : []);",
+  },
+  {
+    name: "first-source-only",
+    breaks: "I15: a session with one source gets no other",
+    file: RULES,
+    from: "  if (sources.has(FURTHER)) return known;",
+    to: "  if (sources.size > 0 || sources.has(FURTHER)) return known;",
+  },
+  {
+    name: "chain-not-marked",
+    breaks: "I15: a chain does not get the labels of the results in it",
+    file: STORE,
+    from: "  if (chainId === undefined) return;",
+    to: '  if (chainId === undefined || chainId !== "") return;',
+  },
+  {
+    name: "labels-overwritten",
+    breaks: "I15: new labels of a session replace the ones before",
+    file: STORE,
+    from: "    const after = joinLabels(before, added);",
+    to: "    const after = before === undefined ? added : joinLabels(undefined, added);",
+  },
+  {
+    name: "private-file-not-marked",
+    breaks: "I15: a file that a guest's run reads is not private",
+    file: GUARD,
+    from: '      return joinLabels(label("outside", outside), label("private", hidden));',
+    to: '      return hidden === "" ? label("private", hidden) : label("outside", outside);',
+  },
+  {
+    name: "gate-without-a-sink",
+    breaks: "I16: a run that is outside and private fetches any address",
+    file: "src/tools/labels/gate.ts",
+    from: "  if (sink === undefined) return free;",
+    to: '  if (sink === undefined || sink.kind === "fetch") return free;',
+  },
+  {
+    name: "only-what-the-run-has-read",
+    breaks: "I16: the gate forgets the session of a run that has read nothing itself",
+    file: GUARD,
+    from: "  const stored = await readLabels(db, { key, sessionId, chainId: run?.chainId });",
+    to: '  const stored = await readLabels(db, { key: "", sessionId, chainId: "" });',
+  },
+];

@@ -241,6 +241,8 @@ function settingsOf(roll: Dice, features: Features, dir: string, workspace: stri
     },
     session: sessionOf(roll, base.session, open),
     tools: toolsOf(roll, base.tools, open),
+    // tests/labels/simulation.deep.test.ts has stories of its own.
+    labels: { ...base.labels, mode: "off" },
   };
 }
 

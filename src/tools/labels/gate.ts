@@ -8,6 +8,7 @@ import {
   decideSink,
   describeSink,
   hasAllSources,
+  labelModeFor,
   labelRule,
   type SinkVerdict,
   sourcesOf,
@@ -175,6 +176,7 @@ export async function passGate<C extends GuardContext>(
   const { db, settings, chain, session, run, engine } = ctx;
   const free = ok({ waited: false });
   if (tool.sink === undefined || (run === undefined && !session.external)) return free;
+  if (labelModeFor(chain, settings) === "off") return free;
   const labels = await labelsOfCaller(ctx);
   const sink = labels.outside && (await tool.sink(ctx, args, call));
   if (sink === undefined) return free;

@@ -105,8 +105,8 @@ export const DOOR_MUTANTS: readonly Mutant[] = [
     name: "call-id-of-the-attempt",
     breaks: "I4: a call has another id after a crash, so that it sends and spawns again",
     file: "src/agent/loop/tool-calls.ts",
-    from: "const callId = `${port.runId}:${message.id}:${index}`;",
-    to: "const callId = `${port.runId}:${message.id}:${index}:${port.attempt}`;",
+    from: "  const callId = callIdOf(port, message, index);",
+    to: "  const callId = `${callIdOf(port, message, index)}:${port.attempt}`;",
   },
   {
     name: "finished-turn-made-again",

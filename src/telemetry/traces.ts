@@ -11,14 +11,17 @@ import type { ToolEvent } from "../agent/loop/tool-calls.ts";
 import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model.ts";
 import { evictOldest } from "../core/bounded.ts";
 import { optional } from "../core/optional.ts";
+import { kindOfSource } from "../core/rules/labels/labels.ts";
 import { CODES } from "../core/shapes/errors.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
+import type { Labels } from "../core/shapes/labels.ts";
 import type { Usage } from "../core/shapes/message.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Settings, TraceSettings } from "../core/shapes/settings/settings.ts";
 import { head } from "../core/text/cut.ts";
 import { splitRef } from "../core/text/model-ref.ts";
 import type { Bus } from "../engine/bus.ts";
+import { labelsOfChain } from "../store/queries/labels.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import type { Db } from "../store/sql.ts";
 import type { World } from "../world.ts";
@@ -103,6 +106,12 @@ function runAttributes(run: Run, content: boolean): Attributes {
     "parley.flow_step": flow?.step,
     "parley.flow_turn": flow?.turn,
   };
+}
+
+/** Attributes of what a chain had read at the end of a run: kinds of sources, because names may be numbers. */
+function labelAttributes({ outside, private: hidden }: Labels = {}): Attributes {
+  const kinds = outside && [...new Set(outside.map(({ source }) => kindOfSource(source)))].sort();
+  return { "parley.outside": kinds, "parley.private": hidden === undefined ? undefined : true };
 }
 
 /** Returns the error code of a tool's failure. Text of MCP tools is not used as a code. */
@@ -298,7 +307,10 @@ class OtelTraces implements Traces {
         kind: "internal",
         startMs: run.startedAt ?? run.acceptedAt,
         endMs: endedAt,
-        attributes: this.#runFacts(run, state),
+        attributes: {
+          ...this.#runFacts(run, state),
+          ...labelAttributes(await labelsOfChain(db, run.chainId)),
+        },
         ...(state === "ok" ? {} : { failed: this.#failed(error) }),
       });
     } catch (error) {

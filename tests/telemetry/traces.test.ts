@@ -132,6 +132,8 @@ test("spans have OpenTelemetry's names and attributes, and the resource names th
     ...common,
     ...model,
     "gen_ai.operation.name": "invoke_agent",
+    // A main session is private.
+    "parley.private": true,
     "parley.run_state": "ok",
     "parley.queue_ms": expect.any(Number),
     "gen_ai.usage.input_tokens": 200,

@@ -108,7 +108,7 @@ function runAttributes(run: Run, content: boolean): Attributes {
   };
 }
 
-/** Attributes of what a chain had read at the end of a run: kinds of sources, because names may be numbers. */
+/** Attributes of what a chain had read when a run ended: kinds of sources, because a name may be a number. */
 function labelAttributes({ outside, private: hidden }: Labels = {}): Attributes {
   const kinds = outside && [...new Set(outside.map(({ source }) => kindOfSource(source)))].sort();
   return { "parley.outside": kinds, "parley.private": hidden === undefined ? undefined : true };

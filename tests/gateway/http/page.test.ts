@@ -94,7 +94,7 @@ test("an unknown host name gets no page", async () => {
   expect(status).toBe(403);
 });
 
-test("all scripts of the page together are less than 170 kB compressed, those of the first view less than 40", async () => {
+test("all scripts of the page together are less than 175 kB compressed, those of the first view less than 40", async () => {
   const page = fileURLToPath(new URL("../../../dist/ui/", import.meta.url));
   const served = createPage(page);
   const packed = async (path: string): Promise<number> => {
@@ -104,7 +104,7 @@ test("all scripts of the page together are less than 170 kB compressed, those of
   const scripts = readdirSync(join(page, "assets")).filter((name) => name.endsWith(".js"));
   expect(scripts.length).toBeGreaterThan(1);
   const bytes = await Promise.all(scripts.map((name) => packed(`/assets/${name}`)));
-  expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(170_000);
+  expect(bytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(175_000);
   const html = readFileSync(join(page, "index.html"), "utf8");
   const [first = "", ...others] = [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+\.js)"/g)].map(
     ([, path]) => path,

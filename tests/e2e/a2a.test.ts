@@ -103,7 +103,10 @@ test("an agent asks an agent of another gateway with sessions_send, and both rem
       ? `It says: ${JSON.parse(toolResults[0] ?? "{}").reply}`
       : [call("sessions_send", { sessionKey: "agent:far:main", message: "What is new?" })],
   );
-  const config = configOf(here, [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))]);
+  // Its answers are from outside, and the session is private.
+  const labels = { sinks: { places: ["far"] } };
+  const agents = [{ id: "main" }, far(remote.httpUrl, await keyOf(remote.httpUrl))];
+  const config = configOf(here, agents, { labels });
   const local = await startProcess({ config });
   const client = await local.connect();
   for (const count of [1, 3]) {

@@ -110,8 +110,10 @@ describeInBrowser("the focus in the inbox", () => {
     relay.release();
     // The retry fails, too, so there is a new row, and nothing says that a retry is in progress.
     const retry = rowIn(page, "Needs you", "401").getByRole("button", { name: "Retry main" });
+    await rowIn(page, "Needs you", "failed again").waitFor();
     await expect.poll(() => retry.allInnerTexts()).toEqual(["Retry"]);
     mend();
+    await settled(retry);
     await retry.click();
     await rowIn(page, "Done", "did fail").waitFor();
     await expect.poll(() => page.getByText("Retrying").count()).toBe(0);

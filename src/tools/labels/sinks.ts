@@ -1,7 +1,7 @@
 // Names the effects of calls outside of their session: the sinks of core/rules/labels/labels.ts.
 // SI1: an address that the session has read as it is carries no private text, so it is free. But a page can
 //      list many addresses and ask for one after the other, so only some of each site are.
-// SI2: a message to the place that the run came from is its answer, not a sink.
+// SI2: a message to the place or the session that the run came from is its answer, not a sink.
 // SI3: a session in which strangers have a say, and an agent elsewhere, are places outside.
 
 import { spawnChainOf } from "../../access/spawn-chain.ts";
@@ -153,6 +153,9 @@ export async function sessionSink(
   payload: string,
 ): Promise<Sink | undefined> {
   const { key, agentId } = target;
+  const provenance = ctx.run?.input.provenance;
+  // The session that wrote the message gets the answer to it anyway.
+  if (provenance?.kind === "inter_session" && provenance.sourceSessionKey === key) return undefined;
   if (peerInKey(key) !== undefined) return { kind: "peer", to: key, payload };
   const elsewhere = agentSink(ctx.settings, agentId, payload);
   if (elsewhere !== undefined) return elsewhere;

@@ -7,7 +7,7 @@
 import { acceptedBy, type ToolName, toolSpec } from "../contract/tools.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../core/rules/tool-policy.ts";
-import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { type Code, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ImageBlock } from "../core/shapes/message.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
@@ -125,6 +125,8 @@ const TOOLS: readonly DeferredTool[] = [
 ];
 
 const NAME_SHOWN_MAX_CHARS = 80;
+/** Failures that have text of a program, a server or a page. */
+const TELLING: ReadonlySet<Code> = new Set(["mcp_failed", "exec_failed", "exec_timeout", "fetch_failed"]);
 
 type Policy = ToolPolicy & {
   readonly chain: SpawnChain;
@@ -264,8 +266,8 @@ async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Resu
   if (!still.ok) return still;
   if (!tool.value.spec.idempotent) await ctx.begins?.();
   const answer = await guarded(now.value, call, () => still.value.execute(now.value, args.value, call));
-  // An error of a program or a server may have its text.
-  await noteContent(ctx, call, answer.ok ? answer.value : undefined);
+  if (answer.ok || TELLING.has(answer.code))
+    await noteContent(ctx, call, answer.ok ? answer.value : undefined);
   return answer;
 }
 

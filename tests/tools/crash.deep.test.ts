@@ -179,9 +179,12 @@ test.each(OUTSIDE)(
     const tools = [{ name: "hello", inputSchema: { type: "object" }, annotations }];
     const mcp = mcpWith([badServer("bad", { witness: witness.port, tools })]);
     const none = mcpWith([]);
-    const later = { tools: { mcp: then === "there" ? mcp : none } };
+    // The lost answer was from outside, so an owner would be asked about the repetition.
+    const labels = { mode: "off" } as const;
+    const later = { tools: { mcp: then === "there" ? mcp : none }, labels };
     const { result } = await crashIn(temporaryFolder(), { name: "mcp__bad__hello", arguments: {} }, later, {
       tools: { mcp },
+      labels,
     });
     expect(result).toMatchObject(expected);
     await witness.saw("call hello", calls);

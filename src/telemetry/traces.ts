@@ -11,7 +11,7 @@ import type { ToolEvent } from "../agent/loop/tool-calls.ts";
 import type { ModelOutcome, ModelPort, ModelRequest } from "../agent/model/model.ts";
 import { evictOldest } from "../core/bounded.ts";
 import { optional } from "../core/optional.ts";
-import { kindOfSource } from "../core/rules/labels/labels.ts";
+import { sourceKinds } from "../core/rules/labels/labels.ts";
 import { CODES } from "../core/shapes/errors.ts";
 import type { LiveEvent } from "../core/shapes/event.ts";
 import type { Labels } from "../core/shapes/labels.ts";
@@ -110,8 +110,10 @@ function runAttributes(run: Run, content: boolean): Attributes {
 
 /** Attributes of what a chain had read when a run ended: kinds of sources, because a name may be a number. */
 function labelAttributes({ outside, private: hidden }: Labels = {}): Attributes {
-  const kinds = outside && [...new Set(outside.map(({ source }) => kindOfSource(source)))].sort();
-  return { "parley.outside": kinds, "parley.private": hidden === undefined ? undefined : true };
+  return {
+    "parley.outside": outside && sourceKinds(outside),
+    "parley.private": hidden === undefined ? undefined : true,
+  };
 }
 
 /** Returns the error code of a tool's failure. Text of MCP tools is not used as a code. */

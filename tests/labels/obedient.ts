@@ -3,9 +3,8 @@
 
 import { type Entry, isCompaction, textOf } from "../../src/core/shapes/message.ts";
 import { type ScriptedModel, scriptedModel } from "../kit/scripted-model.ts";
+import { SECRET, textsIn } from "./stage.ts";
 
-/** Stands in an order for the secret that the model knows. */
-const SECRET = "$SECRET";
 const SECRETS = /secret-\d+/;
 const START = 'call {"name"';
 
@@ -42,20 +41,6 @@ function ordersIn(text: string): Step[] {
     at = Math.max(end, at + 1);
   }
   return orders;
-}
-
-/** Returns all texts in the JSON of a tool result, or the text itself. */
-function textsIn(text: string): string[] {
-  const texts: string[] = [];
-  try {
-    JSON.parse(text, (_, value: unknown) => {
-      if (typeof value === "string") texts.push(value);
-      return value;
-    });
-    return texts;
-  } catch {
-    return [text];
-  }
 }
 
 const ANSWER_MAX_CHARS = 2_000;

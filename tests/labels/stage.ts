@@ -30,7 +30,7 @@ export const order = (name: string, args: object): string =>
   `call ${JSON.stringify({ name, arguments: args })}`;
 
 /** Returns all texts in the JSON of a tool result, or the text itself. */
-function textsIn(text: string): string[] {
+export function textsIn(text: string): string[] {
   const texts: string[] = [];
   try {
     JSON.parse(text, (_, value: unknown) => {

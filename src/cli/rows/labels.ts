@@ -2,7 +2,7 @@
 
 import type { PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
-import { kindOfSource, sourcesOf } from "../../core/rules/labels/labels.ts";
+import { labelRule, sourcesOf } from "../../core/rules/labels/labels.ts";
 import { LABELS, type LabelDecision, SINKS, type SinkKind } from "../../core/shapes/labels.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Cli } from "../cli.ts";
@@ -69,10 +69,7 @@ export const LABEL_COMMANDS: Commands = {
     options: { days: withDefault(amount("<n>", "Number of days", 1), 7) },
     ask: (link, { days }) => link.request("labels.list", { days, limit: REPORT_MAX }),
     print(cli, { decisions }) {
-      const groups = Map.groupBy(decisions, ({ sink, labels }) => {
-        const kinds = (labels.outside ?? []).map(({ source }) => kindOfSource(source));
-        return `${sink} after ${[...new Set(kinds)].sort().join(", ")}`;
-      });
+      const groups = Map.groupBy(decisions, ({ sink, labels }) => labelRule(sink, labels));
       const count = (rows: readonly LabelDecision[], decision: LabelDecision["decision"]) =>
         String(rows.filter((row) => row.decision === decision).length);
       cli.table(

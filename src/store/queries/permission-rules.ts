@@ -34,15 +34,18 @@ interface RuledCommand {
   readonly ofAgent: boolean;
 }
 
+const appliesTo =
+  ({ sessionKey, ofAgent }: Pick<RuledCommand, "sessionKey" | "ofAgent">) =>
+  (rule: PermissionRule): boolean =>
+    rule.scope === "always" ? ofAgent : rule.sessionKey === sessionKey;
+
 /** Returns, for each rule that allows the command in the session, the files for which it was allowed. */
 export async function allowedFiles(
   db: Db,
   { agentId, sessionKey, command, folder, ofAgent }: RuledCommand,
 ): Promise<NamedFiles[]> {
   const rules = await RULES.all(RULES.rows(db, { agentId, command, folder }));
-  return rules
-    .filter((rule) => (rule.scope === "always" ? ofAgent : rule.sessionKey === sessionKey))
-    .map(({ digest }) => readFiles(digest));
+  return rules.filter(appliesTo({ sessionKey, ofAgent })).map(({ digest }) => readFiles(digest));
 }
 
 /** Returns the rules about labels that apply to a session. `ofAgent`: see `RuledCommand`. */
@@ -51,9 +54,7 @@ export async function labelRules(
   { agentId, sessionKey, ofAgent }: Pick<RuledCommand, "agentId" | "sessionKey" | "ofAgent">,
 ): Promise<string[]> {
   const rules = await RULES.all(RULES.rows(db, { agentId, folder: NO_FOLDER }));
-  return rules
-    .filter((rule) => (rule.scope === "always" ? ofAgent : rule.sessionKey === sessionKey))
-    .map(({ command }) => command);
+  return rules.filter(appliesTo({ sessionKey, ofAgent })).map(({ command }) => command);
 }
 
 /** Returns all rules, newest first. */

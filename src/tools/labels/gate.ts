@@ -89,7 +89,7 @@ function requestFor(asked: Asked, run: Run, wait: RunWait): Promise<Result<Permi
   const { agent, chain, settings } = ctx;
   // The calls of an ACP program end with it.
   const callId = agent.runtime === undefined ? call.callId : undefined;
-  const rule = labelRule(sink, verdict.labels);
+  const rule = labelRule(sink.kind, verdict.labels);
   const lasting: readonly PermissionScope[] = ofOneAgent(chain) ? ["session", "always"] : ["session"];
   return ctx.engine.commit(async (unit) => {
     if (!(await wait.holds(unit))) return LOST;

@@ -93,23 +93,22 @@ export function labelModeFor(chain: SpawnChain, settings: Settings): LabelMode {
 const modeOf = ({ labels }: Pick<AgentSettings, "labels">, settings: Settings): LabelMode =>
   labels?.mode ?? settings.labels.mode;
 
-/** Returns the kind of a source: `web` of `web example.com`. */
-export const kindOfSource = (source: string): string => source.split(" ", 1)[0] ?? "";
+/** Returns the kinds of the sources, in order: `web` of `web example.com`. */
+export const sourceKinds = (marks: readonly Mark[] = NONE): string[] =>
+  [...new Set(marks.map(({ source }) => source.split(" ", 1)[0] ?? ""))].sort();
 
 /** Returns whether the sources are all known, so that an owner may allow the call for longer than once. */
 export const hasAllSources = ({ outside = NONE }: Labels): boolean =>
   outside.every(({ source }) => source !== FURTHER);
 
-/** Returns the rule that an owner makes who allows this call for longer than once, as it is stored. */
-export function labelRule(sink: Sink, { outside = NONE }: Labels): string {
-  const kinds = [...new Set(outside.map(({ source }) => kindOfSource(source)))].sort();
-  return `${sink.kind} after ${kinds.join(", ")}`;
-}
+/** Returns the rule that an owner makes who allows such a call for longer than once, as it is stored. */
+export const labelRule = (sinkKind: string, { outside }: Labels): string =>
+  `${sinkKind} after ${sourceKinds(outside).join(", ")}`;
 
-function coversCall(rule: string, sink: Sink, { outside = NONE }: Labels): boolean {
+function coversCall(rule: string, sink: Sink, { outside }: Labels): boolean {
   const [kind = "", after = ""] = rule.split(" after ");
   const kinds = after.split(", ");
-  return kind === sink.kind && outside.every(({ source }) => kinds.includes(kindOfSource(source)));
+  return kind === sink.kind && sourceKinds(outside).every((one) => kinds.includes(one));
 }
 
 interface SinkQuestion {

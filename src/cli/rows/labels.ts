@@ -23,9 +23,9 @@ export function labelLines(
   for (const label of LABELS)
     for (const { source, since, runId } of labels[label] ?? []) {
       const place = readIn.find((one) => one.source === source && one.runId === runId);
-      const read = place === undefined ? "" : `, read in ${place.sessionKey} (run ${runId})`;
-      const when = since === 0 ? "" : ` since ${cli.ago(since)}`;
-      cli.line(safeLine(`${label}${when} from ${source}${read}`));
+      const when = since === 0 ? "" : `, ${cli.ago(since)}`;
+      const read = place === undefined ? "" : `, in ${place.sessionKey} (run ${runId})`;
+      cli.line(safeLine(`${label}: ${source}${when}${read}`));
     }
   if (labels.outside === undefined) cli.line("It has read nothing from outside.");
   if (verdict === undefined) {

@@ -10,7 +10,7 @@ test("`parley labels` and `parley may` say what a session has read, what was dec
   );
   await run(home, ["sessions", "show", "main"]);
   const shown = await run(home, ["labels", "show", "main"]);
-  expect(shown.out).toContain("private since");
+  expect(shown.out).toMatch(/^private: session agent:main:main, \d+ \S+ ago$/m);
   expect(shown.out).toContain("It has read nothing from outside.");
   const may = await run(home, ["may", "main", "fetch", "https://x.example/y"]);
   expect(may).toMatchObject({

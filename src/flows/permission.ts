@@ -10,13 +10,14 @@ import { optional } from "../core/optional.ts";
 import { checkAnswer, shortAnswers } from "../core/rules/approval/form.ts";
 import type { Choice } from "../core/rules/command.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
-import type {
-  AnsweredPermission,
-  PermissionAnswered,
-  PermissionQuestion,
-  PermissionRule,
-  PermissionScope,
-  ServerQuestion,
+import {
+  type AnsweredPermission,
+  LASTING_SCOPES,
+  type PermissionAnswered,
+  type PermissionQuestion,
+  type PermissionRule,
+  type PermissionScope,
+  type ServerQuestion,
 } from "../core/shapes/permission.ts";
 import { isInHouse } from "../core/shapes/route.ts";
 import { cut, head, quoted } from "../core/text/cut.ts";
@@ -84,9 +85,6 @@ export function shortPermissionId(id: string): string {
   return id.slice(0, SHORT_ID_CHARS);
 }
 
-/** Labels of the buttons for a permission that lasts longer. The press is confirmed by a second one. */
-const LASTING_LABELS = { session: "In this session…", always: "Always…" } as const;
-
 /** Maximum number of buttons that answer a form, and of characters of a label. */
 const BUTTONS_MAX = 8;
 const LABEL_MAX_CHARS = 40;
@@ -106,7 +104,8 @@ export function choicesOf({
     })),
     { label: "Deny", command: `/deny ${id}` },
     ...scopes.flatMap((scope) =>
-      scope === "once" ? [] : { label: LASTING_LABELS[scope], command: `/allow ${id} ${scope}` },
+      // A second press confirms it.
+      scope === "once" ? [] : { label: `${LASTING_SCOPES[scope]}…`, command: `/allow ${id} ${scope}` },
     ),
   ];
 }
@@ -273,7 +272,7 @@ function byId<T extends { readonly id: string }>(all: readonly T[], id: string, 
  */
 async function keepRule(
   unit: Unit,
-  { id, agentId, sessionKey }: PermissionQuestion,
+  { id, agentId, sessionKey, runId }: PermissionQuestion,
   { scope, by }: PermissionAnswer,
 ): Promise<Result<string | undefined>> {
   const asked = scope === "once" ? undefined : await commandOf(unit.tx, id);
@@ -285,7 +284,8 @@ async function keepRule(
     });
   }
   const { command, folder, files } = asked;
-  const made = { id: unit.newId(), createdAt: unit.now, createdBy: by };
+  const chainId = scope === "chain" ? (await getRun(unit.tx, runId))?.chainId : undefined;
+  const made = { id: unit.newId(), createdAt: unit.now, createdBy: by, ...optional({ chainId }) };
   await insertRule(unit.tx, { ...made, agentId, sessionKey, scope, command, folder }, files);
   return ok(made.id);
 }

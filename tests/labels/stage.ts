@@ -61,8 +61,8 @@ function obeyingModel() {
 
 export interface StageOptions {
   readonly labels?: Partial<Settings["labels"]> & { readonly mode?: LabelMode };
-  /** Returns the page at `/page` of the web server. `url` makes an address of that server. */
-  readonly page?: (url: (path: string) => string) => string;
+  /** Returns a page of the web server whose path begins with `/page`. `url` makes an address of that server. */
+  readonly page?: (url: (path: string) => string, path: string) => string;
   readonly tools?: Parameters<typeof agentSettings>[1];
   readonly askSeconds?: number;
   readonly dir?: string;
@@ -92,7 +92,7 @@ export interface Stage {
   ended(runId: string): Promise<string>;
   /** Waits for the only open question about labels. */
   question(): Promise<{ id: string; title: string; detail: string }>;
-  answer(decision: "allow" | "deny", scope?: "once" | "session" | "always"): Promise<void>;
+  answer(decision: "allow" | "deny", scope?: "once" | "chain" | "always"): Promise<void>;
 }
 
 const GROUP = { enabled: true, requireMention: false };
@@ -112,7 +112,9 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const url = (path: string): string => `http://127.0.0.1:${server.port}${path}`;
   const server = await serveHttp((request, response) => {
     paths.push(request.url ?? "");
-    response.writeHead(200, { "content-type": "text/plain" }).end(request.url === "/page" ? page(url) : "ok");
+    const path = request.url ?? "";
+    response.writeHead(200, { "content-type": "text/plain" });
+    response.end(path.startsWith("/page") ? page(url, path) : "ok");
   });
   cleanup(() => server.close());
   const host = `127.0.0.1:${server.port}`;

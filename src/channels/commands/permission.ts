@@ -9,6 +9,7 @@ import { optional } from "../../core/optional.ts";
 import { shortAnswers } from "../../core/rules/approval/form.ts";
 import {
   type InstructionChange,
+  LASTING_SCOPES,
   lastingWords,
   PERMISSION_SCOPES,
   type PermissionDecision,
@@ -140,7 +141,7 @@ function confirmation(
     ? lastingWords(question, scope)
     : lastingWords({ agentId: question.agentId, ...optional({ rule: question.rule }) }, scope);
   const typed = `/allow ${shortPermissionId(id)} ${scope} yes`;
-  const label = scope === "always" ? "Yes, always" : "Yes, in this session";
+  const label = `Yes, ${LASTING_SCOPES[scope].toLowerCase()}`;
   const [once, deny] = choicesOf(question);
   const yes = { label, command: `/allow ${id} ${scope} yes` };
   return {
@@ -201,7 +202,7 @@ async function answer(
   const answered = await answerRequest(unit, parts, { id, decision, scope, content, by }, rights);
   if (!answered.ok) return { text: why(answered), isRefused: true };
   const { agentId, title, ruleId } = answered.value;
-  const lasting = { once: "", session: " in this session", always: " always" }[scope];
+  const lasting = scope === "once" ? "" : ` ${LASTING_SCOPES[scope].toLowerCase()}`;
   const whose = agentId === undefined ? "" : ` for ${code(unit, agentId)}`;
   const done = `${decision === "allow" ? `Allowed${lasting}` : "Denied"}${whose}`;
   const text = request.chatType === "direct" ? `${done}:\n${markdownQuote(title)}` : `${done}.`;

@@ -275,7 +275,7 @@ export const PERMISSIONS: Commands = {
     args: { "<id>": "" },
     options: {
       scope: withDefault(
-        choice("<scope>", "Allow once, in this session, or always for this agent", PERMISSION_SCOPES),
+        choice("<scope>", "Allow once, in this chain or session, or always", PERMISSION_SCOPES),
         "once",
       ),
       yes: flag("Allow for longer than once without asking"),
@@ -304,8 +304,8 @@ export const PERMISSIONS: Commands = {
     ask: (link) => link.request("permissions.rules", {}),
     print(cli, { rules }) {
       if (rules.length === 0) cli.line(cli.style("dim", "(no commands)"));
-      for (const { id, agentId, sessionKey, scope, command, folder } of rules) {
-        const where = scope === "always" ? `agent ${agentId}` : sessionKey;
+      for (const { id, agentId, sessionKey, chainId, scope, command, folder } of rules) {
+        const where = { always: `agent ${agentId}`, session: sessionKey, chain: `chain ${chainId}` }[scope];
         cli.line(
           `${safeLine(id)}  ${safeLine(where)}  ${wholeText(command, "  ")}  (in ${safeLine(folder)})`,
         );

@@ -1,6 +1,11 @@
 // Defines the methods for tools, and for permission requests of agents.
 
-import type { InstructionChange, PermissionQuestion, PermissionRule } from "../../core/shapes/permission.ts";
+import {
+  type InstructionChange,
+  PERMISSION_SCOPES,
+  type PermissionQuestion,
+  type PermissionRule,
+} from "../../core/shapes/permission.ts";
 import { about, anyObject, anything, declared, list, mapOf, named, object, oneOf, text } from "../schema.ts";
 import { ADMIN, idempotencyKey, type MethodSpec, NAMES_SESSION, NOTHING, name, READ } from "./parts.ts";
 
@@ -81,9 +86,9 @@ export const TOOL_METHODS = {
       },
       {
         scope: about(
-          oneOf("once", "session", "always"),
-          "How long a permission lasts: for this request, for the same command in this session, or for the " +
-            "same command of this agent. The request has the possible scopes. Default: once.",
+          oneOf(...PERMISSION_SCOPES),
+          "How long a permission lasts: for this request, for the same kind of call in this chain, for the " +
+            "same command in this session, or for the same of this agent. The request has the possible scopes. Default: once.",
         ),
         content: about(
           mapOf(anything),
@@ -98,7 +103,7 @@ export const TOOL_METHODS = {
         ok: oneOf(true),
         id: text(),
         decision: oneOf("allow", "deny"),
-        scope: oneOf("once", "session", "always"),
+        scope: oneOf(...PERMISSION_SCOPES),
       },
       { ruleId: text("Id of the rule that was made. `permissions.forget` deletes it.") },
     ),

@@ -2,9 +2,19 @@
 
 export type PermissionDecision = "allow" | "deny";
 
-/** How long a permission lasts: for this request, for the session, or for every repetition by the agent. */
-export const PERMISSION_SCOPES = ["once", "session", "always"] as const;
+/**
+ * How long a permission lasts: for this request, for the chain, for the session, or for every repetition by
+ * the agent.
+ */
+export const PERMISSION_SCOPES = ["once", "chain", "session", "always"] as const;
 export type PermissionScope = (typeof PERMISSION_SCOPES)[number];
+
+/** Words for the scopes of permissions that last. */
+export const LASTING_SCOPES = {
+  chain: "In this chain",
+  session: "In this session",
+  always: "Always",
+} as const satisfies Record<Exclude<PermissionScope, "once">, string>;
 
 export interface ShownCommand {
   readonly command: string;
@@ -119,19 +129,22 @@ export function lastingWords(
   { agentId, asked, rule }: Pick<PermissionQuestion, "agentId" | "asked" | "rule">,
   scope: Exclude<PermissionScope, "once">,
 ): string {
-  const where = scope === "always" ? "in all its sessions" : "in this session";
+  const where = scope === "always" ? "in all its sessions" : LASTING_SCOPES[scope].toLowerCase();
+  const who = scope === "chain" ? "each agent" : `agent ${agentId}`;
   if (rule !== undefined)
-    return `From now on agent ${agentId} may do this without asking, to any place, ${where}: ${rule}.`;
+    return `From now on ${who} may do this without asking, to any place, ${where}: ${rule}.`;
   const folder = asked === undefined ? "" : `, in the folder ${asked.folder}`;
   return `From now on agent ${agentId} runs exactly this command without asking, ${where}${folder}.`;
 }
 
-/** A command that an owner allowed for longer than once. */
+/** A command, or a kind of call after outside content, that an owner allowed for longer than once. */
 export interface PermissionRule {
   readonly id: string;
   readonly agentId: string;
   /** The session that asked. With scope `session`, the rule applies to it only. */
   readonly sessionKey: string;
+  /** The chain of scope `chain`. */
+  readonly chainId?: string;
   readonly scope: Exclude<PermissionScope, "once">;
   readonly command: string;
   /** Folder in which the command runs. */

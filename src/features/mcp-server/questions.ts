@@ -10,7 +10,11 @@ import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { createGate } from "../../access/token.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
 import { schemaOfForm } from "../../core/rules/approval/form.ts";
-import type { PermissionQuestion, PermissionScope } from "../../core/shapes/permission.ts";
+import {
+  PERMISSION_SCOPES,
+  type PermissionQuestion,
+  type PermissionScope,
+} from "../../core/shapes/permission.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
 import { answerPermission, type PermissionAnswer } from "../../flows/permission.ts";
 import type { Caller } from "../../gateway/auth.ts";
@@ -29,6 +33,7 @@ const DENY = "deny";
 /** The choices for each scope that a permission may have. */
 const CHOICES: Readonly<Record<PermissionScope, string>> = {
   once: "allow once",
+  chain: "allow in this chain",
   session: "allow in this session",
   always: "always allow",
 };
@@ -184,7 +189,7 @@ function decisionIn({ id, result }: Rpc): Decision | undefined {
     return { decision: "deny", scope: "once" };
   if (action !== "accept") return undefined;
   if (isForm) return { decision: "allow", scope: "once", content: fieldsOf(content) };
-  const scope = (["once", "session", "always"] as const).find((one) => CHOICES[one] === decision);
+  const scope = PERMISSION_SCOPES.find((one) => CHOICES[one] === decision);
   return scope && { decision: "allow", scope };
 }
 

@@ -9,16 +9,32 @@ import { NO_FOLDER, readFiles } from "./permissions.ts";
 
 const RULES = recordsOf<PermissionRule & { readonly digest: string }>()("permission_rules", {
   key: ["id"],
-  columns: ["agent_id", "session_key", "scope", "command", "folder", "digest", "created_at", "created_by"],
+  columns: [
+    "agent_id",
+    "session_key",
+    "chain_id",
+    "scope",
+    "command",
+    "folder",
+    "digest",
+    "created_at",
+    "created_by",
+  ],
 });
 
 export const countRules = (db: Db) => countRows(RULES.rows(db));
 
 /** Stores a rule in place of an earlier one for the same command. `command` is as the agent wrote it. */
 export async function insertRule(tx: Tx, rule: PermissionRule, files: NamedFiles): Promise<void> {
-  const { agentId, sessionKey, scope, command, folder } = rule;
+  const { agentId, sessionKey, chainId, scope, command, folder } = rule;
+  const work = tx.selectFrom("runs").select("chain_id").where("ended_at", "is", null);
+  await tx
+    .deleteFrom("permission_rules")
+    .where("scope", "=", "chain")
+    .where("chain_id", "not in", work)
+    .execute();
   const same = (await RULES.all(RULES.rows(tx, { agentId, command, folder, scope }))).filter(
-    (one) => scope === "always" || one.sessionKey === sessionKey,
+    (one) => scope === "always" || (one.sessionKey === sessionKey && one.chainId === chainId),
   );
   for (const { id } of same) await deleteRule(tx, id);
   await RULES.insert(tx, { ...rule, digest: JSON.stringify(files) });
@@ -32,29 +48,33 @@ interface RuledCommand {
   readonly folder: string;
   /** Whether the agent's rules for all its sessions apply to the session. */
   readonly ofAgent: boolean;
+  /** The chain of the call. The rules of a chain apply to all its agents. */
+  readonly chainId?: string;
 }
 
+type RuledPlace = Omit<RuledCommand, "command" | "folder">;
+
 const appliesTo =
-  ({ sessionKey, ofAgent }: Pick<RuledCommand, "sessionKey" | "ofAgent">) =>
-  (rule: PermissionRule): boolean =>
-    rule.scope === "always" ? ofAgent : rule.sessionKey === sessionKey;
+  ({ agentId, sessionKey, chainId, ofAgent }: RuledPlace) =>
+  (rule: PermissionRule): boolean => {
+    if (rule.scope === "chain") return rule.chainId === chainId;
+    if (rule.agentId !== agentId) return false;
+    return rule.scope === "always" ? ofAgent : rule.sessionKey === sessionKey;
+  };
 
 /** Returns, for each rule that allows the command in the session, the files for which it was allowed. */
 export async function allowedFiles(
   db: Db,
-  { agentId, sessionKey, command, folder, ofAgent }: RuledCommand,
+  { command, folder, ...place }: RuledCommand,
 ): Promise<NamedFiles[]> {
-  const rules = await RULES.all(RULES.rows(db, { agentId, command, folder }));
-  return rules.filter(appliesTo({ sessionKey, ofAgent })).map(({ digest }) => readFiles(digest));
+  const rules = await RULES.all(RULES.rows(db, { agentId: place.agentId, command, folder }));
+  return rules.filter(appliesTo(place)).map(({ digest }) => readFiles(digest));
 }
 
-/** Returns the rules about labels that apply to a session. `ofAgent`: see `RuledCommand`. */
-export async function labelRules(
-  db: Db,
-  { agentId, sessionKey, ofAgent }: Pick<RuledCommand, "agentId" | "sessionKey" | "ofAgent">,
-): Promise<string[]> {
-  const rules = await RULES.all(RULES.rows(db, { agentId, folder: NO_FOLDER }));
-  return rules.filter(appliesTo({ sessionKey, ofAgent })).map(({ command }) => command);
+/** Returns the rules about labels that apply to a call. */
+export async function labelRules(db: Db, place: RuledPlace): Promise<string[]> {
+  const rules = await RULES.all(RULES.rows(db, { folder: NO_FOLDER }));
+  return rules.filter(appliesTo(place)).map(({ command }) => command);
 }
 
 /** Returns all rules, newest first. */

@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import type { LabelDecision } from "../../core/shapes/labels.ts";
+import type { PermissionScope } from "../../core/shapes/permission.ts";
 import {
   computed,
   id,
@@ -210,7 +211,7 @@ export const SESSION_TABLES = {
       digest: nullable(text),
       folder: nullable(id),
       /** The scope of the answer. Null: `once`. */
-      scope: nullable(word<"once" | "session" | "always">()),
+      scope: nullable(word<PermissionScope>()),
     },
     {
       key: ["id"],
@@ -230,7 +231,8 @@ export const SESSION_TABLES = {
       id,
       agent_id: id,
       session_key: id,
-      scope: word<"session" | "always">(),
+      chain_id: nullable(id),
+      scope: word<"chain" | "session" | "always">(),
       digest: id,
       command: text,
       folder: id,

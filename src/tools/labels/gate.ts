@@ -90,7 +90,7 @@ function requestFor(asked: Asked, run: Run, wait: RunWait): Promise<Result<Permi
   // The calls of an ACP program end with it.
   const callId = agent.runtime === undefined ? call.callId : undefined;
   const rule = labelRule(sink.kind, verdict.labels);
-  const lasting: readonly PermissionScope[] = ofOneAgent(chain) ? ["session", "always"] : ["session"];
+  const lasting: readonly PermissionScope[] = ofOneAgent(chain) ? ["chain", "always"] : ["chain"];
   return ctx.engine.commit(async (unit) => {
     if (!(await wait.holds(unit))) return LOST;
     const known = callId === undefined ? undefined : await requestOfCall(unit.tx, callId);
@@ -181,7 +181,8 @@ export async function passGate<C extends GuardContext>(
   const sink = labels.outside && (await tool.sink(ctx, args, call));
   if (sink === undefined) return free;
   const { agentId, key: sessionKey } = session;
-  const rules = await labelRules(db, { agentId, sessionKey, ofAgent: ofOneAgent(chain) });
+  const ofChain = optional({ chainId: run?.chainId });
+  const rules = await labelRules(db, { agentId, sessionKey, ofAgent: ofOneAgent(chain), ...ofChain });
   const verdict = decideSink({ settings, chain, labels, sink, rules });
   const asked = { ctx, call, sink, verdict };
   switch (verdict.kind) {

@@ -24,6 +24,7 @@ import { readAgain, wantsTo } from "./model.ts";
 import { useHold } from "./moved.ts";
 
 const LONGER = {
+  chain: { command: "Allow this command in this chain", call: "Allow this in this chain" },
   session: { command: "Allow this command in this session", call: "Allow this in this session" },
   always: { command: "Always allow this command", call: "Always allow this" },
 } as const;

@@ -1,7 +1,11 @@
 // The tab for permission requests, in which operators allow or deny actions of agents, and delete the rules
 // that allow commands for longer than once.
 
-import type { PermissionQuestion, PermissionRule } from "../../../src/core/shapes/permission.ts";
+import {
+  LASTING_SCOPES,
+  type PermissionQuestion,
+  type PermissionRule,
+} from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
@@ -41,7 +45,7 @@ function Rule({ rule, onDone }: { rule: PermissionRule; onDone: () => void }) {
   return (
     <li class="out-row out-wide">
       <div class="row-state">
-        <span class="chip">{scope === "always" ? "always" : "in this session"}</span>
+        <span class="chip">{LASTING_SCOPES[scope].toLowerCase()}</span>
       </div>
       <div class="row-main">
         <p class="row-title">

@@ -20,7 +20,8 @@ import type { BasicDeps, CallContext } from "../../../gateway/call.ts";
 import { openPermissions } from "../../../store/queries/permissions.ts";
 import { getRun } from "../../../store/queries/runs/runs.ts";
 
-const ANSWER = /^\/?(?<decision>allow|deny)\s+(?<id>[\w-]{4,64})(?:\s+(?<scope>once|session|always))?$/i;
+const ANSWER =
+  /^\/?(?<decision>allow|deny)\s+(?<id>[\w-]{4,64})(?:\s+(?<scope>once|chain|session|always))?$/i;
 
 /** An open request, with the chain of its run. */
 export interface Asked {

@@ -16,6 +16,7 @@ import type { PermissionQuestion, PermissionScope } from "../../../core/shapes/p
 const DENY = "deny";
 const ALLOW: Readonly<Record<PermissionScope, Omit<PermissionOption, "optionId">>> = {
   once: { name: "Allow once", kind: "allow_once" },
+  chain: { name: "Allow in this chain", kind: "allow_always" },
   session: { name: "Allow in this session", kind: "allow_always" },
   always: { name: "Always allow", kind: "allow_always" },
 };

@@ -4,6 +4,7 @@
 import { operatorKey } from "../../../access/access.ts";
 import { spawnChainOf } from "../../../access/spawn-chain.ts";
 import { createGate } from "../../../access/token.ts";
+import { optional } from "../../../core/optional.ts";
 import {
   countedLabels,
   decideSink,
@@ -89,7 +90,10 @@ export const labelMethods: Methods<"labels.list" | "labels.explain" | "labels.re
       };
       if (kind === undefined || to === undefined) return ok(answer);
       const ofAgent = chain.every((link) => link.agentId === agentId);
-      const rules = await labelRules(db, { agentId, sessionKey: key, ofAgent });
+      const rules = await labelRules(db, {
+        ...{ agentId, sessionKey: key, ofAgent },
+        ...optional({ chainId: run?.chainId }),
+      });
       const host = kind === "fetch" && URL.canParse(to) ? new URL(to).host : to;
       const sink = { kind, to: host, payload: "" };
       const verdict = decideSink({ settings, chain, labels, sink, rules });

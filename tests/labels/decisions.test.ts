@@ -197,6 +197,27 @@ test("labels.explain names what was read, by which run, and the rule that decide
   expect(free).toContain("there is no session");
 });
 
+test("labels.explain names the runs by which a text came from another session", async () => {
+  const stage = await openStage({ labels: { public: ["session *"] } });
+  const { client, evil } = stage;
+  const message = order("fetch", { url: evil.url("/page") });
+  const ended = await stage.tell(
+    order("sessions_send", { sessionKey: "agent:b:main", message, timeoutSeconds: 30 }),
+  );
+  await stage.ended(ended);
+  const { readIn } = await client.request("labels.explain", { sessionKey: MAIN });
+  expect(readIn).toMatchObject([
+    {
+      source: `web ${evil.host}`,
+      sessionKey: "agent:b:main",
+      path: [
+        { runId: expect.any(String), sessionKey: "agent:b:main" },
+        { runId: ended, sessionKey: MAIN },
+      ],
+    },
+  ]);
+});
+
 test("no label costs a session nothing: it has none, and its calls ask nobody", async () => {
   const stage = await openStage();
   await stage.ended(await stage.tell("hello"));

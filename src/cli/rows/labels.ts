@@ -3,7 +3,7 @@
 import type { PayloadOf } from "../../contract/methods.ts";
 import { optional } from "../../core/optional.ts";
 import { labelRule, sourcesOf } from "../../core/rules/labels/labels.ts";
-import { LABELS, type LabelDecision, SINKS, type SinkKind } from "../../core/shapes/labels.ts";
+import { LABELS, type LabelDecision, type PathStep, SINKS, type SinkKind } from "../../core/shapes/labels.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Cli } from "../cli.ts";
 import { amount, asks, type Commands, limit, option, withDefault } from "../row.ts";
@@ -15,6 +15,8 @@ const REPORT_MAX = 1_000;
 /** Returns whether a word names a kind of call. */
 export const isSink = (word: string): word is SinkKind => (SINKS as readonly string[]).includes(word);
 
+const stepWords = ({ runId, sessionKey }: PathStep): string => `${sessionKey} (run ${runId})`;
+
 /** Prints the labels of a session, and the answer to a question about a call. */
 export function labelLines(
   cli: Cli,
@@ -24,7 +26,7 @@ export function labelLines(
     for (const { source, since, runId } of labels[label] ?? []) {
       const place = readIn.find((one) => one.source === source && one.runId === runId);
       const when = since === 0 ? "" : `, ${cli.ago(since)}`;
-      const read = place === undefined ? "" : `, in ${place.sessionKey} (run ${runId})`;
+      const read = place === undefined ? "" : `, in ${place.path.map(stepWords).join(" → ")}`;
       cli.line(safeLine(`${label}: ${source}${when}${read}`));
     }
   if (labels.outside === undefined) cli.line("It has read nothing from outside.");

@@ -1,6 +1,6 @@
 // Defines the methods about labels: the texts from outside and the private ones that sessions have read.
 
-import { type LabelDecision, type Labels, type Mark, SINKS } from "../../core/shapes/labels.ts";
+import { type LabelDecision, type Labels, SINKS, type TracedMark } from "../../core/shapes/labels.ts";
 import { LABEL_MODES } from "../../core/shapes/settings/settings.ts";
 import { about, declared, list, object, oneOf, text } from "../schema.ts";
 import { ADMIN, count, idempotencyKey, type MethodSpec, name, READ } from "./parts.ts";
@@ -39,8 +39,8 @@ export const LABEL_METHODS = {
         labels: about(declared<Labels>("Labels"), "The labels that count, with the session's own."),
         mode: oneOf(...LABEL_MODES),
         readIn: list(
-          declared<Mark & { readonly sessionKey: string }>("MarkInSession"),
-          "Marks whose runs are known, with the session that read the text first.",
+          declared<TracedMark>("TracedMark"),
+          "Marks whose runs are known, with the session that read the text first and the way from there.",
         ),
       },
       {

@@ -10,6 +10,20 @@ export interface Mark {
   readonly runId?: string;
 }
 
+/** A run by which a text came. */
+export interface PathStep {
+  readonly runId: string;
+  readonly sessionKey: string;
+}
+
+/** A mark whose run is known. */
+export interface TracedMark extends Mark {
+  /** The session that read the text first. */
+  readonly sessionKey: string;
+  /** The runs by which the text came, from the one that read it, as far as they are of its chain. */
+  readonly path: readonly PathStep[];
+}
+
 /**
  * `outside`: nobody among owners, operators and the configuration wrote the text. `private`: the owner holds
  * it private.

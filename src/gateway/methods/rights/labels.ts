@@ -13,19 +13,22 @@ import {
   labelOfSession,
   shownLabels,
 } from "../../../core/rules/labels/labels.ts";
+import { pathTo } from "../../../core/rules/labels/path.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
-import { type Labels, type Mark, NO_SINK } from "../../../core/shapes/labels.ts";
+import { type Labels, NO_SINK, type TracedMark } from "../../../core/shapes/labels.ts";
 import type { Session } from "../../../core/shapes/session.ts";
 import { agentOf } from "../../../core/shapes/settings/settings.ts";
 import { listDecisions, noteDecision, readLabels, removeLabels } from "../../../store/queries/labels.ts";
 import { labelRules } from "../../../store/queries/permission-rules.ts";
-import { activeRuns, getRun } from "../../../store/queries/runs/runs.ts";
+import { activeRuns, getRun, runsOfChain } from "../../../store/queries/runs/runs.ts";
 import { getSession } from "../../../store/queries/sessions/sessions.ts";
 import type { CallContext, Methods } from "../../call.ts";
 
 const LIST_DEFAULT = 100;
 const LIST_MAX = 1_000;
 const DAY_MS = 86_400_000;
+/** Runs of a chain in which the way of a text is looked up. */
+const CHAIN_RUNS_MAX = 1_000;
 
 type Sees = (sessionKey: string) => boolean;
 
@@ -40,14 +43,22 @@ async function find(ctx: CallContext, text: string, access: "status" | "send"): 
     : ok(session);
 }
 
-/** Returns the marks of runs in sessions that the caller may see. */
-async function marksInSessions(ctx: CallContext, labels: Labels, sees: Sees) {
-  const found: (Mark & { readonly sessionKey: string })[] = [];
+/** Returns the marks of runs in sessions that the caller may see, with their ways to the session. */
+async function traceMarks(
+  { access: { db } }: CallContext,
+  labels: Labels,
+  { key, sees }: { readonly key: string; readonly sees: Sees },
+): Promise<TracedMark[]> {
+  const traced: TracedMark[] = [];
   for (const mark of [...(labels.outside ?? []), ...(labels.private ?? [])]) {
-    const run = mark.runId === undefined ? undefined : await getRun(ctx.access.db, mark.runId);
-    if (run !== undefined && sees(run.sessionKey)) found.push({ ...mark, sessionKey: run.sessionKey });
+    const run = mark.runId === undefined ? undefined : await getRun(db, mark.runId);
+    if (run === undefined || !sees(run.sessionKey)) continue;
+    const { runId, chainId, sessionKey } = run;
+    const way = pathTo(await runsOfChain(db, chainId, CHAIN_RUNS_MAX), runId, key);
+    const path = way.length > 0 ? way.filter((step) => sees(step.sessionKey)) : [{ runId, sessionKey }];
+    traced.push({ ...mark, sessionKey, path });
   }
-  return found;
+  return traced;
 }
 
 export const labelMethods: Methods<"labels.list" | "labels.explain" | "labels.release"> = {
@@ -86,7 +97,7 @@ export const labelMethods: Methods<"labels.list" | "labels.explain" | "labels.re
         sessionKey: key,
         labels: shown,
         mode: labelModeFor(chain, settings),
-        readIn: await marksInSessions(ctx, shown, sees),
+        readIn: await traceMarks(ctx, shown, { key, sees }),
       };
       if (kind === undefined || to === undefined) return ok(answer);
       const ofAgent = chain.every((link) => link.agentId === agentId);

@@ -134,6 +134,10 @@ const ofFlow = (db: Db, flowId: string) => RUNS.rows(db).where("flow_id", "=", f
 export const activeRunsOfFlow = (db: Db, flowId: string) =>
   RUNS.all(ofFlow(db, flowId).where("state", "in", ACTIVE));
 
+/** Returns the first runs of a chain, in the order in which they were accepted. */
+export const runsOfChain = (db: Db, chainId: string, limit: number) =>
+  RUNS.all(RUNS.rows(db, { chainId }).orderBy("accepted_at").orderBy("lane_seq").limit(limit));
+
 /** Orders the runs of a chain. */
 export const byAcceptance = (a: Run, b: Run): number => a.acceptedAt - b.acceptedAt || a.laneSeq - b.laneSeq;
 

@@ -24,5 +24,11 @@ export const CHAIN_FIELD = "parley.chain";
  */
 export const BUDGET_FIELD = "parley.budget";
 
+/**
+ * Field of a message to a peer, and of its ended task: the kinds of sources of the labels that its text has
+ * (core/rules/labels/peer-labels.ts). Absent: its gateway knows no labels, so the text may come from anywhere.
+ */
+export const LABELS_FIELD = "parley.labels";
+
 /** Field of an ended task's metadata: the tokens that it used. */
 export const USAGE_FIELD = "parley.usage";

@@ -18,6 +18,7 @@ import { isOverBudget } from "../../core/rules/budget.ts";
 import { interruptedBy, maySteer } from "../../core/rules/queue-mode.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
 import type { AnswerFormat, ClientResult, ClientTools, Run } from "../../core/shapes/run.ts";
@@ -54,6 +55,8 @@ export interface DirectMessage {
   readonly senderName?: string;
   /** See `RunInput.guest`. Default false. */
   readonly guest?: boolean;
+  /** See `RunInput.labels`. */
+  readonly labels?: Labels;
   /** Thinking level of this run only. */
   readonly thinking?: string;
   /** Format of the final answer of this run. Refused if the session's model can't guarantee it. */
@@ -130,7 +133,7 @@ export async function sendDirect(
   if (!able.ok) return able;
   const guest = message.guest || undefined;
   const { callId, hop, peer, compact, tokensLeft, clientTools, results } = message;
-  const { background, forgotten } = message;
+  const { background, forgotten, labels } = message;
   const { deliverTo, route: place = deliverTo } = message;
   return engine.commit(async (unit): Promise<Result<Accepted>> => {
     if (deliverTo !== undefined) {
@@ -149,7 +152,7 @@ export async function sendDirect(
       input: {
         text,
         ...optional({ images, senderName, guest, thinking, format, compact, context, provenance }),
-        ...optional({ clientTools, results, background }),
+        ...optional({ clientTools, results, background, labels }),
       },
       ...optional({ runId, askedBy, timeoutMs, route: place, callId, chain, tokensLeft }),
       ...optional({ forgottenAt: forgotten === true ? unit.now : undefined }),

@@ -5,7 +5,10 @@ import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { GatewayClient } from "../../../src/contract/client/node.ts";
 import { optional } from "../../../src/core/optional.ts";
+import { labelFrom } from "../../../src/core/rules/labels/labels.ts";
 import { createCards } from "../../../src/features/a2a/door/card.ts";
+import { addLabels } from "../../../src/store/queries/labels.ts";
+import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { limitsIn, runStates } from "../../gateway/clients/a2a.ts";
 import { openPeer } from "../../gateway/clients/mcp.ts";
 import { heldPlay } from "../../gateway/clients/openai.ts";
@@ -60,6 +63,33 @@ const send = (client: GatewayClient, message = "Hello", timeoutSeconds = 20) =>
 test("a message reaches the peer, and its answer comes back", async () => {
   const [client] = await pair(await open(), await open());
   expect(await send(client)).toMatchObject({ status: "ok", reply: "echo 1", receipt: "answered" });
+});
+
+test("I15: labels go to a peer and come back by the kinds of their sources, without names", async () => {
+  const [near, far] = [await open(), await open()];
+  const [client, there] = await pair(near, far);
+  await client.request("chat.send", { sessionKey: HERE, message: "Hello" });
+  const mark = async ({ store }: House, key: string, source: string): Promise<void> => {
+    const { sessionId = "" } = (await getSession(store.db, key)) ?? {};
+    await store.transaction((tx) => addLabels(tx, { key, sessionId }, labelFrom("outside", source, 1)));
+  };
+  await mark(near, HERE, "web secret.example");
+  const first = await there.request("chat.send", { sessionKey: "agent:research:main", message: "Hello" });
+  await there.request("agent.wait", { runId: first.runId, timeoutMs: 20_000 });
+  await mark(far, "agent:research:main", "mcp mail");
+  expect(await send(client)).toMatchObject({ status: "ok" });
+  const sourcesIn = async (at: GatewayClient, sessionKey: string) => {
+    const { labels } = await at.request("labels.explain", { sessionKey });
+    return [labels.outside, labels.private].map((marks = []) => marks.map(({ source }) => source).sort());
+  };
+  expect(await sourcesIn(there, "agent:research:main")).toEqual([
+    ["mcp mail", "peer desk", "peer desk: web"],
+    ["peer desk: session", "session agent:research:main"],
+  ]);
+  expect(await sourcesIn(client, FAR)).toEqual([
+    ["peer lab", "peer lab: mcp", "web secret.example"],
+    ["peer lab: session", `session ${HERE}`],
+  ]);
 });
 
 test("sessions_list and sessions_history show an agent the session of the peer, and what both told each other", async () => {

@@ -8,7 +8,7 @@ import { optional } from "../../../core/optional.ts";
 import type { ImageBlock } from "../../../core/shapes/message.ts";
 import { cut } from "../../../core/text/cut.ts";
 import { readImage } from "../../../gateway/methods/attachments.ts";
-import { BUDGET_FIELD, CHAIN_FIELD, HOP_FIELD, SENDER_FIELD, WAIT_FIELD } from "../fields.ts";
+import { BUDGET_FIELD, CHAIN_FIELD, HOP_FIELD, LABELS_FIELD, SENDER_FIELD, WAIT_FIELD } from "../fields.ts";
 
 /** Maximum number of pictures in one message. */
 const IMAGES_MAX = 16;
@@ -39,6 +39,8 @@ export interface MessageContent {
   readonly chainId?: string;
   /** Tokens that the chain may still use, as the sender says. */
   readonly tokensLeft?: number;
+  /** The labels of a peer's message, as it wrote them. */
+  readonly labels?: unknown;
   /** Time for which the run that sent a peer's message still waits for the answer. */
   readonly waitMs?: number;
 }
@@ -136,6 +138,7 @@ export function readMessage(message: Message | undefined): MessageContent {
     ...(taskId === "" ? {} : { taskId }),
     ...(hop === undefined ? {} : { hop: hop + 1 }),
     ...optional({ tokensLeft: numberOf(message, BUDGET_FIELD, Number.MAX_SAFE_INTEGER) }),
+    ...optional({ labels: message.metadata?.[LABELS_FIELD] as unknown }),
     ...optional({ waitMs, from: factOf(message, SENDER_FIELD), chainId: factOf(message, CHAIN_FIELD) }),
   };
 }

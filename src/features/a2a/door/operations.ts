@@ -143,7 +143,13 @@ export class A2aOperations {
     const { engine, world } = this.#deps;
     const owner = contextOwner(keyOwnerOf(caller));
     const question = (run: Run) => this.#questionOf(caller, run);
-    return { db: engine.store.db, redactor: world.redactor, owner, question };
+    return {
+      db: engine.store.db,
+      redactor: world.redactor,
+      owner,
+      question,
+      ...optional({ peer: caller.peer?.name }),
+    };
   }
 
   async #questionOf(caller: Caller, run: Run): Promise<PermissionQuestion | undefined> {
@@ -185,8 +191,8 @@ export class A2aOperations {
     const wanted = request.configuration?.taskPushNotificationConfig;
     const address = wanted === undefined ? undefined : readAddress(wanted, this.#deps.settings);
     const said = readMessage(request.message);
-    // The rests of a wait and of a budget differ when a message is sent again.
-    const { messageId, waitMs: _, tokensLeft: _left, ...content } = said;
+    // The rests of a wait and of a budget differ when a message is sent again, and its labels may have grown.
+    const { messageId, waitMs: _, tokensLeft: _left, labels: _labels, ...content } = said;
     const { caller, agentId } = call;
     const accepted = await this.#dispatcher.perform(
       caller,

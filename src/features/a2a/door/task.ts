@@ -11,6 +11,7 @@ import {
   type TaskStatus,
 } from "@a2a-js/sdk";
 import { optional } from "../../../core/optional.ts";
+import { writePeerLabels } from "../../../core/rules/labels/peer-labels.ts";
 import { isSilent } from "../../../core/rules/turn-rules.ts";
 import { type Message as Entry, textOf } from "../../../core/shapes/message.ts";
 import type { PermissionQuestion } from "../../../core/shapes/permission.ts";
@@ -18,9 +19,10 @@ import { isEnded, type Run, type RunState } from "../../../core/shapes/run.ts";
 import { a2aContext } from "../../../core/shapes/session-key.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { contentOfFile, filesOfRun } from "../../../store/queries/channels/sent-files.ts";
+import { labelsOfChain } from "../../../store/queries/labels.ts";
 import { readRun } from "../../../store/queries/transcripts/transcripts.ts";
 import type { Db } from "../../../store/sql.ts";
-import { USAGE_FIELD } from "../fields.ts";
+import { LABELS_FIELD, USAGE_FIELD } from "../fields.ts";
 import { callIdOf } from "./message.ts";
 import { questionText } from "./questions.ts";
 
@@ -47,6 +49,8 @@ export interface TaskParts {
   readonly redactor: Redactor;
   /** The part of session keys that stands for the client. */
   readonly owner: string;
+  /** The client, if it is a peer, which learns the labels of the answer. */
+  readonly peer?: string;
   /** Returns the request that the task waits for and the client may answer. */
   question(run: Run): Promise<PermissionQuestion | undefined>;
 }
@@ -154,14 +158,21 @@ async function historyOf(run: Run, { db, redactor, owner }: TaskParts, max?: num
   return messages;
 }
 
+/** Returns the facts about an ended run. */
+async function factsOf({ usage, chainId }: Run, { db, peer }: TaskParts): Promise<Task["metadata"]> {
+  const { input, output, cacheRead, cacheWrite } = usage;
+  const labels =
+    peer !== undefined ? { [LABELS_FIELD]: writePeerLabels(peer, await labelsOfChain(db, chainId)) } : {};
+  return { [USAGE_FIELD]: { input, output, cacheRead, cacheWrite }, ...labels };
+}
+
 export async function taskOf(run: Run, parts: TaskParts, scope: TaskScope): Promise<Task> {
-  const { input, output, cacheRead, cacheWrite } = run.usage;
   return {
     id: run.runId,
     contextId: contextOf(run, parts.owner),
     status: await taskStatus(run, parts),
     artifacts: scope.artifacts ? await artifactsOf(run, parts) : [],
     history: await historyOf(run, parts, scope.history),
-    metadata: isEnded(run.state) ? { [USAGE_FIELD]: { input, output, cacheRead, cacheWrite } } : undefined,
+    metadata: isEnded(run.state) ? await factsOf(run, parts) : undefined,
   };
 }

@@ -9,6 +9,7 @@
 import { keyRulesOf } from "../../../access/access.ts";
 import { resolveSession } from "../../../access/resolve.ts";
 import { optional } from "../../../core/optional.ts";
+import { readPeerLabels } from "../../../core/rules/labels/peer-labels.ts";
 import { messageContext } from "../../../core/rules/turn-rules.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { agentIdInKey, mainKeyOf, peerKey } from "../../../core/shapes/session-key.ts";
@@ -55,10 +56,20 @@ export async function beginOfPeer(
   }
   const session = found.value;
   const { text, images, hop = 1, messageId, waitMs = 0, chainId = engine.newId(), tokensLeft } = said;
+  const labels = readPeerLabels(peer, said.labels, engine.now());
   const wait = { chainId, deadlineAt: engine.now() + waitMs };
   const askedBy = keyOwnerOf(ctx.caller);
   const accepted = await sendDirect(ctx.deps, {
-    ...{ session, text, images, askedBy, hop, guest: true, chainId: await chainOf(ctx, peer, chainId) },
+    ...{
+      session,
+      text,
+      images,
+      labels,
+      askedBy,
+      hop,
+      guest: true,
+      chainId: await chainOf(ctx, peer, chainId),
+    },
     ...optional({ tokensLeft }),
     extraContext: messageContext({
       requester: { key: source, channel: "unknown" },

@@ -4,6 +4,8 @@
 
 import { optional } from "../../../core/optional.ts";
 import { peerAgentId } from "../../../core/peer.ts";
+import { countedLabels, labelFrom } from "../../../core/rules/labels/labels.ts";
+import { readPeerLabels, writePeerLabels } from "../../../core/rules/labels/peer-labels.ts";
 import { INBOX_EXPIRES_MS } from "../../../core/rules/receipt.ts";
 import type { Run } from "../../../core/shapes/run.ts";
 import { agentIdInKey, peerInKey } from "../../../core/shapes/session-key.ts";
@@ -13,16 +15,17 @@ import { failRun } from "../../../engine/run/begin.ts";
 import { publishReceipt } from "../../../engine/run/finish.ts";
 import type { Unit } from "../../../engine/unit.ts";
 import type { OutsideRuntime, RuntimeParts } from "../../../feature.ts";
+import { labelsOfChain } from "../../../store/queries/labels.ts";
 import { getRemoteTask, type RemoteTask } from "../../../store/queries/remote-tasks.ts";
 import { insertMark } from "../../../store/queries/runs/inbox-marks.ts";
 import { awaitedUntil } from "../../../store/queries/runs/waits.ts";
 import { getSession } from "../../../store/queries/sessions/sessions.ts";
 import type { World } from "../../../world.ts";
-import { SENDER_FIELD } from "../fields.ts";
+import { LABELS_FIELD, SENDER_FIELD } from "../fields.ts";
 import { signingKey } from "../key.ts";
 import { RemoteAgents } from "../remote/remote.ts";
 import type { RemoteSource } from "../remote/remote-card.ts";
-import { cancelTask, expectOutside, takeTurn } from "../remote/run.ts";
+import { cancelTask, labelAnswer, takeTurn } from "../remote/run.ts";
 import { isPaired, type PairedPeer } from "./peer.ts";
 import { peerProof } from "./proof.ts";
 import { getPeer } from "./store.ts";
@@ -83,13 +86,15 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const { handle, session, world } = peerRun;
       const engine = parts.engine();
       const { run } = handle;
-      await expectOutside(engine, peerRun, `peer ${peerInKey(run.sessionKey)?.peer}`);
+      const source = `peer ${peerInKey(run.sessionKey)?.peer}`;
+      await labelAnswer(engine, peerRun, labelFrom("outside", source, engine.now(), run.runId));
       const to = await findAddress(engine, run);
       if (typeof to === "string") return failRun(to);
       const { peer, agentId, sender } = to;
       const until = run.acceptedAt + INBOX_EXPIRES_MS;
       let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
       await handle.confirm();
+      const labels = countedLabels(peerRun.settings, await labelsOfChain(engine.store.db, run.chainId));
       const message = {
         agentId: peerAgentId(peer.name, agentId),
         limits: ANSWER_LIMITS,
@@ -99,7 +104,9 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
           text: run.input.text,
           images: run.input.images ?? [],
           until,
-          metadata: { [SENDER_FIELD]: sender },
+          metadata: { [SENDER_FIELD]: sender, [LABELS_FIELD]: writePeerLabels(peer.name, labels) },
+          noteLabels: (given: unknown) =>
+            labelAnswer(engine, peerRun, readPeerLabels(peer.name, given, engine.now())),
           ...optional({ awaitedUntil: await awaitedUntil(engine.store.db, run.runId) }),
         },
         async also(unit: Unit, { taskId }: RemoteTask) {

@@ -5,7 +5,7 @@ import { type Artifact, type Message, type Part, type Task, TaskState } from "@a
 import { fieldsOf } from "../../../core/json.ts";
 import { type Usage, ZERO_USAGE } from "../../../core/shapes/message.ts";
 import type { TextDelta } from "../../../core/text/text-delta.ts";
-import { USAGE_FIELD } from "../fields.ts";
+import { LABELS_FIELD, USAGE_FIELD } from "../fields.ts";
 
 /** API name in the messages of agents elsewhere. */
 export const A2A_API = "a2a";
@@ -102,8 +102,18 @@ export class RemoteAnswer {
   #direct: { readonly text: string; readonly bytes: number } | undefined;
   taskId: string | undefined;
   contextId: string | undefined;
-  /** The tokens of the task, as the agent reports them at its end. */
-  usage: Usage = ZERO_USAGE;
+  /** The facts about the task that the agent reports at its end. */
+  #facts: Task["metadata"];
+
+  /** The tokens of the task. */
+  get usage(): Usage {
+    return usageIn(this.#facts);
+  }
+
+  /** The labels of the answer, as a peer wrote them. */
+  get labels(): unknown {
+    return this.#facts?.[LABELS_FIELD];
+  }
 
   /** The text of all artifacts. */
   get #text(): string {
@@ -135,7 +145,7 @@ export class RemoteAnswer {
       case "message":
         return this.#message(payload.value);
       case "statusUpdate":
-        this.usage = usageIn(payload.value.metadata);
+        this.#facts = payload.value.metadata;
         this.#status(payload.value.status?.state, payload.value.status?.message);
         return undefined;
       case "artifactUpdate":
@@ -151,7 +161,7 @@ export class RemoteAnswer {
   takeTask(task: Task): TextDelta | undefined {
     this.taskId = task.id;
     this.contextId = task.contextId;
-    this.usage = usageIn(task.metadata);
+    this.#facts = task.metadata;
     this.#status(task.status?.state, task.status?.message);
     if (task.artifacts.length === 0) return undefined;
     const before = this.#text;

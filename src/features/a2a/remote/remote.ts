@@ -68,6 +68,8 @@ export interface PeerMessage {
   readonly text: string;
   readonly images: readonly ImageBlock[];
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Stores the labels of the answer, as the peer wrote them. Called before the answer is stored. */
+  noteLabels(given: unknown): Promise<void>;
   /** Time until which a run here waits for the answer (ms since 1970). Absent: none does. */
   readonly awaitedUntil?: number;
   /** The message waits until this time (ms since 1970) for a peer that is away. */
@@ -503,6 +505,7 @@ class RemoteTurn {
   async #finish(end: RemoteEnd): Promise<TurnEnd> {
     const { world, agentId, entries, contextTokens, handle, toPeer } = this.#args;
     const input = inputOf(entries)?.id;
+    await toPeer?.noteLabels(this.#answer.labels);
     // The tokens of a peer count where the model runs.
     const usage = toPeer === undefined ? this.#answer.usage : ZERO_USAGE;
     if (end.kind === "failed") {

@@ -6,6 +6,7 @@ import { optional } from "../../../core/optional.ts";
 import { labelFrom } from "../../../core/rules/labels/labels.ts";
 import { sentNameOf, sentTypeOf } from "../../../core/sent-file.ts";
 import { fail, toolFailure } from "../../../core/shapes/errors.ts";
+import type { Labels } from "../../../core/shapes/labels.ts";
 import { isEnded, type Run } from "../../../core/shapes/run.ts";
 import { settingsNow } from "../../../core/shapes/settings/live.ts";
 import { type AgentSettings, findAgent } from "../../../core/shapes/settings/settings.ts";
@@ -105,15 +106,9 @@ export async function takeTurn(
 }
 
 /** Marks the session and the chain of a run whose answer comes from elsewhere. */
-export function expectOutside(
-  engine: Engine,
-  { handle: { run } }: OutsideRun,
-  source: string,
-): Promise<void> {
-  const { sessionKey: key, sessionId, chainId, runId } = run;
-  return engine.commit(({ tx, now }) =>
-    addLabels(tx, { key, sessionId, chainId }, labelFrom("outside", source, now, runId)),
-  );
+export function labelAnswer(engine: Engine, { handle }: OutsideRun, labels: Labels): Promise<void> {
+  const { sessionKey: key, sessionId, chainId } = handle.run;
+  return engine.commit(({ tx }) => addLabels(tx, { key, sessionId, chainId }, labels));
 }
 
 /** Cancels the task of an aborted run. Does nothing if the task is unknown. */
@@ -138,7 +133,8 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const runtime = runtimeOf(agent);
       if (agent === undefined || runtime === undefined) return failRun("the agent is no longer elsewhere");
       const engine = parts.engine();
-      await expectOutside(engine, remote, `a2a ${agent.id}`);
+      const { runId } = remote.handle.run;
+      await labelAnswer(engine, remote, labelFrom("outside", `a2a ${agent.id}`, engine.now(), runId));
       const own = { runtime, agentId: agent.id, limits: agent, contextTokens: session.contextUsed };
       return takeTurn(agents, engine, remote, { ...own, ...optional({ context }) });
     },

@@ -1,0 +1,31 @@
+// Writes labels for a peer, and reads a peer's. A peer learns the kinds of sources, and no name.
+
+import { isObject, listOf } from "../../json.ts";
+import { optional } from "../../optional.ts";
+import type { Label, Labels, Mark } from "../../shapes/labels.ts";
+import { sourceKinds } from "./labels.ts";
+
+/** The kinds of sources of each label: `{"outside": ["web"], "private": ["session"]}`. */
+export type PeerLabels = Readonly<Record<Label, readonly string[]>>;
+
+const KINDS_MAX = 20;
+const KIND = /^[a-z0-9]{1,20}$/;
+
+/** Returns the labels of a text for a peer, without those that came from it. */
+export function writePeerLabels(peer: string, { outside, private: hidden }: Labels = {}): PeerLabels {
+  const kinds = (marks: readonly Mark[] = []): readonly string[] =>
+    sourceKinds(marks.filter(({ source }) => source.replace(/: .*/, "") !== `peer ${peer}`));
+  return { outside: kinds(outside), private: kinds(hidden) };
+}
+
+/** Returns the labels of a text from a peer. `given`: as the peer wrote them. */
+export function readPeerLabels(peer: string, given: unknown, since: number): Labels {
+  const marksFrom = (kinds: unknown): Mark[] | undefined => {
+    const known = listOf(kinds).filter((kind) => typeof kind === "string" && KIND.test(kind));
+    const marks = known.slice(0, KINDS_MAX).map((kind) => ({ source: `peer ${peer}: ${kind}`, since }));
+    return marks.length === 0 ? undefined : marks;
+  };
+  // A peer that sends no labels may have read anything.
+  if (!isObject(given)) return { outside: [{ source: `peer ${peer}: unlabelled`, since }] };
+  return optional({ outside: marksFrom(given.outside), private: marksFrom(given.private) });
+}

@@ -88,7 +88,8 @@ export const TOOL_METHODS = {
         scope: about(
           oneOf(...PERMISSION_SCOPES),
           "How long a permission lasts: for this request, for the same kind of call in this chain, for the " +
-            "same command in this session, or for the same of this agent. The request has the possible scopes. Default: once.",
+            "same command in this session, or for the same of this agent. The request " +
+            "has the possible scopes. Default: once.",
         ),
         content: about(
           mapOf(anything),

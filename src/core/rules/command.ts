@@ -54,7 +54,12 @@ export const COMMANDS = [
   ),
   word("whoami", "", "Show your sender id and chat id"),
   word("approvals", "", "List the permission requests of agents (owner)", OWNER),
-  word("allow", "<id> [session | always | <number>]", "Allow an agent's permission request (owner)", OWNER),
+  word(
+    "allow",
+    "<id> [chain | session | always | <number>]",
+    "Allow an agent's permission request (owner)",
+    OWNER,
+  ),
   word("deny", "<id>", "Deny a permission request, or undo a lasting permission (owner)", OWNER),
   word("pair", "approve <code>", "Approve a person by pairing code (owner)", OWNER),
 ] as const satisfies readonly CommandWord[];

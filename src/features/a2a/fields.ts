@@ -26,7 +26,7 @@ export const BUDGET_FIELD = "parley.budget";
 
 /**
  * Field of a message to a peer, and of its ended task: the kinds of sources of the labels that its text has
- * (core/rules/labels/peer-labels.ts). Absent: its gateway knows no labels, so the text may come from anywhere.
+ * (core/rules/labels/peer-labels.ts). Absent: its gateway knows no labels, so the text may be anybody's.
  */
 export const LABELS_FIELD = "parley.labels";
 

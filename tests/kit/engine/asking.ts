@@ -1,6 +1,6 @@
 // Asks for permission during a scripted run, in the same way as the connection to an ACP agent.
 
-import { PERMISSION_SCOPES, type PermissionDecision } from "../../../src/core/shapes/permission.ts";
+import type { PermissionDecision } from "../../../src/core/shapes/permission.ts";
 import { agentIdInKey } from "../../../src/core/shapes/session-key.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import type { LaneHandle } from "../../../src/engine/run/execution.ts";
@@ -28,7 +28,7 @@ export async function askIn(
 ): Promise<PermissionDecision> {
   const { runId, attempt } = run;
   const agentId = agentIdInKey(sessionKey) ?? "main";
-  const longer = about === undefined ? {} : { about, scopes: PERMISSION_SCOPES };
+  const longer = about === undefined ? {} : { about, scopes: ["once", "session", "always"] as const };
   const question = form && { form, scopes: form.fields.length === 0 ? (["once"] as const) : [] };
   const asked = { sessionKey, runId, attempt, agentId, title, kind, rawInput, askMs, ...longer, ...question };
   const decided = await askPermission({ engine }, asked, { wait, signal, log, keepsSlot: true });

@@ -10,6 +10,7 @@ import { commandLinePage, commands } from "./kit/reference/command-line.ts";
 import { configurationPage } from "./kit/reference/configuration.ts";
 import { errorsPage, meanings } from "./kit/reference/errors.ts";
 import { FIELD_WORDS } from "./kit/reference/field-words.ts";
+import { labelTasksPage } from "./kit/reference/label-tasks.ts";
 import { LINE_MAX_CHARS } from "./kit/reference/markdown.ts";
 import { givenFields, protocolPage, Wire } from "./kit/reference/protocol.ts";
 import { toolArguments, toolsPage } from "./kit/reference/tools.ts";
@@ -20,6 +21,7 @@ const PAGES = {
   CONFIGURATION: configurationPage,
   "COMMAND-LINE": commandLinePage,
   ERRORS: errorsPage,
+  "LABEL-TASKS": labelTasksPage,
 };
 
 test.each(Object.entries(PAGES))(

@@ -1,5 +1,5 @@
 // Records the terminal: `npm run recording`. Runs `npm run demo` in a real pseudo-terminal and writes what it
-// prints, at its real speed, to site/public/demo.cast (asciicast v2). Then chats with a real gateway on the
+// prints to site/public/demo.cast (asciicast v2), with pauses in which a person can read it. Then chats with a real gateway on the
 // offline model and takes the picture of the terminal that docs/TOUR.md shows.
 
 import { writeFileSync } from "node:fs";
@@ -19,12 +19,28 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const CAST = `${ROOT}site/public/demo.cast`;
 const PICTURE = `${ROOT}docs/screenshots/terminal-chat.png`;
 const SIZE = { columns: 100, rows: 30 };
+/** Length of the recording. The demo takes about 20 seconds, in which nobody can read its texts. */
+const RECORDED_S = 90;
+
+type Event = [seconds: number, kind: "o", text: string];
+
+/** Adds a pause after each text, as long as its part of all texts, so that the recording has its length. */
+function slowDown(events: readonly Event[]): Event[] {
+  const chars = events.reduce((sum, [, , text]) => sum + text.length, 0);
+  const pauses = RECORDED_S - (events.at(-1)?.[0] ?? 0);
+  let before = 0;
+  return events.map(([seconds, kind, text]) => {
+    const at = seconds + (pauses * before) / chars;
+    before += text.length;
+    return [Math.round(at * 1000) / 1000, kind, text];
+  });
+}
 
 /** Records a command. Times are seconds since its start. */
 async function record(command: string): Promise<string> {
   const start = performance.now();
   const decoder = new TextDecoder();
-  const events: [number, "o", string][] = [[0, "o", `$ ${command}\r\n`]];
+  const events: Event[] = [[0, "o", `$ ${command}\r\n`]];
   const listen = (bytes: Buffer): void => {
     const seconds = Math.round(performance.now() - start) / 1000;
     events.push([seconds, "o", decoder.decode(bytes, { stream: true })]);
@@ -36,7 +52,7 @@ async function record(command: string): Promise<string> {
   const code = await pty.exited;
   if (code !== 0) throw new Error(`${command} ended with ${code}:\n${pty.text()}`);
   const head = { version: 2, width: SIZE.columns, height: SIZE.rows, title: command };
-  return `${[head, ...events].map((line) => JSON.stringify(line)).join("\n")}\n`;
+  return `${[head, ...slowDown(events)].map((line) => JSON.stringify(line)).join("\n")}\n`;
 }
 
 async function takeChat(): Promise<Buffer> {

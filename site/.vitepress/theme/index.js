@@ -52,7 +52,7 @@ const Recording = {
     return () =>
       h("figure", { class: "recording" }, [
         h("div", { ref: screen, class: "screen" }),
-        h("figcaption", ["A recording of ", h("code", "npm run demo"), " at its real speed"]),
+        h("figcaption", ["A recording of ", h("code", "npm run demo"), " with pauses to read it"]),
       ]);
   },
 };

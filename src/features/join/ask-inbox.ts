@@ -11,6 +11,8 @@ export interface InboxMessage {
   readonly kind: string;
   readonly from?: string;
   readonly text: string;
+  /** Present if the window has acknowledged or answered it. */
+  readonly acknowledged?: true;
 }
 
 export interface InboxPage {

@@ -90,15 +90,16 @@ interface Telling {
 }
 
 /**
- * Passes on the messages after the cursor, and moves the cursor to the last of them. Returns `none` if there
- * are no messages, if another process passes them on, or if they could not be written. Returns `away` if the
+ * Passes on the messages after the cursor, without those that the window has handled, and moves the cursor to
+ * the last of them. Returns `none` if there are no messages, if another process passes them on, or if they could not be written. Returns `away` if the
  * gateway does not answer.
  */
 export async function tellNews(
   cli: Cli,
   place: WatchedWindow,
-  { stop, waitSeconds, write }: Telling,
+  telling: Telling,
 ): Promise<"told" | "none" | "away"> {
+  const { stop, waitSeconds, write } = telling;
   const { folder, number } = place;
   const { clock } = cli.parts.world;
   const after = cursorOf(folder, number);
@@ -107,17 +108,19 @@ export async function tellNews(
   const { messages, nextAfter } = page;
   if (messages.length === 0 || nextAfter === undefined || nextAfter === after) return "none";
   if (!(await claimNews(folder, number, after, clock))) return "none";
-  let written = false;
+  const unread = messages.filter(({ acknowledged }) => acknowledged === undefined);
+  let written = unread.length === 0;
   try {
     // Quotes the messages for the model (NE2).
-    const parts = messages.map(({ id, from, kind, text }) => {
+    const parts = unread.map(({ id, from, kind, text }) => {
       const author = plainName(from === undefined ? kind : `session ${from}`);
       const lines = quoteLines(text.replaceAll("</", "<\\/"));
       return [`[message ${plainName(id)} from ${author}, not from your user]`, ...lines].join("\n");
     });
-    written = await write([INTRODUCTION, ...parts, HOW_TO_ANSWER].join("\n\n"));
+    written ||= await write([INTRODUCTION, ...parts, HOW_TO_ANSWER].join("\n\n"));
   } finally {
     await endClaim(folder, number, written ? nextAfter : undefined, clock);
   }
+  if (written && unread.length === 0) return tellNews(cli, place, telling);
   return written ? "told" : "none";
 }

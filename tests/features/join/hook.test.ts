@@ -188,6 +188,25 @@ test("if a program reads only a part of a message, the next hook delivers that m
   expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toContain(LONG);
 });
 
+test("a message that the window has acknowledged or answered by itself is not delivered", async () => {
+  const all = [
+    { id: "m1", kind: "inter_session", text: "which port?", acknowledged: true },
+    { id: "m2", kind: "inter_session", text: "and which host?" },
+    { id: "m3", kind: "inter_session", text: "never mind", acknowledged: true },
+  ];
+  // A page has one message.
+  const scene = await openScene("gemini", ({ after }) => {
+    const messages = all.slice(all.findIndex(({ id }) => id === after) + 1).slice(0, 1);
+    return { count: messages.length, messages, nextAfter: messages.at(-1)?.id ?? after };
+  });
+  writeFileSync(scene.file("1.cursor"), "m0");
+  const output = await outputOf(startHook(scene, "gemini", "AfterAgent"));
+  expect(output).toContain("and which host?");
+  expect(output).not.toContain("which port?");
+  expect(await outputOf(startHook(scene, "gemini", "AfterAgent"))).toBe("");
+  expect(readFileSync(scene.file("1.cursor"), "utf8")).toBe("m3");
+});
+
 test("a message is delivered once, even if a second hook asks while the first one prints it", async () => {
   const scene = await openScene("gemini", oneMessage(LONG));
   const first = startHook(scene, "gemini", "AfterAgent");

@@ -22,6 +22,13 @@ test("`inbox` lists each group with the command that resolves its items, and `ru
   expect((await run(home, ["inbox"])).out).toContain("Done (1)");
 });
 
+test("`inbox` shows the whole command of a permission request in one piece", async () => {
+  const { home } = await makeHome();
+  await startGateway(home);
+  await run(home, ["send", "--session", "main", "run: date > today.txt"]);
+  await expect.poll(async () => (await run(home, ["inbox"])).out).toContain("\n    date > today.txt\n");
+});
+
 test("inbox refuses --joined and --hook without a session", async () => {
   const { home } = await makeHome();
   expect(await run(home, ["inbox", "--joined", "x"])).toMatchObject({ code: 2 });

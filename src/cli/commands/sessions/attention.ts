@@ -58,7 +58,7 @@ function linesOf(item: AttentionItem, nowMs: number): string[] {
   const command = commandFor(item);
   return [
     head,
-    ...(kind === "permission" ? wholeText(summary, "    ") : [`    ${excerpt(summary, SUMMARY_MAX_CHARS)}`]),
+    `    ${kind === "permission" ? wholeText(summary, "    ") : excerpt(summary, SUMMARY_MAX_CHARS)}`,
     ...(command === undefined ? [] : [`    ${safeLine(command)}`]),
   ];
 }

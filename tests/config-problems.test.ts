@@ -13,6 +13,14 @@ test.each([
   ["{ a: ", "HOME/.parley/parley.json5 is not valid JSON5: invalid end of input at 1:6"],
   ["[]", "HOME/.parley/parley.json5 must contain one object, { … }"],
   ["7", "HOME/.parley/parley.json5 must contain one object, { … }"],
+  [
+    "{ tools: { deny: ['exec'] },\n  session: {},\n  'tools': { allow: [] } }",
+    "HOME/.parley/parley.json5 has tools twice, in the lines 1 and 3: put both into one",
+  ],
+  [
+    "{ agents: { list: [{ id: 'a' }, { id: 'b',\n id: 'c' }] } }",
+    "HOME/.parley/parley.json5 has agents.list[1].id twice, in the lines 1 and 2: put both into one",
+  ],
   ["/* open", "HOME/.parley/parley.json5 is not valid JSON5: invalid end of input at 1:8"],
 ])("a file with the content %j is refused as a whole", (text, error) => {
   expect(config().problems(text)).toEqual([error]);

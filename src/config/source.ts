@@ -4,6 +4,7 @@
 import JSON5 from "json5";
 import { isObject } from "../core/json.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { json5Places } from "../core/text/json5-places.ts";
 import { type Path, showPath } from "../core/text/value-path.ts";
 
 export type Tree = Record<string, unknown>;
@@ -35,8 +36,25 @@ export function parseText(text: string, file: string): Result<Tree> {
     if (tree === undefined) return fail("invalid_config", `${file} is not valid JSON5: ${reason}`);
   }
   if (!isObject(tree)) return fail("invalid_config", `${file} must contain one object, { … }`);
-  if (isWithin(tree, DEPTH_MAX)) return ok(tree);
-  return fail("invalid_config", `${file} is nested more than ${DEPTH_MAX} levels deep`);
+  if (!isWithin(tree, DEPTH_MAX))
+    return fail("invalid_config", `${file} is nested more than ${DEPTH_MAX} levels deep`);
+  const twice = repeatedKey(body);
+  return twice === undefined ? ok(tree) : fail("invalid_config", `${file} ${twice}`);
+}
+
+/** Describes the first key that an object has twice. JSON5 would silently drop all of its values but the last. */
+function repeatedKey(body: string): string | undefined {
+  const starts = new Map<string, number>();
+  const lineAt = (at: number): number => body.slice(0, at).split("\n").length;
+  for (const { kind, path, start } of json5Places(body)) {
+    if (kind !== "key") continue;
+    const shown = showPath(path);
+    const first = starts.get(shown);
+    if (first !== undefined)
+      return `has ${shown} twice, in the lines ${lineAt(first)} and ${lineAt(start)}: put both into one`;
+    starts.set(shown, start);
+  }
+  return undefined;
 }
 
 function isWithin(value: unknown, depth: number): boolean {

@@ -264,6 +264,7 @@ export function helpText(toolNames: readonly string[]): string {
     ...can("subagents", "cancel subagents"),
     "- who are you",
     "- wait 3 seconds, then say done",
+    "",
     "For real answers, configure a provider, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY.",
   ].join("\n");
 }

@@ -213,11 +213,11 @@ export async function forkIn(
 
 function noPoint(at: string, why: "missing" | "nothing"): Result<never> {
   if (why === "missing") {
-    return fail("message_not_found", `No message ${quoted(at, 64)} in this session.`, {
+    return fail("message_not_found", `No message ${quoted(at, 64)} in this session`, {
       hint: "Use a message id from the session's history.",
     });
   }
-  return fail("invalid_argument", `The tool calls of message ${quoted(at, 64)} have no results yet.`, {
+  return fail("invalid_argument", `The tool calls of message ${quoted(at, 64)} have no results yet`, {
     hint: "No message precedes it. Fork at a later message.",
   });
 }

@@ -18,7 +18,7 @@ test("parley status shows the gateway, its work and what needs a person, and exi
   const idle = await run(home, ["status"]);
   expect(idle).toMatchObject({ code: 0, err: "" });
   expect(idle.out).toContain(`Gateway    ws://127.0.0.1:${port}, version 0.0.0, up`);
-  expect(idle.out).toMatch(/Runs +0 running, 0 waiting, 0 queued\n +none\n/);
+  expect(idle.out).toMatch(/Runs +0 running, 0 waiting, 0 queued\nChannels/);
   expect(idle.out).toMatch(/Needs you +nothing\n/);
   await run(home, ["send", "--session", "main", "wait 60 seconds"]);
   await expect.poll(async () => (await run(home, ["status"])).out).toContain("agent:main:main, running for");

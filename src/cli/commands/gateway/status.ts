@@ -50,7 +50,6 @@ function channelLines({ channels }: Facts["status"]): string[] {
 }
 
 function runLines({ runs, truncated, ts }: Facts["runs"]): string[] {
-  if (runs.length === 0) return ["none"];
   const words = runs.map(
     ({ sessionKey, label, state, since, summary }) =>
       `${label ?? sessionKey}, ${state} for ${age(since, ts)}: ${excerpt(summary, SUMMARY_CHARS)}`,
@@ -81,7 +80,7 @@ function rowsOf(facts: Facts, url: string, nowMs: number): [name: string, lines:
     ["Store", [`${store.kind}, ${store.reason ?? "works"}`]],
     ["Agents", [`${count(agents, "agent")} (default: ${defaultAgentId}), ${count(models, "model")}`]],
     ["Sessions", [`${running} at work, ${failed} failed`]],
-    ["Runs", [...queue, ...runLines(facts.runs)]],
+    ["Runs", queue.length + facts.runs.runs.length === 0 ? ["none"] : [...queue, ...runLines(facts.runs)]],
     ["Channels", channelLines(status)],
     ...(outbox.length === 0 ? [] : [["Outbox", outbox] as [string, string[]]]),
     [GROUP_TITLES.needs_you, attentionLines(facts.attention)],

@@ -7,7 +7,7 @@
 import { acceptedBy, type ToolName, toolSpec } from "../contract/tools.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../core/rules/tool-policy.ts";
-import { type Code, fail, ok, type Result } from "../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ImageBlock } from "../core/shapes/message.ts";
 import type { JsonSchema, ToolCallRequest, ToolOutcome, ToolSpec } from "../core/shapes/tool.ts";
 import { quoted } from "../core/text/cut.ts";
@@ -125,8 +125,6 @@ const TOOLS: readonly DeferredTool[] = [
 ];
 
 const NAME_SHOWN_MAX_CHARS = 80;
-/** Failures that have text of a program, a server or a page. */
-const TELLING: ReadonlySet<Code> = new Set(["mcp_failed", "exec_failed", "exec_timeout", "fetch_failed"]);
 
 type Policy = ToolPolicy & {
   readonly chain: SpawnChain;
@@ -250,14 +248,15 @@ async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Resu
   const known = (await found?.load?.())?.tool ?? found;
   const args = await readArguments(known?.accepts ?? {}, call.arguments, known?.limits);
   const before = args.ok ? await known?.before?.(ctx, args.value, call) : undefined;
-  if (before !== undefined) {
-    await noteContent(ctx, call, before);
+  if (known !== undefined && args.ok && before !== undefined) {
+    await noteContent(ctx, { call, tool: known, args: args.value }, { result: before });
     return ok(before);
   }
   const tool = findTool(ctx, call.name);
   if (!tool.ok) return tool;
   if (!args.ok) return args;
-  const passed = await passGate(ctx, call, known ?? tool.value, args.value);
+  const checked = { call, tool: known ?? tool.value, args: args.value };
+  const passed = await passGate(ctx, call, checked.tool, args.value);
   if (!passed.ok) return passed;
   // The rights may have changed meanwhile.
   const now = passed.value.waited ? ((await ctx.renewed?.()) ?? ok(ctx)) : ok(ctx);
@@ -265,10 +264,7 @@ async function answerCall(ctx: ToolContext, call: ToolCallRequest): Promise<Resu
   const still = findTool(now.value, call.name);
   if (!still.ok) return still;
   if (!tool.value.spec.idempotent) await ctx.begins?.();
-  const answer = await guarded(now.value, call, () => still.value.execute(now.value, args.value, call));
-  if (answer.ok || TELLING.has(answer.code))
-    await noteContent(ctx, call, answer.ok ? answer.value : undefined);
-  return answer;
+  return guarded(now.value, checked, () => still.value.execute(now.value, args.value, call));
 }
 
 /** Runs a call of the agent loop. Returns the result as the text that the model reads. */

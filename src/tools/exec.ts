@@ -10,6 +10,7 @@
 import { EXEC_SECONDS } from "../contract/tools/work.ts";
 import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
+import { outsideCommand } from "../core/rules/labels/sources.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { ToolCallRequest } from "../core/shapes/tool.ts";
 import { OUTPUT_RUNAWAY_BYTES, type ProcessEnd, runProcess } from "../sandbox/process/process.ts";
@@ -19,7 +20,8 @@ import { type ApprovalContext, approve, type Renewable } from "./approval.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import { openWorkspace } from "./files/workspace.ts";
-import { execSink } from "./labels/sinks.ts";
+import { readLabel } from "./labels/reads.ts";
+import { containsCommands, execSink } from "./labels/sinks.ts";
 import { type Tool, tool } from "./tool.ts";
 
 const COMMAND_MAX_BYTES = 100_000;
@@ -169,5 +171,8 @@ export const execTool: Tool<Context> = tool("exec", {
           : fail("invalid_argument", `${name} must be a number above 0, got ${value}`),
   },
   sink: (ctx, { command }) => execSink(ctx, command),
+  readsFiles: true,
+  reads: (ctx, { command }) =>
+    containsCommands(ctx) ? undefined : readLabel(ctx, "outside", outsideCommand(command)),
   execute: exec,
 });

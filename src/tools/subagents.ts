@@ -25,6 +25,7 @@ import {
 import type { Flow } from "../store/queries/chains/flows.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import { textLimit, waitLimit } from "./arguments.ts";
+import { readChain } from "./labels/reads.ts";
 import type { SendContext } from "./sessions/send.ts";
 import { type Tool, tool, type WritingContext } from "./tool.ts";
 
@@ -41,6 +42,7 @@ export const subagents: Tool<SendContext> = tool("subagents", {
     sessionKey: textLimit(KEY_CHARS_MAX),
     timeoutSeconds: waitLimit(CHILDREN_WAIT_SECONDS),
   },
+  reads: readChain,
   async before(ctx, args, call) {
     if (args.action !== "wait") return undefined;
     const before = await waitedBefore(ctx, waitingCall(ctx, args, call.callId));

@@ -11,7 +11,7 @@ import {
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
 import { type Result, toolFailure } from "../core/shapes/errors.ts";
-import type { Sink } from "../core/shapes/labels.ts";
+import type { Labels, Sink } from "../core/shapes/labels.ts";
 import type { Run } from "../core/shapes/run.ts";
 import type { Session } from "../core/shapes/session.ts";
 import type { AgentSettings, Settings } from "../core/shapes/settings/settings.ts";
@@ -107,7 +107,7 @@ export interface WritingContext extends ReadingContext, Pick<CallerContext, "ses
   readonly engine: Engine;
 }
 
-/** The context in which the effect of a call is named. */
+/** The context in which the effect of a call and its content are named. */
 export type SinkContext = ReadingContext & CallerContext & RunContext;
 
 /** The answer to a call: one JSON object. */
@@ -140,8 +140,33 @@ export interface Described {
   readonly external: boolean;
 }
 
+type Awaitable<T> = Promise<T | undefined> | T | undefined;
+
+/** The functions of a tool, for arguments that were checked. */
+interface Functions<Context, Args, Answer> {
+  /**
+   * Returns the answer to this call if it was accepted before a restart, or undefined if it was not. Called
+   * before any policy check, because an accepted call is not checked again.
+   */
+  readonly before?: (ctx: Context, args: Args, call: ToolCallRequest) => Promise<Answer | undefined>;
+  /**
+   * Returns the effect of a call outside of its session, or undefined if it has none. Called only for runs
+   * with outside content (core/rules/labels/labels.ts).
+   */
+  readonly sink?: (ctx: SinkContext, args: Args, call: ToolCallRequest) => Awaitable<Sink>;
+  /** True if a call reads the files of the workspace that its arguments name. */
+  readonly readsFiles?: boolean;
+  /**
+   * Returns the labels of the other content that a call has read, or undefined if it has none. `result`:
+   * absent if the call failed.
+   */
+  readonly reads?: (ctx: SinkContext, args: Args, result: Answer | undefined) => Awaitable<Labels>;
+  /** Runs the call. The arguments were checked against `accepts` and `limits`. */
+  readonly execute: (ctx: Context, args: Args, call: ToolCallRequest) => Promise<Result<Answer>>;
+}
+
 /** `Context`: the parts of a call's context that the tool needs. */
-export interface Tool<Context> {
+export interface Tool<Context> extends Functions<Context, Readonly<Record<string, unknown>>, ToolResult> {
   readonly spec: ToolSpec;
   /** The schema of everything that the tool accepts. A tool of an MCP server accepts any object. */
   readonly accepts: JsonSchema;
@@ -151,30 +176,6 @@ export interface Tool<Context> {
   isUsable?(policy: ToolPolicy): boolean;
   /** Limits of arguments that the schema can't express. Default: none. */
   readonly limits?: ArgumentLimits | undefined;
-  /**
-   * Returns the answer to this call if it was accepted before a restart, or undefined if it was not. Called
-   * before any policy check, because an accepted call is not checked again.
-   */
-  readonly before?: (
-    ctx: Context,
-    args: Readonly<Record<string, unknown>>,
-    call: ToolCallRequest,
-  ) => Promise<ToolResult | undefined>;
-  /**
-   * Returns the effect of a call outside of its session, or undefined if it has none. Called only for runs
-   * with outside content (core/rules/labels/labels.ts).
-   */
-  readonly sink?: (
-    ctx: SinkContext,
-    args: Readonly<Record<string, unknown>>,
-    call: ToolCallRequest,
-  ) => Promise<Sink | undefined> | Sink | undefined;
-  /** Runs the call. The arguments were checked against `accepts` and `limits`. */
-  readonly execute: (
-    ctx: Context,
-    args: Record<string, unknown>,
-    call: ToolCallRequest,
-  ) => Promise<Result<ToolResult>>;
 }
 
 /** Optional arguments that have a default in the definition of their limit. */
@@ -187,23 +188,9 @@ type Limited<A, L> = A & Required<Pick<A, Filled<A, L>>>;
 
 /** The implementation of a built-in tool, typed by its entry in the contract. */
 interface Implementation<N extends ToolName, Context, L>
-  extends Pick<Tool<Context>, "describe" | "isUsable"> {
+  extends Functions<Context, Limited<ArgumentsOf<N>, L>, ToolResultOf<N>>,
+    Pick<Tool<Context>, "describe" | "isUsable"> {
   readonly limits?: L;
-  before?(
-    ctx: Context,
-    args: Limited<ArgumentsOf<N>, L>,
-    call: ToolCallRequest,
-  ): Promise<ToolResultOf<N> | undefined>;
-  sink?(
-    ctx: SinkContext,
-    args: Limited<ArgumentsOf<N>, L>,
-    call: ToolCallRequest,
-  ): Promise<Sink | undefined> | Sink | undefined;
-  execute(
-    ctx: Context,
-    args: Limited<ArgumentsOf<N>, L>,
-    call: ToolCallRequest,
-  ): Promise<Result<ToolResultOf<N>>>;
 }
 
 /** Creates a tool from its entry in the contract. */

@@ -1,7 +1,7 @@
 // The rules about instruction files: the text that counts, and the content that is outside.
 
 import { expect, test } from "vitest";
-import { isOutsider, outsideInput, outsideResult, writesIn } from "../../src/core/rules/labels/sources.ts";
+import { isOutsider, outsideInput, webSource, writesIn } from "../../src/core/rules/labels/sources.ts";
 import { countedText } from "../../src/core/rules/prompt/confirmed.ts";
 import { settingsWith } from "../tools/app.ts";
 
@@ -34,12 +34,10 @@ test.each([
 });
 
 test.each([
-  ["fetch", { url: "https://tea.example" }, "web tea.example"],
-  ["search", {}, "web search"],
-  ["mcp__files__read", {}, "mcp files"],
-  ["read", {}, undefined],
-])("a result of %s with %j has the source %j", (tool, args, source) => {
-  expect(outsideResult(tool, args)).toBe(source);
+  ["https://tea.example/a?b=secret", "web tea.example"],
+  ["not an address", "web ?"],
+])("the page at %j has the source %j", (address, source) => {
+  expect(webSource(address)).toBe(source);
 });
 
 test.each([

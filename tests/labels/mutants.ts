@@ -4,6 +4,7 @@ import type { Mutant } from "../sim/mutants/mutant.ts";
 
 const ACCEPT = "src/engine/run/accept.ts";
 const GUARD = "src/tools/guidance/guard.ts";
+const READS = "src/tools/labels/reads.ts";
 const SOURCES = "src/core/rules/labels/sources.ts";
 const STORE = "src/store/queries/labels.ts";
 const RULES = "src/core/rules/labels/labels.ts";
@@ -34,9 +35,9 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
   {
     name: "labels-lost-at-reply",
     breaks: "I15: a reply and the result of a sub-agent have no labels",
-    file: GUARD,
-    from: "      return labelsOfChain(db, run?.chainId);",
-    to: "      return run === undefined ? labelsOfChain(db, undefined) : undefined;",
+    file: READS,
+    from: "  labelsOfChain(db, run?.chainId);",
+    to: "  labelsOfChain(db, run && undefined);",
   },
   {
     name: "labels-lost-at-announce",
@@ -79,29 +80,31 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     name: "file-not-looked-up",
     breaks: "I15: nobody looks up who wrote the file that a run reads",
     file: GUARD,
-    from: "command ?? (await outsideFileRead(db, ctx, call));",
-    to: "command ?? ((await outsideFileRead(db, ctx, call)) && undefined);",
+    from: 'readLabel(ctx, "outside", file)',
+    to: 'readLabel(ctx, "outside", file && undefined)',
   },
   {
     name: "labels-lost-with-an-mcp-result",
     breaks: "I15: the result of an MCP server has no label",
-    file: SOURCES,
-    from: '  return tool.startsWith("mcp__") ? `mcp ${tool.split("__")[1]}` : undefined;',
-    to: "  return undefined;",
+    file: "src/tools/mcp/servers.ts",
+    from: 'const outside = readLabel(ctx, "outside", source);',
+    to: 'const outside = readLabel(ctx, "outside", source && undefined);',
   },
   {
     name: "labels-lost-with-a-page",
     breaks: "I15: a page has no label",
-    file: SOURCES,
-    from: '    return `web ${URL.canParse(address) ? cut(new URL(address).host, HOST_MAX_CHARS) : "?"}`;',
-    to: "    return URL.canParse(address) ? undefined : cut(address, HOST_MAX_CHARS);",
+    file: "src/tools/files/files.ts",
+    from: `      readLabel(ctx, "outside", webSource(url)),
+      result && readLabel(ctx, "outside", webSource(result.url)),`,
+    to: `      readLabel(ctx, "outside", url && undefined && webSource(url)),
+      result && undefined,`,
   },
   {
     name: "labels-lost-with-a-history",
     breaks: "I15: the history of another session has no labels",
-    file: GUARD,
-    from: "      return labelsOfSessions(ctx, [String(result?.sessionId)]);",
-    to: "      return labelsOfSessions(ctx, result?.sessionId === undefined ? [] : []);",
+    file: "src/tools/sessions/history.ts",
+    from: "readSessions(ctx, result && [result])",
+    to: "readSessions(ctx, result && [])",
   },
   {
     name: "first-source-only",
@@ -128,8 +131,8 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     name: "private-file-not-marked",
     breaks: "I15: a file that a guest's run reads is not private",
     file: GUARD,
-    from: '      return joinLabels(label("outside", outside), label("private", hidden));',
-    to: '      return hidden === "" ? label("private", hidden) : label("outside", outside);',
+    from: 'readLabel(ctx, "private", hidden)',
+    to: 'readLabel(ctx, "private", hidden && undefined)',
   },
   {
     name: "gate-without-a-sink",

@@ -8,7 +8,7 @@ import {
   labelFrom,
   labelOfSession,
 } from "../../src/core/rules/labels/labels.ts";
-import { outsideInput, outsideResult } from "../../src/core/rules/labels/sources.ts";
+import { outsideInput, webSource } from "../../src/core/rules/labels/sources.ts";
 import type { ChainLink, SpawnChain } from "../../src/core/rules/sandbox-policy.ts";
 import type { Label, Labels } from "../../src/core/shapes/labels.ts";
 import type { Session } from "../../src/core/shapes/session.ts";
@@ -135,8 +135,8 @@ export function playRules(seed: number): Story {
       begin(next, outsideInput(input, next.session.key));
     },
     () => begin(luck.of(actors)),
-    () => learn("outside", outsideResult("fetch", { url: `https://${luck.of(SITES)}/` })),
-    () => learn("outside", outsideResult(`mcp__server${luck.below(30)}__read`, {})),
+    () => learn("outside", webSource(`https://${luck.of(SITES)}/`)),
+    () => learn("outside", `mcp server${luck.below(30)}`),
     () => {
       const path = luck.of(FILES);
       learn("private", `file ${path}`);

@@ -10,6 +10,7 @@ import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { countLimit, textLimit } from "../../tools/arguments.ts";
 import type { ToolContext } from "../../tools/catalog.ts";
+import { readLabel } from "../../tools/labels/reads.ts";
 import { tool as createTool, type Tool } from "../../tools/tool.ts";
 import type { NodeHub } from "./hub.ts";
 import { allowedCommands, type NodeRow, type NodeStatus, nodeKey, nodesNamed } from "./node.ts";
@@ -97,6 +98,7 @@ export const tool: Tool<NodesContext> = createTool("nodes", {
           reads: "node",
         }
       : undefined,
+  reads: (ctx, { action }) => (action === "invoke" ? readLabel(ctx, "private", "node") : undefined),
   async execute(ctx, args, call) {
     const door = ctx.ready?.get("nodes") as NodeHub | undefined;
     if (door === undefined) return { ...NOT_PAIRED, hint: "An operator can pair one: see docs/NODES.md." };

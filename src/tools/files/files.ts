@@ -8,6 +8,8 @@ import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ToolResultOf } from "../../contract/tools.ts";
+import { joinLabels } from "../../core/rules/labels/labels.ts";
+import { webSource } from "../../core/rules/labels/sources.ts";
 import { type Code, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { GREP_LIMIT, SEARCH_COUNT_LIMIT, SEARCH_QUERY_MAX_CHARS } from "../../core/shapes/tool.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -16,6 +18,7 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { killGroup } from "../../world/programs.ts";
 import { countLimit, textLimit } from "../arguments.ts";
 import { type Containable, sandboxOf } from "../containment.ts";
+import { readLabel } from "../labels/reads.ts";
 import { fetchSink } from "../labels/sinks.ts";
 import { type CallerContext, type RunContext, type Tool, tool } from "../tool.ts";
 import { FILE_OPERATIONS, type FileOperation, type TakenFile, take } from "./file-operations.ts";
@@ -99,8 +102,8 @@ export async function takeFile(ctx: Context, path: string, maxBytes: number): Pr
   return (await inWorker(sandbox.value, "take", ctx, args)) as Result<TakenFile>;
 }
 
-const fileTool = (name: Operation): Tool<Context> =>
-  tool(name, { execute: (ctx, args) => operate(name, ctx, { ...args }) });
+const fileTool = (name: FileOperation, readsFiles: boolean): Tool<Context> =>
+  tool(name, { readsFiles, execute: (ctx, args) => operate(name, ctx, { ...args }) });
 
 const searchTool = (name: keyof typeof SEARCH_OPERATIONS): Tool<Context> =>
   tool(name, {
@@ -110,12 +113,19 @@ const searchTool = (name: keyof typeof SEARCH_OPERATIONS): Tool<Context> =>
       glob: textLimit(PATTERN_MAX_CHARS),
       limit: countLimit(GREP_LIMIT),
     },
+    readsFiles: true,
     execute: (ctx, args) => operate(name, ctx, { ...args }),
   });
 
 export const fetchTool: Tool<Context> = tool("fetch", {
   limits: { url: textLimit(PATTERN_MAX_CHARS), offset: countLimit({ fallback: 0, min: 0, max: 1e9 }) },
   sink: (ctx, { url }) => fetchSink(ctx, url),
+  // The address may have led elsewhere.
+  reads: (ctx, { url }, result) =>
+    joinLabels(
+      readLabel(ctx, "outside", webSource(url)),
+      result && readLabel(ctx, "outside", webSource(result.url)),
+    ),
   execute: (ctx, args) => operate("fetch", ctx, { ...args }),
 });
 
@@ -124,6 +134,7 @@ export const webSearchTool = (timeoutMs = SEARCH_MAX_MS): Tool<Context> =>
   tool("search", {
     isUsable: ({ settings }) => settings.tools.search !== undefined,
     limits: { query: textLimit(SEARCH_QUERY_MAX_CHARS), count: countLimit(SEARCH_COUNT_LIMIT) },
+    reads: (ctx) => readLabel(ctx, "outside", "web search"),
     execute: async (ctx, args) => {
       const answer = await inWorker(undefined, "search", ctx, { ...args }, timeoutMs);
       return answer as Result<ToolResultOf<"search">>;
@@ -131,9 +142,9 @@ export const webSearchTool = (timeoutMs = SEARCH_MAX_MS): Tool<Context> =>
   });
 
 export const fileTools: readonly Tool<Context>[] = [
-  fileTool("read"),
-  fileTool("write"),
-  fileTool("edit"),
+  fileTool("read", true),
+  fileTool("write", false),
+  fileTool("edit", true),
   searchTool("grep"),
   searchTool("glob"),
 ];

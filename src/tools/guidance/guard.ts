@@ -4,18 +4,11 @@
 import { join } from "node:path";
 import { optional } from "../../core/optional.ts";
 import { approvalFor } from "../../core/rules/approval/policy.ts";
-import {
-  countedLabels,
-  joinLabels,
-  labelFrom,
-  labelOfSession,
-  labelsKnownTo,
-  sourcesOf,
-} from "../../core/rules/labels/labels.ts";
-import { outsideCommand, outsideResult, privateServer, writesIn } from "../../core/rules/labels/sources.ts";
+import { countedLabels, joinLabels, labelOfSession, sourcesOf } from "../../core/rules/labels/labels.ts";
+import { writesIn } from "../../core/rules/labels/sources.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
-import { ok, type Result } from "../../core/shapes/errors.ts";
-import type { Label, Labels } from "../../core/shapes/labels.ts";
+import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import { findAgent, programOf } from "../../core/shapes/settings/settings.ts";
 import type { AttachmentReceipt } from "../../core/shapes/spawn.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
@@ -23,12 +16,11 @@ import { beginWriting, type PromptFiles, settleInstructions } from "../../flows/
 import type { OutsideCaller } from "../../flows/memory.ts";
 import type { OpenCall } from "../../store/queries/instruction-contents.ts";
 import { addLabels, labelsOfChain, readLabels } from "../../store/queries/labels.ts";
-import { sessionsWith } from "../../store/queries/sessions/sessions.ts";
 import type { Containable } from "../containment.ts";
 import { openWorkspace } from "../files/workspace.ts";
 import { fileSource, noteWriting, noteWritten, outsideFileRead } from "../labels/files.ts";
-import { containsCommands } from "../labels/sinks.ts";
-import type { CallerContext, ToolResult, WritingContext } from "../tool.ts";
+import { readLabel } from "../labels/reads.ts";
+import type { CallerContext, Tool, ToolResult, WritingContext } from "../tool.ts";
 
 export interface GuardContext extends CallerContext, WritingContext, Containable {
   /** Absent: no text of a file enters a prompt. */
@@ -36,6 +28,8 @@ export interface GuardContext extends CallerContext, WritingContext, Containable
 }
 
 const ANYWHERE = "/";
+/** Failures that have text of a program, a server or a page. */
+const TELLING: ReadonlySet<Code> = new Set(["mcp_failed", "exec_failed", "exec_timeout", "fetch_failed"]);
 /** The tools that write files of the workspace. */
 const WRITERS: ReadonlySet<string> = new Set(["write", "edit", "exec"]);
 
@@ -68,76 +62,6 @@ export async function outsideCaller(
     : { source, sessionKey: session.key, ...optional({ runId: run?.runId }) };
 }
 
-const sessionIdsIn = (rows: unknown): string[] =>
-  Array.isArray(rows)
-    ? [...new Set(rows.map((row: { readonly sessionId?: unknown }) => String(row.sessionId)))]
-    : [];
-
-/** Returns the labels of what a call has read. `result`: absent if it failed. */
-async function labelsOfResult(
-  ctx: GuardContext,
-  call: ToolCallRequest,
-  result: ToolResult | undefined,
-): Promise<Labels | undefined> {
-  const { db, run, settings, engine, agent } = ctx;
-  const { name, arguments: args } = call;
-  const label = (which: Label, source: string | undefined): Labels | undefined =>
-    source === undefined ? undefined : labelFrom(which, source, engine.now(), run?.runId);
-  switch (name) {
-    case "sessions_history":
-      return labelsOfSessions(ctx, [String(result?.sessionId)]);
-    case "sessions_search":
-      return labelsOfSessions(ctx, sessionIdsIn(result?.hits));
-    case "sessions_list":
-      // Without their messages, the list has short titles only.
-      return Number(args.messageLimit) > 0
-        ? labelsOfSessions(ctx, sessionIdsIn(result?.sessions))
-        : undefined;
-    case "session_status":
-      return result?.reply === undefined ? undefined : labelsOfChain(db, String(result.chainId));
-    case "sessions_send":
-    case "sessions_spawn":
-    case "subagents":
-      // The other session has marked the chain.
-      return labelsOfChain(db, run?.chainId);
-    case "read":
-    case "grep":
-    case "glob":
-    case "edit":
-    case "exec": {
-      const command =
-        name === "exec" && !containsCommands(ctx) ? outsideCommand(String(args.command)) : undefined;
-      const outside = command ?? (await outsideFileRead(db, ctx, call));
-      const hidden = await fileSource(agent.workspace, name === "exec" ? undefined : args.path);
-      return joinLabels(label("outside", outside), label("private", hidden));
-    }
-    case "fetch": {
-      // Its address may have led elsewhere.
-      const asked = label("outside", outsideResult(name, args));
-      return joinLabels(asked, label("outside", result && outsideResult(name, result)));
-    }
-    case "nodes":
-      return args.action === "invoke" ? label("private", "node") : undefined;
-    default:
-      return joinLabels(
-        label("outside", outsideResult(name, args)),
-        label("private", privateServer(settings, name)),
-      );
-  }
-}
-
-/** Returns the labels of everything that these transcripts hold. */
-async function labelsOfSessions(
-  { db, settings }: GuardContext,
-  sessionIds: readonly string[],
-): Promise<Labels | undefined> {
-  const sessions = await sessionsWith(db, sessionIds);
-  return sessions.reduce<Labels | undefined>(
-    (all, session) => joinLabels(all, labelsKnownTo(settings, session)),
-    undefined,
-  );
-}
-
 /** Notes the files that came with the task of a sub-agent. */
 async function noteAttachments(
   ctx: GuardContext,
@@ -150,16 +74,34 @@ async function noteAttachments(
   await noteWritten({ agent, engine: ctx.engine }, join(agent.workspace, dir));
 }
 
-/** Marks the session and the chain of a call whose result has labels, before the model reads it. */
+/** A call, with the tool and the arguments that were checked. */
+interface CheckedCall {
+  readonly call: ToolCallRequest;
+  readonly tool: Pick<Tool<never>, "reads" | "readsFiles">;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Marks the session and the chain of a call whose result has labels, before the model reads it. `result`:
+ * absent if it failed. `file`: source of outside content in the files that it has read.
+ */
 export async function noteContent(
   ctx: GuardContext,
-  call: ToolCallRequest,
-  result: ToolResult | undefined,
+  { call, tool, args }: CheckedCall,
+  { result, file }: { readonly result: ToolResult | undefined; readonly file?: string | undefined },
 ): Promise<void> {
-  const { db, session, run, agent, engine, settings } = ctx;
-  if (run === undefined && !session.external) return;
+  if (ctx.run === undefined && !ctx.session.external) return;
   if (call.name === "sessions_spawn") await noteAttachments(ctx, call, result);
-  const added = await labelsOfResult(ctx, call, result);
+  const read = await tool.reads?.(ctx, args, result);
+  if (tool.readsFiles !== true) return markRead(ctx, read);
+  const hidden = await fileSource(ctx.agent.workspace, args.path);
+  const files = joinLabels(readLabel(ctx, "outside", file), readLabel(ctx, "private", hidden));
+  return markRead(ctx, joinLabels(read, files));
+}
+
+/** Marks the session and the chain of a caller that has read a text with these labels. */
+async function markRead(ctx: GuardContext, added: Labels | undefined): Promise<void> {
+  const { db, session, run, agent, engine, settings } = ctx;
   if (added === undefined) return;
   const { key, sessionId } = session;
   const chainId = run?.chainId;
@@ -226,24 +168,36 @@ async function openCall(
  */
 export async function guarded(
   ctx: GuardContext,
-  call: ToolCallRequest,
+  checked: CheckedCall,
   work: () => Promise<Result<ToolResult>>,
 ): Promise<Result<ToolResult>> {
-  const { guidance, engine, sandbox } = ctx;
-  if (writesIn(call.name, sandbox !== undefined) === "nowhere") return work();
+  const { call, tool } = checked;
+  // Before the call, which may move the file.
+  const file = tool.readsFiles === true ? await outsideFileRead(ctx.db, ctx, call) : undefined;
+  const isWriting = writesIn(call.name, ctx.sandbox !== undefined) !== "nowhere";
+  const answer = isWriting ? await guardedWriting(ctx, call, file, work) : await work();
+  if (answer.ok || TELLING.has(answer.code))
+    await noteContent(ctx, checked, { result: answer.ok ? answer.value : undefined, file });
+  return answer;
+}
+
+async function guardedWriting(
+  ctx: GuardContext,
+  call: ToolCallRequest,
+  file: string | undefined,
+  work: () => Promise<Result<ToolResult>>,
+): Promise<Result<ToolResult>> {
+  const { guidance, engine } = ctx;
   const outside = await outsideCaller(ctx);
   const from = engine.now();
   const open = outside && guidance && (await openCall(ctx, call, outside));
-  const isWriter = WRITERS.has(call.name);
-  // A command may copy such a file, and an edit changes a part of it.
-  const mayKeep = isWriter && call.name !== "write";
-  const isOutside =
-    outside !== undefined || (mayKeep && (await outsideFileRead(ctx.db, ctx, call)) !== undefined);
   const { result, waiting } =
     guidance === undefined || open === undefined
       ? { result: await work(), waiting: [] }
       : await guardWriting({ ...ctx, guidance }, open, work);
-  if (isWriter) await noteWriting(ctx, call, { from, isOutside });
+  // A command may copy an outside file, and an edit changes a part of it.
+  const isOutside = outside !== undefined || file !== undefined;
+  if (WRITERS.has(call.name)) await noteWriting(ctx, call, { from, isOutside });
   if (!result.ok || waiting.length === 0) return result;
   return ok({ ...result.value, waiting: `${waiting.join(", ")}: ${WAITS_NOTE}` });
 }

@@ -34,6 +34,9 @@ interface FilesContext {
   readonly engine: Pick<Engine, "commit" | "now">;
 }
 
+const isThere = async (path: string): Promise<boolean> =>
+  (await stat(path).catch(() => undefined)) !== undefined;
+
 const realOf = (path: string): Promise<string> => realpath(path).catch(() => path);
 
 /** Returns the path that a call names, without links. */
@@ -108,14 +111,7 @@ async function readBy(
   if (name !== "exec") return [await pathIn(workspace, args.path)];
   const names = namesIn(String(args.command));
   const paths = await Promise.all((names ?? ["."]).map((one) => pathIn(workspace, one)));
-  const there = await Promise.all(
-    paths.map((path) =>
-      stat(path).then(
-        () => true,
-        () => false,
-      ),
-    ),
-  );
+  const there = await Promise.all(paths.map(isThere));
   const read = paths.filter((_, at) => there[at] === true);
   // A search that names no file reads the working folder.
   return read.length > 0 || names?.includes("grep") !== true ? read : [workspace];
@@ -130,13 +126,9 @@ export async function outsideFileRead(
   const workspace = await realOf(agent.workspace);
   for (const path of await readBy(workspace, call)) {
     if (!isInside(workspace, path)) continue;
-    for (const noted of await outsideFilesAt(db, path)) {
-      const isThere = await stat(noted).then(
-        () => true,
-        () => false,
-      );
-      if (isThere) return `file ${cut(relative(workspace, noted), PATH_MAX_CHARS) || "of the workspace"}`;
-    }
+    for (const noted of await outsideFilesAt(db, path))
+      if (await isThere(noted))
+        return `file ${cut(relative(workspace, noted), PATH_MAX_CHARS) || "of the workspace"}`;
   }
   return undefined;
 }

@@ -9,9 +9,12 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { optional } from "../../core/optional.ts";
+import { joinLabels } from "../../core/rules/labels/labels.ts";
 import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../core/rules/tool-policy.ts";
 import { type Failure, fail, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
+import { matchesAny } from "../../core/text/pattern.ts";
+import { readLabel } from "../labels/reads.ts";
 import type { MissingTools, OutsideSet, OutsideTools } from "../tool.ts";
 import { askerFor } from "./asking.ts";
 import type { CallEnd } from "./connection.ts";
@@ -133,6 +136,12 @@ function toolOf(
     spec: { name, description, parameters, parallel: false, idempotent: repeatable },
     accepts: {},
     sink: (_ctx, args) => ({ kind: "mcp", to: name, payload: JSON.stringify(args) }),
+    reads(ctx) {
+      const source = `mcp ${server.name}`;
+      const isPrivate = matchesAny(ctx.settings.labels.private, source);
+      const outside = readLabel(ctx, "outside", source);
+      return isPrivate ? joinLabels(outside, readLabel(ctx, "private", source)) : outside;
+    },
     async execute(ctx, args) {
       const { signal, wait } = ctx;
       const untilMs = parts.world.clock.monotonic() + mcp.waitSeconds * 1_000;

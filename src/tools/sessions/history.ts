@@ -13,6 +13,7 @@ import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import { readHistory } from "../../store/queries/transcripts/transcripts.ts";
 import { countLimit, textLimit } from "../arguments.ts";
+import { readSessions } from "../labels/reads.ts";
 import { type ReadingContext, type Tool, tool } from "../tool.ts";
 
 const MESSAGE_ID_CHARS_MAX = 200;
@@ -33,6 +34,7 @@ export const sessionsHistory: Tool<ReadingContext> = tool("sessions_history", {
     limit: countLimit(HISTORY_LIMIT),
     before: textLimit(MESSAGE_ID_CHARS_MAX),
   },
+  reads: (ctx, _args, result) => readSessions(ctx, result && [result]),
   async execute(ctx, { sessionKey, limit, before, includeTools = false }) {
     const found = await resolveSession(ctx, ctx.viewer, "read", { sessionKey });
     if (!found.ok) return found;

@@ -19,6 +19,7 @@ import {
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
+import { readSessions } from "../labels/reads.ts";
 import { type ReadingContext, type Tool, tool } from "../tool.ts";
 import { withoutHiddenSources } from "./history.ts";
 
@@ -49,6 +50,9 @@ export const sessionsList: Tool<ReadingContext> = tool("sessions_list", {
               hint: "Omit activeMinutes to list sessions of any age.",
             }),
   },
+  // Without their messages, the list has short titles only.
+  reads: (ctx, { messageLimit }, result) =>
+    messageLimit > 0 ? readSessions(ctx, result?.sessions) : undefined,
   async execute(ctx, { messageLimit, ...args }) {
     const filter = filterOf(args, ctx.engine.now());
     const { rows, nextCursor } = await listVisible(ctx, ctx.viewer, filter);

@@ -20,6 +20,7 @@ import { type SendOutcome, sendToSession, sentBefore, UNCLEAR } from "../../flow
 import { listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { agentIdLimit, bodyLimit, textLimit, waitLimit } from "../arguments.ts";
+import { readChain } from "../labels/reads.ts";
 import { sessionSink } from "../labels/sinks.ts";
 import { type Tool, tool, type WritingContext } from "../tool.ts";
 
@@ -58,6 +59,7 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
     const found = await resolveSession(ctx, ctx.viewer, "send", optional({ sessionKey, label, agentId }));
     return found.ok ? sessionSink(ctx, found.value, message) : undefined;
   },
+  reads: readChain,
   async before(ctx, args, call) {
     const before = await sentBefore(ctx, requestOf(ctx, call, args));
     return before && sendResult(ctx.settings, ctx.session, before);

@@ -15,6 +15,7 @@ import { modelOf, thinkingOf, windowOf } from "../../core/shapes/settings/settin
 import type { UsageSum } from "../../core/shapes/usage.ts";
 import { type Flow, openFlowsOf } from "../../store/queries/chains/flows.ts";
 import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
+import { labelsOfChain } from "../../store/queries/labels.ts";
 import { receiptsOf } from "../../store/queries/runs/inbox-marks.ts";
 import { usageOf } from "../../store/queries/runs/ledger.ts";
 import { countAhead, getRun, listRuns } from "../../store/queries/runs/runs.ts";
@@ -40,6 +41,8 @@ export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">
     runId: textLimit(RUN_ID_CHARS_MAX),
     messageId: textLimit(RUN_ID_CHARS_MAX),
   },
+  reads: ({ db }, _args, result) =>
+    result !== undefined && "reply" in result ? labelsOfChain(db, result.chainId) : undefined,
   async execute(ctx, { sessionKey, runId, messageId }) {
     if ([sessionKey, runId, messageId].filter((one) => one !== undefined).length > 1) {
       return fail("invalid_argument", "give only one of sessionKey, runId and messageId");

@@ -7,7 +7,6 @@ import type { RunInput } from "../../shapes/run.ts";
 import { peerInKey } from "../../shapes/session-key.ts";
 import type { Settings } from "../../shapes/settings/settings.ts";
 import { cut } from "../../text/cut.ts";
-import { matchesAny } from "../../text/pattern.ts";
 import { strangersInMain } from "../prompt/memory.ts";
 
 const HOST_MAX_CHARS = 100;
@@ -40,16 +39,9 @@ export function isOutsider(
   return !isDirect || settings.owners.length > 0 || strangersInMain(settings);
 }
 
-/** Returns the source of a tool's result that is outside, or undefined for any other tool. */
-export function outsideResult(tool: string, args: Readonly<Record<string, unknown>>): string | undefined {
-  // The rest of the address may be a text of the session.
-  if (tool === "fetch") {
-    const address = String(args.url);
-    return `web ${URL.canParse(address) ? cut(new URL(address).host, HOST_MAX_CHARS) : "?"}`;
-  }
-  if (tool === "search") return "web search";
-  return tool.startsWith("mcp__") ? `mcp ${tool.split("__")[1]}` : undefined;
-}
+/** Returns the source of a page. The rest of its address may be a text of the session. */
+export const webSource = (address: string): string =>
+  `web ${URL.canParse(address) ? cut(new URL(address).host, HOST_MAX_CHARS) : "?"}`;
 
 /** Programs that bring texts from elsewhere, and commands of others that do. */
 const FETCHERS = "curl|wget|lynx|w3m|nc|ncat|ssh|scp|sftp|rsync|ftp|telnet|gh|glab";
@@ -62,12 +54,6 @@ const FETCHES = new RegExp(`(?:^|[\\s;|&(\`"'/])(${FETCHERS}|${OF_GIT}|${OF_MANA
 export function outsideCommand(command: string): string | undefined {
   const program = FETCHES.exec(command);
   return program === null ? undefined : `command ${program[1] ?? "with an address"}`;
-}
-
-/** Returns the source of a private result of an MCP server that `labels.private` lists. */
-export function privateServer({ labels }: Pick<Settings, "labels">, tool: string): string | undefined {
-  const server = tool.startsWith("mcp__") ? `mcp ${tool.split("__")[1]}` : undefined;
-  return server !== undefined && matchesAny(labels.private, server) ? server : undefined;
 }
 
 /** Returns where a tool can write files. */

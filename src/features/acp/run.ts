@@ -17,6 +17,7 @@ import type { OutsideRun, OutsideRuntime, RuntimeParts } from "../../feature.ts"
 import { askPermission } from "../../flows/permission.ts";
 import { guardWriting, lastingCall, outsideCaller } from "../../tools/guidance/guard.ts";
 import { logging } from "../../world.ts";
+import { type ContentContext, openContentNotes } from "./content.ts";
 import { AcpAgents } from "./program/acp.ts";
 import type { AskPermission, SessionTools } from "./program/connection.ts";
 import { AcpMemories } from "./program/memory.ts";
@@ -94,15 +95,20 @@ async function takeTurn(
   parts: RuntimeParts,
   agents: AcpAgents,
   acpRun: OutsideRun,
+  caller: Pick<ContentContext, "db" | "session" | "run" | "settings" | "viewer">,
 ): Promise<TurnEnd | EndFacts> {
   const { handle, session, agent, entries, context, trace, settings } = acpRun;
   const runtime = acpRuntimeOf(agent);
   if (agent === undefined || runtime === undefined) return failRun("the agent is no longer a program");
+  const cwd = runtime.cwd ?? agent.workspace;
+  const { guidance } = parts;
+  const works = { ...agent, workspace: cwd };
+  const notes = openContentNotes({ ...caller, agent: works, engine: parts.engine(), guidance });
   const { run, signal, wait, duringCall } = handle;
   const { runId, sessionKey } = run;
   const end = parts.passes.begin(sessionKey, { run, wait, signal, duringCall });
   try {
-    return await agents.turn({
+    const ended = await agents.turn({
       runId,
       sessionKey,
       sessionId: session.sessionId,
@@ -110,7 +116,7 @@ async function takeTurn(
       program: {
         command: runtime.command,
         env: { ...plainEnvironment(parts.environment), ...askingVariables(runtime), ...runtime.env },
-        cwd: runtime.cwd ?? agent.workspace,
+        cwd,
         makeCwd: runtime.cwd === undefined,
         mustAsk: runtime.permissions !== "allow",
         secrets: [...runtime.command.slice(1), ...Object.values(runtime.env)],
@@ -128,7 +134,11 @@ async function takeTurn(
       contextTokens: session.contextUsed,
       ask: permissionOf(parts.engine(), acpRun, agent, runtime),
       mayAct: () => handle.confirm(),
-      append: (entry) => handle.append(entry),
+      onCall: notes.onCall,
+      async append(entry) {
+        await notes.settled();
+        return handle.append(entry);
+      },
       onText: (delta) => handle.text(delta),
       onThinking: (delta) => handle.thinking(delta),
       onTool: (event) => {
@@ -138,6 +148,8 @@ async function takeTurn(
       signal,
       log: handle.log,
     });
+    await notes.settled();
+    return ended;
   } finally {
     end();
   }
@@ -152,14 +164,14 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
   const agents = new AcpAgents({ world, memories, version, closed });
   return {
     async turn(run) {
-      const turn = () => takeTurn(parts, agents, run);
-      if (guidance === undefined) return turn();
       const engine = parts.engine();
       const { settings, session, handle } = run;
       const { db } = engine.store;
       const viewer = sessionViewer(await spawnChainOf(db, session), settings);
-      const from = await outsideCaller({ db, settings, session, run: handle.run, viewer });
-      if (from === undefined) return turn();
+      const caller = { db, settings, session, run: handle.run, viewer };
+      const turn = () => takeTurn(parts, agents, run, caller);
+      const from = guidance && (await outsideCaller(caller));
+      if (guidance === undefined || from === undefined) return turn();
       return (await guardWriting({ engine, settings, guidance }, lastingCall(from), turn)).result;
     },
     programs: () => agents.running(),

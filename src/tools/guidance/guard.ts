@@ -100,7 +100,10 @@ export async function noteContent(
 }
 
 /** Marks the session and the chain of a caller that has read a text with these labels. */
-async function markRead(ctx: GuardContext, added: Labels | undefined): Promise<void> {
+export async function markRead(
+  ctx: Pick<GuardContext, "db" | "session" | "run" | "agent" | "engine" | "settings" | "guidance">,
+  added: Labels | undefined,
+): Promise<void> {
   const { db, session, run, agent, engine, settings } = ctx;
   if (added === undefined) return;
   const { key, sessionId } = session;

@@ -29,6 +29,9 @@ const READERS: ReadonlySet<string> = new Set([
   ...["cut", "tr", "jq", "grep", "sed", "awk", "echo", "printf", "pwd", "cd", "true"],
 ]);
 
+/** The part of a call that says which files it reads and writes. */
+type FileCall = Pick<ToolCallRequest, "name" | "arguments">;
+
 interface FilesContext {
   readonly agent: { readonly workspace: string };
   readonly engine: Pick<Engine, "commit" | "now">;
@@ -79,7 +82,7 @@ export async function noteWritten({ engine }: FilesContext, path: string): Promi
 /** Notes the files that a call of a writing tool may have written since `from`. */
 export async function noteWriting(
   { agent, engine }: FilesContext,
-  call: ToolCallRequest,
+  call: FileCall,
   { from, isOutside }: { readonly from: number; readonly isOutside: boolean },
 ): Promise<void> {
   const workspace = await realOf(agent.workspace);
@@ -104,10 +107,7 @@ function namesIn(command: string): readonly string[] | undefined {
 }
 
 /** Returns the paths that a call reads. */
-async function readBy(
-  workspace: string,
-  { name, arguments: args }: ToolCallRequest,
-): Promise<readonly string[]> {
+async function readBy(workspace: string, { name, arguments: args }: FileCall): Promise<readonly string[]> {
   if (name !== "exec") return [await pathIn(workspace, args.path)];
   const names = namesIn(String(args.command));
   const paths = await Promise.all((names ?? ["."]).map((one) => pathIn(workspace, one)));
@@ -121,11 +121,10 @@ async function readBy(
 export async function outsideFileRead(
   db: Db,
   { agent }: Pick<FilesContext, "agent">,
-  call: ToolCallRequest,
+  call: FileCall,
 ): Promise<string | undefined> {
   const workspace = await realOf(agent.workspace);
   for (const path of await readBy(workspace, call)) {
-    if (!isInside(workspace, path)) continue;
     for (const noted of await outsideFilesAt(db, path))
       if (await isThere(noted))
         return `file ${cut(relative(workspace, noted), PATH_MAX_CHARS) || "of the workspace"}`;

@@ -217,6 +217,7 @@ test("a program that never connects to its tools works without them, and one of 
       }),
       ...{ idleMs: 60_000, introduction: "", attempt: 1, contextTokens: 0 },
       ask: async () => "deny",
+      onCall: () => {},
       mayAct: async () => {},
       append: async (entry) => {
         written.push(entry);

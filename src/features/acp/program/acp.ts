@@ -24,6 +24,7 @@ import { type AcpConnection, type AskPermission, openAcp, type SessionTools } fr
 import { endOfTurn } from "./end.ts";
 import { type AcpMemories, programMark } from "./memory.ts";
 import type { AcpProgram } from "./process.ts";
+import type { ReportEvent } from "./reports.ts";
 import { AcpTurn, type TurnPort } from "./turn.ts";
 
 /** How long a program may take to end a cancelled prompt. */
@@ -53,6 +54,8 @@ export interface AcpTurnArgs extends Omit<TurnPort, "world"> {
   /** Context tokens of the session before this run. */
   readonly contextTokens: number;
   readonly ask: AskPermission;
+  /** Gets the tool calls that the program reports, before their results are appended. */
+  readonly onCall: (event: ReportEvent) => void;
   /**
    * Waits until the prompt may be sent. Called once the program is ready. If it throws, the turn does, and
    * the program gets nothing.
@@ -231,7 +234,7 @@ export class AcpAgents {
       ...optional({ knownUpTo: seat.knownUpTo, context: args.context }),
     });
     seat.lastRunId = runId;
-    const answered = connection.prompt(prompt, turn, args.ask);
+    const answered = connection.prompt(prompt, turn, args.ask, args.onCall);
     const input = inputOf(entries)?.id;
     // Even if the prompt fails, the agent has received the prompt's text.
     const told = answered.then(async (answer) => {

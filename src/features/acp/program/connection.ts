@@ -33,6 +33,7 @@ import { modeFor, needsHttpTools, subagentArgument } from "../programs.ts";
 import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
 import { isOwnTool } from "./own-tools.ts";
 import { type AcpProcess, type AcpProgram, startAcpProcess } from "./process.ts";
+import { type ReportEvent, Reports } from "./reports.ts";
 import { Subagents } from "./subagents.ts";
 import type { AcpTurn } from "./turn.ts";
 
@@ -107,10 +108,16 @@ export interface AcpConnection {
    */
   toolsListed(): Promise<Result<boolean>>;
   /**
-   * Sends a prompt. Never rejects. `turn` gets the agent's updates, and `ask` its requests for permission.
-   * Requests for the session's own tools are granted without `ask`.
+   * Sends a prompt. Never rejects. `turn` gets the agent's updates, `ask` its requests for permission, and
+   * `onCall` the tool calls of the agent and its sub-agents. Requests for the session's own tools are granted
+   * without `ask`.
    */
-  prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>>;
+  prompt(
+    blocks: ContentBlock[],
+    turn: AcpTurn,
+    ask: AskPermission,
+    onCall: (event: ReportEvent) => void,
+  ): Promise<Result<AcpAnswer>>;
   /** Asks the agent to end the prompt, and denies its open permission requests. */
   cancel(): Promise<void>;
   kill(): void;
@@ -206,6 +213,7 @@ class Connection implements AcpConnection {
   #tools: SessionTools | undefined;
   #current: Current | undefined;
   readonly #subagents = new Subagents();
+  readonly #reports: Reports;
   /** False while the program opens a session, and replays its history. */
   #isOpen = false;
   #hasStrangers = false;
@@ -221,6 +229,7 @@ class Connection implements AcpConnection {
     this.sessionId = parts.sessionId;
     this.#world = parts.world;
     this.#process = process;
+    this.#reports = new Reports(() => this.#world.clock.now());
     this.#link = connect({
       update: (notification) => this.#update(notification),
       permission: (request) => this.#permission(request),
@@ -357,6 +366,8 @@ class Connection implements AcpConnection {
 
   #update({ sessionId, update }: SessionNotification): void {
     const current = this.#current;
+    const isKnown = sessionId === this.remoteId || this.#subagents.has(sessionId);
+    if (this.#isOpen && isKnown) this.#reports.add(sessionId, update);
     if (this.#isOther(sessionId, update) || current === undefined) return;
     const notice = noticeOf(update);
     if (notice !== undefined) {
@@ -427,6 +438,7 @@ class Connection implements AcpConnection {
       this.#subagents.passBy();
       current.turn.call(toolCall, true);
     }
+    this.#reports.add(sessionId, call);
     if (this.#isOwn(request)) return { outcome: outcomeFor("allow", options) };
     const { title, kind, rawInput } = toolCall;
     const asking = title ?? kind ?? "a tool call";
@@ -437,7 +449,10 @@ class Connection implements AcpConnection {
     };
     const decision = await current.ask(question, current.stop.signal);
     if (current.stop.signal.aborted) return { outcome: { outcome: "cancelled" } };
-    if (decision === "deny") current.denied.push(head(question.title, DENIED_MAX_CHARS));
+    if (decision === "deny") {
+      current.denied.push(head(question.title, DENIED_MAX_CHARS));
+      this.#reports.deny(sessionId, toolCall.toolCallId);
+    }
     return { outcome: outcomeFor(decision, options) };
   }
 
@@ -446,12 +461,13 @@ class Connection implements AcpConnection {
     return isOwnTool(this.#hello?.agentInfo?.name, request, this.#tools.server.name);
   }
 
-  async prompt(blocks: ContentBlock[], turn: AcpTurn, ask: AskPermission): Promise<Result<AcpAnswer>> {
+  async prompt(...[blocks, turn, ask, onCall]: Parameters<AcpConnection["prompt"]>) {
     const stop = new AbortController();
     const unknown = { totalCost: undefined, contextTokens: undefined, usage: undefined };
     const current: Current = { turn, ask, stop, denied: [], hasFailed: false, ...unknown };
     this.#current = current;
     this.#subagents.begin(turn);
+    this.#reports.begin(onCall);
     const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
     const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
     const answer = await Promise.race([answered, this.#ended("in the middle of the turn")]);
@@ -461,6 +477,7 @@ class Connection implements AcpConnection {
     const isStopped = stop.signal.aborted;
     stop.abort();
     this.#subagents.end(isStopped);
+    this.#reports.end();
     if (this.#current === current) this.#current = undefined;
     if (!answer.ok) return answer;
     const { stopReason, usage } = answer.value;

@@ -139,6 +139,11 @@ export interface InboundMessage {
   /** True if the sender forwarded the message of another person. */
   readonly forwarded?: boolean;
   /**
+   * The ids of each author of a text that the message quotes or forwards; none if the platform names nobody.
+   * The agent's account is left out.
+   */
+  readonly authors?: readonly (readonly string[])[];
+  /**
    * The agent's account name, which may follow a command: `/command@name`. If absent, a command with any name
    * counts if the account is mentioned.
    */

@@ -31,6 +31,17 @@ export interface Place {
   seenBy(id: string): string[];
   /** Absent if the platform has no buttons. */
   readonly buttons?: Buttons;
+  /** Messages of Ada to the agent that quote or forward a text. */
+  readonly passedOn: readonly PassedOn[];
+}
+
+export interface PassedOn {
+  readonly what: string;
+  /** Source of the text of others in it. Absent: Ada or the agent wrote everything. */
+  readonly source?: string;
+  /** True if a file comes with it. */
+  readonly hasFile?: boolean;
+  says(port: number): unknown;
 }
 
 /** A text of the agent with its buttons. */
@@ -79,7 +90,8 @@ export async function open(place: Place) {
     says: async (who: "ada" | "bob", text: string) => place.says(place.ids[who], text, app.port),
     seenBy: (who: "ada" | "bob") => place.seenBy(place.ids[who]),
     buttons: place.buttons,
-    runs: () => app.store.db.selectFrom("runs").select(["state", "reply"]).execute(),
+    passedOn: place.passedOn,
+    runs: () => app.store.db.selectFrom("runs").select(["state", "reply", "session_key"]).execute(),
   };
 }
 

@@ -17,7 +17,9 @@ import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
 import type { CommandCall, Controls } from "../../core/rules/command.ts";
 import { isOwner } from "../../core/rules/inbound-policy.ts";
-import { isOutsider } from "../../core/rules/labels/sources.ts";
+import { joinLabels, labelFrom } from "../../core/rules/labels/labels.ts";
+import { isOutsider, passedOnSources } from "../../core/rules/labels/sources.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
@@ -51,6 +53,7 @@ import {
   settleInbound,
 } from "../../store/queries/channels/inbound.ts";
 import { dropDeadline } from "../../store/queries/deadlines.ts";
+import { noteOutsideFile } from "../../store/queries/labels.ts";
 import { updateSession } from "../../store/queries/sessions/sessions.ts";
 import type { CommandParts } from "../commands/context.ts";
 import { performCommand } from "../commands.ts";
@@ -78,6 +81,8 @@ interface WaitingMessage extends MessageText {
   readonly fold: string;
   /** True if the text is that of several parts. */
   readonly hasParts?: boolean | undefined;
+  /** Sources of texts of others in the message. Absent: there are none. */
+  readonly sources?: readonly string[] | undefined;
 }
 
 /** The part of a message that stays stored after it is settled (it became part of a run, or was ignored). */
@@ -127,9 +132,15 @@ function groupsOf(waiting: readonly Waiting[]): Group[] {
   return groups;
 }
 
-function requestOf(settings: Settings, session: Session, place: ChatContext, group: Group): AcceptRequest {
+function requestOf(
+  settings: Settings,
+  session: Session,
+  { place, group, since }: { readonly place: ChatContext; readonly group: Group; readonly since: number },
+): AcceptRequest {
   const { channel, chat, peerId, peerName } = place;
   const images = group.waiting.flatMap(({ message }) => message.images);
+  const sources = group.waiting.flatMap(({ message }) => message.sources ?? []);
+  const passedOn = sources.map((source) => labelFrom("outside", source, since));
   const shown: ChatDescription = {
     channel,
     type: chat.type,
@@ -150,6 +161,7 @@ function requestOf(settings: Settings, session: Session, place: ChatContext, gro
       // ME1 of core/rules/prompt/memory.ts decides about the main session.
       ...(!isFromOwner && session.kind !== "main" ? { guest: true } : {}),
       ...(isFromOutside ? { outside: `guest ${sender}` } : {}),
+      ...optional({ labels: passedOn.reduce<Labels | undefined>(joinLabels, undefined) }),
       ...(isNamed ? { senderName: peerName ?? cleanName(peerId) ?? "somebody" } : {}),
       // A sub-agent in whose thread people write gets another context.
       ...(isSubagentKey(session.key) ? {} : { context: chatContext(shown) }),
@@ -165,7 +177,7 @@ async function acceptGroup(parts: BurstParts, unit: Unit, group: Group): Promise
   const { place } = last.message;
   const bound = await boundSession(parts, unit, place.replyTo);
   const session = bound ?? (await openSessionOf(unit, parts.settings, place));
-  const request = requestOf(parts.settings, session, place, group);
+  const request = requestOf(parts.settings, session, { place, group, since: unit.now });
   const mode = accountOf(parts.settings.channels, place)?.inbound.queue ?? "followup";
   const accepted = await acceptByMode(parts.engine, unit, request, mode);
   for (const { row, message } of group.waiting) {
@@ -224,6 +236,7 @@ export async function keepMessage(
   const { account, message, place, burstKey } = admitted;
   const { media, sessionKey } = came;
   const { parts: [first = message, ...others] = [] } = message;
+  const sources = passedOnSources(parts.settings, message);
   const said: WaitingMessage = {
     place,
     text: keptText(message.text),
@@ -232,13 +245,19 @@ export async function keepMessage(
     fold: foldOf(keptText(first.text)),
     ...(others.length === 0 ? {} : { hasParts: true }),
     ...(message.quoted === undefined ? {} : { quoted: cutQuoted(message.quoted) }),
+    ...(sources.length === 0 ? {} : { sources }),
   };
   const seq = await insert(unit, admitted, said);
   if (seq === undefined) return false;
   if (!(await isNews(unit, admitted, seq, said))) return false;
   for (const part of others) await keepPart(unit, admitted, part);
   const { folder } = media;
-  if (folder !== undefined) await keepInboundFiles(unit, folder, sessionKey);
+  if (folder !== undefined) {
+    await keepInboundFiles(unit, folder.id, sessionKey);
+    const isDirect = place.chat.type === "direct";
+    if (sources.length > 0 || isOutsider(parts.settings, { isOwner: admitted.isOwner, isDirect }))
+      await noteOutsideFile(unit.tx, { path: folder.path, notedAt: unit.now });
+  }
   const { debounceMs } = account.inbound;
   const { count, chars, firstAt = unit.now } = await burstOf(unit.tx, burstKey);
   if (debounceMs === 0 || count >= BURST_MAX || chars >= BURST_MAX_CHARS) {

@@ -7,6 +7,8 @@
 //      deleted.
 // MD4: slow files of one chat or one account do not stop the files of the others.
 
+import { realpath } from "node:fs/promises";
+import { join } from "node:path";
 import { foldName, nameProblem } from "../../core/rules/attachment-rules.ts";
 import { fail, type Result } from "../../core/shapes/errors.ts";
 import type { ImageBlock } from "../../core/shapes/message.ts";
@@ -52,8 +54,8 @@ export interface KeptMedia {
   readonly images: readonly ImageBlock[];
   /** For each file, a note for the model. */
   readonly notes: readonly string[];
-  /** Folder of the stored files. Absent if there are none. */
-  readonly folder?: string;
+  /** Folder of the stored files, and its path without links. Absent if there are none. */
+  readonly folder?: { readonly id: string; readonly path: string };
 }
 
 export const NO_MEDIA: KeptMedia = { images: [], notes: [] };
@@ -242,7 +244,8 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     const lines = files.map(
       ({ name, bytes, mimeType }) => `[Sent with this message: ${dir}/${name} (${mimeType}, ${bytes} bytes)]`,
     );
-    return { images, notes: [...notes, ...lines], folder };
+    const path = await realpath(join(agent.workspace, dir));
+    return { images, notes: [...notes, ...lines], folder: { id: folder, path } };
   };
   return {
     async read({ channel, accountId, chat, media }, target) {
@@ -252,7 +255,7 @@ export function createMediaReader({ world, store }: ReaderParts): MediaReader {
     },
     async drop({ folder }, { agent }) {
       if (folder === undefined) return;
-      const removed = await removeAttachments(agent.workspace, attachmentDir(folder));
+      const removed = await removeAttachments(agent.workspace, attachmentDir(folder.id));
       if (!removed.ok) world.log.warn({ why: removed.error }, "files of a message could not be deleted");
     },
   };

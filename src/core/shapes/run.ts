@@ -88,7 +88,7 @@ export interface RunInput {
    * session. The session and the chain are marked with it.
    */
   readonly outside?: string;
-  /** Labels of the text, if no session wrote it: of a job. */
+  /** Labels of the text, if no session wrote it: of a job, or of texts that a person quotes or forwards. */
   readonly labels?: Labels;
   /**
    * Tokens that the chain may use, because the gateway or program that asked for it allows no more. All later

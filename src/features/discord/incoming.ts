@@ -107,6 +107,16 @@ function quotedOf(message: Fields, names: Names): InboundMessage["quoted"] {
   return { text: text === "" ? files : text, ...optional({ senderName }) };
 }
 
+/** Returns the ids of the authors of the texts that the message forwards or quotes, but not the bot's. */
+function authorsOf(message: Fields, botId: string): string[][] {
+  const answered = objectOf(message.referenced_message);
+  const authors = [message, ...(answered === undefined ? [] : [answered])].flatMap((one) =>
+    forwardedOf(one) === undefined ? [] : [[]],
+  );
+  const id = idOf(objectOf(answered?.author)?.id);
+  return answered === undefined || id === botId ? authors : [...authors, id === undefined ? [] : [id]];
+}
+
 /** Returns whether a person wrote the message. Otherwise a program did. */
 function isWritten(message: Fields, botId: string): boolean {
   const author = objectOf(message.author);
@@ -170,6 +180,7 @@ export async function readMessage(
     sender: { id: senderId, ...optional({ name: senderName }) },
     mentioned,
     ...optional({ quoted, edit }),
+    authors: authorsOf(message, reader.botId),
     sentAt: timeOfId(id),
     replyTo: spot.replyTo,
     ...(forwarded === undefined ? {} : { forwarded: true }),

@@ -12,6 +12,7 @@ import { plainText, readMarkdown } from "../../channels/markdown.ts";
 import type { PlatformAccount } from "../../channels/platform.ts";
 import { Pump } from "../../channels/pump.ts";
 import { countOf, type Fields, fieldsOf, objectsOf, textOf } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { readAttachment } from "./files.ts";
@@ -149,7 +150,7 @@ async function findParent(program: Program, guid: string, chatId: number): Promi
   return {
     text: textOf(found.text) ?? "[a file]",
     isOwn,
-    ...(isOwn || sender === undefined ? {} : { sender }),
+    ...(isOwn ? {} : optional({ sender, senderId: textOf(found.sender) })),
   };
 }
 

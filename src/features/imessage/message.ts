@@ -18,6 +18,8 @@ export interface Parent {
   readonly text: string;
   readonly isOwn: boolean;
   readonly sender?: string;
+  /** Number or address of the sender. Absent if it is unknown. */
+  readonly senderId?: string;
 }
 
 export interface Reading {
@@ -99,7 +101,14 @@ async function quoteOf(message: Fields, { parentOf }: Reading): Promise<Parent |
   // imsg does not report whether the agent's account wrote the quoted message.
   const text = textOf(message.reply_to_text);
   const sender = nameIn(message.reply_to_sender);
-  return text === undefined ? undefined : { text, isOwn: false, ...optional({ sender }) };
+  const senderId = idIn(message.reply_to_sender);
+  return text === undefined ? undefined : { text, isOwn: false, ...optional({ sender, senderId }) };
+}
+
+/** Returns the author of a quoted text. In a direct chat, that is the sender or the agent. */
+function authorsOf(parent: Parent | undefined): string[][] {
+  if (parent === undefined || parent.isOwn) return [];
+  return [parent.senderId === undefined ? [] : [parent.senderId]];
 }
 
 /** Reads one message. */
@@ -145,6 +154,7 @@ export async function readMessage(message: Fields, reading: Reading): Promise<Re
       text,
       mentioned: parent?.isOwn === true || (isGroup && isNamed(said, names)),
       ...optional({ quoted }),
+      authors: isGroup ? authorsOf(parent) : [],
       media,
       sentAt: Number.isSafeInteger(sentAt) && sentAt > 0 ? sentAt : now,
       replyTo: { channel, to: chatId, accountId },

@@ -122,7 +122,7 @@ function quoteOf(data: Fields, own: ReadonlySet<string>) {
   const hasFile = objectsOf(quote.attachments, 1).length > 0;
   const text = said === "" && hasFile ? "[a file]" : said;
   const senderName = isOwn ? undefined : author[0];
-  return { isOwn, quoted: { text: quoteIn(text), ...optional({ senderName }) } };
+  return { isOwn, author, quoted: { text: quoteIn(text), ...optional({ senderName }) } };
 }
 
 interface Spoken {
@@ -171,6 +171,7 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
     text: text.toWellFormed(),
     mentioned: isNamed || quote?.isOwn === true,
     ...optional({ quoted: quote?.quoted, edit }),
+    authors: quote === undefined || quote.isOwn ? [] : [quote.author],
     media,
     sentAt: countOf(data.timestamp) ?? at,
     replyTo: { channel, to: chatId, accountId },

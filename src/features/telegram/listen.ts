@@ -176,6 +176,7 @@ function join(one: MessageReading, other: MessageReading): MessageReading {
   const isSaid = other.message.forwarded === true && one.message.text.split("\n")[0] === other.message.text;
   const texts = [one.message.text, isSaid ? "" : other.message.text].filter((text) => text !== "");
   const quoted = one.message.quoted ?? other.message.quoted;
+  const authors = [one, other].flatMap(({ message }) => message.authors ?? []);
   const partsOf = ({ message }: MessageReading) => message.parts ?? [message];
   const parts = [one, other].flatMap(partsOf).map(({ messageId, text }) => ({ messageId, text }));
   return {
@@ -186,6 +187,7 @@ function join(one: MessageReading, other: MessageReading): MessageReading {
       text: texts.join("\n"),
       mentioned: one.message.mentioned || other.message.mentioned,
       parts,
+      authors,
       ...optional({ quoted }),
     },
   };

@@ -239,6 +239,27 @@ function summaryOf(message: Fields): string | undefined {
   return parts.filter((part) => part !== undefined && part !== "").join("\n");
 }
 
+/** Returns the id of the author of a forwarded message, if Telegram tells it. */
+function originIds({ sender_user, sender_chat, chat }: Fields): string[] {
+  return [sender_user, sender_chat, chat].flatMap(partyIds).slice(0, 1);
+}
+
+const partyIds = (party: unknown): string[] => [idOf(fieldsOf(party).id) ?? []].flat();
+
+/** Returns the ids of the authors of the texts that the message forwards or quotes, but not the bot's. */
+function authorsOf(message: Fields, { id: own }: TelegramAccountContext): string[][] {
+  const isThere = (fields: unknown) => Object.keys(fieldsOf(fields)).length > 0;
+  const answered = answeredBy(message);
+  const { external_reply: elsewhere, via_bot } = message;
+  const origins = [message.forward_origin, answered.forward_origin, fieldsOf(elsewhere).origin];
+  const authors = origins.filter(isThere).map((origin) => originIds(fieldsOf(origin)));
+  if (isThere(via_bot)) authors.push(partyIds(via_bot));
+  const { sender_chat, from } = answered;
+  const party = isThere(sender_chat) ? sender_chat : from;
+  if (isThere(answered) && !isThere(answered.forward_origin)) authors.push(partyIds(party));
+  return authors.filter(([id]) => id !== own);
+}
+
 /** Returns the note that is put before a forwarded text. Returns undefined for other messages. */
 function forwardNote({ forward_origin }: Fields): string | undefined {
   const origin = fieldsOf(forward_origin);
@@ -338,6 +359,7 @@ function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: bo
       ...wordsOf(message, content, reader, type),
       accountName: reader.username,
       ...optional({ quoted: quotedOf(message) }),
+      authors: authorsOf(message, reader),
       ...(isEdit ? { edit: editOf(at, content) } : {}),
       sentAt: at * 1_000,
       replyTo: topic === undefined ? route : { ...route, threadId: topic.id },

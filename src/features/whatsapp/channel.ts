@@ -64,6 +64,7 @@ function messageOf({ host }: Parts, line: WhatsAppNumber, arrived: Arrived): Inb
   const chatId = groupId ?? senderId;
   const said = answers && memory.said(chatId, answers.id);
   const quoted = said && { text: said.text, ...optional({ senderName: said.senderName }) };
+  const forwarders: readonly (readonly string[])[] = content.forwarded === true ? [[]] : [];
   const isAnswerToUs = answers?.isOurs === true || said?.isOurs === true;
   return {
     channel: WHATSAPP,
@@ -87,6 +88,7 @@ function messageOf({ host }: Parts, line: WhatsAppNumber, arrived: Arrived): Inb
     })),
     sentAt: arrived.sentAtMs ?? world.clock.now(),
     replyTo: { channel: WHATSAPP, accountId, to: chatId },
+    authors: [...forwarders, ...(said?.author === undefined ? [] : [said.author])],
     ...optional({ edit, forwarded: content.forwarded, quoted }),
   };
 }
@@ -98,7 +100,8 @@ async function takeMessage(parts: Parts, line: WhatsAppNumber, arrived: Arrived)
   await parts.host.receive(message);
   memory.came(message.chat.id, messageId);
   const text = content.text || "[a file]";
-  memory.note(message.chat.id, messageId, { text, isOurs: false, ...optional({ senderName }) });
+  const author = content.forwarded === true ? [] : [arrived.senderId, ...arrived.alsoKnownAs];
+  memory.note(message.chat.id, messageId, { text, isOurs: false, author, ...optional({ senderName }) });
 }
 
 /** Handles an event that is not a message. */

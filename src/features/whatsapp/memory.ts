@@ -15,6 +15,8 @@ export interface Remembered {
   /** Absent for the account's own messages, or if the name is unknown. */
   readonly senderName?: string;
   readonly isOurs: boolean;
+  /** The ids of its author. Empty if it was forwarded. Absent for the account's own messages. */
+  readonly author?: readonly string[];
 }
 
 export class ChatMemory {

@@ -1,7 +1,7 @@
 // Discord as a place where an agent asks its owner.
 
 import type { Place } from "../../channels/approvals-kit.ts";
-import { ADA, BOB, DIRECT, type Json, startDiscord } from "../../kit/platforms/discord-server.ts";
+import { ADA, BOB, BOT, DIRECT, type Json, startDiscord } from "../../kit/platforms/discord-server.ts";
 import { discordAccount } from "./ground.ts";
 
 export const hasButtons = true;
@@ -10,7 +10,23 @@ export async function openPlace(): Promise<Place> {
   const server = await startDiscord();
   const chats: Record<string, string> = { [ADA.id]: DIRECT, [BOB.id]: server.nextId() };
   server.channels.set(chats[BOB.id] ?? "", { id: chats[BOB.id], type: 1, recipients: [BOB] });
+  const say = (more: Json) => server.say({ channel_id: DIRECT, author: ADA, content: "read this", ...more });
+  const quote = (author: Json, more: Json = {}) =>
+    say({ type: 19, referenced_message: { id: "1", author, content: "a text", ...more } });
+  const forwarded = {
+    message_reference: { type: 1 },
+    message_snapshots: [{ message: { content: "a text", attachments: [] } }],
+  };
   return {
+    passedOn: [
+      { what: "a quote of the agent", says: () => quote(BOT) },
+      { what: "a quote of an own text", says: () => quote(ADA) },
+      { what: "a quote of Bob", source: `guest discord:${BOB.id}`, says: () => quote(BOB) },
+      {
+        ...{ what: "a forwarded text", source: "forwarded discord" },
+        says: () => say({ ...forwarded, content: "" }),
+      },
+    ],
     account: discordAccount(server.restUrl),
     ids: { ada: ADA.id, bob: BOB.id },
     isReady: () => server.commands.length > 0 && server.gateway.identified.length > 0,

@@ -257,7 +257,7 @@ quick(describe)("iMessage: incoming messages", () => {
     ]);
     const [first, , , answer] = await heard(4);
     expect(first?.chat).toMatchObject({ id: GROUP, name: "Lunch", alsoKnownAs: ["chat8123", "8"] });
-    expect(answer?.quoted).toEqual({ text: "I think so" });
+    expect(answer).toMatchObject({ quoted: { text: "I think so" }, authors: [] });
   });
 
   test("IM3: a name may contain any character that has a meaning in a pattern", async () => {
@@ -281,7 +281,11 @@ quick(describe)("iMessage: incoming messages", () => {
       row({ text: "yes", reply_to_guid: "long-gone", reply_to_text: "an old one", reply_to_sender: ADA }),
     );
     desk.add(row({ text: "no", reply_to_guid: "long-gone" }));
-    const [first, second] = await heard(2);
+    const old = { reply_to_guid: "long-gone", reply_to_text: "an old one" };
+    desk.add(row({ ...IN_GROUP, text: "yes", ...old, reply_to_sender: ADA }));
+    desk.add(row({ ...IN_GROUP, text: "yes", ...old }));
+    const [first, second, third, fourth] = await heard(4);
+    expect([first, third, fourth].map((one) => one?.authors)).toEqual([[], [[ADA]], [[]]]);
     expect(first?.quoted).toEqual({ text: "an old one", senderName: ADA });
     expect(second?.quoted).toBeUndefined();
   });

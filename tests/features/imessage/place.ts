@@ -13,6 +13,8 @@ export async function openPlace(): Promise<Place> {
     attachmentFolders: [],
   } as const;
   return {
+    // A direct chat has only texts of the person and the agent.
+    passedOn: [],
     account: { ...OPEN_ACCOUNT, ...own },
     ids: { ada: "+15550100", bob: "+15550101" },
     isReady: () => desk.watches() === 1,

@@ -56,6 +56,7 @@ test("sender, chat and time of a person's message are read", () => {
     accountName: USERNAME,
     chat: { type: "direct", id: "1001", name: "Ada" },
     sender: { id: "1001", name: "Ada", alsoKnownAs: ["@ada_l"] },
+    authors: [],
     sentAt: 1_790_000_000_000,
     replyTo: { channel: "telegram", to: "1001", accountId: "default" },
   });

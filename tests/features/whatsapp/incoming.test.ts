@@ -163,10 +163,16 @@ test("in a group a reply to the bot is a mention, but a reply to another person 
   const ours = await hear(
     said("yes", { ...group, context: { id: server.sent[0]?.id, from: "15550783881" } }),
   );
-  expect(ours).toMatchObject({ mentioned: true, quoted: { text: "shall we?" }, replyTo: inGroup });
+  expect(ours).toMatchObject({
+    mentioned: true,
+    quoted: { text: "shall we?" },
+    authors: [],
+    replyTo: inGroup,
+  });
   const first = await hear(said("lunch?", group));
   const answer = await hear(said("no", { ...group, context: { id: first?.messageId, from: PERSON } }));
   expect(answer).toMatchObject({ mentioned: false, quoted: { text: "lunch?", senderName: "Sheena Nelson" } });
+  expect(answer?.authors).toEqual([[first?.sender.id, ...(first?.sender.alsoKnownAs ?? [])]]);
   const unknown = await hear(
     said("that", { ...group, context: { id: "wamid.long-ago", from: "15550783881" } }),
   );

@@ -7,6 +7,7 @@ import type { RunInput } from "../../shapes/run.ts";
 import { peerInKey } from "../../shapes/session-key.ts";
 import type { Settings } from "../../shapes/settings/settings.ts";
 import { cut } from "../../text/cut.ts";
+import { isOwner } from "../inbound-policy.ts";
 import { strangersInMain } from "../prompt/memory.ts";
 
 const HOST_MAX_CHARS = 100;
@@ -37,6 +38,29 @@ export function isOutsider(
 ): boolean {
   if (isOwner) return false;
   return !isDirect || settings.owners.length > 0 || strangersInMain(settings);
+}
+
+/**
+ * Returns the sources of the texts of others that a message quotes or forwards. An owner's texts and those of
+ * the sender are no such ones.
+ */
+export function passedOnSources(
+  { owners }: Pick<Settings, "owners">,
+  message: {
+    readonly channel: string;
+    readonly sender: { readonly id: string; readonly alsoKnownAs?: readonly string[] };
+    readonly authors?: readonly (readonly string[])[];
+  },
+): string[] {
+  const { channel, sender, authors = [] } = message;
+  const own = [sender.id, ...(sender.alsoKnownAs ?? [])];
+  const others = authors.filter(
+    (ids) => !ids.some((id) => own.includes(id) || isOwner(owners, channel, { id })),
+  );
+  const sources = others.map(([id]) =>
+    id === undefined ? `forwarded ${channel}` : `guest ${channel}:${id}`,
+  );
+  return [...new Set(sources)];
 }
 
 /** Returns the source of a page. The rest of its address may be a text of the session. */

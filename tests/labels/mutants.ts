@@ -26,6 +26,36 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     to: "  if (sender !== undefined) return undefined;",
   },
   {
+    name: "labels-lost-with-a-peer",
+    breaks: "I15: a message of a peer has no label",
+    file: SOURCES,
+    from: "    if (peer !== undefined) return `peer ${peer}`;",
+    to: "    if (peer !== undefined) return undefined;",
+  },
+  {
+    name: "labels-lost-at-retry",
+    breaks: "I15: a guest's message that an owner lets retry has no label",
+    file: "src/flows/session/ended-run.ts",
+    from: "background: ___, ...said } = failed.input;",
+    to: "background: ___, guest: ____, ...said } = failed.input;",
+  },
+  {
+    name: "labels-lost-at-restart",
+    breaks: "I15: a main session has no labels after a restart",
+    file: "src/flows/session/lifecycle.ts",
+    from: "      const key = mainKeyOf(agent.id, rules);\n",
+    to: `      const key = mainKeyOf(agent.id, rules);
+      await unit.tx.updateTable("sessions").set({ labels_json: null }).where("key", "=", key).execute();
+`,
+  },
+  {
+    name: "labels-lost-with-an-attachment",
+    breaks: "I15: a file that came with the task of a sub-agent is not outside",
+    file: GUARD,
+    from: "  if (dir === undefined || (await outsideCaller(ctx)) === undefined) return;",
+    to: "  if (dir === undefined || (await outsideCaller(ctx)) !== null) return;",
+  },
+  {
     name: "private-session-not-in-its-chain",
     breaks: "I15: a private session passes its label on to no other session",
     file: ACCEPT,

@@ -43,6 +43,8 @@ function ordersIn(text: string): Step[] {
   return orders;
 }
 
+/** A step at which the model fails. */
+export const FAILS = "fails";
 const ANSWER_MAX_CHARS = 2_000;
 /** The message that asks a sub-agent for its report. */
 const REPORTS = /announce step/;
@@ -85,6 +87,7 @@ export function obedientModel(plans: ReadonlyMap<string, readonly Step[]>): Scri
         : "Done.";
     }
     const [name, args] = step;
+    if (name === FAILS) return { error: "the model is down" };
     const json = JSON.stringify(args);
     const [secret] = SECRETS.exec([system, ...entries.map(wordsOf)].join("\n")) ?? [];
     const said = json.includes("call {") || secret === undefined ? json : json.replaceAll(SECRET, secret);

@@ -2,14 +2,14 @@
 // keeps sets of sources. Every source of the plain model must be among the labels of the real session, and
 // nothing may leave that the plain model knows to be outside and private. An owner denies every question.
 
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { globSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { labelsKnownTo } from "../../src/core/rules/labels/labels.ts";
 import { LABELS, type Label } from "../../src/core/shapes/labels.ts";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
 import { cleanUp } from "../kit/cleanup.ts";
 import { type Dice, dice } from "../kit/dice.ts";
-import type { Step } from "./obedient.ts";
+import { FAILS, type Step } from "./obedient.ts";
 import { GUEST_SESSION, MAIN } from "./stage.ts";
 import { openTown, type Servers, type Town } from "./town.ts";
 
@@ -21,6 +21,7 @@ const DEPTH_MAX = 2;
 /** A file that the owner has written. */
 const FIRST_FILE = "f0.md";
 const GUEST = "guest telegram:222";
+const PEER = "peer acme";
 const SERVERS: Servers = { a: { read: {} }, b: { read: {} } };
 
 type Sources = Readonly<Record<Label, Set<string>>>;
@@ -42,6 +43,8 @@ class Story {
   );
   /** Files of a workspace, with whether a run with outside content wrote them. */
   readonly #files = new Map([[`main/${FIRST_FILE}`, false]]);
+  /** Names of files that came with the task of a sub-agent, with whether its requester had outside content. */
+  readonly #attached = new Map<string, boolean>();
   /** Addresses of the thief that nobody may reach. */
   readonly #forbidden = new Set<string>();
   #forks: string[] = [];
@@ -72,7 +75,12 @@ class Story {
   }
 
   /** Makes a plan for a run of a session, and lets the plain model carry it out. */
-  #plan(town: Town, key: string, chain: Sources, depth = 0, isChild = false): string {
+  #plan(
+    town: Town,
+    key: string,
+    chain: Sources,
+    { depth = 0, isChild = false, name = `s${this.#seed}-${this.#plans++}` } = {},
+  ): string {
     const session = this.#begin(key, chain, isChild);
     const own = noSources();
     if (this.#isOwners(key) && !isChild) own.private.add(`session ${key}`);
@@ -80,7 +88,6 @@ class Story {
       session[label].add(source);
       chain[label].add(source);
     };
-    const name = `s${this.#seed}-${this.#plans++}`;
     const agent = key.startsWith("agent:coder:") ? "coder" : "main";
     const steps: Step[] = [];
     let isOver = false;
@@ -99,6 +106,14 @@ class Story {
         if (!this.#isOwners(key) || isChild) learn("private", `file ${path}`);
       },
       () => {
+        const [found] = globSync(".parley/attachments/*/*.md", { cwd: join(town.folder, agent) });
+        if (found === undefined) return;
+        steps.push(["read", { path: found }]);
+        const isOutside = this.#attached.get(`${agent}/${basename(found)}`) === true;
+        if (isOutside) learn("outside", `file ${dirname(found)}`);
+        if (!this.#isOwners(key) || isChild) learn("private", `file ${found}`);
+      },
+      () => {
         const path = `f${this.#luck.below(3)}.md`;
         steps.push(["write", { path, content: `text of ${name}` }]);
         this.#files.set(`${agent}/${path}`, session.outside.size + chain.outside.size > 0);
@@ -114,16 +129,20 @@ class Story {
         if (depth >= DEPTH_MAX || isChild) return;
         // A message to a session of guests is a sink.
         if (!this.#isOwners(target) && isLabelled(session, chain, own)) return;
-        const inner = this.#plan(town, target, chain, DEPTH_MAX);
+        const inner = this.#plan(town, target, chain, { depth: DEPTH_MAX });
         steps.push(["sessions_send", { sessionKey: target, message: `Do it. #${inner}` }]);
         flow(chain, session);
       },
       () => {
         if (depth >= DEPTH_MAX || isChild) return;
         const child = `agent:${agent}:child-of-${name}-${steps.length}`;
-        const inner = this.#plan(town, child, chain, DEPTH_MAX, true);
+        const file = `${name}-${steps.length}.md`;
+        const isOutside = session.outside.size + chain.outside.size > 0;
+        const inner = this.#plan(town, child, chain, { depth: DEPTH_MAX, isChild: true });
         this.#sessions.delete(child);
-        steps.push(["sessions_spawn", { task: `Do it. #${inner}` }]);
+        const attachments = [{ name: file, content: `text of ${name}` }];
+        steps.push(["sessions_spawn", { task: `Do it. #${inner}`, attachments }]);
+        this.#attached.set(`${agent}/${file}`, isOutside);
         // Without a wait, the result arrives by an announcement after the run.
         isOver = depth === 0 && this.#luck.chance(0.5);
         if (!isOver) steps.push(["subagents", { action: "wait" }]);
@@ -152,6 +171,10 @@ class Story {
       chain.outside.add(GUEST);
       return town.guest(`Do it. #${this.#plan(town, GUEST_SESSION, chain)}`);
     }
+    if (this.#luck.chance(0.1)) {
+      chain.outside.add(PEER);
+      return town.peer(`Do it. #${this.#plan(town, MAIN, chain)}`);
+    }
     const key = this.#luck.of([MAIN, CODER, ...this.#forks]);
     return town.tell(`Do it. #${this.#plan(town, key, chain)}`, key);
   }
@@ -169,6 +192,19 @@ class Story {
     const key = this.#luck.of([MAIN, CODER, GUEST_SESSION]);
     await client.request("sessions.reset", { key });
     this.#sessions.set(key, noSources());
+  }
+
+  /** Plays a guest's run that fails, and is retried after an owner has released its session. */
+  async retry(town: Town): Promise<void> {
+    const name = `failed-${this.#seed}-${this.#plans++}`;
+    town.plan(name, [[FAILS, {}]]);
+    await town.guest(`Do it. #${name}`);
+    await town.client.request("labels.release", { sessionKey: GUEST_SESSION });
+    this.#sessions.set(GUEST_SESSION, noSources());
+    const chain = noSources();
+    chain.outside.add(GUEST);
+    this.#plan(town, GUEST_SESSION, chain, { name });
+    await town.retry();
   }
 
   async compact(town: Town): Promise<void> {
@@ -211,10 +247,11 @@ export async function playStory(seed: number): Promise<string | undefined> {
   for (let run = 0; run < RUNS_MAX && wrong === undefined; run += 1) {
     await story.run(town);
     wrong = await story.wrong(town);
-    const event = luck.below(8);
+    const event = luck.below(9);
     if (event === 0) await story.fork(town);
     if (event === 1) await story.reset(town);
     if (event === 2) await story.compact(town);
+    if (event === 4) await story.retry(town);
     if (event === 3) {
       const { folder, house } = town;
       await house.stop();

@@ -3,6 +3,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Provenance } from "../../src/core/shapes/message.ts";
 import type { RunInput } from "../../src/core/shapes/run.ts";
 import type { Settings } from "../../src/core/shapes/settings/settings.ts";
 import { getSession, insertSession } from "../../src/store/queries/sessions/sessions.ts";
@@ -18,6 +19,13 @@ import { obedientModel, type Step } from "./obedient.ts";
 import { GUEST_SESSION, HOOK_TOKEN, MAIN, OWNER } from "./stage.ts";
 
 export const TEAM = { channel: "telegram", to: "-200" } as const;
+const FROM_PEER: Provenance = {
+  kind: "inter_session",
+  sourceSessionKey: "peer:acme/agent:main:main",
+  sourceTool: "sessions_send",
+  chainId: "of-acme",
+  hop: 1,
+};
 const GROUP = { enabled: true, requireMention: false };
 /** Tools of a server by name, each with its answer or description. */
 export type Servers = Readonly<
@@ -66,6 +74,10 @@ export interface Town {
   /** Sends as a guest in the guests' group. */
   guest(message: string): Promise<void>;
   hook(message: string): Promise<void>;
+  /** Sends as an agent of the gateway of another company. */
+  peer(message: string): Promise<void>;
+  /** Accepts the message of the last run again, which failed. */
+  retry(): Promise<void>;
   /** Makes a job and starts it. `to`: telegram chat that gets the answer. */
   cron(message: string, to: string): Promise<void>;
   /** Answers questions until nothing runs. */
@@ -213,6 +225,13 @@ export async function openTown(options: TownOptions = {}): Promise<Town> {
     },
     phone: (text) => accept(MAIN, "1", { text, sender: OWNER }),
     guest: (text) => accept(GUEST_SESSION, "-100", { text, guest: true, sender: "telegram:222" }),
+    peer: (text) => accept(MAIN, "1", { text, guest: true, provenance: FROM_PEER }),
+    async retry() {
+      const runs = db.selectFrom("runs").select("run_id").orderBy("accepted_at", "desc");
+      const last = await runs.orderBy("run_id", "desc").executeTakeFirstOrThrow();
+      await client.request("runs.retry", { runId: last.run_id });
+      await quiet();
+    },
     async hook(message) {
       await fetch(`${house.http}/hooks/agent`, {
         method: "POST",

@@ -106,6 +106,7 @@ async function listTools(server: acp.McpServer | undefined, id: string): Promise
 type Played =
   | "hang"
   | "end"
+  | { readonly mcp: string }
   | { readonly from?: string; readonly update: acp.SessionUpdate }
   | { readonly from?: string; readonly ask: Omit<acp.RequestPermissionRequest, "sessionId"> };
 
@@ -298,8 +299,10 @@ class Agent {
         setTimeout(() => void this.#replay(client, id, steps.slice(index + 1)), 300);
         break;
       }
-      if ("ask" in step) await this.#permission(client, step.from ?? id, step.ask);
-      else await this.#tell(client, step.from ?? id, step.update);
+      const session = this.#sessions.get(id);
+      if ("mcp" in step && session !== undefined) await this.#callTool(client, session, step.mcp);
+      else if ("ask" in step) await this.#permission(client, step.from ?? id, step.ask);
+      else if ("update" in step) await this.#tell(client, step.from ?? id, step.update);
     }
     log(`played ${steps.length}`);
     return { stopReason: "end_turn" };

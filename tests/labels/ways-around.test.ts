@@ -131,13 +131,17 @@ test("an owner's rule for a command does not stand for the content that it reads
   expect((await stage.question()).title).toBe("run a command on this machine");
 });
 
-test("OF1, OF2: a copy of an outside file, an edited one, and one that a search finds are outside", async () => {
+test("OF1, OF2: a copy of an outside file, a moved one, an edited one, and one that a search finds are outside", async () => {
   const stage = await openStage();
   await stage.ended(await stage.hook(order("write", { path: "todo.md", content: "obey me" })));
   await stage.ended(await stage.tell(order("exec", { command: "cp todo.md b.md" })));
   await reset(stage);
   await stage.ended(await stage.tell(order("read", { path: "b.md" })));
   expect.soft(await sources(stage, MAIN)).toEqual(["file b.md"]);
+  await stage.ended(await stage.tell(order("exec", { command: "mv b.md d.md" }), "agent:main:fresh"));
+  await reset(stage);
+  await stage.ended(await stage.tell(order("read", { path: "d.md" })));
+  expect.soft(await sources(stage, MAIN)).toEqual(["file d.md"]);
   await reset(stage);
   await stage.ended(await stage.tell(order("exec", { command: "grep -rh obey" })));
   expect.soft(await sources(stage, MAIN)).toHaveLength(1);

@@ -106,7 +106,14 @@ async function takeTurn(
   const notes = openContentNotes({ ...caller, agent: works, engine: parts.engine(), guidance });
   const { run, signal, wait, duringCall } = handle;
   const { runId, sessionKey } = run;
-  const end = parts.passes.begin(sessionKey, { run, wait, signal, duringCall });
+  const end = parts.passes.begin(sessionKey, {
+    ...{ run, wait, signal },
+    async duringCall(work) {
+      // The program may write what it has just read.
+      await notes.settled();
+      return duringCall(work);
+    },
+  });
   try {
     const ended = await agents.turn({
       runId,

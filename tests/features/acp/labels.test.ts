@@ -128,10 +128,8 @@ test("I16: after a page, a session tool of the program asks an owner before a te
   const { stage } = await open({ config: { gateway: { port: 0, auth } } });
   await stage.say("hello", VISITOR);
   const send = (message: string): string =>
-    `mcp sessions_send ${JSON.stringify({ sessionKey: VISITOR, message, timeoutSeconds: 0 })}`;
-  await stage.say(send("before"));
-  await stage.say(play(...reports(PAGE)));
-  const runId = await stage.begin(send("after"));
+    `sessions_send ${JSON.stringify({ sessionKey: VISITOR, message, timeoutSeconds: 0 })}`;
+  const runId = await stage.begin(play({ mcp: send("before") }, ...reports(PAGE), { mcp: send("after") }));
   const id = await permissionOf(stage, `write to the session ${VISITOR}`);
   await stage.client.request("permissions.answer", { id, decision: "deny" });
   await stage.end(runId);

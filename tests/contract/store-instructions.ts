@@ -55,15 +55,16 @@ export function instructionContract(store: () => Store): void {
     const { db } = store();
     await store().transaction((tx) => insertSession(tx, sampleSession()));
     expect(await readLabels(db, { key, sessionId })).toBeUndefined();
+    const arrival = { at: 7, runId: "run-1" };
     const mark = (source: string) =>
       store().transaction((tx) =>
-        addLabels(tx, { key, sessionId }, labelFrom("outside", source, 5, "run-1")),
+        addLabels(tx, { key, sessionId }, labelFrom("outside", source, 5, "run-1"), arrival),
       );
     await mark("hook github");
     await mark("web search");
     await mark("hook github");
     const labels = {
-      outside: ["hook github", "web search"].map((source) => ({ source, since: 5, runId: "run-1" })),
+      outside: ["hook github", "web search"].map((source) => ({ source, since: 5, runId: "run-1", arrival })),
     };
     expect(await readLabels(db, { key, sessionId, chainId: "chain" })).toEqual(labels);
     expect((await sessionsWith(db, ["other", sessionId])).map((one) => one.labels)).toEqual([labels]);

@@ -14,9 +14,8 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     name: "labels-lost-at-send",
     breaks: "I15: a session that gets a message does not get the labels of its chain",
     file: ACCEPT,
-    from: `  if (chain === undefined) return written;
-  return joinLabels(written, (known ?? (await holdChain(tx, chain.chainId))).labels);`,
-    to: "  return chain === undefined || known === undefined ? own : joinLabels(own, own && written && own);",
+    from: "const labels = joinLabels(written, before?.labels);",
+    to: "const labels = joinLabels(own, written && own);",
   },
   {
     name: "labels-lost-with-a-guest",
@@ -80,8 +79,8 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     name: "labels-lost-at-acceptance",
     breaks: "I15: a session is not marked by the runs that it accepts, such as announcements",
     file: ACCEPT,
-    from: "labels === undefined || labels === session.labels ? undefined : addLabels(tx, session, labels)",
-    to: "labels === undefined || tx !== undefined ? undefined : addLabels(tx, session, labels)",
+    from: "      : addLabels(tx, session, labels, { at: unit.now, runId: newId }),",
+    to: "      : void session,",
   },
   {
     name: "labels-lost-at-compaction",

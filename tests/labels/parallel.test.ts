@@ -27,7 +27,7 @@ test("two calls of one answer ask side by side, and each gets its own answer", a
   const client = await house.client();
   const { sessionId } = (await getSession(house.store.db, MAIN)) ?? { sessionId: "" };
   const outside = labelFrom("outside", "web example.com", 1);
-  await house.store.transaction((tx) => addLabels(tx, { key: MAIN, sessionId }, outside));
+  await house.store.transaction((tx) => addLabels(tx, { key: MAIN, sessionId }, outside, { at: 1 }));
   const { runId } = await client.request("chat.send", { sessionKey: MAIN, message: "go" });
   const open = async () => (await client.request("permissions.list", {})).permissions;
   await expect.poll(async () => (await open()).length).toBe(2);

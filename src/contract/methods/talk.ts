@@ -1,5 +1,6 @@
 // Defines the methods for talking to an agent: chat, agent runs, and texts to people.
 
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { Message, Provenance } from "../../core/shapes/message.ts";
 import type { RunRow, RunState } from "../../core/shapes/run.ts";
 import {
@@ -178,6 +179,10 @@ const HISTORY_PAGE = named(
       compactions: about(
         mapOf(number()),
         "With `includeRuns`: times of summaries of older messages, by the id of the first kept message.",
+      ),
+      labels: about(
+        mapOf(declared<Labels>("Labels")),
+        "With `includeRuns`: labels that messages and results of tools brought into the session, by message.",
       ),
       now: about(
         HISTORY_NOW,

@@ -3,6 +3,7 @@
 
 import { optional } from "../optional.ts";
 import { NOT_VISIBLE } from "../rules/visibility.ts";
+import type { Labels } from "./labels.ts";
 import { isInHouse, type Route } from "./route.ts";
 import type { Receipt, RunState } from "./run.ts";
 
@@ -95,6 +96,8 @@ export interface ChainStep {
   readonly tokens?: number;
   /** USD. */
   readonly cost?: number;
+  /** Labels that the step's run brought into its chain or its session. */
+  readonly labels?: Labels;
 }
 
 /** A model call or a tool call of a run. Its times come from the stored messages. */

@@ -8,6 +8,18 @@ export interface Mark {
   readonly since: number;
   /** The run that read it first. Absent: it came with the session. */
   readonly runId?: string;
+  /** How it came into the session or the chain that has the mark. */
+  readonly arrival?: Arrival;
+}
+
+/** The step with which a text came into a session or a chain. */
+export interface Arrival {
+  /** ms since 1970. */
+  readonly at: number;
+  /** Absent: a program without runs called a tool. */
+  readonly runId?: string;
+  /** The call whose result brought it. Absent: it came with the input of the run. */
+  readonly callId?: string;
 }
 
 /** A run by which a text came. */

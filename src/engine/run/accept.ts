@@ -6,7 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { optional } from "../../core/optional.ts";
-import { joinLabels, labelFrom } from "../../core/rules/labels/labels.ts";
+import { joinLabels, labelFrom, withArrival } from "../../core/rules/labels/labels.ts";
 import { outsideInput } from "../../core/rules/labels/sources.ts";
 import { isSessionMessage } from "../../core/rules/receipt.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -205,14 +205,14 @@ const labelsKnown = ({ labelOfSession }: AcceptLimits, session: Session): Labels
 
 /**
  * Returns the labels of the texts that the run begins with: its message's, with those of the session that
- * wrote it, its chain's and its session's.
+ * wrote it, its chain's and its session's. `ofChain`: those of its chain from now on.
  */
 async function labelsIn(
   { tx, now }: Unit,
   { input, chain }: AcceptRequest,
   { session, known, limits }: { session: Session; known: Chain | undefined; limits: AcceptLimits },
   runId: string,
-): Promise<Labels | undefined> {
+): Promise<{ readonly labels: Labels | undefined; readonly ofChain: Labels | undefined }> {
   const source = outsideInput(input, session.key);
   const given = source === undefined ? undefined : labelFrom("outside", source, now, runId);
   const own = joinLabels(session.labels, joinLabels(input.labels, given));
@@ -225,8 +225,10 @@ async function labelsIn(
   const writer =
     writerKey === undefined || writerKey === session.key ? undefined : await getSession(tx, writerKey);
   const written = joinLabels(own, writer && labelsKnown(limits, writer));
-  if (chain === undefined) return written;
-  return joinLabels(written, (known ?? (await holdChain(tx, chain.chainId))).labels);
+  const before = known ?? (chain && (await holdChain(tx, chain.chainId)));
+  const labels = joinLabels(written, before?.labels);
+  const all = joinLabels(labels, labelsKnown(limits, session));
+  return { labels, ofChain: joinLabels(before?.labels, withArrival(all, { at: now, runId })) };
 }
 
 /** Accepts a run in a transaction. A failure undoes the whole transaction. */
@@ -268,7 +270,8 @@ export async function acceptIn(
     tokenLimit: allowed.value?.tokenLimit,
   });
   const newId = runId ?? unit.newOrderedId();
-  const labels = await labelsIn(unit, request, { session, known: allowed.value, limits }, newId);
+  const place = { session, known: allowed.value, limits };
+  const { labels, ofChain } = await labelsIn(unit, request, place, newId);
   const run: Run = {
     runId: newId,
     sessionKey: session.key,
@@ -297,10 +300,12 @@ export async function acceptIn(
           runs: kind === "turn" ? 1 : 0,
           guest: request.input.guest === true,
           tokenLimit: allowed.value?.tokenLimit,
-          labels: joinLabels(labels, labelsKnown(limits, session)),
+          labels: ofChain,
         })
       : undefined,
-    labels === undefined || labels === session.labels ? undefined : addLabels(tx, session, labels),
+    labels === undefined || labels === session.labels
+      ? undefined
+      : addLabels(tx, session, labels, { at: unit.now, runId: newId }),
     insertRun(tx, run, load.active === 0 ? unit.now : null),
     hasReceipt ? insertMark(tx, run, isSessionMessage(run) ? {} : { endedAt: unit.now }) : undefined,
   );

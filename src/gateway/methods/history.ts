@@ -32,6 +32,7 @@ import {
   readHistory,
 } from "../../store/queries/transcripts/transcripts.ts";
 import type { CallContext, Methods } from "../call.ts";
+import { labelsOfMessages } from "./rights/step-labels.ts";
 import { listedRows } from "./session-row.ts";
 
 const HISTORY_LIMIT_DEFAULT = 200;
@@ -168,6 +169,7 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
     const runId = page.runIds.get(message.id);
     return runId === undefined ? message : { ...message, runId };
   };
+  const labels = await labelsOfMessages(ctx, session, page);
   const all = await compactionsOf(db, session);
   const compactions = page.messages.flatMap(({ id }) => {
     const at = all.get(id);
@@ -176,6 +178,7 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   return {
     messages: page.messages.map(withRun),
     ...(compactions.length === 0 ? {} : { compactions: Object.fromEntries(compactions) }),
+    ...optional({ labels }),
     runs: Object.fromEntries(facts.map((run) => [run.runId, runRow(run, ctx.deps.world.redactor)])),
     ...(atEnd ? { now: await readNow(ctx, session, lane) } : {}),
   };

@@ -2,8 +2,8 @@
 
 import { type ExpressionBuilder, sql } from "kysely";
 import { jsonOf, objectOf } from "../../core/json.ts";
-import { joinLabels } from "../../core/rules/labels/labels.ts";
-import type { LabelDecision, Labels } from "../../core/shapes/labels.ts";
+import { joinLabels, withArrival } from "../../core/rules/labels/labels.ts";
+import type { Arrival, LabelDecision, Labels } from "../../core/shapes/labels.ts";
 import { held } from "../locks.ts";
 import { prepared } from "../prepared.ts";
 import { recordsOf } from "../records.ts";
@@ -42,8 +42,24 @@ export async function readLabels(db: Db, place: LabelPlace): Promise<Labels | un
 export const labelsOfChain = (db: Db, chainId: string | undefined): Promise<Labels | undefined> =>
   readLabels(db, { key: "", sessionId: "", chainId });
 
+/** Returns the labels of a chain, and those of sessions, by key. */
+export async function labelsAround(
+  db: Db,
+  chainId: string,
+  keys: readonly string[],
+): Promise<{ readonly chain: Labels | undefined; readonly sessions: ReadonlyMap<string, Labels> }> {
+  const marked = db
+    .selectFrom("sessions")
+    .select(["key", "labels_json"])
+    .where("labels_json", "is not", null);
+  const rows = keys.length === 0 ? [] : await marked.where("key", "in", keys).execute();
+  const sessions = new Map(rows.map(({ key, labels_json: json }) => [key, readJson(json ?? "")]));
+  return { chain: await labelsOfChain(db, chainId), sessions };
+}
+
 /** Adds labels to a session and a chain. */
-export async function addLabels(tx: Tx, place: LabelPlace, added: Labels): Promise<void> {
+export async function addLabels(tx: Tx, place: LabelPlace, labels: Labels, arrival: Arrival): Promise<void> {
+  const added = withArrival(labels, arrival);
   const { key, sessionId, chainId } = place;
   const session = tx.selectFrom("sessions").select("labels_json").where("key", "=", key);
   const [ofSession] = await held(tx, session.where("session_id", "=", sessionId)).execute();

@@ -117,7 +117,8 @@ export async function markRead(
   const isKnown = has(await readLabels(db, { key, sessionId }));
   if (isKnown && (chainId === undefined || has(await labelsOfChain(db, chainId)))) return;
   await engine.commit(async (unit) => {
-    await addLabels(unit.tx, { key, sessionId, chainId }, fresh);
+    const arrival = { at: unit.now, callId: call.callId, ...optional({ runId: run?.runId }) };
+    await addLabels(unit.tx, { key, sessionId, chainId }, fresh, arrival);
     if (outside === undefined) return;
     // Its program may write from now on.
     const from = { source: sourcesOf(outside), sessionKey: key, ...optional({ runId: run?.runId }) };

@@ -5,7 +5,7 @@
 // LA3: the strictest mode of the session's agent and of its ancestors' agents applies (I13).
 
 import { optional } from "../../optional.ts";
-import type { Label, Labels, Mark, Sink, SinkKind } from "../../shapes/labels.ts";
+import type { Arrival, Label, Labels, Mark, Sink, SinkKind } from "../../shapes/labels.ts";
 import type { Session } from "../../shapes/session.ts";
 import {
   type AgentSettings,
@@ -49,6 +49,19 @@ function labelsFrom(outside: readonly Mark[], hidden: readonly Mark[]): Labels {
     ...(outside.length === 0 ? {} : { outside }),
     ...(hidden.length === 0 ? {} : { private: hidden }),
   };
+}
+
+/** Returns the marks that pass a test, or undefined if none does. */
+export function filterMarks(labels: Labels | undefined, test: (mark: Mark) => boolean): Labels | undefined {
+  const [outside, hidden] = [labels?.outside?.filter(test) ?? NONE, labels?.private?.filter(test) ?? NONE];
+  return outside.length + hidden.length === 0 ? undefined : labelsFrom(outside, hidden);
+}
+
+/** Returns the labels as they come into a session or a chain. */
+export function withArrival(labels: Labels | undefined, arrival: Arrival): Labels | undefined {
+  const arrive = (marks: readonly Mark[] = NONE): readonly Mark[] =>
+    marks.map((mark) => ({ ...mark, arrival }));
+  return labels && labelsFrom(arrive(labels.outside), arrive(labels.private));
 }
 
 /** Returns the label with one source. */
@@ -178,9 +191,9 @@ export const describeSink = ({ kind, to }: Pick<Sink, "kind" | "to">): string =>
 export const sourcesOf = (marks: readonly Mark[] = NONE): string =>
   marks.map(({ source }) => source).join(", ");
 
-/** Hides the keys of sessions that the caller may not see. */
+/** Hides the keys of sessions that the caller may not see, and the steps with which the texts came. */
 export function shownLabels(labels: Labels, sees: (sessionKey: string) => boolean): Labels {
-  const show = (mark: Mark): Mark => {
+  const show = ({ arrival: _, ...mark }: Mark): Mark => {
     const [kind = "", key = ""] = mark.source.split(/ (.*)/s);
     const isKey = kind === "session" || (kind === "guest" && key.startsWith("agent:"));
     return isKey && !sees(key) ? { ...mark, source: `${kind} ${NOT_VISIBLE}` } : mark;

@@ -28,6 +28,7 @@ import { callMessagesOf } from "../../../store/queries/runs/calls.ts";
 import { listSessions } from "../../../store/queries/sessions/session-lists.ts";
 import { searchChains } from "../../../store/queries/transcripts/transcript-search.ts";
 import type { CallContext, Methods } from "../../call.ts";
+import { labelsOfRuns } from "../rights/step-labels.ts";
 import { callsOf } from "./calls.ts";
 import { chainRecord, type RecordDeps } from "./record.ts";
 import { partiesOf, shortExcerpt, stepsOf } from "./steps.ts";
@@ -309,7 +310,11 @@ async function get(
   const { redactor } = ctx.deps.world;
   const seesAll = ctx.caller.patterns === undefined;
   const all: ChainStep[] = stepsOf(whole, { redactor, sees, seesAll }, ts);
-  const steps = all.slice(-STEPS_MAX);
+  const labels = await labelsOfRuns(ctx, whole.runs, [...whole.sessions.keys()]);
+  const steps = all.slice(-STEPS_MAX).map((step) => {
+    const own = step.id === `run:${step.runId}` ? labels.get(step.runId ?? "") : undefined;
+    return own === undefined ? step : { ...step, labels: own };
+  });
   const cut = whole.truncated || all.length > steps.length;
   const answer = { ts, chain, parties: partiesOf(whole, steps, redactor), steps };
   if (includeCalls !== true) return ok({ ...answer, truncated: cut });

@@ -34,6 +34,22 @@ const ENDS = recordsOf<StoredEnd, EndedRun>()(
   ({ flow, dismissedAt, ...run }) => ({ ...run, open: flow === undefined && dismissedAt === undefined }),
 );
 
+const INPUTS = recordsOf<Pick<Run, "runId" | "input">>()("runs", {
+  key: ["run_id"],
+  columns: ["input_json"],
+});
+
+/** Returns the inputs of those of the runs whose inputs say that they may be from outside, by run id. */
+export async function outsideInputs(db: Db, runIds: readonly string[]): Promise<Map<string, RunInput>> {
+  if (runIds.length === 0) return new Map();
+  const runs = INPUTS.rows(db)
+    .where("run_id", "in", runIds)
+    .where((is) =>
+      is.or([is("input_json", "like", '%"guest":true%'), is("input_json", "like", '%"outside":%')]),
+    );
+  return new Map((await INPUTS.all(runs)).map(({ runId, input }) => [runId, input]));
+}
+
 /** Returns how these runs ended, by run id. */
 export async function endsOf(db: Db, runIds: readonly string[]): Promise<Map<string, EndedRun>> {
   if (runIds.length === 0) return new Map();

@@ -3,6 +3,8 @@
 import { withoutIds } from "../../core/ids.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
+import { labelsOfChainRun } from "../../core/rules/labels/steps.ts";
+import { LABELS, type Label, type Labels } from "../../core/shapes/labels.ts";
 import { isCompaction, textOf, toolCallsOf, type Usage } from "../../core/shapes/message.ts";
 import type { ChainRecord, RecordedEntry } from "../../core/shapes/record/chain.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -45,7 +47,19 @@ export interface ChainDiff {
   readonly b: ChainTotals;
   /** Number of steps that differ. */
   readonly differences: number;
+  readonly labels: readonly LabelDifference[];
   readonly steps: readonly StepPair[];
+}
+
+/** A label that runs of one chain have, and the same runs of the other one have not. */
+export interface LabelDifference {
+  readonly side: "a" | "b";
+  readonly label: Label;
+  readonly source: string;
+  /** Session, without the ids of sub-agents. */
+  readonly session: string;
+  /** The first such run. */
+  readonly runId: string;
 }
 
 interface Step extends StepSide {
@@ -134,6 +148,36 @@ function sideOf({ step: _, ...side }: Step): StepSide {
   return side;
 }
 
+type Labelled = Pick<ChainRecord, "runs" | "labels">;
+
+/**
+ * Returns where the labels of two chains differ (LS2 of core/rules/labels/steps.ts). Names each source once for
+ * each session. A run that only one chain has is compared with all runs of the other one.
+ */
+export function diffLabels(a: Labelled, b: Labelled): LabelDifference[] {
+  if (a.labels === undefined || b.labels === undefined) return [];
+  const differences = new Map<string, LabelDifference>();
+  const compare = (side: "a" | "b", run: Run | undefined, own: Labels = {}, other: Labels = {}): void => {
+    if (run === undefined) return;
+    const session = sessionOf(run);
+    for (const label of LABELS) {
+      const known = new Set((other[label] ?? []).map(({ source }) => withoutIds(source)));
+      for (const { source } of own[label] ?? []) {
+        const id = [side, label, withoutIds(source), session].join(" ");
+        if (known.has(withoutIds(source)) || differences.has(id)) continue;
+        differences.set(id, { side, label, source, session, runId: run.runId });
+      }
+    }
+  };
+  for (const pair of pairRows(a.runs, b.runs, runName)) {
+    const left = pair.a ? labelsOfChainRun(a.labels, pair.a) : a.labels;
+    const right = pair.b ? labelsOfChainRun(b.labels, pair.b) : b.labels;
+    compare("a", pair.a, left, right);
+    compare("b", pair.b, right, left);
+  }
+  return [...differences.values()];
+}
+
 /** Returns all steps of two chains, side by side. */
 export function diffChains(a: ChainRecord, b: ChainRecord): ChainDiff {
   const stepsIn = (record: ChainRecord) => {
@@ -158,6 +202,7 @@ export function diffChains(a: ChainRecord, b: ChainRecord): ChainDiff {
   return {
     ...{ a: totalsOf(a, count("a")), b: totalsOf(b, count("b")) },
     differences: steps.filter(({ same }) => !same).length,
+    labels: diffLabels(a, b),
     steps,
   };
 }

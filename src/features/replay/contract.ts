@@ -15,6 +15,7 @@ import {
   oneOf,
   text,
 } from "../../contract/schema.ts";
+import { LABELS } from "../../core/shapes/labels.ts";
 
 const amounts = { tokens: number(), cost: number("USD"), ms: number("Duration.") };
 const side = object({
@@ -24,6 +25,17 @@ const side = object({
 });
 const totals = object({ chainId: text(), runs: number(), steps: number("Number of steps."), ...amounts });
 
+const labels = list(
+  object({
+    side: about(oneOf("a", "b"), "The side that has the label."),
+    label: oneOf(...LABELS),
+    source: text(),
+    session: text("Session, without the ids of sub-agents."),
+    runId: text("First run that has it, and that lacks it on the other side."),
+  }),
+  "Labels that runs have on one side only.",
+);
+
 const CHAIN_DIFF = named(
   "ChainDiff",
   "Two chains, side by side.",
@@ -31,6 +43,7 @@ const CHAIN_DIFF = named(
     a: about(totals, "The record, or the first chain."),
     b: about(totals, "The replay, or the second chain."),
     differences: number("Number of steps that differ."),
+    labels,
     steps: list(
       object(
         {
@@ -49,7 +62,7 @@ const REPLAY_OUTCOME = named(
   "ReplayOutcome",
   "The end of a replay.",
   object(
-    { runs: number(), entries: number("Number of recorded entries.") },
+    { runs: number(), entries: number("Number of recorded entries."), labels },
     {
       difference: about(
         object({

@@ -48,7 +48,7 @@ test("an unchanged chain replays without a difference, and only the asking clien
   });
   const before = await rowsOf(house);
   const answer = await asking.request("chains.replay", { chainId, repeat: 2 });
-  const one = { runs: runs.length, entries: entries.length };
+  const one = { runs: runs.length, entries: entries.length, labels: [] };
   expect(answer).toEqual({ chainId, replays: [one, one] });
   expect(heard.flatMap((payload) => misfits(EVENTS.replay.payload, payload))).toEqual([]);
   expect(heard.at(0)).toMatchObject({ chainId, replay: 1, of: 2 });

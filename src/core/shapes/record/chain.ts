@@ -1,5 +1,6 @@
 // The shape of the record of a chain: everything that is needed to run the chain again.
 
+import type { Labels } from "../labels.ts";
 import type { Entry } from "../message.ts";
 import type { Run } from "../run.ts";
 import type { Session } from "../session.ts";
@@ -80,6 +81,8 @@ export interface ChainRecord {
   readonly waits: readonly RecordedWait[];
   readonly refusals: readonly RecordedRefusal[];
   readonly deliveries: readonly RecordedDelivery[];
+  /** Labels of the chain. Absent in the records of programs that knew no labels. */
+  readonly labels?: Labels;
   /** The inputs of the runs, as far as they are kept (`store.recordDays`). */
   readonly revisions: readonly RecordedRevision[];
 }

@@ -5,7 +5,13 @@ import { type Reply, withLink } from "../../../cli/gateway-link.ts";
 import { count, excerpt } from "../../../cli/layout.ts";
 import type { ChainRecord } from "../../../core/shapes/record/chain.ts";
 import { fromDifference } from "../../../core/text/difference.ts";
-import { type ChainDiff, type ChainTotals, diffChains, type StepPair } from "../chain-diff.ts";
+import {
+  type ChainDiff,
+  type ChainTotals,
+  diffChains,
+  type LabelDifference,
+  type StepPair,
+} from "../chain-diff.ts";
 import { fetchedRecord, recordInFile } from "./records.ts";
 
 /** Characters of a step that are shown. */
@@ -17,6 +23,22 @@ const tokens = (value: number): string => (value === 0 ? "" : String(value));
 
 /** Shows two values as one if they are equal. */
 const both = (a = "", b = ""): string => (a === b ? a : `${a || "-"} / ${b || "-"}`);
+
+/** Prints where the labels of two chains differ. `names`: those of the chains. */
+export function showLabels(
+  cli: Cli,
+  labels: readonly LabelDifference[],
+  names: Readonly<Record<"a" | "b", string>>,
+): void {
+  if (labels.length === 0) return;
+  cli.table(labels, {
+    LABEL: ({ label }) => label,
+    SOURCE: ({ source }) => source,
+    SESSION: ({ session }) => session,
+    "ONLY IN": ({ side }) => names[side],
+  });
+  cli.line();
+}
 
 /** Prints the totals of two chains, and the number of their differences. */
 export function showTotals(cli: Cli, found: Pick<ChainDiff, "a" | "b" | "differences">): void {
@@ -55,6 +77,7 @@ function show(cli: Cli, a: ChainRecord, b: ChainRecord): number {
     SECONDS: ({ a, b }) => both(a && seconds(a.ms), b && seconds(b.ms)),
   });
   cli.line();
+  showLabels(cli, found.labels, { a: "A", b: "B" });
   showTotals(cli, found);
   return EXIT.done;
 }

@@ -13,7 +13,7 @@ import { safeLine } from "../../../core/text/safe-text.ts";
 import { diffChains } from "../chain-diff.ts";
 import { type Replayed, replayIn } from "../play/play.ts";
 import { type ChangeOptions, changesOf, hasChanges } from "./changed.ts";
-import { showTotals } from "./diff.ts";
+import { showLabels, showTotals } from "./diff.ts";
 import { fetchRecord, newestChains, readRecordFile, saveRecord } from "./records.ts";
 
 interface ReplayOptions extends ChangeOptions {
@@ -40,11 +40,19 @@ async function vary(cli: Cli, record: ChainRecord, options: ReplayOptions): Prom
   for (let at = 1; at <= times; at += 1) {
     const replayed = await replayIn(cli.parts.world)(record, changes.value);
     if (!replayed.ok) return cli.fail(replayed);
-    const { varied, difference } = replayed.value;
+    const { varied, difference, labels } = replayed.value;
     if (varied === undefined) return cli.fail(fail("run_failed", "a run of the replay did not end"));
     const { a, b, differences } = diffChains(record, varied.record);
     const { answers, missing } = varied;
-    replays.push({ record: a, replay: b, differences, answers, missing, ...optional({ difference }) });
+    replays.push({
+      record: a,
+      replay: b,
+      differences,
+      labels,
+      answers,
+      missing,
+      ...optional({ difference }),
+    });
     if (times > 1) cli.line(`Replay ${at} of ${times}`);
     show(cli, replayed.value);
     const calls = Object.entries(missing).map(([tool, calls]) => `${tool} (${calls})`);
@@ -71,7 +79,8 @@ async function report(cli: Cli, record: ChainRecord, options: ReplayOptions): Pr
   return difference === undefined ? EXIT.done : EXIT.failed;
 }
 
-function show(cli: Cli, { runs, entries, difference }: Replayed): void {
+function show(cli: Cli, { runs, entries, labels, difference }: Replayed): void {
+  showLabels(cli, labels, { a: "record", b: "replay" });
   const size = `${count(runs, "run")}, ${count(entries, "entry", "entries")}`;
   if (difference === undefined) {
     cli.line(`No difference: ${size}`);

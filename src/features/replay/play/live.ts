@@ -111,7 +111,7 @@ export class Live {
   async call(
     request: ToolCallRequest,
     really: () => Promise<ToolOutcome>,
-    recall: (result: ToolResultMessage) => ToolOutcome,
+    recall: (result: ToolResultMessage) => Promise<ToolOutcome>,
   ): Promise<ToolOutcome> {
     const { name, arguments: args } = request;
     if (SESSION_TOOLS.test(name)) return really();

@@ -6,6 +6,7 @@ import { keyRulesOf } from "../../../access/access.ts";
 import { engineSettings } from "../../../app/engine-settings.ts";
 import { recorderOfRuns } from "../../../app/records.ts";
 import { optional } from "../../../core/optional.ts";
+import { filterMarks } from "../../../core/rules/labels/labels.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { type Entry, type UserMessage, ZERO_USAGE } from "../../../core/shapes/message.ts";
 import type { ChainRecord, FirstMessage } from "../../../core/shapes/record/chain.ts";
@@ -21,6 +22,7 @@ import { ensureMainSessions } from "../../../flows/session/lifecycle.ts";
 import { createSuccessors } from "../../../flows/successors.ts";
 import { getChain } from "../../../store/queries/chains/chains.ts";
 import { deliveriesOf, readChainRecord } from "../../../store/queries/chains/record.ts";
+import { addLabels, labelsOfChain } from "../../../store/queries/labels.ts";
 import { RUNS } from "../../../store/queries/runs/runs.ts";
 import { insertSession } from "../../../store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../../store/queries/transcripts/append.ts";
@@ -28,6 +30,7 @@ import { ENTRY_COLUMNS, readEntry } from "../../../store/queries/transcripts/sto
 import type { Store } from "../../../store/sql.ts";
 import { openMemoryStore } from "../../../store/sqlite/memory.ts";
 import { type Clock, otherWorkDone, SILENT, silenced, type World } from "../../../world.ts";
+import { diffLabels, type LabelDifference } from "../chain-diff.ts";
 import { ReplayClock } from "./clock.ts";
 import { differencesOf, type PlayedRun } from "./compare.ts";
 import type { LiveParts } from "./live.ts";
@@ -41,6 +44,8 @@ export interface Replayed {
   readonly runs: number;
   /** Number of recorded entries. */
   readonly entries: number;
+  /** Where the labels differ. `b` is the replay. */
+  readonly labels: readonly LabelDifference[];
   /** The first difference. Absent if there is none. */
   readonly difference?: Difference;
   /** Of a replay with changes. */
@@ -79,12 +84,15 @@ interface ScriptEvent {
 
 /** Number of runs at the same time. The record says when each begins, so slots do not limit them. */
 const UNLIMITED = 1_000_000;
+/** The record says which calls an owner allowed. */
+const ASKS_NOBODY = "off";
 /** Results are cut once, in the record. */
 const RESULT_MAX_BYTES = Number.MAX_SAFE_INTEGER;
 
 const withoutLimits = (settings: Settings): Settings => ({
   ...settings,
-  agents: settings.agents.map(({ budget: _, ...agent }) => ({
+  labels: { ...settings.labels, mode: ASKS_NOBODY },
+  agents: settings.agents.map(({ budget: _, labels: __, ...agent }) => ({
     ...agent,
     maxToolResultBytes: RESULT_MAX_BYTES,
   })),
@@ -107,7 +115,15 @@ class Replay {
     this.#script = script;
     this.#vary = vary;
     this.#clock = new ReplayClock(script.runs[0]?.run.acceptedAt ?? 0);
-    this.#player = new Player(script, () => this.#clock.now(), vary);
+    this.#player = new Player(script, {
+      now: () => this.#clock.now(),
+      // Its calls do not run, so nothing else notes what they brought.
+      mark: ({ runId, chainId, sessionKey: key, sessionId }, callId, labels) =>
+        this.#engine.commit(({ tx, now: at }) =>
+          addLabels(tx, { key, sessionId, chainId }, labels, { at, runId, callId }),
+        ),
+      ...optional({ vary }),
+    });
     this.#live = liveSettings(this.#adapted(first));
     const { settings } = this.#live;
     const { make } = this.#player.ids;
@@ -186,15 +202,21 @@ class Replay {
 
   /** Creates the sessions that existed before the chain, with their contexts. */
   async #seed(): Promise<void> {
-    const { sessions, flows } = this.#script.record;
+    const { sessions, flows, runs } = this.#script.record;
     const made = new Set(flows.map(({ flowId }) => flowId));
+    const runIds = new Set(runs.map(({ runId }) => runId));
+    const [{ acceptedAt: beganAt = 0 } = {}] = runs;
     const { redactor } = this.#world;
     await this.#store.transaction(async (tx) => {
       for (const { session, before } of sessions) {
         if (session.spawn !== undefined && made.has(session.spawn.flowId)) continue;
-        const { archivedAt: _, model, ...open } = session;
+        const { archivedAt: _, model, labels: later, ...open } = session;
+        const labels = filterMarks(
+          later,
+          ({ arrival: { at, runId = "" } = { at: 0 } }) => at <= beganAt && !runIds.has(runId),
+        );
         const isChanged = this.#vary !== undefined && modelFor(this.#vary.variation, session.agentId);
-        await insertSession(tx, { ...open, ...(isChanged ? {} : optional({ model })) });
+        await insertSession(tx, { ...open, ...optional({ labels, model: isChanged ? undefined : model }) });
         const { key: sessionKey, sessionId } = session;
         for (const entry of before) await appendEntry(tx, { sessionKey, sessionId, entry }, redactor);
       }
@@ -340,8 +362,11 @@ class Replay {
       progress(total - events.length, total);
     }
     const [difference] = differencesOf(this.#player, this.#script, await this.#played());
-    const { chainId, entries } = this.#script.record;
-    const facts = { chainId, runs: this.#script.runs.length, entries: entries.length };
+    const { record } = this.#script;
+    const { chainId, entries } = record;
+    const own = await labelsOfChain(this.#store.db, chainId);
+    const labels = diffLabels(record, { runs: await this.#runs(), labels: own ?? {} });
+    const facts = { chainId, runs: this.#script.runs.length, entries: entries.length, labels };
     const more = await this.#varied();
     return { ...facts, ...optional({ difference, varied: more }) };
   }

@@ -11,7 +11,10 @@ import {
 } from "../../../agent/model/model.ts";
 import { fieldsOf, isObject, jsonOf, listOf } from "../../../core/json.ts";
 import { optional } from "../../../core/optional.ts";
+import { labelsOfResult } from "../../../core/rules/labels/steps.ts";
 import { CONTEXT_TITLE } from "../../../core/rules/prompt/prompt.ts";
+import type { Code } from "../../../core/shapes/errors.ts";
+import type { Labels } from "../../../core/shapes/labels.ts";
 import {
   type Entry,
   isCompaction,
@@ -73,6 +76,14 @@ export interface Difference {
 }
 
 const NOTHING = "(nothing)";
+const DENIED: Code = "label_denied";
+
+interface PlayerParts {
+  readonly now: () => number;
+  /** Marks the session and the chain of a run with the labels that a call brought. */
+  readonly mark: (run: Run, callId: string, labels: Labels) => Promise<void>;
+  readonly vary?: { readonly variation: Variation; readonly parts: LiveParts };
+}
 
 export class Player implements TurnHooks {
   readonly ids = new IdPairs();
@@ -82,6 +93,7 @@ export class Player implements TurnHooks {
   readonly live: Live | undefined;
   readonly #script: Script;
   readonly #now: () => number;
+  readonly #mark: PlayerParts["mark"];
   /** Recorded runs, by the id of the replayed run. */
   readonly #matches = new Map<string, ScriptedRun | undefined>();
   readonly #taken = new Set<ScriptedRun>();
@@ -90,14 +102,11 @@ export class Player implements TurnHooks {
   /** Number of products that each recorded run has given. */
   readonly #given = new Map<ScriptedRun, number>();
 
-  constructor(
-    script: Script,
-    now: () => number,
-    vary?: { readonly variation: Variation; readonly parts: LiveParts },
-  ) {
+  constructor(script: Script, { now, mark, vary }: PlayerParts) {
     this.live = vary && new Live(script, this.ids, vary.variation, vary.parts);
     this.#script = script;
     this.#now = now;
+    this.#mark = mark;
     this.port = { call: (request, onText, signal) => this.#answer(request, onText, signal) };
   }
 
@@ -263,13 +272,16 @@ export class Player implements TurnHooks {
 
   async call(run: Run, request: ToolCallRequest, really: ReallyCall): Promise<ToolOutcome> {
     const one = this.match(run);
-    if (this.live?.hasLeft(run)) return this.live.call(request, really, (result) => this.#outcomeOf(result));
+    if (this.live?.hasLeft(run))
+      return this.live.call(request, really, (result) => this.#recalled(run, request, result));
     if (one === undefined) return really();
     const recorded = this.#recordedResult(one, request.callId);
     const callId = this.ids.toRecord(request.callId);
     const isLive = this.live?.isLive(request.name) === true;
-    if (!isLive && !this.#script.reallyRuns(request, callId))
-      return recorded === undefined ? new Promise(() => {}) : this.#outcomeOf(recorded);
+    // An owner who is not here denied it.
+    const isDenied = recorded !== undefined && fieldIn(textOf(recorded), "code") === DENIED;
+    if (!isLive && (isDenied || !this.#script.reallyRuns(request, callId)))
+      return recorded === undefined ? new Promise(() => {}) : this.#recalled(run, request, recorded);
     const outcome = await (isLive ? this.live?.track(really()) : this.#reallyRun(request, callId, really));
     if (outcome === undefined || recorded === undefined) return outcome ?? really();
     const compared = this.#compared(one, recorded, outcome);
@@ -316,8 +328,13 @@ export class Player implements TurnHooks {
     return { text: JSON.stringify({ status: "ok", cancelled, runIds }), isError: false };
   }
 
-  #outcomeOf(recorded: ToolResultMessage): ToolOutcome {
-    const { content, isError, details } = recorded;
+  /** Answers a call from the record, and marks what the recorded call brought. */
+  async #recalled(run: Run, request: ToolCallRequest, recorded: ToolResultMessage): Promise<ToolOutcome> {
+    const { content, isError, details, id } = recorded;
+    const call = { ...request, callId: this.#script.callIdOf(id) };
+    const text = isError ? undefined : textOf(recorded);
+    const labels = labelsOfResult(this.#script.record.labels, call, text);
+    if (labels !== undefined) await this.#mark(run, request.callId, labels);
     const images = content.filter((block) => block.type === "image");
     return {
       text: this.ids.toReplay(textOf(recorded)),

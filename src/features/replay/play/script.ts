@@ -119,6 +119,11 @@ export class Script {
     this.refused = new Map(record.refusals.map(({ callId, at }) => [callId, at]));
   }
 
+  /** Returns the id of the recorded call that a result answers. */
+  callIdOf(resultId: string): string {
+    return `${this.record.entries[this.placeOf(resultId) ?? -1]?.runId}:${resultId}`;
+  }
+
   /** Returns the position of an entry, by its message id or by its number from 1. */
   placeOf(step: string): number | undefined {
     const { entries } = this.record;

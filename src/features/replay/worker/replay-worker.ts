@@ -40,11 +40,11 @@ const PRIORITY = 10;
 const MESSAGES_MAX = 50;
 
 function outcomeOf(record: ChainRecord, replayed: Replayed, charsMax: number): ReplayOutcome {
-  const { runs, entries, difference: found, varied } = replayed;
+  const { runs, entries, labels, difference: found, varied } = replayed;
   const { runId, sessionKey, step, expected: a = "", got: b = "" } = found ?? {};
   const [expected, got] = fromDifference(a, b, SIDE_CHARS);
   return {
-    ...{ runs, entries },
+    ...{ runs, entries, labels },
     ...(found === undefined ? {} : { difference: { runId, sessionKey, step, expected, got } }),
     ...optional({
       varied: varied && {

@@ -16,6 +16,7 @@ import type { Session } from "../../../core/shapes/session.ts";
 import { idParts } from "../../id-parts.ts";
 import type { Db } from "../../sql.ts";
 import { deliveriesOfRuns } from "../channels/deliveries.ts";
+import { labelsOfChain } from "../labels.ts";
 import { revisionsOf } from "../runs/revisions.ts";
 import { byAcceptance, RUNS } from "../runs/runs.ts";
 import { jobWaitsOfRuns, waitsOfCalls } from "../runs/waits.ts";
@@ -174,6 +175,7 @@ export async function readChainRecord(
     ),
     refusals,
     deliveries: await deliveriesOf(db, runIds),
+    labels: (await labelsOfChain(db, chainId)) ?? {},
     revisions: await revisionsOfRuns(db, runs),
   };
 }

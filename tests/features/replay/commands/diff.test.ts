@@ -1,6 +1,9 @@
 // parley diff: chains of the gateway and records in files, side by side.
 
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { readRecord, recordText } from "../../../../src/contract/chain-record.ts";
 import type { ChainDiff } from "../../../../src/features/replay/chain-diff.ts";
 import { makeHome, run, startGateway } from "../../../cli/kit.ts";
 
@@ -38,4 +41,23 @@ test("diff aligns the steps of two chains, by ids or by files, and says where th
     ...{ code: 1, err: expect.stringContaining("gone.json could not be read") },
   });
   expect(await run(home, ["diff", "first.json", second])).toMatchObject({ code: 3 });
+});
+
+test("diff lists the labels that runs of one chain have only, with their sources", async () => {
+  const { home } = await makeHome();
+  const gateway = await startGateway(home);
+  await run(home, ["send", "--session", "main", "--wait", "30", "say marmalade"]);
+  await run(home, ["replay", "--save", "first.json"]);
+  await gateway.stop();
+  const record = readRecord(readFileSync(join(home, "first.json"), "utf8"));
+  if (!record.ok) throw new Error(record.error);
+  const labels = { outside: [{ source: "web example.com", since: 5 }] };
+  writeFileSync(join(home, "second.json"), recordText({ ...record.value, labels }).text);
+  const { out } = await run(home, ["diff", "first.json", "second.json"]);
+  expect(out).toMatch(
+    /LABEL +SOURCE +SESSION +ONLY IN\nprivate +session agent:main:main +agent:main:main +A\n/,
+  );
+  expect(out).toMatch(/outside +web example\.com +agent:main:main +B\n/);
+  const replayed = await run(home, ["replay", "--file", "second.json"]);
+  expect(replayed.out).toMatch(/outside +web example\.com +agent:main:main +record\n/);
 });

@@ -24,7 +24,7 @@ test("replay repeats the newest or a named chain, saves its record, and replays 
   });
   const chainId = /Chain (\S+)/.exec(newest.err)?.[1] ?? "";
   expect(JSON.parse((await run(home, ["--json", "replay", chainId])).out)).toEqual({
-    ...{ ok: true, chainId, runs: 1, entries: 2 },
+    ...{ ok: true, chainId, runs: 1, entries: 2, labels: [] },
   });
   expect(await run(home, ["replay", "nowhere"])).toMatchObject({
     ...{ code: 1, err: expect.stringContaining("there is no chain") },

@@ -56,7 +56,7 @@ function diffOf(pairs: readonly (readonly [string | undefined, string | undefine
     a: side(a),
     b: side(b),
   }));
-  return { a: totals, b: totals, differences: 0, steps } as ChainComparison;
+  return { a: totals, b: totals, differences: 0, labels: [], steps } as ChainComparison;
 }
 
 const shown = ({ steps }: ReturnType<typeof overlaid>) =>

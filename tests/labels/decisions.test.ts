@@ -256,6 +256,10 @@ test("I13: a token for some sessions sees neither the payload nor the sources, a
   const shown = await limited.request("permissions.list", {});
   expect(shown.permissions).toMatchObject([{ title: "call mcp__mail__send", scopes: [] }]);
   expect(JSON.stringify(shown)).not.toMatch(/secret|notes/);
+  const { groups } = await limited.request("attention.list", {});
+  const inbox = groups.flatMap(({ items }) => items.filter(({ kind }) => kind === "permission"));
+  expect(inbox.map(({ summary }) => summary)).toEqual(["call mcp__mail__send"]);
+  expect(JSON.stringify(inbox)).not.toMatch(/secret|notes/);
   await expect(limited.request("permissions.answer", { id, decision: "allow" })).rejects.toThrow(
     /can't allow/,
   );

@@ -1,6 +1,7 @@
 // Defines the methods that list what needs a person and what runs, and that retry or dismiss an ended run.
 
 import { ATTENTION_GROUPS } from "../../core/rules/attention/groups.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { ActiveRunState } from "../../core/shapes/run.ts";
 import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
 import { count, HOLD, idempotencyKey, type MethodSpec, name, OF_RUNS, READ, WRITE } from "./parts.ts";
@@ -48,6 +49,7 @@ const ITEM = named(
       state: text("Only for runs: state of the run. `waiting` if only jobs of the session are unfinished."),
       hold: HOLD,
       code: text("Error code of a failure."),
+      labels: about(declared<Labels>("Labels"), "Only for requests about labels: the labels of the run."),
       expiresAt: number("Time at which the request expires and counts as denied, in ms since 1970."),
       ...AWAITED,
     },

@@ -1,5 +1,7 @@
 // The shape of a permission request that an agent sends to its owner.
 
+import type { Labels } from "./labels.ts";
+
 export type PermissionDecision = "allow" | "deny";
 
 /**
@@ -82,6 +84,8 @@ export interface PermissionQuestion {
   readonly asked?: ShownCommand;
   /** The rule that an answer for longer than once makes, if it is about labels: `fetch after web`. */
   readonly rule?: string;
+  /** The labels of the run, if it is about labels. */
+  readonly labels?: Labels;
   /** The question of an MCP server that the request passes on. */
   readonly form?: ServerQuestion;
   /** The scopes that an answer may have. Empty: it needs the content of the form instead. */
@@ -111,6 +115,16 @@ export function describeAction({ title, detail, asked }: PermissionQuestion): st
   return asked?.command ?? [title, detail].filter((part) => part !== undefined).join(" · ");
 }
 
+/** The name that stands before the sources in the detail of a request about labels. */
+export const SOURCES_NAME = "after reading";
+
+/** Returns the text of a request about labels without the sources, which are its end. */
+export function withoutSources(text: string): string {
+  // The quotes of a source are escaped.
+  const at = text.lastIndexOf(`; "${SOURCES_NAME}": `);
+  return at < 0 ? text : text.slice(0, at);
+}
+
 /**
  * Returns a question as a caller may see and answer it: a token for some sessions allows nothing in all of
  * them, and sees nothing of a text that may leave only if an owner allows it.
@@ -118,7 +132,7 @@ export function describeAction({ title, detail, asked }: PermissionQuestion): st
 export function asAnswerable(question: PermissionQuestion, everySession: boolean): PermissionQuestion {
   if (everySession) return question;
   if (question.rule !== undefined) {
-    const { detail: _, ...shown } = question;
+    const { detail: _, labels: __, ...shown } = question;
     return { ...shown, scopes: [] };
   }
   return { ...question, scopes: question.scopes.filter((scope) => scope !== "always") };

@@ -8,7 +8,7 @@ import { firstLine, questionOf, type TurnPlace } from "../../core/rules/attentio
 import { hasScope, mayAnswerPermissions } from "../../core/rules/scopes.ts";
 import { isSilent } from "../../core/rules/turn-rules.ts";
 import { visibleOutcome } from "../../core/shapes/chain-step.ts";
-import { describeAction } from "../../core/shapes/permission.ts";
+import { asAnswerable, describeAction } from "../../core/shapes/permission.ts";
 import { plainLine } from "../../core/text/plain-line.ts";
 import { FEATURES } from "../../features.ts";
 import { agentOfPeer, listPairings } from "../../flows/delivery/pairing.ts";
@@ -62,8 +62,9 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
   const open = await openPermissions(ctx.access.db, ctx.deps.engine.now());
   const shown = open.filter(({ sessionKey }) => covers.list(sessionKey));
   const isWhole = mayAnswerPermissions(ctx.caller);
-  return shown.map((question) => {
-    const { id, sessionKey, agentId, title, kind, scopes, askedAt, expiresAt } = question;
+  return shown.map((one) => {
+    const question = asAnswerable(one, ctx.caller.patterns === undefined);
+    const { id, sessionKey, agentId, title, kind, scopes, askedAt, expiresAt, labels } = question;
     // A form is answered in the details.
     const approve = scopes.length === 0 ? "answer" : "approve";
     return {
@@ -78,6 +79,7 @@ export async function permissionItems(ctx: CallContext, covers: Covers): Promise
       agentId,
       expiresAt,
       title: line(ctx, kind ?? title),
+      ...optional({ labels: isWhole ? labels : labels && ctx.deps.world.redactor.all(labels) }),
     };
   });
 }

@@ -3,9 +3,10 @@
 // A request is open until it is decided or expires. It is no longer open if its run has ended. A request that
 // belongs to a tool call survives a crash; any other one ends with the attempt of its run.
 
-import { jsonOf, objectOf } from "../../core/json.ts";
+import { fieldsOf, jsonOf, objectOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import type { NamedFiles } from "../../core/rules/approval/named-files.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type {
   PermissionAnswered,
   PermissionDecision,
@@ -64,7 +65,9 @@ function toQuestion(request: StoredRequest): PermissionQuestion {
   const command = visibleText(request.title);
   const about = visibleText(request.detail ?? "");
   const folder = request.folder === undefined ? undefined : visibleText(request.folder);
-  const rule = kind === LABELS_KIND ? request.digest : undefined;
+  const { rule, labels } = (
+    kind === LABELS_KIND ? fieldsOf(jsonOf(request.digest ?? "")) : {}
+  ) as Partial<LabelsAsked>;
   const reason = ONLY_A_SETTING.test(about) ? undefined : about;
   const form =
     kind === ELICITATION ? (objectOf(jsonOf(request.digest ?? "")) as ServerQuestion | undefined) : undefined;
@@ -74,6 +77,7 @@ function toQuestion(request: StoredRequest): PermissionQuestion {
       kind,
       form,
       rule,
+      labels,
       detail: folder === undefined ? about || undefined : `folder: ${folder}; reason: ${about}`,
       asked: folder === undefined ? undefined : { command, folder, ...optional({ reason }) },
     }),
@@ -95,11 +99,14 @@ export type AskedCommand = {
       /** The files that the command names, as they are when the owner is asked. */
       readonly files: NamedFiles;
     }
-  | {
-      /** The rule that an answer for longer than once makes (core/rules/labels/labels.ts). */
-      readonly rule: string;
-    }
+  | LabelsAsked
 );
+
+interface LabelsAsked {
+  /** The rule that an answer for longer than once makes (core/rules/labels/labels.ts). */
+  readonly rule: string;
+  readonly labels: Labels;
+}
 
 export interface NewPermission extends Omit<PermissionQuestion, "asked"> {
   readonly attempt: number;
@@ -126,13 +133,15 @@ export async function insertPermission(tx: Tx, asked: NewPermission): Promise<Pe
   await forgetPermissions(tx, asked);
   const { about, form, ...request } = asked;
   const command = about !== undefined && "folder" in about ? about : undefined;
-  const kept = command?.files ?? form;
+  const asks =
+    about !== undefined && "rule" in about ? { rule: about.rule, labels: about.labels } : undefined;
+  const kept = command?.files ?? asks ?? form;
   const row = {
     ...request,
     ...optional({
       callId: about?.callId,
       folder: command?.folder,
-      digest: about !== undefined && "rule" in about ? about.rule : kept && JSON.stringify(kept),
+      digest: kept && JSON.stringify(kept),
     }),
   };
   await REQUESTS.insert(tx, row);

@@ -11,15 +11,17 @@ import {
   labelModeFor,
   labelRule,
   type SinkVerdict,
+  shownLabels,
   sourcesOf,
 } from "../../core/rules/labels/labels.ts";
 import { openToStrangers } from "../../core/rules/prompt/memory.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { LabelDecision, Sink } from "../../core/shapes/labels.ts";
-import type {
-  PermissionAnswered,
-  PermissionQuestion,
-  PermissionScope,
+import {
+  type PermissionAnswered,
+  type PermissionQuestion,
+  type PermissionScope,
+  SOURCES_NAME,
 } from "../../core/shapes/permission.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { ToolCallRequest } from "../../core/shapes/tool.ts";
@@ -106,13 +108,13 @@ function requestFor(asked: Asked, run: Run, wait: RunWait): Promise<Result<Permi
       kind: LABELS_KIND,
       rawInput: {
         sends: sink.payload,
-        "after reading": sourcesOf(outside),
+        [SOURCES_NAME]: sourcesOf(outside),
         ...optional({ private: hidden && sourcesOf(hidden) }),
       },
       askMs: settings.tools.exec.askSeconds * 1000,
       scopes: ["once", ...(hasAllSources(verdict.labels) ? lasting : [])],
       isHidden: openToStrangers(chain, settings) !== undefined,
-      about: { callId, rule },
+      about: { callId, rule, labels: shownLabels(verdict.labels, () => true) },
     });
   });
 }

@@ -151,8 +151,8 @@ function sideOf({ step: _, ...side }: Step): StepSide {
 type Labelled = Pick<ChainRecord, "runs" | "labels">;
 
 /**
- * Returns where the labels of two chains differ (LS2 of core/rules/labels/steps.ts). Names each source once for
- * each session. A run that only one chain has is compared with all runs of the other one.
+ * Returns where the labels of two chains differ (LS2 of core/rules/labels/steps.ts), with each source once
+ * for each session. A run that only one chain has is compared with all runs of the other one.
  */
 export function diffLabels(a: Labelled, b: Labelled): LabelDifference[] {
   if (a.labels === undefined || b.labels === undefined) return [];

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { TOKEN } from "../../gateway/kit.ts";
-import { describeInBrowser, visit } from "../../kit/browser.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
 import { GUEST_SESSION, openStage, order, SECRET } from "../../labels/stage.ts";
 import { rowIn } from "./kit.ts";
 
@@ -17,15 +17,30 @@ describeInBrowser("texts that would leave", () => {
     await stage.guest(order("read", { path: "notes.md" }));
     await stage.question();
     const { page } = await visit(stage.house.http, { token: TOKEN });
+    const at = `sessions/${encodeURIComponent(GUEST_SESSION)}`;
     const row = rowIn(page, "Needs you", "mcp__mail__send");
     await row.waitFor();
-    for (const part of ["secret-4711", "guest telegram:222", "file notes.md"])
-      await expect.poll(() => row.innerText()).toContain(part);
+    const chips = ["outside: guest telegram:222", "private: file notes.md"];
+    await expect
+      .poll(() => row.locator(".inbox-summary code").innerText())
+      .toMatch(/sends: .*secret-4711[^;]*$/);
+    await expect.poll(() => row.locator(".inbox-summary .label-chip").allInnerTexts()).toEqual(chips);
+    await row.getByRole("button", { name: /^Peek/ }).click();
+    await expect.poll(() => row.locator(".permission .label-chip").allInnerTexts()).toEqual(chips);
+    await expect
+      .poll(() => row.locator(".permission-detail").innerText())
+      .toMatch(/^sends: .*secret-4711[^;]*$/);
+    expect(await accessibilityProblems(page)).toEqual([]);
     expect(stage.mails()).toBe(0);
+    const session = (await visit(stage.house.http, { token: TOKEN, at, viewport: PHONE })).page;
+    const tail = session.getByRole("list", { name: "In progress" });
+    await expect.poll(() => tail.locator(".label-chip").allInnerTexts()).toEqual(chips);
+    expect(await sideways(session)).toBe(0);
+    await session.close();
     await stage.answer("allow");
     await expect.poll(() => stage.mails()).toBe(1);
     await expect.poll(() => row.count()).toBe(0);
-    await page.goto(`${stage.house.http}/#/sessions/${encodeURIComponent(GUEST_SESSION)}`);
+    await page.goto(`${stage.house.http}/#/${at}`);
     const chip = page.getByRole("button", { name: /^outside: / });
     await chip.focus();
     await page.keyboard.press("Enter");

@@ -3,11 +3,13 @@
 
 import { useContext, useState } from "preact/hooks";
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
+import type { Labels } from "../../../src/core/shapes/labels.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { agentIn } from "../agents/face.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
+import { StepChips } from "../labels/chips.tsx";
 import { clockTime, counted, duration, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
@@ -56,12 +58,18 @@ function Author({ origin }: { origin: Origin }) {
 }
 
 /** Shows author, marks, receipt and time of a message. */
-export function Byline(props: { origin: Origin; atMs?: number; receipt?: Run["receipt"] | undefined }) {
-  const { origin, atMs, receipt } = props;
+export function Byline(props: {
+  origin: Origin;
+  atMs?: number;
+  receipt?: Run["receipt"] | undefined;
+  labels?: Labels | undefined;
+}) {
+  const { origin, atMs, receipt, labels } = props;
   return (
     <div class="byline">
       <Author origin={origin} />
       {receipt !== undefined && <span class="chip">{RECEIPT_WORDS[receipt]}</span>}
+      <StepChips labels={labels} />
       {atMs !== undefined && (
         <Time class="soft" at={atMs}>
           {clockTime(atMs)}
@@ -114,7 +122,7 @@ function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit 
 
 function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; onEdit: OnEdit }) {
   const { item, agentId, marked, onEdit } = props;
-  const { id, message, run, blocks, headed, last } = item;
+  const { id, message, run, blocks, headed, last, labels } = item;
   const origin = originOf(message, run, agentId);
   const problem = message.role === "assistant" && last ? message.errorMessage : undefined;
   const job = jobOf(message);
@@ -130,9 +138,10 @@ function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; on
           origin={origin}
           atMs={message.timestamp}
           receipt={message.role === "user" ? run?.receipt : undefined}
+          labels={labels}
         />
       )}
-      {job !== undefined && <JobCard {...job} atMs={message.timestamp} />}
+      {job !== undefined && <JobCard {...job} atMs={message.timestamp} labels={labels} />}
       {(job === undefined ? blocks : []).map((block, at) => (
         <Part key={at} block={block} message={message} />
       ))}

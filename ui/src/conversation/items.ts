@@ -4,6 +4,7 @@
 // IT3: the texts and the work of one run share one header.
 
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
+import type { Labels } from "../../../src/core/shapes/labels.ts";
 import type { Message, Run, Thread } from "./thread.ts";
 import type { ToolCall } from "./work/calls.ts";
 
@@ -18,6 +19,8 @@ export type Step = { readonly id: string; readonly messageId: string; readonly r
       readonly call: ToolCall | undefined;
       readonly result: ToolResult | undefined;
       readonly calledAt: number;
+      /** The labels that the result brought into the session. */
+      readonly labels: Labels | undefined;
     }
 );
 
@@ -32,6 +35,8 @@ export type TextItem = {
   readonly headed: boolean;
   /** True if the item is the last part of its message. */
   readonly last: boolean;
+  /** The labels that the message brought into the session. */
+  readonly labels: Labels | undefined;
 };
 
 export type Item =
@@ -96,11 +101,13 @@ class Items {
   readonly #silent = new Set<string>();
   readonly #runs: Thread["runs"];
   readonly #pairs: Map<ToolCall, ToolResult>;
+  readonly #labels: NonNullable<Thread["labels"]>;
   /** The run whose header was added last. Further texts and steps of this run need no header. */
   #speaker: string | undefined;
 
-  constructor({ messages, runs }: Thread) {
+  constructor({ messages, runs, labels = {} }: Thread) {
     this.#runs = runs;
+    this.#labels = labels;
     this.#pairs = pairResults(messages);
   }
 
@@ -132,7 +139,8 @@ class Items {
   #text(message: Message, blocks: Message["content"], last: boolean, part = 0): void {
     const id = part === 0 ? message.id : `${message.id}:${part}`;
     const headed = this.#headed(message);
-    this.list.push({ kind: "message", id, message, run: this.#run(message), blocks, headed, last });
+    const labels = this.#labels[message.id];
+    this.list.push({ kind: "message", id, message, run: this.#run(message), blocks, headed, last, labels });
   }
 
   /**
@@ -160,7 +168,17 @@ class Items {
 
   #orphan(result: ToolResult): void {
     const { id, runId, timestamp: calledAt } = result;
-    const step = { kind: "call", id, messageId: id, runId, call: undefined, result, calledAt } as const;
+    const labels = this.#labels[id];
+    const step = {
+      kind: "call",
+      id,
+      messageId: id,
+      runId,
+      call: undefined,
+      result,
+      calledAt,
+      labels,
+    } as const;
     this.#step(result, step);
   }
 
@@ -173,7 +191,8 @@ class Items {
       const id = `${messageId}:${at}`;
       if (block.type === "toolCall") {
         const result = this.#pairs.get(block);
-        this.#step(message, { kind: "call", id, messageId, runId, call: block, result, calledAt });
+        const labels = this.#labels[result?.id ?? ""];
+        this.#step(message, { kind: "call", id, messageId, runId, call: block, result, calledAt, labels });
       } else if (block.type === "thinking") {
         const text = block.thinking;
         if (text.trim() !== "") this.#step(message, { kind: "thought", id, messageId, runId, text });

@@ -24,6 +24,8 @@ export interface Thread {
   readonly runs: Runs;
   /** For each compaction, its time, by the id of the first message that was not summarized. */
   readonly compactions?: Page["compactions"] | undefined;
+  /** Labels that messages brought into the session, by message. */
+  readonly labels?: Page["labels"] | undefined;
   readonly nextBefore?: string | undefined;
   /** Present as long as there are newer messages than the window contains. */
   readonly nextAfter?: string | undefined;
@@ -31,9 +33,10 @@ export interface Thread {
 }
 
 export function threadOf(page: Page): Thread {
-  const { sessionKey, sessionId, thinkingLevel, messages, runs = {}, compactions, now } = page;
+  const { sessionKey, sessionId, thinkingLevel, messages, runs = {}, compactions, labels, now } = page;
   const { nextBefore, nextAfter } = page;
-  return { sessionKey, sessionId, thinkingLevel, messages, runs, compactions, nextBefore, nextAfter, now };
+  const shown = { compactions, labels, nextBefore, nextAfter, now };
+  return { sessionKey, sessionId, thinkingLevel, messages, runs, ...shown };
 }
 
 /**
@@ -66,7 +69,9 @@ function newerRuns(before: Runs, page: Page): Runs {
 export function withNow(thread: Thread, page: Page): Thread {
   const runs = newerRuns(thread.runs, page);
   const compactions = { ...thread.compactions, ...page.compactions };
-  return { ...thread, runs, compactions, thinkingLevel: page.thinkingLevel, now: page.now ?? thread.now };
+  const labels = { ...thread.labels, ...page.labels };
+  const { thinkingLevel, now = thread.now } = page;
+  return { ...thread, runs, compactions, labels, thinkingLevel, now };
 }
 
 /** Adds the page before the window. If the window is then too long, drops messages at its end. */
@@ -82,6 +87,7 @@ export function withOlder(thread: Thread, page: Page): Thread {
     runs,
     nextBefore: page.nextBefore,
     compactions: { ...page.compactions, ...thread.compactions },
+    labels: { ...page.labels, ...thread.labels },
     nextAfter: cut ? messages.at(-1)?.id : thread.nextAfter,
   };
 }

@@ -6,6 +6,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { tick } from "../clock.ts";
+import { ChainLabels } from "../labels/chain.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { ago, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
@@ -213,6 +214,7 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
         onCollapse={hasExpanded && mode !== "waterfall" ? collapse : undefined}
         chain={chain}
       />
+      <ChainLabels chain={chain} steps={steps} around={around} onChoose={show} />
       {legend && mode !== "list" && <Legend waterfall={mode === "waterfall"} />}
       {truncated && <p class="chain-cut soft">Long chain: only the newest steps are shown.</p>}
       <div ref={body} class={`chain-body${step === undefined ? "" : " with-step"}`}>

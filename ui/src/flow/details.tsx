@@ -3,6 +3,7 @@
 import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { Prose } from "../conversation/text/text.tsx";
+import { LabelChips } from "../labels/chips.tsx";
 import { clockTime, counted, duration, exactMoney, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
@@ -168,6 +169,7 @@ export function StepDetails(props: {
         {silent === true && <span class="chip">no reply</span>}
         {step.receipt !== undefined && <span class="chip">{RECEIPT_WORDS[step.receipt.state]}</span>}
         {step.appended === true && <span class="chip">stored, no run</span>}
+        <LabelChips labels={step.labels} />
       </p>
       <StepActions
         step={step}

@@ -44,6 +44,14 @@ export function Legend({ waterfall }: { waterfall: boolean }) {
             {name}
           </li>
         ))}
+      {!waterfall && (
+        <li>
+          <svg class="legend-lane" width="8" height="16" aria-hidden="true">
+            <line class="lane-outside" x1="4" x2="4" y1="0" y2="16" />
+          </svg>
+          session that has read from outside
+        </li>
+      )}
       {waterfall &&
         CALLS.map(({ kind, name }) => (
           <li key={kind}>

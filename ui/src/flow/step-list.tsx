@@ -2,7 +2,9 @@
 // it.
 
 import { useMemo } from "preact/hooks";
+import { optional } from "../../../src/core/optional.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { StepChips } from "../labels/chips.tsx";
 import { clockTime } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
@@ -55,6 +57,7 @@ function RowOf({ step, around, marks, top, tab, slowest }: RowProps) {
           <span class="soft">{clockTime(step.at)}</span>
         </span>
         <span class="flow-row-text" aria-hidden="true">
+          <StepChips labels={optional({ outside: step.labels?.outside })} />
           <Name text={said} />
           {outcome !== "" && !said.endsWith(outcome) && (
             <State state={step.state} text={outcome} {...failed} />

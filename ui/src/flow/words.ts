@@ -226,7 +226,9 @@ export function sentence({ side, other, ...step }: FlowStep, around: Around): st
   if (side !== undefined) return `${SIDES[side][1]}: ${sentence(step, around)}`;
   const outcome = outcomeWords(step, around);
   const said = step.text === "" ? "" : `: ${plainLine(step.text)}`;
-  return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${said}`;
+  const { outside = [] } = step.labels ?? {};
+  const sources = outside.length === 0 ? "" : `; outside: ${outside.map(({ source }) => source).join(", ")}`;
+  return `${title(step, around)}${outcome === "" ? "" : `; ${outcome}`}${sources}${said}`;
 }
 
 /** Returns status and result of a job from the gateway's text about the job. */

@@ -8,11 +8,13 @@ import {
   type PermissionDecision,
   type PermissionQuestion,
   type PermissionScope,
+  withoutSources,
 } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { tick } from "../clock.ts";
 import { Copy } from "../conversation/text/copy.tsx";
 import { ask } from "../gateway.ts";
+import { LabelChips } from "../labels/chips.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
@@ -165,7 +167,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
 
 export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: boolean; held?: boolean }) {
   const { question, mayAnswer, held = false, onDone } = props;
-  const { agentId, title, kind, detail, asked, form, expiresAt } = question;
+  const { agentId, title, kind, detail, asked, form, expiresAt, labels } = question;
   // The form itself is shown to a reader who may answer it.
   const isForm = form !== undefined && form.fields.length > 0 && mayAnswer;
   const { command = title, folder, reason } = asked ?? {};
@@ -184,8 +186,13 @@ export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: bool
       )}
       {folder === undefined && detail !== undefined && !isForm && (
         <pre class="permission-detail">
-          <bdi>{safeText(detail)}</bdi>
+          <bdi>{safeText(labels === undefined ? detail : withoutSources(detail))}</bdi>
         </pre>
+      )}
+      {labels !== undefined && (
+        <p class="bar">
+          after reading <LabelChips labels={labels} />
+        </p>
       )}
       {form?.url !== undefined && <Copy text={() => form.url ?? ""} name="the address" />}
       {reason !== undefined && (

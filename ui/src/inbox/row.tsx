@@ -19,6 +19,7 @@ import { awaitedPermission, itemName, permissionsOf, wantsTo } from "./model.ts"
 import { moved } from "./moved.ts";
 
 const Fix = lazy(async () => (await import("../setup/fix.tsx")).Fix);
+const Leaving = lazy(async () => (await import("../labels/chips.tsx")).Leaving);
 const Peek = lazy(async () => (await import("./peek.tsx")).Peek);
 
 function Waits({ item }: { item: AttentionItem }) {
@@ -56,14 +57,18 @@ function About({ item }: { item: AttentionItem }) {
 }
 
 /** Shows the text of an item on one line. Of a permission request, shows all of it, and who asks. */
-function Summary({ item: { kind, agentId = "", summary, title } }: { item: AttentionItem }) {
+function Summary({ item: { kind, agentId = "", summary, title, labels } }: { item: AttentionItem }) {
   if (kind !== "permission") return <Name text={summary} />;
   return (
     <>
       <Name text={agentName(agentId)} /> {wantsTo(title)}{" "}
-      <code>
-        <bdi>{safeText(summary)}</bdi>
-      </code>
+      {labels === undefined ? (
+        <code>
+          <bdi>{safeText(summary)}</bdi>
+        </code>
+      ) : (
+        <Leaving summary={summary} labels={labels} />
+      )}
     </>
   );
 }

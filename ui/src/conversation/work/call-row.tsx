@@ -9,6 +9,7 @@ import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { after, now } from "../../clock.ts";
 import { defaults, has, may } from "../../gateway.ts";
 import { permissionsOf } from "../../inbox/model.ts";
+import { StepChips } from "../../labels/chips.tsx";
 import { beginSignIn } from "../../operations/servers/sign-in.ts";
 import { clockTime, duration, size } from "../../parts/format.ts";
 import { lazy } from "../../parts/lazy.tsx";
@@ -62,13 +63,13 @@ function Row(props: { class?: string; line: ComponentChildren; inside: () => Com
   );
 }
 
-/** Shows the session and the files that a call names. */
+/** Shows the session and the files that a call names, and what its result brought. */
 function About({ step, agentId }: { step: CallStep; agentId: string }) {
-  const { call, result } = step;
+  const { call, result, labels } = step;
   const text = result === undefined ? undefined : resultText(result);
   const session = call && sessionOf(call, text);
   const files = call === undefined ? [] : filesOf(call, text);
-  if (session === undefined && files.length === 0) return null;
+  if (session === undefined && files.length === 0 && labels === undefined) return null;
   return (
     <div class="step-about">
       {session !== undefined && (
@@ -82,6 +83,7 @@ function About({ step, agentId }: { step: CallStep; agentId: string }) {
           {bytes !== undefined && ` ${size(bytes)}`}
         </span>
       ))}
+      <StepChips labels={labels} />
     </div>
   );
 }

@@ -1,7 +1,9 @@
 // Shows the result of a sub-agent as a card: its label, its outcome and its text. A click shows keys and ids,
 // too.
 
+import type { Labels } from "../../../../src/core/shapes/labels.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
+import { StepChips } from "../../labels/chips.tsx";
 import { clockTime } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
@@ -20,8 +22,9 @@ export function JobCard(props: {
   job: NonNullable<ReturnType<typeof jobResultOf>>;
   sessionKey: string;
   atMs: number;
+  labels: Labels | undefined;
 }) {
-  const { job, sessionKey, atMs } = props;
+  const { job, sessionKey, atMs, labels } = props;
   const { status, result, notes, facts, plumbing } = job;
   return (
     <div class="job-card">
@@ -33,6 +36,7 @@ export function JobCard(props: {
             <Name text={fact} />
           </span>
         ))}
+        <StepChips labels={labels} />
         <Time class="soft" at={atMs}>
           {clockTime(atMs)}
         </Time>

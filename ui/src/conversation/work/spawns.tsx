@@ -8,6 +8,7 @@ import { isSilent } from "../../../../src/core/rules/turn-rules.ts";
 import { textOf } from "../../../../src/core/shapes/message.ts";
 import { tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
+import { StepChips } from "../../labels/chips.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
@@ -115,6 +116,7 @@ function Job(props: {
           ) : (
             <SessionLink sessionKey={sessionKey} name={name} />
           )}
+          <StepChips labels={step.labels} />
         </th>
         <td class="job-state">
           {state !== undefined && (

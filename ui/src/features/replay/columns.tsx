@@ -4,6 +4,7 @@ import "./replay.css";
 import { useMemo, useState } from "preact/hooks";
 import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
 import type { ChainComparison } from "../../../../src/features/replay/contract.ts";
+import { LabelChip } from "../../labels/chips.tsx";
 import { counted, duration, exactMoney, tokens } from "../../parts/format.ts";
 import { shortKey } from "../../sessions/own-name.ts";
 import { partsOf } from "./text-diff.ts";
@@ -44,6 +45,28 @@ export function Side(props: {
       )}
       {amounts !== undefined && <small class="soft">{amountsOf(amounts)}</small>}
     </div>
+  );
+}
+
+/** Lists the labels that one side has only. */
+export function LabelDifferences(props: {
+  labels: ChainComparison["labels"];
+  names: readonly [string, string];
+}) {
+  const { labels, names } = props;
+  if (labels.length === 0) return null;
+  return (
+    <section class="label-differences">
+      <h3 id="label-differences">Labels that differ</h3>
+      <ul aria-labelledby="label-differences">
+        {labels.map(({ side, label, source, session }) => (
+          <li key={`${side} ${label} ${source} ${session}`}>
+            <LabelChip label={label} source={source} />
+            <bdi>{safeLine(`only in ${names[side === "a" ? 0 : 1]} · ${shortKey(session)}`)}</bdi>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

@@ -11,7 +11,7 @@ import { nameOf } from "../../parts/names.ts";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
 import { go } from "../../route.ts";
-import { Columns, Side } from "./columns.tsx";
+import { Columns, LabelDifferences, Side } from "./columns.tsx";
 import { Overlay } from "./overlay/sequence.tsx";
 
 /** Period from which chains are offered. */
@@ -78,6 +78,7 @@ export function Compare({ chain: { chainId }, about: other = "" }: ChainPageProp
               </button>
             ))}
           </fieldset>
+          <LabelDifferences labels={diff.value.labels} names={NAMES} />
           {inSequence ? (
             <>
               <Overlay diff={diff.value} chosen={chosen} onChoose={choose} />

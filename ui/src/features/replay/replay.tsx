@@ -18,7 +18,7 @@ import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
 import { go } from "../../route.ts";
 import { shortKey } from "../../sessions/own-name.ts";
-import { Columns, Side } from "./columns.tsx";
+import { Columns, LabelDifferences, Side } from "./columns.tsx";
 
 /** JSON leaves out the names without a text. */
 type Texts = Readonly<Record<string, string | undefined>>;
@@ -134,7 +134,7 @@ function Fields({ page, ...fields }: FieldsProps & { page: ChainPageProps }) {
 }
 
 function Outcome({ outcome }: { outcome: ReplayOutcome }) {
-  const { runs, difference, varied } = outcome;
+  const { runs, difference, labels, varied } = outcome;
   const missing = Object.entries(varied?.missing ?? {}).map(([tool, calls]) => `${tool} (${calls})`);
   return (
     <section class="replay-outcome">
@@ -148,6 +148,7 @@ function Outcome({ outcome }: { outcome: ReplayOutcome }) {
             : safeLine(`${shortKey(difference.sessionKey)} · ${difference.step}`)}
         </bdi>
       </p>
+      <LabelDifferences labels={labels} names={SIDES} />
       {difference !== undefined && varied === undefined && (
         <div class="columns">
           <Side name={SIDES[0]} text={difference.expected} other={difference.got} />

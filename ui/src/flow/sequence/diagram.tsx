@@ -15,7 +15,16 @@ import { clockTime, counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { fitted, twoLines } from "../fitted.ts";
 import { Latest } from "../latest.tsx";
-import { type Around, type FlowStep, isFailed, label, outcomeWords, sentence, waitWords } from "../words.ts";
+import {
+  type Around,
+  type FlowStep,
+  homeOf,
+  isFailed,
+  label,
+  outcomeWords,
+  sentence,
+  waitWords,
+} from "../words.ts";
 import type { FlowParty } from "./groups.ts";
 import { useKeys } from "./keys.ts";
 import { GUTTER, type Lane, type Layout, layOut, type Placed } from "./layout.ts";
@@ -164,7 +173,15 @@ function StepOf({ placed, around, chosen, found, fresh, focusable }: StepProps) 
 
 type Seen = Pick<ReturnType<typeof useSight>, "isNear" | "isBeside">;
 
-/** Draws the line of each session, and marks the pauses that are shortened. */
+/** Returns where the line of each session that has read something from outside begins to be marked. */
+function outsideLanes({ lanes, steps }: Layout): { readonly x: number; readonly y: number }[] {
+  return lanes.flatMap(({ key, x }) => {
+    const first = steps.find(({ step }) => step.labels?.outside !== undefined && homeOf(step) === key);
+    return first === undefined ? [] : [{ x, y: first.y }];
+  });
+}
+
+/** Draws the line of each session, marked from where it is outside, and the pauses that are shortened. */
 function Ground({ layout, active, seen }: { layout: Layout; active: boolean; seen: Seen }) {
   const { lanes, pauses, width, height } = layout;
   return (
@@ -174,6 +191,16 @@ function Ground({ layout, active, seen }: { layout: Layout; active: boolean; see
         .filter(({ x }) => seen.isBeside(x, x))
         .map(({ key, x }) => (
           <line key={key} class="lane" x1={x} x2={x} y1="0" y2={active ? height : height - 14} />
+        ))}
+      {outsideLanes(layout)
+        .filter(({ x }) => seen.isBeside(x, x))
+        .map(({ x, y }) => (
+          <g key={x}>
+            <line class="lane-outside" x1={x} x2={x} y1={y} y2={active ? height : height - 14} />
+            <text class="lane-mark" x={x - 8} y={y + 13} text-anchor="end">
+              outside
+            </text>
+          </g>
         ))}
       {pauses
         .filter(({ y }) => seen.isNear(y, y))

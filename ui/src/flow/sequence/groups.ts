@@ -7,7 +7,9 @@
 //      stay as they are.
 
 import { optional } from "../../../../src/core/optional.ts";
+import { joinLabels } from "../../../../src/core/rules/labels/labels.ts";
 import type { ChainParty, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
+import type { Labels } from "../../../../src/core/shapes/labels.ts";
 import { agentIn } from "../../agents/face.ts";
 import { type FlowStep, isActive, isFailed } from "../words.ts";
 
@@ -70,6 +72,12 @@ function usedBy(members: readonly ChainStep[]): Pick<ChainStep, "tokens" | "cost
   return { ...(tokens > 0 ? { tokens } : {}), ...(cost > 0 ? { cost } : {}) };
 }
 
+/** Joins the labels of steps. */
+function labelsOf(members: readonly ChainStep[]): Pick<ChainStep, "labels"> {
+  const labels = members.reduce<Labels | undefined>((all, one) => joinLabels(all, one.labels), undefined);
+  return optional({ labels });
+}
+
 /**
  * Merges several steps into one row, from the first start to the last end. The row is active if a step is
  * active; otherwise it has failed if a step has failed.
@@ -95,6 +103,7 @@ function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "t
     ...(members.every(({ silent }) => silent === true) ? { silent: true } : {}),
     ...(members.every(({ appended }) => appended === true) ? { appended: true } : {}),
     ...usedBy(members),
+    ...labelsOf(members),
   };
 }
 
@@ -120,7 +129,15 @@ function withoutRepeats(steps: readonly FlowStep[], expanded: ReadonlySet<string
     const id = `all ${first.id}`;
     if (members.length < EQUAL_MIN || expanded.has(id)) rows.push(...members);
     else {
-      rows.push({ ...first, id, members, equal: true, ...usedBy(members), ...optional({ endAt }) });
+      rows.push({
+        ...first,
+        id,
+        members,
+        equal: true,
+        ...usedBy(members),
+        ...labelsOf(members),
+        ...optional({ endAt }),
+      });
     }
   }
   return rows;

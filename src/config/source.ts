@@ -42,7 +42,7 @@ export function parseText(text: string, file: string): Result<Tree> {
   return twice === undefined ? ok(tree) : fail("invalid_config", `${file} ${twice}`);
 }
 
-/** Describes the first key that an object has twice. JSON5 would silently drop all of its values but the last. */
+/** Describes the first key that an object has twice. JSON5 would silently keep its last value only. */
 function repeatedKey(body: string): string | undefined {
   const starts = new Map<string, number>();
   const lineAt = (at: number): number => body.slice(0, at).split("\n").length;

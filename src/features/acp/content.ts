@@ -35,7 +35,7 @@ export function openContentNotes(ctx: ContentContext): ContentNotes {
       add("outside", file);
       add("private", await fileSource(agent.workspace, read.arguments.path));
     }
-    await markRead(ctx, labels);
+    await markRead(ctx, id, labels);
     if (phase === "begins") return;
     const isReader = readers.delete(id);
     const isCaller = writes.length > 0 && (await outsideCaller(ctx)) !== undefined;

@@ -91,8 +91,8 @@ interface Telling {
 
 /**
  * Passes on the messages after the cursor, without those that the window has handled, and moves the cursor to
- * the last of them. Returns `none` if there are no messages, if another process passes them on, or if they could not be written. Returns `away` if the
- * gateway does not answer.
+ * the last of them. Returns `none` if there are no messages, if another process passes them on, or if they
+ * could not be written. Returns `away` if the gateway does not answer.
  */
 export async function tellNews(
   cli: Cli,

@@ -93,15 +93,16 @@ export async function noteContent(
   if (ctx.run === undefined && !ctx.session.external) return;
   if (call.name === "sessions_spawn") await noteAttachments(ctx, call, result);
   const read = await tool.reads?.(ctx, args, result);
-  if (tool.readsFiles !== true) return markRead(ctx, read);
+  if (tool.readsFiles !== true) return markRead(ctx, call.callId, read);
   const hidden = await fileSource(ctx.agent.workspace, args.path);
   const files = joinLabels(readLabel(ctx, "outside", file), readLabel(ctx, "private", hidden));
-  return markRead(ctx, joinLabels(read, files));
+  return markRead(ctx, call.callId, joinLabels(read, files));
 }
 
-/** Marks the session and the chain of a caller that has read a text with these labels. */
+/** Marks the session and the chain of a caller that has read a text with these labels, by a call. */
 export async function markRead(
   ctx: Pick<GuardContext, "db" | "session" | "run" | "agent" | "engine" | "settings" | "guidance">,
+  callId: string,
   added: Labels | undefined,
 ): Promise<void> {
   const { db, session, run, agent, engine, settings } = ctx;
@@ -117,7 +118,7 @@ export async function markRead(
   const isKnown = has(await readLabels(db, { key, sessionId }));
   if (isKnown && (chainId === undefined || has(await labelsOfChain(db, chainId)))) return;
   await engine.commit(async (unit) => {
-    const arrival = { at: unit.now, callId: call.callId, ...optional({ runId: run?.runId }) };
+    const arrival = { at: unit.now, callId, ...optional({ runId: run?.runId }) };
     await addLabels(unit.tx, { key, sessionId, chainId }, fresh, arrival);
     if (outside === undefined) return;
     // Its program may write from now on.

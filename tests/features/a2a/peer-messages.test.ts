@@ -71,7 +71,9 @@ test("I15: labels go to a peer and come back by the kinds of their sources, with
   await client.request("chat.send", { sessionKey: HERE, message: "Hello" });
   const mark = async ({ store }: House, key: string, source: string): Promise<void> => {
     const { sessionId = "" } = (await getSession(store.db, key)) ?? {};
-    await store.transaction((tx) => addLabels(tx, { key, sessionId }, labelFrom("outside", source, 1)));
+    await store.transaction((tx) =>
+      addLabels(tx, { key, sessionId }, labelFrom("outside", source, 1), { at: 1 }),
+    );
   };
   await mark(near, HERE, "web secret.example");
   const first = await there.request("chat.send", { sessionKey: "agent:research:main", message: "Hello" });

@@ -8,7 +8,15 @@ import type { Labels } from "../../shapes/labels.ts";
 import type { Run } from "../../shapes/run.ts";
 import type { ToolCallRequest } from "../../shapes/tool.ts";
 import { filterMarks, joinLabels } from "./labels.ts";
-import { outsideCommand, outsideInput, outsideResult } from "./sources.ts";
+import { outsideCommand, outsideInput, webSource } from "./sources.ts";
+
+/** Returns the source that the arguments of a call name, if its content is from outside. */
+function sourceNamed(name: string, args: Readonly<Record<string, unknown>>): string | undefined {
+  if (name === "exec") return outsideCommand(String(args.command));
+  if (name === "fetch") return webSource(String(args.url));
+  if (name === "search") return "web search";
+  return name.startsWith("mcp__") ? `mcp ${name.split("__")[1]}` : undefined;
+}
 
 /** Returns the labels that the input of a run brought (LS1). `known`: those of its session or its chain. */
 export function labelsOfInput(
@@ -33,9 +41,9 @@ export function labelsOfResult(
     text === undefined
       ? []
       : [
-          name === "exec" ? outsideCommand(String(args.command)) : outsideResult(name, args),
+          sourceNamed(name, args),
           // The address of a page may have led elsewhere.
-          name === "fetch" ? outsideResult(name, fieldsOf(jsonOf(text))) : undefined,
+          name === "fetch" ? sourceNamed(name, fieldsOf(jsonOf(text))) : undefined,
         ];
   return filterMarks(known, ({ source, arrival }) => arrival?.callId === callId || sources.includes(source));
 }

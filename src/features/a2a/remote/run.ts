@@ -108,7 +108,9 @@ export async function takeTurn(
 /** Marks the session and the chain of a run whose answer comes from elsewhere. */
 export function labelAnswer(engine: Engine, { handle }: OutsideRun, labels: Labels): Promise<void> {
   const { sessionKey: key, sessionId, chainId, runId } = handle.run;
-  return engine.commit(({ tx, now: at }) => addLabels(tx, { key, sessionId, chainId }, labels, { at, runId }));
+  return engine.commit(({ tx, now: at }) =>
+    addLabels(tx, { key, sessionId, chainId }, labels, { at, runId }),
+  );
 }
 
 /** Cancels the task of an aborted run. Does nothing if the task is unknown. */

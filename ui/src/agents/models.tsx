@@ -4,8 +4,8 @@ import { useState } from "preact/hooks";
 import type { ModelTest } from "../../../src/contract/methods/agents.ts";
 import type { ModelRow } from "../../../src/contract/methods/operations.ts";
 import { ask, coversAll, has, may, wordsOf } from "../gateway.ts";
-import { Awaited } from "../parts/failure.tsx";
-import { duration, exactMoney, tokens } from "../parts/format.ts";
+import { ResourceList } from "../operations/resource-list.tsx";
+import { duration, exactMoney, joinWords, tokens } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -26,15 +26,13 @@ function priceOf({ cost }: ModelRow): string {
 }
 
 function factsOf(row: ModelRow): string {
-  return [
+  return joinWords([
     `${tokens(row.contextWindow)} context`,
     `${tokens(row.maxOutputTokens)} output`,
     row.images ? "images" : "",
     row.reasoning ? "thinking" : "",
     priceOf(row),
-  ]
-    .filter((one) => one !== "")
-    .join(" · ");
+  ]);
 }
 
 /** Shows the outcome of a test, and makes screen readers announce it. */
@@ -77,75 +75,53 @@ function Answer({ test }: { test: ModelTest }) {
   );
 }
 
-function Row(props: { row: ModelRow; users: readonly string[]; mayTest: boolean }) {
-  const { row, users, mayTest } = props;
-  const [test, setTest] = useState<Test>();
-  const model = `${row.provider}/${row.id}`;
-  const run = (): void => {
-    setTest({ kind: "running" });
-    ask("models.test", { model }).then(
-      (answer) => setTest({ kind: "answered", test: answer }),
-      (error: unknown) => setTest({ kind: "refused", problem: wordsOf(error) }),
-    );
-  };
-  return (
-    <li class="out-row model-row">
-      <div class="row-main">
-        <p class="row-title">
-          <strong>
-            <Name text={model} />
-          </strong>
-          {row.name !== row.id && (
-            <span class="soft">
-              <Name text={row.name} />
-            </span>
-          )}
-        </p>
-        <p class="soft">{factsOf(row)}</p>
-        <p class="soft">
-          {users.length === 0 ? "No agent uses this model." : <Name text={`Used by ${users.join(", ")}`} />}
-        </p>
-        <Outcome test={test} />
-      </div>
-      <div class="row-actions">
-        {mayTest && (
-          <button
-            type="button"
-            aria-label={`Test ${model}`}
-            aria-disabled={test?.kind === "running"}
-            onClick={() => test?.kind !== "running" && run()}
-          >
-            Test
-          </button>
-        )}
-      </div>
-    </li>
-  );
-}
-
 export function Models({ users }: { users: ReadonlyMap<string, readonly string[]> }) {
   const read = useReading("models", () => ask("models.list"));
+  const [tests, setTests] = useState<Readonly<Record<string, Test>>>({});
+  const run = async (model: string): Promise<void> => {
+    const note = (test: Test) => setTests((before) => ({ ...before, [model]: test }));
+    note({ kind: "running" });
+    await ask("models.test", { model }).then(
+      (test) => note({ kind: "answered", test }),
+      (error: unknown) => note({ kind: "refused", problem: wordsOf(error) }),
+    );
+  };
   const mayTest = may("operator.admin") && coversAll() && has("models.test");
   return (
-    <section class="models" aria-labelledby="models-title">
-      <div class="bar">
-        <h2 id="models-title">Models</h2>
-        <Connect what="model" onClose={read.again} />
-      </div>
-      <p class="soft">
-        {mayTest
-          ? "A test asks the model for one word. It costs a few tokens."
-          : "To test a model, sign in with an admin token that covers every session."}
-      </p>
-      <Awaited {...read} />
-      {read.value !== undefined && (
-        <ul class="out-rows card" aria-label="Models">
-          {read.value.models.map((row) => {
-            const model = `${row.provider}/${row.id}`;
-            return <Row key={model} row={row} users={users.get(model) ?? []} mayTest={mayTest} />;
-          })}
-        </ul>
-      )}
+    <section class="models" aria-label="Models">
+      <ResourceList
+        title="Models"
+        words={
+          mayTest
+            ? "A test asks the model for one word. It costs a few tokens."
+            : "To test a model, sign in with an admin token that covers every session."
+        }
+        head={<Connect what="model" onClose={read.again} />}
+        list={read}
+        rows={read.value?.models}
+        row={(row) => {
+          const model = `${row.provider}/${row.id}`;
+          const { [model]: test } = tests;
+          const used = users.get(model) ?? [];
+          return {
+            key: model,
+            name: model,
+            beside: row.name !== row.id && (
+              <span class="soft">
+                <Name text={row.name} />
+              </span>
+            ),
+            facts: [
+              factsOf(row),
+              used.length === 0 ? "No agent uses this model." : `Used by ${used.join(", ")}`,
+            ],
+            body: <Outcome test={test} />,
+            actions: mayTest
+              ? [{ label: "Test", about: model, disabled: test?.kind === "running", run: () => run(model) }]
+              : [],
+          };
+        }}
+      />
     </section>
   );
 }

@@ -3,17 +3,15 @@
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { tick } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
-import { Awaited } from "../parts/failure.tsx";
-import { ago, counted, duration } from "../parts/format.ts";
+import { ago, counted, duration, joinWords } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
-import { Name } from "../parts/name.tsx";
-import { useNews, useReading } from "../parts/reading.ts";
+import { useNews } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
 import { hrefOf } from "../route.ts";
 import type { Tone } from "../styles/tones.ts";
 import { People } from "./people.tsx";
-import { usePolling } from "./polling.ts";
-import "./rows.css";
+import { usePolled } from "./polling.ts";
+import { ResourceList } from "./resource-list.tsx";
 
 const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
 
@@ -51,10 +49,10 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
  */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 
-/** Returns what is known about a channel, as short texts. */
-function factsOf(row: ChannelRow, now: number): string[] {
+/** Returns what is known about a channel. */
+function factsOf(row: ChannelRow, now: number): string {
   const { backoffUntil = 0 } = row;
-  return [
+  return joinWords([
     row.pending ? `${row.pending.toLocaleString()} waiting` : "",
     row.failed ? `${row.failed.toLocaleString()} failed` : "",
     row.lastSentAt === undefined ? "" : `last arrived ${ago(row.lastSentAt, now)}`,
@@ -64,60 +62,36 @@ function factsOf(row: ChannelRow, now: number): string[] {
     backoffUntil > now
       ? `${BACKOFF[row.kind === "mcp" ? "mcp" : "outbox"]} ${duration(backoffUntil - now)}`
       : "",
-  ].filter((one) => one !== "");
-}
-
-function Row({ row }: { row: ChannelRow }) {
-  const now = tick.value;
-  const name = row.kind === "channel" ? row.id : row.id.slice(row.id.indexOf(":") + 1);
-  const state = STATES[row.state];
-  const seesOutbox = may("operator.admin") && (row.pending ?? 0) + (row.failed ?? 0) > 0;
-  return (
-    <li class="out-row out-wide">
-      <div class="row-state">
-        <State state={row.state} text={state.text} tone={state.tone} />
-      </div>
-      <div class="row-main">
-        <p class="row-title">
-          <strong>
-            <Name text={name} />
-          </strong>
-          <span class="soft">{KINDS[row.kind]}</span>
-        </p>
-        <p class="soft">{factsOf(row, now).join(" · ")}</p>
-        {row.lastError !== undefined && (
-          <p class={`row-error ${row.ok ? "" : "tone-bad"}`}>
-            <Name text={row.lastError} />
-            {row.lastErrorAt !== undefined && <span class="soft"> · {ago(row.lastErrorAt, now)}</span>}
-          </p>
-        )}
-      </div>
-      <div class="row-actions">
-        {seesOutbox && <a href={hrefOf({ view: "operations", tab: "deliveries" })}>Deliveries</a>}
-      </div>
-    </li>
-  );
+  ]);
 }
 
 export function ChannelsTab() {
-  const list = useReading("channels", () => ask("channels.status"));
+  const list = usePolled("channels", EVERY_MS, () => ask("channels.status"));
   useNews("deliveries", list.again);
-  usePolling(EVERY_MS, list.again);
   return (
     <>
-      <div class="bar head-bar">
-        <h2>Channels</h2>
-        <Connect what="chat" onClose={list.again} />
-      </div>
-      <p class="soft">Connections of the gateway to people, other programs, external tools and agents.</p>
-      <Awaited {...list} />
-      {list.value !== undefined && (
-        <ul class="out-rows card" aria-label="Channels">
-          {list.value.channels.map((row) => (
-            <Row key={row.id} row={row} />
-          ))}
-        </ul>
-      )}
+      <ResourceList
+        title="Channels"
+        words="Connections of the gateway to people, other programs, external tools and agents."
+        head={<Connect what="chat" onClose={list.again} />}
+        list={list}
+        rows={list.value?.channels}
+        row={(row) => ({
+          key: row.id,
+          state: <State state={row.state} {...STATES[row.state]} />,
+          name: row.kind === "channel" ? row.id : row.id.slice(row.id.indexOf(":") + 1),
+          beside: <span class="soft">{KINDS[row.kind]}</span>,
+          facts: [factsOf(row, tick.value)],
+          error:
+            row.lastError === undefined
+              ? undefined
+              : { text: row.lastError, at: row.lastErrorAt, class: row.ok ? "" : "tone-bad" },
+          link:
+            may("operator.admin") && (row.pending ?? 0) + (row.failed ?? 0) > 0 ? (
+              <a href={hrefOf({ view: "operations", tab: "deliveries" })}>Deliveries</a>
+            ) : undefined,
+        })}
+      />
       {may("operator.admin") && has("channels.pair.list") && <People />}
     </>
   );

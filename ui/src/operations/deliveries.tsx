@@ -12,16 +12,13 @@ import { tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { doubtOf } from "../inbox/actions.ts";
 import { moved, useMoves } from "../inbox/moved.ts";
-import { Confirm } from "../parts/dialog.tsx";
-import { Awaited } from "../parts/failure.tsx";
 import { ago, clockTime, counted, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { complain, say } from "../parts/notices.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
 import { State } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
-import "./rows.css";
+import { ResourceList, type ResourceRow, type RowAction } from "./resource-list.tsx";
 import { SessionPicker } from "./session-picker.tsx";
 
 type StateFilter = "" | DeliveryRow["state"];
@@ -92,40 +89,6 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter
   );
 }
 
-/** An action that the reader must confirm. */
-type Question = { readonly does: "retry" | "dismiss"; readonly row: DeliveryRow };
-
-function settle({ does, row }: Question, onDone: () => void): void {
-  ask(`deliveries.${does}`, { id: row.id })
-    .then(() => does === "dismiss" && say("Dismissed."), complain)
-    .finally(onDone);
-}
-
-function ConfirmSettle({
-  question,
-  onDone,
-  onClose,
-}: {
-  question: Question;
-  onDone: () => void;
-  onClose: () => void;
-}) {
-  const { does, row } = question;
-  return (
-    <Confirm
-      title={does === "retry" ? "Retry this delivery?" : "Dismiss this delivery?"}
-      action={does === "retry" ? "Retry" : "Dismiss"}
-      onConfirm={() => settle(question, onDone)}
-      onClose={onClose}
-    >
-      <p>{doubtOf({ ...row, kind: "delivery" }, does)}</p>
-      <p class="soft out-excerpt">
-        <Name text={row.text} />
-      </p>
-    </Confirm>
-  );
-}
-
 function Timing({ row }: { row: DeliveryRow }) {
   const now = tick.value;
   const at = row.settledAt ?? row.createdAt;
@@ -147,73 +110,99 @@ function routeWords({ route, sessionKey }: DeliveryRow): string {
   return [channel, ...where].join(" · ");
 }
 
-function Row({ row, onAsk }: { row: DeliveryRow; onAsk: (does: Question["does"]) => void }) {
+/** The text of a delivery in one line, which a click unfolds. */
+function Text({ row }: { row: DeliveryRow }) {
   const [isOpen, setOpen] = useState(false);
-  const held = moved.value.has(row.id);
-  const dismissed = row.dismissedAt !== undefined;
+  const line = row.text === "" ? "(no text)" : cut(row.text, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ");
   return (
-    <li class={`out-row ${held ? "row-held" : ""}`}>
-      <div class="row-state">
-        <State state={row.state} {...(dismissed ? { text: "dismissed", tone: "quiet" as const } : {})} />
-        <span class="chip">{row.kind}</span>
-      </div>
-      <div class="row-main">
-        <p class="row-title">
-          <SessionLink sessionKey={row.sessionKey} />
-          <span class="soft" aria-hidden="true">
-            →
-          </span>
-          <span class="visually-hidden">via</span>
-          <Name text={routeWords(row)} />
-        </p>
-        <button
-          type="button"
-          class="row-text"
-          data-row={row.id}
-          aria-expanded={isOpen}
-          onClick={() => setOpen(!isOpen)}
-        >
-          <Name
-            text={row.text === "" ? "(no text)" : cut(row.text, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ")}
-          />
-        </button>
-        {row.error !== undefined && (
-          <p class={`row-error ${dismissed ? "" : ERROR_TONES[row.state]}`}>
-            <Name text={row.code === undefined ? row.error : `${row.code}: ${row.error}`} />
+    <>
+      <button
+        type="button"
+        class="row-text"
+        data-row={row.id}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Name text={line} />
+      </button>
+      {isOpen && (
+        <div class="row-more">
+          <pre class="out-text">
+            <bdi>{safeText(row.text)}</bdi>
+            {row.textTruncated === true && "\n… (cut here)"}
+          </pre>
+          <p class="soft mono">
+            <Name text={row.id} /> · {clockTime(row.createdAt, true)}
           </p>
-        )}
-        {isOpen && (
-          <div class="row-more">
-            <pre class="out-text">
-              <bdi>{safeText(row.text)}</bdi>
-              {row.textTruncated === true && "\n… (cut here)"}
-            </pre>
-            <p class="soft mono">
-              <Name text={row.id} /> · {clockTime(row.createdAt, true)}
-            </p>
-          </div>
-        )}
-      </div>
-      <Timing row={row} />
-      <div class="row-actions">
-        {row.state === "failed" && !dismissed && (
-          <>
-            <button type="button" aria-disabled={held} onClick={() => onAsk("retry")}>
-              Retry
-            </button>
-            <button type="button" class="quiet" aria-disabled={held} onClick={() => onAsk("dismiss")}>
-              Dismiss
-            </button>
-          </>
-        )}
-      </div>
-    </li>
+        </div>
+      )}
+    </>
   );
+}
+
+/** Retrying or dismissing a failed delivery. A row that has moved a moment ago does nothing. */
+function settling(row: DeliveryRow, does: "retry" | "dismiss"): RowAction {
+  const label = does === "retry" ? "Retry" : "Dismiss";
+  const doubt = doubtOf({ ...row, kind: "delivery" }, does);
+  return {
+    label,
+    disabled: moved.value.has(row.id),
+    run: () => ask(`deliveries.${does}`, { id: row.id }),
+    ...(does === "dismiss" && { class: "quiet" as const, done: "Dismissed." }),
+    question:
+      doubt === undefined
+        ? undefined
+        : {
+            title: `${label} this delivery?`,
+            text: (
+              <>
+                <p>{doubt}</p>
+                <p class="soft out-excerpt">
+                  <Name text={row.text} />
+                </p>
+              </>
+            ),
+          },
+  };
+}
+
+function deliveryRow(row: DeliveryRow): ResourceRow {
+  const isDismissed = row.dismissedAt !== undefined;
+  const mayAct = row.state === "failed" && !isDismissed;
+  return {
+    key: row.id,
+    class: moved.value.has(row.id) ? "row-held" : "",
+    state: (
+      <>
+        <State state={row.state} {...(isDismissed ? { text: "dismissed", tone: "quiet" as const } : {})} />
+        <span class="chip">{row.kind}</span>
+      </>
+    ),
+    beside: (
+      <>
+        <SessionLink sessionKey={row.sessionKey} />
+        <span class="soft" aria-hidden="true">
+          →
+        </span>
+        <span class="visually-hidden">via</span>
+        <Name text={routeWords(row)} />
+      </>
+    ),
+    error:
+      row.error === undefined
+        ? undefined
+        : {
+            text: row.code === undefined ? row.error : `${row.code}: ${row.error}`,
+            class: isDismissed ? "" : ERROR_TONES[row.state],
+          },
+    body: <Text row={row} />,
+    when: <Timing row={row} />,
+    actions: mayAct ? [settling(row, "retry"), settling(row, "dismiss")] : [],
+  };
 }
 
 export function DeliveriesTab() {
   const [filter, setFilter] = useState<Filter>(EVERYTHING);
-  const [question, setQuestion] = useState<Question>();
   const wanted = useRef(PAGE_ROWS);
   const outbox = useReading(JSON.stringify(filter), () => readOutbox(filter, wanted.current));
   const { again, value, busy } = outbox;
@@ -224,38 +213,29 @@ export function DeliveriesTab() {
   };
   const frame = useRef<HTMLUListElement>(null);
   useMoves(frame);
-  const onAsk = (does: Question["does"], row: DeliveryRow): void => {
-    if (moved.value.has(row.id)) return;
-    if (doubtOf({ ...row, kind: "delivery" }, does) === undefined) settle({ does, row }, again);
-    else setQuestion({ does, row });
-  };
   const older = (): void => {
     wanted.current = (value?.rows.length ?? 0) + PAGE_ROWS;
     again();
   };
   return (
     <>
-      <h2>Deliveries</h2>
-      <p class="soft">Messages to channels: sent, pending and failed.</p>
-      <Filters filter={filter} onChange={change} />
-      <Awaited {...outbox} />
-      {value?.rows.length === 0 && <p class="empty">No deliveries</p>}
-      {value !== undefined && (
-        <ul ref={frame} class="out-rows card" aria-label="Deliveries" aria-busy={busy}>
-          {value.rows.map((row) => (
-            <Row key={row.id} row={row} onAsk={(does) => onAsk(does, row)} />
-          ))}
-        </ul>
-      )}
+      <ResourceList
+        title="Deliveries"
+        words="Messages to channels: sent, pending and failed."
+        list={outbox}
+        rows={value?.rows}
+        row={deliveryRow}
+        empty="No deliveries"
+        frame={frame}
+      >
+        <Filters filter={filter} onChange={change} />
+      </ResourceList>
       {value?.more === true && (
         <p class="out-more">
           <button type="button" onClick={older} disabled={busy}>
             Show older
           </button>
         </p>
-      )}
-      {question !== undefined && (
-        <ConfirmSettle question={question} onDone={again} onClose={() => setQuestion(undefined)} />
       )}
     </>
   );

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
+import { useReading } from "../parts/reading.ts";
 
 /**
  * Calls `ask` again `everyMs` after each of its answers, as long as `wanted` is true. It continues after an
@@ -27,4 +28,20 @@ export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted 
       cancel();
     };
   }, [everyMs, wanted]);
+}
+
+/**
+ * Reads data now, after each reconnect, and at this interval. If the request changes, the previous answer stays
+ * until the new one has arrived, so that nothing flickers.
+ */
+export function usePolled<T>(key: string, everyMs: number, read: () => Promise<T>) {
+  const reading = useReading(key, read);
+  const kept = useRef(reading.value);
+  if (reading.value !== undefined) kept.current = reading.value;
+  usePolling(everyMs, reading.again);
+  return {
+    ...reading,
+    value: kept.current,
+    isOld: reading.value === undefined && kept.current !== undefined,
+  };
 }

@@ -13,7 +13,7 @@ import { on, whenConnected } from "../gateway.ts";
  */
 const NEWS_MS = 300;
 
-interface Reading<T> {
+export interface Reading<T> {
   /** The latest answer. It stays here while the next one is read. */
   readonly value: T | undefined;
   readonly problem: unknown;

@@ -3,15 +3,14 @@
 
 import { effect, signal } from "@preact/signals";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
-import type { DoctorFinding, DoctorReport } from "../../../../src/features/doctor/contract.ts";
+import type { DoctorReport } from "../../../../src/features/doctor/contract.ts";
 import { tick } from "../../clock.ts";
 import { ask, stage } from "../../gateway.ts";
+import { Rows } from "../../operations/resource-list.tsx";
 import { Failed } from "../../parts/failure.tsx";
 import { ago, counted, duration } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
-import "../../operations/rows.css";
-import "../../operations/upkeep/upkeep.css";
 
 type Check =
   | { readonly kind: "running" }
@@ -23,24 +22,6 @@ const GROUPS = [
   { level: "warning", title: "Warnings", tone: "warn" },
   { level: "ok", title: "In order", tone: "good" },
 ] as const;
-
-function Finding({ name, text, mend, tone }: DoctorFinding & { tone: "bad" | "warn" | "good" }) {
-  return (
-    <li class="out-row upkeep-row">
-      <State state={name} tone={tone} text={<Name text={name} />} />
-      <div class="row-main">
-        <p class="upkeep-text">
-          <bdi>{safeText(text)}</bdi>
-        </p>
-        {mend !== undefined && (
-          <p class="upkeep-text soft">
-            <bdi>{safeText(mend)}</bdi>
-          </p>
-        )}
-      </div>
-    </li>
-  );
-}
 
 function Report({ report: { findings, ts, durationMs } }: { report: DoctorReport }) {
   const groups = GROUPS.map((group) => ({
@@ -64,12 +45,21 @@ function Report({ report: { findings, ts, durationMs } }: { report: DoctorReport
         .filter((group) => group.found.length > 0)
         .map(({ level, title, tone, found: rows }) => (
           <section key={level} aria-label={title}>
-            <h3 class="upkeep-title">{title}</h3>
-            <ul class="out-rows card">
-              {rows.map((finding, at) => (
-                <Finding key={`${finding.name} ${at}`} tone={tone} {...finding} />
-              ))}
-            </ul>
+            <h3 class="out-title">{title}</h3>
+            <Rows
+              label={title}
+              rows={rows}
+              again={() => {}}
+              row={({ name, text, mend }) => ({
+                key: `${name} ${text}`,
+                state: <State state={name} tone={tone} text={<Name text={name} />} />,
+                body: [text, ...(mend === undefined ? [] : [mend])].map((words, at) => (
+                  <p key={at} class={at === 0 ? "out-lines" : "out-lines soft"}>
+                    <bdi>{safeText(words)}</bdi>
+                  </p>
+                )),
+              })}
+            />
           </section>
         ))}
     </>

@@ -4,16 +4,13 @@ import { useState } from "preact/hooks";
 import type { AcpAgentRow, McpServerRow } from "../../../../src/contract/methods/servers.ts";
 import { tick } from "../../clock.ts";
 import { ask, has, may, wordsOf } from "../../gateway.ts";
-import { Awaited } from "../../parts/failure.tsx";
-import { ago, counted, duration } from "../../parts/format.ts";
+import { ago, counted, duration, joinWords } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
-import { useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
 import { hrefOf } from "../../route.ts";
-import { usePolling } from "../polling.ts";
+import { usePolled } from "../polling.ts";
+import { ResourceList, type ResourceRow, type RowAction } from "../resource-list.tsx";
 import { beginSignIn } from "./sign-in.ts";
-import "../rows.css";
-import "../upkeep/upkeep.css";
 
 /** Polling interval. Polling is needed, because no event reports that a program has started or stopped. */
 const EVERY_MS = 5_000;
@@ -50,143 +47,135 @@ function Tools({ server: { tools, leftOut } }: { server: McpServerRow }) {
   );
 }
 
-function Server({ server, onTested }: { server: McpServerRow; onTested: () => void }) {
-  const now = tick.value;
-  const [testing, setTesting] = useState(false);
-  const [problem, setProblem] = useState<string>();
-  const { name, place, transport, agents, connectedSince, lastError, lastErrorAt, backoffUntil = 0 } = server;
-  const { needsSignIn = false } = server;
-  const state = STATES[server.state];
-  const error = problem ?? lastError;
-  const test = (): void => {
-    if (testing) return;
-    setTesting(true);
-    setProblem(undefined);
-    ask("servers.test", { name })
-      .catch((thrown: unknown) => setProblem(wordsOf(thrown)))
-      .finally(() => {
-        setTesting(false);
-        onTested();
-      });
-  };
-  const signIn = (): void => {
-    beginSignIn(name).catch((thrown: unknown) => setProblem(wordsOf(thrown)));
-  };
+/** Shows the programs of the agents that are outside programs. */
+function Agents({ agents }: { agents: readonly AcpAgentRow[] }) {
   return (
-    <li class="out-row out-wide">
-      <div class="row-state" role="status">
-        <State state={server.state} {...(testing ? { text: "testing…", tone: "busy" } : state)} />
-      </div>
-      <div class="row-main">
-        <p class="row-title">
-          <strong>
-            <Name text={name} />
-          </strong>
-          <span class="chip">{transport}</span>
-          <span class="soft">
-            <Name text={place} />
-          </span>
-        </p>
-        <p class="soft">
-          <Name text={agents.length === 0 ? "for every agent" : `for ${agents.join(", ")}`} />
-          {connectedSince !== undefined && ` · connected ${ago(connectedSince, now)}`}
-          {backoffUntil > now && ` · runs do not start it for ${duration(backoffUntil - now)}`}
-        </p>
-        {error !== undefined && !testing && (
-          <p class="row-error tone-bad">
-            <Name text={error} />
-            {lastErrorAt !== undefined && <span class="soft"> · {ago(lastErrorAt, now)}</span>}
-          </p>
-        )}
-        <Tools server={server} />
-      </div>
-      <div class="row-actions">
-        {needsSignIn && may("operator.admin") && has("servers.login") && (
-          <button type="button" class="primary" aria-label={`Sign in at ${name}`} onClick={signIn}>
-            Sign in
-          </button>
-        )}
-        {may("operator.admin") && has("servers.test") && (
-          <button type="button" aria-label={`Test ${name}`} aria-disabled={testing} onClick={test}>
-            Test
-          </button>
-        )}
-      </div>
-    </li>
-  );
-}
-
-function Agent({ agent: { agentId, program, sessions, lastFailure } }: { agent: AcpAgentRow }) {
-  const count = sessions.length;
-  return (
-    <li class="out-row out-wide">
-      <div class="row-state">
-        <State
-          state={count > 0 ? "ok" : "idle"}
-          text={count > 0 ? `${counted(count, "program")} running` : "not running"}
-        />
-      </div>
-      <div class="row-main">
-        <p class="row-title">
-          <strong>
-            <Name text={agentId} />
-          </strong>
+    <ResourceList
+      title="ACP agents"
+      words="Agents that are outside programs. Each session has its own program."
+      rows={agents}
+      row={({ agentId, program, sessions, lastFailure }) => ({
+        key: agentId,
+        state:
+          sessions.length > 0 ? (
+            <State state="ok" text={`${counted(sessions.length, "program")} running`} />
+          ) : (
+            <State state="idle" text="not running" />
+          ),
+        name: agentId,
+        beside: (
           <span class="soft">
             <Name text={program} />
           </span>
-        </p>
-        <p class="chips">
-          {sessions.map((key) => (
-            <SessionLink key={key} sessionKey={key} />
-          ))}
-        </p>
-        {lastFailure !== undefined && (
-          <p class="row-error tone-bad">
-            <Name text={lastFailure.error} />{" "}
-            <span class="soft">
-              · {ago(lastFailure.atMs, tick.value)} in <SessionLink sessionKey={lastFailure.sessionKey} />
-            </span>
-          </p>
-        )}
-      </div>
-    </li>
+        ),
+        body: (
+          <>
+            <p class="chips">
+              {sessions.map((key) => (
+                <SessionLink key={key} sessionKey={key} />
+              ))}
+            </p>
+            {lastFailure !== undefined && (
+              <p class="row-error tone-bad">
+                <Name text={lastFailure.error} />{" "}
+                <span class="soft">
+                  · {ago(lastFailure.atMs, tick.value)} in <SessionLink sessionKey={lastFailure.sessionKey} />
+                </span>
+              </p>
+            )}
+          </>
+        ),
+      })}
+    />
   );
 }
 
+/** A test or a sign-in at a server that is running or has failed. */
+type Attempt = "running" | { readonly problem: string };
+
+function serverRow(
+  server: McpServerRow,
+  attempt: Attempt | undefined,
+  begin: (work: Promise<unknown>) => Promise<void>,
+): ResourceRow {
+  const { name, place, transport, agents, connectedSince, lastError, backoffUntil = 0 } = server;
+  const now = tick.value;
+  const isRunning = attempt === "running";
+  const error = isRunning ? undefined : (attempt?.problem ?? lastError);
+  const offers = (method: Parameters<typeof has>[0]): boolean => may("operator.admin") && has(method);
+  const signIn: RowAction = {
+    label: "Sign in",
+    about: `at ${name}`,
+    class: "primary",
+    run: () => begin(beginSignIn(name)),
+  };
+  const test: RowAction = {
+    label: "Test",
+    about: name,
+    disabled: isRunning,
+    run: () => begin(ask("servers.test", { name })),
+  };
+  const state = isRunning ? ({ text: "testing…", tone: "busy" } as const) : STATES[server.state];
+  return {
+    key: name,
+    state: (
+      <span role="status">
+        <State state={server.state} {...state} />
+      </span>
+    ),
+    name,
+    beside: (
+      <>
+        <span class="chip">{transport}</span>
+        <span class="soft">
+          <Name text={place} />
+        </span>
+      </>
+    ),
+    facts: [
+      joinWords([
+        agents.length === 0 ? "for every agent" : `for ${agents.join(", ")}`,
+        connectedSince === undefined ? "" : `connected ${ago(connectedSince, now)}`,
+        backoffUntil > now ? `runs do not start it for ${duration(backoffUntil - now)}` : "",
+      ]),
+    ],
+    error: error === undefined ? undefined : { text: error, at: server.lastErrorAt },
+    body: <Tools server={server} />,
+    actions: [
+      ...(server.needsSignIn && offers("servers.login") ? [signIn] : []),
+      ...(offers("servers.test") ? [test] : []),
+    ],
+  };
+}
+
 export function ServersTab() {
-  const list = useReading("servers", () => ask("servers.list"));
-  const { value, again } = list;
-  usePolling(EVERY_MS, again);
+  const list = usePolled("servers", EVERY_MS, () => ask("servers.list"));
+  const { value } = list;
+  const [attempts, setAttempts] = useState<Readonly<Record<string, Attempt | undefined>>>({});
+  const begin = async (name: string, work: Promise<unknown>): Promise<void> => {
+    const note = (attempt?: Attempt) => setAttempts((before) => ({ ...before, [name]: attempt }));
+    note("running");
+    await work.then(
+      () => note(),
+      (problem: unknown) => note({ problem: wordsOf(problem) }),
+    );
+  };
   return (
     <>
-      <h2>MCP servers</h2>
-      <p class="soft">
-        Servers that give agents more tools. Each starts when a run needs it. A test starts it now and reads
-        its tools.
-      </p>
-      <Awaited {...list} />
-      {value?.servers.length === 0 && (
-        <p class="empty">
-          No MCP servers. Add one in the{" "}
-          <a href={hrefOf({ view: "operations", tab: "configuration" })}>configuration</a>.
-        </p>
-      )}
-      <ul class="out-rows card" aria-label="MCP servers">
-        {value?.servers.map((server) => (
-          <Server key={server.name} server={server} onTested={again} />
-        ))}
-      </ul>
-      {value !== undefined && value.agents.length > 0 && (
-        <>
-          <h2 class="upkeep-title">ACP agents</h2>
-          <p class="soft">Agents that are outside programs. Each session has its own program.</p>
-          <ul class="out-rows card" aria-label="ACP agents">
-            {value.agents.map((agent) => (
-              <Agent key={agent.agentId} agent={agent} />
-            ))}
-          </ul>
-        </>
-      )}
+      <ResourceList
+        title="MCP servers"
+        words="Servers that give agents more tools. Each starts when a run needs it. A test starts it now and reads its tools."
+        list={list}
+        rows={value?.servers}
+        empty={
+          <>
+            No MCP servers. Add one in the{" "}
+            <a href={hrefOf({ view: "operations", tab: "configuration" })}>configuration</a>.
+          </>
+        }
+        row={(server) => serverRow(server, attempts[server.name], (work) => begin(server.name, work))}
+      />
+      {value !== undefined && value.agents.length > 0 && <Agents agents={value.agents} />}
     </>
   );
 }

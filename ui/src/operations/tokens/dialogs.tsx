@@ -7,10 +7,11 @@ import { SCOPES } from "../../../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../../../src/core/shapes/settings/settings.ts";
 import { Copy } from "../../conversation/text/copy.tsx";
 import { ask, may } from "../../gateway.ts";
-import { Confirm, Dialog, Form } from "../../parts/dialog.tsx";
+import { Dialog, Form } from "../../parts/dialog.tsx";
 import { Name } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { Select } from "../../parts/select.tsx";
+import type { DialogProps } from "../resource-list.tsx";
 import { Sessions } from "./sessions.tsx";
 import { highest, patternsIn, scopeOptions } from "./words.ts";
 
@@ -73,7 +74,7 @@ function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () =>
   );
 }
 
-export function NewToken({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
+export function NewToken({ onClose, onDone }: DialogProps) {
   const most = SCOPES.find((one) => may(one)) ?? "operator.read";
   const [name, setName] = useState("");
   const [scope, setScope] = useState<TokenScope>("operator.read");
@@ -121,13 +122,7 @@ export function NewToken({ onClose, onDone }: { onClose: () => void; onDone: () 
   );
 }
 
-interface TokenDialogProps {
-  readonly token: AccessTokenEntry;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-}
-
-export function NarrowToken({ token, onClose, onDone }: TokenDialogProps) {
+export function NarrowToken({ token, onClose, onDone }: DialogProps & { token: AccessTokenEntry }) {
   const most = highest(token.scopes) ?? "operator.read";
   const [scope, setScope] = useState<TokenScope>(most);
   const [sessions, setSessions] = useState((token.sessions ?? []).join(", "));
@@ -150,21 +145,5 @@ export function NarrowToken({ token, onClose, onDone }: TokenDialogProps) {
         <Sessions value={sessions} placeholder="No change" onInput={setSessions} />
       </Form>
     </Dialog>
-  );
-}
-
-export function RevokeToken({ token, onClose, onDone }: TokenDialogProps) {
-  const revoke = (): void => {
-    ask("tokens.revoke", { id: token.id })
-      .then(() => say("Revoked."), complain)
-      .finally(onDone);
-  };
-  return (
-    <Confirm title="Revoke this token?" action="Revoke" onConfirm={revoke} onClose={onClose}>
-      <p>
-        <Name text={token.name} /> loses its access at once, on every connection.
-      </p>
-      {token.current && <p>You signed in with this token, so you will be signed out.</p>}
-    </Confirm>
   );
 }

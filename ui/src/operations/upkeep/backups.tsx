@@ -4,13 +4,12 @@ import { useState } from "preact/hooks";
 import type { BackupList } from "../../../../src/contract/methods/upkeep.ts";
 import { tick } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
-import { Awaited } from "../../parts/failure.tsx";
 import { ago, clockTime, counted, size } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { complain } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { usePolling } from "../polling.ts";
-import "../rows.css";
+import { ResourceList } from "../resource-list.tsx";
 import "./upkeep.css";
 
 const EVERY_MS = { running: 1_000, idle: 15_000 };
@@ -38,7 +37,7 @@ function Running({ running }: { running: NonNullable<BackupList["running"]> }) {
   );
 }
 
-function Last({ list: { backups, failed, running } }: { list: BackupList }) {
+function Last({ list: { folder, backups, total, failed, running } }: { list: BackupList }) {
   const [last] = backups;
   const now = tick.value;
   return (
@@ -52,6 +51,11 @@ function Last({ list: { backups, failed, running } }: { list: BackupList }) {
           </>
         )}
       </p>
+      <p class="soft out-lines">
+        {counted(total, "backup")} in <Name text={folder} />
+        {total > backups.length && `, of which the newest ${backups.length} are listed`}. To restore one, run{" "}
+        <code>npx parley-gateway store restore FILE</code>.
+      </p>
       {failed !== undefined && running === undefined && (
         <p class="row-error tone-bad">
           The backup failed {ago(failed.atMs, now)}: <Name text={failed.error} />
@@ -61,59 +65,47 @@ function Last({ list: { backups, failed, running } }: { list: BackupList }) {
   );
 }
 
-function Files({ list: { folder, backups, total } }: { list: BackupList }) {
-  return (
-    <>
-      <h3 class="upkeep-title">{counted(total, "backup")}</h3>
-      <p class="soft upkeep-text">
-        In <Name text={folder} />. To restore one, run <code>npx parley-gateway store restore FILE</code>.
-      </p>
-      <ul class="out-rows card" aria-label="Backups">
-        {backups.map(({ name, bytes, createdAtMs }) => (
-          <li key={name} class="out-row upkeep-file">
-            <span class="upkeep-text">
-              <Name text={name} />
-            </span>
-            <span class="number">{size(bytes)}</span>
-            <span class="soft number">{clockTime(createdAtMs, true)}</span>
-          </li>
-        ))}
-      </ul>
-      {total > backups.length && <p class="soft">Only the newest {backups.length} are listed.</p>}
-    </>
-  );
-}
-
 export function BackupsTab() {
+  const [isAsking, setAsking] = useState(false);
   const list = useReading("backups", () => ask("store.backups"));
   const { value, again } = list;
-  const [asked, setAsked] = useState(false);
-  const isBusy = asked || value?.running !== undefined;
+  const isBusy = isAsking || value?.running !== undefined;
   usePolling(isBusy ? EVERY_MS.running : EVERY_MS.idle, again);
   const begin = (): void => {
     if (isBusy) return;
-    setAsked(true);
+    setAsking(true);
     ask("store.backup")
       .catch(complain)
       .then(again)
-      .finally(() => setAsked(false));
+      .finally(() => setAsking(false));
   };
   return (
-    <>
-      <h2>Backups</h2>
-      <p class="soft">
-        A backup has the whole store as of one moment, with everything that anybody said: keep it private. It
-        does not have the configuration.
-      </p>
-      <div class="bar out-filters">
+    <ResourceList
+      title="Backups"
+      words="A backup has the whole store as of one moment, with everything that anybody said: keep it private. It does not have the configuration."
+      head={
         <button type="button" class="primary" aria-disabled={isBusy} onClick={begin}>
           Back up now
         </button>
-      </div>
-      <Awaited {...list} />
+      }
+      list={list}
+      rows={value?.backups}
+      row={({ name, bytes, createdAtMs }) => ({
+        key: name,
+        body: (
+          <span class="out-lines">
+            <Name text={name} />
+          </span>
+        ),
+        when: (
+          <div class="row-when soft">
+            {size(bytes)} <span>{clockTime(createdAtMs, true)}</span>
+          </div>
+        ),
+      })}
+    >
       {value?.running !== undefined && <Running running={value.running} />}
       {value !== undefined && <Last list={value} />}
-      {value !== undefined && <Files list={value} />}
-    </>
+    </ResourceList>
   );
 }

@@ -171,7 +171,7 @@ describeInBrowser("usage", () => {
     await expect.poll(() => page.getByText("Budgets today").count()).toBe(0);
   });
 
-  test("UT1: a late answer does not block the page, and does not replace a later selection", async () => {
+  test("PO1: a late answer does not block the page, and does not replace a later selection", async () => {
     const house = await spent();
     const { page } = await visit(house.http, { token: TOKEN });
     const relay = await relayOf(page, "usage");

@@ -1,5 +1,6 @@
 // Owns the frame around every view: navigation and connection state.
 
+import { Button } from "./parts/button.tsx";
 import "./overlay.css";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
@@ -90,29 +91,23 @@ function Head() {
             <span aria-hidden="true">@</span> <span class="to-dispatch-words">Ask an agent</span>
           </button>
         )}
-        <button
-          type="button"
+        <Button
+          text="⌕"
           class="quiet to-palette"
           onClick={() => {
             overlay.value = "palette";
           }}
           aria-label="Command palette"
           title="Command palette (Ctrl+K)"
-        >
-          ⌕
-        </button>
-        <button
-          type="button"
+        />
+        <Button
+          text={theme.value === "auto" ? "◐" : theme.value === "dark" ? "●" : "○"}
           class="quiet"
           onClick={() => turnTheme()}
           aria-label={`Colours: ${THEME_WORDS[theme.value]}`}
           title={`Colours: ${THEME_WORDS[theme.value]}`}
-        >
-          {theme.value === "auto" ? "◐" : theme.value === "dark" ? "●" : "○"}
-        </button>
-        <button type="button" class="quiet" onClick={signOut}>
-          Sign out
-        </button>
+        />
+        <Button text="Sign out" class="quiet" onClick={signOut} />
       </div>
     </header>
   );
@@ -157,9 +152,7 @@ export function Shell() {
   const Shown = VIEWS[at.view];
   return (
     <div class="shell">
-      <button type="button" class="skip" onClick={() => document.getElementById("view")?.focus()}>
-        Skip to content
-      </button>
+      <Button text="Skip to content" class="skip" onClick={() => document.getElementById("view")?.focus()} />
       <Head />
       <Connection />
       <ConfigurationNotice />

@@ -4,6 +4,7 @@
 import { useState } from "preact/hooks";
 import { safeText } from "../../src/core/text/safe-text.ts";
 import { signIn, signOut, stage } from "./gateway.ts";
+import { Button } from "./parts/button.tsx";
 import { tokenIn } from "./token.ts";
 
 export function SignIn() {
@@ -38,11 +39,7 @@ export function SignIn() {
           />
         </label>
         <div class="actions">
-          {connecting && (
-            <button type="button" onClick={signOut}>
-              Stop
-            </button>
-          )}
+          {connecting && <Button text="Stop" onClick={signOut} />}
           <button type="submit" class="primary" disabled={connecting}>
             {connecting ? "Connecting…" : "Sign in"}
           </button>

@@ -4,6 +4,7 @@
 import type { ComponentChildren } from "preact";
 import { canEnterDemo, enterDemo, inDemo } from "./demo/scene.ts";
 import { ask, has, may } from "./gateway.ts";
+import { Button } from "./parts/button.tsx";
 import { Examples, OFFLINE_PROVIDER } from "./parts/examples.tsx";
 import { lazy } from "./parts/lazy.tsx";
 import { useNews, useReading } from "./parts/reading.ts";
@@ -42,9 +43,7 @@ export function Welcome({ children }: { children?: ComponentChildren }) {
       <Examples />
       {value.hasDemo && (
         <div class="welcome-offer">
-          <button type="button" class="primary" onClick={enterDemo}>
-            Play the demo
-          </button>
+          <Button text="Play the demo" class="primary" onClick={enterDemo} />
           <p class="soft">
             Three agents at work: a question, jobs, and a circular wait that is refused. The demo has a
             separate store.

@@ -35,9 +35,7 @@ function Tools({ agent: { tools = [], withheld = [] } }: { agent: AgentDetails }
     <>
       <span class="chips">
         {tools.map((name) => (
-          <code key={name} class="chip">
-            <Name text={name} />
-          </code>
+          <Name as="code" key={name} class="chip" text={name} />
         ))}
         {tools.length === 0 && "none"}
       </span>
@@ -47,12 +45,7 @@ function Tools({ agent: { tools = [], withheld = [] } }: { agent: AgentDetails }
           <ul class="withheld">
             {withheld.map(({ name, reason }) => (
               <li key={name}>
-                <code>
-                  <Name text={name} />
-                </code>{" "}
-                <span class="soft">
-                  <Name text={reason} />
-                </span>
+                <Name as="code" text={name} /> <Name as="span" class="soft" text={reason} />
               </li>
             ))}
           </ul>
@@ -63,11 +56,7 @@ function Tools({ agent: { tools = [], withheld = [] } }: { agent: AgentDetails }
 }
 
 function Code({ text }: { text: string }) {
-  return (
-    <code>
-      <Name text={text} />
-    </code>
-  );
+  return <Name as="code" text={text} />;
 }
 
 /** Explains that the model of an ACP agent is chosen by its own program. */

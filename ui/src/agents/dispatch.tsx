@@ -73,9 +73,7 @@ function useAgents(text: string, write: (text: string) => void) {
             <AgentMark id={agentId} />
             <Name text={agentName(agentId)} />
           </span>
-          <span class="soft">
-            <Name text={`@${agentId}`} />
-          </span>
+          <Name as="span" class="soft" text={`@${agentId}`} />
         </>
       ))}
     />

@@ -8,14 +8,16 @@ import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { showPath } from "../../../src/core/text/value-path.ts";
 import { settled } from "../clock.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
-import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
+import { SchemaForm } from "../inbox/form.tsx";
+import { Button } from "../parts/button.tsx";
+import { Confirm, Dialog } from "../parts/dialog.tsx";
 import { Name } from "../parts/name.tsx";
 import { complain, say } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
 import { go } from "../route.ts";
 import { change, literal } from "../setup/change.ts";
 import { useModelRefs } from "./model-refs.ts";
-import { changesOf, entriesIn } from "./settings.ts";
+import { changesOf, type Entries, entriesIn } from "./settings.ts";
 
 /** Returns whether the reader may change the configuration file. */
 export const mayEditAgents = (): boolean => may("operator.admin") && coversAll() && has("config.patch");
@@ -25,41 +27,13 @@ const ID = /^[a-zA-Z0-9_-]{1,64}$/;
 
 const pathOf = (id: string): string => showPath(["agents", "list", id]);
 
-interface Field {
-  readonly title: string;
-  readonly value: string;
-  readonly placeholder?: string;
-  readonly required?: boolean;
-  readonly onText: (text: string) => void;
-}
-
-function TextField({ title, value, placeholder, required = false, onText }: Field) {
-  return (
-    <label>
-      {title}
-      <input
-        value={value}
-        placeholder={placeholder}
-        required={required}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={(event) => onText(event.currentTarget.value)}
-      />
-    </label>
-  );
-}
+const ID_WORDS = "An id has 1 to 64 letters a to z, digits, - and _. The name may have any.";
 
 function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () => void }) {
   const refs = useModelRefs();
-  const [id, setId] = useState("");
-  const [name, setName] = useState("");
-  const [model, setModel] = useState("");
-  const [workspace, setWorkspace] = useState("");
-  const options = [["", "Default"] as const, ...refs.map((ref) => [ref, ref] as const)];
-  const add = async (): Promise<void> => {
+  const add = async ({ id = "", name = "", model = "", workspace = "" }: Entries): Promise<void> => {
     const own = id.trim();
-    if (!ID.test(own))
-      throw new Error("An id has 1 to 64 letters a to z, digits, - and _. The name may have any.");
+    if (!ID.test(own)) throw new Error(ID_WORDS);
     if (taken.includes(own.toLowerCase())) throw new Error(`There is an agent ${own} already.`);
     const given = (text: string): string | undefined => literal(text) || undefined;
     const value = optional({ name: given(name), model: given(model), workspace: given(workspace) });
@@ -69,21 +43,19 @@ function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () =>
   };
   return (
     <Dialog title="Add an agent" onClose={onClose}>
-      <Form action="Add" onSubmit={add} onClose={onClose}>
-        <TextField title="Id" value={id} placeholder="research" required onText={setId} />
-        <TextField title="Name for people" value={name} placeholder="The id" onText={setName} />
-        <label>
-          Model
-          <Select value={model} options={options} onPick={setModel} />
-        </label>
-        <TextField
-          title="Workspace"
-          value={workspace}
-          placeholder="A folder of its own"
-          onText={setWorkspace}
-        />
+      <SchemaForm
+        action="Add"
+        fields={[
+          { name: "id", title: "Id", required: true, placeholder: "research" },
+          { name: "name", title: "Name for people", setting: true, placeholder: "The id" },
+          { name: "model", title: "Model", type: "choice", choices: [["", "Default"], ...refs] },
+          { name: "workspace", title: "Workspace", setting: true, placeholder: "A folder of its own" },
+        ]}
+        onSubmit={add}
+        onClose={onClose}
+      >
         <p class="soft">The agent is added to the gateway's configuration file.</p>
-      </Form>
+      </SchemaForm>
     </Dialog>
   );
 }
@@ -93,9 +65,7 @@ export function AddAgent({ taken }: { taken: readonly string[] }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <button type="button" class="primary" data-act="" onClick={() => setOpen(true)}>
-        Add agent
-      </button>
+      <Button text="Add agent" class="primary" data-act="" onClick={() => setOpen(true)} />
       {isOpen && <NewAgent taken={taken} onClose={() => setOpen(false)} />}
     </>
   );
@@ -163,10 +133,7 @@ export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: Ag
           onClose={() => setAsking(false)}
         >
           <p>
-            <b>
-              <Name text={name} />
-            </b>{" "}
-            leaves the configuration file. Its sessions stay in the store
+            <Name as="b" text={name} /> leaves the configuration file. Its sessions stay in the store
             {workspace !== undefined && (
               <>
                 , and its files in <Name text={workspace} />

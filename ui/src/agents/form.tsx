@@ -2,6 +2,7 @@
 // AF2: what the reader has changed stays through reconnects, visits of other views, and refusals. If somebody
 //      else has changed the same setting meanwhile, the form says so, and saves only after another click.
 
+import { Button } from "../parts/button.tsx";
 import "./agents.css";
 import { effect, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
@@ -120,9 +121,7 @@ export function AgentForm(props: { agent: AgentDetails; only?: string; onSaved: 
           <p role="status" class={conflicts.length > 0 ? "tone-warn" : "soft"}>
             {conflicts.length === 0 ? counted(count, "change") : conflictWords(fields, conflicts, saved)}
           </p>
-          <button type="button" onClick={() => keepDraft(agentId, undefined)}>
-            Discard
-          </button>
+          <Button text="Discard" onClick={() => keepDraft(agentId, undefined)} />
           <button type="submit" class="primary" disabled={busy || count === 0}>
             {conflicts.length === 0 ? "Save" : "Replace it"}
           </button>

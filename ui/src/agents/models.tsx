@@ -40,11 +40,7 @@ function Outcome({ test }: { test: Test | undefined }) {
   return (
     <div class="model-outcome" role="status">
       {test?.kind === "running" && <State state="running" text="Waiting for an answer…" />}
-      {test?.kind === "refused" && (
-        <p class="row-error tone-bad">
-          <Name text={test.problem} />
-        </p>
-      )}
+      {test?.kind === "refused" && <Name as="p" class="row-error tone-bad" text={test.problem} />}
       {test?.kind === "answered" && <Answer test={test.test} />}
     </div>
   );
@@ -66,11 +62,7 @@ function Answer({ test }: { test: ModelTest }) {
       <p class="row-error tone-bad">
         <Name text={error ?? "no answer"} /> <span class="soft">{facts}</span>
       </p>
-      {hint !== undefined && (
-        <p>
-          <Name text={hint} />
-        </p>
-      )}
+      {hint !== undefined && <Name as="p" text={hint} />}
     </>
   );
 }
@@ -106,11 +98,7 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
           return {
             key: model,
             name: model,
-            beside: row.name !== row.id && (
-              <span class="soft">
-                <Name text={row.name} />
-              </span>
-            ),
+            beside: row.name !== row.id && <Name as="span" class="soft" text={row.name} />,
             facts: [
               factsOf(row),
               used.length === 0 ? "No agent uses this model." : `Used by ${used.join(", ")}`,

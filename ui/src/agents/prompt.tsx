@@ -20,11 +20,7 @@ function Part({ part }: { part: AgentPrompt["parts"][number] }) {
         <summary>
           <Name text={title} /> <span class="soft">{sizeOf(part)}</span>
         </summary>
-        {file !== undefined && (
-          <p class="soft">
-            <Name text={file} />
-          </p>
-        )}
+        {file !== undefined && <Name as="p" class="soft" text={file} />}
         <pre class="out-text">
           <bdi>{safeText(text)}</bdi>
         </pre>
@@ -48,9 +44,7 @@ function Parts({ agentId }: { agentId: string }) {
         {counted(tools.count, "tool")} beside it: {sizeOf(tools)}
       </p>
       {skipped.map(({ path, why }) => (
-        <p key={path} class="tone-warn">
-          <Name text={`${path} is not used: ${why}`} />
-        </p>
+        <Name as="p" key={path} class="tone-warn" text={`${path} is not used: ${why}`} />
       ))}
     </>
   );

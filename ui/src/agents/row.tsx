@@ -47,11 +47,7 @@ export function Names({ agent: { id, name = id, default: isDefault, runtime } }:
   return (
     <>
       <Name text={name} />
-      {name !== id && (
-        <span class="soft agent-id">
-          <Name text={id} />
-        </span>
-      )}
+      {name !== id && <Name as="span" class="soft agent-id" text={id} />}
       {isDefault && <span class="chip">default</span>}
       {runtime !== "built-in" && <span class="chip">{runtime.toUpperCase()}</span>}
     </>
@@ -87,11 +83,7 @@ export function Work({ agent, active }: RowProps) {
   const rights = rightsWords(agent);
   return (
     <>
-      {agent.purpose !== undefined && (
-        <p class="agent-purpose">
-          <Name text={agent.purpose} />
-        </p>
-      )}
+      {agent.purpose !== undefined && <Name as="p" class="agent-purpose" text={agent.purpose} />}
       <Today agent={agent} />
       {active.length > 0 && (
         <ul class="agent-active">
@@ -130,9 +122,7 @@ export function AgentRow(props: RowProps) {
         {mayEditAgents() && !isOutside ? (
           <ModelChoice agent={agent} onSaved={onChange} />
         ) : (
-          <span class="soft">
-            <Name text={agent.model} />
-          </span>
+          <Name as="span" class="soft" text={agent.model} />
         )}
         <Chat agent={agent} />
       </div>

@@ -85,7 +85,7 @@ export function fieldsIn(settings: readonly Setting[], models: readonly string[]
         setting: true,
         ...known,
         ...(isModel && { type: "choice", options: models.map((value) => ({ value, title: value })) }),
-        ...(path === "instructions" && { lines: true }),
+        ...(path === "instructions" && { lines: 8 }),
         ...(about !== undefined && !isModel && !isPlain && { description: about }),
         ...(fallback !== undefined && fallback !== "[]" && { fallback }),
       },

@@ -11,6 +11,7 @@ import { safeText } from "../../../src/core/text/safe-text.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
 import { ask, has, may, wordsOf } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
+import { Button } from "../parts/button.tsx";
 import { complain } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
 import { useCommands } from "./commands.tsx";
@@ -146,19 +147,17 @@ function Buttons(props: {
     <div class="send-buttons">
       {row.queuedRuns > 0 && <span class="soft queue-note">{`${row.queuedRuns} queued`}</span>}
       {busy && (
-        <button
-          type="button"
+        <Button
+          text="Stop"
           data-act="Stop the run"
           onClick={stop}
           disabled={stopping !== undefined && stopping === running?.[0]}
-        >
-          Stop
-        </button>
+        />
       )}
       {running !== undefined && has("runs.hold") && <Hold runId={running[0]} hold={hold} />}
       {running !== undefined && (
-        <button
-          type="button"
+        <Button
+          text="Steer"
           disabled={!canSend || sending}
           title={
             hold === undefined
@@ -166,13 +165,14 @@ function Buttons(props: {
               : "The agent continues with the message, and leaves out the calls that it wanted to make"
           }
           onClick={() => onSend(true)}
-        >
-          Steer
-        </button>
+        />
       )}
-      <button type="button" class="primary" disabled={!canSend || sending} onClick={() => onSend()}>
-        {sending ? "Sending…" : busy ? "Queue" : "Send"}
-      </button>
+      <Button
+        text={sending ? "Sending…" : busy ? "Queue" : "Send"}
+        class="primary"
+        disabled={!canSend || sending}
+        onClick={() => onSend()}
+      />
     </div>
   );
 }
@@ -189,15 +189,13 @@ function Hold({ runId, hold }: { runId: string; hold: Run["hold"] }) {
   };
   const isHeld = hold !== undefined;
   return (
-    <button
-      type="button"
+    <Button
+      text={isHeld ? "Release" : "Hold"}
       data-act={isHeld ? "Release the run" : "Hold the run"}
       title={isHeld ? "The agent continues" : "The agent stops before its next tool call"}
       aria-disabled={asked === hold}
       onClick={() => asked !== hold && change()}
-    >
-      {isHeld ? "Release" : "Hold"}
-    </button>
+    />
   );
 }
 
@@ -310,14 +308,12 @@ export function Composer({ thread, onSent }: { thread: Thread; onSent: () => voi
     return (
       <div class="composer composer-closed">
         <span class="soft">This session is archived and read-only.</span>
-        <button
-          type="button"
+        <Button
+          text="Restore"
           onClick={() => {
             ask("sessions.patch", { key: row.key, archived: false }).then(onSent, complain);
           }}
-        >
-          Restore
-        </button>
+        />
       </div>
     );
   return <Field thread={thread} row={row} onSent={onSent} />;

@@ -1,5 +1,6 @@
 // The conversation of one session: header, messages, composer.
 
+import { Button } from "../parts/button.tsx";
 import "./conversation.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { linkState, may } from "../gateway.ts";
@@ -44,9 +45,11 @@ function ToLatest({ reader }: { reader: SessionReader }) {
   if (reader.following.value) return null;
   const { value: unseen } = reader.unseen;
   return (
-    <button type="button" class="to-latest" onClick={() => reader.latest()}>
-      {unseen === 0 ? "↓ Latest" : `↓ Latest, ${counted(unseen, "new message")}`}
-    </button>
+    <Button
+      text={unseen === 0 ? "↓ Latest" : `↓ Latest, ${counted(unseen, "new message")}`}
+      class="to-latest"
+      onClick={() => reader.latest()}
+    />
   );
 }
 
@@ -69,9 +72,7 @@ function Head(props: { thread: Thread; isEmpty: boolean; isClosed: boolean; onOl
     );
   return (
     <p class="beginning">
-      <button type="button" class="quiet" onClick={onOlder}>
-        Older messages
-      </button>
+      <Button text="Older messages" class="quiet" onClick={onOlder} />
     </p>
   );
 }
@@ -116,9 +117,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
               <Tail reader={reader} agentId={agentId} />
             ) : (
               <p class="beginning">
-                <button type="button" class="quiet" onClick={() => reader.newer()}>
-                  Newer messages
-                </button>
+                <Button text="Newer messages" class="quiet" onClick={() => reader.newer()} />
               </p>
             )
           }

@@ -4,6 +4,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { ask } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Failed } from "../parts/failure.tsx";
 import { clockTime, counted } from "../parts/format.ts";
@@ -25,9 +26,7 @@ function Conversations({ sessionKey, onOpen }: { sessionKey: string; onOpen: Ope
     <ul class="earlier-list">
       {value.conversations.map(({ sessionId, endedAt, messages, title = "Untitled" }) => (
         <li key={sessionId}>
-          <button type="button" class="quiet" onClick={() => onOpen(sessionId)}>
-            {title}
-          </button>{" "}
+          <Button text={title} class="quiet" onClick={() => onOpen(sessionId)} />{" "}
           <span class="soft">{`${clockTime(endedAt, true)} · ${counted(messages, "message")}`}</span>
         </li>
       ))}
@@ -66,11 +65,7 @@ function Transcript(props: {
   const { nextBefore: before, nextAfter: after } = value;
   return (
     <>
-      {before !== undefined && (
-        <button type="button" onClick={() => setPlace({ before })}>
-          Older messages
-        </button>
-      )}
+      {before !== undefined && <Button text="Older messages" onClick={() => setPlace({ before })} />}
       <Shown.Provider value={{ sessionKey, sessionId }}>
         <ol ref={list} class="earlier-messages">
           {itemsOf(threadOf(value)).map((item) => (
@@ -78,11 +73,7 @@ function Transcript(props: {
           ))}
         </ol>
       </Shown.Provider>
-      {after !== undefined && (
-        <button type="button" onClick={() => setPlace({ after })}>
-          Newer messages
-        </button>
-      )}
+      {after !== undefined && <Button text="Newer messages" onClick={() => setPlace({ after })} />}
     </>
   );
 }
@@ -105,14 +96,8 @@ export function Earlier(props: {
         <Transcript sessionKey={sessionKey} sessionId={sessionId} agentId={agentId} target={target} />
       )}
       <div class="actions">
-        {sessionId !== undefined && (
-          <button type="button" onClick={() => open(undefined)}>
-            All conversations
-          </button>
-        )}
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
+        {sessionId !== undefined && <Button text="All conversations" onClick={() => open(undefined)} />}
+        <Button text="Close" onClick={onClose} />
       </div>
     </Dialog>
   );

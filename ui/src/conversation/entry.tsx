@@ -10,6 +10,7 @@ import { agentIn } from "../agents/face.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
 import { StepChips } from "../labels/chips.tsx";
+import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
@@ -33,9 +34,7 @@ function Author({ origin }: { origin: Origin }) {
   const { manner, who, sessionKey, marks } = origin;
   const link = sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />;
   const chips = marks.map((mark) => (
-    <span key={mark} class={`chip ${manner === "session" ? "tone-waiting" : ""}`}>
-      <Name text={mark} />
-    </span>
+    <Name as="span" key={mark} class={`chip ${manner === "session" ? "tone-waiting" : ""}`} text={mark} />
   ));
   if (manner === "session")
     return (
@@ -48,9 +47,7 @@ function Author({ origin }: { origin: Origin }) {
   return (
     <>
       {manner === "agent" && <AgentMark id={who} />}
-      <strong>
-        <Name text={manner === "agent" ? agentName(who) : who} />
-      </strong>
+      <Name as="strong" text={manner === "agent" ? agentName(who) : who} />
       {link}
       {chips}
     </>
@@ -106,14 +103,10 @@ function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit 
   return (
     <div class="entry-tools">
       {mayFork() && (
-        <button type="button" class="quiet" title="Fork from here" onClick={() => void fork(sessionKey, id)}>
-          Fork
-        </button>
+        <Button text="Fork" class="quiet" title="Fork from here" onClick={() => void fork(sessionKey, id)} />
       )}
       {onEdit !== undefined && (
-        <button type="button" class="quiet" aria-label="Edit message" onClick={() => onEdit(text)}>
-          Edit
-        </button>
+        <Button text="Edit" class="quiet" aria-label="Edit message" onClick={() => onEdit(text)} />
       )}
       <Copy text={() => text} name="message" />
     </div>

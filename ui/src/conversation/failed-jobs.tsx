@@ -1,6 +1,7 @@
 // The dialog that lists the failed jobs of a session.
 
 import { listSessions } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Doing } from "../parts/doing.tsx";
 import { Awaited } from "../parts/failure.tsx";
@@ -29,9 +30,7 @@ export function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClos
         </ul>
       )}
       <div class="actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
+        <Button text="Close" onClick={onClose} />
       </div>
     </Dialog>
   );

@@ -7,6 +7,7 @@ import { agentIn } from "../agents/face.ts";
 import { AgentMark } from "../agents/mark.tsx";
 import { ask, has, may } from "../gateway.ts";
 import { OutsideChip } from "../labels/chip.tsx";
+import { Button } from "../parts/button.tsx";
 import { Doing } from "../parts/doing.tsx";
 import { exactMoney, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
@@ -112,26 +113,25 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           <Figures thread={thread} />
           <Parents sessionKey={thread.sessionKey} spawnedBy={row?.spawnedBy} />
           {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
-          <button
-            type="button"
+          <Button
+            text="Copy key"
             class="quiet key-copy"
             data-act=""
             title={safeLine(thread.sessionKey)}
             onClick={() => void copyKey(thread.sessionKey)}
-          >
-            Copy key
-          </button>
+          />
         </div>
       </div>
       {row !== undefined && wasReset && (
-        <button type="button" data-act="" aria-label="Earlier conversations" onClick={() => setListed(true)}>
-          Earlier
-        </button>
+        <Button
+          text="Earlier"
+          data-act=""
+          aria-label="Earlier conversations"
+          onClick={() => setListed(true)}
+        />
       )}
       {row !== undefined && row.archivedAt === undefined && may("operator.write") && (
-        <button type="button" data-act="Settings of the session" onClick={() => setOpen(true)}>
-          Settings
-        </button>
+        <Button text="Settings" data-act="Settings of the session" onClick={() => setOpen(true)} />
       )}
       {(listed || earlier !== undefined) && row !== undefined && (
         <Earlier

@@ -4,6 +4,7 @@
 import { signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { hello } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { size } from "../parts/format.ts";
 import { forgetRequest } from "./drafts.ts";
 
@@ -96,8 +97,8 @@ export function Pictures({ sessionKey }: { sessionKey: string }) {
       {pictures.map(({ id, name, mimeType, content }) => (
         <li key={id}>
           <img src={`data:${mimeType};base64,${content}`} alt={name} />
-          <button
-            type="button"
+          <Button
+            text="×"
             aria-label={`Remove ${name}`}
             onClick={() =>
               keepPictures(
@@ -105,9 +106,7 @@ export function Pictures({ sessionKey }: { sessionKey: string }) {
                 pictures.filter((one) => one.id !== id),
               )
             }
-          >
-            ×
-          </button>
+          />
         </li>
       ))}
     </ul>
@@ -131,9 +130,7 @@ export function PickPictures({ onFiles }: { onFiles: (files: readonly File[]) =>
           currentTarget.value = "";
         }}
       />
-      <button type="button" class="quiet pick-pictures" onClick={() => input.current?.click()}>
-        Add picture
-      </button>
+      <Button text="Add picture" class="quiet pick-pictures" onClick={() => input.current?.click()} />
     </>
   );
 }

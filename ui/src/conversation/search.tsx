@@ -1,5 +1,6 @@
 // Searches for messages by their words in all sessions. A match is a link to the message.
 
+import { Button } from "../parts/button.tsx";
 import "./search.css";
 import { useMemo, useState } from "preact/hooks";
 import type { PayloadOf } from "../../../src/contract/client/web.ts";
@@ -35,11 +36,7 @@ function ByAuthor({ author: { kind, name, sessionKey } }: { author: Author }) {
     );
   }
   const who = kind === "agent" || kind === "person" ? (name ?? AUTHORS[kind]) : AUTHORS[kind];
-  return (
-    <span class="soft">
-      <Name text={who} />
-    </span>
-  );
+  return <Name as="span" class="soft" text={who} />;
 }
 
 /** Shows the text around the words that were found, and marks these words. */
@@ -93,9 +90,7 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
         (more ? (
           <Hits query={query} cursor={nextCursor} onClose={onClose} />
         ) : (
-          <button type="button" onClick={() => setMore(true)}>
-            Search older messages
-          </button>
+          <Button text="Search older messages" onClick={() => setMore(true)} />
         ))}
     </>
   );
@@ -126,9 +121,7 @@ export function MessageSearch({ onClose }: { onClose: () => void }) {
         <Hits key={query} query={query} onClose={onClose} />
       )}
       <div class="actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
+        <Button text="Close" onClick={onClose} />
       </div>
     </Dialog>
   );

@@ -5,12 +5,14 @@ import { INSTRUCTIONS_CHARS_MAX } from "../../../src/core/shapes/session.ts";
 import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, may } from "../gateway.ts";
-import { Confirm, Dialog, Form } from "../parts/dialog.tsx";
+import { type Field, SchemaForm, type Texts } from "../inbox/form.tsx";
+import { Button } from "../parts/button.tsx";
+import { Confirm, Dialog } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
-import { type Option, Select } from "../parts/select.tsx";
+import type { Option } from "../parts/select.tsx";
 import { go } from "../route.ts";
 import type { Now } from "./thread.ts";
 
@@ -64,48 +66,39 @@ interface FieldsProps {
 }
 
 function Fields({ row, told, onClose }: FieldsProps) {
-  const before = { label: row.label ?? "", policy: row.sendPolicy ?? "" } as const;
-  const [label, setLabel] = useState(before.label);
-  const [instructions, setInstructions] = useState(told);
-  const [policy, setPolicy] = useState<Policy>(before.policy);
-  const save = async (): Promise<void> => {
+  const before = { label: row.label ?? "", instructions: told, policy: row.sendPolicy ?? "" } as const;
+  const fields: readonly Field[] = [
+    { name: "label", title: "Title", maxChars: LABEL_CHARS_MAX },
+    {
+      ...{ name: "instructions", title: "Instructions for the model in this session" },
+      ...{ lines: 4, maxChars: INSTRUCTIONS_CHARS_MAX },
+    },
+    { name: "policy", title: "Sending to this session", type: "choice", choices: POLICIES },
+  ];
+  const save = async ({ label = "", instructions = "", policy = before.policy }: Texts): Promise<void> => {
     const named = label.trim();
     await ask("sessions.patch", {
       key: row.key,
       ...(named === before.label ? {} : { label: named || null }),
       ...(instructions === told ? {} : { instructions: instructions.trim() || null }),
-      ...(policy === before.policy ? {} : { sendPolicy: policy || null }),
+      ...(policy === before.policy ? {} : { sendPolicy: (policy as Policy) || null }),
     });
     onClose();
   };
   return (
-    <Form action="Save" onSubmit={save} onClose={onClose}>
-      <label>
-        Title
-        <input
-          value={label}
-          maxLength={LABEL_CHARS_MAX}
-          dir="auto"
-          onInput={(event) => setLabel(event.currentTarget.value)}
-        />
-      </label>
-      <label>
-        Instructions for the model in this session
-        <textarea
-          rows={4}
-          value={instructions}
-          maxLength={INSTRUCTIONS_CHARS_MAX}
-          dir="auto"
-          onInput={(event) => setInstructions(event.currentTarget.value)}
-        />
-      </label>
-      {may("operator.admin") && (
-        <label>
-          Sending to this session
-          <Select value={policy} options={POLICIES} onPick={setPolicy} />
-        </label>
-      )}
-    </Form>
+    <SchemaForm
+      action="Save"
+      fields={fields
+        .filter(({ name }) => name !== "policy" || may("operator.admin"))
+        .map((field) => ({
+          ...field,
+          setting: true,
+          placeholder: "",
+          default: before[field.name as keyof typeof before],
+        }))}
+      onSubmit={save}
+      onClose={onClose}
+    />
   );
 }
 
@@ -124,13 +117,9 @@ export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {
       )}
       {may("operator.admin") && (
         <div class="settings-end">
-          <button type="button" class="danger" onClick={() => setQuestion("reset")}>
-            Reset…
-          </button>
+          <Button text="Reset…" class="danger" onClick={() => setQuestion("reset")} />
           {row.sessionKind !== "main" && (
-            <button type="button" class="danger" onClick={() => setQuestion("delete")}>
-              Delete…
-            </button>
+            <Button text="Delete…" class="danger" onClick={() => setQuestion("delete")} />
           )}
         </div>
       )}

@@ -8,6 +8,7 @@ import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, has, may } from "../gateway.ts";
 import { awaitedPermission, permissionsOf } from "../inbox/model.ts";
 import { Asked } from "../inbox/permission.tsx";
+import { Button } from "../parts/button.tsx";
 import { lazy } from "../parts/lazy.tsx";
 import { complain } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
@@ -75,11 +76,7 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
       </div>
       <div class="bar">
         <State state="queued" />
-        {may("operator.write") && (
-          <button type="button" class="quiet" onClick={cancel}>
-            Cancel
-          </button>
-        )}
+        {may("operator.write") && <Button text="Cancel" class="quiet" onClick={cancel} />}
       </div>
     </li>
   );
@@ -131,9 +128,7 @@ function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
         <div class="bar">
           {code in FIX_WORDS && <Fix code={code} agentId={agentId} sessionKey={sessionKey} />}
           {mayRetry && (
-            <button type="button" data-act="Retry the run" disabled={retried === runId} onClick={retry}>
-              Retry
-            </button>
+            <Button text="Retry" data-act="Retry the run" disabled={retried === runId} onClick={retry} />
           )}
         </div>
       )}

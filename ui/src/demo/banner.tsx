@@ -2,6 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { epoch } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { leaveDemo } from "./scene.ts";
 import "./demo.css";
 import { ACTS, enterTour, playAct, playAgain, tour } from "./tour.ts";
@@ -10,20 +11,12 @@ function Next() {
   const { act, playing, played } = tour.value;
   const next = ACTS[played];
   if (playing) {
-    return (
-      <button type="button" class="primary" disabled>
-        Playing…
-      </button>
-    );
+    return <Button text="Playing…" class="primary" disabled />;
   }
   return next === undefined || act !== played - 1 ? (
-    <button type="button" onClick={playAgain}>
-      Play again
-    </button>
+    <Button text="Play again" onClick={playAgain} />
   ) : (
-    <button type="button" class="primary" onClick={() => playAct(played)}>
-      Next: {next.title.toLowerCase()}
-    </button>
+    <Button text={`Next: ${next.title.toLowerCase()}`} class="primary" onClick={() => playAct(played)} />
   );
 }
 
@@ -46,9 +39,7 @@ export function DemoBanner() {
       </ol>
       <div class="bar demo-ways">
         <Next />
-        <button type="button" onClick={leaveDemo}>
-          Back to your gateway
-        </button>
+        <Button text="Back to your gateway" onClick={leaveDemo} />
       </div>
       {shown !== undefined && said !== undefined && (
         <p class="demo-caption" role="status">

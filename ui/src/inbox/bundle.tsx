@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { tick } from "../clock.ts";
+import { Button } from "../parts/button.tsx";
 import { age } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { Time } from "../parts/time.tsx";
@@ -52,18 +53,18 @@ export function Bundle(props: {
         </Time>
         <div class="inbox-actions">
           {deedsForAll(items).map((deed) => (
-            <button
+            <Button
+              text={
+                isBusy && busy.value.get(newest.id) === deed && deed === "retry"
+                  ? "Retrying…"
+                  : `${DEED_WORDS[deed]} all`
+              }
               key={deed}
-              type="button"
               class={styleOf(deed)}
               aria-busy={isBusy}
               aria-disabled={held}
               onClick={() => held || onDeed(items, deed)}
-            >
-              {isBusy && busy.value.get(newest.id) === deed && deed === "retry"
-                ? "Retrying…"
-                : `${DEED_WORDS[deed]} all`}
-            </button>
+            />
           ))}
           <button
             type="button"
@@ -76,11 +77,7 @@ export function Bundle(props: {
           </button>
         </div>
       </div>
-      {!open && (
-        <p class="inbox-summary">
-          <Name text={namesIn(items.map(itemName))} />
-        </p>
-      )}
+      {!open && <Name as="p" class="inbox-summary" text={namesIn(items.map(itemName))} />}
       {open && (
         <ul class="inbox-rows" id={rowsId}>
           {children}

@@ -1,30 +1,49 @@
-// Forms that are made from a schema, one labelled control for each field: the question of an MCP server, and
-// the settings of an agent.
+// Forms that are made from a schema, one labelled control for each field: the question of an MCP server, the
+// settings of an agent, and what dialogs ask for.
 
+import type { ComponentChildren, TargetedInputEvent } from "preact";
+import { useId, useState } from "preact/hooks";
 import { readTyped } from "../../../src/core/rules/approval/form.ts";
 import type { FormField } from "../../../src/core/shapes/permission.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
+import { Form } from "../parts/dialog.tsx";
 import { Name } from "../parts/name.tsx";
-import { Select } from "../parts/select.tsx";
+import { type Option, Select } from "../parts/select.tsx";
 
 /** The entries of a form, by the name of the field: a list for a field with several choices. */
 export type Entries = Readonly<Record<string, string | readonly string[]>>;
 
-export interface Field extends FormField {
+/** The entries of a form that has only fields with one text each. */
+export type Texts = Readonly<Record<string, string>>;
+
+export interface Field extends Omit<FormField, "type" | "required"> {
+  /** Default: a text. */
+  readonly type?: FormField["type"];
+  readonly required?: boolean;
   /** A setting, which has a default. Otherwise a field that may be left out is marked as optional. */
   readonly setting?: true;
   /** The default of a setting. */
   readonly fallback?: string;
-  /** The text has several lines. */
-  readonly lines?: true;
+  /** Number of lines of a long text. */
+  readonly lines?: number;
   /** The text is a list, separated by commas. */
   readonly list?: true;
+  /** The options of a choice that always has one of them, in place of `options`. */
+  readonly choices?: readonly Option<string>[];
+  readonly disabled?: boolean;
+  /** Texts that an entry may have. */
+  readonly suggestions?: readonly Option<string>[];
+  readonly placeholder?: string;
+  readonly maxChars?: number;
+  readonly secret?: true;
 }
 
 /** Returns the entries before anybody has changed them. */
-export function firstEntries(fields: readonly FormField[]): Entries {
-  const entries = fields.map(({ name, type, default: given }) => {
+export function firstEntries(fields: readonly Field[]): Entries {
+  const entries = fields.map(({ name, type, choices, default: given }) => {
     if (type === "choices") return [name, Array.isArray(given) ? given : []] as const;
-    return [name, given === undefined ? "" : String(given)] as const;
+    const [first = ""] = [choices?.[0] ?? ""].flat();
+    return [name, given === undefined ? first : String(given)] as const;
   });
   return Object.fromEntries(entries);
 }
@@ -60,24 +79,82 @@ function defaultOf({ type, list, fallback }: Field): string {
 }
 
 /** An entry that is no option any more is still offered. */
-function optionsOf(field: Field, entry: string): (readonly [string, string])[] {
-  const { type, setting, options = [] } = field;
-  const offered = (type === "boolean" ? YES_OR_NO : options).map(
-    ({ value, title }) => [value, title] as const,
-  );
-  const isKnown = entry === "" || offered.some(([value]) => value === entry);
-  const nothing = setting ? defaultOf(field) : "Choose…";
-  return [["", nothing], ...(isKnown ? [] : [[entry, entry] as const]), ...offered];
+function optionsOf(field: Field, entry: string): readonly Option<string>[] {
+  const { type, setting, options = [], choices } = field;
+  const offered = choices ?? [
+    ["", setting ? defaultOf(field) : "Choose…"] as const,
+    ...(type === "boolean" ? YES_OR_NO : options).map(({ value, title }) => [value, title] as const),
+  ];
+  return offered.some((option) => [option].flat()[0] === entry) ? offered : [[entry, entry], ...offered];
 }
 
-function Words({ field: { title, description, required, setting } }: { field: Field }) {
+function Words({ field: { title, description, required, setting, choices } }: { field: Field }) {
+  return (
+    <span>
+      <Name text={title} />{" "}
+      {!required && !setting && choices === undefined && <span class="soft">optional</span>}
+      {description !== undefined && <Name as="span" class="soft server-form-about" text={description} />}
+    </span>
+  );
+}
+
+function Choices(props: {
+  options: FormField["options"];
+  entry: readonly string[];
+  onChange: (entry: readonly string[]) => void;
+}) {
+  const { options = [], entry, onChange } = props;
+  return options.map(({ value, title }) => (
+    <label key={value} class="inline">
+      <input
+        type="checkbox"
+        checked={entry.includes(value)}
+        onChange={({ currentTarget: { checked } }) =>
+          onChange(checked ? [...entry, value] : entry.filter((one) => one !== value))
+        }
+      />
+      <Name text={title} />
+    </label>
+  ));
+}
+
+function Control(props: { field: Field; entry: string; onChange: (entry: string) => void }) {
+  const { field, entry, onChange } = props;
+  const { type = "string", setting, format, lines, suggestions, secret, maxChars, disabled } = field;
+  const list = useId();
+  if (type === "boolean" || type === "choice")
+    return <Select value={entry} options={optionsOf(field, entry)} onPick={onChange} disabled={disabled} />;
+  const attributes = {
+    value: entry,
+    placeholder: field.placeholder ?? (setting ? defaultOf(field) : format && EXAMPLES[format]),
+    maxLength: maxChars,
+    "aria-required": field.required,
+    onInput: (event: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>) =>
+      onChange(event.currentTarget.value),
+  };
+  if (lines !== undefined) return <textarea rows={lines} dir="auto" {...attributes} />;
+  // The types allow a list only for some types of input.
+  const kind: object = secret ? { type: "password" } : { list: suggestions && list };
   return (
     <>
-      <Name text={title} /> {!required && !setting && <span class="soft">optional</span>}
-      {description !== undefined && (
-        <span class="soft server-form-about">
-          <Name text={description} />
-        </span>
+      <input
+        inputMode={type === "number" || type === "integer" ? MODES[type] : "text"}
+        {...kind}
+        autocomplete={setting || secret ? "off" : undefined}
+        spellcheck={false}
+        {...attributes}
+      />
+      {suggestions !== undefined && (
+        <datalist id={list}>
+          {suggestions.map((option) => {
+            const [value, words = ""] = [option].flat();
+            return (
+              <option key={value} value={value}>
+                {safeLine(words)}
+              </option>
+            );
+          })}
+        </datalist>
       )}
     </>
   );
@@ -89,69 +166,48 @@ export function FormFields(props: {
   onChange: (entries: Entries) => void;
 }) {
   const { fields, entries, onChange } = props;
-  return (
-    <>
-      {fields.map((field) => {
-        const { name, type, options = [] } = field;
-        const entry = entries[name] ?? "";
-        const change = (value: string | readonly string[]) => onChange({ ...entries, [name]: value });
-        const about = (
-          <span>
+  return fields.map((field) => {
+    const { name } = field;
+    const entry = entries[name] ?? "";
+    const change = (value: string | readonly string[]) => onChange({ ...entries, [name]: value });
+    if (field.type === "choices")
+      return (
+        <fieldset key={name}>
+          <legend>
             <Words field={field} />
-          </span>
-        );
-        if (type === "boolean" || type === "choice")
-          return (
-            <label key={name}>
-              {about}
-              <Select value={String(entry)} options={optionsOf(field, String(entry))} onPick={change} />
-            </label>
-          );
-        if (field.lines)
-          return (
-            <label key={name}>
-              {about}
-              <textarea
-                rows={8}
-                dir="auto"
-                value={String(entry)}
-                onInput={(event) => change(event.currentTarget.value)}
-              />
-            </label>
-          );
-        if (type !== "choices")
-          return (
-            <label key={name}>
-              {about}
-              <input
-                type="text"
-                inputMode={type === "string" ? "text" : MODES[type]}
-                placeholder={field.setting ? defaultOf(field) : field.format && EXAMPLES[field.format]}
-                value={String(entry)}
-                aria-required={field.required}
-                onInput={(event) => change(event.currentTarget.value)}
-              />
-            </label>
-          );
-        const chosen = Array.isArray(entry) ? (entry as readonly string[]) : [];
-        return (
-          <fieldset key={name}>
-            <legend>{about}</legend>
-            {options.map(({ value, title }) => (
-              <label key={value} class="inline">
-                <input
-                  type="checkbox"
-                  checked={chosen.includes(value)}
-                  onChange={({ currentTarget: { checked } }) =>
-                    change(checked ? [...chosen, value] : chosen.filter((one) => one !== value))
-                  }
-                />
-                <Name text={title} />
-              </label>
-            ))}
-          </fieldset>
-        );
-      })}
-    </>
+          </legend>
+          <Choices options={field.options} entry={[entry].flat()} onChange={change} />
+        </fieldset>
+      );
+    return (
+      <label key={name}>
+        <Words field={field} />
+        <Control field={field} entry={String(entry)} onChange={change} />
+      </label>
+    );
+  });
+}
+
+/**
+ * The form of a dialog. `fields`: may follow from the entries. `onSubmit`: is called with the entries of all
+ * fields, once each that is required has one.
+ */
+export function SchemaForm(props: {
+  action: string;
+  fields: readonly Field[] | ((entries: Texts) => readonly Field[]);
+  onSubmit: (entries: Texts) => Promise<void>;
+  onClose: () => void;
+  children?: ComponentChildren;
+}) {
+  const { action, fields, onSubmit, onClose, children } = props;
+  const [changed, setChanged] = useState<Texts>({});
+  const drawn = typeof fields === "function" ? fields(changed) : fields;
+  const entries = { ...firstEntries(drawn), ...changed } as Texts;
+  const lacks = drawn.some(({ name, required }) => required && entries[name]?.trim() === "");
+  return (
+    <Form action={action} disabled={lacks} onSubmit={() => onSubmit(entries)} onClose={onClose}>
+      <FormFields fields={drawn} entries={entries} onChange={(next) => setChanged(next as Texts)} />
+      {children}
+    </Form>
   );
 }

@@ -9,6 +9,7 @@ import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { INBOX_PARTS } from "../features.ts";
 import { pressed } from "../keys/table.ts";
+import { Button } from "../parts/button.tsx";
 import { Confirm } from "../parts/dialog.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
@@ -136,11 +137,7 @@ function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: 
       {shown.length === entries.length && older > 0 && (
         <p class="soft inbox-rest">{older} older ones are in the list of sessions.</p>
       )}
-      {snoozed > 0 && (
-        <button type="button" class="quiet" onClick={wake}>
-          Show {snoozed} snoozed
-        </button>
-      )}
+      {snoozed > 0 && <Button text={`Show ${snoozed} snoozed`} class="quiet" onClick={wake} />}
     </section>
   );
 }
@@ -157,9 +154,7 @@ function NotifyButton() {
   const state = notify.value;
   if (state === "impossible") return null;
   return (
-    <button type="button" data-act="" aria-pressed={state === "on"} onClick={() => void turnNotify()}>
-      Notify me
-    </button>
+    <Button text="Notify me" data-act="" aria-pressed={state === "on"} onClick={() => void turnNotify()} />
   );
 }
 

@@ -143,9 +143,7 @@ const DIFF_CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "rem
 function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionItem }) {
   return (
     <>
-      <p>
-        <Name text={summary} />
-      </p>
+      <Name as="p" text={summary} />
       <figure>
         <figcaption class="soft">
           <Name text={title} />

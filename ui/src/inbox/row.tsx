@@ -7,6 +7,7 @@ import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
+import { Button } from "../parts/button.tsx";
 import { age } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
@@ -45,9 +46,7 @@ function About({ item }: { item: AttentionItem }) {
   return (
     <>
       {isFailed && !itemName(item).startsWith(agentId) && (
-        <span class="soft">
-          <Name text={agentName(agentId)} />
-        </span>
+        <Name as="span" class="soft" text={agentName(agentId)} />
       )}
       {words !== "" && state !== "ok" && (
         <span class="soft">{isFailed ? `failed again (${words})` : words}</span>
@@ -90,17 +89,15 @@ function Buttons(props: {
         const isBusy = action !== "answer" && busy.value.has(item.id);
         const blocked = action !== "answer" && (isBusy || moved.value.has(item.id));
         return (
-          <button
+          <Button
+            text={action === "retry" && busy.value.get(item.id) === action ? "Retrying…" : DEED_WORDS[action]}
             key={action}
-            type="button"
             class={styleOf(action)}
             aria-busy={isBusy}
             aria-disabled={blocked}
             aria-label={`${DEED_WORDS[action]} ${plain}`}
             onClick={() => (action === "answer" ? onAnswer() : onDeed(action))}
-          >
-            {action === "retry" && busy.value.get(item.id) === action ? "Retrying…" : DEED_WORDS[action]}
-          </button>
+          />
         );
       })}
     </>
@@ -137,9 +134,7 @@ export function InboxRow(props: {
         <p class="inbox-name">
           <AgentMark id={item.agentId ?? ""} />
           {sessionKey === undefined ? (
-            <button type="button" class="inbox-link" data-row={item.id} onClick={onPeek}>
-              {name}
-            </button>
+            <Button text={name} class="inbox-link" data-row={item.id} onClick={onPeek} />
           ) : (
             <a class="inbox-link" data-row={item.id} href={hrefOf({ view: "sessions", key: sessionKey })}>
               {name}

@@ -1,6 +1,7 @@
 // The filter of what needs the reader, and the actions for the rows that the reader has selected.
 
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { Button } from "../parts/button.tsx";
 import { Select } from "../parts/select.tsx";
 import { busy } from "./actions.ts";
 import { FILTERS, type Filter, isWanted } from "./filter.ts";
@@ -45,13 +46,11 @@ export function TriageTools({ items, use }: { items: readonly AttentionItem[]; u
         <Select value={filter} options={kinds} onPick={onFilter} aria-label="Show" />
       )}
       {items.length > 1 && (
-        <button
-          type="button"
+        <Button
+          text="Select"
           aria-pressed={selected !== undefined}
           onClick={() => onSelect(selected === undefined ? new Set() : undefined)}
-        >
-          Select
-        </button>
+        />
       )}
     </div>
   );
@@ -79,16 +78,14 @@ export function SelectionBar({ items, use }: { items: readonly AttentionItem[]; 
         const count = chosen.filter(({ actions }) => actions.includes(deed)).length;
         return (
           count > 0 && (
-            <button
+            <Button
+              text={`${DEED_WORDS[deed]} ${count}`}
               key={deed}
-              type="button"
               class={styleOf(deed)}
               aria-busy={isBusy}
               aria-disabled={isBusy}
               onClick={() => isBusy || onDeed(chosen, deed)}
-            >
-              {DEED_WORDS[deed]} {count}
-            </button>
+            />
           )
         );
       })}

@@ -1,6 +1,7 @@
 // The configuration tab: problems of the file, differences between the file and the effective configuration,
 // and the effective configuration.
 
+import { Button } from "../parts/button.tsx";
 import "./configuration.css";
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
@@ -24,9 +25,7 @@ export function ConfigurationTab() {
     <div class="config">
       <div class="bar">
         <h2>Configuration</h2>
-        <button type="button" onClick={again} disabled={busy}>
-          Check again
-        </button>
+        <Button text="Check again" onClick={again} disabled={busy} />
       </div>
       <Awaited {...check} words="Checking…" />
       {value !== undefined && <Result check={value} onSaved={again} />}
@@ -52,16 +51,12 @@ function Result({ check, onSaved }: { check: ConfigCheck; onSaved: () => void })
     <>
       <div class="card config-verdict" role="status">
         <State state={state} text={words} />
-        <p class="soft mono">
-          <Name text={path} />
-        </p>
+        <Name as="p" class="soft mono" text={path} />
         {restart.length > 0 && (
           <ul class="config-changed">
             <li class="soft">A restart changes:</li>
             {restart.map((part) => (
-              <li key={part} class="chip tone-warn mono">
-                <Name text={part} />
-              </li>
+              <Name as="li" key={part} class="chip tone-warn mono" text={part} />
             ))}
           </ul>
         )}

@@ -12,6 +12,7 @@ import { tick } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { doubtOf } from "../inbox/actions.ts";
 import { moved, useMoves } from "../inbox/moved.ts";
+import { Button } from "../parts/button.tsx";
 import { ago, clockTime, counted, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
@@ -157,9 +158,7 @@ function settling(row: DeliveryRow, does: "retry" | "dismiss"): RowAction {
             text: (
               <>
                 <p>{doubt}</p>
-                <p class="soft out-excerpt">
-                  <Name text={row.text} />
-                </p>
+                <Name as="p" class="soft out-excerpt" text={row.text} />
               </>
             ),
           },
@@ -232,9 +231,7 @@ export function DeliveriesTab() {
       </ResourceList>
       {value?.more === true && (
         <p class="out-more">
-          <button type="button" onClick={older} disabled={busy}>
-            Show older
-          </button>
+          <Button text="Show older" onClick={older} disabled={busy} />
         </p>
       )}
     </>

@@ -2,6 +2,7 @@
 // LG1: if the reader is at the end, the view stays at the end when lines arrive. If the reader has scrolled
 //      up, the view does not move.
 
+import { Button } from "../parts/button.tsx";
 import "./log.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { cut } from "../../../src/core/text/cut.ts";
@@ -94,9 +95,7 @@ export function LogTab() {
           aria-label="Search the log"
           onInput={({ currentTarget }) => typed(currentTarget.value)}
         />
-        <button type="button" data-act="" onClick={() => setFollowing(!following)}>
-          {following ? "Pause" : "Follow"}
-        </button>
+        <Button text={following ? "Pause" : "Follow"} data-act="" onClick={() => setFollowing(!following)} />
         <span class="soft" role="status">
           {kept === undefined ? "" : counted(kept.lines.length, "line")}
           {kept !== undefined && kept.dropped > 0 && `, ${counted(kept.dropped, "line")} missed`}
@@ -164,16 +163,10 @@ function LogRow({ line }: { line: LogLine }) {
       {details === undefined && line.cut !== true ? (
         <span class="log-what">{what}</span>
       ) : (
-        <button type="button" class="log-what" aria-expanded={open} onClick={() => setOpen(!open)}>
-          {what}
-        </button>
+        <Button text={what} class="log-what" aria-expanded={open} onClick={() => setOpen(!open)} />
       )}
       <span class="log-about">
-        {text(line.part) && (
-          <span class="chip">
-            <Name text={String(line.part)} />
-          </span>
-        )}
+        {text(line.part) && <Name as="span" class="chip" text={String(line.part)} />}
         {sessionKey && <SessionLink sessionKey={sessionKey} />}
         {chainId && <a href={hrefOf({ view: "flow", chainId })}>chain</a>}
       </span>

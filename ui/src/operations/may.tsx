@@ -3,6 +3,7 @@
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import type { Explanation } from "../../../src/core/shapes/explanation.ts";
 import { ask } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
@@ -63,16 +64,12 @@ function Answer({ accesses, first, checks }: Group) {
         ))}
       </ul>
       <div class="answer-why">
-        <p>
-          <Name text={rule} />
-        </p>
+        <Name as="p" text={rule} />
         {settings.length > 0 && (
           <p class="answer-needs">
             <span class="soft">needs</span>
             {settings.map((setting) => (
-              <code key={setting}>
-                <Name text={setting} />
-              </code>
+              <Name as="code" key={setting} text={setting} />
             ))}
           </p>
         )}
@@ -87,9 +84,7 @@ function Answer({ accesses, first, checks }: Group) {
                   <State state={check.allowed ? "ok" : "refused"} text={CHECKS[check.of]} />
                   {check.now === true && <span class="chip tone-warn">right now</span>}
                 </dt>
-                <dd>
-                  <Name text={check.rule} />
-                </dd>
+                <Name as="dd" text={check.rule} />
               </div>
             ))}
           </dl>
@@ -138,9 +133,7 @@ function Answers({ viewer, target }: { viewer: string; target: string }) {
         ))}
       </ul>
       <p>
-        <button type="button" onClick={read.again} disabled={read.busy}>
-          Refresh
-        </button>
+        <Button text="Refresh" onClick={read.again} disabled={read.busy} />
       </p>
     </>
   );
@@ -158,15 +151,13 @@ export function MayCard({ viewer, target, onChoose }: MayProps) {
       <h2 id="may-title">Access between two sessions</h2>
       <div class="bar picker-bar">
         <SessionPicker label="From session" value={viewer} onPick={(key) => onChoose(key, target)} />
-        <button
-          type="button"
+        <Button
+          text="⇄"
           class="quiet swap"
           aria-label="Swap the sessions"
           title="Swap the sessions"
           onClick={() => onChoose(target, viewer)}
-        >
-          ⇄
-        </button>
+        />
         <SessionPicker label="To session" value={target} onPick={(key) => onChoose(viewer, key)} />
       </div>
       {viewer !== "" && target !== "" ? (

@@ -1,4 +1,5 @@
 // Polls the gateway as long as a component is shown and the page is visible.
+// PO1: while other data is loading, the earlier data stays visible, so that nothing flickers.
 
 import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
@@ -30,10 +31,7 @@ export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted 
   }, [everyMs, wanted]);
 }
 
-/**
- * Reads data now, after each reconnect, and at this interval. If the request changes, the previous answer stays
- * until the new one has arrived, so that nothing flickers.
- */
+/** Reads data now, after each reconnect, and at this interval. */
 export function usePolled<T>(key: string, everyMs: number, read: () => Promise<T>) {
   const reading = useReading(key, read);
   const kept = useRef(reading.value);

@@ -1,6 +1,7 @@
 // Owns the lists of the tabs for operators: title, loading, failure, emptiness, rows, and the actions of a
 // row with the question or the dialog before each. A tab declares its rows and its words.
 
+import { Button } from "../parts/button.tsx";
 import "./rows.css";
 import type { ComponentChildren, RefObject } from "preact";
 import { useState } from "preact/hooks";
@@ -62,11 +63,7 @@ function Row({ row, onPress }: { row: ResourceRow; onPress: (action: RowAction) 
       <div class="row-main">
         {(name ?? beside) !== undefined && (
           <p class="row-title">
-            {name !== undefined && (
-              <strong>
-                <Name text={name} />
-              </strong>
-            )}
+            {name !== undefined && <Name as="strong" text={name} />}
             {beside}
           </p>
         )}
@@ -88,18 +85,16 @@ function Row({ row, onPress }: { row: ResourceRow; onPress: (action: RowAction) 
         <div class="row-actions">
           {link}
           {actions.map((action) => (
-            <button
+            <Button
+              text={action.label}
               key={action.label}
-              type="button"
               class={action.class}
               aria-label={
                 action.about === undefined ? undefined : `${action.label} ${safeLine(action.about)}`
               }
               aria-disabled={action.disabled}
               onClick={() => action.disabled || onPress(action)}
-            >
-              {action.label}
-            </button>
+            />
           ))}
         </div>
       )}

@@ -91,9 +91,7 @@ export function SessionPicker({ label, value, onPick, placeholder }: PickerProps
         options={shown.map(({ key, name }) => (
           <>
             <Name text={name} />
-            <span class="soft mono">
-              <Name text={key} />
-            </span>
+            <Name as="span" class="soft mono" text={key} />
           </>
         ))}
       />

@@ -11,6 +11,7 @@ import { Select } from "../parts/select.tsx";
 import { State } from "../parts/state.tsx";
 import { hasWords } from "../parts/words.ts";
 import { SessionPicker } from "./session-picker.tsx";
+import { Table } from "./table.tsx";
 
 type Catalogue = PayloadOf<"tools.catalog">;
 
@@ -29,31 +30,6 @@ function linesOf({ tools, withheld }: Catalogue): ToolLine[] {
   return lines.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function fits({ name, reason, description }: ToolLine, words: string): boolean {
-  return hasWords(`${name} ${reason} ${description}`, words);
-}
-
-function ToolRow({ name, allowed, reason, description }: ToolLine) {
-  return (
-    <tr>
-      <th scope="row" class="mono">
-        <Name text={name} title={description === "" ? undefined : description} />
-      </th>
-      <td>
-        <State state={allowed ? "ok" : "refused"} text={allowed ? "allowed" : "denied"} />
-      </td>
-      <td>
-        <Name text={reason} />
-        {description !== "" && (
-          <p class="soft tool-words">
-            <Name text={description} />
-          </p>
-        )}
-      </td>
-    </tr>
-  );
-}
-
 function Tools({ sessionKey }: { sessionKey: string }) {
   const [words, setWords] = useState("");
   const [only, setOnly] = useState<"all" | "allowed" | "denied">("all");
@@ -63,7 +39,7 @@ function Tools({ sessionKey }: { sessionKey: string }) {
   const all = linesOf(read.value);
   const lines = all
     .filter(({ allowed }) => only === "all" || allowed === (only === "allowed"))
-    .filter((line) => fits(line, words.trim()));
+    .filter(({ name, reason, description }) => hasWords(`${name} ${reason} ${description}`, words.trim()));
   return (
     <>
       {read.value.missing.map(({ server, why }) => (
@@ -91,20 +67,36 @@ function Tools({ sessionKey }: { sessionKey: string }) {
             : `${lines.length} of ${all.length} tools`}
         </p>
       </div>
-      <table class="tool-table">
-        <thead>
-          <tr>
-            <th scope="col">Tool</th>
-            <th scope="col">Decision</th>
-            <th scope="col">Reason</th>
-          </tr>
-        </thead>
-        <tbody>
-          {lines.map((line) => (
-            <ToolRow key={line.name} {...line} />
-          ))}
-        </tbody>
-      </table>
+      <Table
+        label="Tools"
+        class="tool-table"
+        box="scroll-x"
+        rows={lines}
+        rowKey={({ name }) => name}
+        columns={[
+          {
+            title: "Tool",
+            isName: true,
+            class: "mono",
+            cell: ({ name, description }) => <Name text={name} title={description || undefined} />,
+          },
+          {
+            title: "Decision",
+            cell: ({ allowed }) => (
+              <State state={allowed ? "ok" : "refused"} text={allowed ? "allowed" : "denied"} />
+            ),
+          },
+          {
+            title: "Reason",
+            cell: ({ reason, description }) => (
+              <>
+                <Name text={reason} />
+                {description !== "" && <Name as="p" class="soft tool-words" text={description} />}
+              </>
+            ),
+          },
+        ]}
+      />
       {lines.length === 0 && <p class="empty">No matching tools</p>}
     </>
   );

@@ -9,17 +9,17 @@ import { ask } from "../gateway.ts";
 import { Awaited } from "../parts/failure.tsx";
 import { age, clockTime, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
-import { useNews, useReading } from "../parts/reading.ts";
+import { useNews } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
-import { usePolling } from "./polling.ts";
+import { usePolled } from "./polling.ts";
+import { Table } from "./table.tsx";
 
 type Status = PayloadOf<"status">;
 
 const EVERY_MS = 10_000;
 
 export function StatusTab() {
-  const status = useReading("status", () => ask("status"));
-  usePolling(EVERY_MS, status.again);
+  const status = usePolled("status", EVERY_MS, () => ask("status"));
   useNews("health", status.again);
   if (status.value === undefined) return <Awaited {...status} />;
   return (
@@ -95,41 +95,28 @@ function Processes({ status: { processes, processId } }: { status: Status }) {
           configuration file.
         </p>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
-      <section class="scroll-x card" aria-label="Processes" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th>Process</th>
-              <th>Host</th>
-              <th>Version</th>
-              <th>Settings</th>
-              <th>Started</th>
-              <th>Last heartbeat</th>
-            </tr>
-          </thead>
-          <tbody>
-            {processes.map((one) => (
-              <tr key={one.processId}>
-                <td>
-                  <State state={one.alive ? "ok" : "error"} text={one.alive ? "alive" : "gone"} />{" "}
-                  <span class="mono">{one.processId.slice(0, 8)}</span>
-                  {one.processId === processId && <span class="soft"> (this one)</span>}
-                </td>
-                <td>
-                  <Name text={one.host} />
-                </td>
-                <td>
-                  <Name text={one.version} />
-                </td>
-                <td class="mono">{one.configRevision ?? "unknown"}</td>
-                <td>{clockTime(one.startedAt, true)}</td>
-                <td>{age(one.beatAt, tick.value)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table
+        label="Processes"
+        rows={processes}
+        rowKey={(one) => one.processId}
+        columns={[
+          {
+            title: "Process",
+            cell: (one) => (
+              <>
+                <State state={one.alive ? "ok" : "error"} text={one.alive ? "alive" : "gone"} />{" "}
+                <span class="mono">{one.processId.slice(0, 8)}</span>
+                {one.processId === processId && <span class="soft"> (this one)</span>}
+              </>
+            ),
+          },
+          { title: "Host", cell: (one) => <Name text={one.host} /> },
+          { title: "Version", cell: (one) => <Name text={one.version} /> },
+          { title: "Settings", class: "mono", cell: (one) => one.configRevision ?? "unknown" },
+          { title: "Started", cell: (one) => clockTime(one.startedAt, true) },
+          { title: "Last heartbeat", cell: (one) => age(one.beatAt, tick.value) },
+        ]}
+      />
     </>
   );
 }

@@ -1,5 +1,6 @@
 // The dialog that lists all keys of the page, with the switch for keys of a single character.
 
+import { Button } from "../parts/button.tsx";
 import "./palette.css";
 import { type ActionOf, type Area, characterKeys, isApple, KEYS, turnCharacterKeys } from "../keys/table.ts";
 import { Dialog } from "../parts/dialog.tsx";
@@ -118,9 +119,7 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
           />
           Keys of a single character: j, k, / and ?
         </label>
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
+        <Button text="Close" onClick={onClose} />
       </div>
     </Dialog>
   );

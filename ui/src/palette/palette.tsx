@@ -140,9 +140,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         options={shown.map(({ title, about }) => (
           <>
             <Name text={title} />
-            <span class="soft">
-              <Name text={about} />
-            </span>
+            <Name as="span" class="soft" text={about} />
           </>
         ))}
       />

@@ -5,6 +5,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Button } from "./button.tsx";
 import { Failed } from "./failure.tsx";
 
 /** Shows a dialog as long as it is rendered. `onClose` is called on Escape or a click outside. */
@@ -59,9 +60,7 @@ function Actions(props: { problem?: unknown; onClose: () => void; children: Comp
   return (
     <div class="actions">
       {problem !== undefined && <Failed problem={problem} />}
-      <button type="button" onClick={onClose}>
-        Cancel
-      </button>
+      <Button text="Cancel" onClick={onClose} />
       {children}
     </div>
   );
@@ -118,9 +117,7 @@ export function Confirm(props: {
     <Dialog title={title} onClose={onClose}>
       {children}
       <Actions onClose={onClose}>
-        <button type="button" class="danger" onClick={confirm}>
-          {action}
-        </button>
+        <Button text={action} class="danger" onClick={confirm} />
       </Actions>
     </Dialog>
   );

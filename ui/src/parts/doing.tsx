@@ -4,6 +4,7 @@
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { tick } from "../clock.ts";
 import { permissionsOf } from "../inbox/model.ts";
+import { Button } from "./button.tsx";
 import { clockTime, failureWords } from "./format.ts";
 import { Name, SessionLink } from "./name.tsx";
 import { State } from "./state.tsx";
@@ -71,9 +72,7 @@ function Jobs({ row: { children = 0, jobs }, onFailed }: DoingProps) {
         <span key={at}>
           {at > 0 && " · "}
           {tone === "tone-bad" && onFailed !== undefined ? (
-            <button type="button" class={`quiet ${tone}`} title="Show the failed jobs" onClick={onFailed}>
-              {words}
-            </button>
+            <Button text={words} class={`quiet ${tone}`} title="Show the failed jobs" onClick={onFailed} />
           ) : (
             <span class={tone}>{words}</span>
           )}

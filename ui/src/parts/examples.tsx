@@ -5,6 +5,7 @@ import { agents } from "../agents/known.ts";
 import { edit } from "../conversation/drafts.ts";
 import { defaults, may } from "../gateway.ts";
 import { go } from "../route.ts";
+import { Button } from "./button.tsx";
 import "./examples.css";
 import { Name } from "./name.tsx";
 import { nameOf } from "./names.ts";
@@ -34,15 +35,13 @@ export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sess
       <ul aria-labelledby="examples-title">
         {sentences.map((sentence) => (
           <li key={sentence}>
-            <button
-              type="button"
+            <Button
+              text={sentence}
               onClick={() => {
                 edit(sessionKey, sentence);
                 go({ view: "sessions", key: sessionKey });
               }}
-            >
-              {sentence}
-            </button>
+            />
           </li>
         ))}
       </ul>

@@ -4,6 +4,7 @@
 import { Component, type ComponentChildren } from "preact";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { wordsOf } from "../gateway.ts";
+import { Button } from "./button.tsx";
 
 /** Shows an error. With `onRetry`, also shows a button to retry. */
 export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () => void }) {
@@ -12,11 +13,7 @@ export function Failed({ problem, onRetry }: { problem: unknown; onRetry?: () =>
       <p>
         <bdi>{safeText(wordsOf(problem))}</bdi>
       </p>
-      {onRetry && (
-        <button type="button" onClick={onRetry}>
-          Retry
-        </button>
-      )}
+      {onRetry && <Button text="Retry" onClick={onRetry} />}
     </div>
   );
 }

@@ -7,13 +7,20 @@ import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { hrefOf } from "../route.ts";
 import { nameOf } from "./names.ts";
 
-/** Shows untrusted text on one line. */
-export function Name({ text, title }: { text: string; title?: string | undefined }) {
-  return (
+/** Shows untrusted text on one line. `as`: the element around it, which has the other attributes. */
+export function Name(props: {
+  text: string;
+  title?: string | undefined;
+  as?: "b" | "code" | "dd" | "div" | "h3" | "li" | "p" | "span" | "strong";
+  class?: string;
+}) {
+  const { text, title, as: Box, ...attributes } = props;
+  const name = (
     <bdi class="name" title={title === undefined ? undefined : safeLine(title)}>
       {safeLine(text)}
     </bdi>
   );
+  return Box === undefined ? name : <Box {...attributes}>{name}</Box>;
 }
 
 /**

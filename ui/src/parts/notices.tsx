@@ -6,6 +6,7 @@ import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { after } from "../clock.ts";
 import { wordsOf } from "../gateway.ts";
+import { Button } from "./button.tsx";
 
 const SHOWN_MS = 5_000;
 /** A notice with which an action can be undone is shown for longer. */
@@ -50,19 +51,15 @@ export function Notices() {
         <div key={id} class={`notice ${kind}`}>
           <bdi>{text}</bdi>
           {undo !== undefined && (
-            <button
-              type="button"
+            <Button
+              text="Undo"
               onClick={() => {
                 dismiss(id);
                 undo();
               }}
-            >
-              Undo
-            </button>
+            />
           )}
-          <button type="button" class="quiet" aria-label="Dismiss" onClick={() => dismiss(id)}>
-            ×
-          </button>
+          <Button text="×" class="quiet" aria-label="Dismiss" onClick={() => dismiss(id)} />
         </div>
       ))}
     </div>

@@ -11,7 +11,7 @@ export function Select<T extends string>(props: {
   onPick: (value: T) => void;
   /** Name for screen readers. Required if the list has no visible label. */
   "aria-label"?: string;
-  disabled?: boolean;
+  disabled?: boolean | undefined;
 }) {
   const { options, onPick, ...attributes } = props;
   return (

@@ -31,11 +31,7 @@ function Item({ item }: { item: AttentionItem }) {
       <Time class="soft number" at={since}>
         {age(since, tick.value)}
       </Time>
-      {summary !== itemName(item) && (
-        <span class="dashboard-summary soft">
-          <Name text={summary} />
-        </span>
-      )}
+      {summary !== itemName(item) && <Name as="span" class="dashboard-summary soft" text={summary} />}
     </li>
   );
 }

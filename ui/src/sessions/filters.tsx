@@ -4,6 +4,7 @@ import { SESSION_KINDS } from "../../../src/core/shapes/session.ts";
 import { agents } from "../agents/known.ts";
 import { has } from "../gateway.ts";
 import { searchMessages } from "../overlay.ts";
+import { Button } from "../parts/button.tsx";
 import { type Option, Select } from "../parts/select.tsx";
 import { counts, want } from "./model.ts";
 import { ONLY_WORDS, type Wish, wish } from "./wish.ts";
@@ -19,15 +20,13 @@ const KINDS: readonly Option<Wish["kind"]>[] = [
 function Shape() {
   const { shape } = wish.value;
   const button = (one: Wish["shape"], text: string, title: string) => (
-    <button
-      type="button"
+    <Button
+      text={text}
       aria-pressed={shape === one}
       title={title}
       data-act={`Sessions as a ${one}`}
       onClick={() => want({ shape: one })}
-    >
-      {text}
-    </button>
+    />
   );
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
@@ -97,14 +96,12 @@ export function Fields() {
       </label>
       <Shape />
       {has("sessions.search") && (
-        <button
-          type="button"
+        <Button
+          text="Search messages"
           class="quiet session-messages"
           title="Find words in the messages of all sessions"
           onClick={() => searchMessages()}
-        >
-          Search messages
-        </button>
+        />
       )}
     </>
   );

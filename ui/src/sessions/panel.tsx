@@ -8,11 +8,12 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { has } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { searchMessages, searchName } from "../overlay.ts";
+import { Button } from "../parts/button.tsx";
 import { Awaited } from "../parts/failure.tsx";
-import { arrive } from "../parts/motion.ts";
 import { Name } from "../parts/name.tsx";
-import { VirtualList } from "../parts/virtual-list.tsx";
 import { go } from "../route.ts";
+import { arrive } from "./motion.ts";
+import { VirtualList } from "./virtual-list.tsx";
 import "./sessions.css";
 import { Bar } from "./bar.tsx";
 import { ROW_HEIGHT } from "./facts.ts";
@@ -50,13 +51,7 @@ function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   });
   return (
     <div class="session-more" role="presentation" style={lineStyle(level)}>
-      {problem === undefined ? (
-        "Loading…"
-      ) : (
-        <button type="button" onClick={read}>
-          Could not load. Retry
-        </button>
-      )}
+      {problem === undefined ? "Loading…" : <Button text="Could not load. Retry" onClick={read} />}
     </div>
   );
 }
@@ -66,9 +61,11 @@ function News() {
   const count = unsettled.value;
   if (count === 0) return null;
   return (
-    <button type="button" class="session-news" onClick={showNews}>
-      {count === 1 ? "Show 1 change" : `Show ${count} changes`}
-    </button>
+    <Button
+      text={count === 1 ? "Show 1 change" : `Show ${count} changes`}
+      class="session-news"
+      onClick={showNews}
+    />
   );
 }
 
@@ -223,9 +220,10 @@ function NoMatches() {
   return (
     <div class="empty">
       <p>No matches</p>
-      <button type="button" onClick={() => want({ search: "", only: "", kind: "", agentId: "" })}>
-        Show all sessions
-      </button>
+      <Button
+        text="Show all sessions"
+        onClick={() => want({ search: "", only: "", kind: "", agentId: "" })}
+      />
     </div>
   );
 }

@@ -112,9 +112,11 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
         <div class="session-line session-about">
           <Doing row={row} tabIndex={-1} />
           {hasRoom && (
-            <span class="session-facts">
-              <Name text={factsOf(row, name, agentName(row.agentId)) + (tree ? "" : below(row))} />
-            </span>
+            <Name
+              as="span"
+              class="session-facts"
+              text={factsOf(row, name, agentName(row.agentId)) + (tree ? "" : below(row))}
+            />
           )}
           <Used row={row} closed={open === false} />
         </div>

@@ -1,12 +1,12 @@
 // The dialog that connects a chat channel: asks for the token of a bot, and tests it.
 
-import { useState } from "preact/hooks";
+import { optional } from "../../../src/core/optional.ts";
 import { after } from "../clock.ts";
 import { BOTS } from "../features.ts";
 import { ask } from "../gateway.ts";
-import { Dialog, Form } from "../parts/dialog.tsx";
+import { SchemaForm } from "../inbox/form.tsx";
+import { Dialog } from "../parts/dialog.tsx";
 import { say } from "../parts/notices.tsx";
-import { Select } from "../parts/select.tsx";
 import { change, literal } from "./change.ts";
 
 /** A bot of a platform that needs only a token. */
@@ -34,38 +34,27 @@ async function tested(channel: string, times = TESTS): Promise<string> {
 }
 
 export function ConnectChat({ onClose }: { onClose: () => void }) {
-  const [chat, setChat] = useState(BOTS[0]?.channel ?? "");
-  const { key, step } = BOTS.find(({ channel }) => channel === chat) ?? {};
-  const [token, setToken] = useState("");
-  const connect = async (): Promise<void> => {
-    await change([{ path: `channels.${chat}.${key}`, value: literal(token) }]);
-    const name = await tested(chat);
-    say(`${name} is connected. Write to it: the inbox then asks whether you may.`);
-    onClose();
-  };
+  const choices = BOTS.map(({ channel, title }) => [channel, title] as const);
+  const botOf = (chat?: string) => BOTS.find(({ channel }) => channel === chat) ?? BOTS[0];
   return (
     <Dialog title="Connect a chat" onClose={onClose}>
-      <Form action="Connect" onSubmit={connect} onClose={onClose}>
-        <label>
-          Chat
-          <Select
-            value={chat}
-            options={BOTS.map(({ channel, title }) => [channel, title])}
-            onPick={setChat}
-          />
-        </label>
-        <p class="soft">{step}</p>
-        <label>
-          Token of the bot
-          <input
-            type="password"
-            autocomplete="off"
-            required
-            value={token}
-            onInput={(event) => setToken(event.currentTarget.value)}
-          />
-        </label>
-      </Form>
+      <SchemaForm
+        action="Connect"
+        fields={({ chat }) => [
+          { name: "chat", title: "Chat", type: "choice", choices },
+          {
+            ...{ name: "token", title: "Token of the bot", secret: true, required: true },
+            ...optional({ description: botOf(chat)?.step }),
+          },
+        ]}
+        onSubmit={async ({ chat = "", token = "" }) => {
+          await change([{ path: `channels.${chat}.${botOf(chat)?.key}`, value: literal(token) }]);
+          const name = await tested(chat);
+          say(`${name} is connected. Write to it: the inbox then asks whether you may.`);
+          onClose();
+        }}
+        onClose={onClose}
+      />
     </Dialog>
   );
 }

@@ -1,9 +1,11 @@
 // The dialog that connects a model: first a provider with its key, then one of its models. The agents use the
 // model only after it has answered once.
 
+import { Button } from "../parts/button.tsx";
 import "./setup.css";
 import { useState } from "preact/hooks";
 import { ask } from "../gateway.ts";
+import { type Field, SchemaForm, type Texts } from "../inbox/form.tsx";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { say } from "../parts/notices.tsx";
@@ -20,30 +22,13 @@ const PROVIDERS = [
   [SERVER, "Ollama, or another server with the OpenAI API"],
 ] as const;
 
+const SERVER_FIELDS: readonly Field[] = [
+  { name: "url", title: "Address, up to the version", required: true, default: "http://127.0.0.1:11434/v1" },
+  { name: "model", title: "Id of the model", required: true, placeholder: "qwen3:8b" },
+];
+
 /** Setting with the model of all agents that have no own one. */
 const MODEL_PATH = "agents.defaults.model";
-
-interface TextFieldProps {
-  readonly title: string;
-  readonly value: string;
-  readonly placeholder?: string;
-  readonly onText: (text: string) => void;
-}
-
-function TextField({ title, value, placeholder = "", onText }: TextFieldProps) {
-  return (
-    <label>
-      {title}
-      <input
-        required
-        spellcheck={false}
-        value={value}
-        placeholder={placeholder}
-        onInput={(event) => onText(event.currentTarget.value)}
-      />
-    </label>
-  );
-}
 
 interface ProviderStepProps {
   readonly onDone: (provider: string) => void;
@@ -52,67 +37,45 @@ interface ProviderStepProps {
 
 /** Asks for a provider and its key, and writes them to the file. */
 function ProviderStep({ onDone, onClose }: ProviderStepProps) {
-  const [picked, setPicked] = useState("");
-  const found = useReading("local-servers", () => ask("models.discover")).value?.servers ?? [];
-  const provider = picked || (found[0]?.id ?? PROVIDERS[0][0]);
-  const local = found.find(({ id }) => id === provider);
-  const [key, setKey] = useState("");
-  const [url, setUrl] = useState("http://127.0.0.1:11434/v1");
-  const [model, setModel] = useState("");
-  const isServer = provider === SERVER;
-  const save = async (): Promise<void> => {
+  const { value } = useReading("local-servers", () => ask("models.discover"));
+  const locals = value?.servers ?? [];
+  const choices = [
+    ...locals.map(({ id, title }) => [id, `${title} on the gateway's machine`] as const),
+    ...PROVIDERS,
+  ];
+  const fields = ({ provider = choices[0]?.[0] }: Texts): Field[] => {
+    const isServer = provider === SERVER;
+    const choice: Field = { name: "provider", title: "Provider", type: "choice", choices };
+    if (locals.some(({ id }) => id === provider)) return [choice];
+    const key: Field = { name: "key", title: "Key", secret: true, setting: true };
+    return [
+      choice,
+      ...(isServer ? SERVER_FIELDS : []),
+      isServer ? { ...key, placeholder: "None" } : { ...key, placeholder: "", required: true },
+    ];
+  };
+  const save = async ({ provider = "", key = "", url = "", model = "" }: Texts): Promise<void> => {
+    const local = locals.find(({ id }) => id === provider);
     const at = `models.providers.${provider}`;
     const apiKey = literal(key);
-    const named = apiKey === "" ? {} : { apiKey };
     const models = (local?.models ?? [model]).map((id) => ({ id: literal(id) }));
     const baseUrl = literal(local?.baseUrl ?? url).replace(/\/+$/, "");
-    const server = { api: "openai-completions", baseUrl, models, ...named };
+    const server = { api: "openai-completions", baseUrl, models, ...(apiKey && { apiKey }) };
     const { agents } = await ask("agents.list");
     // Without a model of their own, the agents would use the provider before the test.
     const kept = { path: MODEL_PATH, value: literal(agents[0]?.model ?? "") };
     await change([
       kept,
-      local || isServer ? { path: at, value: server } : { path: `${at}.apiKey`, value: apiKey },
+      local || provider === SERVER ? { path: at, value: server } : { path: `${at}.apiKey`, value: apiKey },
     ]);
     onDone(provider);
   };
   return (
-    <Form action="Continue" onSubmit={save} onClose={onClose}>
-      <label>
-        Provider
-        <Select
-          value={provider}
-          options={[
-            ...found.map(({ id, title }) => [id, `${title} on the gateway's machine`] as const),
-            ...PROVIDERS,
-          ]}
-          onPick={setPicked}
-        />
-      </label>
-      {isServer && (
-        <>
-          <TextField title="Address, up to the version" value={url} onText={setUrl} />
-          <TextField title="Id of the model" value={model} placeholder="qwen3:8b" onText={setModel} />
-        </>
-      )}
-      {!local && (
-        <label>
-          Key
-          <input
-            type="password"
-            autocomplete="off"
-            required={!isServer}
-            value={key}
-            placeholder={isServer ? "None" : ""}
-            onInput={(event) => setKey(event.currentTarget.value)}
-          />
-        </label>
-      )}
+    <SchemaForm action="Continue" fields={fields} onSubmit={save} onClose={onClose}>
       <p class="soft">
-        {!local && "The key is saved in the gateway's configuration file. "}The agents use the model after a
-        test.
+        A key is saved in the gateway's configuration file. The agents use the model after a test.
       </p>
-    </Form>
+    </SchemaForm>
   );
 }
 
@@ -151,9 +114,7 @@ function ModelStep({ provider, onBack, onClose }: ModelStepProps) {
       </label>
       {id === "" && <Awaited problem={read.problem} again={read.again} words="The gateway reads the file…" />}
       <p class="soft">The test asks the model for one word. It costs a few tokens.</p>
-      <button type="button" class="quiet back" onClick={onBack}>
-        Change the provider or the key
-      </button>
+      <Button text="Change the provider or the key" class="quiet back" onClick={onBack} />
     </Form>
   );
 }

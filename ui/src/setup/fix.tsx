@@ -6,11 +6,13 @@ import { AgentForm } from "../agents/form.tsx";
 import { agents } from "../agents/known.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
-import { Dialog, Form } from "../parts/dialog.tsx";
+import { SchemaForm } from "../inbox/form.tsx";
+import { Button } from "../parts/button.tsx";
+import { Dialog } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
-import { Select } from "../parts/select.tsx";
+import type { Option } from "../parts/select.tsx";
 import { hrefOf } from "../route.ts";
 import { change, literal } from "./change.ts";
 import { FIX_WORDS } from "./failed-run.ts";
@@ -23,60 +25,48 @@ type FormProps = Place & { readonly onClose: () => void };
 
 function Key({ agentId, onClose }: FormProps) {
   const refs = useModelRefs();
-  const providers = [...new Set(refs.map((ref) => ref.split("/", 1)[0] ?? ""))];
-  const own = agents.value?.agents.find(({ id }) => id === agentId)?.model?.split("/", 1)[0] ?? "";
-  const [picked, setPicked] = useState("");
-  const [key, setKey] = useState("");
-  const provider = picked || own;
-  const save = async (): Promise<void> => {
-    await change([{ path: `models.providers.${provider}.apiKey`, value: literal(key) }]);
-    say("The key was saved. New runs use it at once.");
-    onClose();
-  };
+  const own = agents.value?.agents.find(({ id }) => id === agentId)?.model?.split("/", 1)[0];
+  const providers = new Set([own, ...refs.map((ref) => ref.split("/", 1)[0])]);
   return (
-    <Form action="Save" disabled={provider === ""} onSubmit={save} onClose={onClose}>
-      <label>
-        Provider
-        <Select
-          value={provider}
-          options={providers.includes(provider) ? providers : [provider, ...providers]}
-          onPick={setPicked}
-        />
-      </label>
-      <label>
-        Key
-        <input
-          type="password"
-          autocomplete="off"
-          required
-          value={key}
-          onInput={(event) => setKey(event.currentTarget.value)}
-        />
-      </label>
+    <SchemaForm
+      action="Save"
+      fields={[
+        {
+          ...{ name: "provider", title: "Provider", type: "choice", required: true },
+          choices: [...providers].filter((one) => one !== undefined),
+        },
+        { name: "key", title: "Key", secret: true, required: true },
+      ]}
+      onSubmit={async ({ provider, key = "" }) => {
+        await change([{ path: `models.providers.${provider}.apiKey`, value: literal(key) }]);
+        say("The key was saved. New runs use it at once.");
+        onClose();
+      }}
+      onClose={onClose}
+    >
       <p class="soft">The key is saved in the gateway's configuration file.</p>
-    </Form>
+    </SchemaForm>
   );
 }
 
 function Model({ agentId, sessionKey, onClose }: FormProps) {
-  const refs = useModelRefs();
-  const [model, setModel] = useState("");
-  const save = async (): Promise<void> => {
-    await ask("sessions.patch", { key: sessionKey, model: model || null });
-    say("The conversation uses the model from its next run on.");
-    onClose();
-  };
+  const choices: readonly Option<string>[] = [["", "That of the agent"], ...useModelRefs()];
   return (
-    <Form action="Save" onSubmit={save} onClose={onClose}>
-      <label>
-        Model of this conversation
-        <Select value={model} options={[["", "That of the agent"], ...refs]} onPick={setModel} />
-      </label>
+    <SchemaForm
+      action="Save"
+      fields={[{ name: "model", title: "Model of this conversation", type: "choice", choices }]}
+      onSubmit={async ({ model }) => {
+        await ask("sessions.patch", { key: sessionKey, model: model || null });
+        say("The conversation uses the model from its next run on.");
+        onClose();
+      }}
+      onClose={onClose}
+    >
       <p class="soft">
         For all conversations of the agent, change <a href={hrefOf({ view: "agents", agentId })}>its model</a>
         .
       </p>
-    </Form>
+    </SchemaForm>
   );
 }
 
@@ -88,9 +78,7 @@ function Budget({ agentId, onClose }: FormProps) {
     <>
       <AgentForm agent={agent} only="Budget" onSaved={onClose} />
       <div class="actions">
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
+        <Button text="Close" onClick={onClose} />
       </div>
     </>
   );
@@ -116,9 +104,7 @@ export function Fix({ code, ...place }: Place & { code: string }) {
   const close = (): void => setOpen(false);
   return (
     <>
-      <button type="button" data-act="" onClick={() => setOpen(true)}>
-        {words}
-      </button>
+      <Button text={words} data-act="" onClick={() => setOpen(true)} />
       {open && (
         <Dialog title={words} onClose={close}>
           <Content {...place} onClose={close} />

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { BOTS } from "../features.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { ConnectChat } from "./connect-chat.tsx";
 import { ConnectModel } from "./connect-model.tsx";
@@ -21,9 +22,7 @@ export function Connect({ what, onClose }: { what: "model" | "chat"; onClose?: (
   const Dialog = what === "model" ? ConnectModel : ConnectChat;
   return (
     <>
-      <button type="button" data-act="" onClick={() => setOpen(true)}>
-        Connect a {what}
-      </button>
+      <Button text={`Connect a ${what}`} data-act="" onClick={() => setOpen(true)} />
       {open && <Dialog onClose={close} />}
     </>
   );

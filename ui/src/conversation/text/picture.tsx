@@ -7,6 +7,7 @@ import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../../src/core/optional.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask, has } from "../../gateway.ts";
+import { Button } from "../../parts/button.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { size } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
@@ -120,9 +121,7 @@ export function LazyPicture(props: LazyProps) {
       {wanted ? (
         <Read {...props} />
       ) : (
-        <button type="button" onClick={() => setWanted(true)}>
-          {`Show picture, ${props.words}`}
-        </button>
+        <Button text={`Show picture, ${props.words}`} onClick={() => setWanted(true)} />
       )}
     </div>
   );

@@ -1,6 +1,7 @@
 // Shows long text: markdown, plain text and JSON. A very long text is cut, because it would slow the page
 // down.
 
+import { Button } from "../../parts/button.tsx";
 import "./text.css";
 import type { Signal } from "@preact/signals";
 import type { RefObject } from "preact";
@@ -23,11 +24,7 @@ const CODE_FIRST_CHARS = 2_000;
 const CODE_STEP_CHARS = 100_000;
 
 function More({ left, onMore }: { left: number; onMore: () => void }) {
-  return (
-    <button type="button" class="quiet more" onClick={onMore}>
-      {`Show more (${size(left)} left)`}
-    </button>
-  );
+  return <Button text={`Show more (${size(left)} left)`} class="quiet more" onClick={onMore} />;
 }
 
 function MarkdownBox({ within }: { within: RefObject<HTMLDivElement | null> }) {

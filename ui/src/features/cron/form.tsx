@@ -1,18 +1,18 @@
 // The form that creates or edits a job.
 
-import { useId, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { THINKING_LEVELS } from "../../../../src/core/shapes/settings/settings.ts";
-import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { agents } from "../../agents/known.ts";
 import { now } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
+import { type Field, FormFields } from "../../inbox/form.tsx";
 import { Dialog, Form } from "../../parts/dialog.tsx";
 import { sessionName } from "../../parts/names.ts";
 import { say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
-import { type Option, Select } from "../../parts/select.tsx";
+import type { Option } from "../../parts/select.tsx";
 import { type Draft, draftOf, type Job, newJob, patchOf, scheduleOf } from "./draft.ts";
-import { When, type WhenProps } from "./when.tsx";
+import { When } from "./when.tsx";
 
 /** Maximum number of sessions that are suggested. The reader can type any other key. */
 const SESSIONS_MAX = 50;
@@ -28,94 +28,6 @@ const CONVERSATIONS = [
 ] as const;
 const CONVERSATIONS_OF_NEW = [["", "new at each run if the reply is sent"], ...CONVERSATIONS] as const;
 
-/** The fields for the agent of the job, and for the destination of its reply. */
-function Whom({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
-  const { agents: listed = [], defaultId = "" } = agents.value ?? {};
-  const sessions = useReading("sessions", () => ask("sessions.list", { limit: SESSIONS_MAX }));
-  const known = useId();
-  return (
-    <div class="pair">
-      <label>
-        <span>Agent</span>
-        <Select
-          disabled={fixed}
-          value={draft.agentId || defaultId}
-          options={fixed ? [draft.agentId] : listed.map(({ id }) => id)}
-          onPick={(agentId) => change({ agentId })}
-        />
-      </label>
-      <label>
-        <span>
-          Send the reply to <span class="soft">optional</span>
-        </span>
-        <input
-          value={draft.deliverTo}
-          placeholder="nobody"
-          list={known}
-          spellcheck={false}
-          autocomplete="off"
-          onInput={(event) => change({ deliverTo: event.currentTarget.value })}
-        />
-        <datalist id={known}>
-          {sessions.value?.sessions.map((row) => (
-            <option key={row.key} value={row.key}>
-              {safeLine(sessionName(row))}
-            </option>
-          ))}
-        </datalist>
-      </label>
-    </div>
-  );
-}
-
-/** The fields that are rarely used. */
-function More({ draft, change, fixed }: WhenProps & { fixed: boolean }) {
-  return (
-    <details class="more">
-      <summary>More</summary>
-      <div class="pair">
-        <label>
-          <span>Missed runs (gateway was down)</span>
-          <Select value={draft.missed} options={MISSED} onPick={(missed) => change({ missed })} />
-        </label>
-        <label>
-          <span>
-            Time limit of a run <span class="soft">seconds</span>
-          </span>
-          <input
-            type="number"
-            min={0}
-            value={draft.timeout}
-            placeholder="none"
-            onInput={(event) => change({ timeout: event.currentTarget.value })}
-          />
-        </label>
-        <label>
-          <span>Conversation</span>
-          <Select
-            value={draft.session}
-            options={fixed ? CONVERSATIONS : CONVERSATIONS_OF_NEW}
-            onPick={(session) => change({ session })}
-          />
-        </label>
-        <label>
-          <span>Model</span>
-          <input
-            value={draft.model}
-            placeholder="Agent's default"
-            spellcheck={false}
-            onInput={(event) => change({ model: event.currentTarget.value })}
-          />
-        </label>
-        <label>
-          <span>Thinking</span>
-          <Select value={draft.thinking} options={LEVELS} onPick={(thinking) => change({ thinking })} />
-        </label>
-      </div>
-    </details>
-  );
-}
-
 async function save(job: Job | undefined, before: Draft, draft: Draft): Promise<void> {
   const schedule = scheduleOf(draft);
   if (schedule === undefined) throw new Error("The schedule has an empty field. Fill it in.");
@@ -127,32 +39,40 @@ async function save(job: Job | undefined, before: Draft, draft: Draft): Promise<
   if (Object.keys(patch).length > 0) await ask("cron.update", { id: job.id, patch });
 }
 
-function Texts({ draft, change }: WhenProps) {
-  return (
-    <>
-      <label>
-        <span>
-          Name <span class="soft">optional</span>
-        </span>
-        <input
-          value={draft.name}
-          maxLength={200}
-          onInput={(event) => change({ name: event.currentTarget.value })}
-        />
-      </label>
-      <label>
-        <span>Message to the agent</span>
-        <textarea
-          required
-          rows={3}
-          maxLength={16_000}
-          value={draft.message}
-          onInput={(event) => change({ message: event.currentTarget.value })}
-        />
-      </label>
-    </>
-  );
+const TEXTS: readonly Field[] = [
+  { name: "name", title: "Name", maxChars: 200 },
+  { name: "message", title: "Message to the agent", required: true, lines: 3, maxChars: 16_000 },
+];
+
+/** The fields for the agent of the job, and for the destination of its reply. */
+function whom({ agentId }: Draft, isNew: boolean, sessions: readonly Option<string>[]): readonly Field[] {
+  const { agents: listed = [], defaultId = "" } = agents.value ?? {};
+  const known = isNew
+    ? [defaultId, ...listed.map(({ id }) => id).filter((id) => id !== defaultId)]
+    : [agentId];
+  return [
+    { name: "agentId", title: "Agent", type: "choice", choices: known, disabled: !isNew },
+    { name: "deliverTo", title: "Send the reply to", placeholder: "nobody", suggestions: sessions },
+  ];
 }
+
+/** The fields that are rarely used. */
+const more = (isNew: boolean): readonly Field[] => [
+  { name: "missed", title: "Missed runs (gateway was down)", type: "choice", choices: MISSED },
+  {
+    name: "timeout",
+    title: "Time limit of a run (seconds)",
+    type: "integer",
+    placeholder: "none",
+    setting: true,
+  },
+  {
+    ...{ name: "session", title: "Conversation", type: "choice" },
+    choices: isNew ? CONVERSATIONS_OF_NEW : CONVERSATIONS,
+  },
+  { name: "model", title: "Model", placeholder: "Agent's default", setting: true },
+  { name: "thinking", title: "Thinking", type: "choice", choices: LEVELS },
+];
 
 /** Shows the form for `job`. If `job` is undefined, the form creates a new job. */
 export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () => void }) {
@@ -160,6 +80,16 @@ export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () =>
   const [draft, setDraft] = useState(before);
   const change = (part: Partial<Draft>): void => setDraft((known) => ({ ...known, ...part }));
   const isNew = job === undefined;
+  const sessions = useReading("sessions", () => ask("sessions.list", { limit: SESSIONS_MAX }));
+  const known = (sessions.value?.sessions ?? []).map((row) => [row.key, sessionName(row)] as const);
+  const { defaultId = "" } = agents.value ?? {};
+  const fieldsOf = (fields: readonly Field[]) => (
+    <FormFields
+      fields={fields}
+      entries={{ ...draft, agentId: draft.agentId || defaultId }}
+      onChange={change}
+    />
+  );
   const submit = async (): Promise<void> => {
     await save(job, before, draft);
     say(isNew ? "Job created." : "Job changed.");
@@ -167,11 +97,20 @@ export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () =>
   };
   return (
     <Dialog title={isNew ? "New job" : "Edit job"} onClose={onClose}>
-      <Form class="job-form" action={isNew ? "Create" : "Save"} onSubmit={submit} onClose={onClose}>
-        <Texts draft={draft} change={change} />
+      <Form
+        class="job-form"
+        action={isNew ? "Create" : "Save"}
+        disabled={draft.message.trim() === ""}
+        onSubmit={submit}
+        onClose={onClose}
+      >
+        {fieldsOf(TEXTS)}
         <When draft={draft} change={change} />
-        <Whom draft={draft} change={change} fixed={!isNew} />
-        <More draft={draft} change={change} fixed={!isNew} />
+        <div class="pair">{fieldsOf(whom(draft, isNew, known))}</div>
+        <details class="more">
+          <summary>More</summary>
+          <div class="pair">{fieldsOf(more(isNew))}</div>
+        </details>
       </Form>
     </Dialog>
   );

@@ -1,6 +1,7 @@
 // The history of a job's runs, newest first.
 
 import { ask } from "../../gateway.ts";
+import { Table } from "../../operations/table.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { clockTime, duration, tokens } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
@@ -25,27 +26,6 @@ export function TurnState({ turn }: { turn: Turn }) {
   );
 }
 
-function Row({ turn }: { turn: Turn }) {
-  const { firedAtMs, durationMs, totalTokens, error, delivery } = turn;
-  return (
-    <tr>
-      <td class="nowrap">{clockTime(firedAtMs, true)}</td>
-      <td>{CAUSES[turn.cause]}</td>
-      <td>
-        <TurnState turn={turn} />
-        {error !== undefined && (
-          <div class="soft why">
-            <Name text={error} />
-          </div>
-        )}
-      </td>
-      <td class="number">{durationMs === undefined ? "" : duration(durationMs)}</td>
-      <td class="number">{totalTokens === undefined ? "" : tokens(totalTokens)}</td>
-      <td>{delivery === undefined ? "" : <State state={delivery} />}</td>
-    </tr>
-  );
-}
-
 export function History({ job }: { job: Pick<Job, "id"> }) {
   const reading = useReading(`cron.runs ${job.id}`, () => ask("cron.runs", { id: job.id, limit: SHOWN_MAX }));
   const { value, again } = reading;
@@ -53,25 +33,35 @@ export function History({ job }: { job: Pick<Job, "id"> }) {
   if (value === undefined) return <Awaited {...reading} />;
   if (value.entries.length === 0) return <p class="empty">No runs yet</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached with the keyboard
-    <section class="scroll-x turns" tabIndex={0} aria-label="Runs">
-      <table>
-        <thead>
-          <tr>
-            <th>Date</th>
-            <th>Cause</th>
-            <th>Result</th>
-            <th class="number">Duration</th>
-            <th class="number">Tokens</th>
-            <th>Reply</th>
-          </tr>
-        </thead>
-        <tbody>
-          {value.entries.map((turn) => (
-            <Row key={turn.seq} turn={turn} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table
+      label="Runs"
+      box="scroll-x turns"
+      rows={value.entries}
+      rowKey={(turn) => turn.seq}
+      columns={[
+        { title: "Date", class: "nowrap", cell: ({ firedAtMs }) => clockTime(firedAtMs, true) },
+        { title: "Cause", cell: ({ cause }) => CAUSES[cause] },
+        {
+          title: "Result",
+          cell: (turn) => (
+            <>
+              <TurnState turn={turn} />
+              {turn.error !== undefined && <Name as="div" class="soft why" text={turn.error} />}
+            </>
+          ),
+        },
+        {
+          title: "Duration",
+          class: "number",
+          cell: ({ durationMs: ms }) => ms !== undefined && duration(ms),
+        },
+        {
+          title: "Tokens",
+          class: "number",
+          cell: ({ totalTokens: count }) => count !== undefined && tokens(count),
+        },
+        { title: "Reply", cell: ({ delivery }) => delivery !== undefined && <State state={delivery} /> },
+      ]}
+    />
   );
 }

@@ -6,6 +6,7 @@ import { cut } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
+import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/dialog.tsx";
 import { ago } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
@@ -97,46 +98,36 @@ function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
   const remove = (): void => void attempt(ask("cron.remove", { id }), "Job removed.");
   return (
     <div class="job-actions bar">
-      <button
-        type="button"
+      <Button
+        text="History"
         class="quiet"
         aria-expanded={open}
         aria-label={`History: ${called(job)}`}
         onClick={show}
-      >
-        History
-      </button>
+      />
       {may("operator.admin") && (
         <>
-          <button
-            type="button"
+          <Button
+            text="Run now"
             class="quiet"
             disabled={busy}
             aria-label={`Run now: ${called(job)}`}
             onClick={() => attempt(ask("cron.run", { id }), "Job started.")}
-          >
-            Run now
-          </button>
-          <button type="button" class="quiet" aria-label={`Edit: ${called(job)}`} onClick={onEdit}>
-            Edit
-          </button>
-          <button
-            type="button"
+          />
+          <Button text="Edit" class="quiet" aria-label={`Edit: ${called(job)}`} onClick={onEdit} />
+          <Button
+            text="Remove"
             class="quiet"
             aria-label={`Remove: ${called(job)}`}
             onClick={() => setAsking(true)}
-          >
-            Remove
-          </button>
+          />
         </>
       )}
       {asking && (
         <Confirm title="Remove this job?" action="Remove" onConfirm={remove} onClose={() => setAsking(false)}>
           <p>
-            <b>
-              <Name text={called(job)} />
-            </b>{" "}
-            will not run again, and its history is removed. A running run continues; the conversation stays.
+            <Name as="b" text={called(job)} /> will not run again, and its history is removed. A running run
+            continues; the conversation stays.
           </p>
         </Confirm>
       )}
@@ -151,14 +142,8 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
     <li class={`card job${enabled ? "" : " off"}`}>
       <Switch job={job} />
       <div class="job-what">
-        <h3>
-          <Name text={name ?? cut(message, MESSAGE_SHOWN_MAX)} />
-        </h3>
-        {name !== undefined && (
-          <p class="soft one-line">
-            <Name text={cut(message, MESSAGE_SHOWN_MAX)} />
-          </p>
-        )}
+        <Name as="h3" text={name ?? cut(message, MESSAGE_SHOWN_MAX)} />
+        {name !== undefined && <Name as="p" class="soft one-line" text={cut(message, MESSAGE_SHOWN_MAX)} />}
         {problem !== undefined && (
           <p class="tone-warn" role="note">
             Each run fails: <Name text={problem} />

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ask, may } from "../../gateway.ts";
+import { Button } from "../../parts/button.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { useNews, useReading } from "../../parts/reading.ts";
 import type { Job } from "./draft.ts";
@@ -54,9 +55,7 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
       <div class="bar head-bar">
         <h2>Schedules</h2>
         {may("operator.admin") && (
-          <button type="button" class="primary" data-act="" onClick={() => setEditing({ job: undefined })}>
-            New job
-          </button>
+          <Button text="New job" class="primary" data-act="" onClick={() => setEditing({ job: undefined })} />
         )}
       </div>
       {value?.note !== undefined && (
@@ -71,11 +70,7 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
           <JobCard key={job.id} job={job} open={about === job.id} onEdit={() => setEditing({ job })} />
         ))}
       </ul>
-      {value?.nextCursor !== undefined && (
-        <button type="button" onClick={() => setPages(pages + 1)}>
-          Show more
-        </button>
-      )}
+      {value?.nextCursor !== undefined && <Button text="Show more" onClick={() => setPages(pages + 1)} />}
       {editing !== undefined && <JobForm job={editing.job} onClose={close} />}
     </div>
   );

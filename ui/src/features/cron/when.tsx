@@ -1,11 +1,12 @@
 // The part of the job form that sets the schedule. It shows a preview of the next runs, which the gateway
 // computes.
 
-import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { now, settled } from "../../clock.ts";
 import { ask, wordsOf } from "../../gateway.ts";
+import { type Field, FormFields } from "../../inbox/form.tsx";
 import { type Option, Select } from "../../parts/select.tsx";
 import { dateWords, elsewhere } from "./dates.ts";
 import { type Draft, scheduleOf, UNITS } from "./draft.ts";
@@ -31,13 +32,21 @@ const DAYS: readonly Option<string>[] = [
 /** The expressions of which the form has fields: minute, hour, days. */
 const PLAIN = /^\s*(\d{1,2})\s+(\d{1,2})\s+(\S+\s+\S+\s+\S+)\s*$/;
 
-export interface WhenProps {
+const ZONE: Field = {
+  ...{ name: "tz", title: "Time zone", setting: true, placeholder: "" },
+  suggestions: Intl.supportedValuesOf("timeZone"),
+};
+const EXPRESSION: Field = {
+  ...{ name: "expr", title: "Cron expression", setting: true, placeholder: "", maxChars: 200 },
+  description: "minute hour day month weekday",
+};
+
+interface WhenProps {
   readonly draft: Draft;
   change(part: Partial<Draft>): void;
 }
 
 function CronFields({ draft, change }: WhenProps) {
-  const zones = useId();
   const [, minute = "", hour = "", rest = ""] = PLAIN.exec(draft.expr) ?? [];
   const days = rest.replace(/\s+/g, " ");
   const isPlain = DAYS.some(([value]) => value === days);
@@ -68,37 +77,11 @@ function CronFields({ draft, change }: WhenProps) {
             onInput={(event) => event.currentTarget.value !== "" && write(event.currentTarget.value, days)}
           />
         </label>
-        <label>
-          <span>Time zone</span>
-          <input
-            value={draft.tz}
-            list={zones}
-            spellcheck={false}
-            autocomplete="off"
-            onInput={(event) => change({ tz: event.currentTarget.value })}
-          />
-        </label>
+        <FormFields fields={[ZONE]} entries={{ ...draft }} onChange={change} />
       </div>
-      <datalist id={zones}>
-        {Intl.supportedValuesOf("timeZone").map((zone) => (
-          <option key={zone} value={zone} />
-        ))}
-      </datalist>
       <details class="more" open={!wasPlain}>
         <summary>Other times</summary>
-        <label>
-          <span>
-            Cron expression <span class="soft small">minute hour day month weekday</span>
-          </span>
-          <input
-            class="mono"
-            value={draft.expr}
-            maxLength={200}
-            spellcheck={false}
-            autocomplete="off"
-            onInput={(event) => change({ expr: event.currentTarget.value })}
-          />
-        </label>
+        <FormFields fields={[EXPRESSION]} entries={{ ...draft }} onChange={change} />
       </details>
     </>
   );

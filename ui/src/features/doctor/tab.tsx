@@ -7,6 +7,7 @@ import type { DoctorReport } from "../../../../src/features/doctor/contract.ts";
 import { tick } from "../../clock.ts";
 import { ask, stage } from "../../gateway.ts";
 import { Rows } from "../../operations/resource-list.tsx";
+import { Button } from "../../parts/button.tsx";
 import { Failed } from "../../parts/failure.tsx";
 import { ago, counted, duration } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
@@ -93,9 +94,7 @@ export function DoctorTab() {
       <h2>Doctor</h2>
       <p class="soft">Checks the gateway's machine, configuration and store. It changes nothing.</p>
       <div class="bar out-filters">
-        <button type="button" class="primary" aria-disabled={running} onClick={() => void run()}>
-          Run checks
-        </button>
+        <Button text="Run checks" class="primary" aria-disabled={running} onClick={() => void run()} />
         <label class="out-check">
           <input
             type="checkbox"

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ask, whenConnected } from "../../gateway.ts";
 import { extremes } from "../../operations/plot-shape.ts";
 import { usePolling } from "../../operations/polling.ts";
+import { Table } from "../../operations/table.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { type History, inUnit, joined, plotsOf, spanOf } from "./figures.ts";
 import { Plot } from "./plot.tsx";
@@ -51,41 +52,19 @@ export function Figures() {
       </div>
       <details class="figures-table">
         <summary>Show as table</summary>
-        <FiguresTable history={history} />
+        <Table
+          label="Figures"
+          rows={history.series.map((one) => ({ ...one, range: extremes([one.values]) }))}
+          rowKey={({ name }) => name}
+          columns={[
+            { title: "Figure", isName: true, cell: ({ title }) => title },
+            { title: "Now", class: "number", cell: ({ values, unit }) => inUnit(values.at(-1), unit) },
+            { title: "Lowest", class: "number", cell: ({ range, unit }) => inUnit(range?.least, unit) },
+            { title: "Highest", class: "number", cell: ({ range, unit }) => inUnit(range?.most, unit) },
+            { title: "Description", class: "soft", cell: ({ help }) => help },
+          ]}
+        />
       </details>
     </>
-  );
-}
-
-function FiguresTable({ history }: { history: History }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
-    <section class="scroll-x card" aria-label="Figures" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th>Figure</th>
-            <th class="number">Now</th>
-            <th class="number">Lowest</th>
-            <th class="number">Highest</th>
-            <th>Description</th>
-          </tr>
-        </thead>
-        <tbody>
-          {history.series.map(({ name, title, unit, help, values }) => {
-            const found = extremes([values]);
-            return (
-              <tr key={name}>
-                <th scope="row">{title}</th>
-                <td class="number">{inUnit(values.at(-1), unit)}</td>
-                <td class="number">{inUnit(found?.least, unit)}</td>
-                <td class="number">{inUnit(found?.most, unit)}</td>
-                <td class="soft">{help}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </section>
   );
 }

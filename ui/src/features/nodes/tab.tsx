@@ -1,13 +1,13 @@
 // The tab that shows paired devices with their connection, commands and last connection. Operators rename and
 // remove them here.
 
-import { useState } from "preact/hooks";
 import type { NodeListRow } from "../../../../src/features/nodes/contract.ts";
 import { tick } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
+import { SchemaForm } from "../../inbox/form.tsx";
 import { usePolled } from "../../operations/polling.ts";
 import { type DialogProps, ResourceList, type ResourceRow } from "../../operations/resource-list.tsx";
-import { Dialog, Form } from "../../parts/dialog.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
 import { ago, counted, joinWords } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { say } from "../../parts/notices.tsx";
@@ -23,25 +23,22 @@ const EVERY_MS = 5_000;
 const NAME_MAX_CHARS = 64;
 
 function Rename({ node, onClose, onDone }: DialogProps & { node: NodeListRow }) {
-  const [name, setName] = useState(node.displayName);
-  const rename = async (): Promise<void> => {
-    await ask("node.rename", { nodeId: node.nodeId, displayName: name.trim() });
-    say("Renamed.");
-    onDone();
-    onClose();
-  };
+  const { nodeId, displayName } = node;
   return (
     <Dialog title="Rename this node" onClose={onClose}>
-      <Form action="Rename" disabled={name.trim() === ""} onSubmit={rename} onClose={onClose}>
-        <label>
-          Name
-          <input
-            value={name}
-            maxLength={NAME_MAX_CHARS}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </label>
-      </Form>
+      <SchemaForm
+        action="Rename"
+        fields={[
+          { name: "name", title: "Name", required: true, maxChars: NAME_MAX_CHARS, default: displayName },
+        ]}
+        onSubmit={async ({ name = "" }) => {
+          await ask("node.rename", { nodeId, displayName: name.trim() });
+          say("Renamed.");
+          onDone();
+          onClose();
+        }}
+        onClose={onClose}
+      />
     </Dialog>
   );
 }

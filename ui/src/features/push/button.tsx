@@ -5,6 +5,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask } from "../../gateway.ts";
 import { groups, leaveNotify, notify } from "../../inbox/model.ts";
+import { Button } from "../../parts/button.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { go } from "../../route.ts";
@@ -118,8 +119,11 @@ export function PushButton() {
     again();
   };
   return (
-    <button type="button" data-act="" disabled={busy} onClick={() => void turn()}>
-      {isOn ? "Stop notifying this device" : "Notify this device"}
-    </button>
+    <Button
+      text={isOn ? "Stop notifying this device" : "Notify this device"}
+      data-act=""
+      disabled={busy}
+      onClick={() => void turn()}
+    />
   );
 }

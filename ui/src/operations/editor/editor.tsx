@@ -2,6 +2,7 @@
 // settings. The Tab key moves the focus out of the text, as in every field. Ctrl+S or ⌘S opens the review of
 // the changes.
 
+import { Button } from "../../parts/button.tsx";
 import "./editor.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { GatewayError } from "../../../../src/contract/client/error.ts";
@@ -101,17 +102,13 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
     <>
       <div class="bar">
         <h2 id="editor-title">File</h2>
-        <button type="button" disabled={!isEdited} onClick={discard}>
-          Discard
-        </button>
-        <button
-          type="button"
+        <Button text="Discard" disabled={!isEdited} onClick={discard} />
+        <Button
+          text="Review and save"
           class="primary"
           disabled={!isEdited || newer.value !== undefined}
           onClick={review}
-        >
-          Review and save
-        </button>
+        />
       </div>
       <p class="soft">
         {file.exists ? "" : "There is no file yet: saving creates it. "}
@@ -277,11 +274,7 @@ function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo
     <ul class="editor-problems" aria-label="Problems in this text">
       {problems.map(({ text, line }) => (
         <li key={text}>
-          {line !== undefined && (
-            <button type="button" onClick={() => onGo(line)}>
-              Line {line}
-            </button>
-          )}
+          {line !== undefined && <Button text={`Line ${line}`} onClick={() => onGo(line)} />}
           <bdi>{safeText(text)}</bdi>
         </li>
       ))}
@@ -309,12 +302,8 @@ function Conflict({ base: from, newest, mine }: { base: ConfigText; newest: Conf
         </div>
       </div>
       <div class="actions">
-        <button type="button" onClick={discard}>
-          Take the file, drop mine
-        </button>
-        <button type="button" onClick={keepMine}>
-          Keep mine, review again
-        </button>
+        <Button text="Take the file, drop mine" onClick={discard} />
+        <Button text="Keep mine, review again" onClick={keepMine} />
       </div>
     </section>
   );

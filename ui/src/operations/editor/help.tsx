@@ -1,6 +1,7 @@
 // Explains the setting at the caret, and lists the settings that match a search.
 
 import { useMemo, useState } from "preact/hooks";
+import { Button } from "../../parts/button.tsx";
 import { counted } from "../../parts/format.ts";
 import { hasWords } from "../../parts/words.ts";
 import { groupsIn, type Setting, settingLines, settingsIn } from "./places.ts";
@@ -65,9 +66,7 @@ interface HelpProps {
 function Place({ line, path, onGo }: { line: number | undefined; path: string } & Pick<HelpProps, "onGo">) {
   if (line === undefined) return <p class="soft">Not in this file</p>;
   return (
-    <button type="button" aria-label={`Go to ${path}, line ${line}`} onClick={() => onGo(line)}>
-      Line {line}
-    </button>
+    <Button text={`Line ${line}`} aria-label={`Go to ${path}, line ${line}`} onClick={() => onGo(line)} />
   );
 }
 

@@ -1,22 +1,23 @@
 // The runs tab: all unfinished runs, which the reader can sort, select and stop.
 // RT1: the list stays visible while it is read again, and a row keeps its place and its selection.
 
+import { Button } from "../../parts/button.tsx";
 import "../rows.css";
 import "./running.css";
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { ask } from "../../gateway.ts";
 import { Confirm } from "../../parts/dialog.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
 import { complain, say } from "../../parts/notices.tsx";
-import { useNews, useReading } from "../../parts/reading.ts";
+import { useNews } from "../../parts/reading.ts";
 import { type Option, Select } from "../../parts/select.tsx";
-import { usePolling } from "../polling.ts";
-import type { Sort } from "../sort-button.tsx";
+import { usePolled } from "../polling.ts";
+import type { Sort } from "../table.tsx";
 import { useSelection } from "./selection.ts";
 import { stopRuns } from "./stop.ts";
-import { COLUMN_WORDS, type Column, nameOfRun, RunsTable, sorted } from "./table.tsx";
+import { nameOfRun, ORDER_WORDS, type Order, RunsTable, sorted } from "./table.tsx";
 
 /** Interval at which the runs are read. Events announce each change of a run's state, but not its tokens. */
 const EVERY_MS = 10_000;
@@ -24,8 +25,7 @@ const RUNS = 200;
 /** Maximum number of runs in one answer, a limit of the gateway. */
 const RUNS_MAX = 1_000;
 
-const COLUMNS = Object.entries(COLUMN_WORDS) as [Column, string][];
-const SORTS: readonly Option<Column>[] = COLUMNS;
+const SORTS: readonly Option<Order>[] = Object.entries(ORDER_WORDS) as [Order, string][];
 
 function Counts({ runs }: { runs: readonly ActiveRun[] }) {
   const count = (state: ActiveRun["state"]): string =>
@@ -74,12 +74,8 @@ function Chosen(props: { count: number; stopping: Stopping; onStop: () => void; 
   return (
     <div class="runs-chosen card">
       <span>{counted(count, "run")} selected</span>
-      <button type="button" class="danger" onClick={onStop}>
-        Stop {count}
-      </button>
-      <button type="button" class="quiet" onClick={onClear}>
-        Clear
-      </button>
+      <Button text={`Stop ${count}`} class="danger" onClick={onStop} />
+      <Button text="Clear" class="quiet" onClick={onClear} />
     </div>
   );
 }
@@ -99,7 +95,7 @@ function Empty() {
 }
 
 /** Offers the order as a list, for phones, where most columns and their headings are hidden. */
-function SortSelect({ sort, onSort }: { sort: Sort<Column>; onSort: (sort: Sort<Column>) => void }) {
+function SortSelect({ sort, onSort }: { sort: Sort<Order>; onSort: (sort: Sort<Order>) => void }) {
   return (
     <label class="out-field runs-narrow">
       <span>Sort by</span>
@@ -137,9 +133,7 @@ function More({ limit, onMore }: { limit: number; onMore: () => void }) {
   return (
     <p class="out-more">
       {limit < RUNS_MAX ? (
-        <button type="button" onClick={onMore}>
-          Show more
-        </button>
+        <Button text="Show more" onClick={onMore} />
       ) : (
         `These are ${RUNS_MAX.toLocaleString()} of the unfinished runs. Others follow when they have ended.`
       )}
@@ -149,16 +143,13 @@ function More({ limit, onMore }: { limit: number; onMore: () => void }) {
 
 export function RunsTab() {
   const [limit, setLimit] = useState(RUNS);
-  const [sort, setSort] = useState<Sort<Column>>({ column: "state", descending: false });
+  const [sort, setSort] = useState<Sort<Order>>({ column: "state", descending: false });
   const [question, setQuestion] = useState<readonly ActiveRun[]>();
-  const list = useReading(String(limit), () => ask("runs.list", { limit }));
-  const kept = useRef(list.value);
-  if (list.value !== undefined) kept.current = list.value;
-  const { again } = list;
-  usePolling(EVERY_MS, again);
+  const list = usePolled(String(limit), EVERY_MS, () => ask("runs.list", { limit }));
+  const { value, again } = list;
   useNews("attention", again);
   const { stopping, stop } = useStopping(() => void again());
-  const runs = sorted(kept.current?.runs ?? [], sort);
+  const runs = sorted(value?.runs ?? [], sort);
   const stoppable = runs.filter(({ mayStop }) => mayStop);
   const selection = useSelection(stoppable.map(({ runId }) => runId));
   const chosen = stoppable.filter(({ runId }) => selection.chosen.has(runId) && !stopping.runIds.has(runId));
@@ -170,8 +161,8 @@ export function RunsTab() {
     <div class="runs">
       <h2>Runs</h2>
       <p class="soft">Turns of agents that are running, waiting or queued.</p>
-      <Awaited {...list} value={kept.current} />
-      {kept.current !== undefined && runs.length === 0 && <Empty />}
+      <Awaited {...list} />
+      {value !== undefined && runs.length === 0 && <Empty />}
       {runs.length > 0 && (
         <>
           <div class="bar runs-bar">
@@ -190,13 +181,7 @@ export function RunsTab() {
             />
           )}
           <RunsTable
-            {...{
-              runs,
-              sort,
-              stopping: stopping.runIds,
-              chosen: selection.chosen,
-              mayStop: stoppable.length > 0,
-            }}
+            {...{ runs, sort, stopping: stopping.runIds, chosen: selection.chosen }}
             onSort={setSort}
             onTurn={selection.turn}
             onAll={(all) => selection.choose(all ? stoppable.map(({ runId }) => runId) : [])}
@@ -204,7 +189,7 @@ export function RunsTab() {
           />
         </>
       )}
-      {kept.current?.truncated === true && <More limit={limit} onMore={() => setLimit(RUNS_MAX)} />}
+      {value?.truncated === true && <More limit={limit} onMore={() => setLimit(RUNS_MAX)} />}
       {question !== undefined && (
         <Question
           runs={question}

@@ -3,17 +3,18 @@
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { tick } from "../../clock.ts";
+import { Button } from "../../parts/button.tsx";
 import { age, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { hrefOf } from "../../route.ts";
-import { type Sort, SortHeading } from "../sort-button.tsx";
+import { type Column, type Sort, Table } from "../table.tsx";
 
-export type Column = "age" | "session" | "agent" | "state" | "tokens" | "cost";
+export type Order = "age" | "session" | "agent" | "state" | "tokens" | "cost";
 
-export const COLUMN_WORDS: Readonly<Record<Column, string>> = {
+export const ORDER_WORDS: Readonly<Record<Order, string>> = {
   age: "Age",
   session: "Session",
   agent: "Agent",
@@ -26,7 +27,7 @@ const STATES: readonly ActiveRun["state"][] = ["running", "waiting", "queued"];
 
 export const nameOfRun = ({ sessionKey, label }: ActiveRun): string => label || nameOf(sessionKey);
 
-function compare(a: ActiveRun, b: ActiveRun, column: Column): number {
+function compare(a: ActiveRun, b: ActiveRun, column: Order): number {
   switch (column) {
     case "age":
       return b.acceptedAt - a.acceptedAt;
@@ -44,185 +45,150 @@ function compare(a: ActiveRun, b: ActiveRun, column: Column): number {
 }
 
 /** Sorts runs. Runs with equal values have a fixed order, so that rows do not move. */
-export function sorted(runs: readonly ActiveRun[], { column, descending }: Sort<Column>): ActiveRun[] {
+export function sorted(runs: readonly ActiveRun[], { column, descending }: Sort<Order>): ActiveRun[] {
   const turn = descending ? -1 : 1;
   return [...runs].sort(
     (a, b) => compare(a, b, column) * turn || b.acceptedAt - a.acceptedAt || (a.runId < b.runId ? -1 : 1),
   );
 }
 
-function Waits({ run: { waitingFor = [], waitingForCount = 0 } }: { run: ActiveRun }) {
-  const [first] = waitingFor;
-  if (first === undefined) return null;
-  return (
-    <span class="runs-waits">
-      waits for <SessionLink sessionKey={first} name={nameOf(first)} />
-      {waitingForCount > 1 && ` and ${waitingForCount - 1} more`}
-    </span>
-  );
-}
-
-const figure = (value: number | undefined, write: (value: number) => string): string =>
-  value === undefined ? "—" : write(value);
-
-interface RowUse {
-  readonly isChosen: boolean;
-  readonly isStopping: boolean;
-  readonly onTurn: (range: boolean) => void;
-  readonly onStop: () => void;
-}
-
-function Row({ run, mayStop, use }: { run: ActiveRun; mayStop: boolean; use: RowUse }) {
-  const { state, since, acceptedAt, agentId, model, sessionKey, chainId, summary } = run;
-  const name = safeLine(nameOfRun(run));
-  const now = tick.value;
-  return (
-    <tr data-item class={use.isChosen ? "chosen" : undefined}>
-      {mayStop && (
-        <td class="runs-check">
-          {run.mayStop && (
-            <input
-              type="checkbox"
-              aria-label={`Select ${name}`}
-              checked={use.isChosen}
-              onClick={(event) => use.onTurn(event.shiftKey)}
-            />
-          )}
-        </td>
-      )}
-      <th scope="row">
-        <SessionLink sessionKey={sessionKey} name={nameOfRun(run)} />
-        {summary !== nameOfRun(run) && (
-          <span class="runs-summary soft">
-            <Name text={summary} />
-          </span>
-        )}
-        <Waits run={run} />
-        <span class="runs-narrow soft">
-          <Name text={model} />
-          {run.tokens !== undefined && run.tokens > 0 && ` · ${tokens(run.tokens)} tokens`}
-        </span>
-      </th>
-      <td>
-        <State state={run.hold === "held" ? "held" : state} />
-        <Time class="runs-since soft" at={since}>
-          {age(since, now)}
-        </Time>
-      </td>
-      <td class="number wide">
-        <Time at={acceptedAt}>{age(acceptedAt, now)}</Time>
-      </td>
-      <td class="wide">
-        <Name text={agentId} />
-      </td>
-      <td class="wide soft">
-        <Name text={model} />
-      </td>
-      <td class="number wide">{figure(state === "queued" ? undefined : run.tokens, tokens)}</td>
-      <td class="number wide" title={run.cost === undefined ? undefined : exactMoney(run.cost)}>
-        {figure(state === "queued" ? undefined : run.cost, money)}
-      </td>
-      <td class="runs-actions">
-        <a href={hrefOf({ view: "flow", chainId })} aria-label={`Flow of ${name}`}>
-          Flow
-        </a>
-        {run.mayStop && (
-          <button
-            type="button"
-            aria-label={`Stop ${name}`}
-            aria-disabled={use.isStopping}
-            onClick={use.onStop}
-          >
-            Stop
-          </button>
-        )}
-      </td>
-    </tr>
-  );
-}
-
 interface TableProps {
   /** The runs in the order in which they are shown. */
   runs: readonly ActiveRun[];
-  sort: Sort<Column>;
-  onSort: (sort: Sort<Column>) => void;
+  sort: Sort<Order>;
+  onSort: (sort: Sort<Order>) => void;
   chosen: ReadonlySet<string>;
   stopping: ReadonlySet<string>;
-  /** True if the reader may stop at least one of the runs. */
-  mayStop: boolean;
   onTurn: (runId: string, range: boolean) => void;
   onAll: (all: boolean) => void;
   onStop: (run: ActiveRun) => void;
 }
 
-function Head({ runs, sort, onSort, chosen, mayStop, onAll }: TableProps) {
-  const count = runs.filter((run) => run.mayStop).length;
-  const heading = { sort, onSort };
+/** The column of boxes. Absent if the reader may stop none of the runs. */
+function boxes({ runs, chosen, onTurn, onAll }: TableProps): Column<ActiveRun, Order>[] {
+  const count = runs.filter(({ mayStop }) => mayStop).length;
+  if (count === 0) return [];
+  return [
+    {
+      class: "runs-check",
+      title: (
+        <input
+          type="checkbox"
+          aria-label="Select all runs"
+          checked={chosen.size > 0 && chosen.size === count}
+          indeterminate={chosen.size > 0 && chosen.size < count}
+          onClick={() => onAll(chosen.size < count)}
+        />
+      ),
+      cell: (run) =>
+        run.mayStop && (
+          <input
+            type="checkbox"
+            aria-label={`Select ${safeLine(nameOfRun(run))}`}
+            checked={chosen.has(run.runId)}
+            onClick={(event) => onTurn(run.runId, event.shiftKey)}
+          />
+        ),
+    },
+  ];
+}
+
+function RunName({ run }: { run: ActiveRun }) {
+  const { sessionKey, summary, model, waitingFor: [waits] = [], waitingForCount = 0 } = run;
+  const name = nameOfRun(run);
   return (
-    <thead>
-      <tr>
-        {mayStop && (
-          <th class="runs-check" scope="col">
-            <input
-              type="checkbox"
-              aria-label="Select all runs"
-              checked={chosen.size > 0 && chosen.size === count}
-              indeterminate={chosen.size > 0 && chosen.size < count}
-              onClick={() => onAll(chosen.size < count)}
-            />
-          </th>
-        )}
-        <SortHeading {...heading} column="session">
-          Session
-        </SortHeading>
-        <SortHeading {...heading} column="state">
-          State
-        </SortHeading>
-        <SortHeading {...heading} column="age" class="number wide">
-          Age
-        </SortHeading>
-        <SortHeading {...heading} column="agent" class="wide">
-          Agent
-        </SortHeading>
-        <th scope="col" class="wide">
-          Model
-        </th>
-        <SortHeading {...heading} column="tokens" class="number wide" descending>
-          Tokens
-        </SortHeading>
-        <SortHeading {...heading} column="cost" class="number wide" descending>
-          Cost
-        </SortHeading>
-        <th scope="col">
-          <span class="visually-hidden">Actions</span>
-        </th>
-      </tr>
-    </thead>
+    <>
+      <SessionLink sessionKey={sessionKey} name={name} />
+      {summary !== name && <Name as="span" class="runs-summary soft" text={summary} />}
+      {waits !== undefined && (
+        <span class="runs-waits">
+          waits for <SessionLink sessionKey={waits} />
+          {waitingForCount > 1 && ` and ${waitingForCount - 1} more`}
+        </span>
+      )}
+      <span class="runs-narrow soft">
+        <Name text={model} />
+        {run.tokens !== undefined && run.tokens > 0 && ` · ${tokens(run.tokens)} tokens`}
+      </span>
+    </>
   );
 }
 
-export function RunsTable(props: TableProps) {
-  const { runs, chosen, stopping, mayStop, onTurn, onStop } = props;
+function Acts({ run, isStopping, onStop }: { run: ActiveRun; isStopping: boolean; onStop: () => void }) {
+  const name = safeLine(nameOfRun(run));
   return (
-    <section class="card runs-box" aria-label="Unfinished runs">
-      <table class="runs-table" data-list>
-        <Head {...props} />
-        <tbody>
-          {runs.map((run) => (
-            <Row
-              key={run.runId}
-              run={run}
-              mayStop={mayStop}
-              use={{
-                isChosen: chosen.has(run.runId),
-                isStopping: stopping.has(run.runId),
-                onTurn: (range) => onTurn(run.runId, range),
-                onStop: () => onStop(run),
-              }}
-            />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <>
+      <a href={hrefOf({ view: "flow", chainId: run.chainId })} aria-label={`Flow of ${name}`}>
+        Flow
+      </a>
+      {run.mayStop && (
+        <Button text="Stop" aria-label={`Stop ${name}`} aria-disabled={isStopping} onClick={onStop} />
+      )}
+    </>
+  );
+}
+
+/** Shows a figure of a run that has begun. */
+const figure = (run: ActiveRun, value: number | undefined, write: (value: number) => string): string =>
+  value === undefined || run.state === "queued" ? "—" : write(value);
+
+export function RunsTable(props: TableProps) {
+  const { runs, sort, onSort, chosen, stopping, onStop } = props;
+  const wide = { class: "number wide" };
+  return (
+    <Table
+      label="Unfinished runs"
+      class="runs-table"
+      list
+      rows={runs}
+      rowKey={({ runId }) => runId}
+      rowClass={({ runId }) => (chosen.has(runId) ? "chosen" : undefined)}
+      sort={sort}
+      onSort={onSort}
+      columns={[
+        ...boxes(props),
+        { title: "Session", isName: true, sort: "session", cell: (run) => <RunName run={run} /> },
+        {
+          title: "State",
+          sort: "state",
+          cell: ({ hold, state, since }) => (
+            <>
+              <State state={hold === "held" ? "held" : state} />
+              <Time class="runs-since soft" at={since}>
+                {age(since, tick.value)}
+              </Time>
+            </>
+          ),
+        },
+        {
+          ...wide,
+          title: "Age",
+          sort: "age",
+          cell: ({ acceptedAt: at }) => <Time at={at}>{age(at, tick.value)}</Time>,
+        },
+        { title: "Agent", class: "wide", sort: "agent", cell: ({ agentId }) => <Name text={agentId} /> },
+        { title: "Model", class: "wide soft", cell: ({ model }) => <Name text={model} /> },
+        {
+          ...wide,
+          title: "Tokens",
+          sort: "tokens",
+          descending: true,
+          cell: (run) => figure(run, run.tokens, tokens),
+        },
+        {
+          ...{ ...wide, title: "Cost", sort: "cost", descending: true },
+          cell: (run) => (
+            <span title={run.cost === undefined ? undefined : exactMoney(run.cost)}>
+              {figure(run, run.cost, money)}
+            </span>
+          ),
+        },
+        {
+          title: <span class="visually-hidden">Actions</span>,
+          class: "runs-actions",
+          cell: (run) => <Acts run={run} isStopping={stopping.has(run.runId)} onStop={() => onStop(run)} />,
+        },
+      ]}
+    />
   );
 }

@@ -33,14 +33,10 @@ function Tools({ server: { tools, leftOut } }: { server: McpServerRow }) {
       </summary>
       <p class="chips">
         {tools.map((name) => (
-          <code key={name} class="chip">
-            <Name text={name} />
-          </code>
+          <Name as="code" key={name} class="chip" text={name} />
         ))}
         {leftOut.map(({ tool, why }) => (
-          <span key={tool} class="chip tone-warn">
-            <Name text={`${tool}: ${why}`} />
-          </span>
+          <Name as="span" key={tool} class="chip tone-warn" text={`${tool}: ${why}`} />
         ))}
       </p>
     </details>
@@ -63,11 +59,7 @@ function Agents({ agents }: { agents: readonly AcpAgentRow[] }) {
             <State state="idle" text="not running" />
           ),
         name: agentId,
-        beside: (
-          <span class="soft">
-            <Name text={program} />
-          </span>
-        ),
+        beside: <Name as="span" class="soft" text={program} />,
         body: (
           <>
             <p class="chips">
@@ -127,9 +119,7 @@ function serverRow(
     beside: (
       <>
         <span class="chip">{transport}</span>
-        <span class="soft">
-          <Name text={place} />
-        </span>
+        <Name as="span" class="soft" text={place} />
       </>
     ),
     facts: [
@@ -164,7 +154,12 @@ export function ServersTab() {
     <>
       <ResourceList
         title="MCP servers"
-        words="Servers that give agents more tools. Each starts when a run needs it. A test starts it now and reads its tools."
+        words={
+          <>
+            Servers that give agents more tools. Each starts when a run needs it. A test starts it now and
+            reads its tools.
+          </>
+        }
         list={list}
         rows={value?.servers}
         empty={

@@ -2,7 +2,7 @@
 
 import { tick } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
-import { ago, counted, DAY_MS } from "../../parts/format.ts";
+import { ago, counted, DAY_MS, joinWords } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { ResourceList } from "../resource-list.tsx";
@@ -31,7 +31,11 @@ export function Devices() {
         beside: <span class="chip">{role}</span>,
         facts: [
           <Name key="id" text={`${platform} · ${deviceId.slice(0, ID_SHOWN_CHARS)}`} title={deviceId} />,
-          `connected ${ago(lastUsedAtMs, now)} · known since ${ago(createdAtMs, now)} · ${leftWords(expiresAtMs, now)}`,
+          joinWords([
+            `connected ${ago(lastUsedAtMs, now)}`,
+            `known since ${ago(createdAtMs, now)}`,
+            leftWords(expiresAtMs, now),
+          ]),
         ],
         actions: [
           {

@@ -7,10 +7,11 @@ import { SCOPES } from "../../../../src/core/rules/scopes.ts";
 import type { TokenScope } from "../../../../src/core/shapes/settings/settings.ts";
 import { Copy } from "../../conversation/text/copy.tsx";
 import { ask, may } from "../../gateway.ts";
-import { Dialog, Form } from "../../parts/dialog.tsx";
+import { type Field, SchemaForm, type Texts } from "../../inbox/form.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
 import { Name } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
-import { Select } from "../../parts/select.tsx";
 import type { DialogProps } from "../resource-list.tsx";
 import { Sessions } from "./sessions.tsx";
 import { highest, patternsIn, scopeOptions } from "./words.ts";
@@ -24,13 +25,9 @@ const DAYS = [
   ["366", "1 year"],
 ] as const;
 
-function Rights(props: { scope: TokenScope; most: TokenScope; onPick: (scope: TokenScope) => void }) {
-  return (
-    <label>
-      Rights
-      <Select value={props.scope} options={scopeOptions(props.most)} onPick={props.onPick} />
-    </label>
-  );
+/** The field of the rights, which are at most these. */
+function rights(most: TokenScope, first: TokenScope): Field {
+  return { name: "scope", title: "Rights", type: "choice", choices: scopeOptions(most), default: first };
 }
 
 /** A token that was created. `token`: its text; absent if the answer with the text was lost. */
@@ -50,9 +47,7 @@ function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () =>
           Revoke it, and create another.
         </p>
         <div class="actions" ref={first}>
-          <button type="button" class="primary" onClick={onClose}>
-            Close
-          </button>
+          <Button text="Close" class="primary" onClick={onClose} />
         </div>
       </Dialog>
     );
@@ -66,9 +61,7 @@ function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () =>
         <Copy text={() => token} name="the token" />
       </div>
       <div class="actions">
-        <button type="button" class="primary" onClick={onClose}>
-          Done
-        </button>
+        <Button text="Done" class="primary" onClick={onClose} />
       </div>
     </Dialog>
   );
@@ -76,10 +69,7 @@ function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () =>
 
 export function NewToken({ onClose, onDone }: DialogProps) {
   const most = SCOPES.find((one) => may(one)) ?? "operator.read";
-  const [name, setName] = useState("");
-  const [scope, setScope] = useState<TokenScope>("operator.read");
   const [sessions, setSessions] = useState("");
-  const [days, setDays] = useState<(typeof DAYS)[number][0]>("90");
   const [made, setMade] = useState<Made>();
   const isOpen = useRef(true);
   useEffect(
@@ -88,10 +78,10 @@ export function NewToken({ onClose, onDone }: DialogProps) {
     },
     [],
   );
-  const create = async (): Promise<void> => {
+  const create = async ({ name = "", scope, days }: Texts): Promise<void> => {
     const patterns = patternsIn(sessions);
     const limits = patterns.length === 0 ? {} : { sessions: patterns };
-    const wanted = { name: name.trim(), scopes: [scope], days: Number(days), ...limits };
+    const wanted = { name: name.trim(), scopes: [scope as TokenScope], days: Number(days), ...limits };
     const answer = await ask("tokens.create", wanted);
     onDone();
     if (isOpen.current) setMade(answer);
@@ -100,50 +90,45 @@ export function NewToken({ onClose, onDone }: DialogProps) {
   if (made !== undefined) return <Shown made={made} onClose={onClose} />;
   return (
     <Dialog title="New access token" onClose={onClose}>
-      <Form action="Create" disabled={name.trim() === ""} onSubmit={create} onClose={onClose}>
-        <label>
-          Name
-          <input
-            value={name}
-            maxLength={NAME_MAX_CHARS}
-            placeholder="The person or program"
-            autocomplete="off"
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </label>
-        <Rights scope={scope} most={most} onPick={setScope} />
+      <SchemaForm
+        action="Create"
+        fields={[
+          {
+            ...{ name: "name", title: "Name", required: true, maxChars: NAME_MAX_CHARS },
+            placeholder: "The person or program",
+          },
+          rights(most, "operator.read"),
+          { name: "days", title: "Expires after", type: "choice", choices: DAYS, default: "90" },
+        ]}
+        onSubmit={create}
+        onClose={onClose}
+      >
         <Sessions value={sessions} placeholder="All sessions that your token covers" onInput={setSessions} />
-        <label>
-          Expires after
-          <Select value={days} options={DAYS} onPick={setDays} />
-        </label>
-      </Form>
+      </SchemaForm>
     </Dialog>
   );
 }
 
 export function NarrowToken({ token, onClose, onDone }: DialogProps & { token: AccessTokenEntry }) {
   const most = highest(token.scopes) ?? "operator.read";
-  const [scope, setScope] = useState<TokenScope>(most);
   const [sessions, setSessions] = useState((token.sessions ?? []).join(", "));
-  const narrow = async (): Promise<void> => {
+  const narrow = async ({ scope }: Texts): Promise<void> => {
     const patterns = patternsIn(sessions);
     const limits = patterns.length === 0 ? {} : { sessions: patterns };
-    await ask("tokens.narrow", { id: token.id, scopes: [scope], ...limits });
+    await ask("tokens.narrow", { id: token.id, scopes: [scope as TokenScope], ...limits });
     say("Narrowed.");
     onDone();
     onClose();
   };
   return (
     <Dialog title="Narrow this token" onClose={onClose}>
-      <Form action="Narrow" onSubmit={narrow} onClose={onClose}>
-        <p>
-          Programs that use <Name text={token.name} /> must connect again. Rights that you take away cannot be
-          given back.
-        </p>
-        <Rights scope={scope} most={most} onPick={setScope} />
+      <p>
+        Programs that use <Name text={token.name} /> must connect again. Rights that you take away cannot be
+        given back.
+      </p>
+      <SchemaForm action="Narrow" fields={[rights(most, most)]} onSubmit={narrow} onClose={onClose}>
         <Sessions value={sessions} placeholder="No change" onInput={setSessions} />
-      </Form>
+      </SchemaForm>
     </Dialog>
   );
 }

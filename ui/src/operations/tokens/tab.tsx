@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { AccessTokenEntry } from "../../../../src/contract/methods/tokens.ts";
 import { tick } from "../../clock.ts";
 import { ask, coversAll } from "../../gateway.ts";
+import { Button } from "../../parts/button.tsx";
 import { ago, joinWords } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { hrefOf } from "../../route.ts";
@@ -28,9 +29,7 @@ function Rights({ of }: { of: Pick<AccessTokenEntry, "scopes" | "sessions"> }) {
       ) : (
         <>
           {sessions.map((pattern) => (
-            <code key={pattern} class="chip">
-              <Name text={pattern} />
-            </code>
+            <Name as="code" key={pattern} class="chip" text={pattern} />
           ))}
           {sessions.length === 0 && "no session"}
         </>
@@ -107,9 +106,7 @@ export function TokensTab() {
         }`}
         head={
           value?.mayCreate === true && (
-            <button type="button" class="primary" data-act="" onClick={() => setOpen(true)}>
-              New token
-            </button>
+            <Button text="New token" class="primary" data-act="" onClick={() => setOpen(true)} />
           )
         }
         label="Access tokens"

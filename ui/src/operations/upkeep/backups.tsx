@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { BackupList } from "../../../../src/contract/methods/upkeep.ts";
 import { tick } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
+import { Button } from "../../parts/button.tsx";
 import { ago, clockTime, counted, size } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { complain } from "../../parts/notices.tsx";
@@ -53,7 +54,7 @@ function Last({ list: { folder, backups, total, failed, running } }: { list: Bac
       </p>
       <p class="soft out-lines">
         {counted(total, "backup")} in <Name text={folder} />
-        {total > backups.length && `, of which the newest ${backups.length} are listed`}. To restore one, run{" "}
+        {total > backups.length && `, the newest ${backups.length} listed`}. To restore one, run{" "}
         <code>npx parley-gateway store restore FILE</code>.
       </p>
       {failed !== undefined && running === undefined && (
@@ -82,21 +83,18 @@ export function BackupsTab() {
   return (
     <ResourceList
       title="Backups"
-      words="A backup has the whole store as of one moment, with everything that anybody said: keep it private. It does not have the configuration."
-      head={
-        <button type="button" class="primary" aria-disabled={isBusy} onClick={begin}>
-          Back up now
-        </button>
+      words={
+        <>
+          A backup has the whole store as of one moment, with everything that anybody said: keep it private.
+          It does not have the configuration.
+        </>
       }
+      head={<Button text="Back up now" class="primary" aria-disabled={isBusy} onClick={begin} />}
       list={list}
       rows={value?.backups}
       row={({ name, bytes, createdAtMs }) => ({
         key: name,
-        body: (
-          <span class="out-lines">
-            <Name text={name} />
-          </span>
-        ),
+        body: <Name as="span" class="out-lines" text={name} />,
         when: (
           <div class="row-when soft">
             {size(bytes)} <span>{clockTime(createdAtMs, true)}</span>

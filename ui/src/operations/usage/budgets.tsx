@@ -37,9 +37,7 @@ function AgentBudget({ budget }: { budget: Budget }) {
   const { tone, words } = stateOf(budget, DAY_MS - (tick.value % DAY_MS));
   return (
     <li>
-      <strong>
-        <Name text={agentId} />
-      </strong>
+      <Name as="strong" text={agentId} />
       <span class="budget-meters">
         {dailyCost !== undefined && (
           <Meter name={`Cost of ${agentId} today`} used={costToday} max={dailyCost} write={money} />

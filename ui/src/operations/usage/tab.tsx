@@ -1,11 +1,10 @@
 // The usage tab: tokens and cost of a period by day, and by agent, model, chain or session; budgets; export.
-// UT1: while other data is loading, the earlier data stays visible, so that the tab does not flicker.
 
+import { Button } from "../../parts/button.tsx";
 import "../status.css";
 import "../rows.css";
 import "./usage.css";
-import { useRef, useState } from "preact/hooks";
-import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
+import { useState } from "preact/hooks";
 import { optional } from "../../../../src/core/optional.ts";
 import { totalUsage, type UsageTotal } from "../../../../src/core/shapes/usage.ts";
 import { now } from "../../clock.ts";
@@ -15,11 +14,10 @@ import { Awaited } from "../../parts/failure.tsx";
 import { counted, tokens } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
-import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
 import { Cost } from "../../parts/time.tsx";
 import { go } from "../../route.ts";
-import { usePolling } from "../polling.ts";
+import { usePolled } from "../polling.ts";
 import { Budgets } from "./budgets.tsx";
 import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIOD_WORDS } from "./choice.ts";
 import { Days } from "./days.tsx";
@@ -36,18 +34,6 @@ const DAYS_MAX = 40;
 
 function paramsOf({ period, agentId }: Choice) {
   return { days: daysOf(period, now()), ...optional({ agentId }) };
-}
-
-/**
- * Reads a report. If the request changes, returns the previous report until the new one has arrived (UT1).
- */
-function useReport(key: string, read: () => Promise<UsageReport>) {
-  const reading = useReading(key, read);
-  const kept = useRef(reading.value);
-  if (reading.value !== undefined) kept.current = reading.value;
-  usePolling(EVERY_MS, reading.again);
-  const isOld = reading.value === undefined && kept.current !== undefined;
-  return { ...reading, value: kept.current, isOld };
 }
 
 function Exports({ choice }: { choice: Choice }) {
@@ -72,9 +58,12 @@ function Exports({ choice }: { choice: Choice }) {
   return (
     <span class="usage-export">
       {(["csv", "json"] as const).map((kind) => (
-        <button key={kind} type="button" aria-disabled={busy} onClick={() => void save(kind)}>
-          Export {kind.toUpperCase()}
-        </button>
+        <Button
+          text={`Export ${kind.toUpperCase()}`}
+          key={kind}
+          aria-disabled={busy}
+          onClick={() => void save(kind)}
+        />
       ))}
     </span>
   );
@@ -86,14 +75,12 @@ function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partia
       <fieldset class="usage-period">
         <legend class="visually-hidden">Period</legend>
         {PERIOD_WORDS.map(([period, words]) => (
-          <button
+          <Button
+            text={words}
             key={period}
-            type="button"
             aria-pressed={choice.period === period}
             onClick={() => onChoose({ period })}
-          >
-            {words}
-          </button>
+          />
         ))}
       </fieldset>
       <label class="out-field">
@@ -142,7 +129,7 @@ function Totals({ total, choice }: { total: UsageTotal; choice: Choice }) {
 
 /** Shows today's chain with the highest cost (or tokens), and leads to its flow. */
 function TopChain({ choice: { order, agentId } }: { choice: Choice }) {
-  const { value } = useReport(`top ${order} ${agentId}`, () =>
+  const { value } = usePolled(`top ${order} ${agentId}`, EVERY_MS, () =>
     // One line may be that of all runs that are no longer stored.
     ask("usage", { by: "chain", order, limit: 2, days: 1, ...optional({ agentId }) }),
   );
@@ -181,8 +168,10 @@ export function UsageTab({ about }: { about: string | undefined }) {
   const { by, order } = choice;
   const [limit, setLimit] = useState(LINES);
   const filter = `${choice.period} ${choice.agentId ?? ""}`;
-  const days = useReport(filter, () => ask("usage", { by: "day", limit: DAYS_MAX, ...paramsOf(choice) }));
-  const lines = useReport(`${filter} ${by} ${order} ${limit}`, () =>
+  const days = usePolled(filter, EVERY_MS, () =>
+    ask("usage", { by: "day", limit: DAYS_MAX, ...paramsOf(choice) }),
+  );
+  const lines = usePolled(`${filter} ${by} ${order} ${limit}`, EVERY_MS, () =>
     ask("usage", { by, order, limit, ...paramsOf(choice) }),
   );
   const onChoose = (next: Partial<Choice>): void => {
@@ -232,9 +221,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
           />
           {report.truncated && limit < LINES_MAX && (
             <p class="out-more">
-              <button type="button" onClick={() => setLimit(Math.min(limit + MORE_LINES, LINES_MAX))}>
-                Show more
-              </button>
+              <Button text="Show more" onClick={() => setLimit(Math.min(limit + MORE_LINES, LINES_MAX))} />
             </p>
           )}
         </div>

@@ -9,7 +9,7 @@ import { nameOf } from "../../parts/names.ts";
 import { Time } from "../../parts/time.tsx";
 import { hrefOf } from "../../route.ts";
 import { shortKey } from "../../sessions/own-name.ts";
-import { type Sort, SortHeading } from "../sort-button.tsx";
+import { type Column, Table } from "../table.tsx";
 import { addressOf, type Choice } from "./choice.ts";
 import { dayWords } from "./days.tsx";
 
@@ -49,9 +49,7 @@ function LineName({ by, line, choice }: { by: UsageGroup; line: UsageLine; choic
         <>
           <SessionLink sessionKey={name} name={label || nameOf(name)} />
           {label !== undefined && label !== shortKey(name) && (
-            <span class="usage-of soft">
-              <Name text={shortKey(name)} />
-            </span>
+            <Name as="span" class="usage-of soft" text={shortKey(name)} />
           )}
         </>
       );
@@ -73,67 +71,24 @@ function LineName({ by, line, choice }: { by: UsageGroup; line: UsageLine; choic
   }
 }
 
-function Figures({ sums }: { sums: UsageTotal }) {
-  return (
-    <>
-      <td class="number wide">{sums.runs.toLocaleString()}</td>
-      <td class="number wide">{tokens(sums.input)}</td>
-      <td class="number wide">{tokens(sums.cacheRead + sums.cacheWrite)}</td>
-      <td class="number wide">{tokens(sums.output)}</td>
-      <td class="number" title={`${sums.totalTokens.toLocaleString()} tokens`}>
-        {tokens(sums.totalTokens)}
-      </td>
-      <td class="number" title={exactMoney(sums.cost)}>
-        {money(sums.cost)}
-      </td>
-    </>
-  );
-}
+type Order = Choice["order"];
 
-function Head(props: { by: UsageGroup; order: Choice["order"]; onOrder: (order: Choice["order"]) => void }) {
-  const { by, order, onOrder } = props;
-  const sort: Sort<Choice["order"]> = { column: order, descending: true };
-  const heading = {
-    sort,
-    onSort: (next: typeof sort) => onOrder(next.column),
-    descending: true,
-    fixed: true,
-  };
-  return (
-    <thead>
-      <tr>
-        <th scope="col">{HEADS[by]}</th>
-        <th scope="col" class="number wide">
-          Runs
-        </th>
-        <th scope="col" class="number wide">
-          Input
-        </th>
-        <th scope="col" class="number wide" title="Tokens read from or written to the provider's cache">
-          Cached
-        </th>
-        <th scope="col" class="number wide">
-          Output
-        </th>
-        <SortHeading {...heading} column="tokens" class="number">
-          Tokens
-        </SortHeading>
-        <SortHeading {...heading} column="cost" class="number">
-          Cost
-        </SortHeading>
-        <th scope="col" class="wide">
-          Last used
-        </th>
-      </tr>
-    </thead>
-  );
+/** A column of figures, with the sum of all rows in its last row. `full`: the figure in full. */
+function figures(
+  total: UsageTotal,
+  write: (sums: UsageTotal) => string,
+  more: Partial<Column<UsageLine, Order>>,
+  full?: (sums: UsageTotal) => string,
+): Column<UsageLine, Order> {
+  const cell = (sums: UsageTotal) => <span title={full?.(sums)}>{write(sums)}</span>;
+  return { title: "", class: "number wide", cell, foot: cell(total), ...more };
 }
 
 export function UsageTable(props: {
   report: UsageReport;
   total: UsageTotal;
   choice: Choice;
-  onOrder: (order: Choice["order"]) => void;
+  onOrder: (order: Order) => void;
 }) {
   const { report, total, choice, onOrder } = props;
   const { by } = report;
@@ -141,31 +96,44 @@ export function UsageTable(props: {
   // Sort only days here, because the gateway always returns days newest first.
   const lines = by === "day" ? [...report.lines].sort((a, b) => b[key] - a[key]) : report.lines;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
-    <section class="scroll-x card" aria-label="Usage" tabIndex={0}>
-      <table class="usage-table">
-        <Head by={by} order={choice.order} onOrder={onOrder} />
-        <tbody>
-          {lines.map((line) => (
-            <tr key={line.name}>
-              <th scope="row">
-                <LineName by={by} line={line} choice={choice} />
-              </th>
-              <Figures sums={line} />
-              <td class="wide soft">
-                <Time at={line.lastAt}>{ago(line.lastAt, tick.value)}</Time>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-        <tfoot>
-          <tr>
-            <th scope="row">All</th>
-            <Figures sums={total} />
-            <td class="wide" />
-          </tr>
-        </tfoot>
-      </table>
-    </section>
+    <Table
+      label="Usage"
+      class="usage-table"
+      rows={lines}
+      rowKey={({ name }) => name}
+      sort={{ column: choice.order, descending: true }}
+      onSort={({ column }) => onOrder(column)}
+      columns={[
+        {
+          title: HEADS[by],
+          isName: true,
+          cell: (line) => <LineName by={by} line={line} choice={choice} />,
+          foot: "All",
+        },
+        figures(total, ({ runs }) => runs.toLocaleString(), { title: "Runs" }),
+        figures(total, ({ input }) => tokens(input), { title: "Input" }),
+        figures(total, ({ cacheRead, cacheWrite }) => tokens(cacheRead + cacheWrite), {
+          ...{ title: "Cached", about: "Tokens read from or written to the provider's cache" },
+        }),
+        figures(total, ({ output }) => tokens(output), { title: "Output" }),
+        figures(
+          total,
+          ({ totalTokens }) => tokens(totalTokens),
+          { title: "Tokens", class: "number", sort: "tokens" },
+          ({ totalTokens }) => `${totalTokens.toLocaleString()} tokens`,
+        ),
+        figures(
+          total,
+          ({ cost }) => money(cost),
+          { title: "Cost", class: "number", sort: "cost" },
+          ({ cost }) => exactMoney(cost),
+        ),
+        {
+          title: "Last used",
+          class: "wide soft",
+          cell: ({ lastAt }) => <Time at={lastAt}>{ago(lastAt, tick.value)}</Time>,
+        },
+      ]}
+    />
   );
 }

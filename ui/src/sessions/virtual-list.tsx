@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { useSize } from "./size.ts";
+import { useSize } from "../parts/size.ts";
 
 /** Number of rows that are drawn above and below the visible ones, so that quick scrolling shows no gaps. */
 const MARGIN_ROWS = 8;

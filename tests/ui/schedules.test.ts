@@ -65,7 +65,7 @@ describeInBrowser("schedules", () => {
     const { jobs: stored } = await client.request("cron.list", {});
     expect(stored).toMatchObject([{ name: "Morning report", missed: "once", agentId: "main" }]);
     await expect.poll(() => made.innerText()).toContain("new conversation at each run");
-    await page.getByRole("button", { name: "Edit: Morning report" }).click();
+    await page.getByRole("button", { name: "Edit Morning report" }).click();
     const edit = page.getByRole("dialog", { name: "Edit job" });
     await edit.getByText("More", { exact: true }).click();
     await edit.getByLabel("Conversation").selectOption("keep");
@@ -84,12 +84,12 @@ describeInBrowser("schedules", () => {
     });
     const [id = ""] = await jobs(house, { name: "Check" });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
-    await page.getByRole("button", { name: "Run now: Check" }).click();
+    await page.getByRole("button", { name: "Run now Check" }).click();
     await card(page, "Check").getByText("running").waitFor();
-    await expect.poll(() => page.getByRole("button", { name: "Run now: Check" }).isDisabled()).toBe(true);
+    await expect.poll(() => page.getByRole("button", { name: "Run now Check" }).isDisabled()).toBe(true);
     held.resolve();
     await card(page, "Check").locator(".tone-good").waitFor();
-    await page.getByRole("button", { name: "History: Check" }).click();
+    await page.getByRole("button", { name: "History Check" }).click();
     await page.getByRole("cell", { name: "by hand" }).waitFor();
     expect(page.url()).toContain(id);
     await page.reload();
@@ -118,7 +118,7 @@ describeInBrowser("schedules", () => {
     const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
     const [id = ""] = await jobs(house, { name: "Check", message: `use ${secret}` });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
-    await page.getByRole("button", { name: "Edit: Check" }).click();
+    await page.getByRole("button", { name: "Edit Check" }).click();
     const form = page.getByRole("dialog");
     await expect.poll(() => form.getByLabel("Message to the agent").inputValue()).not.toContain(secret);
     await form.getByLabel("Every", { exact: true }).fill("2");
@@ -136,7 +136,7 @@ describeInBrowser("schedules", () => {
     const house = await openHouse();
     await jobs(house, { name: "Check" });
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
-    const remove = page.getByRole("button", { name: "Remove: Check" });
+    const remove = page.getByRole("button", { name: "Remove Check" });
     await remove.click();
     await page.getByRole("dialog", { name: "Remove this job?" }).waitFor();
     await page.keyboard.press("Escape");
@@ -156,6 +156,6 @@ describeInBrowser("schedules", () => {
       .poll(() => page.getByRole("button", { name: /New job|Run now|Edit|Remove/ }).count())
       .toBe(0);
     await expect.poll(() => page.getByRole("switch").count()).toBe(0);
-    await expect.poll(() => page.getByRole("button", { name: "History: Check" }).count()).toBe(1);
+    await expect.poll(() => page.getByRole("button", { name: "History Check" }).count()).toBe(1);
   });
 });

@@ -26,6 +26,8 @@ export interface RowAction {
   readonly about?: string;
   readonly class?: "primary" | "danger" | "quiet";
   readonly disabled?: boolean;
+  /** It shows and hides a part of the row. */
+  readonly expanded?: boolean;
   readonly run?: () => unknown;
   /** News after it succeeded. */
   readonly done?: string;
@@ -53,10 +55,12 @@ export interface ResourceRow {
   readonly actions?: readonly RowAction[];
   /** A link in place of actions. */
   readonly link?: ComponentChildren;
+  /** Below the row, as wide as it. */
+  readonly below?: ComponentChildren;
 }
 
 function Row({ row, onPress }: { row: ResourceRow; onPress: (action: RowAction) => void }) {
-  const { name, state, beside, facts = [], error, body, when, actions = [], link } = row;
+  const { name, state, beside, facts = [], error, body, when, actions = [], link, below } = row;
   return (
     <li class={`out-row ${row.class ?? ""}`}>
       {state !== undefined && <div class="row-state">{state}</div>}
@@ -93,11 +97,13 @@ function Row({ row, onPress }: { row: ResourceRow; onPress: (action: RowAction) 
                 action.about === undefined ? undefined : `${action.label} ${safeLine(action.about)}`
               }
               aria-disabled={action.disabled}
+              aria-expanded={action.expanded}
               onClick={() => action.disabled || onPress(action)}
             />
           ))}
         </div>
       )}
+      {below}
     </li>
   );
 }

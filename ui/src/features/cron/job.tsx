@@ -1,19 +1,18 @@
 // Shows one job of the list: its message, the time of its next run, the outcome of its last run, and its
 // actions.
 
-import { useState } from "preact/hooks";
 import { cut } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
-import { Button } from "../../parts/button.tsx";
-import { Confirm } from "../../parts/dialog.tsx";
+import type { ResourceRow, RowAction } from "../../operations/resource-list.tsx";
 import { ago } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { go } from "../../route.ts";
 import { aheadWords, dateWords, elsewhere } from "./dates.ts";
 import type { Job } from "./draft.ts";
+import { JobForm } from "./form.tsx";
 import { History, TurnState } from "./history.tsx";
 
 const MESSAGE_SHOWN_MAX = 200;
@@ -24,23 +23,15 @@ const MESSAGE_SHOWN_MAX = 200;
  */
 const called = (job: Job): string => cut(safeLine(job.name ?? job.message), 60);
 
-async function attempt(work: Promise<unknown>, done: string): Promise<void> {
-  try {
-    await work;
-    say(done);
-  } catch (error) {
-    complain(error);
-  }
-}
-
 function Switch({ job }: { job: Job }) {
   const { id, enabled } = job;
   if (!may("operator.admin")) return <span class="chip">{enabled ? "on" : "off"}</span>;
-  const flip = (): Promise<void> =>
-    attempt(
-      ask("cron.update", { id, patch: { enabled: !enabled } }),
-      enabled ? "Job paused." : "Job resumed.",
+  const flip = (): void => {
+    ask("cron.update", { id, patch: { enabled: !enabled } }).then(
+      () => say(enabled ? "Job paused." : "Job resumed."),
+      complain,
     );
+  };
   return (
     <button
       type="button"
@@ -89,67 +80,55 @@ function Last({ job }: { job: Job }) {
   );
 }
 
-function Actions(props: { job: Job; open: boolean; onEdit: () => void }) {
-  const { job, open, onEdit } = props;
-  const [asking, setAsking] = useState(false);
-  const { id } = job;
-  const show = (): void => go({ view: "operations", tab: "schedules", about: open ? undefined : id }, true);
-  const busy = job.state.last?.status === "running" || job.state.last?.status === "queued";
-  const remove = (): void => void attempt(ask("cron.remove", { id }), "Job removed.");
-  return (
-    <div class="job-actions bar">
-      <Button
-        text="History"
-        class="quiet"
-        aria-expanded={open}
-        aria-label={`History: ${called(job)}`}
-        onClick={show}
-      />
-      {may("operator.admin") && (
-        <>
-          <Button
-            text="Run now"
-            class="quiet"
-            disabled={busy}
-            aria-label={`Run now: ${called(job)}`}
-            onClick={() => attempt(ask("cron.run", { id }), "Job started.")}
-          />
-          <Button text="Edit" class="quiet" aria-label={`Edit: ${called(job)}`} onClick={onEdit} />
-          <Button
-            text="Remove"
-            class="quiet"
-            aria-label={`Remove: ${called(job)}`}
-            onClick={() => setAsking(true)}
-          />
-        </>
-      )}
-      {asking && (
-        <Confirm title="Remove this job?" action="Remove" onConfirm={remove} onClose={() => setAsking(false)}>
+function actionsOf(job: Job, isOpen: boolean): RowAction[] {
+  const { id, state } = job;
+  const about = called(job);
+  const history: RowAction = {
+    ...{ label: "History", about, class: "quiet", expanded: isOpen },
+    run: () => go({ view: "operations", tab: "schedules", about: isOpen ? undefined : id }, true),
+  };
+  if (!may("operator.admin")) return [history];
+  return [
+    history,
+    {
+      ...{ label: "Run now", about, class: "quiet", done: "Job started." },
+      disabled: state.last?.status === "running" || state.last?.status === "queued",
+      run: () => ask("cron.run", { id }),
+    },
+    { label: "Edit", about, class: "quiet", dialog: (props) => <JobForm job={job} {...props} /> },
+    {
+      ...{ label: "Remove", about, class: "quiet", done: "Job removed." },
+      run: () => ask("cron.remove", { id }),
+      question: {
+        title: "Remove this job?",
+        text: (
           <p>
-            <Name as="b" text={called(job)} /> will not run again, and its history is removed. A running run
+            <Name as="b" text={about} /> will not run again, and its history is removed. A running run
             continues; the conversation stays.
           </p>
-        </Confirm>
-      )}
-    </div>
-  );
+        ),
+      },
+    },
+  ];
 }
 
-export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) {
-  const { job, open } = props;
-  const { name, message, schedule, words, agentId, deliver, enabled, problem, madeBy, session } = job;
-  return (
-    <li class={`card job${enabled ? "" : " off"}`}>
-      <Switch job={job} />
-      <div class="job-what">
-        <Name as="h3" text={name ?? cut(message, MESSAGE_SHOWN_MAX)} />
+/** `isOpen`: the history of the job is shown. */
+export function jobRow(job: Job, isOpen: boolean): ResourceRow {
+  const { id, name, message, schedule, words, agentId, deliver, enabled, problem, madeBy, session } = job;
+  return {
+    key: id,
+    class: `job${enabled ? "" : " off"}`,
+    state: <Switch job={job} />,
+    name: name ?? cut(message, MESSAGE_SHOWN_MAX),
+    body: (
+      <>
         {name !== undefined && <Name as="p" class="soft one-line" text={cut(message, MESSAGE_SHOWN_MAX)} />}
         {problem !== undefined && (
           <p class="tone-warn" role="note">
             Each run fails: <Name text={problem} />
           </p>
         )}
-        <p class="job-when">
+        <p class="row-title">
           <span>
             {words}
             {schedule.kind === "cron" && <span class="soft"> {schedule.tz}</span>}
@@ -167,7 +146,9 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
             </span>
           )}
         </p>
-      </div>
+      </>
+    ),
+    when: (
       <dl class="job-dates">
         <dt>Next</dt>
         <dd>
@@ -178,8 +159,8 @@ export function JobCard(props: { job: Job; open: boolean; onEdit: () => void }) 
           <Last job={job} />
         </dd>
       </dl>
-      <Actions {...props} />
-      {open && <History job={job} />}
-    </li>
-  );
+    ),
+    actions: actionsOf(job, isOpen),
+    below: isOpen && <History job={job} />,
+  };
 }

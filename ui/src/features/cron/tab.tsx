@@ -2,12 +2,12 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { ask, may } from "../../gateway.ts";
+import { ResourceList } from "../../operations/resource-list.tsx";
 import { Button } from "../../parts/button.tsx";
-import { Awaited } from "../../parts/failure.tsx";
 import { useNews, useReading } from "../../parts/reading.ts";
 import type { Job } from "./draft.ts";
 import { JobForm } from "./form.tsx";
-import { JobCard } from "./job.tsx";
+import { jobRow } from "./job.tsx";
 import "./schedules.css";
 
 const PAGE = 100;
@@ -29,49 +29,45 @@ function bySoonest(one: Job, other: Job): number {
   return at(one) - at(other) || one.createdAtMs - other.createdAtMs;
 }
 
-function Empty() {
-  return (
-    <div class="empty">
-      <p>No scheduled jobs</p>
-      <p>
-        A job sends a message to an agent at set times: for a report every morning, or a check every hour.
-      </p>
-    </div>
-  );
-}
-
 export function SchedulesTab({ about }: { about: string | undefined }) {
   const [pages, setPages] = useState(1);
-  const [editing, setEditing] = useState<{ job: Job | undefined } | undefined>();
+  const [isAdding, setAdding] = useState(false);
   const list = useReading("cron.list", () => readJobs(pages));
   const { value, again } = list;
   useNews("cron", again);
   useEffect(() => {
     if (pages > 1) again();
   }, [pages, again]);
-  const close = (): void => setEditing(undefined);
   return (
     <div class="schedules">
-      <div class="bar head-bar">
-        <h2>Schedules</h2>
-        {may("operator.admin") && (
-          <Button text="New job" class="primary" data-act="" onClick={() => setEditing({ job: undefined })} />
+      <ResourceList
+        title="Schedules"
+        head={
+          may("operator.admin") && (
+            <Button text="New job" class="primary" data-act="" onClick={() => setAdding(true)} />
+          )
+        }
+        list={list}
+        rows={value?.jobs.toSorted(bySoonest)}
+        row={(job) => jobRow(job, about === job.id)}
+        empty={
+          <>
+            <p>No scheduled jobs</p>
+            <p>
+              A job sends a message to an agent at set times: for a report every morning, or a check every
+              hour.
+            </p>
+          </>
+        }
+      >
+        {value?.note !== undefined && (
+          <p class="card note tone-warn" role="note">
+            {value.note}
+          </p>
         )}
-      </div>
-      {value?.note !== undefined && (
-        <p class="card note tone-warn" role="note">
-          {value.note}
-        </p>
-      )}
-      <Awaited {...list} />
-      {value?.jobs.length === 0 && <Empty />}
-      <ul class="jobs">
-        {value?.jobs.toSorted(bySoonest).map((job) => (
-          <JobCard key={job.id} job={job} open={about === job.id} onEdit={() => setEditing({ job })} />
-        ))}
-      </ul>
+      </ResourceList>
       {value?.nextCursor !== undefined && <Button text="Show more" onClick={() => setPages(pages + 1)} />}
-      {editing !== undefined && <JobForm job={editing.job} onClose={close} />}
+      {isAdding && <JobForm job={undefined} onClose={() => setAdding(false)} />}
     </div>
   );
 }

@@ -74,6 +74,9 @@ describeInBrowser("usage", () => {
     await rows(page).first().waitFor();
     await expect.poll(() => figure(page)).toBe("$10.50");
     await expect.poll(() => page.locator(".usage-bar").count()).toBe(30);
+    // The style of plots comes with the tab, also if no other tab was open before.
+    const axis = page.locator(".plot-axis");
+    await expect.poll(() => axis.evaluate((part) => getComputedStyle(part).display)).toBe("flex");
     await period(page, "Today").click();
     await expect.poll(() => figure(page)).toBe("$3.50");
     await expect

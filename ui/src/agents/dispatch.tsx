@@ -3,12 +3,12 @@
 // DS1: the text stays in the field until the gateway has accepted it, also when the dialog is closed.
 
 import { signal } from "@preact/signals";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, defaults, stage } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { takeLetters } from "../overlay.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
-import { fieldOf, Listbox, nextOf } from "../parts/listbox.tsx";
+import { useMenu } from "../parts/listbox.tsx";
 import { Name } from "../parts/name.tsx";
 import { go } from "../route.ts";
 import { agentName, agents, mainSessionOf } from "./known.ts";
@@ -36,49 +36,26 @@ function agentFor(word: string | undefined): string | undefined {
   return (all.find(({ id }) => sameWord(id, word)) ?? all.find(({ name = "" }) => sameWord(name, word)))?.id;
 }
 
-/** Owns the list of agents whose names begin with the word after "@". It is open until the word has ended. */
+/** The list of agents whose names begin with the word after "@". It is open until the word has ended. */
 function useAgents(text: string, write: (text: string) => void) {
-  const id = `${useId()}-list`;
-  const [active, setActive] = useState(0);
   const [, word] = /^\s*@(\S*)$/.exec(text) ?? [];
   const begins = (name: string): boolean => name.toLowerCase().startsWith((word ?? "").toLowerCase());
-  const all = agents.value?.agents ?? [];
-  const shown =
-    word === undefined ? [] : all.filter(({ id, name = "" }) => begins(id) || name.split(/\s+/).some(begins));
-  const at = Math.min(active, shown.length - 1);
-  const take = (index: number): void => {
-    setActive(0);
-    write(`@${shown[index]?.id ?? ""} `);
-  };
-  /** Returns true if the list has handled the key. */
-  const press = (event: KeyboardEvent): boolean => {
-    const action = pressed("menu", event);
-    if (shown.length === 0 || action === undefined || action === "leave") return false;
-    event.preventDefault();
-    if (action === "next" || action === "previous")
-      setActive(nextOf(at, action === "next" ? 1 : -1, shown.length));
-    else take(at);
-    return true;
-  };
-  const list = (
-    <Listbox
-      id={id}
-      class="palette"
-      label="Agents"
-      active={at}
-      onPick={take}
-      options={shown.map(({ id: agentId }) => (
-        <>
-          <span class="bar">
-            <AgentMark id={agentId} />
-            <Name text={agentName(agentId)} />
-          </span>
-          <Name as="span" class="soft" text={`@${agentId}`} />
-        </>
-      ))}
-    />
-  );
-  return { press, list, field: fieldOf(id, at, shown.length), isOpen: shown.length > 0 };
+  const all = word === undefined ? [] : (agents.value?.agents ?? []);
+  const options = all.filter(({ id, name = "" }) => begins(id) || name.split(/\s+/).some(begins));
+  const menu = useMenu({
+    ...{ label: "Agents", class: "palette", options },
+    draw: ({ id }) => (
+      <>
+        <span class="bar">
+          <AgentMark id={id} />
+          <Name text={agentName(id)} />
+        </span>
+        <Name as="span" class="soft" text={`@${id}`} />
+      </>
+    ),
+    onTake: ({ id }) => write(`@${id} `),
+  });
+  return { ...menu, isOpen: options.length > 0 };
 }
 
 export function Dispatch({ onClose }: { onClose: () => void }) {
@@ -115,7 +92,6 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
           rows={3}
           dir="auto"
           aria-label="Work for an agent"
-          aria-haspopup="listbox"
           {...menu.field}
           placeholder="@agent, then what it is to do"
           value={text}
@@ -126,7 +102,7 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
             event.currentTarget.form?.requestSubmit();
           }}
         />
-        {menu.list}
+        {menu.menu}
         {!menu.isOpen && (
           <p class="bar soft" role="status">
             {agentId === undefined ? (

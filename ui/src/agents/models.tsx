@@ -5,11 +5,12 @@ import type { ModelTest } from "../../../src/contract/methods/agents.ts";
 import type { ModelRow } from "../../../src/contract/methods/operations.ts";
 import { ask, coversAll, has, may, wordsOf } from "../gateway.ts";
 import { ResourceList } from "../operations/resource-list.tsx";
-import { duration, exactMoney, joinWords, tokens } from "../parts/format.ts";
+import { duration, exactMoney, tokens } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
+import { joinWords } from "../parts/words.ts";
 
 const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
 

@@ -36,16 +36,14 @@ export function Bundle(props: {
           <span class="chip">{markOf(newest)}</span>
         </span>
         <p class="inbox-name">
-          <button
-            type="button"
+          <Button
+            text={<Name text={newest.summary} />}
             class="inbox-link"
             data-row={id}
             aria-expanded={open}
             aria-controls={open ? rowsId : undefined}
             onClick={turn}
-          >
-            <Name text={newest.summary} />
-          </button>
+          />
           <span class="inbox-times">×{items.length}</span>
         </p>
         <Time class="inbox-age" at={newest.since}>

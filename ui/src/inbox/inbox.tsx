@@ -130,9 +130,11 @@ function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: 
         </ul>
       )}
       {shown.length < entries.length && (
-        <button type="button" class="quiet" onClick={() => setAll(true)}>
-          Show {entries.length - shown.length} more
-        </button>
+        <Button
+          text={`Show ${entries.length - shown.length} more`}
+          class="quiet"
+          onClick={() => setAll(true)}
+        />
       )}
       {shown.length === entries.length && older > 0 && (
         <p class="soft inbox-rest">{older} older ones are in the list of sessions.</p>

@@ -3,10 +3,11 @@
 import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { tick } from "../clock.ts";
 import { ask, has, may } from "../gateway.ts";
-import { ago, counted, duration, joinWords } from "../parts/format.ts";
+import { ago, counted, duration } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { useNews } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
+import { joinWords } from "../parts/words.ts";
 import { hrefOf } from "../route.ts";
 import type { Tone } from "../styles/tones.ts";
 import { People } from "./people.tsx";

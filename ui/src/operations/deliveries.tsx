@@ -117,15 +117,13 @@ function Text({ row }: { row: DeliveryRow }) {
   const line = row.text === "" ? "(no text)" : cut(row.text, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ");
   return (
     <>
-      <button
-        type="button"
+      <Button
+        text={<Name text={line} />}
         class="row-text"
         data-row={row.id}
         aria-expanded={isOpen}
         onClick={() => setOpen(!isOpen)}
-      >
-        <Name text={line} />
-      </button>
+      />
       {isOpen && (
         <div class="row-more">
           <pre class="out-text">

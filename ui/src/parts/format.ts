@@ -86,8 +86,3 @@ export function clockTime(atMs: number, date = false): string {
 export function counted(count: number, noun: string): string {
   return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
 }
-
-/** Joins the parts that are not empty: `12 s · 3 tools`. */
-export function joinWords(parts: readonly string[], between = " · "): string {
-  return parts.filter((part) => part !== "").join(between);
-}

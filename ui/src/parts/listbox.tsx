@@ -1,12 +1,13 @@
 // A list of options for a field. The focus stays in the field, which handles the keys.
 
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
+import { pressed } from "../keys/table.ts";
 
 const optionId = (id: string, at: number): string => `${id}-${at}`;
 
 /** Returns the attributes that connect a field with its list. */
-export function fieldOf(id: string, active: number, count: number) {
+function fieldOf(id: string, active: number, count: number) {
   return {
     "aria-autocomplete": "list",
     "aria-controls": id,
@@ -67,4 +68,45 @@ export function Listbox(props: {
       ))}
     </div>
   );
+}
+
+/** Owns the menu below a text field while somebody types what its options stand for. */
+export function useMenu<T>(props: {
+  label: string;
+  class: string;
+  options: readonly T[];
+  draw: (option: T) => ComponentChildren;
+  onTake: (option: T) => void;
+  /** Closes the menu. Without it, the key is left to others. */
+  onLeave?: () => void;
+  /** Whether the text is the option already: then Enter sends it, and Tab leaves the field. */
+  isComplete?: (option: T) => boolean;
+}) {
+  const { options, draw, onTake, onLeave, isComplete, ...list } = props;
+  const id = `${useId()}-list`;
+  const [active, setActive] = useState(0);
+  const at = Math.min(active, options.length - 1);
+  const take = (index: number): void => {
+    const option = options[index];
+    setActive(0);
+    if (option !== undefined) onTake(option);
+  };
+  /** Returns true if the menu has handled the key. */
+  const press = (event: KeyboardEvent): boolean => {
+    const action = pressed("menu", event);
+    const option = options[at];
+    if (option === undefined || action === undefined || (action === "leave" && !onLeave)) return false;
+    if (isComplete?.(option) && (action === "choose" || action === "complete")) return false;
+    event.preventDefault();
+    if (action === "next") setActive(nextOf(at, 1, options.length));
+    else if (action === "previous") setActive(nextOf(at, -1, options.length));
+    else if (action === "leave") onLeave?.();
+    else take(at);
+    return true;
+  };
+  return {
+    press,
+    field: { "aria-haspopup": "listbox", ...fieldOf(id, at, options.length) } as const,
+    menu: <Listbox id={id} {...list} active={at} onPick={take} options={options.map(draw)} />,
+  };
 }

@@ -1,4 +1,4 @@
-// Finds words in short texts of the page.
+// Finds words in short texts of the page, and joins them.
 
 /** Returns whether the text contains each of the words, in any order and letter case. */
 export function hasWords(text: string, words: string): boolean {
@@ -7,4 +7,9 @@ export function hasWords(text: string, words: string): boolean {
     .toLowerCase()
     .split(/\s+/)
     .every((word) => lower.includes(word));
+}
+
+/** Joins the parts that are not empty: `12 s · 3 tools`. */
+export function joinWords(parts: readonly string[], between = " · "): string {
+  return parts.filter((part) => part !== "").join(between);
 }

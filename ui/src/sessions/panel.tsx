@@ -233,9 +233,11 @@ function OtherSearch() {
   const words = wish.value.search.trim();
   if (words === "" || !has("sessions.search")) return null;
   return (
-    <button type="button" class="session-other-search" onClick={() => searchMessages(words)}>
-      <Name text={searchName(words)} />
-    </button>
+    <Button
+      text={<Name text={searchName(words)} />}
+      class="session-other-search"
+      onClick={() => searchMessages(words)}
+    />
   );
 }
 

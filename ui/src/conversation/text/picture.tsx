@@ -101,15 +101,13 @@ function Read({ id, words, read: readNow }: LazyProps) {
   if (value === undefined || !isPicture(value.mimeType))
     return <Awaited problem={problem} again={again} words={words} />;
   return (
-    <button
-      type="button"
+    <Button
+      text={<img src={`data:${value.mimeType};base64,${value.content}`} alt="" />}
       class="quiet"
       aria-expanded={whole}
       aria-label={`Enlarge picture, ${words}`}
       onClick={() => setWhole(!whole)}
-    >
-      <img src={`data:${value.mimeType};base64,${value.content}`} alt="" />
-    </button>
+    />
   );
 }
 

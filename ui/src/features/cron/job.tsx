@@ -6,6 +6,7 @@ import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import type { ResourceRow, RowAction } from "../../operations/resource-list.tsx";
+import { Button } from "../../parts/button.tsx";
 import { ago } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
@@ -33,16 +34,14 @@ function Switch({ job }: { job: Job }) {
     );
   };
   return (
-    <button
-      type="button"
+    <Button
+      text={<span class="knob" aria-hidden="true" />}
       role="switch"
       class="switch"
       aria-checked={enabled}
       aria-label={`On: ${called(job)}`}
       onClick={flip}
-    >
-      <span class="knob" aria-hidden="true" />
-    </button>
+    />
   );
 }
 

@@ -8,7 +8,7 @@ import { usePolling } from "../../operations/polling.ts";
 import { Table } from "../../operations/table.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { type History, inUnit, joined, plotsOf, spanOf } from "./figures.ts";
-import { Plot } from "./plot.tsx";
+import { Lines } from "./plot.tsx";
 
 const EVERY_MS = 10_000;
 
@@ -41,7 +41,7 @@ export function Figures() {
       {history.times.length === 0 && <p class="soft">The first values appear in a few seconds.</p>}
       <div class="plots">
         {plots.map((plotted) => (
-          <Plot
+          <Lines
             key={plotted.title}
             plotted={plotted}
             times={history.times}

@@ -8,11 +8,12 @@ import { SchemaForm } from "../../inbox/form.tsx";
 import { usePolled } from "../../operations/polling.ts";
 import { type DialogProps, ResourceList, type ResourceRow } from "../../operations/resource-list.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { ago, counted, joinWords } from "../../parts/format.ts";
+import { ago, counted } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { say } from "../../parts/notices.tsx";
 import { useNews, useReading } from "../../parts/reading.ts";
 import { State } from "../../parts/state.tsx";
+import { joinWords } from "../../parts/words.ts";
 import { hrefOf } from "../../route.ts";
 
 /**

@@ -2,9 +2,10 @@
 
 import { tick } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
-import { ago, counted, DAY_MS, joinWords } from "../../parts/format.ts";
+import { ago, counted, DAY_MS } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { useReading } from "../../parts/reading.ts";
+import { joinWords } from "../../parts/words.ts";
 import { ResourceList } from "../resource-list.tsx";
 
 const ID_SHOWN_CHARS = 12;

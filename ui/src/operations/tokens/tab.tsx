@@ -6,8 +6,9 @@ import type { AccessTokenEntry } from "../../../../src/contract/methods/tokens.t
 import { tick } from "../../clock.ts";
 import { ask, coversAll } from "../../gateway.ts";
 import { Button } from "../../parts/button.tsx";
-import { ago, joinWords } from "../../parts/format.ts";
+import { ago } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
+import { joinWords } from "../../parts/words.ts";
 import { hrefOf } from "../../route.ts";
 import { usePolled } from "../polling.ts";
 import { ResourceList, type ResourceRow } from "../resource-list.tsx";

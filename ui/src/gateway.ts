@@ -32,6 +32,13 @@ type Stage =
   | { readonly kind: "signed-in" };
 
 export const stage = signal<Stage>({ kind: "signed-out" });
+/** Calls `forget` when the reader has signed out, so that the next reader does not see what it forgets. */
+export function onSignedOut(forget: () => void): void {
+  stage.subscribe(({ kind }) => {
+    if (kind === "signed-out") forget();
+  });
+}
+
 /** State of the connection after sign-in. */
 export const linkState = signal<ClientState>("closed");
 /** Incremented by the first connection and by each reconnect. */

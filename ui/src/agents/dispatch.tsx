@@ -4,7 +4,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, defaults, stage } from "../gateway.ts";
+import { ask, defaults, onSignedOut } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { takeLetters } from "../overlay.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
@@ -16,8 +16,8 @@ import { AgentMark } from "./mark.tsx";
 
 const unsent = signal("");
 
-stage.subscribe(({ kind }) => {
-  if (kind === "signed-out") unsent.value = "";
+onSignedOut(() => {
+  unsent.value = "";
 });
 
 /** Returns the word after "@" at the start, and the message after it. */

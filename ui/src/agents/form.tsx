@@ -8,7 +8,7 @@ import { effect, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
-import { ask, stage } from "../gateway.ts";
+import { ask, onSignedOut } from "../gateway.ts";
 import { type Field, FormFields } from "../inbox/form.tsx";
 import { Awaited, Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
@@ -33,8 +33,8 @@ effect(() => {
   return () => window.removeEventListener("beforeunload", stop);
 });
 
-effect(() => {
-  if (stage.value.kind === "signed-out") drafts.value = {};
+onSignedOut(() => {
+  drafts.value = {};
 });
 
 function keepDraft(agentId: string, draft: Draft | undefined): void {

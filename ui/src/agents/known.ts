@@ -1,9 +1,9 @@
 // Owns the list of agents on the page, which every view shows by their names and marks. It is read after each
 // connect, and when the configuration has changed.
 
-import { effect, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { batched } from "../clock.ts";
-import { ask, on, stage, whenConnected } from "../gateway.ts";
+import { ask, on, onSignedOut, whenConnected } from "../gateway.ts";
 import { type AgentList, agentNameIn } from "./face.ts";
 
 const READ_AFTER_MS = 300;
@@ -36,6 +36,6 @@ on(
   batched(READ_AFTER_MS, () => void readAgents()),
 );
 
-effect(() => {
-  if (stage.value.kind === "signed-out") agents.value = undefined;
+onSignedOut(() => {
+  agents.value = undefined;
 });

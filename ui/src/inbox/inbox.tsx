@@ -185,19 +185,6 @@ function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefi
   });
 }
 
-function Empty() {
-  return (
-    <div class="inbox-empty">
-      <Welcome>
-        <Examples />
-      </Welcome>
-      <p class="empty">
-        Questions, failures and requests of your agents appear here, and running and finished work.
-      </p>
-    </div>
-  );
-}
-
 export function Inbox() {
   const [open, setOpen] = useState<string>();
   const [doubt, setDoubt] = useState<Doubt>();
@@ -251,7 +238,18 @@ export function Inbox() {
         </p>
       </div>
       <Awaited value={views} problem={problem.value} again={() => void readAgain()} />
-      {isEmpty ? <Empty /> : views?.map((view) => <Group key={view.rows.group} view={view} use={use} />)}
+      {isEmpty ? (
+        <div class="inbox-empty">
+          <Welcome>
+            <Examples />
+          </Welcome>
+          <p class="empty">
+            Questions, failures and requests of your agents appear here, and running and finished work.
+          </p>
+        </div>
+      ) : (
+        views?.map((view) => <Group key={view.rows.group} view={view} use={use} />)
+      )}
       {doubt !== undefined && (
         <Confirm
           title={`${DEED_WORDS[doubt.deed]}${doubt.items.length > 1 ? ` ${doubt.items.length}` : ""}?`}

@@ -2,11 +2,11 @@
 // `attention` event. If the reader has switched on notifications, the browser shows a notification when there
 // are new items that need the reader.
 
-import { computed, effect, signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { batched, inTurn } from "../clock.ts";
-import { ask, has, on, stage, whenConnected } from "../gateway.ts";
+import { ask, has, on, onSignedOut, whenConnected } from "../gateway.ts";
 import { nameOf } from "../parts/names.ts";
 import { complain, say } from "../parts/notices.tsx";
 import { tabStorage } from "../token.ts";
@@ -151,6 +151,6 @@ export function followAttention(): () => void {
   };
 }
 
-effect(() => {
-  if (stage.value.kind === "signed-out") read.value = {};
+onSignedOut(() => {
+  read.value = {};
 });

@@ -1,13 +1,13 @@
 // Owns the names of sessions: every view shows a session by its label. Names that were not read with a list
 // are requested together. A name is requested again after a reconnect, and when its session has changed.
 
-import { effect, type Signal, signal } from "@preact/signals";
+import { type Signal, signal } from "@preact/signals";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import { withAgentName } from "../agents/face.ts";
 import { agents } from "../agents/known.ts";
 import { batched } from "../clock.ts";
-import { listSessions, on, stage, whenConnected } from "../gateway.ts";
+import { listSessions, on, onSignedOut, whenConnected } from "../gateway.ts";
 import { isNameless, type Named, ownName, shortKey } from "../sessions/own-name.ts";
 
 /** Maximum number of keys in one request, a limit of the gateway. */
@@ -92,9 +92,7 @@ whenConnected(() => {
   for (const key of named) want(key);
 });
 
-// Delete the names when the reader signs out, so that the next reader does not see them.
-effect(() => {
-  if (stage.value.kind !== "signed-out") return;
+onSignedOut(() => {
   known.clear();
   named.clear();
   wanted.clear();

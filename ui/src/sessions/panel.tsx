@@ -216,18 +216,6 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
   );
 }
 
-function NoMatches() {
-  return (
-    <div class="empty">
-      <p>No matches</p>
-      <Button
-        text="Show all sessions"
-        onClick={() => want({ search: "", only: "", kind: "", agentId: "" })}
-      />
-    </div>
-  );
-}
-
 /** Offers to search the messages for the words of the search in sessions. */
 function OtherSearch() {
   const words = wish.value.search.trim();
@@ -241,15 +229,22 @@ function OtherSearch() {
   );
 }
 
-function NoSessions() {
-  return <p class="empty">No sessions yet. Each conversation with an agent is a session: press New.</p>;
-}
-
 function Body({ selected }: { selected: string | undefined }) {
   const { lines, loading } = picture.value;
   const [first] = lines;
   if (loading) return <p class="loading">Loading…</p>;
-  if (first === undefined) return isFiltered.value ? <NoMatches /> : <NoSessions />;
+  if (first === undefined)
+    return isFiltered.value ? (
+      <div class="empty">
+        <p>No matches</p>
+        <Button
+          text="Show all sessions"
+          onClick={() => want({ search: "", only: "", kind: "", agentId: "" })}
+        />
+      </div>
+    ) : (
+      <p class="empty">No sessions yet. Each conversation with an agent is a session: press New.</p>
+    );
   if (first.kind === "more") return <Awaited problem={first.problem} again={() => readMore(first.parent)} />;
   return <Tree lines={lines} selected={selected} />;
 }

@@ -1,11 +1,11 @@
 // The tab that runs the doctor and shows its findings, the problems first. A run continues while another view
 // is shown, and its findings stay until the next run.
 
-import { effect, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import type { DoctorReport } from "../../../../src/features/doctor/contract.ts";
 import { tick } from "../../clock.ts";
-import { ask, stage } from "../../gateway.ts";
+import { ask, onSignedOut } from "../../gateway.ts";
 import { Rows } from "../../operations/resource-list.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Failed } from "../../parts/failure.tsx";
@@ -70,9 +70,8 @@ function Report({ report: { findings, ts, durationMs } }: { report: DoctorReport
 const outside = signal(false);
 const latest = signal<Check | undefined>(undefined);
 
-// Forget the findings when the reader signs out, so that the next reader does not see them.
-effect(() => {
-  if (stage.value.kind === "signed-out") latest.value = undefined;
+onSignedOut(() => {
+  latest.value = undefined;
 });
 
 async function run(): Promise<void> {

@@ -24,6 +24,7 @@ const EVERY_MS = 10_000;
 const RUNS = 200;
 /** Maximum number of runs in one answer, a limit of the gateway. */
 const RUNS_MAX = 1_000;
+const MORE_WORDS = `These are ${RUNS_MAX} of the unfinished runs. Others follow when they have ended.`;
 
 const SORTS: readonly Option<Order>[] = Object.entries(ORDER_WORDS) as [Order, string][];
 
@@ -80,20 +81,6 @@ function Chosen(props: { count: number; stopping: Stopping; onStop: () => void; 
   );
 }
 
-function Empty() {
-  return (
-    <div class="empty runs-empty">
-      <p>
-        <strong>Nothing is running</strong>
-      </p>
-      <p>
-        Each turn of an agent is a run. While it runs, waits for another session or is queued, it is listed
-        here, and you can stop it alone or together with others. The inbox shows what has ended.
-      </p>
-    </div>
-  );
-}
-
 /** Offers the order as a list, for phones, where most columns and their headings are hidden. */
 function SortSelect({ sort, onSort }: { sort: Sort<Order>; onSort: (sort: Sort<Order>) => void }) {
   return (
@@ -129,18 +116,6 @@ function Question(props: { runs: readonly ActiveRun[]; onConfirm: () => void; on
   );
 }
 
-function More({ limit, onMore }: { limit: number; onMore: () => void }) {
-  return (
-    <p class="out-more">
-      {limit < RUNS_MAX ? (
-        <Button text="Show more" onClick={onMore} />
-      ) : (
-        `These are ${RUNS_MAX.toLocaleString()} of the unfinished runs. Others follow when they have ended.`
-      )}
-    </p>
-  );
-}
-
 export function RunsTab() {
   const [limit, setLimit] = useState(RUNS);
   const [sort, setSort] = useState<Sort<Order>>({ column: "state", descending: false });
@@ -162,7 +137,17 @@ export function RunsTab() {
       <h2>Runs</h2>
       <p class="soft">Turns of agents that are running, waiting or queued.</p>
       <Awaited {...list} />
-      {value !== undefined && runs.length === 0 && <Empty />}
+      {value !== undefined && runs.length === 0 && (
+        <div class="empty runs-empty">
+          <p>
+            <strong>Nothing is running</strong>
+          </p>
+          <p>
+            Each turn of an agent is a run. While it runs, waits for another session or is queued, it is
+            listed here, and you can stop it alone or together with others. The inbox shows what has ended.
+          </p>
+        </div>
+      )}
       {runs.length > 0 && (
         <>
           <div class="bar runs-bar">
@@ -189,7 +174,11 @@ export function RunsTab() {
           />
         </>
       )}
-      {value?.truncated === true && <More limit={limit} onMore={() => setLimit(RUNS_MAX)} />}
+      {value?.truncated === true && (
+        <p class="out-more">
+          {limit < RUNS_MAX ? <Button text="Show more" onClick={() => setLimit(RUNS_MAX)} /> : MORE_WORDS}
+        </p>
+      )}
       {question !== undefined && (
         <Question
           runs={question}

@@ -149,20 +149,6 @@ function TopChain({ choice: { order, agentId } }: { choice: Choice }) {
   );
 }
 
-function Empty({ choice }: { choice: Choice }) {
-  return (
-    <div class="empty usage-empty">
-      <p>
-        <strong>No usage {choice.agentId === undefined ? "" : "of this agent "}in this period</strong>
-      </p>
-      <p>
-        When an agent has answered, the tokens and the cost of its model calls are counted here. Send a
-        message to an agent, or choose a longer period. Costs are in USD, by the prices in the configuration.
-      </p>
-    </div>
-  );
-}
-
 export function UsageTab({ about }: { about: string | undefined }) {
   const choice = choiceIn(about);
   const { by, order } = choice;
@@ -195,7 +181,16 @@ export function UsageTab({ about }: { about: string | undefined }) {
       {days.value !== undefined && total !== undefined && (
         <div class={days.isOld ? "usage-old" : undefined} aria-busy={days.isOld}>
           {isEmpty ? (
-            <Empty choice={choice} />
+            <div class="empty usage-empty">
+              <p>
+                <strong>No usage {choice.agentId === undefined ? "" : "of this agent "}in this period</strong>
+              </p>
+              <p>
+                When an agent has answered, the tokens and the cost of its model calls are counted here. Send
+                a message to an agent, or choose a longer period. Costs are in USD, by the prices in the
+                configuration.
+              </p>
+            </div>
           ) : (
             <>
               <Totals total={total} choice={choice} />

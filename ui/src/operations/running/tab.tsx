@@ -24,7 +24,6 @@ const EVERY_MS = 10_000;
 const RUNS = 200;
 /** Maximum number of runs in one answer, a limit of the gateway. */
 const RUNS_MAX = 1_000;
-const MORE_WORDS = `These are ${RUNS_MAX} of the unfinished runs. Others follow when they have ended.`;
 
 const SORTS: readonly Option<Order>[] = Object.entries(ORDER_WORDS) as [Order, string][];
 
@@ -176,7 +175,14 @@ export function RunsTab() {
       )}
       {value?.truncated === true && (
         <p class="out-more">
-          {limit < RUNS_MAX ? <Button text="Show more" onClick={() => setLimit(RUNS_MAX)} /> : MORE_WORDS}
+          {limit < RUNS_MAX ? (
+            <Button text="Show more" onClick={() => setLimit(RUNS_MAX)} />
+          ) : (
+            <>
+              These are {RUNS_MAX.toLocaleString()} of the unfinished runs. Others follow when they have
+              ended.
+            </>
+          )}
         </p>
       )}
       {question !== undefined && (

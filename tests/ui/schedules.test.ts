@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { ParamsOf } from "../../src/contract/methods.ts";
 import { type House, openHouse, TOKEN } from "../gateway/kit.ts";
-import { describeInBrowser, visit } from "../kit/browser.ts";
+import { describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 
 const AT = "operations/schedules";
 const HOURLY = { kind: "every", everyMs: 3_600_000 } as const;
@@ -130,6 +130,20 @@ describeInBrowser("schedules", () => {
       .where("id", "=", id)
       .executeTakeFirst();
     expect(row?.message).toBe(`use ${secret}`);
+  });
+
+  test("on a phone the parts of a job follow each other without gaps", async () => {
+    const house = await openHouse();
+    await jobs(house, { name: "Check" });
+    const { page } = await visit(house.http, { token: TOKEN, at: AT, viewport: PHONE });
+    const main = card(page, "Check").locator(".row-main");
+    const free = () =>
+      main.evaluate((part) => {
+        const end = part.lastElementChild?.getBoundingClientRect().bottom ?? 0;
+        return part.getBoundingClientRect().bottom - end;
+      });
+    await expect.poll(free).toBeLessThan(20);
+    expect(await sideways(page)).toBe(0);
   });
 
   test("removing a job asks for confirmation, and Escape cancels it", async () => {

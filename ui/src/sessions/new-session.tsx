@@ -43,7 +43,12 @@ export function NewSession({ onClose }: { onClose: () => void }) {
         }}
         onClose={onClose}
       >
-        {!hasPart && <Button text="More" class="quiet" onClick={() => setHasPart(true)} />}
+        <Button
+          text="More"
+          class="quiet at-start"
+          aria-expanded={hasPart}
+          onClick={() => setHasPart(!hasPart)}
+        />
       </SchemaForm>
     </Dialog>
   );

@@ -1,11 +1,10 @@
 // The dialog that connects a model: first a provider with its key, then one of its models. The agents use the
 // model only after it has answered once.
 
-import { Button } from "../parts/button.tsx";
-import "./setup.css";
 import { useState } from "preact/hooks";
 import { ask } from "../gateway.ts";
 import { type Field, SchemaForm, type Texts } from "../inbox/form.tsx";
+import { Button } from "../parts/button.tsx";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { say } from "../parts/notices.tsx";
@@ -114,7 +113,7 @@ function ModelStep({ provider, onBack, onClose }: ModelStepProps) {
       </label>
       {id === "" && <Awaited problem={read.problem} again={read.again} words="The gateway reads the file…" />}
       <p class="soft">The test asks the model for one word. It costs a few tokens.</p>
-      <Button text="Change the provider or the key" class="quiet back" onClick={onBack} />
+      <Button text="Change the provider or the key" class="quiet at-start" onClick={onBack} />
     </Form>
   );
 }

@@ -1,6 +1,7 @@
 // Records the terminal: `npm run recording`. Runs `npm run demo` in a real pseudo-terminal and writes what it
 // prints to site/public/demo.cast (asciicast v2), with pauses in which a person can read it. Then chats with
 // a real gateway on the offline model and takes the picture of the terminal that docs/TOUR.md shows.
+
 import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";

@@ -6,8 +6,14 @@ import { optional } from "../core/optional.ts";
 import type { Access, Verdict, Viewer } from "../core/rules/visibility.ts";
 import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Session } from "../core/shapes/session.ts";
-import { canonicalKey, isAgentId, isReservedKey, KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
-import { defaultAgent } from "../core/shapes/settings/settings.ts";
+import {
+  canonicalKey,
+  isAgentId,
+  isReservedKey,
+  KEY_CHARS_MAX,
+  mainKeyOf,
+} from "../core/shapes/session-key.ts";
+import { defaultAgent, findAgent } from "../core/shapes/settings/settings.ts";
 import { closeNames, nearestNames } from "../core/text/nearest.ts";
 import { listSessions } from "../store/queries/sessions/session-lists.ts";
 import { findSessionId, getSession } from "../store/queries/sessions/sessions.ts";
@@ -86,7 +92,10 @@ async function byKey(lookup: SessionLookup): Promise<Result<Session>> {
   if (!canonical.ok) {
     const isId = SESSION_ID.test(wanted);
     const byId = await bySessionId(lookup, isId ? wanted.toLowerCase() : wanted);
-    return isId || byId.ok || byId.code === "stale_session_id" ? byId : canonical;
+    if (isId || byId.ok || byId.code === "stale_session_id") return byId;
+    const guesses = await guessKeys(lookup);
+    const guess = guesses.length === 0 ? "" : `Did you mean ${guesses.join(" or ")}? `;
+    return { ...canonical, hint: `${guess}${canonical.hint}` };
   }
   // An agent that writes a reserved key finds no session: it may name `global` only as `main`.
   const byName = isReservedKey(wanted.toLowerCase()) && agentIn(viewer) !== undefined;
@@ -150,6 +159,15 @@ async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Re
     hint: `Give one of these as sessionKey: ${keys.join(", ")}`,
     details: { keys },
   });
+}
+
+/** Returns the keys that a text may stand for that is none: of the agent with this name, or like it. */
+async function guessKeys(lookup: SessionLookup): Promise<string[]> {
+  const { ctx, viewer, wanted } = lookup;
+  const agent = viewerScope(ctx, viewer).all ? findAgent(ctx.settings, wanted.toLowerCase()) : undefined;
+  return agent === undefined
+    ? suggestKeys(lookup, closeNames)
+    : [mainKeyOf(agent.id, keyRulesOf(ctx.settings))];
 }
 
 type Refusal = Extract<Verdict, { allowed: false }>;

@@ -2,7 +2,7 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { CliParts } from "./parts.ts";
 
 /** Returns the text on standard input. Stops reading after more than `charsMax` characters. */
@@ -40,4 +40,25 @@ export async function writeText(
     if (code === "EEXIST") return fail("file_problem", `${name} ${exists}`);
     return fail("file_problem", `${name} could not be written: ${message}`);
   }
+}
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  EACCES: "permission is denied",
+  EPERM: "permission is denied",
+  EROFS: "the disk is read-only",
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  EEXIST: "a file is in the way",
+  ENOTDIR: "a part of the path is no folder",
+  EISDIR: "it is a folder",
+};
+
+/** Returns the failure of a command that the file system refused, or undefined for any other error. */
+export function fileProblem(error: unknown): Failure | undefined {
+  const { code = "", path } = (error ?? {}) as Partial<NodeJS.ErrnoException>;
+  const why = REFUSALS[code];
+  // A file is written beside the one that it replaces.
+  return why === undefined || path === undefined
+    ? undefined
+    : fail("file_problem", `${path.replace(/\.parley-\d+$/, "")}: ${why}`);
 }

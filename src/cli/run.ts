@@ -5,8 +5,10 @@
 import { MessageChannel } from "node:worker_threads";
 import { Command, CommanderError } from "commander";
 import { optional } from "../core/optional.ts";
+import { nearestName } from "../core/text/nearest.ts";
 import { FEATURES } from "../features.ts";
 import { createCli, EXIT, type GlobalOptions } from "./cli.ts";
+import { fileProblem } from "./files.ts";
 import type { CliParts } from "./parts.ts";
 import { addCommands, type Commands, inputOf, program as programRow, type Row } from "./row.ts";
 import { AGENTS } from "./rows/agents.ts";
@@ -98,9 +100,15 @@ function unknownCommand(group: Command, word: string): CommanderError {
 
 /**
  * Returns the error to print. An unknown word after a group reaches the group's default command as an
- * argument: reports it as an unknown command.
+ * argument: reports it as an unknown command. Suggests the choice that was probably meant.
  */
 function usageError(program: Command, error: CommanderError): CommanderError {
+  const [, given, choices] = /'([^']*)' is invalid.* Allowed choices are (.+)\.$/s.exec(error.message) ?? [];
+  if (given !== undefined && choices !== undefined) {
+    const meant = nearestName(given, choices.split(", "));
+    const guess = meant === undefined ? "" : ` Did you mean "${meant}"?`;
+    return new CommanderError(error.exitCode, error.code, `${error.message}${guess}`);
+  }
   if (error.code !== "commander.excessArguments") return error;
   const group = program.commands.find((command) => command.name() === program.args[0]);
   const word = group?.args[0];
@@ -185,6 +193,8 @@ export async function runCli(argv: readonly string[], parts: CliParts): Promise<
     await program.parseAsync([...argv], { from: "user" });
     return code;
   } catch (error) {
+    const ofFile = fileProblem(error);
+    if (ofFile !== undefined) return createCli(parts, { json: argv.includes("--json") }).fail(ofFile);
     if (!(error instanceof CommanderError)) throw error;
     const wrong = usageError(program, error);
     if (error.exitCode === 0) return EXIT.done;

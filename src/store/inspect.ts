@@ -1,8 +1,8 @@
 // Inspects a store directory without opening the store, for `parley doctor`: checks the files and finds the
 // process that uses them. Changes nothing.
 
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { StoreSettings } from "../core/shapes/settings/settings.ts";
 import { StoreProblem } from "./problems.ts";
 import { checkFile } from "./sqlite/file.ts";
@@ -22,6 +22,20 @@ export interface StoreInspection {
   readonly damage?: string;
 }
 
+/** Returns the problem of a directory, or of the folder in which it would be created. */
+function refusalOf(dir: string): StoreProblem | undefined {
+  let folder = dir;
+  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
+  try {
+    if (!statSync(folder).isDirectory())
+      return new StoreProblem("readonly", dir, { detail: `${folder} is no folder` });
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return new StoreProblem("readonly", dir, { detail: (error as Error).message });
+  }
+}
+
 /** Inspects a store directory. Takes the directory's lock briefly, unless another process holds the lock. */
 export function inspectStoreDir(dir: string): StoreInspection {
   const file = join(dir, STORE_FILE);
@@ -30,7 +44,12 @@ export function inspectStoreDir(dir: string): StoreInspection {
     const differences = known?.ok === true ? known.value.differences : [];
     return { state, text, differences: differences.map((one) => `${one.kind} ${shownObject(one)}`) };
   };
-  if (!existsSync(file)) return look("absent", `${file} will be created at the first start`);
+  if (!existsSync(file)) {
+    const refused = refusalOf(dir);
+    return refused === undefined
+      ? look("absent", `${file} will be created at the first start`)
+      : look("problem", refused.message);
+  }
   try {
     lockForCheck(dir)();
     return look("free", `${file} exists, and no gateway uses it`);

@@ -122,6 +122,17 @@ describe("with every agent visible", () => {
     },
   );
 
+  test("a name alone is refused with the key of the agent or of the session that has this name", async () => {
+    await app.add("agent:main:mcp:reviewer");
+    const hint = async (sessionKey: string) => {
+      const result = await ask(app, viewer, { sessionKey });
+      return result.ok ? "" : result.hint;
+    };
+    expect(await hint("research")).toContain("Did you mean agent:research:main? Valid forms");
+    expect(await hint("reviewer")).toContain("Did you mean agent:main:mcp:reviewer? Valid forms");
+    expect(await hint("zzzzz")).toMatch(/^Valid forms/);
+  });
+
   test("an unknown session id is reported as not visible", async () => {
     const sessionKey = "00000000-0000-4000-8000-0000000000ff";
     expect(shown(await ask(app, viewer, { sessionKey }))).toBe("not_visible");

@@ -24,6 +24,10 @@ test.each([
   [["sessions", "list", "--limit", "0"], "--limit must be a number of at least 1"],
   [["sessions", "history"], "missing required argument 'session'"],
   [["deliveries", "list", "--state", "lost"], "Allowed choices are pending, sent, failed, skipped"],
+  [["join", "claude"], 'Did you mean "claude-code"?'],
+  [["cron", "add", "hi", "--in", "0s"], "--in must be more than 0s"],
+  [["cron", "add", "hi", "--every", "3s"], '--every must be at least 10s, got "3s"'],
+  [["cron", "add", "", "--every", "15m"], "the message of the job is empty"],
   [["tool", "sessions_list", "{"], "the arguments must be JSON"],
   [["tool", "sessions_list", "[]"], "the arguments must be a JSON object"],
   [["call", "health", "7"], "the parameters must be a JSON object"],
@@ -51,6 +55,20 @@ test.each([
 ])('"parley %s" suggests "%s"', async (typed, meant) => {
   const { code, err } = await run(temporaryFolder(), typed.split(" "));
   expect([code, err.split("\n")[0]]).toEqual([2, expect.stringContaining(`Did you mean "${meant}"?`)]);
+});
+
+const INIT = ["init", "--provider", "offline", "--no-service", "--channel", "none", "--yes"];
+
+test("init and join in a place that cannot be written are refused with the place and the reason", async () => {
+  // A file is where a folder should be, because the tests may run as a user who may write everywhere.
+  const folder = temporaryFolder();
+  for (const name of ["file", ".claude"]) writeFileSync(join(folder, name), "");
+  const made = await run(join(folder, "file", "home"), INIT, { folder });
+  expect(made).toMatchObject({ code: 1, err: expect.stringContaining("a part of the path is no folder") });
+  const { home } = await makeHome();
+  const joined = await run(home, ["join", "claude-code", "--yes"], { folder });
+  expect(joined).toMatchObject({ code: 1, err: expect.stringContaining(join(folder, ".claude")) });
+  for (const { err } of [made, joined]) expect(err).not.toMatch(/because of a bug|ENOTDIR|EEXIST/);
 });
 
 test("a word that is like no command and means none gets no suggestion, and a very long one is read quickly", async () => {

@@ -34,7 +34,6 @@ const QUIT_WAIT_MS = 3_000;
 const USAGE_COLUMNS = 13;
 const OWN_COMMANDS: readonly CommandHint[] = [
   { name: "stop", description: "stop the agent and its sub-agents (or press Ctrl-C while it works)" },
-  { name: "subagents", description: "list the sub-agents of this session and their state" },
   { name: "history [N]", description: "show the last N messages (default: 20)" },
   { name: "open [KEY]", description: "switch to another session; without a key, choose one (or Ctrl+K)" },
   {
@@ -57,7 +56,7 @@ const HELP = [
 export const CHAT_COMMANDS: readonly CommandHint[] = [
   { name: "help", description: "list the commands" },
   ...OWN_COMMANDS.map(({ name, description }) => ({ name: name.split(" ")[0] ?? name, description })),
-  ...GATEWAY_COMMANDS.filter(({ name }) => name !== "subagents"),
+  ...GATEWAY_COMMANDS,
 ];
 
 function isCommand(text: string): boolean {

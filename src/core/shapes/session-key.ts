@@ -142,10 +142,8 @@ function refuseMalformed(text: string): Failure {
     text.length > KEY_CHARS_MAX
       ? `a session key has at most ${KEY_CHARS_MAX} characters`
       : "it has no valid form";
-  const isName = isChannelId(text) && !UUID.test(text);
-  const guess = isName ? `Did you mean "agent:${text}:main", the main session of an agent ${shown}? ` : "";
   return fail("invalid_session_key", `${shown} is not a session key: ${why}`, {
-    hint: `${guess}Valid forms: ${KEY_FORMS}. sessions_list shows the keys that you can use.`,
+    hint: `Valid forms: ${KEY_FORMS}. sessions_list shows the keys that you can use.`,
   });
 }
 

@@ -15,7 +15,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { CronJobRow, CronTurnRow } from "./contract.ts";
-import { JOB_CONVERSATIONS, MISSED_POLICIES } from "./job.ts";
+import { EVERY_MIN_MS, JOB_CONVERSATIONS, MISSED_POLICIES } from "./job.ts";
 
 /**
  * Parses an ISO 8601 date or a Unix time in ms, and returns a Unix time in ms. A date without an offset is in
@@ -128,11 +128,14 @@ function readSchedule(input: JobInput, nowMs: number): Result<JobParams["schedul
   if (kind === "cron") return ok({ kind, expr: text, ...optional({ tz: input.tz }) });
   if (kind === "at") {
     const atMs = readDate(text);
+    if (atMs !== undefined && atMs <= nowMs) return wrong(`--at is in the past: "${text}"`);
     if (atMs !== undefined) return ok({ kind, atMs });
     return wrong(`--at must be a date like 2027-03-01T09:00 or 2027-03-01T09:00Z, got "${text}"`);
   }
   const ms = readDuration(text);
   if (ms === undefined) return wrong(`--${kind} must be a duration like 30s, 15m, 2h or 1d, got "${text}"`);
+  if (kind === "every" && ms < EVERY_MIN_MS) return wrong(`--every must be at least 10s, got "${text}"`);
+  if (ms === 0) return wrong("--in must be more than 0s");
   return ok(kind === "every" ? { kind, everyMs: ms } : { kind: "at", atMs: nowMs + ms });
 }
 
@@ -174,6 +177,7 @@ const add = asks({
   misuse(input) {
     const schedule = readSchedule(input, 0);
     if (!schedule.ok) return schedule.error;
+    if (input.message.trim() === "") return "the message of the job is empty";
     return schedule.value === undefined
       ? "the job has no schedule: give one of --cron, --every, --at, --in"
       : undefined;

@@ -267,15 +267,6 @@ test("the only reserved names are global and unknown", () => {
   ]);
 });
 
-test("if an agent's name is given as a key, the hint suggests the key of that agent's main session", () => {
-  expect(parseKey("research")).toMatchObject({
-    ok: false,
-    hint: expect.stringContaining('Did you mean "agent:research:main"'),
-  });
-  const session = parseKey("0b6f1c0e-7d1c-4c57-9a53-6a2f1d0c9b11");
-  expect(session).toMatchObject({ ok: false, hint: expect.not.stringContaining("Did you mean") });
-});
-
 test("the key of a fork tells agent, chat type and sub-agent of its origin, and can't be used as a name", () => {
   const fork = (key: string) => forkKey(key, UUID);
   const [group, child] = ["agent:main:telegram:group:7", `agent:main:subagent:${UUID}`];

@@ -39,6 +39,15 @@ async function findings(home: string, name: string, ...words: string[]) {
   return { code, out, found: all.filter((one) => one.name === name) };
 }
 
+test("a store whose folder cannot be made is a problem before the first start", async () => {
+  const { home } = await makeHome({});
+  writeFileSync(join(home, "file"), "");
+  const { home: other } = await makeHome({ store: { dir: join(home, "file", "store") } });
+  const { code, found } = await findings(other, "store", "--offline");
+  expect(code).toBe(1);
+  expect(found[0]).toMatchObject({ level: "problem", text: expect.stringContaining("is no folder") });
+});
+
 test("MC1: each model in use gets one request with a one-word answer, and the cost is reported", async () => {
   const { server, provider } = await served(() => [usage({ input: 40, output: 2 }), text("ok")]);
   const { home } = await makeHome({

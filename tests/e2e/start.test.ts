@@ -103,7 +103,7 @@ test("HT3, LI1, NH1: a gateway that has only answered /readyz has loaded no modu
   const { result, loaded } = await startAndAsk({}, async (url) => (await fetch(`${url}/readyz`)).status);
   expect(result).toBe(200);
   const packages = loaded.urls.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
-  expect([...new Set(packages)].sort()).toEqual([...OF_PINO, "commander", "json5", "kysely"].sort());
+  expect([...new Set(packages)].sort()).toEqual([...OF_PINO, "commander", "diff", "json5", "kysely"].sort());
   const own = loaded.urls.flatMap((url) => {
     const path = url.startsWith("file:") ? fileURLToPath(url) : "";
     return path.startsWith(SRC) ? [path.slice(SRC.length)] : [];

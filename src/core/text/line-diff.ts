@@ -1,6 +1,6 @@
 // Compares two texts line by line.
 
-import { diffArrays } from "diff";
+import { diffArrays } from "diff/lib/diff/array.js";
 
 export interface DiffLine {
   readonly kind: "same" | "removed" | "added" | "skipped";

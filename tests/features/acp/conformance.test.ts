@@ -47,6 +47,7 @@ test.each([
   await first.logged("waiting");
   await first.client.call("chat.abort", { sessionKey: "main" });
   expect(await first.end(hanging)).toMatchObject({ runStatus: "aborted" });
+  await expect.poll(() => readFileSync(file, "utf8")).toContain("session/cancel");
   await first.stop();
   const again = await openStage(options);
   expect(await again.say("say on")).toBe("on");

@@ -1,7 +1,7 @@
 // Compares two texts word by word. Pure.
 // TD1: the parts of a side, joined, are its text.
 
-import { diffArrays } from "diff";
+import { diffArrays } from "diff/lib/diff/array.js";
 
 /** A part of a text. `changed`: the other text does not have it. */
 interface Part {

@@ -196,6 +196,12 @@ describeInBrowser("agents", () => {
     const { page } = await visit(house.http, { token: TOKEN, at: "agents" });
     await page.getByRole("button", { name: "Add agent" }).click();
     const form = page.getByRole("dialog", { name: "Add an agent" });
+    const rightOf = (name: string) =>
+      form.getByRole("button", { name, exact: true }).evaluate((one) => one.getBoundingClientRect().right);
+    const leftOfAdd = await form
+      .getByRole("button", { name: "Add", exact: true })
+      .evaluate((one) => one.getBoundingClientRect().left);
+    expect(leftOfAdd - (await rightOf("Cancel"))).toBeLessThan(20);
     for (const [id, error] of [
       ["research", "There is an agent research already."],
       ["../x y", "An id has 1 to 64 letters a to z, digits, - and _. The name may have any."],

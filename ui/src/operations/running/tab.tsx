@@ -70,7 +70,13 @@ function Chosen(props: { count: number; stopping: Stopping; onStop: () => void; 
       <p class="runs-chosen card" role="status">{`Stopping: ${stopping.done} of ${stopping.runIds.size}`}</p>
     );
   if (count === 0)
-    return <p class="runs-chosen card soft">Select runs to stop them together, a range with Shift.</p>;
+    return (
+      <p class="runs-chosen card soft">
+        <span>
+          Select runs to stop them together<span class="runs-keys">, a range with Shift</span>.
+        </span>
+      </p>
+    );
   return (
     <div class="runs-chosen card">
       <span>{counted(count, "run")} selected</span>

@@ -1,9 +1,10 @@
 // The editor of the configuration file, in a real browser with a real file.
 
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
+import { TOKEN as FOLLOWING_TOKEN, openFollowing } from "../gateway/reload/kit.ts";
 import { accessibilityProblems, describeInBrowser, type PHONE, visit } from "../kit/browser.ts";
 import { configFileWith } from "../kit/config-file.ts";
 
@@ -171,6 +172,22 @@ describeInBrowser("the editor of the configuration", () => {
     await button(first.page, "Take the file, drop mine").click();
     await expect.poll(() => box(first.page).inputValue()).toContain("Their gateway");
     expect(first.file.read()).toBe(FILE.replace("Our", "Their"));
+  });
+
+  test("a file that was mended elsewhere replaces its unedited text; the next edit is checked against it", async () => {
+    const file = await openFollowing(() => "an answer");
+    writeFileSync(file.path, readFileSync(file.path, "utf8").replace("{", '{"visiblity":"all",'));
+    const { page } = await visit(`http://127.0.0.1:${file.app.port}`, {
+      token: FOLLOWING_TOKEN,
+      at: "operations/configuration",
+    });
+    await page.getByText("The file has 1 problem").waitFor();
+    await expect.poll(() => box(page).inputValue()).toContain("visiblity");
+    file.put({});
+    await page.getByText("No problems. The file is in effect.").waitFor();
+    await expect.poll(() => box(page).inputValue()).not.toContain("visiblity");
+    await type(page, "{", '{"tools":{},');
+    await page.locator(".editor-verdict").getByText("No problems").waitFor();
   });
 
   test("unsaved edits remain during a visit to another view, and can be discarded", async () => {

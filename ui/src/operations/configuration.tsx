@@ -63,7 +63,7 @@ function Result({ check, onSaved }: { check: ConfigCheck; onSaved: () => void })
       </div>
       <Said title="Problems" tone="bad" lines={errors} />
       <Said title="Warnings" tone="warn" lines={warnings} />
-      {has("config.set") && <Editor onSaved={onSaved} />}
+      {has("config.set") && <Editor check={check} onSaved={onSaved} />}
       <h2>Effective configuration</h2>
       <div class="card config-tree mono">
         <Fields value={settings} />

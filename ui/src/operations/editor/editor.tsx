@@ -51,12 +51,16 @@ function useCheck(text: string, isEdited: boolean) {
   return { ...current, again };
 }
 
-export function Editor({ onSaved }: { onSaved: () => void }) {
+/** `check`: the latest check of the file. Each new one means that the file may have changed. */
+export function Editor({ check, onSaved }: { check: Checked; onSaved: () => void }) {
   const file = useReading("config.get", () => ask("config.get"));
   const schema = useReading("config.schema", () => ask("config.schema"));
   useEffect(() => {
     if (file.value !== undefined) fileRead(file.value);
   }, [file.value]);
+  useEffect(() => {
+    if (file.value !== undefined) void file.again();
+  }, [check]);
   const { problem } = file;
   // The gateway was started without a configuration file. The check above the editor already says so.
   if (problem instanceof GatewayError && problem.reason === "invalid_config") return null;
@@ -64,16 +68,7 @@ export function Editor({ onSaved }: { onSaved: () => void }) {
   return (
     <section class="editor" aria-labelledby="editor-title">
       <Awaited value={shown} problem={problem} again={file.again} words="Reading the file…" />
-      {shown !== undefined && (
-        <Text
-          file={shown}
-          settings={schema.value?.settings ?? []}
-          onSaved={() => {
-            void file.again();
-            onSaved();
-          }}
-        />
-      )}
+      {shown !== undefined && <Text file={shown} settings={schema.value?.settings ?? []} onSaved={onSaved} />}
       {shown === undefined && (
         <h2 id="editor-title" class="visually-hidden">
           File

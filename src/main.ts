@@ -9,7 +9,6 @@ import { fileURLToPath } from "node:url";
 import { reachableHost } from "./cli/address.ts";
 import { createCli, EXIT } from "./cli/cli.ts";
 import type {
-  ChannelReport,
   CliParts,
   DatabaseReport,
   GatewayOptions,
@@ -25,7 +24,6 @@ import { loadSettings, processEnvironment } from "./config.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import type { HostProgram, HostProgramEnd } from "./core/shapes/host-program.ts";
-import type { ChannelAccount } from "./core/shapes/settings/channels.ts";
 import { liveSettings } from "./core/shapes/settings/live.ts";
 import { LOGGING, type LoggingSettings, loggingFrom } from "./core/shapes/settings/logging.ts";
 import {
@@ -240,29 +238,6 @@ export async function inspectModel(
   return tryModel(world, providers, ref, MODEL_TRIAL_MS);
 }
 
-/** Reads each account's identity from its platform, without listening or sending. */
-export async function inspectChannels(
-  accounts: readonly ChannelAccount[],
-  world: World,
-): Promise<ChannelReport[]> {
-  const { accountName } = await import("./channels/accounts.ts");
-  const { openChannel } = await import("./channels/registry.ts");
-  const nobody = (): Promise<never> => Promise.reject(new Error("no messages are accepted during the check"));
-  const host = { world, receive: nobody, cursor: async () => undefined, remember: nobody, commands: [] };
-  return Promise.all(
-    accounts.map(async (account) => {
-      const { channel: id, accountId } = account;
-      const channel = await openChannel(id, [account], host);
-      const found = await channel.test(accountId).finally(channel.close);
-      return {
-        account: accountName(id, accountId),
-        usable: found.ok,
-        text: found.ok ? found.value : found.error,
-      };
-    }),
-  );
-}
-
 /** Runs a program for a gateway that uses this machine as a node. */
 export async function runProgram(program: HostProgram, world: World): Promise<HostProgramEnd> {
   const { runHostProgram } = await import("./sandbox/host-program.ts");
@@ -331,7 +306,8 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),
     inspectModel: (providers, ref) => inspectModel(silent, providers, ref),
     // No log lines, because the doctor prints these problems itself.
-    inspectChannels: (accounts) => inspectChannels(accounts, silent),
+    inspectChannels: async (accounts) =>
+      (await import("./channels/inspect.ts")).inspectChannels(accounts, silent),
     missingFor,
   };
 }

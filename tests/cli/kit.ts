@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { openApp } from "../../src/app.ts";
+import { inspectChannels } from "../../src/channels/inspect.ts";
 import type {
   CliParts,
   DatabaseReport,
@@ -21,14 +22,7 @@ import { optional } from "../../src/core/optional.ts";
 import { ok, type Result } from "../../src/core/shapes/errors.ts";
 import { liveSettings } from "../../src/core/shapes/settings/live.ts";
 import { added } from "../../src/features.ts";
-import {
-  inspectChannels,
-  inspectDatabase,
-  inspectModel,
-  missingFor,
-  runProgram,
-  storeTools,
-} from "../../src/main.ts";
+import { inspectDatabase, inspectModel, missingFor, runProgram, storeTools } from "../../src/main.ts";
 import type { World } from "../../src/world.ts";
 import { cleanup, putEmptyStore, quietWorld } from "../kit/engine/engine.ts";
 import { freePort } from "../kit/loopback.ts";

@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { insertAt } from "../../config/editing/text.ts";
 import { replaceFile } from "../../config/replace-file.ts";
 import { settingsOfText } from "../../config.ts";
+import { checkAnswer, FROM_ENVIRONMENT } from "../../core/account-answer.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -16,7 +17,7 @@ import { ensureFolder } from "../../world/folders.ts";
 import { configToEdit } from "../address.ts";
 import { type Cli, EXIT } from "../cli.ts";
 import { openPrompter, type Prompter } from "../prompter.ts";
-import { CHOICES, type ChannelGuide, checkAnswer, FROM_ENVIRONMENT, findGuide } from "./guides.ts";
+import { CHOICES, type ChannelGuide, findGuide } from "./guides.ts";
 
 export interface AddOptions {
   /** Values from the command line, each as `key=value`. */
@@ -86,17 +87,17 @@ export async function answersFor(
     );
   }
   for (const question of guide.questions) {
-    const { key, ask, secret } = question;
+    const { key, ask, form, secret } = question;
     if (values[key] === undefined) {
       const hint = secret ? " (or ${NAME} of an environment variable)" : "";
       const answer = await prompter?.ask(`${ask}${hint}`, {
         secret,
-        check: (text) => checkAnswer(question, text),
+        check: (text) => checkAnswer(form, text),
       });
       if (answer?.ok !== true) return answer ?? fail("invalid_argument", `missing value for ${key}`);
       values[key] = answer.value;
     }
-    const wrong = checkAnswer(question, values[key] ?? "");
+    const wrong = checkAnswer(form, values[key] ?? "");
     if (wrong !== undefined) return fail("invalid_argument", `${key}: ${wrong}`);
   }
   return ok({ guide, values });

@@ -1,6 +1,7 @@
 // The setup guide of each channel: steps at the platform, questions to the user, and next steps.
 
 import { FACTS } from "../../config/schema/setting.ts";
+import type { AnswerForm } from "../../core/account-answer.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { PLATFORMS } from "../../features.ts";
@@ -9,7 +10,7 @@ import { PLATFORMS } from "../../features.ts";
 interface Question {
   readonly ask: string;
   /** The form of an answer, and the text for another one. Default: it is not empty and has no spaces. */
-  readonly form?: readonly [RegExp, problem: string];
+  readonly form?: AnswerForm;
 }
 
 /** The setup of an account, as a platform declares it. */
@@ -25,8 +26,6 @@ export interface Guide {
   readonly firstContact?: string;
 }
 
-const NON_EMPTY = [/^\S+$/, "The value must not be empty or contain spaces."] as const;
-
 /** The guides, in the order in which people see them. */
 export const GUIDES = Object.entries(PLATFORMS).map(([channel, { guide, settings }]) => ({
   ...guide,
@@ -39,7 +38,7 @@ export const GUIDES = Object.entries(PLATFORMS).map(([channel, { guide, settings
   ],
   /** The channel's page in docs/. */
   page: `${channel.toUpperCase()}.md`,
-  questions: Object.entries(guide.questions).map(([key, { ask, form = NON_EMPTY }]) => ({
+  questions: Object.entries(guide.questions).map(([key, { ask, form }]) => ({
     key,
     ask,
     form,
@@ -61,15 +60,4 @@ export function findGuide(name: string): Result<ChannelGuide> {
   return guide
     ? ok(guide)
     : fail("channel_unknown", `unknown channel ${quoted(name, 40)}; channels: ${list}`);
-}
-
-/** Matches a value like `${NAME}`, which is read from the environment at each start. */
-export const FROM_ENVIRONMENT = /^\$\{[A-Za-z_]\w*\}$/;
-
-/** Returns an error text for an invalid answer, or undefined for a valid one. */
-export function checkAnswer(
-  { form: [pattern, problem] }: ChannelGuide["questions"][number],
-  value: string,
-): string | undefined {
-  return FROM_ENVIRONMENT.test(value) || pattern.test(value) ? undefined : problem;
 }

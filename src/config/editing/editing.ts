@@ -210,6 +210,16 @@ export function openConfigFile(options: LoadOptions, running: Settings) {
       const text = secrets ? disk.value.whole : disk.value.text;
       return ok({ path, exists, revision, text: exists ? text : EMPTY, hidden: values.size });
     },
+    /** Returns the settings as they would be after these changes. Writes nothing. */
+    settingsAfter(changes: readonly ConfigChange[], parts: EditorParts): Result<Settings> {
+      const disk = readDisk(path, parts);
+      if (!disk.ok) return disk;
+      const text = changeText(disk.value.whole, changes, path);
+      if (!text.ok) return text;
+      const { next, errors } = compare(options, running, text.value);
+      if (next !== undefined) return ok(next);
+      return fail("invalid_config", shownProblems(errors, hiderOf(disk.value)).join("\n"));
+    },
     /** Checks a text as if it were the file's content. */
     check(edited: string, parts: EditorParts): Result<ConfigCheck> {
       const disk = readDisk(path, parts);

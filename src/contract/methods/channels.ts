@@ -1,7 +1,19 @@
 // Defines the methods for channels: their status, the people who may write, and bound chats.
 
 import type { Route } from "../../core/shapes/route.ts";
-import { about, declared, flag, list, named, number, type Of, object, oneOf, text } from "../schema.ts";
+import {
+  about,
+  declared,
+  flag,
+  list,
+  mapOf,
+  named,
+  number,
+  type Of,
+  object,
+  oneOf,
+  text,
+} from "../schema.ts";
 import {
   ADMIN,
   idempotencyKey,
@@ -98,10 +110,18 @@ export const CHANNEL_METHODS = {
     summary: "Tests an account by asking the platform for the account's name.",
     params: object(
       { channel: about(name, "Name of the channel, like telegram.") },
-      { accountId: about(name, "Account of the channel. Default: the first one.") },
+      {
+        accountId: about(name, "Account of the channel. Default: the first one."),
+        values: about(
+          mapOf(text()),
+          "Values of the channel's default account for the keys that a new account needs, like " +
+            '`{"botToken": "…"}`: tests the account with them, and writes nothing. Needs a token for every ' +
+            "session.",
+        ),
+      },
     ),
     result: object({ ok: oneOf(true), account: text(), name: text("Name of the account at its platform.") }),
-    errors: ["channel_unknown", "channel_failed"],
+    errors: ["channel_unknown", "channel_failed", "invalid_config"],
   },
   "channels.pair.list": {
     scope: ADMIN,

@@ -2,12 +2,12 @@
 // IN1: a key in a variable stays there: the file refers to it. Only a typed key is written to the file.
 
 import { localServers, type ModelServer, modelsAt } from "../../agent/model/local-models.ts";
-import { FROM_ENVIRONMENT } from "../../cli/channels/guides.ts";
 import type { Cli } from "../../cli/cli.ts";
 import type { Prompter } from "../../cli/prompter.ts";
 import { secretsOf } from "../../config/describe.ts";
 import { KEY_VARIABLES, predefinedModels } from "../../config/providers.ts";
 import { settingsOfText } from "../../config.ts";
+import { FROM_ENVIRONMENT } from "../../core/account-answer.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";

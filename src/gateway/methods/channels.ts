@@ -9,6 +9,7 @@ import { type AccountStatus, accountName } from "../../channels/accounts.ts";
 import type { Channel } from "../../channels/channel.ts";
 import type { CHANNEL_METHODS, ChannelRow, PeerRow } from "../../contract/methods/channels.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
+import { checkAnswer } from "../../core/account-answer.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
@@ -18,7 +19,7 @@ import { programOf } from "../../core/shapes/settings/settings.ts";
 import { quoted } from "../../core/text/cut.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { loadOutboxes } from "../../features.ts";
+import { loadOutboxes, PLATFORMS } from "../../features.ts";
 import { unbind } from "../../flows/delivery/bindings.ts";
 import {
   agentOfPeer,
@@ -33,8 +34,10 @@ import { type DeliveryFigures, deliveryFigures } from "../../store/queries/chann
 import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
 import type { OutsideTools } from "../../tools/tool.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
+import { type ConfigDeps, settingsAfter } from "./configuration.ts";
+import { needEverySession } from "./operations.ts";
 
-export interface ChannelDeps extends BasicDeps {
+export interface ChannelDeps extends ConfigDeps {
   /** Channels by id. */
   readonly channels: ReadonlyMap<string, Channel>;
   /** Returns the status of the channel accounts in this process. Absent if there are none. */
@@ -47,6 +50,8 @@ export interface ChannelDeps extends BasicDeps {
   programs?(): readonly string[];
 }
 
+/** The account whose values are directly below the channel. */
+const DEFAULT_ACCOUNT = "default";
 /** Maximum number of bindings in one answer. */
 const BINDINGS_MAX = 1_000;
 
@@ -144,10 +149,44 @@ function programRows({ settings, programs }: ChannelDeps, all: boolean): Channel
     });
 }
 
-async function test(
-  { deps }: CallContext<ChannelDeps>,
-  { channel: id, accountId }: ParamsOf<"channels.test">,
+/** Tests an account with values that are not in the configuration file yet. */
+async function testValues(
+  ctx: CallContext<ChannelDeps>,
+  id: string,
+  values: Readonly<Record<string, string>>,
 ): Promise<Result<PayloadOf<"channels.test">>> {
+  const allowed = needEverySession(ctx.caller, "a test of other values");
+  if (!allowed.ok) return allowed;
+  const questions = PLATFORMS[id]?.guide.questions;
+  if (questions === undefined) return fail("channel_unknown", `there is no channel ${quoted(id, 80)}`);
+  for (const [key, value] of Object.entries(values)) {
+    const question = Object.hasOwn(questions, key) ? questions[key] : undefined;
+    const wrong =
+      question === undefined
+        ? `values may have ${Object.keys(questions).join(", ")}, not ${quoted(key, 80)}`
+        : checkAnswer(question.form, value);
+    if (wrong !== undefined) return fail("invalid_argument", wrong);
+  }
+  const changes = Object.entries(values).map(([key, value]) => ({ path: `channels.${id}.${key}`, value }));
+  const settings = await settingsAfter(ctx, changes);
+  if (!settings.ok) return settings;
+  const account = settings.value.channels.find(
+    (one) => one.channel === id && one.accountId === DEFAULT_ACCOUNT,
+  );
+  if (account === undefined) return fail("channel_unknown", `these values make no account of ${id}`);
+  const { inspectChannels } = await import("../../channels/inspect.ts");
+  const [report] = await inspectChannels([account], ctx.deps.world);
+  const shown = ctx.deps.world.redactor.mask(report?.text ?? "");
+  if (report?.usable !== true) return fail("channel_failed", shown);
+  return ok({ ok: true, account: report.account, name: shown });
+}
+
+async function test(
+  ctx: CallContext<ChannelDeps>,
+  { channel: id, accountId, values }: ParamsOf<"channels.test">,
+): Promise<Result<PayloadOf<"channels.test">>> {
+  if (values !== undefined) return testValues(ctx, id, values);
+  const { deps } = ctx;
   const accounts = deps.settings.channels.filter(({ channel }) => channel === id);
   const account = accounts.find((one) => accountId === undefined || one.accountId === accountId);
   if (account === undefined) {

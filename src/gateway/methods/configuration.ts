@@ -58,6 +58,15 @@ async function editor({ deps }: CallContext<ConfigDeps>): Promise<Result<ConfigF
 
 const noFile = fail("invalid_config", "this gateway was started without a configuration file");
 
+/** Returns the settings as they would be after these changes of the file. Writes nothing. */
+export async function settingsAfter(
+  ctx: CallContext<ConfigDeps>,
+  changes: readonly ConfigChange[],
+): Promise<Result<Settings>> {
+  const file = await editor(ctx);
+  return file.ok ? file.value.settingsAfter(changes, partsOf(ctx)) : file;
+}
+
 /** Checks a text as if it were the file. */
 async function checkText(ctx: CallContext<ConfigDeps>, text: string): Promise<Result<ConfigCheck>> {
   const file = await editor(ctx);

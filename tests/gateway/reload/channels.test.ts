@@ -1,5 +1,6 @@
 // Channels that follow a change of the configuration file, without a restart of the gateway.
 
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { ServedRequest } from "../../kit/model-server/requests.ts";
 import { startTelegram, type TelegramServer } from "../../kit/platforms/telegram/server.ts";
@@ -138,4 +139,26 @@ test("a channel with a wrong token says so, and works again with a right one", a
   says(server, first, "hello");
   await expect.poll(() => sent(server)).toEqual([expect.stringContaining("hello")]);
   await house.client.request("channels.test", { channel: "telegram" });
+});
+
+test("a token that is not in the file yet is tested by its form and at its platform; nothing is written", async () => {
+  const { telegram } = await platform();
+  const house = await openFollowing(
+    () => "an answer",
+    telegram({ botToken: "333333333:AAH-no-bot-has-this-token-0" }),
+  );
+  const before = readFileSync(house.path, "utf8");
+  const outcome = (values: Record<string, string>) =>
+    house.client.request("channels.test", { channel: "telegram", values }).then(
+      ({ name }) => name,
+      (error: Error) => error.message,
+    );
+  expect(await outcome({ botToken: "x" })).toMatch("A token looks like");
+  expect(await outcome({ apiRoot: "http://127.0.0.1:9" })).toMatch("values may have botToken");
+  expect(await outcome({ botToken: "444444444:AAH-no-bot-has-this-token-0" })).toMatch(
+    "there is no such bot",
+  );
+  expect(await outcome({ botToken: TOKENS[1] ?? "" })).toMatch("bot_1");
+  expect(readFileSync(house.path, "utf8")).toBe(before);
+  expect(house.told).toEqual([]);
 });

@@ -8,6 +8,7 @@ import { startTelegram } from "../../kit/platforms/telegram/server.ts";
 
 const RIGHT = "111111111:AAH-not-a-real-token-of-any-bot-0";
 const WRONG = "222222222:AAH-not-a-real-token-of-any-bot-0";
+const WRONGER = "333333333:AAH-not-a-real-token-of-any-bot-0";
 const ADA = 1001;
 
 describeInBrowser("connecting a chat on the first visit", () => {
@@ -28,9 +29,14 @@ describeInBrowser("connecting a chat on the first visit", () => {
       expect(await sideways(page)).toBe(0);
       const token = dialog.getByLabel("Token of the bot");
       const connect = dialog.getByRole("button", { name: "Connect" });
-      await token.fill(WRONG);
+      const before = readFileSync(house.path, "utf8");
+      await token.fill("x");
       await connect.click();
-      await dialog.getByRole("alert").waitFor();
+      await dialog.getByRole("alert").getByText("A token looks like 123456789:AAF…").waitFor();
+      await token.fill(WRONGER);
+      await connect.click();
+      await dialog.getByRole("alert").getByText("does not accept").waitFor();
+      expect(readFileSync(house.path, "utf8")).toBe(before);
       await token.fill(RIGHT);
       await connect.click();
       await page.getByText(/house_bot.* is connected/).waitFor();

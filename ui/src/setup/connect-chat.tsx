@@ -1,7 +1,7 @@
-// The dialog that connects a chat channel: asks for the token of a bot, and tests it.
+// The dialog that connects a chat channel: asks for the token of a bot, tests it, and then writes it to
+// the configuration file.
 
 import { optional } from "../../../src/core/optional.ts";
-import { after } from "../clock.ts";
 import { BOTS } from "../features.ts";
 import { ask } from "../gateway.ts";
 import { SchemaForm } from "../inbox/form.tsx";
@@ -19,20 +19,6 @@ export interface Bot {
   readonly step: string;
 }
 
-/** Number of tests, a second apart: the gateway applies the file a moment after it was saved. */
-const TESTS = 5;
-const SECOND_MS = 1_000;
-
-async function tested(channel: string, times = TESTS): Promise<string> {
-  try {
-    return (await ask("channels.test", { channel })).name;
-  } catch (problem) {
-    if (times <= 1) throw problem;
-    await new Promise<void>((resolve) => after(SECOND_MS, resolve));
-    return tested(channel, times - 1);
-  }
-}
-
 export function ConnectChat({ onClose }: { onClose: () => void }) {
   const choices = BOTS.map(({ channel, title }) => [channel, title] as const);
   const botOf = (chat?: string) => BOTS.find(({ channel }) => channel === chat) ?? BOTS[0];
@@ -48,8 +34,11 @@ export function ConnectChat({ onClose }: { onClose: () => void }) {
           },
         ]}
         onSubmit={async ({ chat = "", token = "" }) => {
-          await change([{ path: `channels.${chat}.${botOf(chat)?.key}`, value: literal(token) }]);
-          const name = await tested(chat);
+          const key = botOf(chat)?.key ?? "";
+          const value = literal(token);
+          // Nothing is written before the platform has accepted the token.
+          const { name } = await ask("channels.test", { channel: chat, values: { [key]: value } });
+          await change([{ path: `channels.${chat}.${key}`, value }]);
           say(`${name} is connected. Write to it: the inbox then asks whether you may.`);
           onClose();
         }}

@@ -81,6 +81,17 @@ function handleFrom(name: string | undefined): string {
   return HANDLE.test(handle) ? handle : NAMELESS;
 }
 
+/**
+ * Returns the name under which people see a client: its own, after its handle if a person chose one. So two
+ * windows of one program are told apart.
+ */
+function shownName(handle: string, clientName: string | undefined): string | undefined {
+  if (clientName === undefined) return undefined;
+  const derived = handleFrom(clientName);
+  if (handle === derived) return clientName;
+  return handle.startsWith(derived) ? handle : `${handle} (${clientName})`;
+}
+
 interface Name {
   readonly agentId: string;
   readonly handle: string;
@@ -175,7 +186,7 @@ async function onlyAs(
   const isOther = (sessionKey ?? key) !== key || (handle ?? id) !== id || (agentId ?? ownAgent) !== ownAgent;
   if (isOther) return fail("not_visible", `this token is valid for session ${key} only`);
   const token = operatorViewer(caller.scopes, caller.patterns);
-  const named = { agentId: ownAgent, handle: id, ...optional({ name: clientName }) };
+  const named = { agentId: ownAgent, handle: id, ...optional({ name: shownName(id, clientName) }) };
   const opened = await openExternal(deps, token, named);
   if (!opened.ok) return opened;
   const session = opened.value;
@@ -206,10 +217,9 @@ export async function identify(
   const name = nameOf(deps, wishes);
   if (!name.ok) return name;
   const token = operatorViewer(caller.scopes, caller.patterns);
-  const { clientName } = wishes;
   const opened = await openExternal(deps, token, {
     ...name.value,
-    ...optional({ name: clientName }),
+    ...optional({ name: shownName(name.value.handle, wishes.clientName) }),
   });
   if (!opened.ok && opened.code === "not_visible") {
     const hint = "Use a handle (x-parley-handle) whose session the token's patterns cover.";

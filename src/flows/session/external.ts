@@ -25,7 +25,7 @@ interface ExternalParts {
 export interface ExternalClient {
   readonly agentId: string;
   readonly handle: string;
-  /** The client's own name. It becomes the session's label, unless the session has one. */
+  /** The name for people. It becomes the session's label, unless the session has one. */
   readonly name?: string;
 }
 

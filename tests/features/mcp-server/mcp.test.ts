@@ -37,6 +37,21 @@ test.each(SPEAKERS)(
   },
 );
 
+test("a client with a name of the person's choice has both names: windows of one program are told apart", async () => {
+  const house = await openHouse({ choices: { tools: OPEN } });
+  const client = await house.client();
+  for (const handle of ["writer", "writer.2", "claude-code-shop"]) {
+    const headers = { "x-parley-handle": handle };
+    await (await openPeer(house, SPEAKERS[0], { name: "claude-code", headers })).tools();
+  }
+  const { sessions } = await client.request("sessions.list", { search: "claude-code" });
+  expect(sessions.map(({ key, label }) => [key, label]).sort()).toEqual([
+    ["agent:main:mcp:claude-code-shop", "claude-code-shop"],
+    ["agent:main:mcp:writer", "writer (claude-code)"],
+    ["agent:main:mcp:writer.2", "writer.2 (claude-code)"],
+  ]);
+});
+
 test.each(SPEAKERS)(
   "%s: a client is a session with the client's name, and the client's messages are in its transcript",
   async (speaker) => {

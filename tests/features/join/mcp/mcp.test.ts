@@ -75,7 +75,7 @@ test.each(SPEAKERS.filter((speaker) => speaker !== "version 2, older revision"))
     const back = await start(home, speaker, ["--handle", "desk-1", "--agent", "ops"]);
     expect(JSON.stringify(await back.call("sessions_inbox"))).toContain("hello desk");
     // The gateway runs in another process, so it still runs after its clients have exited.
-    expect(await runJson(home, ["sessions", "show", key])).toMatchObject({ key, label: "Desk" });
+    expect(await runJson(home, ["sessions", "show", key])).toMatchObject({ key, label: "desk-1" });
     await back.close();
     await gateway.stop();
   },

@@ -125,15 +125,15 @@ function useDraft(thread: Thread, onSent: () => void) {
 
 function Buttons(props: {
   thread: Thread;
-  row: Row;
+  queuedRuns: number;
   canSend: boolean;
   onSend: (steer?: boolean) => void;
   sending: boolean;
 }) {
-  const { thread, row, canSend, onSend, sending } = props;
+  const { thread, queuedRuns, canSend, onSend, sending } = props;
   const running = currentRun(thread);
   const hold = running?.[1].hold;
-  const busy = running !== undefined || row.queuedRuns > 0;
+  const busy = running !== undefined || queuedRuns > 0;
   const [stopping, setStopping] = useState<string>();
   const stop = (): void => {
     const runId = running?.[0];
@@ -145,7 +145,7 @@ function Buttons(props: {
   };
   return (
     <div class="send-buttons">
-      {row.queuedRuns > 0 && <span class="soft queue-note">{`${row.queuedRuns} queued`}</span>}
+      {queuedRuns > 0 && <span class="soft queue-note">{`${queuedRuns} queued`}</span>}
       {busy && (
         <Button
           text="Stop"
@@ -235,7 +235,8 @@ function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly Fil
   }, []);
 }
 
-function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () => void }) {
+/** `row`: undefined if the first message will start the session. */
+function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; onSent: () => void }) {
   const { sessionKey } = thread;
   const { text, write, send, sending, problem, canSend, add } = useDraft(thread, onSent);
   const field = useGrowing(text);
@@ -292,9 +293,9 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
         }}
       />
       <div class="composer-row">
-        <Choices thread={thread} row={row} />
+        {row !== undefined && <Choices thread={thread} row={row} />}
         <PickPictures onFiles={add} />
-        <Buttons thread={thread} row={row} canSend={canSend} sending={sending} onSend={sendNow} />
+        <Buttons {...{ thread, canSend, sending }} queuedRuns={row?.queuedRuns ?? 0} onSend={sendNow} />
       </div>
     </form>
   );
@@ -303,8 +304,9 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row; onSent: () =
 /** `onSent`: called when the gateway has accepted a message. */
 export function Composer({ thread, onSent }: { thread: Thread; onSent: () => void }) {
   const row = thread.now?.session;
-  if (row === undefined || !may("operator.write")) return null;
-  if (row.archivedAt !== undefined)
+  const isStarted = thread.sessionId !== undefined;
+  if ((row === undefined && isStarted) || !may("operator.write")) return null;
+  if (row?.archivedAt !== undefined)
     return (
       <div class="composer composer-closed">
         <span class="soft">This session is archived and read-only.</span>

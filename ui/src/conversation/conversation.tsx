@@ -7,6 +7,8 @@ import { linkState, may } from "../gateway.ts";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited, Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
+import { Name } from "../parts/name.tsx";
+import { nameOf } from "../parts/names.ts";
 import { Composer } from "./composer.tsx";
 import { edit } from "./drafts.ts";
 import type { EarlierPlace } from "./earlier.tsx";
@@ -64,7 +66,13 @@ function Head(props: { thread: Thread; isEmpty: boolean; isClosed: boolean; onOl
   if (thread.nextBefore === undefined)
     return isEmpty ? (
       <div class="empty">
-        <p>No messages yet</p>
+        {thread.sessionId === undefined ? (
+          <p>
+            There is no session <Name text={nameOf(thread.sessionKey)} /> yet. Your first message starts it.
+          </p>
+        ) : (
+          <p>No messages yet</p>
+        )}
         {!isClosed && <Examples sessionKey={thread.sessionKey} />}
       </div>
     ) : (

@@ -223,7 +223,7 @@ export class SessionReader {
 
   #replace(page: Page, messageId?: string): void {
     const before = this.thread.value;
-    if (before !== undefined && before.sessionId !== page.sessionId) {
+    if (before?.sessionId !== undefined && before.sessionId !== page.sessionId) {
       this.fate.value = "reset";
       this.#clear();
     }

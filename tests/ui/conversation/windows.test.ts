@@ -1,0 +1,34 @@
+// Conversations in which no agent of the gateway speaks: names without a session.
+
+import { expect, test } from "vitest";
+import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { accessibilityProblems, describeInBrowser, PHONE, sideways, visit } from "../../kit/browser.ts";
+
+const at = (key: string) => `sessions/${encodeURIComponent(key)}`;
+
+describeInBrowser("a conversation without an agent of the gateway", () => {
+  test("the page of a name without a session says so, and the first message starts the session", async () => {
+    const house = await openHouse();
+    for (const [name, viewport] of [
+      ["zzz", undefined],
+      ["yyy", PHONE],
+    ] as const) {
+      const { page } = await visit(house.http, {
+        ...{ token: TOKEN, at: at(`agent:main:${name}`) },
+        ...(viewport === undefined ? {} : { viewport }),
+      });
+      await page.getByText(`There is no session main · ${name} yet. Your first message starts it.`).waitFor();
+      await expect.poll(() => page.getByText("No messages yet").count()).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+      const field = page.getByRole("textbox", { name: "Message" });
+      await page.getByRole("button", { name: "Show my sessions" }).click();
+      await expect.poll(() => field.inputValue()).toBe("Show my sessions");
+      await page.getByRole("button", { name: "Send" }).click();
+      await page.getByText("echo Show my sessions").waitFor();
+      await expect.poll(() => page.getByText("There is no session").count()).toBe(0);
+      await page.getByRole("combobox", { name: "Thinking" }).waitFor();
+      await expect.poll(() => page.getByText("was reset").count()).toBe(0);
+    }
+  });
+});

@@ -6,6 +6,7 @@ import { chosenAgent, openGate } from "../../access/access.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
 import type { Viewer } from "../../core/rules/visibility.ts";
+import { type SentNote, writeSentNote } from "../../core/sent-note.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { formatKey } from "../../core/shapes/session-key.ts";
@@ -84,13 +85,13 @@ export async function noteSaidByExternal(
   acceptor: Pick<Acceptor, "acceptIn">,
   unit: Unit,
   speaker: Session,
-  { to, text }: Record<"to" | "text", string>,
+  note: SentNote,
 ): Promise<Result<void>> {
   if (!speaker.external) return ok(undefined);
   const noted = await acceptor.acceptIn(unit, {
     sessionKey: speaker.key,
     kind: "append",
-    input: { text: `[to ${to}]\n\n${text}`, injected: true },
+    input: { text: writeSentNote(note), injected: true },
     successor: true,
   });
   return noted.ok ? ok(undefined) : noted;

@@ -14,6 +14,7 @@ import { pressed } from "../keys/table.ts";
 import { Button } from "../parts/button.tsx";
 import { complain } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
+import { isProgram } from "../sessions/own-name.ts";
 import { useCommands } from "./commands.tsx";
 import { begunRequest, draftOf, handed, keepDraft, requestOf } from "./drafts.ts";
 import { addPictures, keepPictures, PickPictures, Pictures, picturesOf } from "./pictures.tsx";
@@ -293,7 +294,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
         }}
       />
       <div class="composer-row">
-        {row !== undefined && <Choices thread={thread} row={row} />}
+        {row !== undefined && !isProgram(row.key) && <Choices thread={thread} row={row} />}
         <PickPictures onFiles={add} />
         <Buttons {...{ thread, canSend, sending }} queuedRuns={row?.queuedRuns ?? 0} onSend={sendNow} />
       </div>

@@ -13,12 +13,13 @@ import { StepChips } from "../labels/chips.tsx";
 import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
+import { nameOf } from "../parts/names.ts";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
 import { Cost, Time } from "../parts/time.tsx";
 import { fork, mayFork } from "./fork.ts";
 import { holds, type Item, type TextItem } from "./items.ts";
-import { type Origin, originOf } from "./origin.ts";
+import { type Origin, originOf, sentNoteIn } from "./origin.ts";
 import { Copy } from "./text/copy.tsx";
 import { Picture, Shown } from "./text/picture.tsx";
 import { Prose } from "./text/text.tsx";
@@ -31,7 +32,7 @@ import { Steps } from "./work/steps.tsx";
 const STATE_WORDS: Readonly<Record<string, string>> = { ok: "done", error: "failed", timeout: "timed out" };
 
 function Author({ origin }: { origin: Origin }) {
-  const { manner, who, sessionKey, marks } = origin;
+  const { manner, who, sessionKey, to, marks } = origin;
   const link = sessionKey !== undefined && <SessionLink sessionKey={sessionKey} />;
   const chips = marks.map((mark) => (
     <Name as="span" key={mark} class={`chip ${manner === "session" ? "tone-waiting" : ""}`} text={mark} />
@@ -49,6 +50,12 @@ function Author({ origin }: { origin: Origin }) {
       {manner === "agent" && <AgentMark id={who} />}
       <Name as="strong" text={manner === "agent" ? agentName(who) : who} />
       {link}
+      {to !== undefined && (
+        <>
+          <span class="soft">to</span>
+          <SessionLink sessionKey={to} />
+        </>
+      )}
       {chips}
     </>
   );
@@ -115,8 +122,14 @@ function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit 
 
 function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; onEdit: OnEdit }) {
   const { item, agentId, marked, onEdit } = props;
-  const { id, message, run, blocks, headed, last, labels } = item;
-  const origin = originOf(message, run, agentId);
+  const { id, message, run, headed, last, labels } = item;
+  const { sessionKey } = useContext(Shown);
+  const note = sentNoteIn(sessionKey, message);
+  const origin: Origin =
+    note === undefined
+      ? originOf(message, run, agentId)
+      : { manner: "runtime", who: nameOf(sessionKey), to: note.to, marks: [] };
+  const blocks = note === undefined ? item.blocks : [{ type: "text" as const, text: note.text }];
   const problem = message.role === "assistant" && last ? message.errorMessage : undefined;
   const job = jobOf(message);
   const text = blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");

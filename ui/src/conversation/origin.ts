@@ -1,6 +1,9 @@
 // Names the author of a message, and its step in a flow between sessions. Pure.
-// OR1: author and step come from the typed provenance and the run, never from the text.
+// OR1: author and step come from the typed provenance and the run, never from the text. Only the session of a
+//      program notes in its texts to whom they were sent.
 
+import { readSentNote, type SentNote } from "../../../src/core/sent-note.ts";
+import { isProgram } from "../sessions/own-name.ts";
 import type { Message, Run } from "./thread.ts";
 
 /**
@@ -13,6 +16,8 @@ export interface Origin {
   readonly who: string;
   /** Key of the other session that sent the message. */
   readonly sessionKey?: string | undefined;
+  /** Key of the session that got the message. */
+  readonly to?: string;
   /** Labels beside the author. */
   readonly marks: readonly string[];
 }
@@ -78,4 +83,11 @@ export function originOf(message: Message, run: Run | undefined, agentId: string
   const step = run?.flow?.step;
   const mark = step === "announce" ? "announcement" : step === "reply" ? stepMark(run) : undefined;
   return { manner: "agent", who: agentId, marks: mark === undefined ? [] : [mark] };
+}
+
+/** Returns the recipient and the text of a message that the program of this session has sent. */
+export function sentNoteIn(sessionKey: string, message: Message): SentNote | undefined {
+  if (!isProgram(sessionKey) || message.role !== "assistant" || message.stopReason !== "injected") return;
+  const [block] = message.content;
+  return block?.type === "text" ? readSentNote(block.text) : undefined;
 }

@@ -28,6 +28,9 @@ export function shortKey(key: string): string {
   return agent === undefined ? plain : `${agent} · ${plain}`;
 }
 
+/** Returns whether a key is that of a program that joined over MCP. No model of the gateway runs there. */
+export const isProgram = (key: string): boolean => /^agent:[^:]+:mcp:[^:]+$/.test(key);
+
 export interface Named {
   readonly key: string;
   readonly label?: string | undefined;

@@ -14,9 +14,10 @@ const FILE = `{ agents: { defaults: { thinking: "high" }, list: [ { id: "main" }
 const groupsOf = () => fieldsIn(configKeys().map(keyWords), ["local/m"], entriesIn(FILE, "ops").defaults);
 const fields = () => groupsOf().flatMap((group) => group.fields);
 
-test("AS1: every setting of an agent is in one group, with words instead of places in the file, but no secret", () => {
+test("AS1: every setting of an agent is in one group of another title, with words instead of places in the file, but no secret", () => {
   const names = fields().map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
+  for (const group of groupsOf()) expect(group.fields.map(({ title }) => title)).not.toContain(group.title);
   const wanted =
     "model instructions thinking tools.allow subagents.allowAgents budget.dailyCost sandbox.mode";
   expect(names).toEqual(expect.arrayContaining(wanted.split(" ")));

@@ -12,8 +12,8 @@ export type Setting = PayloadOf<"config.schema">["settings"][number];
 
 /** Groups of the form, with the paths of their settings. The last one has all that no other has. */
 const GROUPS: readonly (readonly [title: string, paths: RegExp])[] = [
-  ["Instructions", /^instructions$/],
-  ["Model", /^(model|thinking|fallbackModels)$/],
+  ["Purpose", /^instructions$/],
+  ["Models", /^(model|thinking|fallbackModels)$/],
   ["Tools", /^tools\./],
   ["Sub-agents", /^subagents\./],
   ["Name", /^(name|color|icon)$/],

@@ -33,8 +33,9 @@ async function firstVisit(
 
 describeInBrowser("connecting a model on the first visit", () => {
   for (const viewport of [{ width: 1280, height: 800 }, PHONE]) {
-    test(`a model is tested before the agents use it, ${viewport.width} px wide`, async () => {
+    test(`a model is tested before the agents use it, and a key that failed leaves the file, ${viewport.width} px wide`, async () => {
       const { house, page, dialog } = await firstVisit(viewport);
+      const before = readFileSync(house.path, "utf8");
       expect(await accessibilityProblems(page)).toEqual([]);
       await dialog.getByLabel("Provider").selectOption("server");
       await dialog.getByLabel("Address, up to the version").fill(`${house.model.url}/openai/v1/`);
@@ -49,7 +50,12 @@ describeInBrowser("connecting a model on the first visit", () => {
       expect(await described()).toMatch(/^offline\//);
       expect(await accessibilityProblems(page)).toEqual([]);
 
-      await dialog.getByRole("button", { name: "Change the provider or the key" }).click();
+      if (viewport === PHONE) {
+        await page.keyboard.press("Escape");
+        await dialog.waitFor({ state: "detached" });
+        await page.getByRole("button", { name: "Connect a model" }).click();
+      } else await dialog.getByRole("button", { name: "Change the provider or the key" }).click();
+      await expect.poll(() => readFileSync(house.path, "utf8")).toBe(before);
       await dialog.getByLabel("Provider").selectOption("server");
       await dialog.getByLabel("Address, up to the version").fill(`${house.model.url}/openai/v1`);
       await dialog.getByLabel("Id of the model").fill("first");

@@ -6,8 +6,14 @@ import { ask } from "../gateway.ts";
 /** Returns a string for the file, in which "${" would refer to an environment variable. */
 export const literal = (text: string): string => text.trim().replaceAll("${", () => "$${");
 
-/** Changes the configuration file as it is now. */
-export async function change(changes: readonly ConfigChange[]): Promise<void> {
-  const { revision } = await ask("config.get");
-  await ask("config.patch", { changes: [...changes], revision });
+/**
+ * Changes the configuration file as it is now. Returns a function that undoes this, unless the file has
+ * changed since.
+ */
+export async function change(changes: readonly ConfigChange[]): Promise<() => Promise<void>> {
+  const { text, revision } = await ask("config.get");
+  const saved = await ask("config.patch", { changes: [...changes], revision });
+  return async () => {
+    await ask("config.set", { text, revision: saved.revision });
+  };
 }

@@ -1,5 +1,5 @@
 // The dialog that connects a model: first a provider with its key, then one of its models. The agents use the
-// model only after it has answered once.
+// model only after it has answered once. If none answers, the file is as it was before.
 
 import { useState } from "preact/hooks";
 import { ask } from "../gateway.ts";
@@ -7,7 +7,7 @@ import { type Field, SchemaForm, type Texts } from "../inbox/form.tsx";
 import { Button } from "../parts/button.tsx";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
-import { say } from "../parts/notices.tsx";
+import { complain, say } from "../parts/notices.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { Select } from "../parts/select.tsx";
 import { change, literal } from "./change.ts";
@@ -30,7 +30,8 @@ const SERVER_FIELDS: readonly Field[] = [
 const MODEL_PATH = "agents.defaults.model";
 
 interface ProviderStepProps {
-  readonly onDone: (provider: string) => void;
+  /** `undo`: removes the provider from the file. */
+  readonly onDone: (provider: string, undo: () => Promise<void>) => void;
   readonly onClose: () => void;
 }
 
@@ -63,11 +64,11 @@ function ProviderStep({ onDone, onClose }: ProviderStepProps) {
     const { agents } = await ask("agents.list");
     // Without a model of their own, the agents would use the provider before the test.
     const kept = { path: MODEL_PATH, value: literal(agents[0]?.model ?? "") };
-    await change([
+    const undo = await change([
       kept,
       local || provider === SERVER ? { path: at, value: server } : { path: `${at}.apiKey`, value: apiKey },
     ]);
-    onDone(provider);
+    onDone(provider, undo);
   };
   return (
     <SchemaForm action="Continue" fields={fields} onSubmit={save} onClose={onClose}>
@@ -80,12 +81,13 @@ function ProviderStep({ onDone, onClose }: ProviderStepProps) {
 
 interface ModelStepProps {
   readonly provider: string;
+  readonly onUsed: () => void;
   readonly onBack: () => void;
   readonly onClose: () => void;
 }
 
 /** Asks for a model of the provider, tests it, and gives it to the agents. */
-function ModelStep({ provider, onBack, onClose }: ModelStepProps) {
+function ModelStep({ provider, onUsed, onBack, onClose }: ModelStepProps) {
   const read = useReading("models", () => ask("models.list"));
   // The gateway applies the file a moment after it was saved.
   useNews("config", read.again);
@@ -98,7 +100,7 @@ function ModelStep({ provider, onBack, onClose }: ModelStepProps) {
     if (!ok) throw new Error([error ?? "The model did not answer.", hint ?? ""].join(" ").trim());
     await change([{ path: MODEL_PATH, value: literal(model) }]);
     say(`The agents use ${model} now.`);
-    onClose();
+    onUsed();
   };
   return (
     <Form action="Test and use" disabled={id === ""} onSubmit={use} onClose={onClose}>
@@ -119,13 +121,21 @@ function ModelStep({ provider, onBack, onClose }: ModelStepProps) {
 }
 
 export function ConnectModel({ onClose }: { onClose: () => void }) {
-  const [provider, setProvider] = useState<string>();
+  const [saved, setSaved] = useState<{ provider: string; undo: () => Promise<void> }>();
+  const back = (): void => {
+    saved?.undo().catch(complain);
+    setSaved(undefined);
+  };
+  const close = (): void => {
+    back();
+    onClose();
+  };
   return (
-    <Dialog title="Connect a model" onClose={onClose}>
-      {provider === undefined ? (
-        <ProviderStep onDone={setProvider} onClose={onClose} />
+    <Dialog title="Connect a model" onClose={close}>
+      {saved === undefined ? (
+        <ProviderStep onDone={(provider, undo) => setSaved({ provider, undo })} onClose={close} />
       ) : (
-        <ModelStep provider={provider} onBack={() => setProvider(undefined)} onClose={onClose} />
+        <ModelStep provider={saved.provider} onUsed={onClose} onBack={back} onClose={close} />
       )}
     </Dialog>
   );

@@ -56,8 +56,8 @@ export interface LabelDifference {
   readonly side: "a" | "b";
   readonly label: Label;
   readonly source: string;
-  /** Session, without the ids of sub-agents. */
-  readonly session: string;
+  /** The sessions of these runs, without the ids of sub-agents. */
+  readonly sessions: readonly string[];
   /** The first such run. */
   readonly runId: string;
 }
@@ -151,21 +151,23 @@ function sideOf({ step: _, ...side }: Step): StepSide {
 type Labelled = Pick<ChainRecord, "runs" | "labels">;
 
 /**
- * Returns where the labels of two chains differ (LS2 of core/rules/labels/steps.ts), with each source once
- * for each session. A run that only one chain has is compared with all runs of the other one.
+ * Returns where the labels of two chains differ (LS2 of core/rules/labels/steps.ts), with each source once. A
+ * run that only one chain has is compared with all runs of the other one.
  */
 export function diffLabels(a: Labelled, b: Labelled): LabelDifference[] {
   if (a.labels === undefined || b.labels === undefined) return [];
-  const differences = new Map<string, LabelDifference>();
+  const differences = new Map<string, LabelDifference & { readonly sessions: string[] }>();
   const compare = (side: "a" | "b", run: Run | undefined, own: Labels = {}, other: Labels = {}): void => {
     if (run === undefined) return;
     const session = sessionOf(run);
     for (const label of LABELS) {
       const known = new Set((other[label] ?? []).map(({ source }) => withoutIds(source)));
       for (const { source } of own[label] ?? []) {
-        const id = [side, label, withoutIds(source), session].join(" ");
-        if (known.has(withoutIds(source)) || differences.has(id)) continue;
-        differences.set(id, { side, label, source, session, runId: run.runId });
+        const id = [side, label, withoutIds(source)].join(" ");
+        if (known.has(withoutIds(source))) continue;
+        const row = differences.get(id) ?? { side, label, source, sessions: [], runId: run.runId };
+        if (!row.sessions.includes(session)) row.sessions.push(session);
+        differences.set(id, row);
       }
     }
   };

@@ -30,7 +30,7 @@ const labels = list(
     side: about(oneOf("a", "b"), "The side that has the label."),
     label: oneOf(...LABELS),
     source: text(),
-    session: text("Session, without the ids of sub-agents."),
+    sessions: list(text(), "Sessions of these runs, without the ids of sub-agents."),
     runId: text("First run that has it, and that lacks it on the other side."),
   }),
   "Labels that runs have on one side only.",

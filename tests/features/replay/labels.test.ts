@@ -30,15 +30,14 @@ async function recordBoth() {
   return { plain, fetching, source: `web ${host}` };
 }
 
-test("LS2: a comparison shows the sources that runs of one chain have only, once for each session", async () => {
+test("LS2: a comparison shows the sources that runs of one chain have only, each once with its sessions", async () => {
   const { plain, fetching, source } = await recordBoth();
   const [first] = fetching.runs;
   const { labels } = diffChains(plain, fetching);
   expect(labels).toEqual([
-    { side: "b", label: "outside", source, session: "agent:main:main", runId: first?.runId },
-    { side: "b", label: "outside", source, session: RESEARCH, runId: fetching.runs[1]?.runId },
+    { side: "b", label: "outside", source, sessions: ["agent:main:main", RESEARCH], runId: first?.runId },
   ]);
-  expect(diffChains(fetching, plain).labels.map(({ side }) => side)).toEqual(["a", "a"]);
+  expect(diffChains(fetching, plain).labels.map(({ side }) => side)).toEqual(["a"]);
   expect(diffChains(fetching, fetching).labels).toEqual([]);
 });
 
@@ -59,9 +58,8 @@ test("a replay whose model does not fetch lacks the labels of the page", async (
   });
   const labels = replayed.ok ? replayed.value.labels : [];
   // The model does not send, either.
-  expect(labels.map(({ side, label, source, session }) => [side, label, source, session])).toEqual([
-    ["a", "outside", source, "agent:main:main"],
-    ["a", "outside", source, RESEARCH],
-    ["a", "private", `session ${RESEARCH}`, RESEARCH],
+  expect(labels.map(({ side, label, source, sessions }) => [side, label, source, sessions])).toEqual([
+    ["a", "outside", source, ["agent:main:main", RESEARCH]],
+    ["a", "private", `session ${RESEARCH}`, [RESEARCH]],
   ]);
 });

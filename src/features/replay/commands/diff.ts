@@ -34,7 +34,7 @@ export function showLabels(
   cli.table(labels, {
     LABEL: ({ label }) => label,
     SOURCE: ({ source }) => source,
-    SESSION: ({ session }) => session,
+    SESSIONS: ({ sessions }) => sessions.join(", "),
     "ONLY IN": ({ side }) => names[side],
   });
   cli.line();

@@ -55,7 +55,7 @@ test("diff lists the labels that runs of one chain have only, with their sources
   writeFileSync(join(home, "second.json"), recordText({ ...record.value, labels }).text);
   const { out } = await run(home, ["diff", "first.json", "second.json"]);
   expect(out).toMatch(
-    /LABEL +SOURCE +SESSION +ONLY IN\nprivate +session agent:main:main +agent:main:main +A\n/,
+    /LABEL +SOURCE +SESSIONS +ONLY IN\nprivate +session agent:main:main +agent:main:main +A\n/,
   );
   expect(out).toMatch(/outside +web example\.com +agent:main:main +B\n/);
   const replayed = await run(home, ["replay", "--file", "second.json"]);

@@ -59,10 +59,14 @@ export function LabelDifferences(props: {
     <section class="label-differences">
       <h3 id="label-differences">Labels that differ</h3>
       <ul aria-labelledby="label-differences">
-        {labels.map(({ side, label, source, session }) => (
-          <li key={`${side} ${label} ${source} ${session}`}>
+        {labels.map(({ side, label, source, sessions }) => (
+          <li key={`${side} ${label} ${source}`}>
             <LabelChip label={label} source={source} />
-            <bdi>{safeLine(`only in ${names[side === "a" ? 0 : 1]} · ${shortKey(session)}`)}</bdi>
+            <bdi>
+              {safeLine(
+                `only in ${names[side === "a" ? 0 : 1]} · ${sessions.map((key) => shortKey(key)).join(", ")}`,
+              )}
+            </bdi>
           </li>
         ))}
       </ul>

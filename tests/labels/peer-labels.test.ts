@@ -18,7 +18,7 @@ test.each([
   [
     "kinds that are no words",
     { outside: ["web, peer acme", 3, "mcp"], private: "all" },
-    [["peer acme: mcp"], []],
+    [["peer acme: mcp", "peer acme: unlabelled"], ["peer acme: unlabelled"]],
   ],
 ])("the labels of a peer: %s", (_, given, expected) => {
   expect(sources(given)).toEqual(expected);

@@ -53,6 +53,7 @@ export const LABEL_METHODS = {
   "labels.release": {
     scope: ADMIN,
     part: "operator.approvals",
+    everySession: true,
     summary: "Removes the labels of a session. Texts that it reads from then on are labelled again.",
     params: object({ sessionKey: session }, { idempotencyKey }),
     result: object({ ok: oneOf(true), sessionKey: text() }),

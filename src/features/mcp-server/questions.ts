@@ -11,6 +11,7 @@ import { createGate } from "../../access/token.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
 import { schemaOfForm } from "../../core/rules/approval/form.ts";
 import {
+  asAnswerable,
   PERMISSION_SCOPES,
   type PermissionQuestion,
   type PermissionScope,
@@ -78,7 +79,8 @@ async function waitsFor(
 }
 
 /** Returns a question as a request to the client, with its id. */
-function elicitationFor({ id, agentId, title, detail, scopes, form }: PermissionQuestion) {
+function elicitationFor(question: PermissionQuestion, { patterns }: Caller) {
+  const { id, agentId, title, detail, scopes, form } = asAnswerable(question, patterns === undefined);
   const method = "elicitation/create";
   if (form !== undefined && form.url === undefined) {
     const message = `A tool of agent ${agentId} has a question. ${title}`;
@@ -106,7 +108,7 @@ export async function questionsOf(call: AskingCall): Promise<Readonly<Record<str
   if (!mayAnswer(client.caller)) return found;
   for (const question of await openPermissions(engine.store.db, engine.now())) {
     if (!(await waitsFor(call, question))) continue;
-    const { id, ...request } = elicitationFor(question);
+    const { id, ...request } = elicitationFor(question, client.caller);
     found[id] = request;
   }
   return found;
@@ -138,7 +140,7 @@ export function withQuestions(response: Response, call: AskingCall): Response {
           const isWanted = id === undefined || question.id === id;
           // An event can come while the open requests are read, so a request is marked in the same step.
           if (!isWanted || !(await waitsFor(call, question)) || asked.has(question.id)) continue;
-          const elicitation = elicitationFor(question);
+          const elicitation = elicitationFor(question, client.caller);
           asked.set(question.id, elicitation.id);
           put(dataFrame({ jsonrpc: "2.0", ...elicitation }));
         }

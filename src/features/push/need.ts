@@ -25,6 +25,8 @@ export interface Need {
   /** Unredacted. */
   readonly text: string;
   readonly since: number;
+  /** The text for a token that covers only some sessions, if it may not see all of it, nor allow it. */
+  readonly limited?: string;
   /** Only of a permission request. */
   readonly expiresAt?: number;
   /** Whether a press allows it: it is shown whole, and no form has to be filled in. */
@@ -35,7 +37,7 @@ export interface Need {
 export function needOf(event: LiveEvent, now: number): Need | undefined {
   const agentId = agentIdInKey(event.sessionKey) ?? event.sessionKey;
   if (event.kind === "permission" && event.change === "asked") {
-    const { id: ref, asked, scopes, expiresAt } = event.question;
+    const { id: ref, asked, scopes, expiresAt, title, rule } = event.question;
     const action = describeAction(event.question);
     const whole = asked?.folder ? `${action} · in ${asked.folder}` : action;
     // A phone cuts a text of many lines, too.
@@ -43,7 +45,9 @@ export function needOf(event: LiveEvent, now: number): Need | undefined {
     const mayAllow = scopes.includes("once") && isShort;
     const text = cut(whole, WHOLE_MAX_CHARS);
     const item = `permission:${ref}`;
-    return { kind: "permission", item, ref, agentId, text, since: now, expiresAt, mayAllow };
+    const limited = rule === undefined ? undefined : cut(title, WHOLE_MAX_CHARS);
+    const need = { kind: "permission", item, ref, agentId, text, since: now, expiresAt, mayAllow } as const;
+    return { ...need, ...optional({ limited }) };
   }
   if (event.kind !== "run_ended" || event.takenBy !== undefined) return undefined;
   const { runId: ref, state, code, flowStep, text, error = "" } = event;

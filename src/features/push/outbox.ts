@@ -140,7 +140,10 @@ function webPushRequest(
 export function createChannel(parts: OutboxParts): Channel {
   const { settings, db, world, commit, tokens } = parts;
   const key = once(() => pushKey(db, commit));
-  const noticeFor = async (need: Need, sessionKey: string, to: string, reader: Reader): Promise<Notice> => {
+  const noticeFor = async (stored: Need, sessionKey: string, to: string, reader: Reader): Promise<Notice> => {
+    const { limited } = stored;
+    const isLimited = limited !== undefined && !reader.everySession;
+    const need = isLimited ? { ...stored, text: limited, mayAllow: false } : stored;
     const { ntfy } = settings.push;
     const isNtfy = reader.device === undefined;
     const mayAnswer = reader.mayAnswer(sessionKey) && (!isNtfy || settings.push.url !== undefined);

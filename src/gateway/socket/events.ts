@@ -19,6 +19,7 @@ import { isQuietStep } from "../../core/rules/turn-rules.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import type { LiveEvent, LiveTextEvent } from "../../core/shapes/event.ts";
 import { type Message, textOf } from "../../core/shapes/message.ts";
+import { asAnswerable } from "../../core/shapes/permission.ts";
 import { lastPlace } from "../../core/shapes/route.ts";
 import { textsIn } from "../../core/text/history-cut.ts";
 import { type Hide, LONG_CHARS, type Redactor } from "../../core/text/redact/redact.ts";
@@ -41,6 +42,8 @@ export type OutEvent = EventOf & {
     readonly sessionKey: string;
     readonly without: AgentEvent | EventPayloads["message.receipt"];
   };
+  /** The event for subscribers whose token covers only some sessions. Default: the same. */
+  readonly limited?: EventPayloads["exec.approval.requested"];
   /**
    * Key of a session. Subscribers who may see that session do not get this event, because they get another
    * one.
@@ -339,8 +342,10 @@ function flowData(event: Of<"flow">, hide: Hide): FlowData {
 function permissionEvent(event: Of<"permission">): OutEvent {
   const { id, sessionKey } = event;
   const told = { sessionKey, access: "approvals" } as const;
-  if (event.change === "asked")
-    return { ...told, event: "exec.approval.requested", payload: approvalShown(event.question) };
+  if (event.change === "asked") {
+    const [payload, limited] = [true, false].map((all) => approvalShown(asAnswerable(event.question, all)));
+    return { ...told, event: "exec.approval.requested", ...{ payload, limited } } as OutEvent;
+  }
   const decision = event.answer && decisionShown(event.answer);
   return { ...told, event: "exec.approval.resolved", payload: { id, ...optional({ decision }) } };
 }

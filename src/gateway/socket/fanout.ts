@@ -32,7 +32,10 @@ type Admits = (sessionKey: string) => boolean;
 
 type Access = "events" | "deliveries" | "messages" | "approvals";
 
-interface Subscriber extends TextListener, ThinkingListener, Readonly<Record<Access, Admits>> {}
+interface Subscriber extends TextListener, ThinkingListener, Readonly<Record<Access, Admits>> {
+  /** False: its token covers only some sessions. */
+  readonly everySession: boolean;
+}
 
 /** Maximum number of sessions whose connections are remembered; a full memory is cleared. */
 const SESSIONS_MAX = 1_000;
@@ -106,13 +109,15 @@ export interface FanoutParts {
 /** Returns the function that sends an event to the connections that may see it. */
 function tellerOf(audience: Audience) {
   return (out: OutEvent): void => {
-    const { event, sessionKey, payload, other, access = "events", marks, unless } = out;
+    const { event, sessionKey, payload, other, limited, access = "events", marks, unless } = out;
     let whole: EncodedEvent | undefined;
     let without: EncodedEvent | undefined;
     for (const subscriber of audience.of(access, sessionKey)) {
       const admits = subscriber[access];
       if (unless !== undefined && admits(unless)) continue;
-      if (other === undefined || admits(other.sessionKey)) {
+      if (limited !== undefined && !subscriber.everySession)
+        subscriber.event(encodeEvent(event, limited, marks));
+      else if (other === undefined || admits(other.sessionKey)) {
         whole ??= encodeEvent(event, payload, marks);
         subscriber.event(whole);
       } else {
@@ -167,6 +172,7 @@ export function createFanout(parts: FanoutParts): Fanout {
         messages: isLenient(listener.params?.maxProtocol) ? events : () => false,
         approvals: (key) => mayAnswerPermissions(listener.caller) && told.messages(key),
         deliveries: gate("deliveries"),
+        everySession: listener.caller.patterns === undefined,
         textDeltas: listener.params?.caps?.includes(TEXT_DELTAS) === true,
         thinkingDeltas: listener.params?.caps?.includes(THINKING_DELTAS) === true,
         event: (event) => listener.event(event),

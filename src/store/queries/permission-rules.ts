@@ -71,10 +71,25 @@ export async function allowedFiles(
   return rules.filter(appliesTo(place)).map(({ digest }) => readFiles(digest));
 }
 
-/** Returns the rules about labels that apply to a call. */
+/** Returns whether a chain has had unfinished work at each moment since a time. */
+async function hasWorkedSince(db: Db, chainId: string, since: number): Promise<boolean> {
+  const runs = db.selectFrom("runs").select(["accepted_at", "ended_at"]).where("chain_id", "=", chainId);
+  const later = runs.where((is) => is.or([is("ended_at", "is", null), is("ended_at", ">=", since)]));
+  let until = since;
+  for (const run of await later.orderBy("accepted_at").execute()) {
+    if (run.accepted_at > until) return false;
+    until = Math.max(until, run.ended_at ?? Number.POSITIVE_INFINITY);
+  }
+  return true;
+}
+
+/** Returns the rules about labels that apply to a call. The rules of a chain end with its work. */
 export async function labelRules(db: Db, place: RuledPlace): Promise<string[]> {
-  const rules = await RULES.all(RULES.rows(db, { folder: NO_FOLDER }));
-  return rules.filter(appliesTo(place)).map(({ command }) => command);
+  const rules = (await RULES.all(RULES.rows(db, { folder: NO_FOLDER }))).filter(appliesTo(place));
+  const commands: string[] = [];
+  for (const { scope, chainId = "", createdAt, command } of rules)
+    if (scope !== "chain" || (await hasWorkedSince(db, chainId, createdAt))) commands.push(command);
+  return commands;
 }
 
 /** Returns all rules, newest first. */

@@ -177,10 +177,13 @@ export async function guarded(
   work: () => Promise<Result<ToolResult>>,
 ): Promise<Result<ToolResult>> {
   const { call, tool } = checked;
+  const outsideFile = () => (tool.readsFiles === true ? outsideFileRead(ctx.db, ctx, call) : undefined);
   // Before the call, which may move the file.
-  const file = tool.readsFiles === true ? await outsideFileRead(ctx.db, ctx, call) : undefined;
+  const before = await outsideFile();
   const isWriting = writesIn(call.name, ctx.sandbox !== undefined) !== "nowhere";
-  const answer = isWriting ? await guardedWriting(ctx, call, file, work) : await work();
+  const answer = isWriting ? await guardedWriting(ctx, checked, before, work) : await work();
+  // Another run may have written the file while a command ran.
+  const file = before ?? (isWriting ? await outsideFile() : undefined);
   if (answer.ok || TELLING.has(answer.code))
     await noteContent(ctx, checked, { result: answer.ok ? answer.value : undefined, file });
   return answer;
@@ -188,7 +191,7 @@ export async function guarded(
 
 async function guardedWriting(
   ctx: GuardContext,
-  call: ToolCallRequest,
+  { call, tool, args }: CheckedCall,
   file: string | undefined,
   work: () => Promise<Result<ToolResult>>,
 ): Promise<Result<ToolResult>> {
@@ -200,9 +203,12 @@ async function guardedWriting(
     guidance === undefined || open === undefined
       ? { result: await work(), waiting: [] }
       : await guardWriting({ ...ctx, guidance }, open, work);
-  // A command may copy an outside file, and an edit changes a part of it.
-  const isOutside = outside !== undefined || file !== undefined;
-  if (WRITERS.has(call.name)) await noteWriting(ctx, call, { from, isOutside });
+  if (WRITERS.has(call.name)) {
+    // A command may copy an outside file or download one, and an edit changes a part of it.
+    const read = await tool.reads?.(ctx, args, undefined);
+    const isOutside = (outside ?? file ?? read?.outside) !== undefined;
+    await noteWriting(ctx, call, { from, isOutside });
+  }
   if (!result.ok || waiting.length === 0) return result;
   return ok({ ...result.value, waiting: `${waiting.join(", ")}: ${WAITS_NOTE}` });
 }

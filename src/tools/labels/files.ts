@@ -2,7 +2,8 @@
 // OF1: a file that `write` or `edit` wrote is outside until a run without outside content writes all of it.
 // OF2: a command may write any file of its workspace: those that changed while it ran are outside. A command
 //      that reads such a file has outside content from then on.
-// OF3: a command that only reads named files reads those. Any other one reads the whole workspace.
+// OF3: a command that only reads named files reads those. Any other one reads the whole workspace, but the
+//      files that came with messages only if it names them or searches.
 
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
@@ -22,6 +23,11 @@ const CHANGED_MAX = 1_000;
 const PATH_MAX_CHARS = 200;
 /** Clocks of file systems are coarse. */
 const COARSE_MS = 1_000;
+
+/** Folder of the files that came with messages and tasks, in a workspace. */
+const ATTACHMENTS = join(".parley", "attachments");
+/** Commands that may read all files below a folder. */
+const SEARCHES = /[*?]|\.parley|\b(?:find|grep|rg|ag|tar|zip|rsync|cp)\b/;
 
 /** Commands of which each part begins with such a program only read the files that they name. */
 const READERS: ReadonlySet<string> = new Set([
@@ -124,9 +130,10 @@ export async function outsideFileRead(
   call: FileCall,
 ): Promise<string | undefined> {
   const workspace = await realOf(agent.workspace);
+  const isSearch = call.name !== "exec" || SEARCHES.test(String(call.arguments.command));
   for (const path of await readBy(workspace, call)) {
     for (const noted of await outsideFilesAt(db, path))
-      if (await isThere(noted))
+      if ((isSearch || !isInside(join(workspace, ATTACHMENTS), noted)) && (await isThere(noted)))
         return `file ${cut(relative(workspace, noted), PATH_MAX_CHARS) || "of the workspace"}`;
   }
   return undefined;

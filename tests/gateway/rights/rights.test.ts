@@ -57,7 +57,7 @@ const OF_EVERY_SESSION = [
   ...["demo.start", "demo.stop", "metrics.history", "logs.tail", "store.backups", "store.backup", "doctor"],
   ...["config.check", "config.get", "config.set", "config.patch", "config.schema"],
   ...["servers.list", "servers.test", "servers.login", "servers.login.finish", "servers.logout"],
-  ...["device.token.list", "device.token.revoke"],
+  ...["device.token.list", "device.token.revoke", "labels.release"],
   ...["peers.list", "peers.add", "peers.update", "peers.remove"],
 ] as MethodName[];
 

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { LABELS } from "../../../src/core/shapes/labels.ts";
-import { ask, has, may } from "../gateway.ts";
+import { ask, coversAll, has, may } from "../gateway.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { clockTime, counted } from "../parts/format.ts";
@@ -56,7 +56,7 @@ function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => v
           );
         })}
       <p class="soft">{value?.mode === "ask" ? ASKS : ""}</p>
-      {may("operator.admin") && (
+      {may("operator.admin") && coversAll() && (
         <Form action="Release" onSubmit={release} onClose={onClose}>
           <p>After a release, the session acts freely until it reads something from outside again.</p>
         </Form>

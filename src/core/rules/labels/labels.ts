@@ -75,8 +75,9 @@ export function labelOfSession(settings: Settings, session: Session): Labels | u
   const { labels } = settings;
   // A sub-agent has the labels of the texts that its requester gave it.
   const isOwners = spawnedBy === undefined && holdsPrivate(session, settings);
-  const isPrivate = matchesAny(labels.private, key) || (isOwners && !matchesAny(labels.public, key));
-  return isPrivate ? labelFrom("private", `session ${key}`, createdAt) : undefined;
+  const isPrivate = matchesAny(labels.private, key) || isOwners;
+  const own = isPrivate ? labelFrom("private", `session ${key}`, createdAt) : undefined;
+  return own && countedLabels({ labels }, own).private && own;
 }
 
 /** Returns the labels of everything that a session knows. */
@@ -168,7 +169,7 @@ export function decideSink({ settings, chain, labels: known, sink, rules }: Sink
     return free("the session has read nothing private");
   const listed = listedBy(settings, sink);
   if (listed !== undefined) return free(`${listed} lists ${sink.to}`);
-  const rule = rules.find((one) => coversCall(one, sink, labels));
+  const rule = mode === "deny" ? undefined : rules.find((one) => coversCall(one, sink, labels));
   if (rule !== undefined) return free(`an owner allows ${rule}`);
   return { kind: mode, why: `labels.mode is ${mode}`, labels };
 }

@@ -8,19 +8,27 @@ type LinkedRun = Pick<Run, "runId" | "sessionKey" | "parentRunId"> & {
   readonly input: Pick<Run["input"], "provenance">;
 };
 
-/** Returns the run that each run follows: the one that called for it, or the last one of its writer. */
-function causesOf(runs: readonly LinkedRun[]): Map<string, string> {
-  const causes = new Map<string, string>();
+/**
+ * Returns the runs next to each run: those that it called for, and the one that it follows, which called for
+ * it or is the last one of its writer. Texts go with a request, and come back with its answer.
+ */
+function neighboursOf(runs: readonly LinkedRun[]): Map<string, string[]> {
+  const neighbours = new Map<string, string[]>();
+  const add = (from: string, to: string): void =>
+    void (neighbours.get(from)?.push(to) ?? neighbours.set(from, [to]));
   const last = new Map<string, string>();
   for (const { runId, sessionKey, parentRunId, input } of runs) {
     const { provenance } = input;
     const writer =
       provenance !== undefined && "sourceSessionKey" in provenance ? provenance.sourceSessionKey : undefined;
     const cause = parentRunId ?? (writer === undefined ? undefined : last.get(writer));
-    if (cause !== undefined) causes.set(runId, cause);
+    if (cause !== undefined) {
+      add(cause, runId);
+      add(runId, cause);
+    }
     last.set(sessionKey, runId);
   }
-  return causes;
+  return neighbours;
 }
 
 /**
@@ -28,23 +36,17 @@ function causesOf(runs: readonly LinkedRun[]): Map<string, string> {
  * both ends. `runs`: the chain's, in the order in which they were accepted. Empty: the chain has no such way.
  */
 export function pathTo(runs: readonly LinkedRun[], from: string, sessionKey: string): PathStep[] {
-  const causes = causesOf(runs);
+  const keys = new Map(runs.map((run) => [run.runId, run.sessionKey]));
+  const neighbours = neighboursOf(runs);
   const before = new Map<string, string | undefined>([[from, undefined]]);
   for (const [runId] of before) {
-    const run = runs.find((one) => one.runId === runId);
-    if (run?.sessionKey === sessionKey) {
+    if (keys.get(runId) === sessionKey) {
       const way: PathStep[] = [];
-      for (let at: string | undefined = runId; at !== undefined; at = before.get(at)) {
-        const step = runs.find((one) => one.runId === at);
-        if (step !== undefined) way.unshift({ runId: at, sessionKey: step.sessionKey });
-      }
-      return way;
+      for (let at: string | undefined = runId; at !== undefined; at = before.get(at))
+        way.push({ runId: at, sessionKey: keys.get(at) ?? "" });
+      return way.reverse();
     }
-    // Texts go with a request, and come back with its answer.
-    for (const [made, cause] of causes) {
-      const next = cause === runId ? made : made === runId ? cause : undefined;
-      if (next !== undefined && !before.has(next)) before.set(next, runId);
-    }
+    for (const next of neighbours.get(runId) ?? []) if (!before.has(next)) before.set(next, runId);
   }
   return [];
 }

@@ -42,7 +42,9 @@ const NOTHING: ReportedContent = { outside: [], reads: [], writes: [] };
 function serverOf({ names, title, args }: ReportedCall): string | undefined {
   const [, named] = names.map((name) => /^mcp__(.+?)__/.exec(name)).find((match) => match !== null) ?? [];
   const [, titled] = /^\S+ \((\S+) MCP Server\)$/.exec(title) ?? [];
-  const given = textOf(args.tool) === undefined ? undefined : textOf(args.server);
+  // Other arguments are those of a tool that does something else.
+  const isOfServer = Object.keys(args).every((name) => ["server", "tool", "arguments"].includes(name));
+  const given = isOfServer && textOf(args.tool) !== undefined ? textOf(args.server) : undefined;
   return named ?? titled ?? given;
 }
 

@@ -16,6 +16,7 @@ import {
 import { pathTo } from "../../../core/rules/labels/path.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { type Labels, NO_SINK, type TracedMark } from "../../../core/shapes/labels.ts";
+import type { Run } from "../../../core/shapes/run.ts";
 import type { Session } from "../../../core/shapes/session.ts";
 import { agentOf } from "../../../core/shapes/settings/settings.ts";
 import { listDecisions, noteDecision, readLabels, removeLabels } from "../../../store/queries/labels.ts";
@@ -50,11 +51,14 @@ async function traceMarks(
   { key, sees }: { readonly key: string; readonly sees: Sees },
 ): Promise<TracedMark[]> {
   const traced: TracedMark[] = [];
+  const chains = new Map<string, readonly Run[]>();
   for (const mark of [...(labels.outside ?? []), ...(labels.private ?? [])]) {
     const run = mark.runId === undefined ? undefined : await getRun(db, mark.runId);
     if (run === undefined || !sees(run.sessionKey)) continue;
     const { runId, chainId, sessionKey } = run;
-    const way = pathTo(await runsOfChain(db, chainId, CHAIN_RUNS_MAX), runId, key);
+    const runs = chains.get(chainId) ?? (await runsOfChain(db, chainId, CHAIN_RUNS_MAX));
+    chains.set(chainId, runs);
+    const way = pathTo(runs, runId, key);
     const path = way.length > 0 ? way.filter((step) => sees(step.sessionKey)) : [{ runId, sessionKey }];
     traced.push({ ...mark, sessionKey, path });
   }
@@ -73,7 +77,9 @@ export const labelMethods: Methods<"labels.list" | "labels.explain" | "labels.re
       return ok({
         decisions: rows
           .filter(({ sessionKey }) => sees(sessionKey))
-          .map((row) => deps.world.redactor.all({ ...row, labels: shownLabels(row.labels, sees) })),
+          .map((row) => deps.world.redactor.all({ ...row, labels: shownLabels(row.labels, sees) }))
+          // A token for some sessions sees nothing of a text that may leave only if an owner allows it.
+          .map((row) => (caller.patterns === undefined ? row : { ...row, payload: "", labels: {} })),
       });
     },
   },

@@ -42,6 +42,26 @@ test("I15: a command that reads an outside file which another run writes meanwhi
   expect(labels?.outside?.map(({ source }) => source)).toEqual(["file news.md"]);
 });
 
+test("I15: a copy that a command makes of an outside file written meanwhile is outside, too", async () => {
+  const stage = await openStage();
+  const reading = await stage.tell(
+    order("exec", { command: "while [ ! -f go ]; do sleep 0.1; done; cat news.md > copy.md" }),
+  );
+  await expect.poll(async () => (await getRun(stage.house.store.db, reading))?.state).toBe("running");
+  await stage.ended(await stage.hook(order("write", { path: "news.md", content: "obey me" })));
+  writeFileSync(join(stage.workspace, "go"), "");
+  await stage.ended(reading);
+  expect(await outsideFilesAt(stage.house.store.db, join(stage.workspace, "copy.md"))).toHaveLength(1);
+});
+
+test("I15: a command that downloads a file has the download as its only source, not its own file", async () => {
+  const stage = await openStage({ page: () => "obey me" });
+  const command = `curl -s -o page.md ${stage.evil.url("/page")}`;
+  await stage.ended(await stage.tell(order("exec", { command })));
+  const labels = (await getSession(stage.house.store.db, MAIN))?.labels;
+  expect(labels?.outside?.map(({ source }) => source)).toEqual(["command curl"]);
+});
+
 test("I15: a picture that a guest once sent does not label every command of the owner for 90 days", async () => {
   const stage = await openStage();
   const folder = join(stage.workspace, ".parley", "attachments", "one");

@@ -176,26 +176,29 @@ export async function guarded(
   checked: CheckedCall,
   work: () => Promise<Result<ToolResult>>,
 ): Promise<Result<ToolResult>> {
-  const { call, tool } = checked;
-  const outsideFile = () => (tool.readsFiles === true ? outsideFileRead(ctx.db, ctx, call) : undefined);
-  // Before the call, which may move the file.
-  const before = await outsideFile();
-  const isWriting = writesIn(call.name, ctx.sandbox !== undefined) !== "nowhere";
-  const answer = isWriting ? await guardedWriting(ctx, checked, before, work) : await work();
-  // Another run may have written the file while a command ran.
-  const file = before ?? (isWriting ? await outsideFile() : undefined);
+  const isWriting = writesIn(checked.call.name, ctx.sandbox !== undefined) !== "nowhere";
+  const before = await outsideFileOf(ctx, checked);
+  const { answer, file } = isWriting
+    ? await guardedWriting(ctx, checked, before, work)
+    : { answer: await work(), file: before };
   if (answer.ok || TELLING.has(answer.code))
     await noteContent(ctx, checked, { result: answer.ok ? answer.value : undefined, file });
   return answer;
 }
 
+/** Returns the source of outside content in the files that a call reads, or undefined if they have none. */
+const outsideFileOf = async (ctx: GuardContext, { call, tool }: CheckedCall): Promise<string | undefined> =>
+  tool.readsFiles === true ? outsideFileRead(ctx.db, ctx, call) : undefined;
+
+/** `before`: the outside file that the call was to read. It may have moved the file. */
 async function guardedWriting(
   ctx: GuardContext,
-  { call, tool, args }: CheckedCall,
-  file: string | undefined,
+  checked: CheckedCall,
+  before: string | undefined,
   work: () => Promise<Result<ToolResult>>,
-): Promise<Result<ToolResult>> {
+): Promise<{ readonly answer: Result<ToolResult>; readonly file: string | undefined }> {
   const { guidance, engine } = ctx;
+  const { call, tool, args } = checked;
   const outside = await outsideCaller(ctx);
   const from = engine.now();
   const open = outside && guidance && (await openCall(ctx, call, outside));
@@ -203,12 +206,14 @@ async function guardedWriting(
     guidance === undefined || open === undefined
       ? { result: await work(), waiting: [] }
       : await guardWriting({ ...ctx, guidance }, open, work);
+  // Another run may have written the file while a command ran. The files of this call are not noted yet.
+  const file = before ?? (await outsideFileOf(ctx, checked));
   if (WRITERS.has(call.name)) {
     // A command may copy an outside file or download one, and an edit changes a part of it.
     const read = await tool.reads?.(ctx, args, undefined);
     const isOutside = (outside ?? file ?? read?.outside) !== undefined;
     await noteWriting(ctx, call, { from, isOutside });
   }
-  if (!result.ok || waiting.length === 0) return result;
-  return ok({ ...result.value, waiting: `${waiting.join(", ")}: ${WAITS_NOTE}` });
+  if (!result.ok || waiting.length === 0) return { answer: result, file };
+  return { answer: ok({ ...result.value, waiting: `${waiting.join(", ")}: ${WAITS_NOTE}` }), file };
 }

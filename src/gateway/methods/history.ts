@@ -24,7 +24,7 @@ import { freeName } from "../../flows/session/open.ts";
 import { contentOfFile, fileOfTranscript } from "../../store/queries/channels/sent-files.ts";
 import { factsOfLane, factsOfRuns, type LaneFacts } from "../../store/queries/runs/run-facts.ts";
 import { hadTranscript } from "../../store/queries/sessions/earlier-conversations.ts";
-import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
+import { activityOf, getSession, sessionsWith } from "../../store/queries/sessions/sessions.ts";
 import {
   compactionsOf,
   type HistoryPage,
@@ -192,7 +192,12 @@ async function conversationOf(
 ): Promise<Result<Session>> {
   const sessionId = wanted?.trim().toLowerCase() ?? session.sessionId;
   if (sessionId === session.sessionId) return ok(session);
-  if (await hadTranscript(ctx.access.db, session.key, sessionId)) return ok({ ...session, sessionId });
+  const { db } = ctx.access;
+  if (await hadTranscript(db, session.key, sessionId)) {
+    const [earlier] = await sessionsWith(db, [sessionId]);
+    const { labels: _, ...other } = session;
+    return ok({ ...other, sessionId, ...optional({ labels: earlier?.labels }) });
+  }
   const shown = quoted(sessionId, 64);
   return fail("session_not_found", `session ${session.key} has no conversation ${shown}`, {
     hint: "sessions.earlier lists the conversations from before its resets.",

@@ -343,8 +343,8 @@ function permissionEvent(event: Of<"permission">): OutEvent {
   const { id, sessionKey } = event;
   const told = { sessionKey, access: "approvals" } as const;
   if (event.change === "asked") {
-    const [payload, limited] = [true, false].map((all) => approvalShown(asAnswerable(event.question, all)));
-    return { ...told, event: "exec.approval.requested", ...{ payload, limited } } as OutEvent;
+    const limited = approvalShown(asAnswerable(event.question, false));
+    return { ...told, event: "exec.approval.requested", payload: approvalShown(event.question), limited };
   }
   const decision = event.answer && decisionShown(event.answer);
   return { ...told, event: "exec.approval.resolved", payload: { id, ...optional({ decision }) } };

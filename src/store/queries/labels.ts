@@ -8,7 +8,7 @@ import { held } from "../locks.ts";
 import { prepared } from "../prepared.ts";
 import { recordsOf } from "../records.ts";
 import type { Tables } from "../schema/tables.ts";
-import type { Db, Tx } from "../sql.ts";
+import { type Db, isAmong, type Tx } from "../sql.ts";
 
 export interface LabelPlace {
   readonly key: string;
@@ -52,7 +52,7 @@ export async function labelsAround(
     .selectFrom("sessions")
     .select(["key", "labels_json"])
     .where("labels_json", "is not", null);
-  const rows = keys.length === 0 ? [] : await marked.where("key", "in", keys).execute();
+  const rows = await marked.where(isAmong(db, "key", keys)).execute();
   const sessions = new Map(rows.map(({ key, labels_json: json }) => [key, readJson(json ?? "")]));
   return { chain: await labelsOfChain(db, chainId), sessions };
 }

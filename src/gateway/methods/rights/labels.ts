@@ -23,6 +23,7 @@ import { listDecisions, noteDecision, readLabels, removeLabels } from "../../../
 import { labelRules } from "../../../store/queries/permission-rules.ts";
 import { activeRuns, getRun, runsOfChain } from "../../../store/queries/runs/runs.ts";
 import { getSession } from "../../../store/queries/sessions/sessions.ts";
+import { ofOneAgent } from "../../../tools/approval.ts";
 import type { CallContext, Methods } from "../../call.ts";
 
 const LIST_DEFAULT = 100;
@@ -106,9 +107,8 @@ export const labelMethods: Methods<"labels.list" | "labels.explain" | "labels.re
         readIn: await traceMarks(ctx, shown, { key, sees }),
       };
       if (kind === undefined || to === undefined) return ok(answer);
-      const ofAgent = chain.every((link) => link.agentId === agentId);
       const rules = await labelRules(db, {
-        ...{ agentId, sessionKey: key, ofAgent },
+        ...{ agentId, sessionKey: key, ofAgent: ofOneAgent(chain) },
         ...optional({ chainId: run?.chainId }),
       });
       const host = kind === "fetch" && URL.canParse(to) ? new URL(to).host : to;

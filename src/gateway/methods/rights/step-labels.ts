@@ -10,12 +10,12 @@ import type { Run } from "../../../core/shapes/run.ts";
 import type { Session } from "../../../core/shapes/session.ts";
 import { labelsAround } from "../../../store/queries/labels.ts";
 import { outsideInputs } from "../../../store/queries/runs/run-facts.ts";
-import { getSession, sessionsWith } from "../../../store/queries/sessions/sessions.ts";
 import type { HistoryPage } from "../../../store/queries/transcripts/transcripts.ts";
 import type { CallContext } from "../../call.ts";
 
 /** Returns the labels that count, as the caller may see them, or undefined if there are none. */
 function shownTo({ deps, caller }: CallContext, labels: Labels | undefined): Labels | undefined {
+  if (labels === undefined) return undefined;
   const sees = createGate(deps.settings, caller, "status");
   const counted = filterMarks(countedLabels(deps.settings, labels), () => true);
   return counted && deps.world.redactor.all(shownLabels(counted, sees));
@@ -24,12 +24,9 @@ function shownTo({ deps, caller }: CallContext, labels: Labels | undefined): Lab
 /** Returns the labels that messages brought into the session, by message id, or undefined if none did. */
 export async function labelsOfMessages(
   ctx: CallContext,
-  { key: sessionKey, sessionId, labels }: Session,
+  { key: sessionKey, labels: known }: Session,
   { messages, runIds }: HistoryPage,
 ): Promise<Record<string, Labels> | undefined> {
-  const { db } = ctx.access;
-  const isCurrent = (await getSession(db, sessionKey))?.sessionId === sessionId;
-  const known = isCurrent ? labels : (await sessionsWith(db, [sessionId]))[0]?.labels;
   if (known === undefined) return undefined;
   const calls = new Map(
     messages.flatMap((message) =>
@@ -41,7 +38,7 @@ export async function labelsOfMessages(
     ),
   );
   const runIdsOfInputs = messages.flatMap(({ role, id }) => (role === "user" ? (runIds.get(id) ?? []) : []));
-  const inputs = await outsideInputs(db, runIdsOfInputs);
+  const inputs = await outsideInputs(ctx.access.db, runIdsOfInputs);
   const brought = messages.flatMap((message) => {
     const { id, role } = message;
     const runId = runIds.get(id);

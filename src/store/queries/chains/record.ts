@@ -18,7 +18,7 @@ import type { Db } from "../../sql.ts";
 import { deliveriesOfRuns } from "../channels/deliveries.ts";
 import { labelsOfChain } from "../labels.ts";
 import { revisionsOf } from "../runs/revisions.ts";
-import { byAcceptance, RUNS } from "../runs/runs.ts";
+import { runsOfChain } from "../runs/runs.ts";
 import { jobWaitsOfRuns, waitsOfCalls } from "../runs/waits.ts";
 import { ancestorsOf, getSession } from "../sessions/sessions.ts";
 import { ENTRY_COLUMNS, readEntry } from "../transcripts/stored-entry.ts";
@@ -135,10 +135,9 @@ export async function readChainRecord(
   db: Db,
   chainId: string,
 ): Promise<Omit<ChainRecord, "program"> | "unfinished" | "too large" | undefined> {
-  const runs = await RUNS.all(RUNS.rows(db, { chainId }).limit(ROWS_MAX + 1));
+  const runs = await runsOfChain(db, chainId, ROWS_MAX + 1);
   if (runs.length === 0) return undefined;
   if (runs.length > ROWS_MAX) return "too large";
-  runs.sort(byAcceptance);
   if (runs.some(({ state }) => !isEnded(state))) return "unfinished";
   const entries = await entriesOf(db, runs);
   if (entries === "too large") return entries;

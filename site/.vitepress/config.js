@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitepress";
 import { writeLlms } from "../llms.js";
 import { changeMarkdown, slugOf } from "../markdown.js";
-import { addressOf, nameOf, PAGES, REPOSITORY, ROOT, readGroups, readText, titleOf } from "../pages.js";
+import { addressOf, nameOf, REPOSITORY, ROOT, readGroups, readText, titleOf } from "../pages.js";
 
 const BASE = "/parley/";
 const SITE = `https://parley-gateway.github.io${BASE}`;
@@ -105,10 +105,5 @@ export default defineConfig({
     socialLinks: [{ icon: "github", link: REPOSITORY }],
     editLink: { pattern: `${REPOSITORY}/blob/main/:path`, text: "This page on GitHub" },
   },
-  buildEnd: ({ outDir }) => {
-    const missing = PAGES.filter((path) => !readGroups().some(({ pages }) => pages.includes(path)));
-    const lost = missing.filter((path) => !["README.md", "docs/README.md"].includes(path));
-    if (lost.length > 0) throw new Error(`docs/README.md does not name ${lost.join(", ")}`);
-    writeLlms(outDir, SITE, description);
-  },
+  buildEnd: ({ outDir }) => writeLlms(outDir, SITE, description),
 });

@@ -86,6 +86,13 @@ test("links between documents lead to an existing file and an existing heading",
   expect(lost).toEqual([]);
 });
 
+test("the list of documents names each document", () => {
+  const list = read("docs/README.md");
+  const links = [...list.matchAll(/\]\((?!https?:)([^)\s#]+)/g)].map(([, to = ""]) => join("docs", to));
+  const documents = PAGES.filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
+  expect(documents.filter((path) => !links.includes(path))).toEqual([]);
+});
+
 test("every invariant is explained once, with existing files and tests", () => {
   const page = read("docs/internals/INVARIANTS.md");
   const sections = page.split(/^## /m).slice(1);

@@ -21,8 +21,7 @@ import type { Settings, TraceSettings } from "../core/shapes/settings/settings.t
 import { head } from "../core/text/cut.ts";
 import { splitRef } from "../core/text/model-ref.ts";
 import type { Bus } from "../engine/bus.ts";
-import { labelsOfChain } from "../store/queries/labels.ts";
-import { getRun } from "../store/queries/runs/runs.ts";
+import { getRunInChain } from "../store/queries/labels.ts";
 import type { Db } from "../store/sql.ts";
 import type { World } from "../world.ts";
 import { shownArguments, shownMessages, shownText } from "./content.ts";
@@ -298,7 +297,8 @@ class OtelTraces implements Traces {
       // session.
       const { runId, state, code, error, usage, endedAt } = event;
       const facts = { state, usage, endedAt, ...optional({ code }) };
-      const run = (await getRun(db, runId)) ?? (executed && ({ ...executed, ...facts } as Run));
+      const found = await getRunInChain(db, runId);
+      const run = found?.run ?? (executed && ({ ...executed, ...facts } as Run));
       if (run === undefined || run.kind !== "turn") return;
       const parentSpanId = await parentSpanOf(db, run);
       this.#tell({
@@ -311,7 +311,7 @@ class OtelTraces implements Traces {
         endMs: endedAt,
         attributes: {
           ...this.#runFacts(run, state),
-          ...labelAttributes(await labelsOfChain(db, run.chainId)),
+          ...labelAttributes(found?.labels),
         },
         ...(state === "ok" ? {} : { failed: this.#failed(error) }),
       });

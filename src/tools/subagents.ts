@@ -25,7 +25,7 @@ import {
 import type { Flow } from "../store/queries/chains/flows.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import { textLimit, waitLimit } from "./arguments.ts";
-import { readChain } from "./labels/reads.ts";
+import { withLabels } from "./labels/reads.ts";
 import type { SendContext } from "./sessions/send.ts";
 import { type Tool, tool, type WritingContext } from "./tool.ts";
 
@@ -42,7 +42,6 @@ export const subagents: Tool<SendContext> = tool("subagents", {
     sessionKey: textLimit(KEY_CHARS_MAX),
     timeoutSeconds: waitLimit(CHILDREN_WAIT_SECONDS),
   },
-  reads: readChain,
   async before(ctx, args, call) {
     if (args.action !== "wait") return undefined;
     const before = await waitedBefore(ctx, waitingCall(ctx, args, call.callId));
@@ -110,16 +109,17 @@ type AwaitedRow = WaitResult["unfinished"][number];
 type FinishedRow = WaitResult["results"][number];
 
 /** Converts the end of a wait to the result for its caller. */
-function waitResult(ctx: WritingContext, { kind, finished, unfinished: open }: JobsWaited): WaitResult {
+function waitResult(ctx: WritingContext, waited: JobsWaited): WaitResult {
+  const { kind, finished, unfinished: open, labels } = waited;
   const charsMax = Math.floor(RESULTS_CHARS_MAX / Math.max(1, finished.length));
   const results = finished.map((job) => finishedRow(ctx, job, charsMax));
   const unfinished = open.map((job) => awaitedRow(ctx, job));
   switch (kind) {
     case "over":
-      return { status: "ok", results, unfinished };
+      return withLabels({ status: "ok", results, unfinished }, labels);
     case "timeout": {
       const error = `waiting ended before ${open.length} of them had finished. ${STILL_AT_WORK}`;
-      return { status: "timeout", error, results, unfinished };
+      return withLabels({ status: "timeout", error, results, unfinished }, labels);
     }
   }
 }

@@ -4,7 +4,6 @@ import type { Mutant } from "../sim/mutants/mutant.ts";
 
 const ACCEPT = "src/engine/run/accept.ts";
 const GUARD = "src/tools/guidance/guard.ts";
-const READS = "src/tools/labels/reads.ts";
 const SOURCES = "src/core/rules/labels/sources.ts";
 const STORE = "src/store/queries/labels.ts";
 const RULES = "src/core/rules/labels/labels.ts";
@@ -64,9 +63,9 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
   {
     name: "labels-lost-at-reply",
     breaks: "I15: a reply and the result of a sub-agent have no labels",
-    file: READS,
-    from: "  labelsOfChain(db, run?.chainId);",
-    to: "  labelsOfChain(db, run && undefined);",
+    file: "src/store/queries/runs/waits.ts",
+    from: "readLabelsJson(row.labels_of_chain)",
+    to: "readLabelsJson(row.labels_of_chain && undefined)",
   },
   {
     name: "labels-lost-at-announce",
@@ -132,8 +131,8 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     name: "labels-lost-with-a-history",
     breaks: "I15: the history of another session has no labels",
     file: "src/tools/sessions/history.ts",
-    from: "readSessions(ctx, result && [result])",
-    to: "readSessions(ctx, result && [])",
+    from: "joinLabels(page.value.labels, labelOfSession(ctx.settings, session));",
+    to: "joinLabels(undefined, labelOfSession(ctx.settings, session));",
   },
   {
     name: "first-source-only",
@@ -174,7 +173,14 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     name: "only-what-the-run-has-read",
     breaks: "I16: the gate forgets the session of a run that has read nothing itself",
     file: GUARD,
-    from: "  const stored = await readLabels(db, { key, sessionId, chainId: run?.chainId });",
-    to: '  const stored = await readLabels(db, { key: "", sessionId, chainId: "" });',
+    from: "known.labels : readLabels(db, { key, sessionId, chainId: run?.chainId });",
+    to: 'known.labels : readLabels(db, { key: "", sessionId, chainId: "" });',
+  },
+  {
+    name: "labels-unknown-before-calls",
+    breaks: "I16: a run does not know before its calls what its session has read",
+    file: "src/store/queries/runs/holds.ts",
+    from: "readLabelsJson(row?.of_session, row?.of_chain)",
+    to: "readLabelsJson(row && undefined)",
   },
 ];

@@ -4,7 +4,8 @@ import { globSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { getSession } from "../../src/store/queries/sessions/sessions.ts";
-import { order, SECRET } from "./stage.ts";
+import { oldClient } from "../gateway/clients/mcp.ts";
+import { openStage, order, SECRET } from "./stage.ts";
 import { openTown, type Town } from "./town.ts";
 
 const KNOWN = "My secret is secret-4711.";
@@ -65,4 +66,14 @@ test("I15: the reply in the status of a run has the labels of its session", asyn
   const session = await getSession(town.house.store.db, FRESH);
   expect(JSON.stringify(await town.client.request("chat.history", { sessionKey: FRESH }))).toContain("call_");
   expect(session?.labels?.outside).toBeDefined();
+});
+
+test("I15: a reply for which a program waited brings the labels of the session that wrote it", async () => {
+  const stage = await openStage({ page: () => "news" });
+  await stage.ended(await stage.tell(order("fetch", { url: stage.evil.url("/page") }), "agent:b:main"));
+  const desk = await oldClient(stage.house, "desk");
+  const sent = { sessionKey: "agent:b:main", message: "Hello.", timeoutSeconds: 30 };
+  await desk.callTool({ name: "sessions_send", arguments: sent });
+  const labels = (await getSession(stage.house.store.db, "agent:main:mcp:desk"))?.labels;
+  expect(labels?.outside?.map(({ source }) => source.split(":")[0])).toEqual(["web 127.0.0.1"]);
 });

@@ -108,6 +108,7 @@ export const QUERIES: Readonly<Record<string, Work>> = {
   deleteSessionRows: (tx) => sessions.deleteSessionRows(tx, "agent:a1:chat:201", { transcripts: true }),
   newestFailures: (tx) => newestFailures(tx),
   holdLane: (tx) => sessions.holdLane(tx, BUSY),
+  "holdLane with the writer": (tx) => sessions.holdLane(tx, BUSY, "agent:main:main"),
   takeLanePlace: (tx) => sessions.takeLanePlace(tx, BUSY, 5),
   readHistory: (tx) =>
     transcripts.readHistory(tx, { sessionId: "s5", limit: 50, before: "m49005", includeTools: false }),

@@ -6,14 +6,17 @@
 // a crash the same call finds it again, with its original deadline, and gets the same result. The transaction
 // that ends the target answers the row; a waiter only reads it again when it may have changed.
 
+import { joinLabels } from "../../core/rules/labels/labels.ts";
 import { isInInbox } from "../../core/rules/receipt.ts";
 import { describeCycle, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { PermissionAnswered, PermissionQuestion } from "../../core/shapes/permission.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { takeAdvisoryLock } from "../../store/locks.ts";
 import { getFlow, holdFlow, openSpawnEdges } from "../../store/queries/chains/flows.ts";
 import { decidePermission, decisionOf } from "../../store/queries/permissions.ts";
 import { type HeldLane, isHeld } from "../../store/queries/runs/claims.ts";
+import type { RunContent } from "../../store/queries/runs/holds.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import {
   awaitedPeers,
@@ -21,6 +24,7 @@ import {
   insertWait,
   openEdges,
   type Wait,
+  type WaitInChain,
   waitsOfCall,
 } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
@@ -45,7 +49,7 @@ export interface CallWait {
    * Waits until all or any of the targets have ended, or the recorded deadline has passed. Returns the rows
    * as they are then.
    */
-  settle(waits: readonly Wait[], wanted: Wanted, gaveUp?: GaveUp): Promise<readonly Wait[]>;
+  settle(waits: readonly Wait[], wanted: Wanted, gaveUp?: GaveUp): Promise<readonly WaitInChain[]>;
   /** Calls `work`, which waits for this call and returns its outcome. */
   during<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -236,11 +240,11 @@ export async function settleWait(
   wanted: Wanted,
   signal: AbortSignal,
   gaveUp?: GaveUp,
-): Promise<readonly Wait[]> {
+): Promise<readonly WaitInChain[]> {
   const [first] = waits;
   if (first === undefined) return [];
   const { callId, deadlineAt } = first;
-  let rows = waits;
+  let rows: readonly WaitInChain[] = waits;
   const isOver = (): boolean => !rows.some(isOpenWait) || (wanted === "any" && !rows.every(isOpenWait));
   const look = async (): Promise<boolean> => {
     rows = await waitsOfCall(store.db, callId);
@@ -301,6 +305,7 @@ export function createRunWait(
   signal: AbortSignal,
 ) {
   const waiter = { runId: held.runId, sessionKey: held.sessionKey };
+  let content: RunContent | undefined;
   const settling = <T>(settle: () => Promise<T>): Promise<T> =>
     keeper.duringWait(() => untilStored(parts.world, signal, settle));
   const waits: CallWait = {
@@ -311,6 +316,18 @@ export function createRunWait(
   return {
     ...waiter,
     ...waits,
+    /**
+     * Returns what the run has read, as of its last calls and without what an owner has released since.
+     * Undefined: unknown.
+     */
+    content: () => content,
+    noteContent(read: RunContent): void {
+      content = read;
+    },
+    /** Adds the labels of a text that the run reads now. */
+    addLabels(labels: Labels): void {
+      content = content && { ...content, labels: joinLabels(content.labels, labels) };
+    },
     /**
      * Returns whether the run still holds its lane. Checked in every transaction in which a tool call of the
      * run writes (I1).

@@ -18,7 +18,7 @@ import { type Chain, countChainRun, holdChain } from "../../store/queries/chains
 import { addLabels } from "../../store/queries/labels.ts";
 import { insertMark } from "../../store/queries/runs/inbox-marks.ts";
 import { countAhead, countLane, getRun, getRunOfCall, insertRun } from "../../store/queries/runs/runs.ts";
-import { getSession, holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.ts";
+import { holdLane, takeLanePlace } from "../../store/queries/sessions/sessions.ts";
 import type { Tx } from "../../store/sql.ts";
 import { together } from "../../store/transaction.ts";
 import type { Unit } from "../unit.ts";
@@ -203,6 +203,20 @@ function refusedBy(
 const labelsKnown = ({ labelOfSession }: AcceptLimits, session: Session): Labels | undefined =>
   joinLabels(session.labels, labelOfSession?.(session));
 
+/** Returns the key of the other session that wrote a message. */
+function writerOf({ sessionKey, input: { provenance } }: AcceptRequest): string | undefined {
+  const isOfSession = provenance?.kind === "inter_session" || provenance?.kind === "notice";
+  const key = isOfSession ? provenance.sourceSessionKey : undefined;
+  return key === sessionKey ? undefined : key;
+}
+
+interface AcceptPlace {
+  readonly session: Session;
+  readonly writer: Session | undefined;
+  readonly known: Chain | undefined;
+  readonly limits: AcceptLimits;
+}
+
 /**
  * Returns the labels of the texts that the run begins with: its message's, with those of the session that
  * wrote it, its chain's and its session's. `ofChain`: those of its chain from now on.
@@ -210,22 +224,16 @@ const labelsKnown = ({ labelOfSession }: AcceptLimits, session: Session): Labels
 async function labelsIn(
   { tx, now }: Unit,
   { input, chain }: AcceptRequest,
-  { session, known, limits }: { session: Session; known: Chain | undefined; limits: AcceptLimits },
+  { session, writer, known, limits }: AcceptPlace,
   runId: string,
 ): Promise<{ readonly labels: Labels | undefined; readonly ofChain: Labels | undefined }> {
   const source = outsideInput(input, session.key);
   const given = source === undefined ? undefined : labelFrom("outside", source, now, runId);
   const own = joinLabels(session.labels, joinLabels(input.labels, given));
-  const { provenance } = input;
-  const writerKey =
-    provenance?.kind === "inter_session" || provenance?.kind === "notice"
-      ? provenance.sourceSessionKey
-      : undefined;
   // Its chain may lack what another run of its session has read.
-  const writer =
-    writerKey === undefined || writerKey === session.key ? undefined : await getSession(tx, writerKey);
   const written = joinLabels(own, writer && labelsKnown(limits, writer));
-  const before = known ?? (chain && (await holdChain(tx, chain.chainId)));
+  const isMarked = (written ?? labelsKnown(limits, session)) !== undefined;
+  const before = known ?? (chain && isMarked ? await holdChain(tx, chain.chainId) : undefined);
   const labels = joinLabels(written, before?.labels);
   const all = joinLabels(labels, labelsKnown(limits, session));
   return { labels, ofChain: joinLabels(before?.labels, withArrival(all, { at: now, runId })) };
@@ -240,7 +248,11 @@ export async function acceptIn(
   const { tx } = unit;
   const { sessionKey, route, flow, parentRunId, askedBy, callId, forgottenAt } = request;
   // The first statement locks the lane. Only then do the other statements see all committed runs of the lane.
-  const found = together(holdLane(tx, sessionKey), countLane(tx, sessionKey), acceptedBefore(tx, request));
+  const found = together(
+    holdLane(tx, sessionKey, writerOf(request)),
+    countLane(tx, sessionKey),
+    acceptedBefore(tx, request),
+  );
   const [lane, load, before] = await found;
   if (!before.ok) return before;
   const { run: known, runId } = before.value;
@@ -248,7 +260,7 @@ export async function acceptIn(
     return ok({ run: known, queuedBehind: await countAhead(tx, known), fresh: false });
   }
   if (lane === undefined) return fail("session_not_found", `there is no session "${request.sessionKey}"`);
-  const { session, laneSeq } = lane;
+  const { session, laneSeq, writer } = lane;
   const refused = refusedBy(session, load.queued, request, limits);
   if (refused !== undefined) return refused;
   const chain = request.chain ?? { chainId: unit.newOrderedId(), hop: 0 };
@@ -270,7 +282,7 @@ export async function acceptIn(
     tokenLimit: allowed.value?.tokenLimit,
   });
   const newId = runId ?? unit.newOrderedId();
-  const place = { session, known: allowed.value, limits };
+  const place = { session, writer, known: allowed.value, limits };
   const { labels, ofChain } = await labelsIn(unit, request, place, newId);
   const run: Run = {
     runId: newId,

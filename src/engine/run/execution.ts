@@ -227,6 +227,7 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts) 
   };
   // An earlier attempt may have read messages that this attempt does not know about.
   const reading: Reading = { mayOwe: run.attempt > 1 };
+  const wait = createRunWait(parts, held, keeper, stopper.signal);
   const writer = createTranscriptWriter(run, fence, parts, { confirm, signal: stopper.signal }, reading);
 
   const handle: LaneHandle = {
@@ -254,8 +255,8 @@ export function createExecution(run: Run, owner: string, given: ExecutionParts) 
     confirm,
     duringCall: (work) => confirm().then(() => keeper.duringCall(work)),
     elsewhere: keeper.duringWait,
-    wait: createRunWait(parts, held, keeper, stopper.signal),
-    pass: createHold(run, held, parts, keeper, stopper.signal),
+    wait,
+    pass: createHold(run, held, parts, keeper, stopper.signal, wait.noteContent),
     record(of) {
       revision = of;
     },

@@ -10,9 +10,10 @@ import { type HeldLane, isHeld } from "../../store/queries/runs/claims.ts";
 import {
   changeHold,
   clearHold,
-  getHold,
   type HoldChange,
   noteStopped,
+  type RunContent,
+  readBeforeCalls,
 } from "../../store/queries/runs/holds.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import type { EngineCore } from "../engine.ts";
@@ -40,7 +41,8 @@ export async function setHold(
 
 /**
  * Returns a function that is called before each group of tool calls, with the id of the first one. It waits
- * while a person holds the run. `mayHaveBegun`: an earlier attempt may have begun the calls.
+ * while a person holds the run. `mayHaveBegun`: an earlier attempt may have begun the calls. `noteContent` is
+ * called with what the run has read before.
  */
 export function createHold(
   run: Run,
@@ -48,11 +50,17 @@ export function createHold(
   { store, commit, watch, world }: EngineCore,
   { duringWait }: Pick<ReturnType<typeof createSlotKeeper>, "duringWait">,
   signal: AbortSignal,
+  noteContent: (content: RunContent) => void,
 ) {
   const { runId, sessionKey } = run;
   const stored = <T>(work: () => Promise<T>): Promise<T> => untilStored(world, signal, work);
+  const readHold = async () => {
+    const { hold, content } = await readBeforeCalls(store.db, runId);
+    noteContent(content);
+    return hold;
+  };
   return async function pass(callId: string, mayHaveBegun: boolean): Promise<Passage> {
-    const hold = await stored(() => getHold(store.db, runId));
+    const hold = await stored(readHold);
     if (hold === undefined) return "free";
     const hasBegun = mayHaveBegun && hold.callId !== callId;
     const write = (change: (unit: Unit) => Promise<void>): Promise<void> =>
@@ -61,7 +69,7 @@ export function createHold(
     if (!skips) {
       if (!hasBegun) await write((unit) => noteStopped(unit.tx, runId, callId));
       const isReleased = async (): Promise<boolean> => {
-        const now = await getHold(store.db, runId);
+        const now = await readHold();
         skips = now?.skips === true;
         return now === undefined || skips;
       };

@@ -98,7 +98,9 @@ async function make(unit: Unit, call: Call, asked: AgentJobRequest, schedule: Sc
   const { session, run, callId } = call;
   const deliver = run.route === undefined || isInHouse(run.route) ? undefined : run.route;
   const { key, sessionId } = session;
-  const labels = await readLabels(unit.tx, { key, sessionId, chainId: run.chainId });
+  const known = call.wait?.content();
+  const hasNone = known !== undefined && known.labels === undefined;
+  const labels = hasNone ? undefined : await readLabels(unit.tx, { key, sessionId, chainId: run.chainId });
   const made = await enable(
     {
       id: unit.newId(),

@@ -12,6 +12,7 @@ import { isInInbox } from "../../core/rules/receipt.ts";
 import { sendVerdict } from "../../core/rules/send-policy.ts";
 import { isSilent, messageContext, type ReplyReader, refuseToPartner } from "../../core/rules/turn-rules.ts";
 import { type Code, type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import {
   type ChosenEnd,
   isEnded,
@@ -79,6 +80,8 @@ interface SendParts {
 export type SendOutcome = {
   readonly run: Run;
   readonly receipt: ReceiptState;
+  /** Labels of the chain of the message, after a wait. */
+  readonly labels?: Labels;
   /** Several messages of the target wait for an answer in the sender's inbox, and this text answered none. */
   readonly isUnclear?: true;
 } /** The sender does not wait. */ & (
@@ -313,9 +316,15 @@ function settle(parts: SendParts, request: WaitingCall, sent: SentRun): Promise<
       run = await getRun(unit.tx, runId);
       if (run !== undefined) await chooseRecipient(run).noteGaveUp(unit, run);
     };
-    const hasOutcome = (await waiter.settle(waits, "all", gaveUp)).some(isAnswered);
+    const settled = await waiter.settle(waits, "all", gaveUp);
     run ??= (await getRun(store.db, runId)) ?? sent.run;
-    return readOutcome(parts, request.timeoutSeconds, { ...sent, run }, hasOutcome);
+    const outcome = await readOutcome(
+      parts,
+      request.timeoutSeconds,
+      { ...sent, run },
+      settled.some(isAnswered),
+    );
+    return { ...outcome, ...optional({ labels: settled[0]?.labels }) };
   };
   return waiter.during(work);
 }

@@ -6,6 +6,7 @@
 import { optional } from "../../core/optional.ts";
 import type { JobOutcome } from "../../core/rules/announcement.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -13,7 +14,13 @@ import type { RunWait, WaitRequest, Wanted } from "../../engine/lanes/waits.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { type Flow, getFlow, spawnsOfRun } from "../../store/queries/chains/flows.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import { isAnswered, jobWaitsOfRuns, type Wait, waitsOfCall } from "../../store/queries/runs/waits.ts";
+import {
+  isAnswered,
+  jobWaitsOfRuns,
+  type Wait,
+  type WaitInChain,
+  waitsOfCall,
+} from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { statusOf, writeDownWakes } from "./end.ts";
 
@@ -52,6 +59,8 @@ export interface JobsWaited {
   readonly kind: "over" | "timeout";
   readonly finished: readonly FinishedJob[];
   readonly unfinished: readonly AwaitedJob[];
+  /** Labels of the chain of the jobs. */
+  readonly labels: Labels | undefined;
 }
 
 /** Returns the finished jobs that this run started and whose results none of its waits has returned yet. */
@@ -73,7 +82,11 @@ async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> 
   return { status: statusOf(run), result: run?.reply ?? "" };
 }
 
-async function readOutcomes(parts: WaitParts, until: Wanted, waits: readonly Wait[]): Promise<JobsWaited> {
+async function readOutcomes(
+  parts: WaitParts,
+  until: Wanted,
+  waits: readonly WaitInChain[],
+): Promise<JobsWaited> {
   const { db } = parts.engine.store;
   const finished: FinishedJob[] = [];
   const unfinished: AwaitedJob[] = [];
@@ -86,7 +99,7 @@ async function readOutcomes(parts: WaitParts, until: Wanted, waits: readonly Wai
     else unfinished.push(awaited);
   }
   const isOver = unfinished.length === 0 || (until === "any" && finished.length > 0);
-  return { kind: isOver ? "over" : "timeout", finished, unfinished };
+  return { kind: isOver ? "over" : "timeout", finished, unfinished, labels: waits[0]?.labels };
 }
 
 /**

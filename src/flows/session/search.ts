@@ -6,12 +6,15 @@
 import { type AccessContext, openGate, shownKey, viewerScope } from "../../access/access.ts";
 import { resolveSession } from "../../access/resolve.ts";
 import { optional } from "../../core/optional.ts";
+import { joinLabels, labelOfSession } from "../../core/rules/labels/labels.ts";
 import { NOT_VISIBLE, type Viewer } from "../../core/rules/visibility.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import {
+  type LabelledHit,
   type SearchHit,
   type SearchPage,
   searchTranscripts,
@@ -39,7 +42,16 @@ export interface SearchRequest {
   readonly agentId?: string | undefined;
 }
 
-export async function searchVisible(parts: SearchParts, request: SearchRequest): Promise<Result<SearchPage>> {
+/** Hits that the viewer may see, with the labels of everything that their sessions hold. */
+export interface VisibleHits {
+  readonly page: SearchPage;
+  readonly labels: Labels | undefined;
+}
+
+export async function searchVisible(
+  parts: SearchParts,
+  request: SearchRequest,
+): Promise<Result<VisibleHits>> {
   const { viewer, redactor, readWorker, db, signal } = parts;
   const { query, limit, cursor, agentId, sessionKey } = request;
   const named =
@@ -52,11 +64,11 @@ export async function searchVisible(parts: SearchParts, request: SearchRequest):
     { ...question, ...optional({ cursor, agentId, sessionKey: named.value?.key }) },
     signal,
   );
-  const hits = await visibleHits(parts, page.hits);
-  return ok({ hits, ...optional({ nextCursor: page.nextCursor }) });
+  const { hits, labels } = await visibleHits(parts, page.hits);
+  return ok({ page: { hits, ...optional({ nextCursor: page.nextCursor }) }, labels });
 }
 
-async function visibleHits(parts: SearchParts, hits: readonly SearchHit[]): Promise<SearchHit[]> {
+async function visibleHits(parts: SearchParts, hits: readonly LabelledHit[]) {
   const gate = openGate(parts, parts.viewer);
   const admitted = new Map<string, Session>();
   for (const key of new Set(hits.map((hit) => hit.sessionKey))) {
@@ -65,11 +77,15 @@ async function visibleHits(parts: SearchParts, hits: readonly SearchHit[]): Prom
   }
   const shown = hits.filter((hit) => admitted.has(hit.sessionKey));
   const sources = await sourcesOf(parts, shown);
-  return shown.map((hit) => ({
+  const ofSessions = [...admitted.values()].map((session) => labelOfSession(parts.settings, session));
+  const all = [...ofSessions, ...shown.map((hit) => hit.labels)];
+  const labels = all.reduce<Labels | undefined>(joinLabels, undefined);
+  const visible = shown.map(({ labels: _, ...hit }) => ({
     ...hit,
     sessionKey: shownKey(parts, parts.viewer, hit.sessionKey),
     author: shownAuthor(parts, hit, admitted.get(hit.sessionKey)?.agentId, sources),
   }));
+  return { hits: visible, labels };
 }
 
 /** Returns the sessions that sent these messages, as far as the viewer may see them. */

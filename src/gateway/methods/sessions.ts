@@ -200,10 +200,11 @@ async function search(
   if (asked.cursor !== undefined && !/^\d{1,15}$/.test(asked.cursor)) return badCursor("sessions.search");
   const { redactor } = ctx.deps.world;
   const { readWorker } = ctx.deps.engine.store;
-  return searchVisible(
+  const found = await searchVisible(
     { ...ctx.access, viewer: ctx.viewer, redactor, readWorker, signal: ctx.signal },
     { ...asked, limit: Math.min(limit, SEARCH_LIMIT.max) },
   );
+  return found.ok ? ok(found.value.page) : found;
 }
 
 async function fork(

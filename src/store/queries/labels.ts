@@ -1,14 +1,16 @@
 // Owns the labels of sessions and chains (core/rules/labels/labels.ts), and the decisions that they led to.
 
-import { type ExpressionBuilder, sql } from "kysely";
+import { type ExpressionBuilder, type RawBuilder, sql } from "kysely";
 import { jsonOf, objectOf } from "../../core/json.ts";
 import { joinLabels, withArrival } from "../../core/rules/labels/labels.ts";
 import type { Arrival, LabelDecision, Labels } from "../../core/shapes/labels.ts";
+import type { Run } from "../../core/shapes/run.ts";
 import { held } from "../locks.ts";
 import { prepared } from "../prepared.ts";
 import { recordsOf } from "../records.ts";
 import type { Tables } from "../schema/tables.ts";
 import { type Db, isAmong, type Tx } from "../sql.ts";
+import { RUNS } from "./runs/runs.ts";
 
 export interface LabelPlace {
   readonly key: string;
@@ -25,22 +27,47 @@ const IN_PLACE = prepared(
     union all select labels_json from chains where chain_id = ${chainId} and labels_json is not null`,
 );
 
-const readJson = (json: string): Labels => objectOf(jsonOf(json)) as Labels;
+/** Returns the labels of columns, joined. */
+export function readLabelsJson(...columns: readonly (string | null | undefined)[]): Labels | undefined {
+  let all: Labels | undefined;
+  for (const json of new Set(columns))
+    if (json !== null && json !== undefined) all = joinLabels(all, objectOf(jsonOf(json)) as Labels);
+  return all;
+}
 
-const joinAll = (rows: readonly { readonly labels_json: string | null }[]): Labels | undefined =>
-  rows.reduce<Labels | undefined>(
-    (all, { labels_json: json }) => (json === null ? all : joinLabels(all, readJson(json))),
-    undefined,
-  );
+/** Selects the labels of a transcript: those of its session, or those that a reset has kept. */
+export const transcriptLabels = (sessionId: RawBuilder<unknown> | string) => sql<string | null>`
+  (select coalesce(i.labels_json, o.labels_json) from session_ids i
+    left join sessions o on o.key = i.session_key and o.session_id = i.session_id
+    where i.session_id = ${sessionId})`;
 
 /** Returns the labels of a session and a chain, or undefined if they have none. */
 export async function readLabels(db: Db, place: LabelPlace): Promise<Labels | undefined> {
-  return joinAll((await IN_PLACE(db, { ...place, chainId: place.chainId ?? "" })).rows);
+  const { rows } = await IN_PLACE(db, { ...place, chainId: place.chainId ?? "" });
+  return readLabelsJson(...rows.map((row) => row.labels_json));
 }
 
 /** Returns the labels of a chain. */
 export const labelsOfChain = (db: Db, chainId: string | undefined): Promise<Labels | undefined> =>
   readLabels(db, { key: "", sessionId: "", chainId });
+
+const RUN_IN_CHAIN = prepared((db, { runId }: { runId: string }) =>
+  RUNS.rows(db, { runId })
+    .leftJoin("chains", "chains.chain_id", "runs.chain_id")
+    .select("chains.labels_json as labels_of_chain"),
+);
+
+/** A run with the labels of its chain. */
+export interface RunInChain {
+  readonly run: Run;
+  readonly labels: Labels | undefined;
+}
+
+/** Returns a run with the labels of its chain. */
+export async function getRunInChain(db: Db, runId: string): Promise<RunInChain | undefined> {
+  const [row] = (await RUN_IN_CHAIN(db, { runId })).rows;
+  return row && { run: RUNS.read(row), labels: readLabelsJson(row.labels_of_chain) };
+}
 
 /** Returns the labels of a chain, and those of sessions, by key. */
 export async function labelsAround(
@@ -53,7 +80,7 @@ export async function labelsAround(
     .select(["key", "labels_json"])
     .where("labels_json", "is not", null);
   const rows = await marked.where(isAmong(db, "key", keys)).execute();
-  const sessions = new Map(rows.map(({ key, labels_json: json }) => [key, readJson(json ?? "")]));
+  const sessions = new Map(rows.map(({ key, labels_json: json }) => [key, readLabelsJson(json) ?? {}]));
   return { chain: await labelsOfChain(db, chainId), sessions };
 }
 
@@ -65,7 +92,7 @@ export async function addLabels(tx: Tx, place: LabelPlace, labels: Labels, arriv
   const [ofSession] = await held(tx, session.where("session_id", "=", sessionId)).execute();
   const grown = (known: { readonly labels_json: string | null } | undefined): string | undefined => {
     if (known === undefined) return undefined;
-    const before = joinAll([known]);
+    const before = readLabelsJson(known.labels_json);
     const after = joinLabels(before, added);
     return after === before ? undefined : JSON.stringify(after);
   };

@@ -19,7 +19,7 @@ import { addLabels, labelsOfChain, readLabels } from "../../store/queries/labels
 import type { Containable } from "../containment.ts";
 import { openWorkspace } from "../files/workspace.ts";
 import { fileSource, noteWriting, noteWritten, outsideFileRead } from "../labels/files.ts";
-import { readLabel } from "../labels/reads.ts";
+import { labelsIn, readLabel } from "../labels/reads.ts";
 import type { CallerContext, Tool, ToolResult, WritingContext } from "../tool.ts";
 
 export interface GuardContext extends CallerContext, WritingContext, Containable {
@@ -38,21 +38,31 @@ export const WAITS_NOTE =
   "waits for an owner's answer, because this conversation has content from outside. Until then, later runs " +
   "do not read the change. Tell the person who asked for it.";
 
-/** Returns the labels that count of a caller and of everything that its chain has read. */
-export async function labelsOfCaller({
-  db,
-  settings,
-  session,
-  run,
-}: Pick<GuardContext, "db" | "settings" | "session" | "run">): Promise<Labels> {
+type Reader = Pick<GuardContext, "db" | "settings" | "session" | "run" | "wait">;
+
+/** Returns the stored labels of a caller. Asks the store only if there may be any. */
+async function storedLabels({ db, session, run, wait }: Reader): Promise<Labels | undefined> {
   const { key, sessionId } = session;
-  const stored = await readLabels(db, { key, sessionId, chainId: run?.chainId });
-  return countedLabels(settings, joinLabels(stored, labelOfSession(settings, session)));
+  // The session of a caller without a run was read for this call.
+  const known = run === undefined ? session : wait?.content();
+  // An owner may have released the labels since.
+  const isCurrent = known !== undefined && known.labels?.outside === undefined;
+  return isCurrent ? known.labels : readLabels(db, { key, sessionId, chainId: run?.chainId });
 }
+
+/**
+ * Returns the labels that count of a caller and of everything that it has read. Without outside content, the
+ * private content of its last calls may be missing.
+ */
+export const labelsOfCaller = async (reader: Reader): Promise<Labels> =>
+  countedLabels(
+    reader.settings,
+    joinLabels(await storedLabels(reader), labelOfSession(reader.settings, reader.session)),
+  );
 
 /** Returns the outside content that a call may follow, or undefined if there is none. */
 export async function outsideCaller(
-  ctx: Pick<GuardContext, "db" | "settings" | "session" | "run" | "viewer">,
+  ctx: Reader & Pick<GuardContext, "viewer">,
 ): Promise<OutsideCaller | undefined> {
   const { session, run, viewer } = ctx;
   const { outside } = await labelsOfCaller(ctx);
@@ -92,7 +102,7 @@ export async function noteContent(
 ): Promise<void> {
   if (ctx.run === undefined && !ctx.session.external) return;
   if (call.name === "sessions_spawn") await noteAttachments(ctx, call, result);
-  const read = await tool.reads?.(ctx, args, result);
+  const read = joinLabels(labelsIn(result), await tool.reads?.(ctx, args, result));
   if (tool.readsFiles !== true) return markRead(ctx, call.callId, read);
   const hidden = await fileSource(ctx.agent.workspace, args.path);
   const files = joinLabels(readLabel(ctx, "outside", file), readLabel(ctx, "private", hidden));
@@ -101,7 +111,7 @@ export async function noteContent(
 
 /** Marks the session and the chain of a caller that has read a text with these labels, by a call. */
 export async function markRead(
-  ctx: Pick<GuardContext, "db" | "session" | "run" | "agent" | "engine" | "settings" | "guidance">,
+  ctx: Reader & Pick<GuardContext, "agent" | "engine" | "guidance">,
   callId: string,
   added: Labels | undefined,
 ): Promise<void> {
@@ -114,6 +124,7 @@ export async function markRead(
   const { outside } = added;
   if (isPrivate && outside === undefined) return;
   const fresh: Labels = isPrivate && outside !== undefined ? { outside } : added;
+  ctx.wait?.addLabels(fresh);
   const has = (known: Labels | undefined) => known !== undefined && joinLabels(known, fresh) === known;
   const isKnown = has(await readLabels(db, { key, sessionId }));
   if (isKnown && (chainId === undefined || has(await labelsOfChain(db, chainId)))) return;
@@ -212,7 +223,8 @@ async function guardedWriting(
     // A command may copy an outside file or download one, and an edit changes a part of it.
     const read = await tool.reads?.(ctx, args, undefined);
     const isOutside = (outside ?? file ?? read?.outside) !== undefined;
-    await noteWriting(ctx, call, { from, isOutside });
+    const mayBeNoted = ctx.wait?.content()?.hasOutsideFiles ?? true;
+    if (isOutside || mayBeNoted) await noteWriting(ctx, call, { from, isOutside });
   }
   if (!result.ok || waiting.length === 0) return { answer: result, file };
   return { answer: ok({ ...result.value, waiting: `${waiting.join(", ")}: ${WAITS_NOTE}` }), file };

@@ -7,13 +7,14 @@ import { resolveSession } from "../../access/resolve.ts";
 import { HISTORY_LIMIT } from "../../contract/tools/sessions.ts";
 import { shownMessage, sourceKeyOf } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
+import { joinLabels, labelOfSession } from "../../core/rules/labels/labels.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import { readHistory } from "../../store/queries/transcripts/transcripts.ts";
 import { countLimit, textLimit } from "../arguments.ts";
-import { readSessions } from "../labels/reads.ts";
+import { withLabels } from "../labels/reads.ts";
 import { type ReadingContext, type Tool, tool } from "../tool.ts";
 
 const MESSAGE_ID_CHARS_MAX = 200;
@@ -34,7 +35,6 @@ export const sessionsHistory: Tool<ReadingContext> = tool("sessions_history", {
     limit: countLimit(HISTORY_LIMIT),
     before: textLimit(MESSAGE_ID_CHARS_MAX),
   },
-  reads: (ctx, _args, result) => readSessions(ctx, result && [result]),
   async execute(ctx, { sessionKey, limit, before, includeTools = false }) {
     const found = await resolveSession(ctx, ctx.viewer, "read", { sessionKey });
     if (!found.ok) return found;
@@ -52,7 +52,8 @@ export const sessionsHistory: Tool<ReadingContext> = tool("sessions_history", {
     const cut = await cutHistory(messages, { maxTextChars, maxBytes }, ctx.engine.redactor);
     const oldest = cut.messages[0]?.id;
     const more = page.value.nextBefore !== undefined || cut.droppedMessages > 0;
-    return ok({
+    const labels = joinLabels(page.value.labels, labelOfSession(ctx.settings, session));
+    const answer = {
       sessionKey: shownKey(ctx, ctx.viewer, session.key),
       sessionId: session.sessionId,
       messages: cut.messages,
@@ -60,6 +61,7 @@ export const sessionsHistory: Tool<ReadingContext> = tool("sessions_history", {
       truncated: cut.truncated,
       droppedMessages: cut.droppedMessages,
       bytes: cut.bytes,
-    });
+    };
+    return ok(withLabels(answer, labels));
   },
 });

@@ -4,7 +4,9 @@ import { narrowingFor, shownKey, visibilityOf } from "../../access/access.ts";
 import { LIST_LIMIT, LIST_MESSAGE_LIMIT } from "../../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
+import { joinLabels, labelOfSession } from "../../core/rules/labels/labels.ts";
 import { badCursor, fail, ok } from "../../core/shapes/errors.ts";
+import type { Labels } from "../../core/shapes/labels.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { channelOf } from "../../core/shapes/session-key.ts";
@@ -17,9 +19,9 @@ import {
   visibleSpawners,
 } from "../../flows/session/list.ts";
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
-import { lastMessages } from "../../store/queries/transcripts/transcripts.ts";
+import { lastLabelled } from "../../store/queries/transcripts/transcripts.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import { readSessions } from "../labels/reads.ts";
+import { withLabels } from "../labels/reads.ts";
 import { type ReadingContext, type Tool, tool } from "../tool.ts";
 import { withoutHiddenSources } from "./history.ts";
 
@@ -50,24 +52,23 @@ export const sessionsList: Tool<ReadingContext> = tool("sessions_list", {
               hint: "Omit activeMinutes to list sessions of any age.",
             }),
   },
-  // Without their messages, the list has short titles only.
-  reads: (ctx, { messageLimit }, result) =>
-    messageLimit > 0 ? readSessions(ctx, result?.sessions) : undefined,
   async execute(ctx, { messageLimit, ...args }) {
     const filter = filterOf(args, ctx.engine.now());
     const { rows, nextCursor } = await listVisible(ctx, ctx.viewer, filter);
     const listed = rows.map((row) => row.session);
     const spawners = await visibleSpawners(ctx, ctx.viewer, listed);
     const sessions = rows.map((row) => sessionRow(ctx, row, spawners));
-    const cut = messageLimit > 0 ? await addMessages(ctx, rows, sessions, messageLimit) : false;
-    return ok({
+    // Without their messages, the list has short titles only.
+    const { cut, labels } = await addMessages(ctx, messageLimit > 0 ? rows : [], sessions, messageLimit);
+    const answer: ToolResultOf<"sessions_list"> = {
       count: sessions.length,
       sessions,
       ...optional({ nextCursor }),
       visibility: visibilityOf(ctx, ctx.viewer),
       ...optional({ filtered: filteredBy(narrowingFor(ctx, ctx.viewer), args, nextCursor) }),
       ...(cut ? { messagesTruncated: true } : {}),
-    });
+    };
+    return ok(withLabels(answer, labels));
   },
 });
 
@@ -157,18 +158,19 @@ function sessionRow(ctx: ReadingContext, listed: ListedSession, spawners: Readon
 }
 
 /**
- * Adds each session's last messages, newest session first, up to the byte limit. Returns true if some were
- * left out.
+ * Adds each session's last messages, newest session first, up to the byte limit. Returns their labels, and
+ * whether some were left out.
  */
 async function addMessages(
   ctx: ReadingContext,
   rows: readonly ListedSession[],
   shown: readonly SessionRow[],
   limit: number,
-): Promise<boolean> {
+): Promise<{ readonly cut: boolean; readonly labels: Labels | undefined }> {
   const { maxTextChars, maxBytes } = ctx.settings.tools.history;
   let bytesLeft = maxBytes;
   let truncated = false;
+  let labels: Labels | undefined;
   for (const [index, row] of rows.entries()) {
     if (bytesLeft <= NO_MESSAGES_BYTES) {
       // No more messages fit, so the messages of this session are not read.
@@ -176,13 +178,14 @@ async function addMessages(
       truncated = true;
       continue;
     }
-    const found = await lastMessages(ctx.db, row.session.sessionId, limit, { includeTools: false });
-    const shownTo = await withoutHiddenSources(ctx, found);
+    const found = await lastLabelled(ctx.db, row.session.sessionId, limit, { includeTools: false });
+    labels = joinLabels(joinLabels(labels, found.labels), labelOfSession(ctx.settings, row.session));
+    const shownTo = await withoutHiddenSources(ctx, found.messages);
     const cut = await cutHistory(shownTo, { maxTextChars, maxBytes: bytesLeft }, ctx.engine.redactor);
     const messages: readonly Message[] = cut.messages;
     bytesLeft = Math.max(0, bytesLeft - cut.bytes);
     truncated ||= cut.truncated || cut.droppedMessages > 0;
     Object.assign(shown[index] ?? {}, { messages });
   }
-  return truncated;
+  return { cut: truncated, labels };
 }

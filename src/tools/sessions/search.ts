@@ -5,7 +5,7 @@ import { badCursor, ok } from "../../core/shapes/errors.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { searchVisible } from "../../flows/session/search.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import { readSessions } from "../labels/reads.ts";
+import { withLabels } from "../labels/reads.ts";
 import { type ReadingContext, type RunContext, type Tool, tool } from "../tool.ts";
 
 const QUERY_CHARS_MAX = 500;
@@ -21,10 +21,11 @@ export const sessionsSearch: Tool<ReadingContext & Pick<RunContext, "signal">> =
       /^\d{1,15}$/.test(cursor) ? undefined : badCursor("this tool"),
     ),
   },
-  reads: (ctx, _args, result) => readSessions(ctx, result?.hits),
   async execute(ctx, request) {
     const { redactor, store } = ctx.engine;
     const found = await searchVisible({ ...ctx, redactor, readWorker: store.readWorker }, request);
-    return found.ok ? ok({ count: found.value.hits.length, ...found.value }) : found;
+    if (!found.ok) return found;
+    const { page, labels } = found.value;
+    return ok(withLabels({ count: page.hits.length, ...page }, labels));
   },
 });

@@ -20,7 +20,7 @@ import { type SendOutcome, sendToSession, sentBefore, UNCLEAR } from "../../flow
 import { listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { agentIdLimit, bodyLimit, textLimit, waitLimit } from "../arguments.ts";
-import { readChain } from "../labels/reads.ts";
+import { withLabels } from "../labels/reads.ts";
 import { sessionSink } from "../labels/sinks.ts";
 import { type Tool, tool, type WritingContext } from "../tool.ts";
 
@@ -59,10 +59,9 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
     const found = await resolveSession(ctx, ctx.viewer, "send", optional({ sessionKey, label, agentId }));
     return found.ok ? sessionSink(ctx, found.value, message) : undefined;
   },
-  reads: readChain,
   async before(ctx, args, call) {
     const before = await sentBefore(ctx, requestOf(ctx, call, args));
-    return before && sendResult(ctx.settings, ctx.session, before);
+    return before && labelledResult(ctx, before);
   },
   async execute(ctx, args, call) {
     const { sessionKey, label, agentId, message, inReplyTo, runTimeoutSeconds, announce, notify } = args;
@@ -79,9 +78,12 @@ export const sessionsSend: Tool<SendContext> = tool("sessions_send", {
       ...optional({ inReplyTo, announce, notify }),
       ...(ctx.confirmsAnswers === true ? { confirmsAnswers: true } : {}),
     });
-    return sent.ok ? ok(sendResult(ctx.settings, ctx.session, sent.value)) : sent;
+    return sent.ok ? ok(labelledResult(ctx, sent.value)) : sent;
   },
 });
+
+const labelledResult = ({ settings, session }: SendContext, outcome: SendOutcome): SendResult =>
+  withLabels(sendResult(settings, session, outcome), outcome.labels);
 
 /** Returns a failure if this session has written to the caller and was deleted or archived since. */
 async function goneSender(ctx: SendContext, sessionKey: string | undefined): Promise<Failure | undefined> {

@@ -23,7 +23,6 @@ import { type AttachmentPlan, planAttachments } from "../../flows/job/attachment
 import { type SpawnOutcome, type SpawnRequest, spawnedBefore, spawnSession } from "../../flows/job/spawn.ts";
 import { openSpawnsOf } from "../../store/queries/chains/flows.ts";
 import { agentIdLimit, bodyLimit, textLimit } from "../arguments.ts";
-import { readChain } from "../labels/reads.ts";
 import { agentSink } from "../labels/sinks.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "../tool.ts";
 import { TOOL_RULES } from "../tool-rules.ts";
@@ -62,7 +61,6 @@ export const sessionsSpawn: Tool<SpawnContext> = tool("sessions_spawn", {
     thinking: (value: unknown) => ok(typeof value === "string" ? (thinkingNamed(value) ?? value) : undefined),
   },
   sink: ({ settings, session }, { agentId = session.agentId, task }) => agentSink(settings, agentId, task),
-  reads: readChain,
   // A call with attachments can't be repeated, because their contents are not stored with the call.
   async before(ctx, _, { callId }) {
     const before = await spawnedBefore(ctx, callId);

@@ -15,12 +15,13 @@ import { modelOf, thinkingOf, windowOf } from "../../core/shapes/settings/settin
 import type { UsageSum } from "../../core/shapes/usage.ts";
 import { type Flow, openFlowsOf } from "../../store/queries/chains/flows.ts";
 import { bindingsOfSession } from "../../store/queries/channels/thread-bindings.ts";
-import { labelsOfChain } from "../../store/queries/labels.ts";
+import { getRunInChain, type RunInChain } from "../../store/queries/labels.ts";
 import { receiptsOf } from "../../store/queries/runs/inbox-marks.ts";
 import { usageOf } from "../../store/queries/runs/ledger.ts";
 import { countAhead, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 import { textLimit } from "../arguments.ts";
+import { withLabels } from "../labels/reads.ts";
 import { type CallerContext, type ReadingContext, type Tool, tool } from "../tool.ts";
 
 const RUN_ID_CHARS_MAX = 200;
@@ -41,16 +42,17 @@ export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">
     runId: textLimit(RUN_ID_CHARS_MAX),
     messageId: textLimit(RUN_ID_CHARS_MAX),
   },
-  reads: ({ db }, _args, result) =>
-    result !== undefined && "reply" in result ? labelsOfChain(db, result.chainId) : undefined,
   async execute(ctx, { sessionKey, runId, messageId }) {
     if ([sessionKey, runId, messageId].filter((one) => one !== undefined).length > 1) {
       return fail("invalid_argument", "give only one of sessionKey, runId and messageId");
     }
     if (messageId !== undefined) return messageReport(ctx, messageId);
     if (runId !== undefined) {
-      const run = await visibleRun(ctx, runId);
-      return run.ok ? ok(await runStatus(ctx, run.value)) : run;
+      const found = await visibleRun(ctx, runId);
+      if (!found.ok) return found;
+      const { run, labels } = found.value;
+      const report = await runStatus(ctx, run);
+      return ok(report.reply === undefined ? report : withLabels(report, labels));
     }
     const wanted = sessionKey ?? ctx.session.sessionId;
     const found = await resolveSession(ctx, ctx.viewer, "status", { sessionKey: wanted });
@@ -61,11 +63,12 @@ export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">
 /**
  * Returns a run if its session is visible. For an invisible run the answer is the same as for a missing one.
  */
-async function visibleRun(ctx: ReadingContext, runId: string): Promise<Result<Run>> {
-  const run = await getRun(ctx.db, runId);
+async function visibleRun(ctx: ReadingContext, runId: string): Promise<Result<RunInChain>> {
+  const found = await getRunInChain(ctx.db, runId);
+  const run = found?.run;
   const session = run && (await getSession(ctx.db, run.sessionKey));
   const seen = session !== undefined && (await openGate(ctx, ctx.viewer).admits("status", session));
-  if (run !== undefined && seen) return ok(run);
+  if (found !== undefined && seen) return ok(found);
   const hint = "sessions_send gives run ids; session_status of a session names its unfinished runs.";
   if (run === undefined && viewerScope(ctx, ctx.viewer).all)
     return fail("run_not_found", `no run ${JSON.stringify(runId)}`, { hint });

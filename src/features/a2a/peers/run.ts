@@ -94,7 +94,9 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const until = run.acceptedAt + INBOX_EXPIRES_MS;
       let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
       await handle.confirm();
-      const labels = countedLabels(peerRun.settings, await labelsOfChain(engine.store.db, run.chainId));
+      // The session has all labels of its message.
+      const known = session.labels && (await labelsOfChain(engine.store.db, run.chainId));
+      const labels = countedLabels(peerRun.settings, known);
       const message = {
         agentId: peerAgentId(peer.name, agentId),
         limits: ANSWER_LIMITS,

@@ -1,11 +1,14 @@
 // Owns the column `hold` of unfinished runs: a person lets a run stop before its next tool call. It is the id
 // of the call before which the run has stopped, and empty until then. After a release without these calls,
-// `SKIPS` is before it, until the run has read it. Null: nobody holds the run.
+// `SKIPS` is before it, until the run has read it. Null: nobody holds the run. The labels of everything that
+// a run has read come with its hold, in one statement.
 
 import { sql } from "kysely";
+import type { Labels } from "../../../core/shapes/labels.ts";
 import type { RunHold } from "../../../core/shapes/run.ts";
 import { prepared } from "../../prepared.ts";
 import { changesRows, type Db, isAmong, type Tx } from "../../sql.ts";
+import { readLabelsJson } from "../labels.ts";
 import { ACTIVE, HOLDING } from "./runs.ts";
 
 const SKIPS = "skip ";
@@ -16,19 +19,46 @@ export function stageOf(hold: string | null | undefined): RunHold | undefined {
   return hold === "" ? "pending" : "held";
 }
 
-const HOLD = prepared((db, { runId }: { runId: string }) =>
-  db.selectFrom("runs").select("hold").where("run_id", "=", runId),
+/** The content that a run has read. */
+export interface RunContent {
+  /** Of its session and its chain. */
+  readonly labels: Labels | undefined;
+  /** Whether any file is noted as outside. */
+  readonly hasOutsideFiles: boolean;
+}
+
+const BEFORE_CALLS = prepared((db, { runId }: { runId: string }) =>
+  db
+    .selectFrom("runs")
+    .leftJoin("sessions", (join) =>
+      join.onRef("key", "=", "session_key").onRef("sessions.session_id", "=", "runs.session_id"),
+    )
+    .leftJoin("chains", "chains.chain_id", "runs.chain_id")
+    .select(["hold", "sessions.labels_json as of_session", "chains.labels_json as of_chain"])
+    .select(({ exists, selectFrom }) => exists(selectFrom("outside_files").select("path")).as("has_files"))
+    .where("run_id", "=", runId),
 );
 
-/** Returns the stored hold of a run, if there is one. `callId`: empty before the run has stopped. */
-export async function getHold(
+/** The stored hold of a run. `callId`: empty before the run has stopped. */
+interface Hold {
+  readonly callId: string;
+  readonly skips: boolean;
+}
+
+/** Returns what a run must know before its next tool calls. Its hold is absent if nobody holds it. */
+export async function readBeforeCalls(
   db: Db,
   runId: string,
-): Promise<{ readonly callId: string; readonly skips: boolean } | undefined> {
-  const hold = (await HOLD(db, { runId })).rows[0]?.hold;
-  if (hold === null || hold === undefined) return undefined;
+): Promise<{ readonly hold: Hold | undefined; readonly content: RunContent }> {
+  const [row] = (await BEFORE_CALLS(db, { runId })).rows;
+  const content = {
+    labels: readLabelsJson(row?.of_session, row?.of_chain),
+    hasOutsideFiles: Boolean(row?.has_files),
+  };
+  const hold = row?.hold;
+  if (hold === null || hold === undefined) return { hold: undefined, content };
   const skips = hold.startsWith(SKIPS);
-  return { callId: skips ? hold.slice(SKIPS.length) : hold, skips };
+  return { hold: { callId: skips ? hold.slice(SKIPS.length) : hold, skips }, content };
 }
 
 /** `skip`: releases a run, which does not make the calls before which it stops. */

@@ -8,11 +8,13 @@
 
 import { type ExpressionBuilder, type Selectable, sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
+import type { Labels } from "../../../core/shapes/labels.ts";
 import { idParts } from "../../id-parts.ts";
 import { prepared } from "../../prepared.ts";
 import { type RecordOf, recordsOf } from "../../records.ts";
 import type { Tables, WaitTable } from "../../schema/tables.ts";
 import { changesRows, type Db, isAmong, type Tx } from "../../sql.ts";
+import { readLabelsJson } from "../labels.ts";
 import { livingProcesses } from "../processes.ts";
 
 /** A literal instead of a parameter, so that queries can use a partial index (see runs.ts). */
@@ -70,17 +72,37 @@ export function insertWait(tx: Tx, wait: Wait, owner?: string): Promise<void> {
 }
 
 const isOfCall = (eb: ExpressionBuilder<Tables, "waits">, callId: string) =>
-  eb.or([eb("call_id", "=", callId), eb("of_call", "=", callId)]);
+  eb.or([eb("waits.call_id", "=", callId), eb("waits.of_call", "=", callId)]);
 
 const OF_CALL = prepared((db, { callId }: { readonly callId: string }) =>
-  WAITS.rows(db).where((eb) => isOfCall(eb, callId)),
+  WAITS.rows(db)
+    .leftJoin("runs", (join) =>
+      join.on("runs.run_id", "=", (eb) =>
+        eb
+          .case()
+          .when("waits.kind", "=", RUN)
+          .then(eb.ref("target_run_id"))
+          .else(eb.ref("waiter_run_id"))
+          .end(),
+      ),
+    )
+    .leftJoin("chains", "chains.chain_id", "runs.chain_id")
+    .select("chains.labels_json as labels_of_chain")
+    .where((eb) => isOfCall(eb, callId)),
 );
 
+/** A wait with the labels of its chain, which are those of the answer, too. */
+export interface WaitInChain extends Wait {
+  readonly labels?: Labels;
+}
+
 /** Returns the wait of a tool call, one row per target. Empty if the call does not wait. */
-export async function waitsOfCall(db: Db, callId: string): Promise<Wait[]> {
+export async function waitsOfCall(db: Db, callId: string): Promise<WaitInChain[]> {
   // Sorted here: for a sorted query PostgreSQL may read the whole primary key.
   const { rows } = await OF_CALL(db, { callId });
-  return rows.toSorted((a, b) => (a.call_id < b.call_id ? -1 : 1)).map(WAITS.read);
+  return rows
+    .toSorted((a, b) => (a.call_id < b.call_id ? -1 : 1))
+    .map((row) => ({ ...WAITS.read(row), ...optional({ labels: readLabelsJson(row.labels_of_chain) }) }));
 }
 
 /** Returns the waits of these tool calls for runs. Calls without a wait are missing. */

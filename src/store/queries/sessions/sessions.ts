@@ -206,13 +206,30 @@ const HELD_SESSION = prepared((tx, { key }: { key: string }) =>
   held(tx as Tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)),
 );
 
-/** Locks a session, and returns it with the number of the next run in its lane, counted from 1. */
-export async function holdLane(
-  tx: Tx,
-  key: string,
-): Promise<{ readonly session: Session; readonly laneSeq: number } | undefined> {
-  const [row] = (await HELD_SESSION(tx, { key })).rows;
-  return row === undefined ? undefined : { session: toSession(row), laneSeq: row.next_lane_seq };
+const HELD_WITH_WRITER = prepared((tx, { key, writerKey }: { key: string; writerKey: string }) =>
+  tx
+    .with("lane", () => held(tx as Tx, tx.selectFrom("sessions").selectAll().where("key", "=", key)))
+    .selectFrom("lane")
+    .selectAll()
+    .unionAll(tx.selectFrom("sessions").selectAll().where("key", "=", writerKey)),
+);
+
+/** A locked session with the number of the next run in its lane, counted from 1. */
+interface LockedLane {
+  readonly session: Session;
+  readonly laneSeq: number;
+  /** The session of the given key, not locked. */
+  readonly writer: Session | undefined;
+}
+
+/** Locks a session. `writerKey`: another session that is read, too. */
+export async function holdLane(tx: Tx, key: string, writerKey?: string): Promise<LockedLane | undefined> {
+  const { rows } = await (writerKey === undefined
+    ? HELD_SESSION(tx, { key })
+    : HELD_WITH_WRITER(tx, { key, writerKey }));
+  const row = rows.find((one) => one.key === key);
+  const writer = rows.find((one) => one.key === writerKey);
+  return row && { session: toSession(row), laneSeq: row.next_lane_seq, writer: writer && toSession(writer) };
 }
 
 const LANE_PLACE = prepared((tx, { key, at }: { key: string; at: number }) =>

@@ -5,9 +5,11 @@
 import { type RawBuilder, sql } from "kysely";
 import { optional } from "../../../core/optional.ts";
 import type { Scope } from "../../../core/rules/visibility.ts";
+import type { Labels } from "../../../core/shapes/labels.ts";
 import { type Message, textOf } from "../../../core/shapes/message.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { type Db, kindOf } from "../../sql.ts";
+import { readLabelsJson, transcriptLabels } from "../labels.ts";
 import { all, fewInScope, fewInTree, inScope } from "../sessions/session-scope.ts";
 import { partsFrom } from "./forks.ts";
 import { isInheritedTranscript } from "./inherited.ts";
@@ -54,12 +56,17 @@ export interface SearchHit {
   readonly earlier?: true;
 }
 
-export interface SearchPage {
-  readonly hits: SearchHit[];
+/** `labels`: of the transcript. */
+export type LabelledHit = SearchHit & { readonly labels: Labels | undefined };
+
+export interface SearchPage<Hit = SearchHit> {
+  readonly hits: Hit[];
   readonly nextCursor?: string;
 }
 
 interface HitRow {
+  /** Labels of the transcript, as JSON. */
+  readonly labels: string | null;
   readonly seq: number;
   readonly id: string;
   readonly session_key: string;
@@ -163,7 +170,7 @@ export async function searchTranscripts(
   db: Db,
   asked: TranscriptQuestion,
   signal?: AbortSignal,
-): Promise<SearchPage> {
+): Promise<SearchPage<LabelledHit>> {
   const words = wordsOf(asked.query);
   const before = asked.cursor === undefined ? undefined : Number(asked.cursor);
   if (words.length === 0 || (before !== undefined && !Number.isSafeInteger(before))) return { hits: [] };
@@ -174,6 +181,7 @@ export async function searchTranscripts(
   if (asked.agentId !== undefined) conditions.push(sql`s.agent_id = ${asked.agentId}`);
   const { rows } = await sql<HitRow>`
     select m.seq, m.id, m.session_key, m.session_id, s.session_id as current_id, m.role, m.created_at,
+      ${transcriptLabels(sql`m.session_id`)} as labels,
       case when octet_length(m.entry_json) <= ${sql.lit(READ_AT_ONCE_BYTES)} then m.entry_json end
         as entry_json
     from (${matches({ before, skip: 0, limit: MATCHES_MAX })}) f
@@ -182,7 +190,7 @@ export async function searchTranscripts(
     where m.seq = f.seq and s.key = m.session_key and ${all(conditions)}
     ${kindOf(db) === "sqlite" ? sql`` : sql`order by f.seq desc`}
     limit ${asked.limit + 1}`.execute(db, { signal });
-  const hits: SearchHit[] = [];
+  const hits: LabelledHit[] = [];
   for (const row of rows.slice(0, asked.limit)) {
     const place = await conversationOf(db, row);
     if (place !== "hidden") hits.push({ ...(await hitOf(db, row, words, asked.redactor)), ...place });
@@ -240,7 +248,12 @@ function authorOf(message: Message): HitAuthor {
   }
 }
 
-async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Redactor): Promise<SearchHit> {
+async function hitOf(
+  db: Db,
+  row: HitRow,
+  words: readonly string[],
+  redactor: Redactor,
+): Promise<LabelledHit> {
   const large = db.selectFrom("messages").select("entry_json").where("seq", "=", row.seq);
   const { entry_json } = row.entry_json === null ? ((await large.executeTakeFirst()) ?? row) : row;
   // A large entry may have been deleted in the meantime.
@@ -255,6 +268,7 @@ async function hitOf(db: Db, row: HitRow, words: readonly string[], redactor: Re
     timestamp: row.created_at,
     // Redacts the text before it is cut, because part of a credential could not be recognised any more (I14).
     excerpt: excerptOf(await redactor.whole(text), words),
+    labels: readLabelsJson(row.labels),
   };
 }
 

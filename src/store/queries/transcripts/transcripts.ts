@@ -5,11 +5,14 @@
 
 import { sql } from "kysely";
 import { forkOrigin } from "../../../core/fork-key.ts";
+import { optional } from "../../../core/optional.ts";
 import type { Pace } from "../../../core/pace.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import type { Labels } from "../../../core/shapes/labels.ts";
 import { type Entry, isCompaction, type Message, textOf } from "../../../core/shapes/message.ts";
 import { prepared } from "../../prepared.ts";
 import type { Db } from "../../sql.ts";
+import { readLabelsJson, transcriptLabels } from "../labels.ts";
 import { entriesIn, forkMarkerId, partBefore, partsFrom, partsOf, type TranscriptPart } from "./forks.ts";
 import { ENTRY_COLUMNS, type EntryRow, readEntry, readMessage } from "./stored-entry.ts";
 
@@ -52,6 +55,8 @@ interface EntryPosition {
   readonly id: string;
   readonly bytes: number;
   readonly part: TranscriptPart;
+  /** Labels of the transcript, as JSON. */
+  readonly labels: string | null;
 }
 
 /** Returns the positions of a page, and one more if another page follows. */
@@ -62,6 +67,7 @@ async function pagePositions(db: Db, { place, limit, includeTools }: Page): Prom
       "seq",
       "id",
       sql<number>`octet_length(entry_json)`.as("bytes"),
+      transcriptLabels(part.sessionId).as("labels"),
     ]);
     if (beyond !== undefined) query = query.where("seq", way === "asc" ? ">" : "<", beyond);
     const rows = await query
@@ -128,12 +134,17 @@ async function readPage(db: Db, page: Page) {
       if (row.run_id !== null) runIds.set(row.id, row.run_id);
     }
   }
-  return { first, messages, runIds, more: positions.length > count };
+  const labels = readLabelsJson(...positions.map((position) => position.labels));
+  return { first, messages, runIds, more: positions.length > count, ...optional({ labels }) };
 }
 
-export interface HistoryPage {
-  /** Oldest first. */
+/** Messages of a transcript, the oldest first, with the labels of the whole transcript. */
+interface ReadMessages {
   readonly messages: Message[];
+  readonly labels?: Labels;
+}
+
+export interface HistoryPage extends ReadMessages {
   /** Run ids, by message id. Also has an entry for the message after which the page begins. */
   readonly runIds: ReadonlyMap<string, string>;
   /** Id of the oldest message of this page. Absent if there are no older messages. */
@@ -189,7 +200,7 @@ export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result
   const found = await positionOf(db, wanted);
   if (!found.ok) return found;
   const place = found.value;
-  const { first, messages, runIds, more } = await readPage(db, { pace, limit, includeTools, place });
+  const { first, messages, runIds, more, labels } = await readPage(db, { pace, limit, includeTools, place });
   const [oldest, newest] = [messages[0], messages.at(-1)];
   const onward = place.way === "on";
   const back = first && ({ way: "back", part: first.part, before: first } as const);
@@ -199,6 +210,7 @@ export async function readHistory(db: Db, wanted: HistoryWanted): Promise<Result
   const afterRun = onward ? place.afterRun : undefined;
   return ok({
     messages,
+    ...optional({ labels }),
     runIds: after === undefined || afterRun === undefined ? runIds : new Map([[after, afterRun], ...runIds]),
     ...(older && oldest !== undefined ? { nextBefore: oldest.id } : {}),
     ...(newer && newest !== undefined ? { nextAfter: newest.id } : {}),
@@ -212,8 +224,17 @@ export async function lastMessages(
   limit: number,
   what: { includeTools: boolean },
 ): Promise<Message[]> {
-  const place: HistoryPosition = { way: "back", part: { sessionId } };
-  return (await readPage(db, { limit, includeTools: what.includeTools, place })).messages;
+  return (await lastLabelled(db, sessionId, limit, what)).messages;
+}
+
+/** Like `lastMessages`, with labels. */
+export function lastLabelled(
+  db: Db,
+  sessionId: string,
+  limit: number,
+  { includeTools }: { includeTools: boolean },
+): Promise<ReadMessages> {
+  return readPage(db, { limit, includeTools, place: { way: "back", part: { sessionId } } });
 }
 
 /** Selects the compactions of a part, the newest first. */

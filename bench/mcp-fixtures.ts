@@ -1,13 +1,17 @@
 // Adds the tools, resources and prompts of the official conformance suite to the MCP server of a gateway.
 // Loaded into the gateway's process before its own modules (`--import`). Transport, streams, sessions, tasks,
-// questions and refusals stay those of the gateway: tools that take long or ask a person are sends to an
-// agent of their own, which calls tools of an MCP server (mcp-questions.ts).
+// questions, refusals and checks of headers stay those of the gateway: tools that take long or ask a person
+// are sends to an agent of their own, which calls tools of an MCP server (mcp-questions.ts).
 
 import { createHmac } from "node:crypto";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { setTimeout as pause } from "node:timers/promises";
 import {
   CLIENT_CAPABILITIES_META_KEY,
   inputRequired,
+  McpServer,
   MissingRequiredClientCapabilityError,
   ProtocolError,
   ProtocolErrorCode,
@@ -182,6 +186,24 @@ function sendTo(order: Order) {
 }
 
 const slow = { afterSeconds: TASK_AFTER_SECONDS };
+/** The deaths of its process that end a run. */
+const DEATHS_MAX = 5;
+
+/**
+ * Sends to an agent that is busy, and stores of the waiting run that its process died again and again. So the
+ * gateway does not start it.
+ */
+async function crash(call: (args: object) => Promise<object>): Promise<object> {
+  const busy = sendTo({ afterSeconds: TASK_AFTER_SECONDS + 1, say: "done" });
+  await call({ ...busy, timeoutSeconds: 0 });
+  const answer = await call({ ...busy, message: "{}" });
+  const store = new DatabaseSync(join(homedir(), ".parley", "state", "parley.sqlite"), { timeout: 5_000 });
+  store
+    .prepare("update runs set crashes = ? where session_key = ? and state = 'queued'")
+    .run(DEATHS_MAX, busy.sessionKey);
+  store.close();
+  return answer;
+}
 
 /** Tools that are sends to an agent. */
 const WORK: Readonly<Record<string, (args: Fields, answers: string) => Order>> = {
@@ -234,7 +256,8 @@ const TOOLS = [
   ...Object.keys(CONTENT),
   ...Object.keys(QUESTIONS).filter((name) => name !== "test_input_required_result_prompt"),
   ...Object.keys(WORK).filter((name) => !(name in QUESTIONS)),
-  ...["greet", "test_missing_capability", "test_tool_with_progress", "test_tool_with_logging"],
+  ...["greet", "protocol_error_job", "test_missing_capability"],
+  ...["test_tool_with_progress", "test_tool_with_logging"],
 ].map((name) => ({
   name,
   description: "A tool of the conformance suite.",
@@ -318,6 +341,9 @@ function extend(server: Inner): void {
   server.fallbackRequestHandler = async (request, ctx) => {
     const { arguments: args, ...params } = fieldsOf(request.params);
     const name = String(params.name);
+    const send = (sent: object) =>
+      calls({ ...request, params: { ...params, name: "sessions_send", arguments: sent } }, ctx);
+    if (name === "protocol_error_job") return crash(send);
     const order = WORK[name];
     if (order === undefined) return (await call(name, fieldsOf(args), ctx)) ?? calls(request, ctx);
     if (name === "failing_job" && !(TASKS in fieldsOf(declared(ctx).extensions)))
@@ -326,8 +352,7 @@ function extend(server: Inner): void {
       });
     const asked = name in QUESTIONS ? ask(name, ctx) : "";
     if (typeof asked !== "string") return asked;
-    const sent = sendTo(order(fieldsOf(args), asked));
-    return calls({ ...request, params: { ...params, name: "sessions_send", arguments: sent } }, ctx);
+    return send(sendTo(order(fieldsOf(args), asked)));
   };
 }
 
@@ -336,3 +361,12 @@ Server.prototype.connect = function connectExtended(this: Server, transport) {
   extend(this as unknown as Inner);
   return connect.call(this, transport);
 };
+
+type Schemas = McpServer["toolInputSchemaJson"];
+// The gateway names the schemas of its tools to each of its servers.
+Object.defineProperty(McpServer.prototype, "toolInputSchemaJson", {
+  set(this: McpServer, schemas: Schemas) {
+    const value: Schemas = (name) => TOOLS.find((tool) => tool.name === name)?.inputSchema ?? schemas(name);
+    Object.defineProperty(this, "toolInputSchemaJson", { value });
+  },
+});

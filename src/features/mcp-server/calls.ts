@@ -4,6 +4,7 @@
 // The caller's token needs the scope for the call. If a client disconnects, its run continues; the result is
 // then written into the client's session.
 
+import { ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { openGate } from "../../access/access.ts";
 import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
 import type { Access } from "../../core/rules/visibility.ts";
@@ -122,4 +123,15 @@ export function answerWith(result: ToolResult) {
   const isError = result.status === "error" || result.status === "forbidden";
   const content = [{ type: "text" as const, text: JSON.stringify(result) }];
   return isError ? { content, isError } : { content, structuredContent: result };
+}
+
+/**
+ * Returns the answer to a call: its result or, if the work killed its process again and again, an error of
+ * the protocol.
+ */
+export function replyWith(
+  result: ToolResult,
+): { result: ReturnType<typeof answerWith> } | { error: { code: number; message: string } } {
+  if (result.code !== "run_crashed") return { result: answerWith(result) };
+  return { error: { code: ProtocolErrorCode.InternalError, message: String(result.error) } };
 }

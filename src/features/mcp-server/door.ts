@@ -25,13 +25,13 @@ import type { HttpParts } from "../../gateway/http/http.ts";
 import { type Door, type Env, readBody } from "../../gateway/http/request.ts";
 import { dataFrame } from "../../gateway/http/run-stream.ts";
 import { acceptingAll, asJson, takesStreams } from "./accept.ts";
-import { answerWith, type McpDeps } from "./calls.ts";
+import { type McpDeps, replyWith } from "./calls.ts";
 import { connectionId, endConnection, identify, isAsking, type McpClient, type McpWishes } from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
 import { LogLevels } from "./log-levels.ts";
 import { canAsk, isAnswer, takeAnswer, withQuestions } from "./questions.ts";
 import { callOfEvent, mayResume, onlyCall, primed, type ResumableCall, resultAgain } from "./resume.ts";
-import { buildServer, newCallId } from "./server.ts";
+import { buildServer, mayTakeLong, newCallId } from "./server.ts";
 import { type Exchange, Exchanges } from "./streams.ts";
 
 /**
@@ -230,9 +230,9 @@ class McpDoor {
 
   /** Answers a client that comes back for the answer to a call, and ends its stream. */
   async #resume(client: McpClient, { callId, requestId }: ResumableCall): Promise<Response> {
-    const result = answerWith(await resultAgain(this.#deps, client, callId));
+    const reply = replyWith(await resultAgain(this.#deps, client, callId));
     const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
-    return new Response(dataFrame({ jsonrpc: "2.0", id: requestId, result }), { headers });
+    return new Response(dataFrame({ jsonrpc: "2.0", id: requestId, ...reply }), { headers });
   }
 
   async #post(c: Context<Env>, caller: Caller, exchange: Exchange): Promise<Response> {
@@ -260,17 +260,19 @@ class McpDoor {
     for (const message of older) this.#cancel(whose, message);
     const ids = older.flatMap((message) => ("method" in message ? (idOf(message) ?? []) : []));
     const cancelled = this.#exchanges.cancellable(exchange, whose, ids);
-    // A long call is answered immediately with a stream that is kept alive.
-    const streams = messages.some(({ method }) => method === "tools/call");
+    const calls = messages.some(({ method }) => method === "tools/call");
     // A tool call is still answered when the gateway stops, so the stop signal does not abort it.
-    const ends = streams ? [cancelled] : [cancelled, this.#stop];
+    const ends = calls ? [cancelled] : [cancelled, this.#stop];
     if (older.length > 0 && older.every(isAnswer)) {
       for (const message of older) await takeAnswer(this.#deps, caller, message);
       return new Response(null, { status: 202 });
     }
     const requestId = modern ? undefined : onlyCall(messages);
     const call = requestId === undefined ? undefined : { callId: newCallId(this.#deps), requestId };
-    const how = { parsedBody: json, streams, exchange, ...optional({ callId: call?.callId }) };
+    // A long call is answered immediately with a stream that is kept alive. Any other one can still be
+    // refused with a status of its own.
+    const streams = messages.some((message) => mayTakeLong(client.value, message));
+    const how = { parsedBody: json, calls, streams, exchange, ...optional({ callId: call?.callId }) };
     const response = await this.#ask(client.value, withoutBody(request, ends), how);
     if (!takesStreams(request) && !messages.some(({ method }) => method === LISTEN))
       return this.#named(await asJson(response, Array.isArray(json)), client.value, messages);
@@ -293,10 +295,10 @@ class McpDoor {
   #ask(
     client: McpClient,
     request: Request,
-    how: { parsedBody: unknown; streams: boolean; exchange: Exchange; callId?: string },
+    how: { parsedBody: unknown; calls: boolean; streams: boolean; exchange: Exchange; callId?: string },
   ): Promise<Response> {
     const deps = this.#deps;
-    const { callId, exchange, streams: calls } = how;
+    const { callId, calls, exchange } = how;
     const { atEnd } = exchange;
     const ends = { stop: this.#stop, atEnd, levels: this.#levels, calls, ...optional({ callId }) };
     const handler = createMcpHandler(() => buildServer(deps, client, ends), {
@@ -327,7 +329,7 @@ class McpDoor {
     stop: AbortSignal,
   ): Promise<Response> {
     const ends = { stop, atEnd: exchange.atEnd, levels: this.#levels };
-    const server = buildServer(this.#deps, client, ends);
+    const { server } = buildServer(this.#deps, client, ends);
     const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });
     await server.connect(transport);
     const response = await transport.handleRequest(withoutBody(request, [stop]));

@@ -5,10 +5,11 @@
 
 import {
   CLIENT_CAPABILITIES_META_KEY,
+  McpServer,
   MissingRequiredClientCapabilityError,
   ProtocolError,
   ProtocolErrorCode,
-  Server,
+  type Server,
   type ServerContext,
   type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
@@ -20,7 +21,7 @@ import { quoted } from "../../core/text/cut.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
 import { isOutcome } from "../../tools/sessions/send.ts";
 import { type ToolResult, toolResult } from "../../tools/tool.ts";
-import { type AtEnd, answerWith, callAs, type McpDeps, type ToolCall, toolsOf } from "./calls.ts";
+import { type AtEnd, answerWith, callAs, type McpDeps, replyWith, type ToolCall, toolsOf } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL, INBOX_URI, inboxOf, waitsForNews } from "./inbox.ts";
 import type { LogLevels } from "./log-levels.ts";
@@ -104,12 +105,25 @@ function readCall({ deps, callId }: Exchange, params: unknown): ToolCall {
  * Returns the event that a call waits for: the reply to a send, the end of sub-agents, or new messages in its
  * inbox. Returns undefined if the call does not wait.
  */
-function waitsFor({ name, arguments: args }: ToolCall): "reply" | "jobs" | "news" | undefined {
+function waitsFor({
+  name,
+  arguments: args,
+}: Omit<ToolCall, "callId">): "reply" | "jobs" | "news" | undefined {
   const { timeoutSeconds, action } = args;
   if (name === INBOX_TOOL.name) return waitsForNews(args) ? "news" : undefined;
   if (timeoutSeconds === 0) return undefined;
   if (name === "sessions_send") return "reply";
   return name === "subagents" && action === "wait" ? "jobs" : undefined;
+}
+
+/**
+ * Returns whether the answer to a message may take long: of a call that waits, and of each call of a program
+ * that works for a session, because it may need an owner's consent.
+ */
+export function mayTakeLong({ caller }: McpClient, { method, params }: Params): boolean {
+  const { name, arguments: args } = fieldsOf(params);
+  const waits = (): boolean => waitsFor({ name: String(name), arguments: fieldsOf(args) }) !== undefined;
+  return method === "tools/call" && (caller.actsAs !== undefined || waits());
 }
 
 /** Signals that end an exchange. */
@@ -169,7 +183,9 @@ async function answerCall(exchange: Exchange, params: unknown, ctx: ServerContex
       return { resultType: "task", ...answer.task };
     }
     if (isOutcome(answer.result)) given = "outcome";
-    return answerWith(answer.result);
+    const reply = replyWith(answer.result);
+    if ("error" in reply) throw new ProtocolError(reply.error.code, reply.error.message);
+    return reply.result;
   } catch (error) {
     if (!exchange.stop.aborted || ctx.mcpReq.signal.aborted) throw error;
     return answerWith(await stoppedResult(exchange, call));
@@ -283,7 +299,8 @@ function addTasks(server: Server, exchange: Exchange): void {
     });
   on("tasks/get", async (taskId, ctx) => {
     const task = await readTask(exchange, taskId, takesForms(declared(ctx)));
-    if (task?.status === "completed") recordAtEnd(exchange, taskId, () => "outcome");
+    if (task?.status === "completed" || task?.status === "failed")
+      recordAtEnd(exchange, taskId, () => "outcome");
     return task;
   });
   on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
@@ -294,31 +311,24 @@ function addTasks(server: Server, exchange: Exchange): void {
 }
 
 /** Creates a server for one client. */
-export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Server {
+export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): McpServer {
   const exchange: Exchange = { deps, client, ...ends };
-  const server = new Server(
+  const built = new McpServer(
     { name: "parley", title: "Parley", version: deps.version },
-    {
-      capabilities: {
-        tools: {},
-        logging: {},
-        prompts: {},
-        completions: {},
-        resources: { subscribe: true },
-        extensions: { [TASKS_EXTENSION]: {} },
-      },
-      instructions: instructionsFor(deps, client),
-      // Replaces the library's default, which costs time for each new server: it validates answers that
-      // Parley never requests.
-      jsonSchemaValidator: {
-        getValidator: () => () => ({
-          valid: false,
-          data: undefined,
-          errorMessage: "nothing is requested",
-        }),
-      },
-    },
+    { instructions: instructionsFor(deps, client) },
   );
+  // The library compares the arguments that a schema marks (x-mcp-header) with the headers of a call.
+  built.toolInputSchemaJson = (name) => toolsOf(deps, client).find((tool) => tool.name === name)?.parameters;
+  const { server } = built;
+  // The options of the library's own tools, resources and prompts would add handlers that these replace.
+  server.registerCapabilities({
+    tools: {},
+    logging: {},
+    prompts: {},
+    completions: {},
+    resources: { subscribe: true },
+    extensions: { [TASKS_EXTENSION]: {} },
+  });
   addTools(server, exchange);
   server.setRequestHandler("logging/setLevel", ({ params }) => {
     ends.levels.set(client.session.key, params.level);
@@ -327,5 +337,5 @@ export function buildServer(deps: McpDeps, client: McpClient, ends: Ends): Serve
   addPrompts(server, deps, client);
   addInbox(server, exchange);
   addTasks(server, exchange);
-  return server;
+  return built;
 }

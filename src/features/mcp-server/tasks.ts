@@ -9,7 +9,7 @@ import { sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
 import { sendResult } from "../../tools/sessions/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { pause } from "../../world/pause.ts";
-import { answerWith, callAs, type McpDeps, type ToolCall } from "./calls.ts";
+import { callAs, type McpDeps, replyWith, type ToolCall } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 import { INBOX_TOOL } from "./inbox.ts";
 import { questionsOf, takeAnswer } from "./questions.ts";
@@ -38,6 +38,7 @@ export type Task = {
       readonly inputRequests: Readonly<Record<string, object>>;
     }
   | { readonly status: "completed"; readonly result: { readonly resultType: "complete" } }
+  | { readonly status: "failed"; readonly statusMessage: string; readonly error: object }
 );
 
 export interface TaskParts {
@@ -79,8 +80,9 @@ export async function readTask(
       ? { ...task, status: "input_required", statusMessage, inputRequests }
       : { ...task, status: "working", statusMessage };
   }
-  const result = answerWith(sendResult(deps.settings, client.session, outcome));
-  return { ...task, status: "completed", result: { resultType: "complete", ...result } };
+  const reply = replyWith(sendResult(deps.settings, client.session, outcome));
+  if ("error" in reply) return { ...task, status: "failed", statusMessage: reply.error.message, ...reply };
+  return { ...task, status: "completed", result: { resultType: "complete", ...reply.result } };
 }
 
 /** Takes the answers to questions of a task. Others are ignored. Returns false if there is no such task. */

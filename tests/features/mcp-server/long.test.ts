@@ -5,6 +5,7 @@ import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/type
 import { expect, test } from "vitest";
 import {
   type Answer,
+  ask,
   askNew,
   heldModel,
   objectOf,
@@ -194,6 +195,28 @@ test("if the wait of a task has timed out, the task reports that", async () => {
     error: expect.stringContaining("600 s"),
   });
   model.answer("late");
+});
+
+test("a call whose run killed its process again and again fails with an error of the protocol, also as a task", async () => {
+  const world = fakeWorld();
+  const model = heldModel();
+  const house = await openHouse({ play: model.play, world });
+  const busy = { name: "sessions_send", arguments: { ...SEND.arguments, timeoutSeconds: 0 } };
+  await askNew(house, { method: "tools/call", params: busy, name: "sessions_send" }, ME);
+  await model.started;
+  const { taskId } = await sendTask(house, world);
+  const waiting = ask(house, "tools/call", SEND, { "x-parley-handle": "direct" });
+  const crashing = () =>
+    house.store.transaction((tx) =>
+      tx.updateTable("runs").set({ crashes: 5 }).where("state", "=", "queued").execute(),
+    );
+  await expect.poll(async () => (await crashing())[0]?.numUpdatedRows).toBe(2n);
+  model.answer("done");
+  const error = { code: -32603, message: expect.stringMatching(/process died 5 times/) };
+  expect(await timeUntil(world, waiting)).toMatchObject({ error });
+  const state = async () => (await task(house, "get", String(taskId))).result as Answer;
+  await expect.poll(state).toMatchObject({ resultType: "complete", status: "failed", error });
+  expect(await state()).not.toHaveProperty("result");
 });
 
 test("a client that disconnects before it gets its task finds the result in its inbox", async () => {

@@ -4,9 +4,11 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
+import { toolSpec } from "../../../src/contract/tools.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { ask, askNew, heldModel, messageOf, raw, rawNew } from "../../gateway/clients/mcp.ts";
 import { openHouse, TOKEN } from "../../gateway/kit.ts";
+import { cleanup } from "../../kit/engine/engine.ts";
 
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 
@@ -207,6 +209,45 @@ test("params that are null count as absent", async () => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: null });
     expect(await messageOf(await raw(house, { body }))).toMatchObject({ id: 1, result: {} });
   }
+});
+
+const HISTORY = { method: "tools/call", name: "sessions_history" };
+const marked = (sessionKey: string) => ({
+  ...HISTORY,
+  params: { name: HISTORY.name, arguments: { sessionKey } },
+});
+
+test("an argument that the schema of a tool marks must equal its header", async () => {
+  const { properties } = toolSpec("sessions_history").parameters as { properties: { sessionKey: object } };
+  const before = properties.sessionKey;
+  properties.sessionKey = { ...before, "x-mcp-header": "Session" };
+  cleanup(() => {
+    properties.sessionKey = before;
+  });
+  const house = await openHouse();
+  for (const value of ["main", "=?base64?bWFpbg==?="]) {
+    const answer = await askNew(house, marked("main"), { "mcp-param-session": value });
+    expect(answer).toMatchObject({ result: { structuredContent: { sessionKey: "main" } } });
+  }
+  for (const headers of [{}, { "mcp-param-session": "other" }, { "mcp-param-session": "=?base64?bWFp!?=" }]) {
+    const answer = await rawNew(house, marked("main"), headers as Record<string, string>);
+    expect(answer.status).toBe(400);
+    expect(await messageOf(answer)).toMatchObject({ id: 7, error: { code: -32020 } });
+  }
+});
+
+test("a call of the newest revision that can take long is answered with a stream, and others as JSON", async () => {
+  const house = await openHouse();
+  const typeOf = async (name: string, args: object, headers = {}) => {
+    const request = { method: "tools/call", name, params: { name, arguments: args } };
+    const answer = await rawNew(house, request, headers);
+    expect(await messageOf(answer)).toMatchObject({ id: 7, result: { resultType: "complete" } });
+    return answer.headers.get("content-type");
+  };
+  const message = { sessionKey: "main", message: "hi" };
+  expect(await typeOf("sessions_list", {})).toBe("application/json");
+  expect(await typeOf("sessions_send", { ...message, timeoutSeconds: 0 })).toBe("application/json");
+  expect(await typeOf("sessions_send", message)).toBe("text/event-stream");
 });
 
 test("older revisions are negotiated; a client with an unknown newer revision gets the list of supported ones", async () => {

@@ -220,6 +220,7 @@ const WORK: Readonly<Record<string, (args: Fields, answers: string) => Order>> =
   ...Object.fromEntries(
     [
       "confirm_delete",
+      "test_sampling",
       "test_elicitation",
       "test_elicitation_sep1034_defaults",
       "test_elicitation_sep1330_enums",

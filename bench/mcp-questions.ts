@@ -1,5 +1,5 @@
-// An MCP server behind a gateway whose tools ask the person for what the official conformance suite wants to
-// see asked. Speaks over standard input and output.
+// An MCP server behind a gateway whose tools ask the person, or a model, for what the official conformance
+// suite wants to see asked. Speaks over standard input and output.
 
 import { inputRequired, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
@@ -45,5 +45,14 @@ serveStdio(() => {
       const params = { message: `Please answer ${name}.`, requestedSchema } as never;
       return inputRequired({ inputRequests: { question: { method: "elicitation/create", params } } });
     });
+  server.registerTool("test_sampling", {}, ({ mcpReq: { inputResponses } }) => {
+    if (inputResponses !== undefined)
+      return { content: [{ type: "text", text: JSON.stringify(inputResponses) }] };
+    const messages = [
+      { role: "user" as const, content: { type: "text" as const, text: "Test prompt for sampling" } },
+    ];
+    const params = { messages, maxTokens: 100 };
+    return inputRequired({ inputRequests: { prompt: { method: "sampling/createMessage", params } } });
+  });
   return server;
 });

@@ -12,11 +12,13 @@ import type { Choice } from "../core/rules/command.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import {
   type AnsweredPermission,
+  type FormField,
   LASTING_SCOPES,
   type PermissionAnswered,
   type PermissionQuestion,
   type PermissionRule,
   type PermissionScope,
+  type ServerPrompt,
   type ServerQuestion,
 } from "../core/shapes/permission.ts";
 import { isInHouse } from "../core/shapes/route.ts";
@@ -78,6 +80,8 @@ export interface PermissionRequest {
   readonly isHidden?: boolean;
   /** The question of an MCP server. Its long texts are shortened. */
   readonly form?: ServerQuestion;
+  /** The request of an MCP server to a model. */
+  readonly prompt?: ServerPrompt;
 }
 
 /** Returns the id with which people answer a request in a chat. */
@@ -211,7 +215,7 @@ export async function openPermission(
   unit: Unit,
   request: PermissionRequest,
 ): Promise<Result<PermissionQuestion>> {
-  const { attempt, askMs, sessionKey, agentId, runId, kind, about, form } = request;
+  const { attempt, askMs, sessionKey, agentId, runId, kind, about, form, prompt } = request;
   const { now: askedAt } = unit;
   const shown = shownTexts(request);
   if (!shown.ok) return shown;
@@ -222,7 +226,7 @@ export async function openPermission(
     return fail("approval_denied", "too many permission requests are open");
   const question = await insertPermission(unit.tx, {
     ...{ id: unit.newId(), sessionKey, agentId, runId, attempt, about, ...shown.value },
-    ...optional({ kind, form }),
+    ...optional({ kind, form, prompt }),
     scopes: request.scopes ?? ["once"],
     askedAt,
     expiresAt: askedAt + askMs,
@@ -306,17 +310,25 @@ export async function findPermission(
   return byId(open, id, "open permission request");
 }
 
+/** The answer of another model than the agent's. */
+const SAMPLED: readonly FormField[] = [
+  { name: "text", title: "Text", type: "string", required: true, min: 1 },
+  { name: "model", title: "Model", type: "string", required: true },
+];
+
 const NEEDS_FORM = "it has a form, which has to be filled in: in the inbox of the page, or with";
 
 /** Returns the content to store with an answer, or the problem of the answer. */
 function contentOf(
-  { id, form, scopes }: PermissionQuestion,
+  { id, kind, form, scopes }: PermissionQuestion,
   { decision, scope, content }: PermissionAnswer,
 ): Result<PermissionAnswered["content"]> {
   if (decision === "allow" && form !== undefined && (scope === "once" || scopes.includes(scope))) {
     if (content !== undefined || form.fields.length === 0) return checkAnswer(form.fields, content ?? {});
     return fail("invalid_argument", `${NEEDS_FORM}: ${allowLine(shortPermissionId(id))}`);
   }
+  if (content !== undefined && kind === SAMPLING && decision === "allow")
+    return checkAnswer(SAMPLED, content);
   if (content !== undefined) return fail("invalid_argument", "this answer can't have content");
   const offered = decision === "allow" && scopes.length > 0 ? scopes : ["once" as const];
   if (offered.includes(scope)) return ok(undefined);

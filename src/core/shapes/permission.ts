@@ -67,6 +67,13 @@ export interface ServerQuestion {
   readonly url?: string;
 }
 
+/** A request of an MCP server to a model. */
+export interface ServerPrompt {
+  readonly system: string;
+  readonly messages: readonly { readonly role: "user" | "assistant"; readonly text: string }[];
+  readonly maxOutputTokens: number;
+}
+
 /**
  * An action that an agent wants permission for, as its owner sees it: whole, and not redacted. Line breaks
  * are marked with ⏎ and tabs with ⇥. Other characters that cannot be seen are escaped.

@@ -33,8 +33,8 @@ const HANDLE_CHARS_MAX = 64;
 const CLIENT_NAME_MAX_CHARS = 512;
 /** The handle of a client that sends neither a handle nor its name. */
 const NAMELESS = "client";
-/** `agent:handle:connection`, as `connectionId` writes it; with a mark if the client can ask its user. */
-const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}(:asks)?$/;
+/** `agent:handle:connection`, as `connectionId` writes it; with a mark for each kind of question. */
+const CONNECTION = /^([a-z0-9_-]{1,64}):([A-Za-z0-9][A-Za-z0-9._-]{0,63}):[0-9a-f-]{36}(:asks)?(:samples)?$/;
 
 /** A client does not use an id that it has ended, so it is remembered for a short time. */
 const ENDED_MS = 86_400_000;
@@ -43,6 +43,12 @@ const noConnection = (): Failure =>
   fail("session_not_found", "this MCP session does not exist or has ended", {
     hint: "Initialize a new one.",
   });
+
+/** The kinds of questions that a client takes: forms for its user, and prompts for its model. */
+export interface Askable {
+  readonly forms: boolean;
+  readonly samples: boolean;
+}
 
 /** Fields with which a request identifies its sender; all are optional. */
 export interface McpWishes {
@@ -112,16 +118,21 @@ function nameOf(deps: BasicDeps, wishes: McpWishes): Result<Name> {
 
 /**
  * Returns the transport's session id for a client: its handle, and an id that is unique to this connection.
- * `asks`: whether the client can ask its user.
  */
-export function connectionId(client: McpClient, uuid: string, asks: boolean): string | undefined {
+export function connectionId(
+  client: McpClient,
+  uuid: string,
+  { forms, samples }: Askable,
+): string | undefined {
   if (client.handle === undefined) return undefined;
-  return `${client.session.agentId}:${client.handle}:${uuid}${asks ? ":asks" : ""}`;
+  const marks = `${forms ? ":asks" : ""}${samples ? ":samples" : ""}`;
+  return `${client.session.agentId}:${client.handle}:${uuid}${marks}`;
 }
 
-/** Returns whether the client of this transport session can ask its user. */
-export function isAsking(connection: string | null): boolean {
-  return CONNECTION.exec(connection ?? "")?.[3] !== undefined;
+/** Returns the kinds of questions that the client of this transport session takes. */
+export function askableBy(connection: string | null): Askable {
+  const [, , , forms, samples] = CONNECTION.exec(connection ?? "") ?? [];
+  return { forms: forms !== undefined, samples: samples !== undefined };
 }
 
 /** Names a connection among those of its caller, who alone can end it. */

@@ -26,10 +26,17 @@ import { type Door, type Env, readBody } from "../../gateway/http/request.ts";
 import { dataFrame } from "../../gateway/http/run-stream.ts";
 import { acceptingAll, asJson, takesStreams } from "./accept.ts";
 import { type McpDeps, replyWith } from "./calls.ts";
-import { connectionId, endConnection, identify, isAsking, type McpClient, type McpWishes } from "./client.ts";
+import {
+  askableBy,
+  connectionId,
+  endConnection,
+  identify,
+  type McpClient,
+  type McpWishes,
+} from "./client.ts";
 import { INBOX_URI, onInbox } from "./inbox.ts";
 import { LogLevels } from "./log-levels.ts";
-import { canAsk, isAnswer, takeAnswer, withQuestions } from "./questions.ts";
+import { isAnswer, readAskable, takeAnswer, withQuestions } from "./questions.ts";
 import { callOfEvent, mayResume, onlyCall, primed, type ResumableCall, resultAgain } from "./resume.ts";
 import { buildServer, mayTakeLong, newCallId } from "./server.ts";
 import { type Exchange, Exchanges } from "./streams.ts";
@@ -278,9 +285,9 @@ class McpDoor {
       return this.#named(await asJson(response, Array.isArray(json)), client.value, messages);
     const named = this.#named(response, client.value, messages);
     if (call === undefined) return named;
-    const asks = isAsking(request.headers.get(SESSION_HEADER));
-    const asking = { deps: this.#deps, client: client.value, callId: call.callId };
-    const asked = asks ? withQuestions(named, asking) : named;
+    const askable = askableBy(request.headers.get(SESSION_HEADER));
+    const asking = { deps: this.#deps, client: client.value, callId: call.callId, askable };
+    const asked = askable.forms || askable.samples ? withQuestions(named, asking) : named;
     return mayResume(request) ? primed(asked, call) : asked;
   }
 
@@ -313,9 +320,10 @@ class McpDoor {
 
   /** Sends a new client its name. The client repeats the name in each request. */
   #named(response: Response, client: McpClient, messages: readonly Rpc[]): Response {
-    const name = connectionId(client, this.#deps.world.ids.uuid(), messages.some(canAsk));
-    const came = messages.some(({ method }) => method === "initialize");
-    if (!came || !response.ok || name === undefined) return response;
+    const first = messages.find(({ method }) => method === "initialize");
+    const askable = readAskable(fieldsOf(first?.params).capabilities);
+    const name = connectionId(client, this.#deps.world.ids.uuid(), askable);
+    if (first === undefined || !response.ok || name === undefined) return response;
     const headers = new Headers(response.headers);
     headers.set(SESSION_HEADER, name);
     return new Response(response.body, { status: response.status, headers });

@@ -1,6 +1,7 @@
 // Asks the person at an MCP client for the permissions that agents need while the client waits for them, and
-// passes the forms of outside MCP servers on (elicitation): in the stream of the call's answer in revisions
-// before 2026-07-28, and as input that a task requires.
+// passes the forms of outside MCP servers on (elicitation), and their prompts to a client with a model of its
+// own (sampling): in the stream of the call's answer in revisions before 2026-07-28, and as input that a task
+// requires.
 // EQ1: only a client whose token may answer permission requests is asked, and only about work that it waits
 //      for: of the chain of its message, or of its own sub-agents.
 // EQ2: the id of the question names the request, so the answer may come to any process. The first answer
@@ -9,6 +10,7 @@
 import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { createGate } from "../../access/token.ts";
 import { fieldsOf, isObject } from "../../core/json.ts";
+import { optional } from "../../core/optional.ts";
 import { schemaOfForm } from "../../core/rules/approval/form.ts";
 import {
   asAnswerable,
@@ -21,16 +23,18 @@ import { answerPermission, type PermissionAnswer } from "../../flows/permission.
 import type { Caller } from "../../gateway/auth.ts";
 import { needScope } from "../../gateway/dispatch.ts";
 import { dataFrame } from "../../gateway/http/run-stream.ts";
-import { openPermissions } from "../../store/queries/permissions.ts";
+import { findPrompt, openPermissions } from "../../store/queries/permissions.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { McpDeps } from "./calls.ts";
-import type { McpClient } from "./client.ts";
+import type { Askable, McpClient } from "./client.ts";
 
 /** Ids of questions begin with one of these. The second one wants a form of an MCP server to be filled in. */
 const PERMISSION_ID = "permission:";
 const FORM_ID = "form:";
 const DENY = "deny";
+/** The code with which a client reports that its user refused a prompt. */
+const REJECTED = -1;
 /** The choices for each scope that a permission may have. */
 const CHOICES: Readonly<Record<PermissionScope, string>> = {
   once: "allow once",
@@ -41,15 +45,11 @@ const CHOICES: Readonly<Record<PermissionScope, string>> = {
 
 type Rpc = Readonly<Record<string, unknown>>;
 
-/** Returns whether these capabilities of a client say that it can ask its user with a form. */
-export function takesForms(capabilities: unknown): boolean {
-  const { elicitation } = fieldsOf(capabilities);
-  return isObject(elicitation) && ("form" in elicitation || !("url" in elicitation));
-}
-
-/** Returns whether a client declares, when it connects, that it can ask its user with a form. */
-export function canAsk({ method, params }: Rpc): boolean {
-  return method === "initialize" && takesForms(fieldsOf(params).capabilities);
+/** Reads the kinds of questions that a client takes from its capabilities. */
+export function readAskable(capabilities: unknown): Askable {
+  const { elicitation, sampling } = fieldsOf(capabilities);
+  const forms = isObject(elicitation) && ("form" in elicitation || !("url" in elicitation));
+  return { forms, samples: isObject(sampling) };
 }
 
 function mayAnswer(caller: Caller): boolean {
@@ -61,6 +61,7 @@ export interface AskingCall {
   readonly deps: McpDeps;
   readonly client: McpClient;
   readonly callId: string;
+  readonly askable: Askable;
 }
 
 /** Returns whether the client waits for the work that asks (EQ1). */
@@ -78,7 +79,19 @@ async function waitsFor(
   return asker !== undefined && (await spawnChainOf(db, asker)).some(({ key }) => key === requester.key);
 }
 
-/** Returns a question as a request to the client, with its id. */
+/** Returns a question as a request to the client, with its id. Undefined: the client does not take it. */
+async function requestFor({ deps, client, askable }: AskingCall, question: PermissionQuestion) {
+  const prompt = askable.samples ? await findPrompt(deps.engine.store.db, question.id) : undefined;
+  if (prompt === undefined) return askable.forms ? elicitationFor(question, client.caller) : undefined;
+  const { system, messages, maxOutputTokens: maxTokens } = prompt;
+  const params = {
+    messages: messages.map(({ role, text }) => ({ role, content: { type: "text", text } })),
+    ...optional({ systemPrompt: system || undefined }),
+    maxTokens,
+  };
+  return { id: `${PERMISSION_ID}${question.id}`, method: "sampling/createMessage", params };
+}
+
 function elicitationFor(question: PermissionQuestion, { patterns }: Caller) {
   const { id, agentId, title, detail, scopes, form } = asAnswerable(question, patterns === undefined);
   const method = "elicitation/create";
@@ -107,8 +120,9 @@ export async function questionsOf(call: AskingCall): Promise<Readonly<Record<str
   const found: Record<string, object> = {};
   if (!mayAnswer(client.caller)) return found;
   for (const question of await openPermissions(engine.store.db, engine.now())) {
-    if (!(await waitsFor(call, question))) continue;
-    const { id, ...request } = elicitationFor(question, client.caller);
+    const asked = (await waitsFor(call, question)) ? await requestFor(call, question) : undefined;
+    if (asked === undefined) continue;
+    const { id, ...request } = asked;
     found[id] = request;
   }
   return found;
@@ -138,11 +152,12 @@ export function withQuestions(response: Response, call: AskingCall): Response {
       const ask = async (id?: string): Promise<void> => {
         for (const question of await openPermissions(engine.store.db, engine.now())) {
           const isWanted = id === undefined || question.id === id;
+          if (!isWanted || !(await waitsFor(call, question))) continue;
+          const request = await requestFor(call, question);
           // An event can come while the open requests are read, so a request is marked in the same step.
-          if (!isWanted || !(await waitsFor(call, question)) || asked.has(question.id)) continue;
-          const elicitation = elicitationFor(question, client.caller);
-          asked.set(question.id, elicitation.id);
-          put(dataFrame({ jsonrpc: "2.0", ...elicitation }));
+          if (request === undefined || asked.has(question.id)) continue;
+          asked.set(question.id, request.id);
+          put(dataFrame({ jsonrpc: "2.0", ...request }));
         }
       };
       const askSafely = (id?: string): void => {
@@ -183,8 +198,14 @@ export function isAnswer({ method, id }: Rpc): boolean {
 type Decision = Pick<PermissionAnswer, "decision" | "scope" | "content">;
 
 /** Returns the decision in an answer. Undefined: the person decided nothing. */
-function decisionIn({ id, result }: Rpc): Decision | undefined {
-  const { action, content } = fieldsOf(result);
+function decisionIn({ id, result, error }: Rpc): Decision | undefined {
+  const { action, content, role, model } = fieldsOf(result);
+  if (fieldsOf(error).code === REJECTED) return { decision: "deny", scope: "once" };
+  if (role === "assistant") {
+    const blocks = (Array.isArray(content) ? content : [content]).map(fieldsOf);
+    const text = blocks.flatMap((block) => (block.type === "text" ? String(block.text) : [])).join("\n");
+    return { decision: "allow", scope: "once", content: { text, model } };
+  }
   const { decision } = fieldsOf(content);
   const isForm = String(id).startsWith(FORM_ID);
   if (action === "decline" || (action === "accept" && !isForm && decision === DENY))

@@ -27,7 +27,7 @@ import { INBOX_TOOL, INBOX_URI, inboxOf, waitsForNews } from "./inbox.ts";
 import type { LogLevels } from "./log-levels.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 import { addPrompts } from "./prompts.ts";
-import { takesForms } from "./questions.ts";
+import { readAskable } from "./questions.ts";
 import {
   cancelTask,
   type Progress,
@@ -298,7 +298,7 @@ function addTasks(server: Server, exchange: Exchange): void {
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, "this session has no task of this id");
     });
   on("tasks/get", async (taskId, ctx) => {
-    const task = await readTask(exchange, taskId, takesForms(declared(ctx)));
+    const task = await readTask(exchange, taskId, readAskable(declared(ctx)));
     if (task?.status === "completed" || task?.status === "failed")
       recordAtEnd(exchange, taskId, () => "outcome");
     return task;

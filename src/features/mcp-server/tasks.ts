@@ -10,7 +10,7 @@ import { sendResult } from "../../tools/sessions/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { pause } from "../../world/pause.ts";
 import { callAs, type McpDeps, replyWith, type ToolCall } from "./calls.ts";
-import type { McpClient } from "./client.ts";
+import type { Askable, McpClient } from "./client.ts";
 import { INBOX_TOOL } from "./inbox.ts";
 import { questionsOf, takeAnswer } from "./questions.ts";
 
@@ -52,13 +52,13 @@ function stateText(run: Run): string {
 }
 
 /**
- * Returns the task with the id `taskId`, if this session sent it. `asks`: the client can ask its user, so the
- * task shows the questions of its work.
+ * Returns the task with the id `taskId`, if this session sent it. `askable`: the questions of its work that
+ * the task shows. Default: none.
  */
 export async function readTask(
   { deps, client }: TaskParts,
   taskId: string,
-  asks = false,
+  askable?: Askable,
 ): Promise<Task | undefined> {
   const sent = await sentSoFar(deps, client, taskId);
   if (sent === undefined) return undefined;
@@ -74,7 +74,7 @@ export async function readTask(
   if (givenUp === true)
     return { ...task, status: "cancelled", statusMessage: "the answer goes to the inbox" };
   if (outcome === undefined) {
-    const inputRequests = asks ? await questionsOf({ deps, client, callId: taskId }) : {};
+    const inputRequests = askable ? await questionsOf({ deps, client, callId: taskId, askable }) : {};
     const statusMessage = stateText(run);
     return Object.keys(inputRequests).length > 0
       ? { ...task, status: "input_required", statusMessage, inputRequests }
@@ -89,7 +89,8 @@ export async function readTask(
 export async function updateTask(parts: TaskParts, taskId: string, answers: object): Promise<boolean> {
   const { deps, client } = parts;
   if ((await sentSoFar(deps, client, taskId)) === undefined) return false;
-  const asked = await questionsOf({ deps, client, callId: taskId });
+  const askable = { forms: true, samples: true };
+  const asked = await questionsOf({ deps, client, callId: taskId, askable });
   for (const [id, result] of Object.entries(answers))
     if (Object.hasOwn(asked, id)) await takeAnswer(deps, client.caller, { id, result });
   return true;

@@ -12,6 +12,7 @@ import type {
   PermissionDecision,
   PermissionQuestion,
   PermissionScope,
+  ServerPrompt,
   ServerQuestion,
 } from "../../core/shapes/permission.ts";
 import { visibleText } from "../../core/text/safe-text.ts";
@@ -111,6 +112,7 @@ interface LabelsAsked {
 export interface NewPermission extends Omit<PermissionQuestion, "asked"> {
   readonly attempt: number;
   readonly about?: AskedCommand | undefined;
+  readonly prompt?: ServerPrompt;
 }
 
 /** Deletes requests that nobody needs: those that expired long ago, of earlier attempts, of ended runs. */
@@ -131,11 +133,11 @@ async function forgetPermissions(tx: Tx, { askedAt, runId, attempt }: NewPermiss
 /** Stores a request, and deletes those that nobody needs. Returns the request as its owner sees it. */
 export async function insertPermission(tx: Tx, asked: NewPermission): Promise<PermissionQuestion> {
   await forgetPermissions(tx, asked);
-  const { about, form, ...request } = asked;
+  const { about, form, prompt, ...request } = asked;
   const command = about !== undefined && "folder" in about ? about : undefined;
   const asks =
     about !== undefined && "rule" in about ? { rule: about.rule, labels: about.labels } : undefined;
-  const kept = command?.files ?? asks ?? form;
+  const kept = command?.files ?? asks ?? form ?? prompt;
   const row = {
     ...request,
     ...optional({
@@ -163,6 +165,12 @@ export async function openPermissions(db: Db, nowMs: number): Promise<Permission
   return (await REQUESTS.all(requests)).map(toQuestion);
 }
 
+/** Returns the prompt of a request to a model. */
+export async function findPrompt(db: Db, id: string): Promise<ServerPrompt | undefined> {
+  const { kind, digest = "" } = (await REQUESTS.find(db, { id })) ?? {};
+  return kind === SAMPLING ? (objectOf(jsonOf(digest)) as ServerPrompt | undefined) : undefined;
+}
+
 /** Stores the decision about a request. Returns false if the request was already decided or deleted. */
 export function decidePermission(
   tx: Tx,
@@ -180,7 +188,7 @@ export async function decisionOf(db: Db, id: string): Promise<PermissionAnswered
   const request = await REQUESTS.find(db, { id });
   if (request === undefined) return "gone";
   const { decision, scope = "once", decidedBy: by = "", kind, digest = "" } = request;
-  const content = kind === ELICITATION ? objectOf(jsonOf(digest)) : undefined;
+  const content = kind === ELICITATION || kind === SAMPLING ? objectOf(jsonOf(digest)) : undefined;
   return (
     decision && { decision, scope, by, ...optional({ content: content as PermissionAnswered["content"] }) }
   );

@@ -1,5 +1,6 @@
 // Passes the questions of an MCP server on to people (elicitation), as permission requests of the run whose
-// call the server is answering, and its requests to the run's model (sampling), if an owner allows them.
+// call the server is answering, and its requests to the run's model (sampling), if an owner allows them. A
+// client that waits for the run can answer with a model of its own.
 // - The answer goes to the server only. Nobody in time, an ended run, or a caller without a run: `cancel`.
 // - A server's text is untrusted: it is shown as this server's, cut, made visible, and its known secrets are
 //   redacted. An address is shown whole, with the host that would be contacted.
@@ -11,7 +12,7 @@ import { optional } from "../../core/optional.ts";
 import { describeField, readForm } from "../../core/rules/approval/form.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { injectedMessage, type Message, textOf as saidBy } from "../../core/shapes/message.ts";
-import type { ServerQuestion } from "../../core/shapes/permission.ts";
+import type { ServerPrompt, ServerQuestion } from "../../core/shapes/permission.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { askPermission, type PermissionRequest } from "../../flows/permission.ts";
 import { ELICITATION, SAMPLING } from "../../store/queries/permissions.ts";
@@ -42,14 +43,8 @@ export interface Asker {
   sample(params: Fields, signal: AbortSignal): Promise<Result<CreateMessageResult>>;
 }
 
-interface Prompt {
-  readonly system: string;
-  readonly messages: readonly { readonly role: "user" | "assistant"; readonly text: string }[];
-  readonly maxOutputTokens: number;
-}
-
 /** Reads a request to the model. Everything but texts is refused. */
-function readPrompt(params: Fields, mask: Mask): Result<Prompt> {
+function readPrompt(params: Fields, mask: Mask): Result<ServerPrompt> {
   const wrong = (text: string) => fail("invalid_argument", text);
   const { messages, systemPrompt = "", maxTokens, includeContext = "none", tools, toolChoice } = params;
   const most = countOf(maxTokens) ?? 0;
@@ -58,7 +53,7 @@ function readPrompt(params: Fields, mask: Mask): Result<Prompt> {
   if (typeof systemPrompt !== "string" || most === 0) return wrong("systemPrompt or maxTokens is wrong");
   if (includeContext !== "none") return wrong("includeContext is not supported");
   if (tools !== undefined || toolChoice !== undefined) return wrong("tools are not supported");
-  const read: Prompt["messages"][number][] = [];
+  const read: ServerPrompt["messages"][number][] = [];
   for (const message of messages) {
     const { role, content } = fieldsOf(message);
     const blocks = (Array.isArray(content) ? content : [content]).map(fieldsOf);
@@ -115,7 +110,7 @@ export function askerFor({ run, wait, engine, askAside }: AskingContext, parts: 
   const { log } = world;
   /** Resolves with the decision. Undefined: nobody decided. */
   async function decide(
-    request: Pick<PermissionRequest, "title" | "kind" | "rawInput" | "scopes" | "form">,
+    request: Pick<PermissionRequest, "title" | "kind" | "rawInput" | "scopes" | "form" | "prompt">,
     signal: AbortSignal,
   ) {
     if (run === undefined || wait === undefined || engine === undefined) return undefined;
@@ -165,10 +160,14 @@ export function askerFor({ run, wait, engine, askAside }: AskingContext, parts: 
           title: `MCP server ${server} asks your model for an answer`,
           kind: SAMPLING,
           rawInput: [`maxTokens: ${maxOutputTokens}`, ...first, ...lines].join("\n"),
+          prompt: read.value,
         },
         signal,
       );
       if (decided?.decision !== "allow") return rejected("User rejected sampling request");
+      const { text: given, model: answerer } = decided.content ?? {};
+      if (typeof given === "string")
+        return ok({ role: "assistant", content: { type: "text", text: given }, model: String(answerer) });
       const at = world.clock.now();
       const entries = messages.map(({ role, text }): Message => {
         const id = world.ids.uuid();

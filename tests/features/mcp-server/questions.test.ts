@@ -4,7 +4,13 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { ElicitRequestSchema, type ElicitResult } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CreateMessageRequestSchema,
+  type CreateMessageResult,
+  ElicitRequestSchema,
+  type ElicitResult,
+  McpError,
+} from "@modelcontextprotocol/sdk/types.js";
 import { expect, test } from "vitest";
 import { type Answer, askNew, objectOf } from "../../gateway/clients/mcp.ts";
 import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
@@ -24,7 +30,10 @@ async function open() {
     choices: {
       labels: { mode: "off" },
       agents: [agentSettings("main", { workspace })],
-      tools: { exec: { ...exec, approval: "always" }, mcp: mcpWith([nodeServer("ask", [ASKING])]) },
+      tools: {
+        exec: { ...exec, approval: "always" },
+        mcp: mcpWith([nodeServer("ask", [ASKING], { sampling: true })]),
+      },
     },
     gateway: { tokens: [{ token: WRITER, role: "operator", scopes: ["operator.write"] }] },
   });
@@ -122,6 +131,42 @@ test("a form of an MCP server reaches the person at a waiting client, and the an
   expect(asked).toHaveLength(3);
 });
 
+const SAMPLE = { name: "mcp__ask__sample", arguments: {} };
+const PROMPT = {
+  messages: [{ role: "user", content: { type: "text", text: "A rhyme?" } }],
+  systemPrompt: "Be short.",
+  maxTokens: 50,
+};
+const RHYME: CreateMessageResult = {
+  role: "assistant",
+  content: { type: "text", text: "a stone alone" },
+  model: "of-the-client",
+};
+
+test("a prompt of an MCP server reaches the model of a waiting client, unless its user refuses it", async () => {
+  const { house } = await open();
+  const client = new Client({ name: "desk", version: "1.0.0" }, { capabilities: { sampling: {} } });
+  cleanup(() => client.close());
+  const answers = [RHYME, undefined];
+  const asked: unknown[] = [];
+  client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => {
+    asked.push(params);
+    const answer = answers.shift();
+    if (answer === undefined) throw new McpError(-1, "User rejected sampling request");
+    return answer;
+  });
+  const requestInit = { headers: { authorization: `Bearer ${TOKEN}` } };
+  const wire = new StreamableHTTPClientTransport(new URL(`${house.http}/mcp?handle=desk`), { requestInit });
+  await client.connect(wire as Parameters<Client["connect"]>[0]);
+  const operator = await house.client();
+  for (const said of [/a stone alone.{1,60}of-the-client/, /User rejected sampling request/]) {
+    expect(objectOf(await client.callTool(send(doing(SAMPLE))))).toMatchObject({ status: "ok" });
+    const { messages } = await operator.request("chat.history", { sessionKey: "main" });
+    expect(JSON.stringify(messages)).toMatch(said);
+  }
+  expect(asked).toEqual([PROMPT, PROMPT]);
+});
+
 test("EQ2: an answer from elsewhere counts, withdraws the question, and a later answer changes nothing", async () => {
   const { house, made } = await open();
   const late = Promise.withResolvers<ElicitResult>();
@@ -210,7 +255,8 @@ test("a task requires the answers to its questions as input, of a client whose t
     return (await askNew(house, { method, params, name, extensions, capabilities }, headers))
       .result as Answer;
   };
-  const work = inTurn(doing(touch("by-task")), doing({ name: "mcp__ask__form", arguments: {} }));
+  const fill = { name: "mcp__ask__form", arguments: {} };
+  const work = inTurn(doing(touch("by-task")), doing(fill), doing(SAMPLE));
   const { taskId, status } = await ask("tools/call", send(work));
   expect(status).toBe("working");
   const requested = async (prefix: string) => {
@@ -242,7 +288,12 @@ test("a task requires the answers to its questions as input, of a client whose t
     params: { requestedSchema: { properties: { color: { enum: ["red", "green"] } } } },
   });
   await update({ [form.id]: { action: "accept", content: { color: "green" } } });
+  await requested("permission:");
+  const { inputRequests } = await ask("tasks/get", { taskId }, TOKEN, { sampling: {} });
+  const [[id, prompt] = ["", {}]] = Object.entries(inputRequests as Record<string, Answer>);
+  expect(prompt).toEqual({ method: "sampling/createMessage", params: PROMPT });
+  await update({ [id]: RHYME });
   await expect.poll(() => ask("tasks/get", { taskId })).toMatchObject({ status: "completed" });
   const { messages } = await (await house.client()).request("chat.history", { sessionKey: "main" });
-  expect(JSON.stringify(messages)).toMatch(/accept.{1,40}green/);
+  expect(JSON.stringify(messages)).toMatch(/accept.{1,40}green.*a stone alone/);
 });

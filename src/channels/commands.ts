@@ -46,6 +46,7 @@ const IN_SESSION: Record<Exclude<CommandName, Anywhere>, (here: ConversationCont
   fork: forkHere,
   new: beginAnew,
   reset: beginAnew,
+  fresh: beginAnew,
   model: chooseModel,
   think: chooseThinking,
   verbose: chooseVerbosity,

@@ -35,6 +35,7 @@ export const COMMANDS = [
   word("stop", "", "Stop the current run"),
   word("new", "", "Start a new conversation and keep the earlier one", IN_GROUPS),
   word("reset", "", "Same as /new", IN_GROUPS),
+  word("fresh", "", "Same as /new", IN_GROUPS),
   word("compact", "", "Summarise the older messages", IN_GROUPS),
   word("fork", "", "Continue this conversation in a new session (owner)", OWNER),
   word("model", "[name | default]", "Show or choose the model of this conversation", IN_GROUPS),
@@ -67,7 +68,7 @@ export const COMMANDS = [
 export type CommandName = (typeof COMMANDS)[number]["name"];
 
 /** Commands that need operator.admin because their method does. Commands for owners need it, too. */
-const FOR_ADMINS: readonly CommandName[] = ["new", "reset"];
+const FOR_ADMINS: readonly CommandName[] = ["new", "reset", "fresh"];
 
 /**
  * Returns the rights that an operator's token needs for a command: the same as for the command's RPC method.

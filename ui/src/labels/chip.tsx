@@ -1,13 +1,14 @@
-// Shows that a session has read content from outside: what it read, and a button that releases it.
+// Shows that a session has read content from outside, what it read, and a button that releases it.
 
 import { useState } from "preact/hooks";
 import { LABELS } from "../../../src/core/shapes/labels.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
-import { Dialog, Form } from "../parts/dialog.tsx";
+import { Button } from "../parts/button.tsx";
+import { Dialog } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { clockTime, counted } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { say } from "../parts/notices.tsx";
+import { complain, say } from "../parts/notices.tsx";
 import { useReading } from "../parts/reading.ts";
 
 const WORDS = { outside: "From outside", private: "Private" } as const;
@@ -20,11 +21,6 @@ function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => v
   const { value, ...reading } = useReading(`labels ${sessionKey}`, () =>
     ask("labels.explain", { sessionKey }),
   );
-  const release = async (): Promise<void> => {
-    await ask("labels.release", { sessionKey });
-    say("Released. Texts that it reads from now on are labelled again.");
-    onClose();
-  };
   return (
     <Dialog title="Texts that this session has read" onClose={onClose}>
       <Awaited value={value} {...reading} />
@@ -56,11 +52,6 @@ function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => v
           );
         })}
       <p class="soft">{value?.mode === "ask" ? ASKS : ""}</p>
-      {may("operator.admin") && coversAll() && (
-        <Form action="Release" onSubmit={release} onClose={onClose}>
-          <p>After a release, the session acts freely until it reads something from outside again.</p>
-        </Form>
-      )}
     </Dialog>
   );
 }
@@ -75,6 +66,11 @@ export function OutsideChip({
 }) {
   const [open, setOpen] = useState(false);
   if (outside.length === 0 || !has("labels.explain")) return null;
+  const release = (): Promise<void> =>
+    ask("labels.release", { sessionKey }).then(
+      () => say("Released. The session acts freely until it reads something from outside again."),
+      complain,
+    );
   return (
     <>
       <button
@@ -85,6 +81,15 @@ export function OutsideChip({
       >
         {`outside: ${outside.length === 1 ? outside[0] : counted(outside.length, "source")}`}
       </button>
+      {may("operator.admin") && coversAll() && (
+        <Button
+          text="Release it"
+          class="quiet"
+          data-act="Release the session from what it has read"
+          title="It acts freely until it reads something from outside again"
+          onClick={() => void release()}
+        />
+      )}
       {open && <Sources sessionKey={sessionKey} onClose={() => setOpen(false)} />}
     </>
   );

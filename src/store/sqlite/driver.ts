@@ -29,6 +29,15 @@ import { type GroupConnection, type GroupHooks, groupedTransactions } from "./gr
 import { afterSync, type LogSync } from "./log-sync.ts";
 import { Statements } from "./statements.ts";
 
+/**
+ * Numbers a commit in SQLite's table of the last row numbers, as if commits were a table. This costs no
+ * further page, because new messages change that table as well.
+ */
+const COUNT_COMMIT = "update sqlite_sequence set seq = seq + 1 where name = 'commits'";
+/** Begins the numbers of a file that has none. */
+export const BEGIN_COUNTING = `insert into sqlite_sequence (name, seq)
+  select 'commits', 0 where not exists (select 1 from sqlite_sequence where name = 'commits')`;
+
 interface TransactionParts {
   /**
    * Returns the pace of a new transaction, which decides when it must yield. If absent, transactions never
@@ -49,6 +58,8 @@ class SqliteConnection implements GroupConnection {
   #pace: Pace | undefined;
   #resting: Promise<void> | undefined;
   #inTransaction = false;
+  /** Number of rows that the connection had changed at its last commit. */
+  #changes = 0;
 
   constructor(database: DatabaseSync, file: string, { paceOf, sync }: TransactionParts = {}) {
     this.#database = database;
@@ -96,9 +107,10 @@ class SqliteConnection implements GroupConnection {
 
   commit(): Promise<void> | undefined {
     this.#refuseAfterSilentRollback();
+    const isSynced = this.#sync !== undefined && this.#count();
     this.#control("commit");
     this.#inTransaction = false;
-    return this.#sync?.commit();
+    return isSynced ? this.#sync?.commit() : undefined;
   }
 
   rollback(): void {
@@ -125,6 +137,15 @@ class SqliteConnection implements GroupConnection {
     this.#refuseAfterSilentRollback();
     this.#control("rollback to part");
     this.#control("release part");
+  }
+
+  /** Numbers the commit (keeper.ts), unless the transaction has written nothing. Then it returns false. */
+  #count(): boolean {
+    const changes = Number(this.#statements.run("select total_changes() as n", []).rows[0]?.n);
+    if (changes === this.#changes) return false;
+    this.#control(COUNT_COMMIT);
+    this.#changes = changes + 1;
+    return true;
   }
 
   #control(text: string): void {

@@ -1,5 +1,5 @@
 // Syncs the log of an open embedded store outside SQLite, so that the event loop does not wait for a slow
-// disk. SQLite itself syncs only when it makes a checkpoint and when it restarts the log (log.ts).
+// disk. SQLite itself syncs only when it makes a checkpoint and when it restarts the log.
 // A row is visible only after it is on disk: the callers of a commit group (groups.ts), readers and the
 // high-water mark wait for the sync of every earlier commit. Nothing is committed during a sync.
 // LS2: after a failed sync the store stays closed, because the system may have discarded the pages. Every
@@ -15,12 +15,10 @@ import { DatabaseSync } from "node:sqlite";
 import type { DatabaseConnection } from "kysely";
 import type { Clock } from "../../world.ts";
 import { StoreProblem } from "../problems.ts";
-import type { LogView } from "./log.ts";
 
 interface SyncParts {
   /** Path of the database, which a connection in WAL mode must have open. */
   readonly file: string;
-  readonly view: LogView;
   /** If absent, every commit is synced outside the event loop. */
   readonly clock?: Pick<Clock, "monotonic"> | undefined;
   /** Called once, after a sync failed. Must end everything in this process that could checkpoint. */
@@ -35,11 +33,6 @@ const FAST_MS = 1;
 /** Number of consecutive fast syncs after which commits are synced on the event loop. */
 const FAST_SYNCS = 64;
 
-type LogEnd = NonNullable<ReturnType<LogView["index"]>>;
-
-const isSame = (one: LogEnd, other: LogEnd | undefined): boolean =>
-  one.frames === other?.frames && one.salt === other.salt && one.salt2 === other.salt2;
-
 export class LogSync {
   readonly #parts: SyncParts;
   readonly #log: number;
@@ -48,8 +41,6 @@ export class LogSync {
    * and this connection is then still open.
    */
   readonly #guard: DatabaseSync;
-  /** End of the log at the last commit, or undefined if it is unknown. */
-  #end: LogEnd | undefined;
   #pending: Promise<void> | undefined;
   /** Number of consecutive fast syncs. */
   #fastSyncs = 0;
@@ -63,7 +54,6 @@ export class LogSync {
     this.#log = openSync(`${parts.file}-wal`, "r+");
     // Syncs commits that a killed process may have left in the log.
     fdatasyncSync(this.#log);
-    this.#end = parts.view.index();
   }
 
   /** Throws if a sync has failed. */
@@ -78,13 +68,9 @@ export class LogSync {
 
   /**
    * Syncs the last commit. Call this in the same step as the commit. Returns a promise that resolves when the
-   * commit is on disk. Returns undefined if the commit is already on disk, or if it wrote nothing. Throws or
-   * rejects if the sync fails.
+   * commit is on disk, or undefined if it is already on disk. Throws or rejects if the sync fails.
    */
   commit(): Promise<void> | undefined {
-    const before = this.#end;
-    this.#end = this.#parts.view.index();
-    if (before !== undefined && isSame(before, this.#end)) return undefined;
     const begunAt = this.#parts.clock?.monotonic();
     if (this.#fastSyncs >= FAST_SYNCS) return this.#syncHere(begunAt);
     const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -7,20 +7,13 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
 import { isObject, jsonOf } from "../../core/json.ts";
-import type { LogPlace } from "./log.ts";
 
 /** Suffix of the mark's file. Moving `parley.sqlite*` also moves the mark. */
 export const MARK_ENDING = "-mark";
 
 export interface Mark {
-  readonly durability: "full" | "normal";
-  /** Last number used in each numbered table. Numbers are never reused. */
+  /** Number of the last commit, and the last number used in each numbered table. Numbers are never reused. */
   readonly rows: Readonly<Record<string, number>>;
-  /**
-   * At the next start, the log must reach this position, unless the database already contains the last page
-   * of the log. If absent, no log is required.
-   */
-  readonly log?: LogPlace;
 }
 
 const SLOT_BYTES = 512;
@@ -74,8 +67,8 @@ export function readMark(file: string): Mark | "damaged" | undefined {
 }
 
 /** Returns whether the mark says that the store contained data. */
-export function claimsAnything({ rows, log }: Mark): boolean {
-  return log !== undefined || Object.values(rows).some((seq) => seq > 0);
+export function claimsAnything({ rows }: Mark): boolean {
+  return Object.values(rows).some((seq) => seq > 0);
 }
 
 /** Writes the mark of one open database. */

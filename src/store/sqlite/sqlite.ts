@@ -15,12 +15,11 @@ import { asStoreProblem, StoreProblem } from "../problems.ts";
 import { SCHEMA_VERSION } from "../schema/conversion.ts";
 import type { Store } from "../sql.ts";
 import { refuseDamagedFile, sizeOf } from "./check.ts";
-import { committedRows, readingThrough, sqliteTransactions } from "./driver.ts";
-import { CHECKPOINT_PAGES, StoreKeeper } from "./keeper.ts";
+import { BEGIN_COUNTING, committedRows, readingThrough, sqliteTransactions } from "./driver.ts";
+import { StoreKeeper } from "./keeper.ts";
 import { lockForCheck, lockStore } from "./lock.ts";
-import { holdsPage, LogView } from "./log.ts";
 import { afterSync, LogSync } from "./log-sync.ts";
-import { lostSinceMark, roundOf } from "./loss.ts";
+import { lostSinceMark } from "./loss.ts";
 import { MarkWriter, readMark } from "./mark.ts";
 import { PageCheck } from "./pages.ts";
 import { ReadWorkerConnection } from "./read-connection.ts";
@@ -63,8 +62,11 @@ const SEARCH_CACHE_KIB = 16_384;
  * transaction is open. The writer serves all other reads.
  */
 const READER_CACHE_KIB = 2_048;
-/** Length of the log at which the commit itself checkpoints, if the keeper has not done so before. */
-const CHECKPOINT_AT_COMMIT_PAGES = 16_000;
+/**
+ * Length of the log, in pages, at which a commit checkpoints it (16 MB). A page that changed many times is
+ * then written to the database only once, and a start after a crash reads little more than this.
+ */
+const CHECKPOINT_PAGES = 4_000;
 
 /**
  * Opens the store of one gateway. Creates or converts it if necessary. Holds the lock of the directory until
@@ -75,14 +77,13 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const file = join(dir, STORE_FILE);
   await makeDirectory(dir);
   const unlock = lockStore(dir);
-  const view = new LogView(file);
   let writer: DatabaseSync | undefined;
   let look: Look | undefined;
   try {
     const isShort = refuseDamagedFile(dir, file);
     writeFileSync(file, "", { flag: "a", mode: 0o600 });
-    look = lookBefore({ file, view, isShort });
-    if (look.mark === "damaged")
+    look = lookBefore(file, isShort);
+    if (look.isMarkDamaged)
       log.warn({ file }, "could not read the high-water mark; opening the store without it");
     writer = new DatabaseSync(file, OPENING);
     distrust(writer);
@@ -95,9 +96,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     upgrade(writer, version, file);
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store converted");
-    const atCommit = clock === undefined ? CHECKPOINT_PAGES : CHECKPOINT_AT_COMMIT_PAGES;
     // Set only now, because a conversion may sort more rows than fit into memory.
-    writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${atCommit}`);
+    writer.exec(`pragma temp_store = memory; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    writer.exec(BEGIN_COUNTING);
     const reader = new DatabaseSync(file, OPENING);
     distrust(reader);
     reader.exec(`pragma query_only = on; pragma cache_size = -${READER_CACHE_KIB}`);
@@ -109,23 +110,21 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
       writer?.close();
     };
     // With durability "normal", commits do not wait for the disk.
-
-    const sync = durability === "full" ? new LogSync({ file, view, clock, onFailure }) : undefined;
+    const sync = durability === "full" ? new LogSync({ file, clock, onFailure }) : undefined;
     const readWorker = new ReadWorkerConnection(workerStart(file));
-    const known = look.mark === "damaged" ? undefined : look.mark;
-    // The old mark is current only if the log that it names still exists: if a power loss damages the new
-    // mark, the next start uses the old one.
-    const isCurrent =
-      known?.durability === durability &&
-      version === SCHEMA_VERSION &&
-      (known.log === undefined || roundOf(known.log, view.index()) !== "unknown");
-    const kept = { file, reader, readWorker, view, sync, writer: new MarkWriter(file) };
-    const keeper = new StoreKeeper({ ...kept, durability, clock, log }, { isCurrent });
+    const keeper = new StoreKeeper({
+      file,
+      reader,
+      sync,
+      writer: new MarkWriter(file),
+      durability,
+      clock,
+      log,
+    });
     return storeOf({ dir, file, writer, reader, readWorker, unlock, keeper, sync, options });
   } catch (error) {
     if (look?.database.isOpen) look.database.close();
     writer?.close();
-    view.close();
     unlock();
     throw asStoreProblem(error, file);
   }
@@ -135,16 +134,14 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
 export function compareAsStart(dir: string): void {
   const file = join(dir, STORE_FILE);
   const unlock = lockForCheck(dir);
-  const view = new LogView(file);
   try {
     const isShort = refuseDamagedFile(dir, file);
     // A journal is left by an interrupted transaction. SQLite would undo it, and so change the file.
     if (sizeOf(file) === 0 || sizeOf(`${file}-journal`) > 0) return;
-    lookBefore({ file, view, isShort }).database.close();
+    lookBefore(file, isShort).database.close();
   } catch (error) {
     throw asStoreProblem(error, file);
   } finally {
-    view.close();
     unlock();
   }
 }
@@ -166,27 +163,26 @@ interface Look {
    */
   readonly database: DatabaseSync;
   readonly version: number;
-  readonly mark: ReturnType<typeof readMark>;
+  readonly isMarkDamaged: boolean;
 }
 
 /** Checks a store file before it is opened for writing. Throws if the file has lost data. */
-function lookBefore({ file, view, isShort }: { file: string; view: LogView; isShort: boolean }): Look {
+function lookBefore(file: string, isShort: boolean): Look {
   const mark = readMark(file);
-  const known = mark === "damaged" ? undefined : mark;
-  const hasPage = known?.log !== undefined && holdsPage(file, known.log);
+  const isMarkDamaged = mark === "damaged";
   // If there is a journal, opening the file undoes an interrupted transaction, which needs write access.
   const readOnly = sizeOf(`${file}-journal`) === 0;
   const database = new DatabaseSync(file, { readOnly, timeout: BUSY_TIMEOUT_MS });
   try {
     distrust(database);
     const version = checkedVersion(database, file);
-    const lost = lostSinceMark(known, { file, database, view, version, hasPage });
+    const lost = lostSinceMark(isMarkDamaged ? undefined : mark, file, database, version);
     if (lost !== undefined) throw new StoreProblem("behind", file, { detail: lost });
     // Of a file that is too short, the missing end may not be in the log either.
     const check = isShort ? database.prepare("pragma quick_check(1)").get() : { quick_check: "ok" };
     const found = String(Object.values(check ?? {})[0]);
     if (found !== "ok") throw new StoreProblem("corrupt", file, { detail: `its end is missing: ${found}` });
-    return { database, version, mark };
+    return { database, version, isMarkDamaged };
   } catch (error) {
     database.close();
     throw error;

@@ -14,12 +14,12 @@ import {
 import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import type { Db, Store, Tx } from "../../../src/store/sql.ts";
 import { openJsonlCopies } from "../../../src/store/sqlite/jsonl-copies.ts";
-import { LogView } from "../../../src/store/sqlite/log.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { sampleRun, sampleSession, silentLog, userMessage } from "../../store/samples.ts";
 import { plainRedactor } from "../redactor.ts";
 import { watchSyncs } from "../store/disk-sync.ts";
 import { type PowerStep, powerStep } from "./steps.ts";
+import { walIndexOf } from "./wal-index.ts";
 
 /** Number of transactions before the reads begin, so that the store starts quickly. */
 const READS_FROM = 8;
@@ -66,11 +66,11 @@ function tell(number: number): void {
 }
 
 const synced = openSync(syncFile, "a+");
-const view = new LogView(join(dir, STORE_FILE));
+const readIndex = walIndexOf(join(dir, STORE_FILE));
 watchSyncs(() => {
-  const index = view.index();
-  const salts = [index?.salt ?? 0, index?.salt2 ?? 0].map((salt) => salt.toString(16).padStart(8, "0"));
-  return () => writeSync(synced, `${salts.join("")} ${index?.frames ?? 0}\n`);
+  const { salts, frames } = readIndex();
+  const round = salts.map((salt) => salt.toString(16).padStart(8, "0")).join("");
+  return () => writeSync(synced, `${round} ${frames}\n`);
 });
 
 /** Records the newest transaction that a read has returned. */

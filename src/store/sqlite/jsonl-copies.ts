@@ -8,8 +8,6 @@
 
 import { appendFile, type FileHandle, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { sql } from "kysely";
-import { evictOldest } from "../../core/bounded.ts";
 import { isObject, ownJson } from "../../core/json.ts";
 import { pause } from "../../world/pause.ts";
 import type { Clock } from "../../world/plain.ts";
@@ -22,11 +20,8 @@ import type { Db } from "../sql.ts";
 const GATHER_MS = 100;
 /** Number of newest sessions whose copies are completed when the gateway starts. */
 const COMPLETED_AT_START = 200;
-/** Number of entries per query and write. */
-const BATCH_ENTRIES = 64;
-/** Larger entries are read one at a time. */
-const SMALL_BYTES = 16 * 1024;
-const KNOWN_MAX = 1_000;
+/** Entries with this number of characters together are written. */
+const WRITE_CHARS = 64 * 1024;
 const TAIL_BYTES = 16 * 1024;
 const HEAD_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
@@ -53,8 +48,6 @@ export function openJsonlCopies(parts: Parts): JsonlCopies {
 class CopyQueue {
   readonly #parts: Parts;
   readonly #noted = new Set<string>();
-  /** Position of the last entry in each of the most recently used copies. */
-  readonly #ends = new Map<string, number>();
   #working: Promise<void> | undefined;
   /** Number of callers that are waiting for the queue to become empty. */
   #flushes = 0;
@@ -146,43 +139,27 @@ class CopyQueue {
 
   async #append(sessionId: string): Promise<void> {
     const { db } = this.#parts;
-    const begin = PLAIN_ID.test(sessionId) ? await this.#endOf(sessionId) : undefined;
-    if (begin === undefined) return;
-    let last: number = begin;
-    // Until all is written, the end is unknown.
-    this.#ends.delete(sessionId);
-    for (;;) {
-      const rows = await db
+    let last = PLAIN_ID.test(sessionId) ? await this.#endOf(sessionId) : undefined;
+    for (let lines = ""; last !== undefined; ) {
+      const entry: { seq: number; text: string } | undefined = await db
         .selectFrom("messages")
-        .select(["seq", sql<number>`octet_length(entry_json)`.as("bytes")])
+        .select(["seq", "entry_json as text"])
         .where("session_id", "=", sessionId)
         .where("seq", ">", last)
         .orderBy("seq")
-        .limit(BATCH_ENTRIES)
-        .execute();
-      const large = rows.findIndex(({ bytes }) => bytes > SMALL_BYTES);
-      const some = large === -1 ? rows : rows.slice(0, Math.max(1, large));
-      const end = some.at(-1)?.seq;
-      if (end === undefined) break;
-      const entries = await db
-        .selectFrom("messages")
-        .select("entry_json as text")
-        .where("session_id", "=", sessionId)
-        .where("seq", ">", last)
-        .where("seq", "<=", end)
-        .orderBy("seq")
-        .execute();
-      await this.#write(sessionId, entries.map(({ text }) => `${text}\n`).join(""));
-      last = end;
+        .limit(1)
+        .executeTakeFirst();
+      if (entry !== undefined) lines += `${entry.text}\n`;
+      if (lines !== "" && (entry === undefined || lines.length >= WRITE_CHARS)) {
+        await this.#write(sessionId, lines);
+        lines = "";
+      }
+      last = entry?.seq;
     }
-    this.#ends.set(sessionId, last);
-    evictOldest(this.#ends, KNOWN_MAX);
   }
 
   /** Returns the position of the last entry in a copy, or undefined if the transcript does not exist. */
   async #endOf(sessionId: string): Promise<number | undefined> {
-    const known = this.#ends.get(sessionId);
-    if (known !== undefined) return known;
     const owner = await this.#ownerOf(sessionId);
     if (owner === undefined) return undefined;
     const { line, rest } = await lastLine(this.#fileOf(sessionId));
@@ -214,7 +191,6 @@ class CopyQueue {
   }
 
   async #remove(sessionId: string): Promise<void> {
-    this.#ends.delete(sessionId);
     if (!PLAIN_ID.test(sessionId)) return;
     const file = this.#fileOf(sessionId);
     await this.#try("could not remove a transcript copy", sessionId, async () => {

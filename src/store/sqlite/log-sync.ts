@@ -7,31 +7,18 @@
 //      checksums.
 // The log's file descriptor stays open, because the system reports a failed write only to descriptors that
 // were open when the write failed.
-// LS4: once the disk has been fast for some time, the log is synced on the event loop, which saves a switch
-//      to another thread. The first slow sync ends this.
 
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { DatabaseConnection } from "kysely";
-import type { Clock } from "../../world.ts";
 import { StoreProblem } from "../problems.ts";
 
 interface SyncParts {
   /** Path of the database, which a connection in WAL mode must have open. */
   readonly file: string;
-  /** If absent, every commit is synced outside the event loop. */
-  readonly clock?: Pick<Clock, "monotonic"> | undefined;
   /** Called once, after a sync failed. Must end everything in this process that could checkpoint. */
   readonly onFailure: (problem: StoreProblem) => void;
 }
-
-/**
- * A sync that takes less time than this is fast. The time includes the return from the other thread, so on a
- * busy event loop no sync counts as fast.
- */
-const FAST_MS = 1;
-/** Number of consecutive fast syncs after which commits are synced on the event loop. */
-const FAST_SYNCS = 64;
 
 export class LogSync {
   readonly #parts: SyncParts;
@@ -42,8 +29,6 @@ export class LogSync {
    */
   readonly #guard: DatabaseSync;
   #pending: Promise<void> | undefined;
-  /** Number of consecutive fast syncs. */
-  #fastSyncs = 0;
   #problem: StoreProblem | undefined;
 
   constructor(parts: SyncParts) {
@@ -67,36 +52,18 @@ export class LogSync {
   }
 
   /**
-   * Syncs the last commit. Call this in the same step as the commit. Returns a promise that resolves when the
-   * commit is on disk, or undefined if it is already on disk. Throws or rejects if the sync fails.
+   * Syncs the last commit. Call this in the same step as the commit. Resolves when the commit is on disk.
+   * Rejects if the sync fails.
    */
-  commit(): Promise<void> | undefined {
-    const begunAt = this.#parts.clock?.monotonic();
-    if (this.#fastSyncs >= FAST_SYNCS) return this.#syncHere(begunAt);
+  commit(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#pending = promise;
     fdatasync(this.#log, (error) => {
       this.#pending = undefined;
-      this.#count(begunAt);
       if (error === null) resolve();
       else reject(this.#fail(error));
     });
     return promise;
-  }
-
-  #syncHere(begunAt: number | undefined): undefined {
-    try {
-      fdatasyncSync(this.#log);
-    } catch (error) {
-      throw this.#fail(error as Error);
-    }
-    this.#count(begunAt);
-  }
-
-  #count(begunAt: number | undefined): void {
-    const { clock } = this.#parts;
-    const isFast = begunAt !== undefined && clock !== undefined && clock.monotonic() - begunAt < FAST_MS;
-    this.#fastSyncs = isFast ? this.#fastSyncs + 1 : 0;
   }
 
   #fail(cause: Error): StoreProblem {
@@ -123,7 +90,7 @@ export function afterSync(connection: DatabaseConnection, sync: LogSync | undefi
       sync.refuse();
       const answer = await connection.executeQuery<R>(...asked);
       if (sync.pending !== undefined) await sync.pending;
-      // A sync on the event loop may have failed since the first check.
+      // The sync may have failed since the first check.
       sync.refuse();
       return answer;
     },

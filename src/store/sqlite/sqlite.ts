@@ -110,7 +110,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
       writer?.close();
     };
     // With durability "normal", commits do not wait for the disk.
-    const sync = durability === "full" ? new LogSync({ file, clock, onFailure }) : undefined;
+    const sync = durability === "full" ? new LogSync({ file, onFailure }) : undefined;
     const readWorker = new ReadWorkerConnection(workerStart(file));
     const keeper = new StoreKeeper({
       file,

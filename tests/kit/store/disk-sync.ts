@@ -24,23 +24,6 @@ export function replaceSync(replacement: Replacement): () => void {
 }
 
 /**
- * Runs `before` ahead of each blocking sync; an exception of `before` replaces the sync. Returns a
- * function that restores the original.
- */
-export function beforeBlockingSync(before: () => void): () => void {
-  const real = fs.fdatasyncSync;
-  const put = (sync: typeof fs.fdatasyncSync): void => {
-    fs.fdatasyncSync = sync;
-    syncBuiltinESMExports();
-  };
-  put((handle) => {
-    before();
-    real(handle);
-  });
-  return () => put(real);
-}
-
-/**
  * Calls `begins` before each sync, blocking or not. Calls the function that it returned when the content is
  * on disk.
  */

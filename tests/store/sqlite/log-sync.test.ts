@@ -8,7 +8,7 @@ import type { Db, Store } from "../../../src/store/sql.ts";
 import { readMark } from "../../../src/store/sqlite/mark.ts";
 import { openSqlite, STORE_FILE } from "../../../src/store/sqlite/sqlite.ts";
 import { watchWrites } from "../../../src/store/write-watch.ts";
-import { beforeBlockingSync, replaceSync } from "../../kit/store/disk-sync.ts";
+import { replaceSync } from "../../kit/store/disk-sync.ts";
 import { fakeWorld } from "../../kit/world.ts";
 import { keptLog, temporaryDir } from "../samples.ts";
 
@@ -199,62 +199,4 @@ test("closing a store during a sync waits for the sync, and copies the log into 
   expect(told.toSorted()).toEqual(["closed", "member"]);
   expect(existsSync(`${file}-wal`)).toBe(false);
   expect(await chainsIn((await open()).db)).toEqual(["a"]);
-});
-
-/** Opens a store with a stopped clock, and commits until its disk counts as fast. */
-async function openFast(): Promise<{ store: Store; slow: (ms: number) => void }> {
-  let now = 0;
-  const store = await open({ clock: { ...fakeWorld().clock, monotonic: () => now } });
-  for (let at = 0; at < 64; at += 1) await put(store, `fast-${at}`);
-  return {
-    store,
-    slow: (ms) => {
-      now += ms;
-    },
-  };
-}
-
-test("LS4: if the disk was fast 64 times, syncs run on the event loop until one of them is slow", async () => {
-  const { store, slow } = await openFast();
-  let threads = 0;
-  let here = 0;
-  let lasts = 0;
-  undo.push(
-    replaceSync((real, done) => {
-      threads += 1;
-      real(done);
-    }),
-    beforeBlockingSync(() => {
-      here += 1;
-      slow(lasts);
-    }),
-  );
-  await put(store, "a");
-  expect([here, threads]).toEqual([1, 0]);
-  lasts = 1;
-  await put(store, "b");
-  expect([here, threads]).toEqual([2, 0]);
-  for (let at = 0; at < 64; at += 1) await put(store, `again-${at}`);
-  expect([here, threads]).toEqual([2, 64]);
-  await put(store, "c");
-  expect([here, threads]).toEqual([3, 64]);
-  expect(await chainsIn(store.db)).toHaveLength(64 + 64 + 3);
-});
-
-test("LS2: if a sync on the event loop fails, the failure is permanent, too", async () => {
-  const { store } = await openFast();
-  // Starts the thread of the read worker.
-  await chainsIn(store.readWorker as Db);
-  const restore = beforeBlockingSync(() => {
-    throw Object.assign(new Error("EIO: i/o error"), { code: "EIO" });
-  });
-  const read = chainsIn(store.readWorker as Db);
-  const [one, other, shown] = await Promise.allSettled([put(store, "lost"), put(store, "lost, too"), read]);
-  restore();
-  expect(shown).toMatchObject({ status: "rejected", reason: { problem: "unsynced" } });
-  for (const end of [one, other])
-    expect(end).toMatchObject({ status: "rejected", reason: { problem: "unsynced", inDoubt: true } });
-  await expect(chainsIn(store.db)).rejects.toMatchObject({ problem: "unsynced", inDoubt: false });
-  await store.close();
-  expect(existsSync(`${file}-wal`)).toBe(true);
 });

@@ -33,68 +33,42 @@ export function isFlatDue(before: number, after: number): boolean {
   return Math.floor(after / every) > Math.floor(before / every);
 }
 
-/** A long text is stored in pieces of about this length. */
-const PIECE_CHARS = 32 * 1024;
-
-/**
- * A text that grows. To append, it copies only the last piece, so a step of an answer never becomes slower
- * with the length of the answer.
- */
+/** A text that grows. It is stored in one piece again from time to time (`isFlatDue`). */
 export class LongText {
-  #pieces: string[] = [];
-  #tail = "";
-  #length = 0;
-  /** The whole text, if it was read since the last change. */
-  #whole: string | undefined;
+  #text: string;
 
   constructor(text = "") {
-    this.append(text);
+    this.#text = text;
   }
 
   get length(): number {
-    return this.#length;
+    return this.#text.length;
   }
 
-  /** The whole text. If it has grown by a piece since it was last read, it is copied. */
   get text(): string {
-    if (this.#whole !== undefined) return this.#whole;
-    if (this.#pieces.length > 1) this.#pieces = [this.#pieces.join("")];
-    this.#whole = (this.#pieces[0] ?? "") + this.#tail;
-    return this.#whole;
+    return this.#text;
   }
 
-  /** Returns whether a text begins with this one. Copies nothing. */
+  /** Returns whether a text begins with this one. */
   begins(whole: string): boolean {
-    let at = 0;
-    for (const piece of [...this.#pieces, this.#tail]) {
-      if (!whole.startsWith(piece, at)) return false;
-      at += piece.length;
-    }
-    return true;
+    return whole.startsWith(this.#text);
   }
 
-  /** Returns whether a text is this one. Copies nothing. */
+  /** Returns whether a text is this one. */
   is(whole: string): boolean {
-    return whole.length === this.#length && this.begins(whole);
+    return whole === this.#text;
   }
 
   append(more: string): void {
-    this.#whole = undefined;
-    this.#tail += more;
-    this.#length += more.length;
-    if (this.#tail.length < PIECE_CHARS) return;
-    this.#pieces.push(flat(this.#tail));
-    this.#tail = "";
+    const { length } = this.#text;
+    this.#text += more;
+    if (isFlatDue(length, this.#text.length)) this.#text = flat(this.#text);
   }
 
   /** Makes a change. Returns false, and changes nothing, if an earlier change is missing. */
   change({ offset, text }: TextDelta): boolean {
-    if (offset > this.#length) return false;
-    if (offset < this.#length) {
-      this.#tail = this.text.slice(0, offset);
-      this.#pieces = [];
-      this.#length = offset;
-    }
+    if (offset > this.length) return false;
+    if (offset < this.length) this.#text = this.#text.slice(0, offset);
     this.append(text);
     return true;
   }

@@ -9,7 +9,6 @@ import { joinedDeltas } from "../../core/text/text-delta.ts";
 import { keepPayload, readPayload } from "../../store/queries/live-payloads.ts";
 import type { HeldLane } from "../../store/queries/runs/claims.ts";
 import { type SharedStore, type Store, TRANSPORT_MESSAGE_MAX_BYTES } from "../../store/sql.ts";
-import { together } from "../../store/transaction.ts";
 import { pause } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 
@@ -37,8 +36,6 @@ type Item = Hint | { readonly kind: "kept"; readonly id: number };
  * dropped: other processes find the changes in the rows.
  */
 const QUEUE_MAX = 2_000;
-/** Number of messages that are sent before the next ones are made. */
-const BATCH_TEXTS = 16;
 const RETRY_MS = 250;
 /** Live text is sent to a process for this long after it has asked for it. */
 const FOLLOW_MS = 3_000;
@@ -173,31 +170,24 @@ export class HintTransport {
 
   /** Sends hints in their order. Those that follow each other to the same addresses share messages. */
   async #sendAll(hints: readonly Hint[]): Promise<void> {
-    let sent: Promise<void>[] = [];
-    let batch: string[] = [];
-    let bytes = 2;
+    let texts: string[] = [];
     let addresses: readonly (string | undefined)[] = [];
-    const close = (): void => {
-      const text = `[${batch.join(",")}]`;
-      if (batch.length > 0) sent.push(...addresses.map((one) => this.#parts.shared.notify([text], one)));
-      batch = [];
-      bytes = 2;
+    const send = async (): Promise<void> => {
+      const messages = texts.map((text) => `[${text}]`);
+      for (const one of addresses) await this.#parts.shared.notify(messages, one);
+      texts = [];
     };
     for (const hint of hints) {
       const to = this.#addressesFor(hint);
       if (to.length === 0) continue;
-      const item = await this.#encode(hint);
-      const size = Buffer.byteLength(item) + 1;
-      if (bytes + size > TRANSPORT_MESSAGE_MAX_BYTES || to.join() !== addresses.join()) close();
+      if (to.join() !== addresses.join()) await send();
       addresses = to;
-      batch.push(item);
-      bytes += size;
-      if (sent.length < BATCH_TEXTS) continue;
-      await together(...sent);
-      sent = [];
+      const item = await this.#encode(hint);
+      const joined = texts.length === 0 ? item : `${texts.at(-1)},${item}`;
+      if (Buffer.byteLength(joined) + 2 > TRANSPORT_MESSAGE_MAX_BYTES) texts.push(item);
+      else texts.splice(-1, 1, joined);
     }
-    close();
-    await together(...sent);
+    if (texts.length > 0) await send();
   }
 
   async #encode(hint: Hint): Promise<string> {

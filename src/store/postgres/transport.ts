@@ -9,15 +9,10 @@
 
 import type { Client, Notification } from "pg";
 import { grownPause } from "../../core/backoff.ts";
-import { TRANSPORT_MESSAGE_MAX_BYTES } from "../sql.ts";
 import { type Connecting, connectClient, endClient } from "./connection.ts";
 import type { Outage } from "./pool.ts";
 import { asPostgresProblem } from "./problems.ts";
 
-/** Maximum number of messages per statement. */
-const BATCH_MAX = 256;
-/** Maximum number of messages that wait to be sent. Further messages are dropped. */
-const PENDING_MAX = 10_000;
 const QUERY_TIMEOUT_MS = 3_000;
 const RECONNECT_MIN_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
@@ -87,20 +82,14 @@ export class SideConnection {
   }
 }
 
-/** Sends messages in order. Messages that arrive in quick succession share a statement. */
+/** Sends messages. Messages of one call share a statement. */
 export class Notifier {
   readonly #side: SideConnection;
   readonly #connecting: Connecting;
   readonly #sender: string;
-  /** Pairs of a channel and a message. */
-  #pending: (readonly [string, string])[] = [];
-  #sending: Promise<void> | undefined;
   #count = 0;
   /** Number of messages lost since messages were last sent successfully. */
   #lostCount = 0;
-  #lostInAll = 0;
-  /** Error that caused the latest loss of messages. */
-  #lostFor: unknown;
 
   constructor(side: SideConnection, connecting: Connecting, sender: string) {
     this.#side = side;
@@ -108,64 +97,24 @@ export class Notifier {
     this.#sender = sender;
   }
 
-  /**
-   * Sends messages. Rejects if any of them is lost. The caller must then make the other processes read the
-   * rows again.
-   */
+  /** See `SharedStore.notify`. Logs one warning per outage, because many messages may be lost during it. */
   async notify(
     texts: readonly string[],
     channel = channelOf(this.#connecting.address.schema),
   ): Promise<void> {
-    const lostBefore = this.#lostInAll;
-    const tooLong = texts.find((text) => Buffer.byteLength(text) > TRANSPORT_MESSAGE_MAX_BYTES);
-    if (tooLong !== undefined)
-      throw new Error(`a text of ${tooLong.length} characters is too long for one message between processes`);
-    const room = PENDING_MAX - this.#pending.length;
-    if (texts.length > room) this.#noteLost(texts.length - room, new Error("too many messages are waiting"));
-    for (const text of texts.slice(0, Math.max(0, room))) {
-      // Each message gets a number, because PostgreSQL merges identical messages of one statement.
-      this.#count += 1;
-      this.#pending.push([channel, `${this.#sender}.${this.#count.toString(36)}:${text}`]);
+    const { log } = this.#connecting.world;
+    // Each message gets a number, because PostgreSQL merges identical messages of one statement.
+    const numbered = texts.map((text) => `${this.#sender}.${(this.#count++).toString(36)}:${text}`);
+    try {
+      await this.#side.query("select pg_notify($1, one) from unnest($2::text[]) as one", [channel, numbered]);
+    } catch (error) {
+      if (this.#lostCount === 0) log.warn({ err: error }, "messages to other processes were lost");
+      this.#lostCount += texts.length;
+      throw error;
     }
-    this.#sending ??= this.#send().finally(() => {
-      this.#sending = undefined;
-    });
-    await this.#sending;
-    if (this.#lostInAll !== lostBefore) throw this.#lostFor;
-  }
-
-  async #send(): Promise<void> {
-    while (this.#pending.length > 0) {
-      const batch = this.#pending.slice(0, BATCH_MAX);
-      this.#pending = this.#pending.slice(BATCH_MAX);
-      const text =
-        "select pg_notify(channel, one) from unnest($1::text[], $2::text[]) as pair (channel, one)";
-      try {
-        await this.#side.query(
-          text,
-          [0, 1].map((at) => batch.map((pair) => pair[at])),
-        );
-        if (this.#lostCount > 0) {
-          this.#connecting.world.log.info(
-            { count: this.#lostCount },
-            "messages to other processes are delivered again",
-          );
-        }
-        this.#lostCount = 0;
-      } catch (error) {
-        this.#noteLost(batch.length, error);
-      }
-    }
-  }
-
-  /** Logs one warning per outage, because many messages may be lost during an outage. */
-  #noteLost(count: number, reason: unknown): void {
-    if (this.#lostCount === 0) {
-      this.#connecting.world.log.warn({ err: reason, count }, "messages to other processes were lost");
-    }
-    this.#lostCount += count;
-    this.#lostInAll += count;
-    this.#lostFor = reason;
+    if (this.#lostCount > 0)
+      log.info({ count: this.#lostCount }, "messages to other processes are delivered again");
+    this.#lostCount = 0;
   }
 }
 

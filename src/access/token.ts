@@ -17,9 +17,6 @@ export interface TokenRights {
   readonly patterns?: readonly string[];
 }
 
-/** Maximum number of cached decisions; a full cache is cleared. */
-const DECISIONS_MAX = 10_000;
-
 /**
  * Returns a function that checks whether the caller's token covers a session. Its answers stay valid for the
  * life of a connection.
@@ -29,17 +26,11 @@ export function createGate(
   caller: TokenRights,
   access: Access,
 ): (sessionKey: string) => boolean {
-  const decided = new Map<string, boolean>();
   const viewer = operatorViewer(caller.scopes, caller.patterns);
   const rules = accessRulesOf(settings);
   return (key) => {
-    const known = decided.get(key);
-    if (known !== undefined) return known;
     const target = { key, agentId: agentIdInKey(key) ?? "", archived: false, ancestors: [] };
-    const allowed = caller.role === "operator" && decideAccess(access, viewer, target, rules).allowed;
-    if (decided.size >= DECISIONS_MAX) decided.clear();
-    decided.set(key, allowed);
-    return allowed;
+    return caller.role === "operator" && decideAccess(access, viewer, target, rules).allowed;
   };
 }
 

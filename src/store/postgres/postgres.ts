@@ -6,7 +6,7 @@
 // Transactions, readers and the renewal of leases have separate connections, so none of them waits for
 // another.
 
-import { Kysely } from "kysely";
+import { CompiledQuery, Kysely } from "kysely";
 import type { World } from "../../world.ts";
 import type { Tables } from "../schema/tables.ts";
 import type { SharedStore, Store } from "../sql.ts";
@@ -16,7 +16,7 @@ import { DatabaseClock } from "./clock.ts";
 import type { Connecting, Timeouts } from "./connection.ts";
 import { prepareSchema } from "./migrate.ts";
 import { Outage, PostgresPool, postgresDialect } from "./pool.ts";
-import { Listener, Notifier, SideConnection } from "./transport.ts";
+import { type Ask, createNotify, Listener } from "./transport.ts";
 
 export interface PostgresOptions {
   /** `postgresql://user:password@host:port/database`; `?schema=name` selects a schema other than `parley`. */
@@ -45,9 +45,11 @@ export const TIMEOUTS: Timeouts = {
  * time to open another.
  */
 const URGENT: Timeouts = { connectMs: 1_000, statementMs: 750, lockMs: 500, idleInTransactionMs: 1_000 };
+/** Timeouts of the connection for short queries. */
+const SHORT: Timeouts = { connectMs: 5_000, statementMs: 1_500, lockMs: 1_000, idleInTransactionMs: 5_000 };
 /**
  * Maximum number of connections of one gateway: for transactions, for reading, and one each for the listener,
- * for short queries (`SideConnection`) and for the lease.
+ * for short queries (`Ask`) and for the lease.
  */
 export const CONNECTIONS_OF_PROCESS = WRITERS_MAX + READERS_MAX + 3;
 /**
@@ -72,7 +74,9 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const readers = new PostgresPool(connecting, outage, options.readersMax ?? READERS_MAX);
   const soon = { ...connecting, timeouts: { ...URGENT, ...options.timeouts } };
   const urgent = new PostgresPool(soon, outage, 1);
-  const { shared, close } = await openShared(connecting, outage);
+  const short = { ...connecting, timeouts: { ...SHORT, ...options.timeouts } };
+  const asking = new PostgresPool(short, outage, 1);
+  const { shared, close } = await openShared(connecting, outage, asking);
   return {
     kind: "postgres",
     db: new Kysely<Tables>({ dialect: postgresDialect(readers) }),
@@ -89,20 +93,29 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
 async function openShared(
   connecting: Connecting,
   outage: Outage,
+  asking: PostgresPool,
 ): Promise<{ shared: Omit<SharedStore, "urgently">; close(): Promise<void> }> {
   const { world } = connecting;
   const sender = world.ids.uuid();
-  const side = new SideConnection(connecting, outage);
-  const notifier = new Notifier(side, connecting, sender);
+  const ask: Ask = async (text, values, onSent) => {
+    const connection = await asking.acquire();
+    try {
+      onSent?.();
+      return (await connection.executeQuery<Record<string, unknown>>(CompiledQuery.raw(text, [...values])))
+        .rows;
+    } finally {
+      asking.release(connection);
+    }
+  };
   const listeners = new Set<Listener>();
   const clock = new DatabaseClock(world.clock, async (onSent) => {
     const text = "select extract(epoch from clock_timestamp())::float8 * 1000 as now, pg_notify($1, '')";
-    const rows = await side.query(text, [sender], onSent);
+    const rows = await ask(text, [sender], onSent);
     for (const listener of listeners) listener.echoSent();
     return Number(rows[0]?.now);
   });
   const close = async (): Promise<void> => {
-    await Promise.all([side.close(), ...[...listeners].map((listener) => listener.stop())]);
+    await Promise.all([asking.close(), ...[...listeners].map((listener) => listener.stop())]);
   };
   try {
     for (let sample = 0; sample < FIRST_SAMPLES; sample += 1) await clock.sync();
@@ -115,7 +128,7 @@ async function openShared(
     syncClock: () => clock.sync(),
     isDeaf: () => [...listeners].some((listener) => listener.isDeaf()),
     address: sender,
-    notify: (texts, address) => notifier.notify(texts, address),
+    notify: createNotify(ask, connecting, sender),
     listen: async (onText, onGap) => {
       const listener = new Listener({ connecting, outage, sender }, onText, onGap);
       await listener.connect();

@@ -9,6 +9,7 @@
 
 import type { Client, Notification } from "pg";
 import { grownPause } from "../../core/backoff.ts";
+import type { SharedStore } from "../sql.ts";
 import { type Connecting, connectClient, endClient } from "./connection.ts";
 import type { Outage } from "./pool.ts";
 import { asPostgresProblem } from "./problems.ts";
@@ -26,96 +27,37 @@ function channelOf(schema: string): string {
   return `parley:${schema}`;
 }
 
-/** A connection for short queries outside transactions. It is opened on first use. */
-export class SideConnection {
-  readonly #connecting: Connecting;
-  readonly #outage: Outage;
-  #client: Client | undefined;
-  #turn: Promise<unknown> = Promise.resolve();
-  #closed = false;
+/** Runs a short query outside transactions. Calls `onSent` when it is sent. */
+export type Ask = (
+  text: string,
+  values: readonly unknown[],
+  onSent?: () => void,
+) => Promise<readonly Record<string, unknown>[]>;
 
-  constructor(connecting: Connecting, outage: Outage) {
-    this.#connecting = connecting;
-    this.#outage = outage;
-  }
-
-  /**
-   * Runs a statement and returns its rows. Calls `onSent` when the statement is sent, which is after all
-   * earlier statements were answered.
-   */
-  query(text: string, values: unknown[], onSent?: () => void): Promise<Record<string, unknown>[]> {
-    const answer = this.#turn.then(async () => {
-      try {
-        const client = await this.#getClient();
-        onSent?.();
-        return (await client.query({ text, values })).rows as Record<string, unknown>[];
-      } catch (error) {
-        this.#drop();
-        throw asPostgresProblem(error, this.#connecting.address);
-      }
-    });
-    this.#turn = answer.catch(() => {});
-    return answer;
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    if (this.#client !== undefined) await endClient(this.#client, this.#connecting.world);
-  }
-
-  async #getClient(): Promise<Client> {
-    if (this.#closed) throw new Error("the store is closed");
-    if (this.#client !== undefined) return this.#client;
-    const client = await connectClient(this.#connecting, { query_timeout: QUERY_TIMEOUT_MS });
-    this.#outage.noteMade();
-    client.on("error", (error) => {
-      if (!this.#closed) this.#outage.noteLost(error);
-      if (this.#client === client) this.#drop();
-    });
-    this.#client = client;
-    return client;
-  }
-
-  #drop(): void {
-    if (this.#client !== undefined) void endClient(this.#client, this.#connecting.world);
-    this.#client = undefined;
-  }
-}
-
-/** Sends messages. Messages of one call share a statement. */
-export class Notifier {
-  readonly #side: SideConnection;
-  readonly #connecting: Connecting;
-  readonly #sender: string;
-  #count = 0;
-  /** Number of messages lost since messages were last sent successfully. */
-  #lostCount = 0;
-
-  constructor(side: SideConnection, connecting: Connecting, sender: string) {
-    this.#side = side;
-    this.#connecting = connecting;
-    this.#sender = sender;
-  }
-
-  /** See `SharedStore.notify`. Logs one warning per outage, because many messages may be lost during it. */
-  async notify(
-    texts: readonly string[],
-    channel = channelOf(this.#connecting.address.schema),
-  ): Promise<void> {
-    const { log } = this.#connecting.world;
+/**
+ * Returns a function that sends messages, those of one call in one statement. Logs one warning per outage,
+ * because many messages may be lost during it.
+ */
+export function createNotify(
+  ask: Ask,
+  { address, world: { log } }: Connecting,
+  sender: string,
+): SharedStore["notify"] {
+  let count = 0;
+  let lost = 0;
+  return async (texts, channel = channelOf(address.schema)) => {
     // Each message gets a number, because PostgreSQL merges identical messages of one statement.
-    const numbered = texts.map((text) => `${this.#sender}.${(this.#count++).toString(36)}:${text}`);
+    const numbered = texts.map((text) => `${sender}.${(count++).toString(36)}:${text}`);
     try {
-      await this.#side.query("select pg_notify($1, one) from unnest($2::text[]) as one", [channel, numbered]);
+      await ask("select pg_notify($1, one) from unnest($2::text[]) as one", [channel, numbered]);
     } catch (error) {
-      if (this.#lostCount === 0) log.warn({ err: error }, "messages to other processes were lost");
-      this.#lostCount += texts.length;
+      if (lost === 0) log.warn({ err: error }, "messages to other processes were lost");
+      lost += texts.length;
       throw error;
     }
-    if (this.#lostCount > 0)
-      log.info({ count: this.#lostCount }, "messages to other processes are delivered again");
-    this.#lostCount = 0;
-  }
+    if (lost > 0) log.info({ count: lost }, "messages to other processes are delivered again");
+    lost = 0;
+  };
 }
 
 /** A connection that listens for messages and reconnects after a loss. */

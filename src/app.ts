@@ -57,7 +57,6 @@ import { type Gateway, type GatewayDeps, startGateway } from "./gateway/server.t
 import type { NetworkPeers } from "./sandbox/peers.ts";
 import { fillFirstWords } from "./store/first-words.ts";
 import { StoreConflict, StoreProblem } from "./store/problems.ts";
-import { Contexts } from "./store/queries/transcripts/contexts.ts";
 import type { Store } from "./store/sql.ts";
 import type { JsonlCopies } from "./store/sqlite/jsonl-copies.ts";
 import { openSqlite } from "./store/sqlite/sqlite.ts";
@@ -107,8 +106,6 @@ export interface App {
   readonly store: Store;
   /** Reads the configuration file at once. Absent if it is not followed. */
   readonly reload?: () => void;
-  /** Drops what can be read again, to save memory. */
-  emptyCaches(): void;
   /** Waits up to `graceMs` for running work, parks the rest, then closes everything. */
   close(graceMs: number): Promise<void>;
 }
@@ -170,7 +167,6 @@ interface Helpers {
 interface Working {
   readonly engine: Engine;
   readonly deadlines: Follower;
-  readonly emptyCaches: App["emptyCaches"];
 }
 
 /** Returns the facts about this process that the others of a cluster show. */
@@ -192,12 +188,10 @@ async function buildEngine(
   const transcriptPath = (sessionId: string) => store.transcriptPath(sessionId);
   const successors = createSuccessors({ settings, transcriptPath, runEnded: featureRunEnded });
   const asked = { settings, world: asPart(world, "gateway"), engine: () => engine };
-  const contexts = new Contexts(store.db);
   const executor = createExecutor({
     settings,
     store,
     world,
-    contexts,
     today: CALENDAR.today,
     port: openModelPort(asPart(world, "agent"), watch.modelCalled, options.offlineThinkMs),
     answered: watch.toolAnswered,
@@ -229,7 +223,7 @@ async function buildEngine(
   const webchat = createWebchat(engine.bus, world.clock);
   channels.set(webchat.id, webchat);
   const deadlines = optionalDeadlines(handlers, { ...asked, burstDue: ways.burstDue });
-  return { engine, deadlines, emptyCaches: () => contexts.clear() };
+  return { engine, deadlines };
 }
 
 /** Returns the gateway's token. Also teaches the redactor the token and the secrets of the settings (I14). */
@@ -443,7 +437,7 @@ async function openParts(
   });
   const helpers = { token, watch, traces, sandboxFor, outside, runtimes, ways, guidance, services };
   const working = await buildEngine({ ...options, world }, store, jsonlCopies, helpers);
-  const { engine, deadlines, emptyCaches } = working;
+  const { engine, deadlines } = working;
   undo.push(() => engine.stop(0));
   undo.push(async () => void (await Promise.all([...services.values()].map((one) => one.close()))));
   const late: { gateway?: Gateway } = {};
@@ -497,7 +491,7 @@ async function openParts(
     port: gateway.port,
     token,
     tokenIsGenerated: settings.gateway.token === undefined,
-    ...{ engine, store, emptyCaches },
+    ...{ engine, store },
     close: (graceMs) => closeParts({ gateway, ways, engine, world }, graceMs, undo),
   };
 }

@@ -54,7 +54,7 @@ import type { SandboxFinder } from "./sandbox/find.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
 import { permissionOfCall } from "./store/queries/permissions.ts";
 import { getSession } from "./store/queries/sessions/sessions.ts";
-import { Contexts } from "./store/queries/transcripts/contexts.ts";
+import { readContext } from "./store/queries/transcripts/transcripts.ts";
 import type { Store } from "./store/sql.ts";
 import type { RunTrace, Traces } from "./telemetry/traces.ts";
 import { invokeTool, readyTools, type ToolContext, toolNames, toolSpecs, toolsFor } from "./tools/catalog.ts";
@@ -110,8 +110,6 @@ export interface ExecuteParts {
   readonly store: Store;
   readonly world: World;
   readonly port: ModelPort;
-  /** Default: a cache of its own. */
-  readonly contexts?: Contexts;
   /** Returns the date at this time for the prompt. If absent, the prompt has no date. */
   readonly today?: (atMs: number) => Today;
   /**
@@ -424,7 +422,6 @@ function answer(newest: ExecuteParts, ctx: ToolContext, request: ToolCallRequest
 async function executeTurn(
   newest: ExecuteParts,
   parts: ExecuteParts,
-  contexts: Contexts,
   handle: LaneHandle,
   trace: RunTrace | undefined,
 ): Promise<EndFacts> {
@@ -434,7 +431,7 @@ async function executeTurn(
   const pace = world.redactor.pace();
   const [session, entries] = await Promise.all([
     getSession(store.db, run.sessionKey),
-    contexts.read(run.sessionId),
+    readContext(store.db, run.sessionId),
   ]);
   if (session === undefined || session.sessionId !== run.sessionId)
     return failRun("the session was reset or deleted");
@@ -508,24 +505,24 @@ async function executeTurn(
 }
 
 /** Takes the message of a run to a peer. */
-async function executeAtPeer(parts: ExecuteParts, contexts: Contexts, handle: LaneHandle): Promise<EndFacts> {
+async function executeAtPeer(parts: ExecuteParts, handle: LaneHandle): Promise<EndFacts> {
   const { sessionKey, sessionId } = handle.run;
   const session = await getSession(parts.store.db, sessionKey);
   if (session?.sessionId !== sessionId) return failRun("the session was reset or deleted");
   const peers = await parts.runtimes?.get(PEER)?.();
-  const entries = await contexts.read(sessionId);
+  const entries = await readContext(parts.store.db, sessionId);
   const run = { handle, session, entries, settings: settingsNow(parts.settings), world: parts.world };
   const end = (await peers?.turn(run)) ?? failRun("peers can't be reached from here");
   return "kind" in end ? factsOf(end, { ref: PEER }) : end;
 }
 
 export function createExecutor(parts: ExecuteParts): Executor {
-  const { traces, contexts = new Contexts(parts.store.db) } = parts;
+  const { traces } = parts;
   // The run keeps the settings with which it begins (LS1 of core/shapes/settings/live.ts).
   const turn = (handle: LaneHandle, trace?: RunTrace): Promise<EndFacts> =>
     peerInKey(handle.run.sessionKey) === undefined
-      ? executeTurn(parts, { ...parts, settings: settingsNow(parts.settings) }, contexts, handle, trace)
-      : executeAtPeer(parts, contexts, handle);
+      ? executeTurn(parts, { ...parts, settings: settingsNow(parts.settings) }, handle, trace)
+      : executeAtPeer(parts, handle);
   const { settings, world } = parts;
   const noteAborted = (run: Run): void => {
     const { runId, agentId, sessionKey } = run;

@@ -135,7 +135,6 @@ async function openGateway(
     configPath: path,
     warnings: [...warnings, ...app.value.warnings],
     ...optional({ reload: app.value.reload }),
-    emptyCaches: app.value.emptyCaches,
     close: (graceMs) => app.value.close(graceMs),
   });
 }

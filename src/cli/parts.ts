@@ -50,8 +50,6 @@ export interface RunningGateway {
   readonly warnings: readonly string[];
   /** Reads the configuration file at once. Absent if the gateway does not follow it. */
   readonly reload?: () => void;
-  /** Drops what can be read again, to save memory. */
-  emptyCaches(): void;
   /**
    * Lets running work finish within `graceMs` and stores the rest for the next start. Then closes everything.
    */

@@ -49,11 +49,8 @@ export function thisMachine(): Machine {
   };
 }
 
-/**
- * Checks the process every 10 s until the returned function is called. `emptyCaches` is called before each
- * collection.
- */
-export function releaseIdleMemory(clock: Clock, machine: Machine, emptyCaches: () => void): () => void {
+/** Checks the process every 10 s until the returned function is called. */
+export function releaseIdleMemory(clock: Clock, machine: Machine): () => void {
   let floorBytes = machine.residentBytes();
   let [lookedAt, cpuMs] = [clock.monotonic(), machine.cpuMs()];
   let wasBusy = false;
@@ -66,7 +63,6 @@ export function releaseIdleMemory(clock: Clock, machine: Machine, emptyCaches: (
       wasBusy = false;
       if (machine.residentBytes() > floorBytes + WORTH_BYTES) {
         machine.dropCode();
-        emptyCaches();
         machine.collect();
       }
       floorBytes = machine.residentBytes();

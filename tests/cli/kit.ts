@@ -60,12 +60,12 @@ async function openGateway(
   });
   if (!app.ok) return app;
   const address = `${settings.gateway.host}:${app.value.port}`;
-  const { token, tokenIsGenerated, emptyCaches, close } = app.value;
+  const { token, tokenIsGenerated, close } = app.value;
   const all = [...warnings, ...app.value.warnings];
   const more = {
     ...{ token, tokenIsGenerated, settings, configPath: path, warnings: all },
     ...optional({ reload: app.value.reload }),
-    ...{ emptyCaches, close },
+    close,
   };
   return ok({ url: `ws://${address}`, httpUrl: `http://${address}`, ...more });
 }

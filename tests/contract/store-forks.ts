@@ -18,7 +18,6 @@ import {
   wasDeleted,
 } from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
-import { Contexts } from "../../src/store/queries/transcripts/contexts.ts";
 import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.ts";
 import { forkMarkerId, forkPointAt, linkFork } from "../../src/store/queries/transcripts/forks.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
@@ -159,13 +158,12 @@ class Copies {
 }
 
 /** Compares the store with the model: each transcript, and the set of stored messages. */
-async function check(store: Store, acts: ReturnType<typeof actsOn>, model: Copies, contexts: Contexts) {
+async function check(store: Store, acts: ReturnType<typeof actsOn>, model: Copies) {
   const titles = await firstUserTexts(store.db, [...model.entries.keys()]);
   const shown = new Set([...model.entries.values()].flatMap(ids));
   expect(new Set(await acts.stored())).toEqual(shown);
   for (const [sessionId, entries] of model.entries) {
     expect(await acts.context(sessionId)).toEqual(contextOf(entries));
-    expect(ids(await contexts.read(sessionId))).toEqual(contextOf(entries));
     await checkPages(acts.read, sessionId, entries);
     const messages = entries.filter((entry): entry is Message => !isCompaction(entry));
     const first = messages.find((message) => message.role === "user");
@@ -225,13 +223,12 @@ export function forkContract(store: () => Store): void {
           await store().transaction((tx) => tx.deleteFrom(table).execute());
         }
         const model = new Copies();
-        const contexts = new Contexts(store().db);
         const take = stepper(store(), acts, model);
         for (const step of steps) {
           await take(step);
-          if (step.act === "delete") await check(store(), acts, model, contexts);
+          if (step.act === "delete") await check(store(), acts, model);
         }
-        await check(store(), acts, model, contexts);
+        await check(store(), acts, model);
         for (const key of model.current.keys()) await acts.remove(key);
         expect(await acts.stored()).toEqual([]);
         expect(await store().db.selectFrom("session_ids").selectAll().execute()).toEqual([]);

@@ -20,7 +20,6 @@ import {
   updateSession,
 } from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry, type NewEntry } from "../../src/store/queries/transcripts/append.ts";
-import { Contexts } from "../../src/store/queries/transcripts/contexts.ts";
 import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.ts";
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
@@ -452,50 +451,6 @@ function readingContract({ store, append, ids, history }: Reading): void {
       "m2",
     ]);
     expect(ids((await history()).messages)).toEqual(["m1", "m2", "m3", "m4", "m5", "m6"]);
-  });
-
-  test("a cached context follows new entries, a compaction and the deletion of its transcript", async () => {
-    const contexts = new Contexts(db());
-    const context = async () => {
-      const cached = await contexts.read("session-1");
-      expect(cached).toEqual(await transcripts.readContext(db(), "session-1"));
-      return ids(cached);
-    };
-    expect(await context()).toEqual([]);
-    await append([userMessage("m1", "a"), assistantMessage("m2", "b")]);
-    expect(await context()).toEqual(["m1", "m2"]);
-    await append([userMessage("m3", "c")]);
-    expect(await context()).toEqual(["m1", "m2", "m3"]);
-    await append([{ id: "c1", type: "compaction", summary: "s", firstKeptId: "m2", timestamp: 1 }]);
-    expect(await context()).toEqual(["c1", "m2", "m3"]);
-    await append([userMessage("m4", "d")]);
-    expect(await context()).toEqual(["c1", "m2", "m3", "m4"]);
-    await store().transaction(async (tx) => {
-      await tx.deleteFrom("messages").where("session_id", "=", "session-1").execute();
-    });
-    expect(await context()).toEqual([]);
-    await append([userMessage("m1", "a")]);
-    expect(await context()).toEqual(["m1"]);
-  });
-
-  test("after the cache was emptied, a context is read again in full", async () => {
-    const contexts = new Contexts(db());
-    await append([userMessage("m1", "a")]);
-    const [first] = await contexts.read("session-1");
-    expect((await contexts.read("session-1"))[0]).toBe(first);
-    contexts.clear();
-    const again = await contexts.read("session-1");
-    expect(again[0]).not.toBe(first);
-    expect(again).toEqual([first]);
-  });
-
-  test("a context that is larger than the cache does not evict the cached contexts", async () => {
-    const contexts = new Contexts(db());
-    await append([userMessage("m1", "a")]);
-    await append([userMessage("m2", "x ".repeat(1_100_000))], { sessionId: "session-2" });
-    const [small] = await contexts.read("session-1");
-    expect(ids(await contexts.read("session-2"))).toEqual(["m2"]);
-    expect((await contexts.read("session-1"))[0]).toBe(small);
   });
 
   test("the messages of one run are read in order, and the first text that a person wrote is the title of a transcript", async () => {

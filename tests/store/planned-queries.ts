@@ -113,7 +113,6 @@ export const QUERIES: Readonly<Record<string, Work>> = {
   readHistory: (tx) =>
     transcripts.readHistory(tx, { sessionId: "s5", limit: 50, before: "m49005", includeTools: false }),
   readContext: (tx) => transcripts.readContext(tx, "s5"),
-  rowsAfter: (tx) => transcripts.rowsAfter(tx, "s5", { seq: 5, id: "m5" }),
   readRun: (tx) => transcripts.readRun(tx, "r5"),
   firstUserTexts: (tx) =>
     firstUserTexts(

@@ -79,7 +79,7 @@ export async function runGateway(cli: Cli, options: StartOptions): Promise<numbe
     // In a terminal the signal means that the terminal was closed, which stops the gateway.
     const { reload } = gateway;
     const onHup = reload && !cli.parts.isTTY ? cli.parts.onSignal("SIGHUP", reload) : undefined;
-    const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine(), gateway.emptyCaches);
+    const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine());
     if (!stop.signal.aborted) await once(stop.signal, "abort");
     leaveMemory();
     onHup?.();

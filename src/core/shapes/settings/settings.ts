@@ -195,26 +195,9 @@ export interface Settings extends Pick<ConfigFile, "logging" | "labels">, AddedS
   readonly traces?: TraceSettings;
 }
 
-interface AgentIndex {
-  readonly byId: ReadonlyMap<string, AgentSettings>;
-  readonly default: AgentSettings | undefined;
-}
-
-const agentIndexes = new WeakMap<readonly AgentSettings[], AgentIndex>();
-
-/** Returns the agents by id. A run looks its agent up dozens of times, and a gateway can have hundreds. */
-function agentIndexOf({ agents }: Settings): AgentIndex {
-  const known = agentIndexes.get(agents);
-  if (known !== undefined) return known;
-  const byId = new Map(agents.map((agent) => [agent.id, agent]));
-  const index = { byId, default: agents.find((agent) => agent.default) ?? agents[0] };
-  agentIndexes.set(agents, index);
-  return index;
-}
-
 /** Returns the default agent, which is used wherever no agent is named. */
 export function defaultAgent(settings: Settings): AgentSettings {
-  const found = agentIndexOf(settings).default;
+  const found = settings.agents.find((agent) => agent.default) ?? settings.agents[0];
   if (found === undefined) throw new Error("the settings contain no agent");
   return found;
 }
@@ -242,7 +225,7 @@ export function programOf({ runtime }: Pick<AgentSettings, "runtime">): readonly
 }
 
 export function findAgent(settings: Settings, agentId: string): AgentSettings | undefined {
-  return agentIndexOf(settings).byId.get(agentId);
+  return settings.agents.find(({ id }) => id === agentId);
 }
 
 /**

@@ -296,7 +296,7 @@ function messageRows(db: Db, part: TranscriptPart, from = 0): Promise<ContextRow
  * Reads the rows of the model's context: the last compaction, if there is one, and the entries from its
  * `firstKeptId` on.
  */
-export async function contextRows(db: Db, sessionId: string): Promise<ContextRow[]> {
+async function contextRows(db: Db, sessionId: string): Promise<ContextRow[]> {
   // Most transcripts have no compaction, so this query is enough.
   const { rows: whole } = await UNCOMPACTED(db, { sessionId });
   const isFork = whole[0]?.id === forkMarkerId(sessionId);
@@ -321,27 +321,6 @@ async function contextOfFork(db: Db, sessionId: string): Promise<ContextRow[]> {
     if (kept !== undefined) break;
   }
   return compaction === undefined ? rows : [compaction, ...rows];
-}
-
-const FROM = prepared((db, { sessionId, seq }: { sessionId: string; seq: number }) =>
-  db
-    .selectFrom("messages")
-    .select(["seq", ...ENTRY_COLUMNS])
-    .where("session_id", "=", sessionId)
-    .where("seq", ">=", seq)
-    .orderBy("seq"),
-);
-
-/**
- * Reads the rows after an entry. Returns undefined if the entry was deleted, or if a compaction follows it.
- */
-export async function rowsAfter(
-  db: Db,
-  sessionId: string,
-  { seq, id }: Pick<ContextRow, "seq" | "id">,
-): Promise<ContextRow[] | undefined> {
-  const [first, ...newer] = (await FROM(db, { sessionId, seq })).rows;
-  return first?.id === id && newer.every((row) => row.role !== "compaction") ? newer : undefined;
 }
 
 /** Reads the entries of the model's context. */

@@ -244,36 +244,21 @@ async function readStores(
   return stores;
 }
 
-class Counts {
-  added = 0;
-  toppedUp = 0;
-  unchanged = 0;
-  entries = 0;
-  readonly leftAlone: { key: string; why: string }[] = [];
-  leftAloneCount = 0;
+interface Ended {
+  readonly key: string;
+  readonly outcome: SessionOutcome;
+}
 
-  get all(): number {
-    return this.added + this.toppedUp + this.unchanged + this.leftAloneCount;
-  }
-
-  count(key: string, outcome: SessionOutcome): void {
-    switch (outcome.kind) {
-      case "added":
-        this.added += 1;
-        this.entries += outcome.entries;
-        break;
-      case "topped_up":
-        this.toppedUp += 1;
-        this.entries += outcome.entries;
-        break;
-      case "unchanged":
-        this.unchanged += 1;
-        break;
-      case "left_alone":
-        this.leftAloneCount += 1;
-        if (this.leftAlone.length < LEFT_ALONE_MAX) this.leftAlone.push({ key, why: outcome.why });
-    }
-  }
+function countSessions(ended: readonly Ended[]): ImportReport["sessions"] {
+  const count = (kind: SessionOutcome["kind"]): number =>
+    ended.filter(({ outcome }) => outcome.kind === kind).length;
+  const leftAlone = ended.flatMap(({ key, outcome }) =>
+    outcome.kind === "left_alone" ? [{ key, why: outcome.why }] : [],
+  );
+  return {
+    ...{ added: count("added"), toppedUp: count("topped_up"), unchanged: count("unchanged") },
+    ...{ leftAlone: leftAlone.slice(0, LEFT_ALONE_MAX), leftAloneCount: leftAlone.length },
+  };
 }
 
 /** Everything that was read of the source. */
@@ -316,7 +301,7 @@ async function write(read: Read, options: ImportOptions): Promise<Result<ImportR
   const { source, state, grants, prepared, stores, nowMs, remarks } = read;
   const { world, dryRun, signal } = options;
   const { settings, report, keys, file, routines, workspaces, linked } = prepared;
-  const counts = new Counts();
+  const ended: Ended[] = [];
   const repairs = { callsWithoutResult: 0, resultsWithoutCall: 0 };
   const { mainKey, scope } = settings.session;
   const rules = { mainKey, scope, defaultAgentId: defaultAgent(settings).id };
@@ -345,8 +330,7 @@ async function write(read: Read, options: ImportOptions): Promise<Result<ImportR
     await importSessions(stores, {
       ...{ source, keys, settings, rules, store, remarks, nowMs, repairs, signal },
       done(key, outcome) {
-        counts.count(key, outcome);
-        options.progress(counts.all);
+        options.progress(ended.push({ key, outcome }));
       },
     });
     return written;
@@ -356,7 +340,8 @@ async function write(read: Read, options: ImportOptions): Promise<Result<ImportR
   for (const { name, kind } of await source.list(["skills"]))
     if (kind === "folder")
       remarks.note("skills for all agents, not imported: copy them to ~/.parley/skills", name);
-  const { entries, ...sessions } = counts;
+  const sessions = countSessions(ended);
+  const entries = ended.reduce((sum, { outcome }) => sum + ("entries" in outcome ? outcome.entries : 0), 0);
   const trusted = report.trusted.filter(({ name, accepted }) => accepted || !given.includes(name));
   const from = { from: source.root, to: storeName(settings.store), dryRun, interrupted: signal.aborted };
   const config = { ...report, trusted };

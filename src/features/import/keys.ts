@@ -1,9 +1,7 @@
 // Converts the source's session keys to canonical keys. The same source key always gives the same key. A key
 // of an unknown form becomes the name of a conversation. If it is not a valid name, it becomes the
-// conversation's label. A session that an earlier version of Parley imported under another key keeps that
-// key.
+// conversation's label.
 
-import { optional } from "../../core/optional.ts";
 import {
   encodeOutsideId,
   formatKey,
@@ -33,11 +31,6 @@ export type KeyVerdict =
       readonly key: string;
       readonly agentId: string;
       readonly accountId?: string;
-      /**
-       * The key under which an older version of Parley imported this session: names and ids could not contain
-       * colons then.
-       */
-      readonly formerKey?: string;
     }
   /** A key of an unknown form, which becomes the name of a conversation. */
   | { readonly kind: "conversation"; readonly key: string; readonly agentId: string }
@@ -82,18 +75,15 @@ export function canonicalSourceKey(text: string, hints: KeyHints, rules: KeyRule
   const spelled = readRest(rest.split(":"), agentId, hints);
   const key = spelled === undefined ? undefined : canonical(spelled.text);
   if (spelled !== undefined && key !== undefined) {
-    const { text: _, formerText, ...account } = spelled;
-    const formerKey = formerText === undefined ? undefined : canonical(formerText);
-    return { kind: "key", key, agentId, ...account, ...optional({ formerKey }) };
+    const { text: _, ...account } = spelled;
+    return { kind: "key", key, agentId, ...account };
   }
-  const id = derivedUuid("conversation", agentId, source);
-  const unnamed = formatKey({ form: "chat", agentId, id });
   // Parts that are not valid in a key are encoded.
   const encoded = rest.split(":").map(encodeOutsideId).join(":");
   const name = canonical(`agent:${agentId}:${rest}`) ?? canonical(`agent:${agentId}:${encoded}`);
-  return name === undefined
-    ? { kind: "conversation", key: unnamed, agentId }
-    : { kind: "key", key: name, agentId, formerKey: unnamed };
+  if (name !== undefined) return { kind: "key", key: name, agentId };
+  const id = derivedUuid("conversation", agentId, source);
+  return { kind: "conversation", key: formatKey({ form: "chat", agentId, id }), agentId };
 }
 
 function canonical(text: string): string | undefined {
@@ -108,7 +98,6 @@ function main(agentId: string, rules: KeyRules): KeyVerdict {
 interface Spelled {
   readonly text: string;
   readonly accountId?: string;
-  readonly formerText?: string;
 }
 
 /** Reads the part of a key after `agent:<id>:`, or a whole key of an earlier form. */
@@ -118,7 +107,6 @@ function readRest(parts: readonly string[], agentId: string, hints: KeyHints): S
   const tail = (from: number): string => encodeOutsideId(parts.slice(from).join(":"));
   const withColons = (start: string): Spelled => ({
     text: `${start}${parts.slice(1).map(encodeOutsideId).join(":")}`,
-    formerText: `${start}${tail(1)}`,
   });
   if (parts.length === 1) {
     if (head.startsWith("node-")) return { text: `node-${encodeOutsideId(first.slice(5))}` };

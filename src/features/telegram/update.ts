@@ -295,7 +295,7 @@ function readPress(query: Fields, reader: TelegramAccountContext): Reading {
   const route = { channel: "telegram", to: chatId, accountId: reader.accountId };
   const buttons = listOf(fieldsOf(message.reply_markup).inline_keyboard).flatMap(listOf).map(fieldsOf);
   const { text, entities } = message;
-  // See keyboardOf of send.ts. A button that an earlier version sent has no time.
+  // See keyboardOf of send.ts.
   const [command = "", seconds = "0"] = data.split("#");
   return {
     kind: "press",

@@ -4,7 +4,6 @@
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { canonicalSourceKey } from "../../../src/features/import/keys.ts";
 import { getSession, updateSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../../src/store/queries/transcripts/append.ts";
 import { readContext } from "../../../src/store/queries/transcripts/transcripts.ts";
@@ -86,33 +85,12 @@ function small(): string {
 
 for (const kind of KINDS) {
   const test = both;
-  test(`${kind}: named sessions keep their names; a session that was already imported under another key keeps that key`, async () => {
+  test(`${kind}: named sessions keep their names`, async () => {
     const wanted = { "agent:main:work": { sessionId: GROUP_ID, updatedAt: START, label: "Work" } };
     const dir = sourceWith({ agents: { main: wanted }, transcripts: { [`main/${GROUP_ID}`]: [] } });
     const fresh = await stage(kind);
     await fresh.imported(dir);
     expect(await fresh.session("agent:main:work")).toMatchObject({ sessionId: GROUP_ID, label: "Work" });
-
-    const earlier = await stage(kind);
-    await earlier.imported(dir);
-    const verdict = canonicalSourceKey(
-      "agent:main:work",
-      { agentId: "main", mainName: "main", isGlobal: false },
-      { mainKey: "main", scope: "per-sender", defaultAgentId: "main" },
-    );
-    const key = verdict.kind === "key" ? (verdict.formerKey ?? "") : "";
-    await earlier.inStore((store) =>
-      store.transaction(async (tx) => {
-        await tx.updateTable("sessions").set({ key }).where("key", "=", "agent:main:work").execute();
-        await tx
-          .updateTable("session_ids")
-          .set({ session_key: key })
-          .where("session_id", "=", GROUP_ID)
-          .execute();
-      }),
-    );
-    expect((await earlier.imported(dir)).sessions).toMatchObject({ added: 0, unchanged: 1 });
-    expect(await earlier.session("agent:main:work")).toBeUndefined();
   });
 
   test(`${kind}: sessions are imported with keys, settings, routes and a readable transcript; the source stays unchanged`, async () => {

@@ -13,11 +13,10 @@ import {
 } from "../../../core/shapes/session-key.ts";
 import { modelNames, type Settings } from "../../../core/shapes/settings/settings.ts";
 import { ForeignFileError } from "../../../store/foreign.ts";
-import { getSession } from "../../../store/queries/sessions/sessions.ts";
 import { entryPositionOf, readSourceEntry, timestampOf } from "../entries.ts";
 import { derivedUuid, sessionIdOf } from "../ids.ts";
 import { linesOf } from "../json-lines.ts";
-import { canonicalSourceKey, type KeyHints, type KeyVerdict } from "../keys.ts";
+import { canonicalSourceKey } from "../keys.ts";
 import { Pairing, type Repairs } from "../pairing.ts";
 import type { Remarks } from "../remarks.ts";
 import { isPlainName, type SourceDir, UNREAD_WORDS } from "../source-dir.ts";
@@ -73,28 +72,14 @@ interface MappedSession {
   readonly session: SourceSession;
 }
 
-/** Returns a source session's key in Parley: the key from an earlier import, else the current form. */
-async function keyHere(
-  sourceKey: string,
-  hints: KeyHints,
-  { rules, store }: SessionsJob,
-): Promise<KeyVerdict> {
-  const verdict = canonicalSourceKey(sourceKey, hints, rules);
-  const { db } = store;
-  if (db === undefined || verdict.kind !== "key" || verdict.formerKey === undefined) return verdict;
-  if (verdict.formerKey === verdict.key) return verdict;
-  const former = await getSession(db, verdict.formerKey);
-  return former === undefined ? verdict : { ...verdict, key: verdict.formerKey };
-}
-
 /** Assigns the keys. If several sessions get the same key, keeps the newest session. */
-async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<Map<string, MappedSession>> {
+function place(stores: readonly AgentStore[], job: SessionsJob): Map<string, MappedSession> {
   const placed = new Map<string, MappedSession>();
   for (const { agentId, folder, sessions, database } of stores) {
     for (const session of sessions) {
       const { sourceKey, channel } = session;
       const hints = { agentId, ...job.keys, ...optional({ channel }) };
-      const verdict = await keyHere(sourceKey, hints, job);
+      const verdict = canonicalSourceKey(sourceKey, hints, job.rules);
       if (verdict.kind === "reserved") {
         job.remarks.note("sessions with a reserved name, skipped", sourceKey);
         continue;
@@ -120,10 +105,11 @@ async function place(stores: readonly AgentStore[], job: SessionsJob): Promise<M
 }
 
 /** Returns the key of a session's spawner in Parley, even if the spawner itself is not imported. */
-async function spawnerOf(placement: MappedSession, job: SessionsJob): Promise<string | undefined> {
+function spawnerOf(placement: MappedSession, job: SessionsJob): string | undefined {
   const { spawnedBy } = placement.session;
   if (spawnedBy === undefined) return undefined;
-  const verdict = await keyHere(spawnedBy, { agentId: placement.agentId, ...job.keys }, job);
+  const hints = { agentId: placement.agentId, ...job.keys };
+  const verdict = canonicalSourceKey(spawnedBy, hints, job.rules);
   return verdict.kind === "reserved" || verdict.key === placement.key ? undefined : verdict.key;
 }
 
@@ -306,10 +292,10 @@ async function importOne(
 
 /** Imports every session of the source, spawners first. */
 export async function importSessions(stores: readonly AgentStore[], job: SessionsJob): Promise<void> {
-  const placed = await place(stores, job);
+  const placed = place(stores, job);
   const spawners = new Map<string, string>();
   for (const placement of placed.values()) {
-    const spawner = await spawnerOf(placement, job);
+    const spawner = spawnerOf(placement, job);
     if (spawner !== undefined) spawners.set(placement.key, spawner);
   }
   const depths = new Map([...placed.keys()].map((key) => [key, depthOf(key, spawners)]));

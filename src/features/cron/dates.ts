@@ -5,20 +5,14 @@
 //      once. Intervals of minutes or hours follow real time through both changes.
 
 import type { Cron } from "croner";
+import type { ParamsOf } from "../../contract/methods.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { nearestNames } from "../../core/text/nearest.ts";
 import { DATE_MAX_MS, EVERY_MAX_MS, EVERY_MIN_MS, type Schedule } from "./job.ts";
 
 /** A requested schedule, not validated. */
-export interface RequestedSchedule {
-  readonly kind: Schedule["kind"];
-  readonly expr?: string;
-  readonly tz?: string;
-  readonly everyMs?: number;
-  readonly anchorMs?: number;
-  readonly atMs?: number;
-}
+export type RequestedSchedule = ParamsOf<"cron.preview">["schedule"];
 
 /** Time and zone for validation. */
 export interface Calendar {

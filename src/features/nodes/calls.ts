@@ -6,6 +6,7 @@
 
 import { isTooDeep } from "../../contract/check.ts";
 import type { EventPayloads } from "../../contract/events.ts";
+import type { ParamsOf } from "../../contract/methods.ts";
 import { isObject, readJson } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -26,14 +27,7 @@ export interface NodeLine {
 }
 
 /** A node's answer to a command. */
-export interface NodeSaid {
-  readonly id: string;
-  readonly nodeId?: string | undefined;
-  readonly ok: boolean;
-  readonly payload?: unknown;
-  readonly payloadJSON?: string | null | undefined;
-  readonly error?: unknown;
-}
+export type NodeSaid = ParamsOf<"node.invoke.result">;
 
 interface Pending {
   readonly line: NodeLine;

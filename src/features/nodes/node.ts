@@ -53,7 +53,7 @@ export interface PairRequest extends NodeFacts {
   readonly publicKey: string;
   readonly remote: string;
   readonly createdAt: number;
-  /** Id of the token with which the device asked. Absent in requests of earlier versions. */
+  /** Id of the token with which the device asked. */
   readonly askedBy?: string;
 }
 
@@ -89,14 +89,6 @@ const COMMANDS_MAX = 64;
 const COMMAND = /^[a-zA-Z][a-zA-Z0-9_-]*(?:\.[a-zA-Z0-9_-]+)*$/;
 const COMMAND_MAX_CHARS = 64;
 
-interface NodeDescription {
-  readonly name?: string | undefined;
-  readonly platform?: string | undefined;
-  readonly version?: string | undefined;
-  readonly caps?: readonly string[] | undefined;
-  readonly commands?: readonly string[] | undefined;
-}
-
 function names(said: readonly string[] | undefined): string[] {
   return [...new Set(said?.slice(0, 4 * COMMANDS_MAX))]
     .filter((text) => text.length <= COMMAND_MAX_CHARS && COMMAND.test(text))
@@ -104,7 +96,7 @@ function names(said: readonly string[] | undefined): string[] {
 }
 
 /** Returns the parts of a device's description that are stored (ND2). */
-export function nodeFacts(said: NodeDescription): NodeFacts {
+export function nodeFacts(said: { readonly [K in keyof NodeFacts]?: NodeFacts[K] | undefined }): NodeFacts {
   return {
     name: deviceText(said.name, NAME_MAX_CHARS, "node"),
     platform: deviceText(said.platform, WORD_MAX_CHARS, "unknown"),

@@ -4,63 +4,19 @@ import { withoutIds } from "../../core/ids.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
 import { labelsOfChainRun } from "../../core/rules/labels/steps.ts";
-import { LABELS, type Label, type Labels } from "../../core/shapes/labels.ts";
+import { LABELS, type Labels } from "../../core/shapes/labels.ts";
 import { isCompaction, textOf, toolCallsOf, type Usage } from "../../core/shapes/message.ts";
 import type { ChainRecord, RecordedEntry } from "../../core/shapes/record/chain.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import { cut } from "../../core/text/cut.ts";
 import { fromDifference } from "../../core/text/difference.ts";
+import type { ChainComparison, LabelDifference } from "./contract.ts";
 
-/** Tokens, cost in USD, and duration in ms. */
-export interface Amounts {
-  readonly tokens: number;
-  readonly cost: number;
-  readonly ms: number;
-}
-
+type StepPair = ChainComparison["steps"][number];
+type ChainTotals = ChainComparison["a"];
 /** One side of a step. Times count from the step before it. */
-export interface StepSide extends Amounts {
-  readonly runId: string;
-  readonly text: string;
-}
-
-/** A step that one or both chains have. */
-export interface StepPair {
-  /** Session, without the ids of sub-agents. */
-  readonly session: string;
-  /** `message`, `answer`, `call <tool>`, `summary` or `end`. */
-  readonly step: string;
-  readonly a?: StepSide;
-  readonly b?: StepSide;
-  /** Whether both sides have the same text, apart from ids. */
-  readonly same: boolean;
-}
-
-export interface ChainTotals extends Amounts {
-  readonly chainId: string;
-  readonly runs: number;
-  readonly steps: number;
-}
-
-export interface ChainDiff {
-  readonly a: ChainTotals;
-  readonly b: ChainTotals;
-  /** Number of steps that differ. */
-  readonly differences: number;
-  readonly labels: readonly LabelDifference[];
-  readonly steps: readonly StepPair[];
-}
-
-/** A label that runs of one chain have, and the same runs of the other one have not. */
-export interface LabelDifference {
-  readonly side: "a" | "b";
-  readonly label: Label;
-  readonly source: string;
-  /** The sessions of these runs, without the ids of sub-agents. */
-  readonly sessions: readonly string[];
-  /** The first such run. */
-  readonly runId: string;
-}
+type StepSide = NonNullable<StepPair["a"]>;
+type Amounts = Pick<StepSide, "tokens" | "cost" | "ms">;
 
 interface Step extends StepSide {
   readonly step: string;
@@ -181,7 +137,7 @@ export function diffLabels(a: Labelled, b: Labelled): LabelDifference[] {
 }
 
 /** Returns all steps of two chains, side by side. */
-export function diffChains(a: ChainRecord, b: ChainRecord): ChainDiff {
+export function diffChains(a: ChainRecord, b: ChainRecord): ChainComparison {
   const stepsIn = (record: ChainRecord) => {
     const ofRun = Map.groupBy(record.entries, ({ runId }) => runId);
     return (run: Run | undefined): Step[] =>
@@ -215,7 +171,7 @@ const STEPS_MAX = 2_000;
 const [TEXT_LEAST, TEXT_MOST] = [80, 4_000];
 
 /** Returns the first steps of a comparison. Long texts are cut, to begin shortly before their difference. */
-export function shortened(diff: ChainDiff, charsMax: number): ChainDiff {
+export function shortened(diff: ChainComparison, charsMax: number): ChainComparison {
   const steps = diff.steps.slice(0, STEPS_MAX);
   const share = Math.floor(charsMax / (2 * Math.max(1, steps.length)));
   const most = Math.min(TEXT_MOST, Math.max(TEXT_LEAST, share));

@@ -87,6 +87,8 @@ const REPLAY_OUTCOME = named(
   ),
 );
 export type ChainComparison = Of<typeof CHAIN_DIFF>;
+/** A label that runs of one chain have, and the same runs of the other one have not. */
+export type LabelDifference = ChainComparison["labels"][number];
 export type ReplayOutcome = Of<typeof REPLAY_OUTCOME>;
 
 export const REPLAY_EVENT = {

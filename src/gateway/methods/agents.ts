@@ -6,6 +6,7 @@
 
 import { chosenAgent, keyRulesOf } from "../../access/access.ts";
 import { agentsFor, coversAgent, createGate, seesEverything } from "../../access/token.ts";
+import type { ModelTrial } from "../../agent/model/try-model.ts";
 import type {
   AGENT_METHODS,
   AgentDetails,
@@ -20,7 +21,6 @@ import { countedMemory, MEMORY_MAX_BYTES } from "../../core/rules/prompt/memory.
 import { promptParts, type Today } from "../../core/rules/prompt/prompt.ts";
 import type { SpawnChain } from "../../core/rules/sandbox-policy.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
-import type { Usage } from "../../core/shapes/message.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { type AgentSettings, agentOf, programOf } from "../../core/shapes/settings/settings.ts";
 import type { AgentSources } from "../../core/shapes/settings/sources.ts";
@@ -35,17 +35,6 @@ import { promptOf } from "../../tools/guidance/prompt.ts";
 import type { BasicDeps, CallContext, Methods } from "../call.ts";
 import type { ToolDeps } from "./tools.ts";
 
-/** The outcome of a test call. */
-interface Trial {
-  readonly usable: boolean;
-  /** Message for people. */
-  readonly text: string;
-  readonly durationMs: number;
-  readonly hint?: string;
-  readonly answer?: string;
-  readonly usage?: Usage;
-}
-
 export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "services" | "guidance"> {
   /** Returns the date at this time for prompts. */
   today(atMs: number): Today;
@@ -55,7 +44,7 @@ export interface DescribeDeps extends BasicDeps, Pick<ToolDeps, "outside" | "ser
   /** Returns the model servers on this machine that have models. */
   localServers(): Promise<LocalServer[]>;
   /** Makes a short test call. Refuses it if too many are in progress. */
-  tryModel(ref: string, signal: AbortSignal): Promise<Result<Trial>>;
+  tryModel(ref: string, signal: AbortSignal): Promise<Result<ModelTrial>>;
 }
 
 type Context = CallContext<DescribeDeps>;

@@ -13,6 +13,7 @@ import { evictOldest } from "../../../core/bounded.ts";
 import { head } from "../../../core/text/cut.ts";
 import { safeLine } from "../../../core/text/safe-text.ts";
 import { pause } from "../../../world/pause.ts";
+import type { NodeCall } from "../node.ts";
 import type { nodeCommands, Outcome } from "./commands.ts";
 
 const PAIRING_LOOK_MS = 3_000;
@@ -33,14 +34,7 @@ export interface NodeProgramParts {
   readonly stop: AbortSignal;
 }
 
-interface Invocation {
-  readonly id: string;
-  readonly nodeId: string;
-  readonly command: string;
-  readonly params: unknown;
-  readonly timeoutMs: number;
-  readonly idempotencyKey: string;
-}
+type Invocation = Required<NodeCall> & { readonly id: string };
 
 /** Parses a command from the gateway. Returns undefined if it is invalid. */
 function readInvocation(payload: unknown): Invocation | undefined {

@@ -5,13 +5,8 @@ import { type Reply, withLink } from "../../../cli/gateway-link.ts";
 import { count, excerpt } from "../../../cli/layout.ts";
 import type { ChainRecord } from "../../../core/shapes/record/chain.ts";
 import { fromDifference } from "../../../core/text/difference.ts";
-import {
-  type ChainDiff,
-  type ChainTotals,
-  diffChains,
-  type LabelDifference,
-  type StepPair,
-} from "../chain-diff.ts";
+import { diffChains } from "../chain-diff.ts";
+import type { ChainComparison, LabelDifference } from "../contract.ts";
 import { fetchedRecord, recordInFile } from "./records.ts";
 
 /** Characters of a step that are shown. */
@@ -41,8 +36,8 @@ export function showLabels(
 }
 
 /** Prints the totals of two chains, and the number of their differences. */
-export function showTotals(cli: Cli, found: Pick<ChainDiff, "a" | "b" | "differences">): void {
-  const rows: readonly (readonly [string, (totals: ChainTotals) => string | number])[] = [
+export function showTotals(cli: Cli, found: Pick<ChainComparison, "a" | "b" | "differences">): void {
+  const rows: readonly (readonly [string, (totals: ChainComparison["a"]) => string | number])[] = [
     ["Chain", ({ chainId }) => chainId],
     ["Runs", ({ runs }) => runs],
     ["Steps", ({ steps }) => steps],
@@ -62,7 +57,7 @@ export function showTotals(cli: Cli, found: Pick<ChainDiff, "a" | "b" | "differe
 function show(cli: Cli, a: ChainRecord, b: ChainRecord): number {
   const found = diffChains(a, b);
   cli.document({ ok: true, ...found });
-  const texts = ({ a, b, same }: StepPair): readonly [string, string] =>
+  const texts = ({ a, b, same }: ChainComparison["steps"][number]): readonly [string, string] =>
     same ? [a?.text ?? "", "="] : fromDifference(a?.text ?? "", b?.text ?? "", TEXT_CHARS);
   const shown = (text: string, side: unknown) =>
     side === undefined ? "(nothing)" : excerpt(text, TEXT_CHARS);

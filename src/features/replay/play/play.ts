@@ -30,7 +30,8 @@ import { ENTRY_COLUMNS, readEntry } from "../../../store/queries/transcripts/sto
 import type { Store } from "../../../store/sql.ts";
 import { openMemoryStore } from "../../../store/sqlite/memory.ts";
 import { type Clock, otherWorkDone, SILENT, silenced, type World } from "../../../world.ts";
-import { diffLabels, type LabelDifference } from "../chain-diff.ts";
+import { diffLabels } from "../chain-diff.ts";
+import type { LabelDifference } from "../contract.ts";
 import { ReplayClock } from "./clock.ts";
 import { differencesOf, type PlayedRun } from "./compare.ts";
 import type { LiveParts } from "./live.ts";

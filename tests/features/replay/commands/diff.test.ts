@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readRecord, recordText } from "../../../../src/contract/chain-record.ts";
-import type { ChainDiff } from "../../../../src/features/replay/chain-diff.ts";
+import type { ChainComparison } from "../../../../src/features/replay/contract.ts";
 import { makeHome, run, startGateway } from "../../../cli/kit.ts";
 
 test("diff aligns the steps of two chains, by ids or by files, and says where they differ", async () => {
@@ -28,7 +28,7 @@ test("diff aligns the steps of two chains, by ids or by files, and says where th
   const equal = await run(home, ["diff", "first.json", "first.json"]);
   expect(equal.out).toContain("No difference");
   const { code, out } = await run(home, ["--json", "diff", "first.json", "second.json"]);
-  const document = JSON.parse(out) as ChainDiff;
+  const document = JSON.parse(out) as ChainComparison;
   expect({ code, ...document }).toMatchObject({
     ...{ code: 0, differences: 2, a: { chainId: first, runs: 1, steps: 3 }, b: { chainId: second } },
     steps: [

@@ -3,6 +3,7 @@
 
 import { fail } from "../core/shapes/errors.ts";
 import type { Threads } from "../flows/delivery/bindings.ts";
+import { within } from "../world/pause.ts";
 import type { World } from "../world.ts";
 import type { Channel } from "./channel.ts";
 
@@ -14,12 +15,11 @@ export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }
     has: (id) => channels.get(id)?.openThread !== undefined,
     async open(at, title) {
       const { channel: id } = at;
-      const late = Promise.withResolvers<"late">();
-      const timer = clock.after(OPEN_MS, () => late.resolve("late"));
       try {
-        const opened = await Promise.race([channels.get(id)?.openThread?.(at, title), late.promise]);
-        if (opened === undefined) return fail("spawn_denied", `there is no channel ${id} with threads`);
-        if (opened !== "late") return opened;
+        const opening = channels.get(id)?.openThread?.(at, title);
+        if (opening === undefined) return fail("spawn_denied", `there is no channel ${id} with threads`);
+        const opened = await within(clock, OPEN_MS, opening);
+        if (opened !== undefined) return opened;
         return fail("channel_failed", `${id} did not create a thread within ${OPEN_MS / 1_000} s`, {
           hint: "Spawn again, or spawn without thread.",
         });
@@ -28,8 +28,6 @@ export function threadsOf(channels: ReadonlyMap<string, Channel>, { clock, log }
         return fail("channel_failed", `${id} could not create a thread`, {
           hint: "Spawn without thread; the gateway's log has the reason.",
         });
-      } finally {
-        timer.cancel();
       }
     },
   };

@@ -12,6 +12,7 @@ import type { Settings } from "../core/shapes/settings/settings.ts";
 import { safeLine } from "../core/text/safe-text.ts";
 import { readGateways } from "../world/gateway-address.ts";
 import { outgoingFetch } from "../world/outgoing.ts";
+import { timeLimit } from "../world/pause.ts";
 import type { Clock } from "../world.ts";
 import { type Cli, loadOptionsOf } from "./cli.ts";
 
@@ -63,17 +64,14 @@ export const httpBase = (url: string): string => url.replace(/^ws/, "http");
 
 /** Returns the kind of program that answers at `http://host:port`. The request does not contain the token. */
 export async function probe(base: string, clock: Clock): Promise<"gateway" | "stranger" | "nobody"> {
-  const late = new AbortController();
-  const timer = clock.after(PROBE_MS, () => late.abort());
+  using limit = timeLimit(clock, PROBE_MS);
   try {
-    const response = await outgoingFetch("gateway", base)(`${base}/healthz`, { signal: late.signal });
+    const response = await outgoingFetch("gateway", base)(`${base}/healthz`, { signal: limit.signal });
     const body = jsonOf(await response.text());
     return isObject(body) && "ok" in body ? "gateway" : "stranger";
   } catch (error) {
     const { cause } = error as { cause?: { code?: unknown } };
     return UNREACHABLE.some((code) => code === cause?.code) ? "nobody" : "stranger";
-  } finally {
-    timer.cancel();
   }
 }
 

@@ -77,10 +77,7 @@ const INTERRUPTED = 130;
  * Returns a signal that is aborted when this process is interrupted or terminated. `release` ends this. With
  * `first`, which is called at the first interrupt, a second one ends the process at once.
  */
-export function stopOnSignals(
-  parts: Pick<CliParts, "onSignal" | "exitNow">,
-  first?: () => void,
-): { readonly signal: AbortSignal; release(): void } {
+export function stopOnSignals(parts: Pick<CliParts, "onSignal" | "exitNow">, first?: () => void) {
   const stop = new AbortController();
   let interrupts = 0;
   const interrupt = (): void => {
@@ -92,7 +89,7 @@ export function stopOnSignals(
   const releases = [parts.onSignal("SIGINT", interrupt), parts.onSignal("SIGTERM", () => stop.abort())];
   return {
     signal: stop.signal,
-    release() {
+    [Symbol.dispose]() {
       for (const release of releases) release();
     },
   };

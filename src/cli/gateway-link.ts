@@ -14,7 +14,7 @@ export type Reply<T> = { readonly ok: true; readonly value: T } | ({ readonly ok
 /** Params of which some may be undefined. */
 export type Loose<P> = { readonly [K in keyof P]: P[K] | undefined };
 
-export interface Link {
+export interface Link extends Disposable {
   readonly client: GatewayClient;
   /** `ws://host:port` */
   readonly url: string;
@@ -59,6 +59,7 @@ export async function openLink(
     const link: Link = {
       client,
       url: address.url,
+      [Symbol.dispose]: () => client.close(),
       request: (method, params) => readReply(client.request(method, ...([optional(params)] as never))),
       call: (method, params) => readReply(client.call(method, params)),
     };
@@ -81,9 +82,6 @@ export async function withLink(
   if (!address.ok) return cli.fail(address);
   const opened = await openLink(address.value, { reconnect, world: cli.parts.world });
   if (!opened.ok) return cli.fail(opened);
-  try {
-    return await work(opened.value);
-  } finally {
-    opened.value.client.close();
-  }
+  using link = opened.value;
+  return await work(link);
 }

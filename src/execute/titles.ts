@@ -27,6 +27,7 @@ import { addUsageRow } from "../store/queries/runs/ledger.ts";
 import { getRun, isFirstAnswer } from "../store/queries/runs/runs.ts";
 import { getSession, nameUnnamed } from "../store/queries/sessions/sessions.ts";
 import type { Db } from "../store/sql.ts";
+import { timeLimit } from "../world/pause.ts";
 import type { World } from "../world.ts";
 
 /** Maximum number of calls in progress. Above it, a session gets no title. */
@@ -92,21 +93,10 @@ export class Titles {
     const request = this.#request(session, run, end.text);
     if (request === undefined || !(await isFirstAnswer(db, run))) return;
     if (!(await this.#fits(request, run))) return;
-    const late = new AbortController();
-    const timer = world.clock.after(CALL_MAX_MS, () => late.abort());
-    try {
-      const signal = AbortSignal.any([late.signal, this.#stop.signal]);
-      const outcome = await port.call(request, () => {}, signal, world.log);
-      const title = outcome.kind === "message" ? titleIn(textOf({ ...outcome.message, id: run.runId })) : "";
-      await this.#store(
-        run,
-        request.model.ref,
-        usageOf(outcome),
-        world.redactor.line(title, TITLE_MAX_CHARS),
-      );
-    } finally {
-      timer.cancel();
-    }
+    using limit = timeLimit(world.clock, CALL_MAX_MS, { signal: this.#stop.signal });
+    const outcome = await port.call(request, () => {}, limit.signal, world.log);
+    const title = outcome.kind === "message" ? titleIn(textOf({ ...outcome.message, id: run.runId })) : "";
+    await this.#store(run, request.model.ref, usageOf(outcome), world.redactor.line(title, TITLE_MAX_CHARS));
   }
 
   /** Returns undefined if the session has no model of a provider. */

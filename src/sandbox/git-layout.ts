@@ -72,14 +72,10 @@ function plain(raw: string): string {
 /** Returns the text of a plain file, or undefined if it is missing or too large. */
 async function textOf(path: string): Promise<string | undefined> {
   try {
-    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const status = await handle.stat();
-      if (!status.isFile() || status.size > FILE_MAX_BYTES) return undefined;
-      return await readFile(handle, "utf8");
-    } finally {
-      await handle.close();
-    }
+    await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const status = await handle.stat();
+    if (!status.isFile() || status.size > FILE_MAX_BYTES) return undefined;
+    return await readFile(handle, "utf8");
   } catch {
     return undefined;
   }

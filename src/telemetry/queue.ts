@@ -4,6 +4,7 @@
 // SQ3: dropped spans are reported in one log line, at most one a minute.
 // SQ4: a stop exports the waiting spans within a time limit, and counts the rest as dropped.
 
+import { within } from "../world/pause.ts";
 import type { Clock, Log, Timer } from "../world.ts";
 import type { Span } from "./span.ts";
 
@@ -76,8 +77,6 @@ export class SpanQueue {
 
   /** Exports the waiting spans, within the time limit. */
   async close(): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const timer = this.#clock.after(STOP_MAX_MS, late.resolve, "alive");
     let over = false;
     const flush = async (): Promise<void> => {
       while (!over && (this.#exporting !== undefined || this.#waiting.length > 0)) {
@@ -85,9 +84,8 @@ export class SpanQueue {
         await this.#exporting;
       }
     };
-    await Promise.race([flush(), late.promise]);
+    await within(this.#clock, STOP_MAX_MS, flush(), { keep: "alive" });
     over = true;
-    timer.cancel();
     this.#timer?.cancel();
     this.#reporting?.cancel();
     this.#closed = true;

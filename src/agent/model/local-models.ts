@@ -3,6 +3,7 @@
 import { isObject, jsonOf } from "../../core/json.ts";
 import { boundedBody } from "../../world/bounded-body.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
+import { timeLimit } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 
 /** Time limit of the search. A server on this machine answers at once. */
@@ -38,11 +39,10 @@ export async function modelsAt(
   key: string | undefined,
   { clock }: Pick<World, "clock">,
 ): Promise<string[]> {
-  const late = new AbortController();
-  const timer = clock.after(ANSWER_MAX_MS, () => late.abort(), "alive");
+  using limit = timeLimit(clock, ANSWER_MAX_MS, { keep: "alive" });
   try {
     const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
-    const init = { headers, signal: late.signal };
+    const init = { headers, signal: limit.signal };
     const answer = await outgoingFetch("model", baseUrl)(`${baseUrl}/models`, init);
     if (!answer.ok || answer.body === null) {
       await answer.body?.cancel();
@@ -56,8 +56,6 @@ export async function modelsAt(
   } catch {
     // Nothing listens there, or another program does.
     return [];
-  } finally {
-    timer.cancel();
   }
 }
 

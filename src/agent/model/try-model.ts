@@ -5,6 +5,7 @@ import { optional } from "../../core/optional.ts";
 import type { Usage } from "../../core/shapes/message.ts";
 import type { ProviderSettings, ThinkingLevel } from "../../core/shapes/settings/settings.ts";
 import { cut } from "../../core/text/cut.ts";
+import { timeLimit } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { learnedQuirks } from "./learned.ts";
 import { resolveModel } from "./model.ts";
@@ -98,26 +99,20 @@ export async function tryModel(
   if (found.value.kind === "offline") return { usable: true, text: "built in", durationMs: 0 };
   const { settings, provider } = found.value;
   const model = { ...found.value, settings: { ...settings, maxOutputTokens: OUTPUT_MAX_TOKENS } };
-  const late = new AbortController();
   const { clock, ids } = world;
-  const timer = clock.after(timeoutMs, () => late.abort(), "alive");
+  using limit = timeLimit(clock, timeoutMs, { signal, keep: "alive" });
   const begun = clock.monotonic();
-  try {
-    const content = [{ type: "text", text: "Answer with the word ok." }] as const;
-    const request = {
-      model,
-      system: "This is a connection test. Answer with one word.",
-      entries: [{ id: "trial", role: "user", content, timestamp: clock.now() }] as const,
-      tools: [],
-      thinking: THINKING,
-      limits: { maxAnswerBytes: ANSWER_MAX_BYTES, maxAnswerToolCalls: 1 },
-      sessionId: ids.uuid(),
-    };
-    const stopped = signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]);
-    const outcome = await requestOnce(world, model, request, () => {}, stopped);
-    const durationMs = Math.round(clock.monotonic() - begun);
-    return trialOf(outcome, provider, { durationMs, seconds: timeoutMs / 1000 });
-  } finally {
-    timer.cancel();
-  }
+  const content = [{ type: "text", text: "Answer with the word ok." }] as const;
+  const request = {
+    model,
+    system: "This is a connection test. Answer with one word.",
+    entries: [{ id: "trial", role: "user", content, timestamp: clock.now() }] as const,
+    tools: [],
+    thinking: THINKING,
+    limits: { maxAnswerBytes: ANSWER_MAX_BYTES, maxAnswerToolCalls: 1 },
+    sessionId: ids.uuid(),
+  };
+  const outcome = await requestOnce(world, model, request, () => {}, limit.signal);
+  const durationMs = Math.round(clock.monotonic() - begun);
+  return trialOf(outcome, provider, { durationMs, seconds: timeoutMs / 1000 });
 }

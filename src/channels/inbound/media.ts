@@ -26,6 +26,7 @@ import {
   removeAttachments,
   writeAttachments,
 } from "../../flows/job/attachments.ts";
+import { timeLimit, within } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import { accountName } from "../accounts.ts";
 import type { InboundMedia, InboundMessage } from "../channel.ts";
@@ -152,25 +153,17 @@ async function load(
   maxBytes: number,
   timeMs: number,
 ): Promise<Result<Uint8Array>> {
-  const stopper = new AbortController();
-  const late = Promise.withResolvers<Result<Uint8Array>>();
-  const timer = world.clock.after(timeMs, () => {
-    stopper.abort(new Error("loading took too long"));
-    late.resolve(fail("file_problem", `it could not be loaded within ${Math.ceil(timeMs / 1_000)} seconds`));
-  });
+  using limit = timeLimit(world.clock, timeMs, { reason: new Error("loading took too long") });
   const read = async (): Promise<Result<Uint8Array>> => {
     try {
-      return await media.load(maxBytes, stopper.signal);
+      return await media.load(maxBytes, limit.signal);
     } catch (error) {
       world.log.warn({ err: error }, "a file that came with a message could not be read");
       return fail("file_problem", "the content could not be read");
     }
   };
-  try {
-    return await Promise.race([read(), late.promise]);
-  } finally {
-    timer.cancel();
-  }
+  const late = fail("file_problem", `it could not be loaded within ${Math.ceil(timeMs / 1_000)} seconds`);
+  return (await within(world.clock, timeMs, read())) ?? late;
 }
 
 /** Adds one file to the pictures or to the files, with a note. */

@@ -16,6 +16,7 @@ import { retryWords } from "../../core/shapes/model-retry.ts";
 import { imageTypeOf } from "../../core/shapes/picture.ts";
 import { isSubagentKey } from "../../core/shapes/session-key.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
+import { within } from "../../world/pause.ts";
 import type { Cli, Trouble } from "../cli.ts";
 import type { Link } from "../gateway-link.ts";
 import { age, count, excerpt, table, wholeText } from "../layout.ts";
@@ -236,10 +237,7 @@ class Conversation {
   /** Leaves after the gateway has accepted all typed messages. Waits at most a few seconds for that. */
   async #quit(): Promise<void> {
     const { clock } = this.#cli.parts.world;
-    const late = Promise.withResolvers<void>();
-    const timer = clock.after(QUIT_WAIT_MS, late.resolve, "alive");
-    await Promise.race([Promise.all(this.#sending), late.promise]);
-    timer.cancel();
+    await within(clock, QUIT_WAIT_MS, Promise.all(this.#sending), { keep: "alive" });
     this.#leave();
   }
 

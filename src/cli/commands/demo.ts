@@ -71,18 +71,17 @@ export async function runDemo(cli: Cli): Promise<number> {
   const startedAt = clock.monotonic();
   const gateways = await DemoGateways.make(cli.parts);
   const links: Link[] = [];
-  const stop = stopOnSignals(cli.parts);
-  const interrupted = once(stop.signal, "abort").then(
-    (): Reply<Outcome[]> => ({ ok: false, code: "interrupted", error: "The demo was stopped." }),
-  );
   let played: Reply<Outcome[]>;
   try {
+    using stop = stopOnSignals(cli.parts);
+    const interrupted = once(stop.signal, "abort").then(
+      (): Reply<Outcome[]> => ({ ok: false, code: "interrupted", error: "The demo was stopped." }),
+    );
     const playing = play(cli, gateways, links);
     // When the demo is stopped, its current step fails: ignore that failure.
     playing.catch(() => {});
     played = await Promise.race([playing, interrupted]);
   } finally {
-    stop.release();
     for (const link of links) link.client.close();
     await gateways.leave(STOP_GRACE_MS);
   }

@@ -4,7 +4,7 @@
 import { optional } from "../../core/optional.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import { safeText } from "../../core/text/safe-text.ts";
-import { pause } from "../../world/pause.ts";
+import { within } from "../../world/pause.ts";
 import { noteApprovals } from "../chat/approvals.ts";
 import { type Cli, EXIT, isGone, type Trouble } from "../cli.ts";
 import { type Link, withLink } from "../gateway-link.ts";
@@ -85,10 +85,7 @@ async function waitForReply(cli: Cli, link: Link, seconds: number, sent: Sent): 
     });
   }
   // A message that the program of a window has taken has no reply here.
-  const late = new AbortController();
-  const none = pause(cli.parts.world.clock, REPLY_LATE_MS, late.signal).then(() => undefined);
-  const reply = await Promise.race([text, none]);
-  late.abort();
+  const reply = await within(cli.parts.world.clock, REPLY_LATE_MS, text);
   if (reply !== undefined) return printReply(cli, runId, reply);
   cli.say(`Delivered. The program of ${session} answers in its own window, not here.`);
   cli.document({ ok: true, runId, status: "delivered" });

@@ -8,6 +8,7 @@ import type { RESTOptions } from "@discordjs/rest";
 import { jsonOf, numberOf, objectOf } from "../../core/json.ts";
 import { boundedBody } from "../../world/bounded-body.ts";
 import { type Fetch, outgoingFetch } from "../../world/outgoing.ts";
+import { timeLimit } from "../../world/pause.ts";
 import type { World } from "../../world.ts";
 import type { DiscordAccount } from "./discord.ts";
 import { DiscordProblem, limited, refusal, unanswered } from "./problem.ts";
@@ -102,16 +103,12 @@ export async function openRest(account: DiscordAccount, world: World): Promise<R
     async ask(call, outside, timeoutMs = TIMEOUT_MS) {
       // The library forgets the token after a 401 response, so set it before each call.
       rest.setToken(account.token);
-      const stopper = new AbortController();
       const late = new DiscordProblem("unknown", `Discord did not answer within ${timeoutMs / 1_000} s`);
-      const deadline = world.clock.after(timeoutMs, () => stopper.abort(late));
-      const signals = outside === undefined ? [stopper.signal] : [stopper.signal, outside];
+      using limit = timeLimit(world.clock, timeoutMs, { signal: outside, reason: late });
       try {
-        return await call(api, AbortSignal.any(signals));
+        return await call(api, limit.signal);
       } catch (error) {
-        throw stopper.signal.aborted ? late : problemOf(error, kinds);
-      } finally {
-        deadline.cancel();
+        throw limit.late.aborted ? late : problemOf(error, kinds);
       }
     },
     close() {

@@ -30,25 +30,21 @@ async function allowedPath(path: string, folders: readonly string[]): Promise<st
 }
 
 async function read(path: string, maxBytes: number, signal: AbortSignal): Promise<Result<Uint8Array>> {
-  const file = await open(path, FLAGS);
-  try {
-    const stats = await file.stat();
-    if (!stats.isFile()) return missing("it is not a regular file");
-    const tooLarge = fail("too_large", `the file has more than ${maxBytes} bytes`);
-    if (stats.size > maxBytes) return tooLarge;
-    // The buffer has one more byte than the file, to detect a file that is growing.
-    const buffer = new Uint8Array(stats.size + 1);
-    let bytes = 0;
-    while (bytes < buffer.length) {
-      if (signal.aborted) return missing("it was canceled");
-      const { bytesRead } = await file.read(buffer, bytes, buffer.length - bytes, bytes);
-      if (bytesRead === 0) break;
-      bytes += bytesRead;
-    }
-    return bytes > maxBytes ? tooLarge : ok(buffer.slice(0, Math.min(bytes, stats.size)));
-  } finally {
-    await file.close();
+  await using file = await open(path, FLAGS);
+  const stats = await file.stat();
+  if (!stats.isFile()) return missing("it is not a regular file");
+  const tooLarge = fail("too_large", `the file has more than ${maxBytes} bytes`);
+  if (stats.size > maxBytes) return tooLarge;
+  // The buffer has one more byte than the file, to detect a file that is growing.
+  const buffer = new Uint8Array(stats.size + 1);
+  let bytes = 0;
+  while (bytes < buffer.length) {
+    if (signal.aborted) return missing("it was canceled");
+    const { bytesRead } = await file.read(buffer, bytes, buffer.length - bytes, bytes);
+    if (bytesRead === 0) break;
+    bytes += bytesRead;
   }
+  return bytes > maxBytes ? tooLarge : ok(buffer.slice(0, Math.min(bytes, stats.size)));
 }
 
 /** Reads the attachment at a path that the program reported. */

@@ -129,7 +129,7 @@ export async function runImport(
   { dir, dryRun = false, accept = [], link = false }: ImportOptions,
 ): Promise<number> {
   const { parts, options } = cli;
-  const stop = stopOnSignals(parts, () =>
+  using stop = stopOnSignals(parts, () =>
     cli.note("Stopping after this session. Run the same command again to continue."),
   );
   const ask = async ({ name, group, text }: TrustedSetting): Promise<Result<boolean | "link">> => {
@@ -143,32 +143,27 @@ export async function runImport(
     if (!way.ok) return way;
     return ok(way.value === "link" ? "link" : way.value === "copy");
   };
-  try {
-    const facts = await importState({
-      env: parts.env,
-      home: parts.home,
-      world: parts.world,
-      dir: dir.startsWith("~/") ? `${parts.home}${dir.slice(1)}` : resolve(dir),
-      dryRun,
-      ...{ accept: accept.flatMap((names) => names.split(",")), link },
-      ...(parts.isTTY && !options.json && !dryRun ? { ask } : {}),
-      signal: stop.signal,
-      progress: (sessions) => {
-        if (parts.isTTY && sessions % PROGRESS_SESSIONS === 0)
-          cli.note(`${count(sessions, "session")} so far`);
-      },
-      ...optional({ configPath: options.config }),
-    });
-    if (!facts.ok) return cli.fail(facts);
-    const { from, to, interrupted } = facts.value;
-    cli.say(dryRun ? `Dry run, nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`);
-    for (const lines of [configLines, trustLines, workspaceLines, sessionLines, stateLines, remarkLines]) {
-      for (const line of lines(facts.value)) cli.say(line);
-    }
-    if (interrupted) cli.line("The import was interrupted. Run the same command again to continue.");
-    cli.document({ ok: !interrupted, ...facts.value });
-    return interrupted ? EXIT.failed : EXIT.done;
-  } finally {
-    stop.release();
+  const facts = await importState({
+    env: parts.env,
+    home: parts.home,
+    world: parts.world,
+    dir: dir.startsWith("~/") ? `${parts.home}${dir.slice(1)}` : resolve(dir),
+    dryRun,
+    ...{ accept: accept.flatMap((names) => names.split(",")), link },
+    ...(parts.isTTY && !options.json && !dryRun ? { ask } : {}),
+    signal: stop.signal,
+    progress: (sessions) => {
+      if (parts.isTTY && sessions % PROGRESS_SESSIONS === 0) cli.note(`${count(sessions, "session")} so far`);
+    },
+    ...optional({ configPath: options.config }),
+  });
+  if (!facts.ok) return cli.fail(facts);
+  const { from, to, interrupted } = facts.value;
+  cli.say(dryRun ? `Dry run, nothing is written: from ${from} to ${to}` : `From ${from} to ${to}`);
+  for (const lines of [configLines, trustLines, workspaceLines, sessionLines, stateLines, remarkLines]) {
+    for (const line of lines(facts.value)) cli.say(line);
   }
+  if (interrupted) cli.line("The import was interrupted. Run the same command again to continue.");
+  cli.document({ ok: !interrupted, ...facts.value });
+  return interrupted ? EXIT.failed : EXIT.done;
 }

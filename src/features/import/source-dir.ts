@@ -133,7 +133,8 @@ export async function readWhole(
 ): Promise<Buffer | Unread> {
   const opened = await source.open(path);
   if (opened.kind !== "file") return opened.kind;
-  const { handle, size } = opened;
+  const { size } = opened;
+  await using handle = opened.handle;
   try {
     if (size > bytesMax) return "too_large";
     const bytes = Buffer.alloc(size);
@@ -146,7 +147,5 @@ export async function readWhole(
     return bytes.subarray(0, read);
   } catch {
     return "unreadable";
-  } finally {
-    await handle.close();
   }
 }

@@ -182,7 +182,7 @@ async function waitForNews(
 
 async function tellInbox(cli: Cli, hook: ProgramId, joined: string | undefined): Promise<number> {
   const { parts } = cli;
-  const stop = stopOnSignals(parts);
+  using stop = stopOnSignals(parts);
   try {
     const program = PROGRAM[hook];
     const event = await eventOf(parts.stdin);
@@ -214,8 +214,6 @@ async function tellInbox(cli: Cli, hook: ProgramId, joined: string | undefined):
   } catch (error) {
     parts.world.log.debug({ err: error }, "a hook could not read the inbox");
     return EXIT.done;
-  } finally {
-    stop.release();
   }
 }
 
@@ -226,13 +224,9 @@ async function wakeWindow(cli: Cli, joined: string, window: number): Promise<num
   if (record === undefined) {
     return cli.fail({ code: "not_found", error: `no program has joined as ${joined}` });
   }
-  const stop = stopOnSignals(parts);
-  try {
-    await wakeWhenIdle(cli, record, window, stop.signal);
-    return EXIT.done;
-  } finally {
-    stop.release();
-  }
+  using stop = stopOnSignals(parts);
+  await wakeWhenIdle(cli, record, window, stop.signal);
+  return EXIT.done;
 }
 
 /** Prints the attention list, or runs as the hook of a joined program. */

@@ -9,6 +9,7 @@ import { findAddress, httpBase } from "../../cli/address.ts";
 import type { Cli } from "../../cli/cli.ts";
 import { optional } from "../../core/optional.ts";
 import { plainName, quoteLines } from "../../core/text/safe-text.ts";
+import { timeLimit } from "../../world/pause.ts";
 import { askInbox, type InboxPage, type InboxWanted } from "./ask-inbox.ts";
 import type { Upstream } from "./mcp/upstream.ts";
 import { claimNews, cursorOf, endClaim } from "./windows.ts";
@@ -40,14 +41,9 @@ export async function readNews(
   const { clock } = cli.parts.world;
   const upstream = await upstreamOf(cli, place);
   if (upstream === undefined) return undefined;
-  const late = new AbortController();
   const limitMs = ASK_MAX_MS + (wanted.waitSeconds ?? 0) * 1_000;
-  const timer = clock.after(limitMs, () => late.abort());
-  try {
-    return await askInbox(upstream, wanted, AbortSignal.any([stop, late.signal]));
-  } finally {
-    timer.cancel();
-  }
+  using limit = timeLimit(clock, limitMs, { signal: stop });
+  return await askInbox(upstream, wanted, limit.signal);
 }
 
 /**

@@ -10,6 +10,7 @@ import { NO_VARIATION } from "../../core/shapes/record/variation.ts";
 import type { Caller } from "../../gateway/auth.ts";
 import type { CallContext, FeatureDeps, Methods } from "../../gateway/call.ts";
 import { redacted, written } from "../../gateway/methods/chains/record.ts";
+import { timeLimit } from "../../world/pause.ts";
 import type { REPLAY_METHODS } from "./contract.ts";
 import { diffInProcess, replayInProcess } from "./worker/process.ts";
 
@@ -34,15 +35,10 @@ async function withinLimit<T>(
   stop: AbortSignal,
   work: (signal: AbortSignal) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  const limit = new AbortController();
-  const timer = world.clock.after(REPLAY_MAX_MS, () => limit.abort());
-  try {
-    const done = await work(AbortSignal.any([stop, limit.signal]));
-    if (limit.signal.aborted) return TOO_LONG;
-    return stop.aborted ? ENDED : done;
-  } finally {
-    timer.cancel();
-  }
+  using limit = timeLimit(world.clock, REPLAY_MAX_MS, { signal: stop });
+  const done = await work(limit.signal);
+  if (limit.late.aborted) return TOO_LONG;
+  return stop.aborted ? ENDED : done;
 }
 
 async function replay(

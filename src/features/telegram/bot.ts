@@ -12,6 +12,7 @@ import { optional } from "../../core/optional.ts";
 import { head } from "../../core/text/cut.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import { agentFor } from "../../world/outgoing.ts";
+import { timeLimit } from "../../world/pause.ts";
 import type { Clock, World } from "../../world.ts";
 import type { TelegramAccount } from "./telegram.ts";
 
@@ -182,18 +183,13 @@ export function openBot({ accountId, botToken, apiRoot }: TelegramAccount, world
     accountId,
     clock,
     async call(work, { signal, timeoutMs = CALL_MS } = {}) {
-      const deadline = new AbortController();
-      const timer = clock.after(timeoutMs, () => deadline.abort());
-      const signals = signal === undefined ? [deadline.signal] : [deadline.signal, signal];
-      const either = AbortSignal.any(signals) as unknown as LibrarySignal;
+      using limit = timeLimit(clock, timeoutMs, { signal });
       try {
-        return { kind: "done", value: await work(api.raw, either) };
+        return { kind: "done", value: await work(api.raw, limit.signal as unknown as LibrarySignal) };
       } catch (error) {
         const failure = failureOf(error);
-        if (!deadline.signal.aborted || failure.kind === "refused") return failure;
+        if (!limit.late.aborted || failure.kind === "refused") return failure;
         return { ...failure, why: `no answer within ${timeoutMs / 1_000} s` } as Called<never>;
-      } finally {
-        timer.cancel();
       }
     },
     async file(path, maxBytes, signal) {

@@ -167,17 +167,16 @@ async function read(
   if (!place.ok) return place;
   const handle = await openToRead(place.value);
   if (!handle.ok) return handle;
+  await using file = handle.value;
   try {
-    const { size } = await handle.value.stat();
-    const picture = await readPicture(handle.value, place.value, size);
+    const { size } = await file.stat();
+    const picture = await readPicture(file, place.value, size);
     if (picture !== undefined) return picture;
     const lineLimit = Math.min(limit.value, FILE_LINES_MAX);
-    const window = await readWindow(handle.value, from.value, lineLimit, ctx.signal);
+    const window = await readWindow(file, from.value, lineLimit, ctx.signal);
     return showWindow(window, place.value, from.value, limit.value);
   } catch (error) {
     return ctx.signal.aborted ? failAborted(place.value.shown) : fileFailure(error, place.value.shown);
-  } finally {
-    await handle.value.close();
   }
 }
 
@@ -263,18 +262,17 @@ async function write(ctx: FileContext, args: Record<string, unknown>): Promise<R
 async function readWhole(place: WorkspacePath): Promise<Result<string>> {
   const handle = await openToRead(place);
   if (!handle.ok) return handle;
+  await using file = handle.value;
   try {
-    const { size } = await handle.value.stat();
+    const { size } = await file.stat();
     if (size > EDIT_MAX_BYTES) {
       return fail("too_large", `${place.shown} is ${size} bytes; edit takes up to ${EDIT_MAX_BYTES}`);
     }
-    const bytes = await handle.value.readFile();
+    const bytes = await file.readFile();
     const text = bytes.includes(0) ? undefined : decode(bytes, true);
     return text === undefined ? fail("file_problem", `${place.shown} is not UTF-8 text`) : ok(text);
   } catch (error) {
     return fileFailure(error, place.shown);
-  } finally {
-    await handle.value.close();
   }
 }
 
@@ -402,21 +400,20 @@ export async function take(ctx: FileContext, args: Record<string, unknown>): Pro
   if (!place.ok) return place;
   const handle = await openToRead(place.value);
   if (!handle.ok) return handle;
+  await using file = handle.value;
   const { shown } = place.value;
   try {
-    const { size } = await handle.value.stat();
+    const { size } = await file.stat();
     if (size === 0) return fail("file_problem", `${shown} is empty`);
     if (size > maxBytes) {
       const error = `${shown} has ${size} bytes; the limit is ${maxBytes} (tools.send_file.maxBytes)`;
       return fail("too_large", error, { hint: "Make it smaller first, with exec." });
     }
     const bytes = Buffer.alloc(size);
-    const { bytesRead } = await handle.value.read(bytes, 0, size, 0);
+    const { bytesRead } = await file.read(bytes, 0, size, 0);
     return ok({ path: shown, content: bytes.subarray(0, bytesRead).toString("base64") });
   } catch (error) {
     return fileFailure(error, shown);
-  } finally {
-    await handle.value.close();
   }
 }
 

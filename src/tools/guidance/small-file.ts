@@ -42,15 +42,11 @@ export async function readSmall(
   if (!place.ok) return place.error;
   const opened = await openToRead(place.value);
   if (!opened.ok) return opened.error;
-  const handle = opened.value;
-  try {
-    const found: Stats = await handle.stat();
-    if (owners !== undefined && !owners.includes(found.uid)) return "belongs to another user";
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytesMax), 0, bytesMax, 0);
-    const text = decodeText(buffer.subarray(0, bytesRead));
-    if (text === undefined) return "is not a text";
-    return { text, real: place.value.real, bytes: found.size, cut: found.size > bytesRead };
-  } finally {
-    await handle.close();
-  }
+  await using handle = opened.value;
+  const found: Stats = await handle.stat();
+  if (owners !== undefined && !owners.includes(found.uid)) return "belongs to another user";
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytesMax), 0, bytesMax, 0);
+  const text = decodeText(buffer.subarray(0, bytesRead));
+  if (text === undefined) return "is not a text";
+  return { text, real: place.value.real, bytes: found.size, cut: found.size > bytesRead };
 }

@@ -14,7 +14,7 @@ import { isObject } from "../../core/json.ts";
 import { JsonMeter, meteredBody } from "../../core/meter.ts";
 import { optional } from "../../core/optional.ts";
 import { outgoingFetch } from "../../world/outgoing.ts";
-import { pause } from "../../world/pause.ts";
+import { within } from "../../world/pause.ts";
 import { BROKEN, errorAnswer, MESSAGE_MAX_BYTES, putAside } from "./frames.ts";
 import { needOf, type SignIn } from "./sign-in/sign-in.ts";
 import type { Link, OutsideWorld } from "./transport.ts";
@@ -116,10 +116,8 @@ class HttpLink implements Link {
   }
 
   async close(): Promise<void> {
-    const over = new AbortController();
     const told = this.#inner.terminateSession().catch(() => {});
-    await Promise.race([told, pause(this.#world.clock, GOODBYE_MS, over.signal)]);
-    over.abort();
+    await within(this.#world.clock, GOODBYE_MS, told);
     for (const left of this.#open.values()) left.abort();
     this.#open.clear();
     await this.#inner.close();

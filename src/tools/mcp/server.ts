@@ -11,7 +11,7 @@
 import { grownPause } from "../../core/backoff.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { McpServerSettings } from "../../core/shapes/settings/settings.ts";
-import { pause } from "../../world/pause.ts";
+import { pause, timeLimit, within } from "../../world/pause.ts";
 import type { OutsideServerStatus } from "../tool.ts";
 import type { Asker } from "./asking.ts";
 import { type CallEnd, Connection } from "./connection.ts";
@@ -242,12 +242,7 @@ export class Server {
     const stillStarting = fail("mcp_unavailable", "it is still starting");
     const leftMs = untilMs - clock.monotonic();
     if (leftMs <= 0) return stillStarting;
-    const over = new AbortController();
-    const enough = AbortSignal.any([signal, over.signal]);
-    const waited = pause(clock, leftMs, enough).then(() => undefined);
-    const live = await Promise.race([ready.value, waited]);
-    over.abort();
-    return live ?? stillStarting;
+    return (await within(clock, leftMs, ready.value, { signal })) ?? stillStarting;
   }
 
   /** Returns the current state, or the start that is under way. Starts the server if needed. */
@@ -274,11 +269,10 @@ export class Server {
 
   async #start(): Promise<Result<Live>> {
     const { world, settings } = this.#parts;
-    const over = new AbortController();
-    const timer = world.clock.after(settings.startTimeoutSeconds * 1_000, () => over.abort());
+    using limit = timeLimit(world.clock, settings.startTimeoutSeconds * 1_000);
     const startedMs = world.clock.monotonic();
     try {
-      const live = await this.#attempt(over.signal);
+      const live = await this.#attempt(limit.signal);
       if (this.#state.kind === "closed") return fail("shutting_down", "the gateway is stopping");
       this.#state = { kind: "ready", live };
       const tools = live.definitions.tools.length;
@@ -289,14 +283,12 @@ export class Server {
       return ok(live);
     } catch (error) {
       if (this.#state.kind === "closed") return fail("shutting_down", "the gateway is stopping");
-      const { why, said } = over.signal.aborted
+      const { why, said } = limit.signal.aborted
         ? { why: `it was not ready after ${settings.startTimeoutSeconds} s`, said: "" }
         : startProblem(error, settings);
       const more = said === "" ? {} : { said: this.#fit(said) };
       world.log.warn({ server: this.name, why: this.#fit(why), ...more }, "an MCP server did not start");
       return this.#fell(`it did not start: ${this.#fit(why)}`, more);
-    } finally {
-      timer.cancel();
     }
   }
 
@@ -394,24 +386,18 @@ export class Server {
     live.listing ??= this.#list(live).finally(() => {
       live.listing = undefined;
     });
-    const over = new AbortController();
-    const enough = AbortSignal.any([signal, over.signal]);
-    await Promise.race([live.listing, pause(world.clock, untilMs - nowMs, enough)]);
-    over.abort();
+    await within(world.clock, untilMs - nowMs, live.listing, { signal });
   }
 
   async #list(live: Live): Promise<void> {
     const { world } = this.#parts;
-    const late = new AbortController();
-    const timer = world.clock.after(LIST_TIMEOUT_MS, () => late.abort("no list in time"));
+    using limit = timeLimit(world.clock, LIST_TIMEOUT_MS, { reason: "no list in time" });
     try {
-      this.#took(live, await live.connection.list(late.signal));
+      this.#took(live, await live.connection.list(limit.signal));
     } catch (error) {
       live.connection.listIsOld = true;
       const why = this.#fit(error instanceof Error ? error.message : String(error));
       world.log.warn({ server: this.name, why }, "an MCP server did not give its list of tools");
-    } finally {
-      timer.cancel();
     }
   }
 

@@ -60,32 +60,28 @@ export function startLines(cli: Cli, gateway: RunningGateway): string[] {
 
 export async function runGateway(cli: Cli, options: StartOptions): Promise<number> {
   const { config } = cli.options;
-  const stop = stopOnSignals(cli.parts, () =>
+  using stop = stopOnSignals(cli.parts, () =>
     cli.note("Stopping within 10 s: running work finishes or is saved. Press Ctrl-C again to stop at once."),
   );
-  try {
-    const opened = await cli.parts.openGateway({
-      stop: stop.signal,
-      ...optional({ configPath: config, port: options.port, host: options.host }),
-    });
-    // A signal during the start cancels only the wait for the database.
-    if (!opened.ok) return stop.signal.aborted ? EXIT.done : cli.fail(opened);
-    const gateway = opened.value;
-    for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);
-    for (const line of startLines(cli, gateway)) cli.line(line);
-    const { url, httpUrl, settings, configPath } = gateway;
-    const agents = settings.agents.map(({ id, model }) => ({ id, model }));
-    cli.document({ ok: true, url, httpUrl, storeDir: settings.store.dir, configPath, agents });
-    // In a terminal the signal means that the terminal was closed, which stops the gateway.
-    const { reload } = gateway;
-    const onHup = reload && !cli.parts.isTTY ? cli.parts.onSignal("SIGHUP", reload) : undefined;
-    const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine());
-    if (!stop.signal.aborted) await once(stop.signal, "abort");
-    leaveMemory();
-    onHup?.();
-    await gateway.close(STOP_GRACE_MS);
-    return EXIT.done;
-  } finally {
-    stop.release();
-  }
+  const opened = await cli.parts.openGateway({
+    stop: stop.signal,
+    ...optional({ configPath: config, port: options.port, host: options.host }),
+  });
+  // A signal during the start cancels only the wait for the database.
+  if (!opened.ok) return stop.signal.aborted ? EXIT.done : cli.fail(opened);
+  const gateway = opened.value;
+  for (const warning of gateway.warnings) cli.note(`warning: ${safeLine(warning)}`);
+  for (const line of startLines(cli, gateway)) cli.line(line);
+  const { url, httpUrl, settings, configPath } = gateway;
+  const agents = settings.agents.map(({ id, model }) => ({ id, model }));
+  cli.document({ ok: true, url, httpUrl, storeDir: settings.store.dir, configPath, agents });
+  // In a terminal the signal means that the terminal was closed, which stops the gateway.
+  const { reload } = gateway;
+  const onHup = reload && !cli.parts.isTTY ? cli.parts.onSignal("SIGHUP", reload) : undefined;
+  const leaveMemory = releaseIdleMemory(cli.parts.world.clock, thisMachine());
+  if (!stop.signal.aborted) await once(stop.signal, "abort");
+  leaveMemory();
+  onHup?.();
+  await gateway.close(STOP_GRACE_MS);
+  return EXIT.done;
 }

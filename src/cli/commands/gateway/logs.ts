@@ -30,7 +30,7 @@ export async function showLogs(cli: Cli, options: LogOptions): Promise<number> {
   if (follow && cli.options.json) return cli.misuse("--json prints one document, so it needs no --follow");
   const address = await findAddress(cli);
   if (!address.ok) return cli.fail(address);
-  const stop = stopOnSignals(cli.parts);
+  using stop = stopOnSignals(cli.parts);
   const colours = cli.parts.isTTY && !cli.parts.env.NO_COLOR;
   let isLost = false;
   let cursor: string | undefined;
@@ -55,24 +55,20 @@ export async function showLogs(cli: Cli, options: LogOptions): Promise<number> {
     }
     return EXIT.done;
   };
-  try {
-    while (!stop.signal.aborted) {
-      const opened = await openLink(address.value, { reconnect: false, world: cli.parts.world });
-      if (opened.ok && isLost) cli.note("Reconnected.");
-      if (opened.ok) isLost = false;
-      const end = (): void => {
-        if (opened.ok) opened.value.client.close();
-      };
-      // Ends a request that the gateway does not answer.
-      stop.signal.addEventListener("abort", end, { once: true });
-      const ended = opened.ok ? await read(opened.value).finally(end) : reportTrouble(opened);
-      if (ended !== undefined || stop.signal.aborted) return ended ?? EXIT.done;
-      if (!isLost) cli.note("The connection to the gateway was lost. Reconnecting.");
-      isLost = true;
-      await pause(clock, AGAIN_MS, stop.signal, "alive");
-    }
-    return EXIT.done;
-  } finally {
-    stop.release();
+  while (!stop.signal.aborted) {
+    const opened = await openLink(address.value, { reconnect: false, world: cli.parts.world });
+    if (opened.ok && isLost) cli.note("Reconnected.");
+    if (opened.ok) isLost = false;
+    const end = (): void => {
+      if (opened.ok) opened.value.client.close();
+    };
+    // Ends a request that the gateway does not answer.
+    stop.signal.addEventListener("abort", end, { once: true });
+    const ended = opened.ok ? await read(opened.value).finally(end) : reportTrouble(opened);
+    if (ended !== undefined || stop.signal.aborted) return ended ?? EXIT.done;
+    if (!isLost) cli.note("The connection to the gateway was lost. Reconnecting.");
+    isLost = true;
+    await pause(clock, AGAIN_MS, stop.signal, "alive");
   }
+  return EXIT.done;
 }

@@ -103,7 +103,7 @@ async function make<M extends Moved>(
   const { parts } = cli;
   const settings = await loadedSettings(cli);
   if (!settings.ok) return cli.fail(settings);
-  const stop = stopOnSignals(parts, () =>
+  using stop = stopOnSignals(parts, () =>
     cli.note("Stopping and undoing all changes. Press Ctrl-C again to stop at once."),
   );
   let reported = 0;
@@ -112,16 +112,12 @@ async function make<M extends Moved>(
     reported = rows;
     cli.note(`${rows} rows so far`);
   };
-  try {
-    const moved = await move(settings.value, { signal: stop.signal, copied });
-    if (!moved.ok) return cli.fail(moved, moved.code === "invalid_argument" ? EXIT.usage : EXIT.failed);
-    for (const line of describe(moved.value, settings.value.store)) cli.say(line);
-    const { tally, ...rest } = moved.value;
-    cli.document({ ok: true, ...rest, ...tally });
-    return EXIT.done;
-  } finally {
-    stop.release();
-  }
+  const moved = await move(settings.value, { signal: stop.signal, copied });
+  if (!moved.ok) return cli.fail(moved, moved.code === "invalid_argument" ? EXIT.usage : EXIT.failed);
+  for (const line of describe(moved.value, settings.value.store)) cli.say(line);
+  const { tally, ...rest } = moved.value;
+  cli.document({ ok: true, ...rest, ...tally });
+  return EXIT.done;
 }
 
 /** Tells the user how to make the gateways use the migrated database. */

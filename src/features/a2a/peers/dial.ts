@@ -7,6 +7,7 @@ import { cut } from "../../../core/text/cut.ts";
 import type { BasicDeps } from "../../../gateway/call.ts";
 import { boundedBody } from "../../../world/bounded-body.ts";
 import { AddressRefused, connectionCause, outgoingFetch } from "../../../world/outgoing.ts";
+import { timeLimit } from "../../../world/pause.ts";
 import { signingKey } from "../key.ts";
 import { AGENTS_PATH, PAIR_PATH, type PairedPeer } from "./peer.ts";
 import { peerProof } from "./proof.ts";
@@ -22,11 +23,10 @@ async function ask(
 ): Promise<Result<Record<string, unknown>>> {
   const { origin } = new URL(url);
   const unavailable = (text: string) => fail("peer_unavailable", `the gateway at ${origin} ${text}`);
-  const over = new AbortController();
-  const late = world.clock.after(WAIT_MS, () => over.abort());
+  using limit = timeLimit(world.clock, WAIT_MS);
   try {
     const send = outgoingFetch("agent", url, { connectTimeoutSeconds: WAIT_MS / 1000 });
-    const answer = await send(url, { ...init, signal: over.signal });
+    const answer = await send(url, { ...init, signal: limit.signal });
     const body = await boundedBody(answer.body, ANSWER_MAX_BYTES);
     if (body === undefined) return unavailable("sent too long an answer");
     const read = fieldsOf(jsonOf(body));
@@ -39,8 +39,6 @@ async function ask(
     if (error instanceof AddressRefused) return unavailable(error.message);
     const cause = connectionCause(error);
     return unavailable(cause === undefined ? "cannot be reached" : `cannot be reached (${cause})`);
-  } finally {
-    late.cancel();
   }
 }
 

@@ -31,7 +31,7 @@ import { splitHidden } from "../../../core/text/hidden-text.ts";
 import type { LaneHandle } from "../../../engine/run/execution.ts";
 import type { RemoteTask } from "../../../store/queries/remote-tasks.ts";
 import { AddressRefused, connectionCause, isConnectTimeout } from "../../../world/outgoing.ts";
-import { pause } from "../../../world/pause.ts";
+import { pause, timeLimit, within } from "../../../world/pause.ts";
 import type { World } from "../../../world.ts";
 import { BUDGET_FIELD, CHAIN_FIELD, HOP_FIELD, WAIT_FIELD } from "../fields.ts";
 import type { A2aRuntime } from "../settings.ts";
@@ -142,22 +142,6 @@ function isNotSent(error: unknown): boolean {
   return cause !== undefined && cause !== error && isNotSent(cause);
 }
 
-/** Runs `work` with a signal that also ends after this time. */
-async function within<T>(
-  { clock }: Pick<World, "clock">,
-  ms: number,
-  signal: AbortSignal | undefined,
-  work: (limited: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const over = new AbortController();
-  const late = clock.after(ms, () => over.abort());
-  try {
-    return await work(signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]));
-  } finally {
-    late.cancel();
-  }
-}
-
 /** Returns for how long a run here still waits for the answer of a peer. */
 function waitOf({ toPeer, world }: RemoteTurnArgs): Readonly<Record<string, number>> {
   const waitMs = (toPeer?.awaitedUntil ?? 0) - world.clock.now();
@@ -181,7 +165,8 @@ export async function inspectRemote(
   world: Pick<World, "clock">,
 ): Promise<{ readonly usable: boolean; readonly text: string }> {
   try {
-    const { card, key } = await within(world, CARD_WAIT_MS, undefined, (late) => openRemote(runtime, late));
+    using limit = timeLimit(world.clock, CARD_WAIT_MS);
+    const { card, key } = await openRemote(runtime, limit.signal);
     const signed = key === undefined ? "its card is not signed" : `its card is signed by the key ${key}`;
     return { usable: true, text: `${cut(card.name, NAME_CHARS_MAX)}: ${signed}` };
   } catch (error) {
@@ -288,10 +273,9 @@ export class RemoteAgents {
     taskId: string,
   ): Promise<void> {
     try {
-      await within(world, CANCEL_WAIT_MS, undefined, async (signal) => {
-        const { client } = await this.open({ runtime, world }, signal);
-        await client.cancelTask({ tenant: "", id: taskId, metadata: undefined }, { signal });
-      });
+      using limit = timeLimit(world.clock, CANCEL_WAIT_MS);
+      const { client } = await this.open({ runtime, world }, limit.signal);
+      await client.cancelTask({ tenant: "", id: taskId, metadata: undefined }, { signal: limit.signal });
     } catch (error) {
       world.log.debug({ agentId, err: error }, "could not cancel the task of an aborted run");
     }
@@ -303,7 +287,8 @@ export class RemoteAgents {
     const known = this.#cards.get(id);
     const now = world.clock.monotonic();
     if (known !== undefined && now - known.readAt < CARD_KEPT_MS) return known.remote;
-    const remote = await within(world, CARD_WAIT_MS, signal, (limited) => openRemote(runtime, limited));
+    using limit = timeLimit(world.clock, CARD_WAIT_MS, { signal });
+    const remote = await openRemote(runtime, limit.signal);
     this.#cards.set(id, { remote, readAt: now });
     return remote;
   }
@@ -422,11 +407,7 @@ class RemoteTurn {
     // While its task is unknown, an agent may just be slow. Only a peer can be asked again (RT2).
     if (this.#answer.taskId === undefined && toPeer === undefined) return next;
     next.catch(() => {});
-    const over = new AbortController();
-    const silent = pause(world.clock, SILENCE_MS, AbortSignal.any([over.signal, handle.signal]));
-    const got = await Promise.race([next, silent.then(() => undefined)]);
-    over.abort();
-    return got;
+    return within(world.clock, SILENCE_MS, next, { signal: handle.signal });
   }
 
   /** Handles a stream that ended before its task. */

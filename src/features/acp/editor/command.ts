@@ -63,7 +63,10 @@ export async function runAcp(
   const { world } = cli.parts;
   const address = await findAddress(cli);
   const attached = address.ok ? await openLink(address.value, { reconnect: true, world }) : address;
-  if (attached.ok) return whileOpen(attached.value, () => serve(cli, attached.value, options));
+  if (attached.ok) {
+    using link = attached.value;
+    return await serve(cli, link, options);
+  }
   const { url, token, config } = cli.options;
   const mayEmbed = attached.code === "UNREACHABLE" && url === undefined && token === undefined;
   if (!mayEmbed) return cli.fail(attached);
@@ -75,18 +78,11 @@ export async function runAcp(
   const gateway = opened.value;
   cli.note(`No gateway was running, so this process runs one at ${gateway.httpUrl}.`);
   try {
-    const link = await openLink({ url: gateway.url, token: gateway.token }, { reconnect: true, world });
-    if (!link.ok) return cli.fail(link);
-    return await whileOpen(link.value, () => serve(cli, link.value, options));
+    const opened = await openLink({ url: gateway.url, token: gateway.token }, { reconnect: true, world });
+    if (!opened.ok) return cli.fail(opened);
+    using link = opened.value;
+    return await serve(cli, link, options);
   } finally {
     await gateway.close(STOP_GRACE_MS);
-  }
-}
-
-async function whileOpen(link: Link, work: () => Promise<number>): Promise<number> {
-  try {
-    return await work();
-  } finally {
-    link.client.close();
   }
 }

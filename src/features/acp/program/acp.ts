@@ -19,6 +19,7 @@ import {
   toolCallsOf,
   ZERO_USAGE,
 } from "../../../core/shapes/message.ts";
+import { within } from "../../../world/pause.ts";
 import type { Log, Timer, World } from "../../../world.ts";
 import { type AcpConnection, type AskPermission, openAcp, type SessionTools } from "./connection.ts";
 import { endOfTurn } from "./end.ts";
@@ -265,11 +266,9 @@ export class AcpAgents {
   async #cancel(sessionKey: string, place: SessionState, seat: Seat, told: Promise<unknown>): Promise<void> {
     const { clock } = this.#parts.world;
     await seat.connection.cancel();
-    const late = Promise.withResolvers<"late">();
-    const timer = clock.after(CANCEL_GRACE_MS, () => late.resolve("late"));
-    const first = await Promise.race([told.then(() => "done" as const), late.promise]);
-    timer.cancel();
-    if (first === "late") await this.#unseat(sessionKey, place, seat, "kill");
+    const done = told.then(() => "done");
+    if ((await within(clock, CANCEL_GRACE_MS, done)) === undefined)
+      await this.#unseat(sessionKey, place, seat, "kill");
   }
 
   async #remember({ sessionId, log }: AcpTurnArgs, seat: Seat): Promise<void> {

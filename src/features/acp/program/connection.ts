@@ -27,7 +27,7 @@ import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors
 import type { PermissionDecision } from "../../../core/shapes/permission.ts";
 import { head } from "../../../core/text/cut.ts";
 import type { Redactor } from "../../../core/text/redact/redact.ts";
-import { pause } from "../../../world/pause.ts";
+import { pause, within } from "../../../world/pause.ts";
 import type { World } from "../../../world.ts";
 import { modeFor, needsHttpTools, subagentArgument } from "../programs.ts";
 import { boundedLines, MESSAGE_MAX_BYTES } from "./lines.ts";
@@ -247,15 +247,10 @@ class Connection implements AcpConnection {
   /** Makes one request while the program starts. Fails on a timeout, or if the program ended. */
   async #ask<T>(what: string, request: Promise<T>): Promise<Result<T>> {
     const { clock } = this.#world;
-    const late = Promise.withResolvers<Failure>();
-    const text = `${what}: no answer in ${START_MAX_MS / 1000} s`;
-    const timer = clock.after(START_MAX_MS, () => late.resolve(fail("run_failed", text)));
     const answered = request.then(ok, (error: unknown) => this.#refusal(what, error));
-    try {
-      return await Promise.race([answered, late.promise, this.#ended(what)]);
-    } finally {
-      timer.cancel();
-    }
+    const first = Promise.race([answered, this.#ended(what)]);
+    const late = `${what}: no answer in ${START_MAX_MS / 1000} s`;
+    return (await within(clock, START_MAX_MS, first)) ?? fail("run_failed", late);
   }
 
   async #ended(what: string): Promise<Failure> {
@@ -337,14 +332,9 @@ class Connection implements AcpConnection {
   async toolsListed(): Promise<Result<boolean>> {
     if (this.#tools === undefined) return ok(true);
     const { clock } = this.#world;
-    const late = Promise.withResolvers<Result<boolean>>();
-    const timer = clock.after(TOOLS_MAX_MS, () => late.resolve(ok(false)));
     const listed = this.#tools.listed.then(() => ok(true));
-    try {
-      return await Promise.race([listed, late.promise, this.#ended("while it connected to its tools")]);
-    } finally {
-      timer.cancel();
-    }
+    const first = Promise.race([listed, this.#ended("while it connected to its tools")]);
+    return (await within(clock, TOOLS_MAX_MS, first)) ?? ok(false);
   }
 
   async #reopen(parts: OpenParts, remoteId: string): Promise<boolean> {

@@ -127,15 +127,11 @@ export async function checkGateway(cli: Cli, target: Target): Promise<Finding[]>
     const mend = "Correct --url and --token, or name the gateway's configuration with --config.";
     return [bad("gateway", opened.error, mend)];
   }
-  const link = opened.value;
-  try {
-    const status = await link.request("status", {});
-    return [
-      ...(await checkHealth(link, url)),
-      ...(status.ok ? [...checkConfigAge(status.value), ...checkIgnoredParams(status.value)] : []),
-      ...(await checkSharing(link, settings)),
-    ];
-  } finally {
-    link.client.close();
-  }
+  using link = opened.value;
+  const status = await link.request("status", {});
+  return [
+    ...(await checkHealth(link, url)),
+    ...(status.ok ? [...checkConfigAge(status.value), ...checkIgnoredParams(status.value)] : []),
+    ...(await checkSharing(link, settings)),
+  ];
 }

@@ -73,19 +73,16 @@ export async function copyFiles(
     await ensureFolder(dirname(to));
     const opened = await dir.open(path);
     if (opened.kind !== "file") continue;
-    const { handle, size } = opened;
-    try {
-      bytes += size;
-      if (bytes > BYTES_MAX) break;
-      const mode = 0o600 | ((await handle.stat()).mode & 0o100);
-      await pipeline(
-        handle.createReadStream({ autoClose: false }),
-        createWriteStream(to, { flags: "wx", mode }),
-      );
-      copied += 1;
-    } finally {
-      await handle.close();
-    }
+    const { size } = opened;
+    await using handle = opened.handle;
+    bytes += size;
+    if (bytes > BYTES_MAX) break;
+    const mode = 0o600 | ((await handle.stat()).mode & 0o100);
+    await pipeline(
+      handle.createReadStream({ autoClose: false }),
+      createWriteStream(to, { flags: "wx", mode }),
+    );
+    copied += 1;
   }
   return copied;
 }

@@ -82,12 +82,9 @@ async function sessionNamed(
   const options = { reconnect: false, world: cli.parts.world };
   const link = await openLink({ url: socket.value, token }, options);
   if (!link.ok) return link;
-  try {
-    const named = await findOrName(cli, link.value, name);
-    return named.ok ? ok(named.value.key) : named;
-  } finally {
-    link.value.client.close();
-  }
+  using open = link.value;
+  const named = await findOrName(cli, open, name);
+  return named.ok ? ok(named.value.key) : named;
 }
 
 export async function runMcp(cli: Cli, options: McpOptions): Promise<number> {
@@ -96,11 +93,11 @@ export async function runMcp(cli: Cli, options: McpOptions): Promise<number> {
     cli.note(`${error} ${hint}`.trim());
     return exit;
   };
-  const stop = stopOnSignals(parts);
   const over = new AbortController();
   let window: JoinedWindow | undefined;
   const upstream = new UpstreamFinder(cli, () => window?.token());
   try {
+    using stop = stopOnSignals(parts);
     const found = await upstream.open();
     if (!found.ok) {
       const isAway = cli.options.url !== undefined && found.code === "store_unavailable";
@@ -129,7 +126,6 @@ export async function runMcp(cli: Cli, options: McpOptions): Promise<number> {
     await bridge.run(stop.signal);
     return EXIT.done;
   } finally {
-    stop.release();
     over.abort();
     window?.close();
     await upstream.close();

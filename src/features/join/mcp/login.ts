@@ -6,6 +6,7 @@ import { type Cli, EXIT, stopOnSignals } from "../../../cli/cli.ts";
 import type { Link } from "../../../cli/gateway-link.ts";
 import { count } from "../../../cli/layout.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
+import { timeLimit } from "../../../world/pause.ts";
 
 const PERSON_MAX_MS = 600_000;
 const PATH = "/callback";
@@ -50,13 +51,12 @@ export async function login(
   const listening = await listen(port);
   if (!listening.ok) return cli.fail(listening);
   const { server, redirectUrl } = listening.value;
-  const stop = stopOnSignals(cli.parts);
-  const late = new AbortController();
-  const timer = cli.parts.world.clock.after(PERSON_MAX_MS, () => late.abort());
+  using stop = stopOnSignals(cli.parts);
+  using limit = timeLimit(cli.parts.world.clock, PERSON_MAX_MS, { signal: stop.signal });
   try {
     const begun = await link.request("servers.login", { name, redirectUrl });
     if (!begun.ok) return cli.fail(begun);
-    const back = comesBack(server, AbortSignal.any([stop.signal, late.signal]));
+    const back = comesBack(server, limit.signal);
     cli.note("Open this address in a browser of this computer:");
     cli.note(begun.value.url);
     const query = await back;
@@ -68,8 +68,6 @@ export async function login(
     cli.document(finished.value);
     return EXIT.done;
   } finally {
-    timer.cancel();
-    stop.release();
     server.closeAllConnections();
     server.close();
   }

@@ -35,11 +35,7 @@ export async function runNode(cli: Cli, options: RunOptions): Promise<number> {
   const commands = nodeCommands({ parts, allowExec, cwd, platform, show });
   const runs = allowExec.length === 0 ? "none (allow some with --allow-exec)" : allowExec.join(", ");
   cli.note(safeLine(`Node "${name}" (${key.value.id.slice(0, ID_SHOWN_CHARS)}). Allowed programs: ${runs}.`));
-  const stop = stopOnSignals(parts);
+  using stop = stopOnSignals(parts);
   const known = { cli, address: address.value, key: key.value, name, version, commands };
-  try {
-    return await new NodeProgram({ ...known, stop: stop.signal }).run();
-  } finally {
-    stop.release();
-  }
+  return await new NodeProgram({ ...known, stop: stop.signal }).run();
 }

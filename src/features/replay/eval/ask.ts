@@ -5,6 +5,7 @@ import { openModelPort } from "../../../agent/model/port.ts";
 import { fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import { textOf } from "../../../core/shapes/message.ts";
 import type { ProviderSettings } from "../../../core/shapes/settings/settings.ts";
+import { timeLimit } from "../../../world/pause.ts";
 import { silenced, type World } from "../../../world.ts";
 
 const ANSWER_MAX_BYTES = 64 * 1024;
@@ -22,8 +23,7 @@ export async function askModel(
 ): Promise<Result<{ text: string; cost: number }>> {
   const model = resolveModel(providers, ref);
   if (!model.ok) return model;
-  const stop = new AbortController();
-  const timer = world.clock.after(ANSWER_MS_MAX, () => stop.abort());
+  using limit = timeLimit(world.clock, ANSWER_MS_MAX);
   const id = world.ids.uuid();
   const content = [{ type: "text" as const, text }];
   const outcome = await openModelPort(silenced(world)).call(
@@ -33,9 +33,8 @@ export async function askModel(
       limits: { maxAnswerBytes: ANSWER_MAX_BYTES, maxAnswerToolCalls: 0 },
     },
     () => {},
-    stop.signal,
+    limit.signal,
   );
-  timer.cancel();
   if (outcome.kind !== "message") return fail("run_failed", errorOf(outcome));
   const { message } = outcome;
   return ok({ text: textOf({ ...message, id }), cost: usageOf(outcome)?.cost.total ?? 0 });

@@ -5,6 +5,7 @@ import type { IncomingMessage } from "node:http";
 import type { FetchLike } from "@modelcontextprotocol/client";
 import { boundedBody } from "../../../world/bounded-body.ts";
 import { outgoingFetch, outgoingRequest } from "../../../world/outgoing.ts";
+import { timeLimit } from "../../../world/pause.ts";
 import type { OutsideWorld } from "../transport.ts";
 
 const BODY_MAX_BYTES = 1024 * 1024;
@@ -55,12 +56,7 @@ export function signInFetch(
     return readWhole(answer, answer.statusCode ?? 502, kept);
   };
   return async (url, init = {}) => {
-    const late = new AbortController();
-    const timer = clock.after(REQUEST_MAX_MS, () => late.abort("no answer in time"));
-    try {
-      return await send(new URL(url), init, late.signal);
-    } finally {
-      timer.cancel();
-    }
+    using limit = timeLimit(clock, REQUEST_MAX_MS, { reason: "no answer in time" });
+    return await send(new URL(url), init, limit.signal);
   };
 }

@@ -5,7 +5,7 @@ import type { AccessContext } from "../access/access.ts";
 import type { EventPayloads } from "../contract/events.ts";
 import type { MethodName, ParamsOf, PayloadOf } from "../contract/methods.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
-import { fail, type Result } from "../core/shapes/errors.ts";
+import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { HostProgram, HostProgramEnd } from "../core/shapes/host-program.ts";
 import type { Settings } from "../core/shapes/settings/settings.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -80,6 +80,28 @@ export interface Method<M extends MethodName, Deps extends BasicDeps> {
   readonly repeats?: (params: ParamsOf<M>) => boolean;
   /** Waits until the accepted work is done, then returns the second answer. */
   readonly follow?: (ctx: CallContext<Deps>, answer: unknown) => Promise<Result<unknown>>;
+}
+
+/** Does the work of a call, and stores its answer in the same transaction. */
+export async function commitAnswer<A>(
+  ctx: Pick<CallContext, "deps" | "remember">,
+  work: (unit: Unit) => Promise<Result<A>>,
+): Promise<Result<A>> {
+  return ctx.deps.engine.commit(async (unit) => {
+    const done = await work(unit);
+    if (done.ok) await ctx.remember(unit, done.value);
+    return done;
+  });
+}
+
+/** As `commitAnswer`, for work that has a transaction of its own, in which it calls `also`. */
+export async function answerAfter<T, A>(
+  ctx: Pick<CallContext, "remember">,
+  answer: (value: T) => A,
+  work: (also: (unit: Unit, value: T) => Promise<void>) => Promise<Result<T>>,
+): Promise<Result<A>> {
+  const done = await work((unit, value) => ctx.remember(unit, answer(value)));
+  return done.ok ? ok(answer(done.value)) : done;
 }
 
 /** Fails if the run id is taken: the run belongs to its first requester, even if the text is the same. */

@@ -8,7 +8,7 @@ import { ok } from "../core/shapes/errors.ts";
 import type { Unit } from "../engine/unit.ts";
 import { hasDeadline } from "../store/queries/deadlines.ts";
 import type { Db } from "../store/sql.ts";
-import type { Methods } from "./call.ts";
+import { commitAnswer, type Methods } from "./call.ts";
 
 /** Kind of the deadlines at which revocations are forgotten. The key is the series. */
 export const REVOKED_DEADLINE = "session_token";
@@ -23,13 +23,10 @@ export const isRevoked = (db: Db, series: string): Promise<boolean> =>
 
 export const sessionTokenMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `session.${string}`>> = {
   "session.token.revoke": {
-    async handle({ deps, remember }, { series }) {
-      return deps.engine.commit(async (unit) => {
+    handle: (ctx, { series }) =>
+      commitAnswer(ctx, async (unit) => {
         await revoke(unit, series, SESSION_TOKEN_MS);
-        const answer = { ok: true, series, revokedAtMs: unit.now } as const;
-        await remember(unit, answer);
-        return ok(answer);
-      });
-    },
+        return ok({ ok: true, series, revokedAtMs: unit.now });
+      }),
   },
 };

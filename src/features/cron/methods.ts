@@ -12,7 +12,7 @@ import { LAST, type Route, WEBCHAT } from "../../core/shapes/route.ts";
 import { findAgent, notConfigured, type Settings } from "../../core/shapes/settings/settings.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { type NamedPlace, resolvePlace } from "../../flows/delivery/destination.ts";
-import type { CallContext, FeatureDeps, Methods } from "../../gateway/call.ts";
+import { answerAfter, type CallContext, type FeatureDeps, type Methods } from "../../gateway/call.ts";
 import { deliveryStates } from "../../store/queries/channels/deliveries.ts";
 import type { CRON_METHODS, CronJobRow, CronTurnRow } from "./contract.ts";
 import { type CronJob, JOBS_MAX, jobKey, scheduleWords, TURNS_KEPT } from "./job.ts";
@@ -193,15 +193,11 @@ async function checkWords(
   });
 }
 
-/** Returns a changed job without its last turn, which is not read inside the transaction. */
-function answerOf(ctx: CallContext, job: CronJob) {
+/** Returns the answer for a changed job: without its last turn, which is not read inside the transaction. */
+function answerOf(ctx: CallContext) {
   const { settings, world } = ctx.deps;
-  const sees = createGate(settings, ctx.caller, "list");
-  return {
-    ok: true,
-    job: jobRow(job, undefined, { settings, redactor: world.redactor, sees }),
-    ...noteOf(ctx),
-  } as const;
+  const reader = { settings, redactor: world.redactor, sees: createGate(settings, ctx.caller, "list") };
+  return (job: CronJob) => ({ ok: true, job: jobRow(job, undefined, reader), ...noteOf(ctx) }) as const;
 }
 
 const callerOf = ({ viewer, caller }: CallContext) => ({ viewer, id: caller.id });
@@ -225,12 +221,8 @@ export const cronMethods: Methods<keyof typeof CRON_METHODS, FeatureDeps> = {
           ? ok(undefined)
           : await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
       if (!session.ok) return session;
-      const made = await addJob(ctx.deps, callerOf(ctx), {
-        ...wanted,
-        ...{ deliver: deliver.value, session: session.value, conversation },
-        also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
-      });
-      return made.ok ? ok(answerOf(ctx, made.value)) : made;
+      const job = { ...wanted, deliver: deliver.value, session: session.value, conversation };
+      return answerAfter(ctx, answerOf(ctx), (also) => addJob(ctx.deps, callerOf(ctx), { ...job, also }));
     },
   },
   "cron.update": {
@@ -241,12 +233,10 @@ export const cronMethods: Methods<keyof typeof CRON_METHODS, FeatureDeps> = {
       if (!allowed.ok) return allowed;
       const deliver = await destinationOf(ctx, asked);
       if (!deliver.ok) return deliver;
-      const changed = await updateJob(ctx.deps, callerOf(ctx), id, {
-        ...patch,
-        ...{ deliver: deliver.value, conversation },
-        also: (unit, job) => ctx.remember(unit, answerOf(ctx, job)),
-      });
-      return changed.ok ? ok(answerOf(ctx, changed.value)) : changed;
+      const change = { ...patch, deliver: deliver.value, conversation };
+      return answerAfter(ctx, answerOf(ctx), (also) =>
+        updateJob(ctx.deps, callerOf(ctx), id, { ...change, also }),
+      );
     },
   },
   "cron.remove": {
@@ -260,8 +250,7 @@ export const cronMethods: Methods<keyof typeof CRON_METHODS, FeatureDeps> = {
     async handle(ctx, { id }) {
       const answer = ({ runId, sessionKey }: { runId: string; sessionKey: string }) =>
         ({ ok: true, id, runId, sessionKey }) as const;
-      const fired = await runJob(ctx.deps, callerOf(ctx), id, (unit, run) => ctx.remember(unit, answer(run)));
-      return fired.ok ? ok(answer(fired.value)) : fired;
+      return answerAfter(ctx, answer, (also) => runJob(ctx.deps, callerOf(ctx), id, also));
     },
   },
 };

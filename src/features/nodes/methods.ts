@@ -12,7 +12,7 @@ import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Run } from "../../core/shapes/run.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { keyOwnerOf } from "../../gateway/auth.ts";
-import type { CallContext, FeatureDeps, Methods } from "../../gateway/call.ts";
+import { answerAfter, type CallContext, type FeatureDeps, type Methods } from "../../gateway/call.ts";
 import type { NODE_METHODS, NodeListRow, PairRequestRow } from "./contract.ts";
 import type { NodeHub } from "./hub.ts";
 import {
@@ -142,11 +142,8 @@ async function reject(ctx: CallContext, params: ParamsOf<"node.pair.reject">) {
   const wanted = wantedRequest(params);
   if (!wanted.ok) return wanted;
   const answer = ({ requestId, nodeId }: PairRequest) => ({ ok: true, requestId, nodeId }) as const;
-  const settled = await rejectDevice(ctx.deps, wanted.value, {
-    covers: covering(ctx, "send"),
-    also: (unit, request) => ctx.remember(unit, answer(request)),
-  });
-  return settled.ok ? ok(answer(settled.value)) : settled;
+  const covers = covering(ctx, "send");
+  return answerAfter(ctx, answer, (also) => rejectDevice(ctx.deps, wanted.value, { covers, also }));
 }
 
 async function invoke(
@@ -231,11 +228,7 @@ async function event(
   const allowed = hub.allowEvent(nodeId);
   if (!allowed.ok) return allowed;
   const answer = ({ runId, sessionKey }: Run) => ({ ok: true, handled: true, runId, sessionKey }) as const;
-  const run = await acceptNodeTurn(ctx.deps, nodeId, {
-    ...turn.value,
-    also: (unit, accepted) => ctx.remember(unit, answer(accepted)),
-  });
-  return run.ok ? ok(answer(run.value)) : run;
+  return answerAfter(ctx, answer, (also) => acceptNodeTurn(ctx.deps, nodeId, { ...turn.value, also }));
 }
 
 export const nodeMethods: Methods<keyof typeof NODE_METHODS, FeatureDeps> = {
@@ -259,10 +252,7 @@ export const nodeMethods: Methods<keyof typeof NODE_METHODS, FeatureDeps> = {
     const id = covered(ctx, "send", params.nodeId);
     if (!id.ok) return id;
     const answer = ({ id: nodeId, name }: NodeRow) => ({ ok: true, nodeId, displayName: name }) as const;
-    const renamed = await renameDevice(ctx.deps, id.value, params.displayName, (unit, node) =>
-      ctx.remember(unit, answer(node)),
-    );
-    return renamed.ok ? ok(answer(renamed.value)) : renamed;
+    return answerAfter(ctx, answer, (also) => renameDevice(ctx.deps, id.value, params.displayName, also));
   }),
   "node.list": whereNodesAre(async (ctx, _, hub) =>
     ok({ ts: ctx.deps.engine.now(), nodes: await rows(ctx, hub) }),

@@ -10,7 +10,7 @@ import { hasScope } from "../../core/rules/scopes.ts";
 import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { mainKeyOf } from "../../core/shapes/session-key.ts";
 import { defaultAgent, type Settings } from "../../core/shapes/settings/settings.ts";
-import type { CallContext, FeatureDeps, Methods } from "../../gateway/call.ts";
+import { type CallContext, commitAnswer, type FeatureDeps, type Methods } from "../../gateway/call.ts";
 import { isPublic } from "../../world/outgoing.ts";
 import type { PUSH_METHODS, PushDeviceRow } from "./contract.ts";
 import { queueNeed } from "./outbox.ts";
@@ -53,10 +53,11 @@ function addressProblem({ push }: Settings, endpoint: string): string | undefine
   return "the address leads to this machine or a private network";
 }
 
+type Done = Promise<Result<{ ok: true; id: string }>>;
 type Subscribed = Readonly<Record<"endpoint" | "p256dh" | "auth" | "name", string>>;
 
-async function subscribe(ctx: Context, { endpoint, p256dh, auth, name }: Subscribed) {
-  const { engine, settings } = ctx.deps;
+async function subscribe(ctx: Context, { endpoint, p256dh, auth, name }: Subscribed): Done {
+  const { settings } = ctx.deps;
   // The device would get the rights of the token with which this one was paired.
   if (ctx.caller.device !== undefined)
     return fail("unauthorized", "the token of a paired device can't add a device that is notified", {
@@ -70,7 +71,7 @@ async function subscribe(ctx: Context, { endpoint, p256dh, auth, name }: Subscri
   const wrongKey = keyProblem({ p256dh, auth });
   if (wrongKey !== undefined) return fail("invalid_argument", wrongKey);
   const id = createHash("sha256").update(endpoint).digest("hex").slice(0, ID_CHARS);
-  return engine.commit(async (unit) => {
+  return commitAnswer(ctx, async (unit) => {
     const all = await listDevices(unit.tx);
     const others = all.filter((one) => one.id !== id && one.createdBy === ctx.caller.id);
     if (others.length >= DEVICES_MAX)
@@ -79,24 +80,20 @@ async function subscribe(ctx: Context, { endpoint, p256dh, auth, name }: Subscri
       });
     const made = { createdAt: unit.now, createdBy: ctx.caller.id };
     await putDevice(unit.tx, { id, name, endpoint, p256dh, auth, ...made });
-    const answer = { ok: true, id } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+    return ok({ ok: true, id });
   });
 }
 
-async function remove(ctx: Context, id: string): Promise<Result<{ ok: true; id: string }>> {
+async function remove(ctx: Context, id: string): Done {
   const known = (await devicesFor(ctx)).some((one) => one.id === id);
   if (!known) return noDevice(id);
-  return ctx.deps.engine.commit(async (unit) => {
+  return commitAnswer(ctx, async (unit) => {
     await deleteDevice(unit.tx, id);
-    const answer = { ok: true, id } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+    return ok({ ok: true, id });
   });
 }
 
-async function test(ctx: Context, id: string): Promise<Result<{ ok: true; id: string }>> {
+async function test(ctx: Context, id: string): Done {
   const { engine, settings } = ctx.deps;
   const isNtfy = id === NTFY && settings.push.ntfy !== undefined && mayManageAll(ctx);
   if (!isNtfy && !(await devicesFor(ctx)).some((one) => one.id === id)) return noDevice(id);

@@ -33,7 +33,7 @@ import {
   lastTurns,
   textsOfTurns,
 } from "../../store/queries/runs/attention.ts";
-import type { CallContext, Methods } from "../call.ts";
+import { answerAfter, type CallContext, commitAnswer, type Methods } from "../call.ts";
 import type { PermissionDeps } from "../methods/rights/permissions.ts";
 import { listActive } from "./active.ts";
 import {
@@ -179,9 +179,9 @@ async function list(
 function holding(isHeld: boolean) {
   return async (ctx: CallContext<PermissionDeps>, { runId, skip }: ParamsOf<"runs.release">) => {
     const change = isHeld ? "hold" : skip === true ? "skip" : "release";
-    const { engine, settings } = ctx.deps;
+    const { settings } = ctx.deps;
     const covers = createGate(settings, ctx.caller, "send");
-    return engine.commit(async (unit): Promise<Result<PayloadOf<"runs.hold">>> => {
+    return commitAnswer(ctx, async (unit): Promise<Result<PayloadOf<"runs.hold">>> => {
       const changed = await setHold(unit, runId, change, ({ sessionKey }) => covers(sessionKey));
       if (!changed.ok) return changed;
       const { agentId, sessionKey } = changed.value;
@@ -189,12 +189,13 @@ function holding(isHeld: boolean) {
         peerInKey(sessionKey) !== undefined || findAgent(settings, agentId)?.runtime !== undefined;
       if (isElsewhere)
         return fail("invalid_argument", "this gateway does not make the tool calls of that run");
-      const answer = { ok: true, runId, sessionKey } as const;
-      await ctx.remember(unit, answer);
-      return ok(answer);
+      return ok({ ok: true, runId, sessionKey });
     });
   };
 }
+
+const answerOf = ({ runId, sessionKey }: { runId: string; sessionKey: string }) =>
+  ({ ok: true, runId, sessionKey }) as const;
 
 export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS, PermissionDeps> = {
   "attention.list": { handle: async (ctx, params) => ok(await list(ctx, params)) },
@@ -202,24 +203,14 @@ export const attentionMethods: Methods<keyof typeof ATTENTION_METHODS, Permissio
   "runs.retry": {
     async handle(ctx, { runId }) {
       const covers = createGate(ctx.deps.settings, ctx.caller, "send");
-      const answer = (run: { runId: string; sessionKey: string }) =>
-        ({ ok: true, runId: run.runId, sessionKey: run.sessionKey }) as const;
-      const retried = await retryRun(ctx.deps, runId, {
-        covers,
-        guest: isGuest(ctx.viewer),
-        also: (unit, run) => ctx.remember(unit, answer(run)),
-      });
-      return retried.ok ? ok(answer(retried.value)) : retried;
+      const guest = isGuest(ctx.viewer);
+      return answerAfter(ctx, answerOf, (also) => retryRun(ctx.deps, runId, { covers, guest, also }));
     },
   },
   "runs.dismiss": {
     async handle(ctx, { runId }) {
       const covers = createGate(ctx.deps.settings, ctx.caller, "send");
-      const dismissed = await dismissRun(ctx.deps, runId, {
-        covers,
-        also: (unit, run) => ctx.remember(unit, { ok: true, runId, sessionKey: run.sessionKey }),
-      });
-      return dismissed.ok ? ok({ ok: true, runId, sessionKey: dismissed.value.sessionKey }) : dismissed;
+      return answerAfter(ctx, answerOf, (also) => dismissRun(ctx.deps, runId, { covers, also }));
     },
   },
   "runs.hold": { handle: holding(true) },

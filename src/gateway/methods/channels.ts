@@ -33,7 +33,7 @@ import { channelPrefix, routeKeyOf } from "../../store/queries/channels/deliveri
 import { type DeliveryFigures, deliveryFigures } from "../../store/queries/channels/delivery-figures.ts";
 import { listBindings } from "../../store/queries/channels/thread-bindings.ts";
 import type { OutsideTools } from "../../tools/tool.ts";
-import type { BasicDeps, CallContext, Methods } from "../call.ts";
+import { type BasicDeps, type CallContext, commitAnswer, type Methods } from "../call.ts";
 import { type ConfigDeps, settingsAfter } from "./configuration.ts";
 import { needEverySession } from "./operations.ts";
 
@@ -214,12 +214,9 @@ async function decide(
   ctx: CallContext,
   work: (unit: Unit) => Promise<Result<ChannelPeer>>,
 ): Promise<Result<{ ok: true; peer: PeerRow }>> {
-  return ctx.deps.engine.commit(async (unit): Promise<Result<{ ok: true; peer: PeerRow }>> => {
+  return commitAnswer(ctx, async (unit): Promise<Result<{ ok: true; peer: PeerRow }>> => {
     const done = await work(unit);
-    if (!done.ok) return done;
-    const answer = { ok: true, peer: peerRow(ctx.deps, done.value) } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+    return done.ok ? ok({ ok: true, peer: peerRow(ctx.deps, done.value) }) : done;
   });
 }
 
@@ -230,13 +227,10 @@ async function unbindSession(
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
   if (!found.ok) return found;
   const { key } = found.value;
-  const { engine } = ctx.deps;
-  return engine.commit(async (unit): Promise<Result<PayloadOf<"bindings.unbind">>> => {
+  return commitAnswer(ctx, async (unit): Promise<Result<PayloadOf<"bindings.unbind">>> => {
     const asked = { what: { sessionKey: key }, why: "asked", tell: true } as const;
     const ended = await unbind(ctx.deps, unit, asked);
-    const answer = { ok: true, sessionKey: key, ended: ended.length } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+    return ok({ ok: true, sessionKey: key, ended: ended.length });
   });
 }
 

@@ -14,7 +14,7 @@ import { sendDirect } from "../../flows/conversation/direct.ts";
 import { injectMessage } from "../../flows/session/lifecycle.ts";
 import { openSession } from "../../flows/session/open.ts";
 import { keyOwnerOf } from "../auth.ts";
-import { type CallContext, type Methods, onlyFresh } from "../call.ts";
+import { type CallContext, commitAnswer, type Methods, onlyFresh } from "../call.ts";
 import { readImages } from "./attachments.ts";
 import { answerCommand, type CommandDeps, commandOf } from "./commands.ts";
 
@@ -79,12 +79,9 @@ async function abort(
   const found = await resolveSession(ctx.access, ctx.viewer, "send", { sessionKey });
   if (!found.ok) return found;
   const request = { sessionKey: found.value.key, ...optional({ runId }) };
-  const { engine } = ctx.deps;
-  return engine.commit(async (unit) => {
-    const { aborted, runIds } = await engine.abortIn(unit, request);
-    const answer = { ok: true, aborted, runIds } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+  return commitAnswer(ctx, async (unit) => {
+    const { aborted, runIds } = await ctx.deps.engine.abortIn(unit, request);
+    return ok({ ok: true, aborted, runIds });
   });
 }
 

@@ -17,7 +17,7 @@ import { WEBCHAT } from "../../core/shapes/route.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
 import type { Opening } from "../../flows/session/open.ts";
 import { keyOwnerOf } from "../auth.ts";
-import { type BasicDeps, type CallContext, onlyFresh } from "../call.ts";
+import { type BasicDeps, type CallContext, commitAnswer, onlyFresh } from "../call.ts";
 import { needEverySession } from "./operations.ts";
 
 export type CommandDeps = BasicDeps & CommandParts;
@@ -54,7 +54,7 @@ export async function answerCommand(
   const open = engine.accepting();
   if (!open.ok) return open;
   const { command, args } = call;
-  return engine.commit(async (unit): Promise<Result<PayloadOf<"chat.send">>> => {
+  return commitAnswer(ctx, async (unit): Promise<Result<PayloadOf<"chat.send">>> => {
     const ready = await before(unit);
     if (!ready.ok) return ready;
     const { text: said } = await performCommand(deps, unit, {
@@ -85,8 +85,6 @@ export async function answerCommand(
     const { runId } = run;
     if (queuedBehind > 0)
       unit.publish({ kind: "text", runId, sessionKey: session.key, part: "command", offset: 0, text });
-    const answer = { runId, status: "started", reply: unit.redactor.mask(text) } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+    return ok({ runId, status: "started", reply: unit.redactor.mask(text) });
   });
 }

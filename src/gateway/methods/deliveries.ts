@@ -12,7 +12,7 @@ import { badCursor, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Redactor } from "../../core/text/redact/redact.ts";
 import { settleFailed } from "../../flows/delivery/outbox.ts";
 import { type Delivery, listDeliveries } from "../../store/queries/channels/deliveries.ts";
-import type { BasicDeps, CallContext, Methods } from "../call.ts";
+import { type BasicDeps, type CallContext, commitAnswer, type Methods } from "../call.ts";
 
 type SettledDelivery = PayloadOf<"deliveries.retry">;
 
@@ -93,15 +93,12 @@ async function settle(
   id: string,
   how: "retry" | "dismiss",
 ): Promise<Result<SettledDelivery>> {
-  const { engine, settings, world } = ctx.deps;
+  const { settings, world } = ctx.deps;
   const covers = createGate(settings, ctx.caller, "deliveries");
-  return engine.commit(async (unit): Promise<Result<SettledDelivery>> => {
+  return commitAnswer(ctx, async (unit): Promise<Result<SettledDelivery>> => {
     const settled = await settleFailed(unit, { id, how, covers });
     if (!settled.ok) return settled;
-    const delivery = row(settled.value, { redactor: world.redactor, covers });
-    const answer = { ok: true, delivery } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+    return ok({ ok: true, delivery: row(settled.value, { redactor: world.redactor, covers }) });
   });
 }
 

@@ -11,7 +11,6 @@ import { badCursor, fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { textOf } from "../../core/shapes/message.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { defaultAgent } from "../../core/shapes/settings/settings.ts";
-import type { Unit } from "../../engine/unit.ts";
 import { sendDirect } from "../../flows/conversation/direct.ts";
 import { archiveSession } from "../../flows/job/archive.ts";
 import { type Forked, forkSession } from "../../flows/session/fork.ts";
@@ -32,7 +31,7 @@ import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { firstUserTexts } from "../../store/queries/transcripts/first-texts.ts";
 import { hasCompaction, lastMessages } from "../../store/queries/transcripts/transcripts.ts";
 import { keyOwnerOf } from "../auth.ts";
-import { type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
+import { answerAfter, type BasicDeps, type CallContext, type Methods, onlyFresh } from "../call.ts";
 import { untilEnded } from "./agent.ts";
 import { listedRows, sessionRow, splitModel } from "./session-row.ts";
 import type { SystemDeps } from "./system.ts";
@@ -216,13 +215,10 @@ async function fork(
   const answer = ({ session: { key, sessionId }, point, leftBehind }: Forked) =>
     ({ ok: true, key, sessionId, at: point.messageId, leftBehind }) as const;
   return change(ctx, read.value.key, async (session) => {
-    const forked = await forkSession(ctx.deps, ctx.viewer, session, {
-      at,
-      ...optional({ label }),
-      sees: createGate(ctx.deps.settings, ctx.caller, "list"),
-      also: (unit, made) => ctx.remember(unit, answer(made)),
-    });
-    return forked.ok ? ok(answer(forked.value)) : forked;
+    const request = { at, ...optional({ label }), sees: createGate(ctx.deps.settings, ctx.caller, "list") };
+    return answerAfter(ctx, answer, (also) =>
+      forkSession(ctx.deps, ctx.viewer, session, { ...request, also }),
+    );
   });
 }
 
@@ -279,15 +275,12 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
       if (named !== undefined && client !== undefined) {
         return fail("invalid_argument", "give either key or client, not both");
       }
-      const request = {
-        ...optional({ agentId, label }),
-        also: (unit: Unit, session: Session) => ctx.remember(unit, answer(session)),
-      };
-      const made =
-        named === undefined
-          ? await createSession(ctx.deps, ctx.viewer, { ...request, ...optional({ client }) })
-          : await createNamed(ctx.deps, ctx.viewer, { ...request, key: named });
-      return made.ok ? ok(answer(made.value)) : made;
+      return answerAfter(ctx, answer, (also) => {
+        const request = { ...optional({ agentId, label }), also };
+        return named === undefined
+          ? createSession(ctx.deps, ctx.viewer, { ...request, ...optional({ client }) })
+          : createNamed(ctx.deps, ctx.viewer, { ...request, key: named });
+      });
     },
   },
   "sessions.fork": { handle: fork },
@@ -316,17 +309,11 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
         const { archived, ...others } = request;
         if (archived === true && Object.keys(others).length > 0)
           return fail("invalid_argument", "archived: true allows no other field");
-        if (archived === true) {
-          const done = await archiveSession(ctx.deps, session, (unit, after) =>
-            ctx.remember(unit, answer(after)),
-          );
-          return done.ok ? ok(answer(done.value)) : done;
-        }
-        const patched = await patchSession(ctx.deps, ctx.viewer, session, {
-          ...request,
-          also: (unit, after) => ctx.remember(unit, answer(after)),
-        });
-        return patched.ok ? ok(answer(patched.value)) : patched;
+        return answerAfter(ctx, answer, (also) =>
+          archived === true
+            ? archiveSession(ctx.deps, session, also)
+            : patchSession(ctx.deps, ctx.viewer, session, { ...request, also }),
+        );
       });
     },
   },
@@ -337,10 +324,7 @@ export const sessionMethods: Methods<keyof typeof SESSION_METHODS, SessionDeps> 
         return { ok: true, key: entry.key, sessionId: entry.sessionId, entry } as const;
       };
       return change(ctx, key, async (session) => {
-        const reset = await resetSession(ctx.deps, session, (unit, after) =>
-          ctx.remember(unit, answer(after)),
-        );
-        return reset.ok ? ok(answer(reset.value)) : reset;
+        return answerAfter(ctx, answer, (also) => resetSession(ctx.deps, session, also));
       });
     },
   },

@@ -4,7 +4,13 @@
 import { optional } from "../../../core/optional.ts";
 import { fail, ok } from "../../../core/shapes/errors.ts";
 import type { Unit } from "../../../engine/unit.ts";
-import type { BasicDeps, CallContext, FeatureDeps, Methods } from "../../../gateway/call.ts";
+import {
+  answerAfter,
+  type BasicDeps,
+  type CallContext,
+  type FeatureDeps,
+  type Methods,
+} from "../../../gateway/call.ts";
 import { signingKey } from "../key.ts";
 import type { PEER_METHODS, PeerEntry } from "./contract.ts";
 import { agentsOf, pairAt } from "./dial.ts";
@@ -82,15 +88,14 @@ export const peerMethods: Methods<keyof typeof PEER_METHODS, FeatureDeps> = {
   "peers.update": {
     async handle(ctx, { name, url, agents }) {
       const { deps } = ctx;
-      const peer = await changePeer(deps, name, { url, exposes: agents }, rememberPeer(ctx));
-      return peer.ok ? ok(answerOf(peer.value, deps)) : peer;
+      const answer = (peer: Peer) => answerOf(peer, deps);
+      return answerAfter(ctx, answer, (also) => changePeer(deps, name, { url, exposes: agents }, also));
     },
   },
   "peers.remove": {
     async handle(ctx, { name }) {
       const gone = (peer: Peer) => ({ ok: true, name: peer.name }) as const;
-      const removed = await removePeer(ctx.deps, name, (unit, peer) => ctx.remember(unit, gone(peer)));
-      return removed.ok ? ok(gone(removed.value)) : removed;
+      return answerAfter(ctx, gone, (also) => removePeer(ctx.deps, name, also));
     },
   },
 };

@@ -6,7 +6,7 @@ import { fail, ok } from "../../../core/shapes/errors.ts";
 import { quoted } from "../../../core/text/cut.ts";
 import { deleteDeviceTokens, listDeviceTokens } from "../../../store/queries/device-tokens.ts";
 import type { Caller } from "../../auth.ts";
-import type { BasicDeps, Methods } from "../../call.ts";
+import { type BasicDeps, commitAnswer, type Methods } from "../../call.ts";
 
 export interface DeviceDeps extends BasicDeps {
   /**
@@ -37,7 +37,7 @@ export const deviceMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `device
   "device.token.revoke": {
     async handle(ctx, { deviceId: wanted, role }) {
       const deviceId = wanted.trim().toLowerCase();
-      return ctx.deps.engine.commit(async (unit) => {
+      return commitAnswer(ctx, async (unit) => {
         if (!(await deleteDeviceTokens(unit.tx, deviceId, role))) {
           const whose = `the device ${quoted(wanted, 80)}`;
           const what = role === undefined ? "no device token" : `no device token of role ${role}`;
@@ -46,9 +46,7 @@ export const deviceMethods: Methods<Extract<keyof typeof DEVICE_METHODS, `device
           });
         }
         unit.after(() => ctx.deps.endDevice?.(deviceId, role));
-        const answer = { ok: true, deviceId, revokedAtMs: unit.now } as const;
-        await ctx.remember(unit, answer);
-        return ok(answer);
+        return ok({ ok: true, deviceId, revokedAtMs: unit.now });
       });
     },
   },

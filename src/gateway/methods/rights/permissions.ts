@@ -18,7 +18,7 @@ import { forgetRule } from "../../../flows/permission.ts";
 import { listRules } from "../../../store/queries/permission-rules.ts";
 import { openPermissions } from "../../../store/queries/permissions.ts";
 import type { Caller } from "../../auth.ts";
-import type { BasicDeps, CallContext, Methods } from "../../call.ts";
+import { type BasicDeps, type CallContext, commitAnswer, type Methods } from "../../call.ts";
 import type { ToolDeps } from "../tools.ts";
 
 type Names = "permissions.list" | "permissions.answer" | "permissions.rules" | "permissions.forget";
@@ -66,15 +66,13 @@ export const permissionMethods: Methods<Names, PermissionDeps> = {
       const covers = createGate(deps.settings, caller, "send");
       const rights = { covers, everySession: caller.patterns === undefined };
       const answer = { id, decision, scope, content, by: caller.id };
-      return deps.engine.commit(async (unit) => {
+      return commitAnswer(ctx, async (unit) => {
         const { settings, guidance } = deps;
         const parts = hasScope(caller.scopes, "operator.admin") ? { settings, guidance } : { settings };
         const answered = await answerRequest(unit, parts, answer, rights);
         if (!answered.ok) return answered;
         const made = optional({ ruleId: answered.value.ruleId });
-        const given = { ok: true, id: answered.value.id, decision, scope, ...made } as const;
-        await ctx.remember(unit, given);
-        return ok(given);
+        return ok({ ok: true, id: answered.value.id, decision, scope, ...made });
       });
     },
   },
@@ -89,12 +87,10 @@ export const permissionMethods: Methods<Names, PermissionDeps> = {
     async handle(ctx, { id }) {
       const { deps, caller } = ctx;
       const covers = createGate(deps.settings, caller, "send");
-      return deps.engine.commit(async (unit) => {
+      return commitAnswer(ctx, async (unit) => {
         const forgotten = await forgetRule(unit, id, covers);
         if (!forgotten.ok) return forgotten;
-        const answer = { ok: true, id: forgotten.value.id } as const;
-        await ctx.remember(unit, answer);
-        return ok(answer);
+        return ok({ ok: true, id: forgotten.value.id });
       });
     },
   },

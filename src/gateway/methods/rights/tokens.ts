@@ -30,7 +30,7 @@ import {
 import type { Tx } from "../../../store/sql.ts";
 import { tokenId } from "../../../triggers/creator.ts";
 import type { Authority } from "../../auth.ts";
-import type { BasicDeps, CallContext, Methods } from "../../call.ts";
+import { type BasicDeps, type CallContext, commitAnswer, type Methods } from "../../call.ts";
 
 export interface TokenDeps extends BasicDeps {
   readonly accessTokens: {
@@ -177,7 +177,7 @@ async function narrow(
   ctx: Context,
   { id, scopes, sessions }: ParamsOf<"tokens.narrow">,
 ): Promise<Result<PayloadOf<"tokens.narrow">>> {
-  return ctx.deps.engine.commit(async (unit) => {
+  return commitAnswer(ctx, async (unit) => {
     const found = await find(ctx, unit.tx, id);
     if (!found.ok) return found;
     const before = rightsNow(ctx, found.value);
@@ -191,9 +191,7 @@ async function narrow(
       });
     await setAccessTokenRights(unit.tx, id, rights);
     unit.after(() => ctx.deps.accessTokens.end(id));
-    const answer = { ok: true, entry: entryOf(ctx, { ...found.value, ...rights }) } as const;
-    await ctx.remember(unit, answer);
-    return ok(answer);
+    return ok({ ok: true, entry: entryOf(ctx, { ...found.value, ...rights }) });
   });
 }
 
@@ -209,16 +207,13 @@ export const tokenMethods: Methods<keyof typeof TOKEN_METHODS, TokenDeps> = {
   "tokens.create": { handle: create },
   "tokens.narrow": { handle: narrow },
   "tokens.revoke": {
-    async handle(ctx, { id }) {
-      return ctx.deps.engine.commit(async (unit) => {
+    handle: (ctx, { id }) =>
+      commitAnswer(ctx, async (unit) => {
         const found = await find(ctx, unit.tx, id);
         if (!found.ok) return found;
         await deleteAccessToken(unit.tx, id);
         unit.after(() => ctx.deps.accessTokens.end(id));
-        const answer = { ok: true, id, revokedAtMs: unit.now } as const;
-        await ctx.remember(unit, answer);
-        return ok(answer);
-      });
-    },
+        return ok({ ok: true, id, revokedAtMs: unit.now });
+      }),
   },
 };

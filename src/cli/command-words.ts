@@ -1,7 +1,6 @@
 // Rewrites the gateway's hints for users of a terminal, so that they name commands instead of tools and
 // methods.
 
-/** The message and the hint of a failure. */
 interface FailureText {
   readonly code: string;
   readonly error: string;

@@ -8,7 +8,6 @@ import { inQuotes } from "./shell-words.ts";
 interface CommandNode {
   /** Names of the command, like `sessions list`. Empty for the program itself. */
   readonly path: string;
-  /** Subcommands of the command. */
   readonly commands: readonly Offer[];
   readonly options: readonly OptionOffer[];
   /** Valid values of the command's arguments. */
@@ -231,7 +230,6 @@ ${lines.join("\n")}
 `;
 }
 
-/** Returns the script for a shell. */
 export function completionScript(program: Command, shell: string): string {
   const parts = { nodes: commandNodes(program), global: optionsOf(program) };
   if (shell === "bash") return bashScript(parts);

@@ -30,7 +30,6 @@ export function wrap(text: string, width: number): string[] {
 /** The columns of a table by their names. Each returns the cell of a row, undefined for an empty one. */
 export type Columns<R> = Readonly<Record<string, (row: R, at: number) => string | number | undefined>>;
 
-/** Returns the cells of the rows. */
 export const columnsOf = <R>(rows: readonly R[], columns: Columns<R>): string[][] =>
   rows.map((row, at) => Object.values(columns).map((cell) => String(cell(row, at) ?? "")));
 

@@ -34,7 +34,6 @@ export function turnLabel(turn: number, turnsMax: number): string {
   return turn <= 2 ? "" : ` (reply turn ${turn - 2} of ${turnsMax})`;
 }
 
-/** Formats a tool call on one line. */
 export function callLine(paint: Painter, name: string, args: unknown): string {
   const shown = excerpt(JSON.stringify(args) ?? "", ARGUMENTS_CHARS_MAX);
   return `${paint.style("yellow", `  · ${safeLine(name)}`)} ${paint.style("dim", shown)}`;

@@ -59,7 +59,6 @@ export interface RunningGateway {
 /** Lets the caller cancel a move and follow its progress. */
 export type MoveWatch = Pick<MoveJob, "signal"> & Required<Pick<MoveJob, "copied">>;
 
-/** Operations on a whole store. */
 export interface StoreTools {
   show(settings: StoreSettings): Promise<Result<StoreFacts>>;
   migrate(settings: StoreSettings, url: string, watch: MoveWatch): Promise<Result<Moved>>;

@@ -203,7 +203,6 @@ function argumentFrom(form: string, row: string | ArgumentRow): Argument {
   return fallback === undefined ? made : made.default(fallback);
 }
 
-/** Returns the input of a command that was parsed. */
 export function inputOf(command: Command, { args = {}, options = {} }: Row): object {
   const given: Readonly<Record<string, unknown>> = command.opts();
   const read = (key: string): unknown => {

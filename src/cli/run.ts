@@ -82,7 +82,6 @@ const commandsOf = (root: Command, ofFeatures: Commands): Commands => ({
   }),
 });
 
-/** Loads the commands of all features. */
 export async function featureCommands(): Promise<Commands> {
   return Object.assign({}, ...(await Promise.all(FEATURES.map(({ commands }) => commands?.()))));
 }

@@ -127,7 +127,6 @@ async function findByName(
   });
 }
 
-/** Returns the key of the session with this name. */
 export async function findSession(
   link: Link,
   name: string,
@@ -200,7 +199,6 @@ export async function openNamed(
   return ok(opened.value.key);
 }
 
-/** The argument that names a session. */
 export const SESSION = {
   "<session>": "Key, label or name of the session, or a beginning that no other session has",
 };

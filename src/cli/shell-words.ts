@@ -1,10 +1,8 @@
 // Quotes words for a POSIX shell, so that a printed or stored command is read as it was meant.
 
-/** Puts a text into single quotes. */
 export const inQuotes = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Quotes a word if a shell would not read it as it is. */
 export const quoteWord = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : inQuotes(word));
 
-/** Joins the words of a command. */
 export const shellLine = (words: readonly string[]): string => words.map(quoteWord).join(" ");

@@ -357,7 +357,6 @@ export function currentRights(
   return [...tokens.map(callerOf), ...derived];
 }
 
-/** Returns the rights of an access token. */
 function admitAccess(
   { id, sealedBy, caller, until = Number.POSITIVE_INFINITY }: SealedToken,
   given: {
@@ -382,7 +381,6 @@ function admitAccess(
   return ok({ ...rights, id: caller, accessToken: id, ...(isSignIn ? { until } : {}) });
 }
 
-/** The rows of access tokens. */
 export interface AccessTokenRows {
   /** Returns undefined if the token was revoked. */
   find(id: string): Promise<AccessTokenRow | undefined>;

@@ -23,11 +23,9 @@ export interface BasicDeps {
   readonly engine: Engine;
 }
 
-/** Dependencies of the methods of features. */
 export interface FeatureDeps extends BasicDeps, ChoiceRules {
   /** Version of this program. */
   readonly version: string;
-  /** Returns the time zone of the gateway. */
   timeZone(): string;
   /** Sends an event to one connection. */
   tell<E extends keyof EventPayloads>(caller: Caller, event: E, payload: EventPayloads[E]): void;
@@ -39,7 +37,6 @@ export interface FeatureDeps extends BasicDeps, ChoiceRules {
     words: readonly string[],
     limits: Pick<HostProgram, "outputMaxBytes" | "timeoutMs" | "signal">,
   ): Promise<HostProgramEnd>;
-  /** The services of features. */
   readonly services?: Services | undefined;
 }
 

@@ -67,7 +67,6 @@ import { callInForm, type FormFacts } from "./version-4/form.ts";
 import { formOf, wayInstead } from "./version-4/forms.ts";
 import { lenientParams } from "./version-4/params.ts";
 
-/** Dependencies of all methods together. */
 export type MethodDeps = DescribeDeps &
   ChannelDeps &
   CommandDeps &
@@ -369,7 +368,6 @@ function formFacts({ settings, engine, world }: MethodDeps): FormFacts {
   return { settings: settingsNow(settings), processId: engine.processId, lastLogLine };
 }
 
-/** Returns a function that makes the context of a request. */
 function contextMaker(deps: MethodDeps) {
   const { db } = deps.engine.store;
   let steady = { deps, access: { db, settings: deps.settings } };

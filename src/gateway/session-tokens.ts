@@ -17,7 +17,6 @@ export const REVOKED_DEADLINE = "session_token";
 export const revoke = (unit: Unit, series: string, ms: number): Promise<void> =>
   unit.setDeadline({ kind: REVOKED_DEADLINE, key: series, dueAt: unit.now + ms });
 
-/** Returns whether a series was revoked. */
 export const isRevoked = (db: Db, series: string): Promise<boolean> =>
   hasDeadline(db, REVOKED_DEADLINE, series);
 

@@ -161,7 +161,6 @@ export interface CacheView {
   readonly writable: boolean;
 }
 
-/** Returns the complete environment of a sandboxed program. */
 export function containedEnvironment(
   workspace: string,
   searchPath: string | undefined,

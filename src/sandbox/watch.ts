@@ -67,7 +67,6 @@ export interface BackendWatch {
   mayHideFiles(pid: number): boolean;
 }
 
-/** Returns the watch of one run. */
 export function watchRun(
   ground: SandboxInputs,
   usedAtStart: number,

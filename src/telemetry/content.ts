@@ -12,7 +12,6 @@ const MESSAGES_MAX = 16_000;
 /** Maximum characters of arguments; longer ones are omitted, because redacting them would take too long. */
 const MASKED_MAX = 1_000_000;
 
-/** Returns a text for a span. */
 export function shownText(text: string, redactor: Redactor): string {
   return redactor.cut(text, TEXT_MAX);
 }

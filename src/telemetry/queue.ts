@@ -66,7 +66,6 @@ export class SpanQueue {
     }
   }
 
-  /** Counts dropped spans. */
   drop(count: number, reason: string): void {
     this.#dropped += count;
     this.#reason = reason;

@@ -30,7 +30,6 @@ function idOf(kind: string, name: string, digits: number): string {
   return /^0+$/.test(id) ? id.replace(/0$/, "1") : id;
 }
 
-/** Returns the trace id of a chain. */
 export function traceIdOf(chainId: string): string {
   return idOf("chain", chainId, 32);
 }
@@ -40,7 +39,6 @@ export function runSpanId(runId: string): string {
   return idOf("run", runId, 16);
 }
 
-/** Returns the span id of a tool call of a run. */
 export function callSpanId(runId: string, callId: string): string {
   return idOf("call", `${runId} ${callId}`, 16);
 }

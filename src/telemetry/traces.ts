@@ -44,7 +44,6 @@ type ToolSeen = Pick<ToolEvent, "phase" | "callId" | "name" | "isError" | "resul
   readonly arguments?: unknown;
 };
 
-/** The trace of one attempt of a run. */
 export interface RunTrace {
   /** Wraps a model port to trace its calls. */
   port(port: ModelPort): ModelPort;

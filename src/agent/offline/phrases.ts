@@ -200,7 +200,6 @@ export function isReport(text: string): boolean {
 /** Matches a calculation that is not part of a date, an id or a path. */
 const SUM = /(?<![\w./-])(-?\d+(?:\.\d+)?)\s*([+\-*/x×])\s*(-?\d+(?:\.\d+)?)(?![\w/-])/;
 
-/** Computes the calculation in a question. */
 export function calculated(question: string): string | undefined {
   const found = SUM.exec(question);
   if (found === null) return undefined;

@@ -97,7 +97,6 @@ export function rehearsalPort(world: World, thinkMs = 0): ModelPort {
   };
 }
 
-/** Splits the text into a few pieces. */
 function piecesOf(text: string): string[] {
   const words = text.split(/(?<=\s)/);
   const size = Math.max(1, Math.ceil(words.length / CHUNKS));

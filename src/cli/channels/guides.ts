@@ -47,13 +47,11 @@ export const GUIDES = Object.entries(PLATFORMS).map(([channel, { guide, settings
   })),
 }));
 
-/** The guide of a channel. */
 export type ChannelGuide = (typeof GUIDES)[number];
 
 /** The channels as a person chooses one of them. */
 export const CHOICES = GUIDES.map(({ channel, title }) => ({ value: channel, label: title }));
 
-/** Returns the guide of the channel with this name. */
 export function findGuide(name: string): Result<ChannelGuide> {
   const guide = GUIDES.find(({ channel }) => channel === name);
   const list = Object.keys(PLATFORMS).join(", ");

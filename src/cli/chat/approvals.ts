@@ -19,7 +19,6 @@ const SETTLE_MS = 1_000;
 
 type Answer = Omit<ParamsOf<"permissions.answer">, "id" | "idempotencyKey">;
 
-/** The words that answer a request. */
 const ANSWERS: ReadonlyMap<string, Answer> = new Map([
   ["y", { decision: "allow" }],
   ["yes", { decision: "allow" }],
@@ -37,7 +36,6 @@ export class Approvals {
   readonly #sessionKey: string;
   /** The request that is shown. */
   #shown: Shown | undefined;
-  /** Whether a session belongs to the tree. */
   readonly #inTree = new Map<string, boolean>();
 
   constructor(link: Link, sessionKey: string) {

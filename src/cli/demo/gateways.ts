@@ -38,7 +38,6 @@ export interface DemoGatewayOptions {
   readonly offlineThinkMs?: number;
 }
 
-/** Returns the configuration file of one gateway. */
 function configText(dir: string, token: string, { tools, model }: DemoGatewayOptions): string {
   const config = {
     gateway: { port: 0, auth: { token } },
@@ -71,7 +70,6 @@ export class DemoGateways {
     return new DemoGateways(parts, await mkdtemp(join(tmpdir(), "parley-demo-")));
   }
 
-  /** Starts a gateway. */
   async open(name: string, options: DemoGatewayOptions): Promise<Result<RunningGateway>> {
     if (this.#left) return STOPPED;
     const opening = this.#start(name, options);

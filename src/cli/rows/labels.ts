@@ -12,7 +12,6 @@ import { findOrName } from "../session-name.ts";
 /** Maximum number of decisions in a report. */
 const REPORT_MAX = 1_000;
 
-/** Returns whether a word names a kind of call. */
 export const isSink = (word: string): word is SinkKind => (SINKS as readonly string[]).includes(word);
 
 const stepWords = ({ runId, sessionKey }: PathStep): string => `${sessionKey} (run ${runId})`;

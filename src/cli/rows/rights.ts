@@ -183,7 +183,6 @@ export const TOKENS: Commands = {
   }),
 };
 
-/** Answers a permission request. */
 async function answerRequest(
   cli: Cli,
   link: Link,

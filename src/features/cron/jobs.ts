@@ -289,7 +289,6 @@ export async function dropJob(unit: Unit, job: CronJob): Promise<void> {
   publishChange(unit, job, "removed");
 }
 
-/** Removes a job and its history. */
 export async function removeJob(
   ctx: JobContext,
   by: JobCaller,

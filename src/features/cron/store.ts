@@ -52,7 +52,6 @@ const JOBS = recordsOf<CronJob>()("cron_jobs", {
   flags: ["enabled"],
 });
 
-/** Inserts or replaces a job. */
 export const putJob = (tx: Tx, job: CronJob) => JOBS.put(tx, job);
 
 export const getJob = (db: Db, id: string) => JOBS.find(db, { id });
@@ -147,7 +146,6 @@ export async function listTurns(db: Db, jobId: string, limit: number): Promise<T
   return rows.map(toTurn);
 }
 
-/** Returns the last turn of each of these jobs. */
 export async function lastTurns(db: Db, jobIds: readonly string[]): Promise<ReadonlyMap<string, Turn>> {
   if (jobIds.length === 0) return new Map();
   const last = db

@@ -86,7 +86,6 @@ async function beginAfresh(parts: FeatureParts, unit: Unit, job: CronJob): Promi
   return resetIn({ engine: parts.engine(), settings: parts.settings }, unit, session);
 }
 
-/** Accepts a run of the job. */
 async function acceptTurn(parts: FeatureParts, unit: Unit, job: CronJob) {
   if (resets(job)) return acceptReset(parts, unit, job);
   const begun = job.conversation === "fresh" ? await beginAfresh(parts, unit, job) : ok(undefined);

@@ -62,7 +62,6 @@ function listenProblem(error: unknown): unknown {
   return new ListenProblem(error.message, error.kind === "token" || error.kind === "refused");
 }
 
-/** Returns the id and the name of the bot. */
 export async function whoAmI(
   { rest }: Pick<DiscordClient, "rest">,
   signal?: AbortSignal,

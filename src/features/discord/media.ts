@@ -48,7 +48,6 @@ async function load(
   return fail("too_large", `the file is larger than ${bytesMax} bytes`);
 }
 
-/** Returns the files of a message. */
 export function mediaOf(message: Fields, source: Source): InboundMedia[] {
   const isVoice = ((numberOf(message.flags) ?? 0) & VOICE_FLAG) !== 0;
   return objectsOf(message.attachments, FILES_MAX).map((file): InboundMedia => {

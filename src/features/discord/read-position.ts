@@ -53,7 +53,6 @@ export class Marks {
     this.#last = new Map(channels.map((id) => [id, undefined]));
   }
 
-  /** Reads the position that was stored last. */
   static async read(host: ChannelHost, accountId: string): Promise<Marks> {
     const list = jsonOf((await host.cursor(accountId, CHANNELS)) ?? "");
     const channels = Array.isArray(list) ? list.flatMap((id) => idOf(id) ?? []) : [];
@@ -107,7 +106,6 @@ export class Marks {
     return read;
   }
 
-  /** Stores the position. */
   async write(): Promise<void> {
     const note = (name: string, value: string) => this.#host.remember(this.#accountId, name, value);
     this.#unwritten = 0;

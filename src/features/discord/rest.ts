@@ -20,7 +20,6 @@ export const UPLOAD_MS = 60_000;
 /** Size limit of an answer. It is large enough for a hundred messages of maximum length. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 
-/** The REST client of one account. */
 export interface Rest {
   /** Makes one API call. Rejects with a `DiscordProblem`. `timeoutMs`: default 15 s. */
   ask<T>(
@@ -84,7 +83,6 @@ function problemOf(error: unknown, kinds: typeof import("@discordjs/rest")): Dis
   return unanswered(error);
 }
 
-/** Opens the REST client of one account. */
 export async function openRest(account: DiscordAccount, world: World): Promise<Rest> {
   const [kinds, { API }] = await Promise.all([import("@discordjs/rest"), import("@discordjs/core")]);
   const ask = outgoingFetch("channel", account.restUrl);

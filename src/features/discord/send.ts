@@ -135,7 +135,6 @@ async function post(rest: Rest, to: string, message: OutgoingMessage): Promise<v
   }
 }
 
-/** Creates the function that sends texts for one account. */
 export function createSender(rest: Rest, places: Places): Sender {
   /** For each person, the id of the direct chat. */
   const directChats = new Map<string, string>();

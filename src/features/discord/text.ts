@@ -80,7 +80,6 @@ function pollNote(poll: Fields): string {
   return note("poll", `${head(question, NOTE_CHARS_MAX / 2)} ${answers.join(" | ")}`);
 }
 
-/** Joins the texts among the values. */
 function joined(separator: string, ...values: readonly unknown[]): string {
   return values.flatMap((value) => textOf(value) ?? []).join(separator);
 }

@@ -264,7 +264,6 @@ async function claimBody(unit: Unit, id: string, digest: string): Promise<Result
   });
 }
 
-/** Creates the routes under /hooks/. */
 export function createDoor(parts: RouteParts): Door {
   const door = new HookDoor(parts);
   return (c) => door.handle(c);

@@ -83,7 +83,6 @@ export function githubEvent(header: Headers): Result<string> {
     : wrong("the header X-GitHub-Event is missing or has no event name");
 }
 
-/** Returns whether this event starts a run. */
 export function startsRun(events: readonly string[], event: string, body: unknown): boolean {
   const action = isObject(body) && typeof body.action === "string" ? body.action : "";
   return events.length === 0 || events.includes(event) || events.includes(`${event}.${action}`);

@@ -137,7 +137,6 @@ interface Placed {
   readonly route: Route | undefined;
 }
 
-/** Accepts the run in the given transaction. */
 async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Placed): Promise<Result<Run>> {
   const { model, thinking, timeoutSeconds, source } = turn;
   const { route } = placed;
@@ -161,7 +160,6 @@ async function accept(ctx: HookContext, unit: Unit, turn: HookTurn, placed: Plac
   });
 }
 
-/** Accepts a run for a web hook. */
 export async function acceptHook(ctx: HookContext, caller: HookCaller, turn: HookTurn): Promise<Result<Run>> {
   const text = checkWords("message", turn.message, HOOK_MESSAGE_MAX_CHARS);
   if (!text.ok) return text;

@@ -63,7 +63,6 @@ function problemOf(answer: Exclude<Answer, { kind: "result" }>): ListenProblem {
   return new ListenProblem(wordsOf(answer));
 }
 
-/** Creates the listener of one account. */
 function createListener({ settings, host, runner }: IMessageAccountContext): PlatformAccount["listen"] {
   const { accountId, names, attachmentFolders } = settings;
   const account = accountName(ID, accountId);

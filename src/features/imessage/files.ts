@@ -47,7 +47,6 @@ async function read(path: string, maxBytes: number, signal: AbortSignal): Promis
   return bytes > maxBytes ? tooLarge : ok(buffer.slice(0, Math.min(bytes, stats.size)));
 }
 
-/** Reads the attachment at a path that the program reported. */
 export async function readAttachment(
   path: string,
   folders: readonly string[],

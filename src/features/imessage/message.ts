@@ -111,7 +111,6 @@ function authorsOf(parent: Parent | undefined): string[][] {
   return [parent.senderId === undefined ? [] : [parent.senderId]];
 }
 
-/** Reads one message. */
 export async function readMessage(message: Fields, reading: Reading): Promise<Read> {
   const { channel, accountId, names, load, now } = reading;
   if (message.is_from_me === true || message.is_reaction === true) return { kind: "nothing" };

@@ -45,7 +45,6 @@ function environment(): Record<string, string> {
   return { HOME: homedir(), USER: username, LOGNAME: username, LANG: "en_US.UTF-8", PATH: SEARCH_PATH_MAC };
 }
 
-/** Splits output into lines. */
 class Lines {
   readonly #heard: (line: string, bytes: number) => void;
   #pieces: Buffer[] = [];

@@ -9,7 +9,6 @@ function digest(parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-/** Returns the id of a transcript entry. */
 export function entryId(sessionId: string, ...source: readonly string[]): string {
   return `import-${digest(["entry", sessionId, ...source]).slice(0, 32)}`;
 }

@@ -296,7 +296,6 @@ function noteAgents(stores: readonly AgentStore[], settings: Settings, remarks: 
   }
 }
 
-/** Writes what was read. */
 async function write(read: Read, options: ImportOptions): Promise<Result<ImportReport>> {
   const { source, state, grants, prepared, stores, nowMs, remarks } = read;
   const { world, dryRun, signal } = options;

@@ -10,7 +10,6 @@ const OWNER_ONLY = 0o600;
 
 /** The model that the user chose, with the settings of its provider. */
 export interface ChosenModel {
-  /** Name of the provider. */
   readonly provider: string;
   readonly model: string;
   /** `${NAME}` of an environment variable, or the key. Absent if the server needs none. */
@@ -48,7 +47,6 @@ function providerLines({ provider, apiKey, baseUrl, models, isServer }: ChosenMo
 const indentText = (lines: readonly string[], by: number): string =>
   lines.map((line) => `${" ".repeat(by)}${line}\n`).join("");
 
-/** Returns the name of the model in the configuration. */
 export const modelRef = (chosen: ChosenModel | undefined): string =>
   chosen === undefined ? OFFLINE_MODEL : `${chosen.provider}/${chosen.model}`;
 

@@ -84,7 +84,6 @@ export function shareSession(one: string, other: string): boolean {
   );
 }
 
-/** Returns the records of all joined programs. */
 export function listRecords(home: string): JoinRecord[] {
   let names: string[];
   try {
@@ -98,7 +97,6 @@ export function listRecords(home: string): JoinRecord[] {
   return handles.flatMap((handle) => readRecord(home, handle) ?? []);
 }
 
-/** Returns the record of a program in a folder. */
 export function recordFor(
   { home, folder }: Pick<CliParts, "home" | "folder">,
   program: ProgramId,

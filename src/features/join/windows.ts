@@ -134,7 +134,6 @@ export function programAbove(words: string, platform: string): number {
   return ancestorsOf(process.ppid, platform).find((pid) => !isBetween(pid)) ?? process.ppid;
 }
 
-/** The window to which a process belongs. */
 export interface OwnWindow {
   readonly number: number;
   /** True if Parley started the program in the background, to continue this window's conversation. */

@@ -148,10 +148,8 @@ export class Metrics {
     });
   }
 
-  /** Counts a committed transaction. */
   readonly committed = (ms: number): void => this.commitSeconds.observe(ms / 1000);
 
-  /** Counts a finished model call. */
   readonly modelCalled = ({ ref, outcome, ms, usage }: ModelCall): void => {
     const { provider, model: name } = splitRef(ref);
     // A model's name may look like a key (I14).
@@ -165,7 +163,6 @@ export class Metrics {
     }
   };
 
-  /** Counts a dropped event for a program. */
   readonly eventDropped = (program: string): void => this.eventsDropped.add(1, program);
 
   /** Counts an answered tool call, of any caller. */

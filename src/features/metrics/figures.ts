@@ -18,7 +18,6 @@ export interface FigureSpec {
   readonly labels: readonly string[];
 }
 
-/** A value of a figure, with its labels. */
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string | number>>;

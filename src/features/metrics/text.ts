@@ -4,7 +4,6 @@ import type { Sample } from "./figures.ts";
 
 export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** A metric and its current samples. */
 export interface Metric {
   readonly name: string;
   readonly help: string;

@@ -359,7 +359,6 @@ export class NodeHub implements Service {
   }
 }
 
-/** Starts the hub of this gateway. */
 export function start(parts: ServiceParts): Service {
   const hub = new NodeHub(parts);
   hub.start();

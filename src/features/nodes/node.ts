@@ -44,7 +44,6 @@ export interface NodeRow extends NodeFacts {
   readonly place?: NodeConnection;
 }
 
-/** A device that requests pairing. */
 export interface PairRequest extends NodeFacts {
   readonly requestId: string;
   /** Pairing code. The node and the list of requests both show it, so that a person can compare them. */
@@ -62,7 +61,6 @@ export interface NodeStatus {
   readonly connected: boolean;
 }
 
-/** A command to send to a node. */
 export interface NodeCall {
   readonly nodeId: string;
   readonly command: string;
@@ -106,12 +104,10 @@ export function nodeFacts(said: { readonly [K in keyof NodeFacts]?: NodeFacts[K]
   };
 }
 
-/** Returns the session key of a node. */
 export function nodeKey(nodeId: string): string {
   return formatKey({ form: "node", name: [nodeId] });
 }
 
-/** Returns the commands of a node that the settings allow. */
 export function allowedCommands(node: NodeFacts, { allowCommands }: Settings["nodes"]): string[] {
   return node.commands.filter((command) => matchesAny(allowCommands, command));
 }

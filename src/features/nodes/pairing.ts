@@ -147,7 +147,6 @@ export async function admitDevice(
   });
 }
 
-/** Returns open requests. */
 export async function openRequests({ engine }: NodeContext): Promise<PairRequest[]> {
   return listRequests(engine.store.db, engine.now() - PAIR_REQUEST_MS);
 }
@@ -271,7 +270,6 @@ export async function removeDevice(
   });
 }
 
-/** Renames a device. */
 export async function renameDevice(
   ctx: NodeContext,
   id: string,

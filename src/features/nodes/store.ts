@@ -45,7 +45,6 @@ export async function listNodes(db: Db): Promise<{ node: NodeRow; ownerLives: bo
 
 const ANY = prepared((db) => db.selectFrom("nodes").select("id").limit(1));
 
-/** Returns whether any node is paired. */
 export async function hasNodes(db: Db): Promise<boolean> {
   return (await ANY(db, {})).rows.length > 0;
 }

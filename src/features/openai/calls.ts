@@ -95,7 +95,6 @@ export function unknownCall({ callId = "", where }: Turn): ReturnType<typeof fai
   });
 }
 
-/** Returns whether a run began with these results. */
 export function hasResults({ input }: Run, results: readonly ClientResult[]): boolean {
   return JSON.stringify(results) === JSON.stringify(input.results);
 }

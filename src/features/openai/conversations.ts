@@ -20,7 +20,7 @@ import { admit, freshSession, hashOf } from "../../flows/session/client-session.
 import { archiveIn, insertNew } from "../../flows/session/lifecycle.ts";
 import type { Opening } from "../../flows/session/open.ts";
 import { keyOwnerOf } from "../../gateway/auth.ts";
-import type { BasicDeps, CallContext } from "../../gateway/call.ts";
+import { type BasicDeps, type CallContext, commitAnswer } from "../../gateway/call.ts";
 import { type Dispatcher, needScope } from "../../gateway/dispatch.ts";
 import { checkedKey, type Env, readBody, refuse } from "../../gateway/http/request.ts";
 import { activeRuns, getRun, listRuns } from "../../store/queries/runs/runs.ts";
@@ -194,7 +194,6 @@ function messageItems(message: Message): ListedItem[] {
   ];
 }
 
-/** The routes of conversations. */
 export class Conversations {
   readonly #deps: BasicDeps;
   readonly #dispatcher: Dispatcher;
@@ -262,20 +261,17 @@ export class Conversations {
     if (verb === "POST" && body.metadata === undefined) return wrong("metadata", "is required");
     const metadata = storedMetadata(body.metadata);
     if (!metadata.ok) return metadata;
-    const { engine } = ctx.deps;
-    return engine.commit(async (unit) => {
+    return commitAnswer(ctx, async (unit) => {
       const held = await hold(unit, session);
       if (!held.ok) return held;
       if (verb === "DELETE") {
-        await engine.abortIn(unit, { sessionKey: session.key });
+        await ctx.deps.engine.abortIn(unit, { sessionKey: session.key });
         await archiveIn(unit, session.key);
       } else await writeMetadata(unit.tx, session, metadata.value ?? {});
-      await ctx.remember(unit, { session });
       return ok({ session });
     });
   }
 
-  /** Returns the answer to a request that was done. */
   async #show(
     c: Context<Env>,
     { verb, list, itemId }: ConversationRequest,
@@ -383,16 +379,14 @@ async function create(ctx: CallContext, { items, metadata: given, model }: Body)
   if (!admitted.ok) return admitted;
   const open = engine.accepting();
   if (!open.ok) return open;
-  return engine.commit(async (unit) => {
+  return commitAnswer(ctx, async (unit) => {
     await insertNew(unit, session);
     await appendSeed(unit, session, seed.value);
     await writeMetadata(unit.tx, session, metadata.value ?? {});
-    await ctx.remember(unit, { session });
     return ok({ session });
   });
 }
 
-/** Adds items to a conversation. */
 async function add(ctx: CallContext, session: Session, { items }: Body): Promise<Result<Done>> {
   if (!Array.isArray(items) || items.length === 0)
     return wrong("items", "must be a list with at least one item");
@@ -400,10 +394,9 @@ async function add(ctx: CallContext, session: Session, { items }: Body): Promise
   if (!turns.ok) return turns;
   const seed = await seedOf(ctx, turns.value);
   if (!seed.ok) return seed;
-  const { engine } = ctx.deps;
-  const open = engine.accepting();
+  const open = ctx.deps.engine.accepting();
   if (!open.ok) return open;
-  return engine.commit(async (unit) => {
+  return commitAnswer(ctx, async (unit) => {
     const held = await hold(unit, session);
     if (!held.ok) return held;
     if ((await activeRuns(unit.tx, session.key)).length > 0)
@@ -411,7 +404,6 @@ async function add(ctx: CallContext, session: Session, { items }: Body): Promise
         hint: "Add the items when it is.",
       });
     const added = (await appendSeed(unit, session, seed.value)).map(({ id }) => id);
-    await ctx.remember(unit, { session, added });
     return ok({ session, added });
   });
 }

@@ -71,7 +71,6 @@ const ROUTES = [
   "POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items, /v1/conversations",
 ].join(", ");
 const RESPONSE_ROUTE = /^(GET|DELETE|POST) \/v1\/responses\/([^/]+)(\/cancel|\/input_items)?$/;
-/** The actions of these routes. */
 const ACTIONS: Readonly<Record<string, "fetch" | "delete" | "cancel" | "list">> = {
   GET: "fetch",
   DELETE: "delete",
@@ -79,7 +78,6 @@ const ACTIONS: Readonly<Record<string, "fetch" | "delete" | "cancel" | "list">> 
   "GET/input_items": "list",
 };
 
-/** One parsed request. */
 interface ReadRequest {
   readonly request: AgentRequest;
   readonly agentId: string;
@@ -360,7 +358,6 @@ class OpenAiDoor {
     return action === "list" ? this.#listItems(c, found.value) : c.json(await this.#responseOf(found.value));
   }
 
-  /** Returns the response of a run in its current state. */
   async #responseOf(run: Run, asked?: AgentRequest): Promise<object> {
     const text = await this.#answerIn(run);
     return storedResponse(await this.#endOf(run), text, this.#deps.world.redactor, asked);

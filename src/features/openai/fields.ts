@@ -62,7 +62,6 @@ export const REFUSED: Readonly<Record<OpenAiApi, Readonly<Record<string, Refusal
 };
 
 const READ = ["model", "user", "stream", "stream_options", "tools", "tool_choice", "parallel_tool_calls"];
-/** The fields that have an effect. */
 const EFFECTIVE: Readonly<Record<OpenAiApi, readonly string[]>> = {
   chat: [...READ, "messages", "reasoning_effort", "response_format"],
   responses: [
@@ -89,7 +88,6 @@ export function ignoredFields(api: OpenAiApi, body: Body): string[] {
     .slice(0, IGNORED_MAX);
 }
 
-/** Refuses a body with an unsupported field. */
 export function checkFields(api: OpenAiApi, body: Body): Result<void> {
   const refused = REFUSED[api];
   for (const [field, value] of Object.entries(body)) {

@@ -5,7 +5,6 @@ import { wrong } from "./format.ts";
 
 const ITEMS_MAX = 100;
 
-/** An item as a client sees it. */
 export interface ListedItem {
   readonly id: string;
   readonly [field: string]: unknown;
@@ -29,7 +28,6 @@ export function readPage(query: Readonly<Record<string, string>>): Result<Wanted
     : wrong("order", "must be asc or desc");
 }
 
-/** Builds a page. */
 export function pageOf(items: readonly ListedItem[], has_more: boolean): object {
   return {
     ...{ object: "list", data: items, has_more },

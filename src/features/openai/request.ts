@@ -37,7 +37,6 @@ export interface AgentRequest {
   readonly seed: readonly Turn[];
   /** Results after the last message of the assistant. With them, `text` may be empty. */
   readonly results: readonly Turn[];
-  /** All results in the request. */
   readonly everyResult: readonly Turn[];
   readonly clientTools?: ClientTools;
   readonly text: string;
@@ -331,7 +330,6 @@ export function agentIn(model: string, agentIds: readonly string[]): Result<stri
   });
 }
 
-/** Returns an agent's model name. */
 export function modelName(agentId: string): string {
   return `parley/${agentId}`;
 }

@@ -19,7 +19,6 @@ import type { ListedItem } from "./pages.ts";
 import { type AgentRequest, CONVERSATION_PREFIX, modelName, RESPONSE_PREFIX } from "./request.ts";
 
 type Status = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
-/** The fields of a request that its response repeats. */
 type Repeated = Pick<
   AgentRequest,
   | "previousRunId"
@@ -53,7 +52,6 @@ function messageItem({ runId }: Followed, status: Status, content: readonly obje
   return { type: "message", id: `msg_${runId}`, status, role: "assistant", content };
 }
 
-/** Returns the items of the agent's pictures. */
 function pictureItems({ pictures = [] }: EndedRun): object[] {
   return pictures.map(({ id, mimeType, content }) => ({
     ...{ type: "image_generation_call", id: `ig_${id}`, status: "completed", result: content },
@@ -69,7 +67,6 @@ function callItems({ calls = [] }: EndedRun) {
   }));
 }
 
-/** Returns the fields about the client's tools. */
 function toolFields({ clientTools }: Repeated): object {
   const { list = [], must = false, none = false, oneByOne } = clientTools ?? {};
   const choice = must === true ? "required" : none ? "none" : "auto";

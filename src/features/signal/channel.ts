@@ -85,7 +85,6 @@ async function ownIds(
   return new Set([number, own.number, own.aci, own.uuid].flatMap((id) => textOf(id) ?? []));
 }
 
-/** Returns the function that loads an attachment from the daemon. */
 function loadOf({ settings, daemon }: SignalAccountContext, id: string): InboundMedia["load"] {
   return async (maxBytes, signal) => {
     const params = { account: settings.number, id };
@@ -107,7 +106,6 @@ function loadOf({ settings, daemon }: SignalAccountContext, id: string): Inbound
   };
 }
 
-/** Creates the listener of one account. */
 function createListener(place: SignalAccountContext): PlatformAccount["listen"] {
   const { settings, daemon, host } = place;
   const { number, accountId, url } = settings;

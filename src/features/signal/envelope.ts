@@ -18,7 +18,6 @@ const POLL_OPTIONS_MAX = 20;
  */
 const LONG_TEXT = "text/x-signal-plain";
 
-/** Returns a function that loads an attachment. */
 export type LoadAttachment = (id: string) => InboundMedia["load"];
 
 export interface Reading {
@@ -179,7 +178,6 @@ function messageOf({ envelope, data, at, edit }: Spoken, reading: Reading): Read
   return { kind: "message", message };
 }
 
-/** Converts one event. */
 export function readEnvelope(event: Fields, reading: Reading): Read {
   const envelope = fieldsOf(event.envelope);
   const data = envelope.dataMessage;

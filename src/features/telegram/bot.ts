@@ -28,7 +28,6 @@ const WORDS_CHARS_MAX = 200;
 /** Error message for an answer that does not come from a Bot API server. */
 export const NO_SERVER_WORDS = "the server is not a Bot API server";
 
-/** Result of a call. */
 export type Called<T> =
   | { readonly kind: "done"; readonly value: T }
   | Refusal

@@ -57,7 +57,6 @@ const NOT_SHOWN = "This button is no longer in use. /approvals lists the open re
 /** Maximum length of a notice about a press. */
 const NOTICE_CHARS_MAX = 200;
 
-/** The read position in the updates. */
 interface ReadPosition {
   /** The offset to send: it confirms all updates with smaller ids. Absent: confirm nothing. */
   offset?: number;

@@ -46,7 +46,6 @@ async function load(
   return read.kind === "done" ? ok(read.value) : fail("channel_failed", failureWords(read));
 }
 
-/** Returns a file of a message, with a function that loads it. */
 export function mediaOf(bot: Bot, file: FileRef): InboundMedia {
   const { kind, name, mimeType, bytes } = file;
   return {

@@ -236,7 +236,6 @@ export async function sendText(
   return edited ?? send(place, text, textOnce(choices));
 }
 
-/** Sends a file with its caption. */
 export function sendFile(
   place: TelegramTarget,
   caption: string,

@@ -105,13 +105,11 @@ function noteOf(what: string, ...details: (string | undefined)[]): string {
   return `[${cut(line, NOTE_CHARS_MAX)}]`;
 }
 
-/** Returns the first and last name of a user or a contact. */
 function fullName({ first_name, last_name }: Fields): string | undefined {
   const name = [textOf(first_name), textOf(last_name)].filter((part) => part !== undefined).join(" ");
   return name === "" ? undefined : name;
 }
 
-/** Returns the name of a user or a chat. */
 function nameOf(party: Fields): string | undefined {
   return textOf(party.title) ?? fullName(party) ?? textOf(party.username);
 }
@@ -268,7 +266,6 @@ function forwardNote({ forward_origin }: Fields): string | undefined {
   return noteOf(name === undefined ? "forwarded" : `forwarded from ${name}`);
 }
 
-/** Reads an update that this bot received. */
 export function readUpdate(value: unknown, reader: TelegramAccountContext): Reading {
   const update = fieldsOf(value);
   const kind = UPDATE_KINDS.find((one) => Object.keys(fieldsOf(update[one])).length > 0);
@@ -463,7 +460,6 @@ function wordsAt({ words }: Content, entity: Fields): string {
   return words.slice(from, from + (integerOf(entity.length) ?? 0));
 }
 
-/** Returns whether a mention names the bot. */
 function isMention(content: Content, entity: Fields, reader: TelegramAccountContext): boolean {
   if (entity.type === "text_mention") return idOf(fieldsOf(entity.user).id) === reader.id;
   return entity.type === "mention" && isSame(wordsAt(content, entity).slice(1), reader);

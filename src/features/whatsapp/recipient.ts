@@ -15,7 +15,6 @@ const WRITTEN_NUMBER = /^\+?[\d ().-]{5,30}$/;
 const USER_ID = /^[A-Z]{2}\.[\w.]{1,150}$/;
 const GROUP = /^[A-Za-z0-9][\w+/=@.:-]{5,255}$/;
 
-/** Returns whether this id belongs to a person. */
 export function isPerson(id: string): boolean {
   return NUMBER.test(id) || USER_ID.test(id);
 }

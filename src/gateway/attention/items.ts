@@ -110,7 +110,6 @@ export async function instructionItems(ctx: CallContext<PermissionDeps>): Promis
   }));
 }
 
-/** Returns the pairing requests of people. */
 export async function pairingItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   if (!covers.isAdmin) return [];
   const { engine, settings } = ctx.deps;
@@ -136,7 +135,6 @@ export async function pairingItems(ctx: CallContext, covers: Covers): Promise<At
   });
 }
 
-/** Returns the items of features. */
 export async function featureItems(ctx: CallContext, covers: Covers): Promise<AttentionItem[]> {
   const items: AttentionItem[] = [];
   for (const { attention } of FEATURES)

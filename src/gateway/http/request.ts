@@ -70,7 +70,6 @@ export function nothingHere(c: Context, status: 404 | 405 | 426, message: string
   return c.json({ ok: false, error: { code, message } }, status);
 }
 
-/** Checks the idempotency key of a request, if it has one. */
 export function checkedKey(name: string, key: string | undefined): Result<string | undefined> {
   if (key === undefined || /^[!-~](?:[ -~]{0,198}[!-~])?$/.test(key)) return ok(key);
   return fail("invalid_argument", `${name} must be 1 to 200 printable ASCII characters`);

@@ -17,7 +17,6 @@ import { TextPieces } from "./text-pieces.ts";
 /** A run whose end is awaited. */
 export type Followed = Pick<Run, "runId" | "sessionKey" | "agentId" | "acceptedAt">;
 
-/** A picture that an agent sent during a run. */
 export interface SentPicture {
   readonly id: string;
   readonly mimeType: string;
@@ -44,7 +43,6 @@ export interface LeftCall {
   readonly arguments: string;
 }
 
-/** Returns the tokens of all model calls of a run. */
 export function tokensOf({ usage }: Run) {
   const { input, cacheRead, cacheWrite, output } = usage;
   const details = { cached_tokens: cacheRead, cache_write_tokens: cacheWrite };
@@ -237,7 +235,6 @@ class RunStream {
   }
 }
 
-/** Returns the body of a streamed answer. */
 export function streamRun(parts: StreamParts): ReadableStream<Uint8Array> {
   const stream = new RunStream(parts);
   const source = {

@@ -73,7 +73,6 @@ async function checkText(ctx: CallContext<ConfigDeps>, text: string): Promise<Re
   return file.ok ? file.value.check(text, partsOf(ctx)) : file;
 }
 
-/** Checks the file itself. */
 function checkFile(ctx: CallContext<ConfigDeps>): Result<ConfigCheck> {
   const { checkConfig } = ctx.deps;
   if (checkConfig === undefined) return noFile;

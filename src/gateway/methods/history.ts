@@ -133,7 +133,6 @@ function queuedRun(
   };
 }
 
-/** Returns the current state of the session. */
 async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFacts[]): Promise<HistoryNow> {
   const { db, settings } = ctx.access;
   const sees = createGate(settings, ctx.caller, "list");

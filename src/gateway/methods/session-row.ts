@@ -35,7 +35,6 @@ function shownSources(
   );
 }
 
-/** Dependencies of a row. */
 type RowParts = Pick<BasicDeps, "settings" | "world">;
 
 function wireKind(session: Session): "direct" | "group" | "global" {

@@ -32,7 +32,6 @@ export interface ToolDeps extends BasicDeps, Pick<ChannelDeps, "channels"> {
   readonly outside?: OutsideTools | undefined;
   /** Passes: temporary tokens of the programs of ACP agents. Absent if there are no ACP agents. */
   readonly passes?: Pick<Passes, "runOf" | "noteListed">;
-  /** The services of features. */
   readonly services?: Services | undefined;
   /** Reads instruction files and skills. Absent: sessions get none. */
   readonly guidance?: GuidanceFiles | undefined;
@@ -59,7 +58,6 @@ async function actor(ctx: CallContext<ToolDeps>, sessionKey: string | undefined,
   return ok({ session: found.value, agent: agentOf(settings, found.value), settings, chain });
 }
 
-/** Returns the skills of a session. */
 async function skillsOf(
   { deps }: CallContext<ToolDeps>,
   { agent, chain }: Pick<CallerContext, "agent" | "chain">,

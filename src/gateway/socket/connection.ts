@@ -63,7 +63,6 @@ interface ConnectedNode {
 
 /** Admits connections with the role `node`. */
 export interface NodeDoor {
-  /** Returns the paired device of a connection. */
   admit(
     caller: Caller,
     params: ConnectParams,

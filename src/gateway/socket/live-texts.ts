@@ -21,7 +21,6 @@ const WHOLE_TEXT_INTERVAL_MS = 150;
 /** Length of a text from which the interval grows with the text. */
 const WHOLE_TEXT_CHARS = 16 * 1024;
 
-/** A client that gets live texts. */
 export interface TextListener {
   /** Whether the client requested deltas. */
   readonly textDeltas: boolean;
@@ -36,7 +35,6 @@ export interface LiveTextParts {
   watching(sessionKey: string): readonly TextListener[];
 }
 
-/** The end of a run, with its final text. */
 type EndOfRun = Readonly<Record<"runId" | "sessionKey" | "text", string>>;
 
 /** Returns the marks of a run's three live events: text as `agent` event, text as `chat` event, thinking. */

@@ -55,7 +55,6 @@ export const agents: Form<"agents.list"> = {
   }),
 };
 
-/** The newest messages of a session. */
 export const newestMessages: Form<"chat.history"> = {
   method: "chat.history",
   params: ({ key, sessionKey = key, ...rest }) => ok({ ...rest, sessionKey, includeRuns: true }),
@@ -83,7 +82,6 @@ export function decisionShown({ decision, scope }: Pick<PermissionAnswered, "dec
   return scope === "once" ? "allow-once" : "allow-always";
 }
 
-/** Open permission requests. */
 export const approvals: Form<"permissions.list"> = {
   method: "permissions.list",
   payload: ({ permissions }) => permissions.map(approvalShown),

@@ -417,7 +417,6 @@ export async function take(ctx: FileContext, args: Record<string, unknown>): Pro
   }
 }
 
-/** The operations by tool name. */
 export const FILE_OPERATIONS = { read, write, edit } as const;
 
 export type FileOperation = keyof typeof FILE_OPERATIONS;

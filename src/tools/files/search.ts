@@ -216,5 +216,4 @@ async function glob(ctx: FileContext, args: Record<string, unknown>): Promise<Re
   return ok({ status: "ok", paths, ...walk.parts() });
 }
 
-/** The operations by tool name. */
 export const SEARCH_OPERATIONS = { grep, glob } as const;

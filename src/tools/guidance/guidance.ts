@@ -65,7 +65,6 @@ export interface FoundSkill extends Skill {
   readonly root: string;
 }
 
-/** A folder with skills. */
 interface SkillFolder {
   readonly root: string;
   readonly below: string;
@@ -235,7 +234,6 @@ export class GuidanceFiles implements PromptFiles {
     }
   }
 
-  /** Returns the whole text of a skill. */
   async skillText(skill: SkillPlace & Pick<Skill, "name">): Promise<Result<SmallText>> {
     const found = await readSkill(skill);
     const { counts } = countFile(await this.#rows(), join(skill.folder, SKILL_FILE), found);

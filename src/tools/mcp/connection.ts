@@ -42,7 +42,6 @@ const AGAIN_MS = 250;
 /** Maximum number of questions during one call, and of answers that ask for more input. */
 const QUESTIONS_MAX = 10;
 
-/** The outcome of a call. */
 export type CallEnd =
   | { readonly kind: "answer"; readonly answer: Readonly<Record<string, unknown>> }
   /**
@@ -75,7 +74,6 @@ interface Thrown {
 const NOT_REACHED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EACCES"];
 const UNCONNECTED = /^(Not connected|the program is not running|the program does not read)/;
 
-/** Returns the outcome of a failed call. */
 function endOfFailure(error: unknown): CallEnd {
   const { code, data } = (typeof error === "object" && error !== null ? error : {}) as Thrown;
   const text = textOf(error);
@@ -109,7 +107,6 @@ class Refusal extends Error {
   }
 }
 
-/** A call in progress. */
 interface OpenCall {
   readonly runId: string | undefined;
   /** Asks a person, or the model. Meanwhile the time of the call does not pass. */

@@ -19,7 +19,6 @@ export function plainWords(text: string, charsMax: number): string {
   return isWhole ? seen.toWellFormed() : `${head(seen, charsMax - 1)}…`;
 }
 
-/** Returns the text on one line. */
 export function plainLine(text: string, charsMax: number): string {
   return plainWords(text.replaceAll(/\s+/g, " ").trim(), charsMax);
 }

@@ -117,7 +117,6 @@ export class Server {
     return this.#known;
   }
 
-  /** Returns the current status. */
   status(): OutsideServerStatus {
     const state = this.#state;
     const server = this.name;

@@ -56,7 +56,6 @@ export interface OutsideParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** The status of a server, for people. */
 export interface ServerReport {
   readonly server: string;
   readonly usable: boolean;

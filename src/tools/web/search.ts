@@ -83,7 +83,6 @@ function line(value: unknown, address: string, charsMax: number): string {
   return cut(safeLine(text.replaceAll(/\s+/g, " ").trim()), charsMax);
 }
 
-/** Asks the provider. */
 export async function searchWeb(
   args: Record<string, unknown>,
   { provider: name, apiKey, url }: SearchSettings,

@@ -48,7 +48,6 @@ const SCOPES: Readonly<Record<string, TokenScope>> = {
 
 /** Statuses of requests that were not accepted and may be sent again. */
 const LATER = [429, 503];
-/** The operations of peers. */
 const OF_PEERS: readonly string[] = [
   "SendMessage",
   "SendStreamingMessage",

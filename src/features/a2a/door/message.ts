@@ -22,7 +22,6 @@ const CONTEXT_ID = /^[\w.~-]+$/;
 /** Media types of files that are read as texts. */
 const TEXT_TYPE = /^(?:text\/|application\/(?:json|xml|yaml)\b)/;
 
-/** The content of a message. */
 export interface MessageContent {
   readonly messageId: string;
   /** Absent: the message begins a new conversation. */
@@ -97,7 +96,6 @@ function contextIdOf({ contextId }: Message): string | undefined {
   throw malformed(`message.contextId must be 1 to ${CONTEXT_CHARS_MAX} letters, digits, ., _, ~ and -`);
 }
 
-/** Returns a number of the metadata. */
 function numberOf({ metadata }: Message, field: string, max: number): number | undefined {
   const given: unknown = metadata?.[field];
   if (given === undefined) return undefined;

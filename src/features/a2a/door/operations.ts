@@ -124,7 +124,6 @@ function isActive(wanted: TaskState): boolean {
   return ACTIVE.some((state) => TASK_STATES[state] === wanted);
 }
 
-/** A task that a client follows. */
 export interface FollowedTask {
   readonly task: Task;
   readonly run: Run;

@@ -105,7 +105,6 @@ export interface PushOperations {
   readonly [operation: string]: (params: unknown, ownRun: OwnRun) => Promise<unknown>;
 }
 
-/** Returns the operations by their names. */
 export function pushOperations({ engine, settings }: BasicDeps): PushOperations {
   const db = (): Db => engine.store.db;
   return {

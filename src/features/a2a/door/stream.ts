@@ -25,7 +25,6 @@ function textIn(artifact: Artifact | undefined): string | undefined {
   return content?.$case === "text" ? content.value : undefined;
 }
 
-/** Returns the shape of a stream. */
 export function taskStream({ task, ended, frame, failed }: StreamParts): StreamShape {
   const place = { taskId: task.id, contextId: task.contextId, metadata: undefined };
   let works = task.status?.state === TaskState.TASK_STATE_WORKING;

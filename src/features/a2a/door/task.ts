@@ -62,7 +62,6 @@ function textPart(value: string): Part {
   return { content, metadata: undefined, filename: "", mediaType: "text/plain" };
 }
 
-/** Returns the artifact of the final answer. */
 export function answerArtifact(runId: string, text: string): Artifact {
   return {
     artifactId: `${runId}-answer`,
@@ -158,7 +157,6 @@ async function historyOf(run: Run, { db, redactor, owner }: TaskParts, max?: num
   return messages;
 }
 
-/** Returns the facts about an ended run. */
 async function factsOf({ usage, chainId }: Run, { db, peer }: TaskParts): Promise<Task["metadata"]> {
   const { input, output, cacheRead, cacheWrite } = usage;
   const labels =

@@ -24,7 +24,6 @@ export interface Peer {
   readonly createdAt: number;
 }
 
-/** A peer that has paired. */
 export type PairedPeer = Peer & Required<Pick<Peer, "key" | "keyId">>;
 
 export const PEERS_MAX = 64;

@@ -13,7 +13,6 @@ const TAG_BYTES = 16;
 /** The side that wrote a message. An answer is bound to its request, so neither can be replaced. */
 export type SealedAs = "request" | `answer:${string}`;
 
-/** Returns the key of a pairing code. */
 export function codeKeyOf(code: string): string {
   return createHash("sha256")
     .update(`parley-pairing:${normalizeCode(code)}`)

@@ -27,7 +27,6 @@ export const getPeer = (db: Db, name: string) => PEERS.find(db, { name });
 /** Like `getPeer`, but locks the row until the transaction ends. */
 export const holdPeer = (tx: Tx, name: string) => PEERS.hold(tx, { name });
 
-/** Returns the peer with this key. */
 export const peerOfKey = (db: Db, keyId: string) => PEERS.find(db, { keyId });
 
 /** Stores a peer. Replaces the one with this name. */

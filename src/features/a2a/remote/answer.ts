@@ -34,14 +34,12 @@ const FAILED: Readonly<Partial<Record<TaskState, string>>> = {
   [TaskState.TASK_STATE_REJECTED]: "it refused the message",
 };
 
-/** A file that the agent sent. */
 export interface RemoteFile {
   readonly name: string;
   /** Absent: the agent named an address, which is not fetched, or the file is beyond a limit. */
   readonly content?: Uint8Array;
 }
 
-/** How a task ended. */
 export type RemoteEnd =
   | {
       readonly kind: "answer";

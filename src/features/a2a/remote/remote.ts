@@ -128,7 +128,6 @@ const REASONS: ReadonlyMap<unknown, ErrorCode> = new Map([
   ["CHAIN_LIMIT", "chain_limit"],
 ]);
 
-/** Returns the code of an error of an agent. */
 function codeOf(error: unknown): ErrorCode {
   const { data } = (error ?? {}) as { data?: unknown };
   const reasons = Array.isArray(data) ? data.map((one) => REASONS.get(fieldsOf(one).reason)) : [];
@@ -250,7 +249,6 @@ interface KeptCard {
   readonly readAt: number;
 }
 
-/** Reaches agents elsewhere. */
 export class RemoteAgents {
   readonly #cards = new Map<string, KeptCard>();
 
@@ -299,7 +297,6 @@ function failed({ agentId, contextTokens }: RemoteTurnArgs, why: string, code?: 
   return { kind: "error", code: code ?? "run_failed", error, usage: ZERO_USAGE, contextTokens };
 }
 
-/** One turn. */
 class RemoteTurn {
   readonly #args: RemoteTurnArgs;
   readonly #agents: RemoteAgents;

@@ -47,7 +47,6 @@ export interface AcpOptions {
   readonly agent?: string;
 }
 
-/** A session that the editor has open. */
 interface OpenSession {
   readonly key: string;
   readonly client: AgentContext;

@@ -61,7 +61,6 @@ function endOf(toolCallId: string, isError: boolean, result: string | undefined)
   };
 }
 
-/** Sends the updates of one run to an editor. */
 export class RunUpdates {
   readonly #send: SendUpdate;
   readonly #newId: () => string;

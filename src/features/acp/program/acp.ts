@@ -129,7 +129,6 @@ export class AcpAgents {
     }
   }
 
-  /** Returns the sessions with a running program. */
   running(): string[] {
     return [...this.#sessions].filter(([, { seat }]) => seat !== undefined).map(([sessionKey]) => sessionKey);
   }

@@ -18,7 +18,6 @@ const HAND_BYTES_MAX = 4 * 1024 * 1024;
 const VALUES_MAX = 3_000_000;
 const SESSIONS_MAX = 50_000;
 
-/** One session of the source. */
 export interface SourceSession {
   readonly sourceKey: string;
   readonly sessionId: string;
@@ -77,7 +76,6 @@ function chatIn(entry: Fields): Fields {
   return kind === "external" ? { deliveryContext, origin } : entry;
 }
 
-/** Returns the session's last route. */
 function lastRouteIn(entry: Fields): Route | undefined {
   const context = fieldsOf(entry.deliveryContext);
   const channel = channelIn(context.channel) ?? channelIn(entry.lastChannel) ?? channelIn(entry.lastProvider);

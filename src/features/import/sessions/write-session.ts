@@ -21,7 +21,6 @@ const BATCH_ENTRIES = 200;
 const BATCH_BYTES = 4 * 1024 * 1024;
 const CONFLICTS_MAX = 8;
 
-/** The store of an import. */
 export interface ImportStore {
   /** The open store. Absent in a dry run if there is no store yet. */
   readonly db?: Db;
@@ -105,7 +104,6 @@ class Taken extends Error {
   }
 }
 
-/** Writes one session. */
 class SessionWriter {
   readonly #store: ImportStore;
   readonly #session: Session;

@@ -11,7 +11,6 @@ import { openSourceDir } from "../source-dir.ts";
 import { copyFiles, listFiles, missingIn, readSourceMemory } from "./copy.ts";
 import type { SourceWorkspace } from "./find.ts";
 
-/** The result for one workspace. */
 export interface CarriedWorkspace {
   readonly agentId: string;
   readonly from: string;

@@ -76,7 +76,6 @@ export async function changeIn(
   return ok({ ...(parsed as Partial<Change>), ...texts });
 }
 
-/** Reads the file of a change. */
 export async function readChange(cli: Cli, file: string): Promise<Result<Partial<Change>>> {
   const { folder } = cli.parts;
   const text = await readText(folder, file);

@@ -77,6 +77,5 @@ export async function recordInFile(cli: Cli, name: string): Promise<Result<Chain
   return isFile ? readRecordFile(cli.parts.folder, name) : undefined;
 }
 
-/** Writes a record to a new file. */
 export const saveRecord = (cli: Cli, file: string, text: string): Promise<Result<void>> =>
   writeText(cli.parts.folder, file, text, "exists already. Name a new file, or remove that one first.");

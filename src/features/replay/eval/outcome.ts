@@ -45,7 +45,6 @@ export const stepsOf = ({ entries }: ChainRecord): number =>
 export const costOf = ({ runs }: ChainRecord): number =>
   runs.reduce((sum, run) => sum + run.usage.cost.total, 0);
 
-/** Asks the judge. */
 export type Judge = (question: string, answer: string) => Promise<{ passed: boolean; why: string }>;
 
 async function check(record: ChainRecord, expectation: Expectation, judge: Judge): Promise<Check> {

@@ -29,12 +29,10 @@ export class IdPairs {
     });
   }
 
-  /** Returns the text with the record's ids. */
   toRecord(text: string): string {
     return text.replace(UUIDS, (id) => this.#recorded.get(id) ?? id);
   }
 
-  /** Returns the text with the replay's ids. */
   toReplay(text: string): string {
     return text.replace(UUIDS, (id) => this.#own.get(id) ?? id);
   }

@@ -13,7 +13,6 @@ export function inStoredOrder(entries: readonly RecordedEntry[]): RecordedEntry[
   });
 }
 
-/** Compares the places of two runs in the order of acceptance. */
 export function compareAcceptance(one: Run, other: Run): number {
   return one.acceptedAt - other.acceptedAt || one.laneSeq - other.laneSeq;
 }

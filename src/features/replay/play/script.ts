@@ -43,7 +43,6 @@ export interface JobWaits {
   readonly beganAt: number;
 }
 
-/** A job that a call found and cancelled. */
 export interface CancelledJob {
   readonly flow: RecordedFlow;
   /** Whether this call ended it, and not another call at the same time. */
@@ -75,7 +74,6 @@ export function wasRefused({ run, products }: Pick<ScriptedRun, "run" | "product
   return isOverBudget(run) && isUnstarted && run.kind === "turn";
 }
 
-/** Returns the calls of a run, by their ids. */
 function callsOf({ run, products }: ScriptedRun): [string, ToolCallBlock][] {
   return products.flatMap((product) =>
     isCompaction(product)
@@ -141,7 +139,6 @@ export class Script {
     return this.#byCause.get(causeOf(run, toRecord)) ?? [];
   }
 
-  /** Returns whether a call of this id began a run. */
   hasBegun(callId: string): boolean {
     return this.#byCause.has(`call ${callId}`);
   }
@@ -294,7 +291,6 @@ export class Script {
   }
 }
 
-/** Returns the recorded result of a call, if it has one. */
 export function resultOf(one: ScriptedRun, messageId: string, index: number): ToolResultMessage | undefined {
   return one.results.get(resultIdOf({ messageId, index }));
 }

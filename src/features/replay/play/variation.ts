@@ -22,7 +22,6 @@ const LIVE_TOOLS: readonly string[] = ["read", "grep", "glob", "fetch", "write",
 export const modelFor = ({ models }: Variation, agentId: string): string | undefined =>
   models[agentId] ?? models["*"];
 
-/** Returns whether the change is about this agent. */
 export function changesAgent(
   variation: Variation,
   { id, model }: Pick<AgentSettings, "id" | "model">,
@@ -133,7 +132,6 @@ function replacePart(parts: readonly PromptPart[], next: PromptPart): PromptPart
   return [...parts.slice(0, 1), next, ...parts.slice(1)];
 }
 
-/** Returns the parts of an agent's prompt with the changes. */
 export function changedPrompt(
   { instructions, files }: Variation,
   agentId: string,

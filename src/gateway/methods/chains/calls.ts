@@ -19,7 +19,6 @@ interface Ends {
   get(id: string): { readonly at: number; readonly failed: boolean } | undefined;
 }
 
-/** Returns the tool calls of one answer that have begun. */
 function toolsOf(run: Run, answer: AssistantMessage, at: number, ends: Ends): ChainCall[] {
   const calls: ChainCall[] = [];
   const { runId } = run;

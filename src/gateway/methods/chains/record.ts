@@ -45,7 +45,6 @@ export async function redacted<T>(value: T, redactor: Redactor, pace = redactor.
   return Object.fromEntries(fields) as T;
 }
 
-/** Writes the record of an ended chain. */
 export async function written(
   { access: { db }, deps }: CallContext<RecordDeps>,
   chainId: string,

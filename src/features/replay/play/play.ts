@@ -31,34 +31,18 @@ import type { Store } from "../../../store/sql.ts";
 import { openMemoryStore } from "../../../store/sqlite/memory.ts";
 import { type Clock, otherWorkDone, SILENT, silenced, type World } from "../../../world.ts";
 import { diffLabels } from "../chain-diff.ts";
-import type { LabelDifference } from "../contract.ts";
+import type { ReplayOutcome } from "../contract.ts";
 import { ReplayClock } from "./clock.ts";
 import { differencesOf, type PlayedRun } from "./compare.ts";
 import type { LiveParts } from "./live.ts";
 import { compareAcceptance } from "./order.ts";
-import { type Difference, Player } from "./player.ts";
+import { Player } from "./player.ts";
 import { isOrigin, Script, type ScriptedRun } from "./script.ts";
 import { changedSettings, checkVariation, modelFor } from "./variation.ts";
 
-export interface Replayed {
+export interface Replayed extends Omit<ReplayOutcome, "varied"> {
   readonly chainId: string;
-  readonly runs: number;
-  /** Number of recorded entries. */
-  readonly entries: number;
-  /** Where the labels differ. `b` is the replay. */
-  readonly labels: readonly LabelDifference[];
-  /** The first difference. Absent if there is none. */
-  readonly difference?: Difference;
-  /** Of a replay with changes. */
-  readonly varied?: {
-    readonly record: ChainRecord;
-    /** Number of answers that models gave. */
-    readonly answers: number;
-    /** Cost of these answers in USD. */
-    readonly cost: number;
-    /** Number of calls that were not run because the record has none like them, by tool. */
-    readonly missing: Readonly<Record<string, number>>;
-  };
+  readonly varied?: Omit<NonNullable<ReplayOutcome["varied"]>, "diff"> & { readonly record: ChainRecord };
 }
 
 /** The changes of a replay, and its way to models and tools. */
@@ -110,7 +94,6 @@ class Replay {
   #current: Settings | undefined;
   readonly #world: World;
   readonly #vary: Vary | undefined;
-  /** Limits that keep runs from starting before their recorded time. */
 
   constructor(script: Script, first: Settings, vary?: Vary) {
     this.#script = script;

@@ -30,6 +30,7 @@ import type { ToolCallRequest, ToolOutcome } from "../../../core/shapes/tool.ts"
 import { limitAt } from "../../../engine/run/begin.ts";
 import type { EndFacts } from "../../../engine/run/finish.ts";
 import type { Offer, ReallyCall, TurnHooks } from "../../../execute.ts";
+import type { ReplayOutcome } from "../contract.ts";
 import { IdPairs } from "./ids.ts";
 import { Live, type LiveParts } from "./live.ts";
 import {
@@ -65,15 +66,10 @@ class Gates {
 }
 
 /** A step in which the replay did something else than the record. */
-export interface Difference {
+export type Difference = NonNullable<ReplayOutcome["difference"]> & {
   /** Time of the step, by the record's clock. */
   readonly at: number;
-  readonly runId: string;
-  readonly sessionKey: string;
-  readonly step: string;
-  readonly expected: string;
-  readonly got: string;
-}
+};
 
 const NOTHING = "(nothing)";
 const DENIED: Code = "label_denied";

@@ -162,8 +162,11 @@ async function load(
       return fail("file_problem", "the content could not be read");
     }
   };
-  const late = fail("file_problem", `it could not be loaded within ${Math.ceil(timeMs / 1_000)} seconds`);
-  return (await within(world.clock, timeMs, read())) ?? late;
+  const loaded = await within(world.clock, timeMs, read());
+  // The signal may end the reading with a failure of its own.
+  return loaded === undefined || limit.late.aborted
+    ? fail("file_problem", `it could not be loaded within ${Math.ceil(timeMs / 1_000)} seconds`)
+    : loaded;
 }
 
 /** Adds one file to the pictures or to the files, with a note. */

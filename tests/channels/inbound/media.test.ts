@@ -1,5 +1,6 @@
 // Files of a message: pictures for the model, files in the workspace, or a note with the reason.
 
+import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -201,6 +202,22 @@ describe("a file", () => {
       'with a file\n[A file "slow" came with this message, but is missing: it could not be loaded within 30 seconds]',
       "behind it",
     ]);
+  });
+
+  test("MD2: a file whose loading ends with the time limit is noted as one that came too late", async () => {
+    const world = fakeWorld();
+    const { app, receive } = await open({ world });
+    const asked = Promise.withResolvers<void>();
+    const load = async (_: number, signal: AbortSignal): Promise<never> => {
+      asked.resolve();
+      await once(signal, "abort");
+      throw signal.reason;
+    };
+    const received = receive(said("", { media: [offered(new Uint8Array(1), { name: "slow", load })] }));
+    await asked.promise;
+    await world.advance(30_000);
+    await received;
+    expect(await text(app)).toContain("it could not be loaded within 30 seconds");
   });
 
   test.each([

@@ -87,7 +87,7 @@ export async function hugeAnswers(): Promise<Row[]> {
     outgoing: [{ name: "one", url: hook.url, events: ["run.ended"], secret: "a-secret-for-a-bench" }],
   };
   const tools = {
-    exec: { maxOutputBytes: 1024 ** 2 },
+    exec: { approval: "never", maxOutputBytes: 1024 ** 2 },
     history: { maxBytes: 4 * 1024 ** 2, maxTextChars: 1_000_000 },
   };
   try {

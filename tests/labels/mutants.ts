@@ -131,8 +131,8 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     name: "labels-lost-with-a-history",
     breaks: "I15: the history of another session has no labels",
     file: "src/tools/sessions/history.ts",
-    from: "joinLabels(page.value.labels, labelOfSession(ctx.settings, session));",
-    to: "joinLabels(undefined, labelOfSession(ctx.settings, session));",
+    from: "joinLabels(page.value.labels, labelsKnownTo(ctx.settings, session));",
+    to: "joinLabels(undefined, labelsKnownTo(ctx.settings, { ...session, labels: undefined }));",
   },
   {
     name: "first-source-only",

@@ -35,10 +35,10 @@ export function readLabelsJson(...columns: readonly (string | null | undefined)[
   return all;
 }
 
-/** Selects the labels of a transcript: those of its session, or those that a reset has kept. */
+/** Selects the labels of a transcript: those that a reset has kept, or those of the session that has it. */
 export const transcriptLabels = (sessionId: RawBuilder<unknown> | string) => sql<string | null>`
   (select coalesce(i.labels_json, o.labels_json) from session_ids i
-    left join sessions o on o.key = i.session_key and o.session_id = i.session_id
+    left join sessions o on o.key = i.session_key
     where i.session_id = ${sessionId})`;
 
 /** Returns the labels of a session and a chain, or undefined if they have none. */

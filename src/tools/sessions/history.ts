@@ -7,7 +7,7 @@ import { resolveSession } from "../../access/resolve.ts";
 import { HISTORY_LIMIT } from "../../contract/tools/sessions.ts";
 import { shownMessage, sourceKeyOf } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
-import { joinLabels, labelOfSession } from "../../core/rules/labels/labels.ts";
+import { joinLabels, labelsKnownTo } from "../../core/rules/labels/labels.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
@@ -52,7 +52,8 @@ export const sessionsHistory: Tool<ReadingContext> = tool("sessions_history", {
     const cut = await cutHistory(messages, { maxTextChars, maxBytes }, ctx.engine.redactor);
     const oldest = cut.messages[0]?.id;
     const more = page.value.nextBefore !== undefined || cut.droppedMessages > 0;
-    const labels = joinLabels(page.value.labels, labelOfSession(ctx.settings, session));
+    // The shared part of a fork has the labels of its origin, which may have lost some since.
+    const labels = joinLabels(page.value.labels, labelsKnownTo(ctx.settings, session));
     const answer = {
       sessionKey: shownKey(ctx, ctx.viewer, session.key),
       sessionId: session.sessionId,

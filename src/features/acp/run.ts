@@ -95,7 +95,7 @@ async function takeTurn(
   parts: RuntimeParts,
   agents: AcpAgents,
   acpRun: OutsideRun,
-  caller: Pick<ContentContext, "db" | "session" | "run" | "settings" | "viewer" | "wait">,
+  caller: Pick<ContentContext, "db" | "session" | "run" | "settings" | "viewer">,
 ): Promise<TurnEnd | EndFacts> {
   const { handle, session, agent, entries, context, trace, settings } = acpRun;
   const runtime = acpRuntimeOf(agent);
@@ -175,10 +175,7 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const { settings, session, handle } = run;
       const { db } = engine.store;
       const viewer = sessionViewer(await spawnChainOf(db, session), settings);
-      const { wait } = handle;
-      // Other runs may note files meanwhile.
-      wait.noteContent({ labels: session.labels, hasOutsideFiles: true });
-      const caller = { db, settings, session, run: handle.run, viewer, wait };
+      const caller = { db, settings, session, run: handle.run, viewer };
       const turn = () => takeTurn(parts, agents, run, caller);
       const from = guidance && (await outsideCaller(caller));
       if (guidance === undefined || from === undefined) return turn();

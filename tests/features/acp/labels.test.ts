@@ -3,11 +3,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { labelFrom } from "../../../src/core/rules/labels/labels.ts";
 import { type ReportedCall, readReport } from "../../../src/core/rules/labels/reported.ts";
-import { outsideFilesAt } from "../../../src/store/queries/labels.ts";
+import { addLabels, outsideFilesAt } from "../../../src/store/queries/labels.ts";
 import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
+import { oldClient } from "../../gateway/clients/mcp.ts";
 import { temporaryFolder } from "../../kit/engine/engine.ts";
-import { openStage, type Stage, type StageOptions, until } from "./kit.ts";
+import { openStage, type Stage, type StageOptions, TOKEN, until } from "./kit.ts";
 
 type Json = Record<string, unknown>;
 
@@ -115,7 +117,8 @@ test("a call that an owner did not permit labels nothing", async () => {
   expect(await outside(stage)).toEqual([]);
 });
 
-test("I16: after a page, a session tool of the program asks an owner before a text leaves", async () => {
+/** Opens a stage with a session that a visitor may read. */
+async function openVisited() {
   const tokens = [
     {
       token: "a-token-of-a-visitor-0123456789",
@@ -124,17 +127,46 @@ test("I16: after a page, a session tool of the program asks an owner before a te
       sessions: [VISITOR],
     },
   ];
-  const auth = { token: "a-token-that-is-for-tests", tokens };
-  const { stage } = await open({ config: { gateway: { port: 0, auth } } });
+  const { stage } = await open({ config: { gateway: { port: 0, auth: { token: TOKEN, tokens } } } });
   await stage.say("hello", VISITOR);
-  const send = (message: string): string =>
-    `sessions_send ${JSON.stringify({ sessionKey: VISITOR, message, timeoutSeconds: 0 })}`;
-  const runId = await stage.begin(play({ mcp: send("before") }, ...reports(PAGE), { mcp: send("after") }));
+  return stage;
+}
+
+const send = (message: string, sessionKey = VISITOR, timeoutSeconds = 0): string =>
+  `sessions_send ${JSON.stringify({ sessionKey, message, timeoutSeconds })}`;
+
+/** Denies the call of a run that asks, and returns what the visitor's session has. */
+async function denyLeak(stage: Stage, runId: string): Promise<string> {
   const id = await permissionOf(stage, `write to the session ${VISITOR}`);
   await stage.client.request("permissions.answer", { id, decision: "deny" });
   await stage.end(runId);
-  const shown = JSON.stringify(await stage.messages(VISITOR));
+  return JSON.stringify(await stage.messages(VISITOR));
+}
+
+test("I16: after a page, a session tool of the program asks an owner before a text leaves", async () => {
+  const stage = await openVisited();
+  const runId = await stage.begin(play({ mcp: send("before") }, ...reports(PAGE), { mcp: send("after") }));
+  const shown = await denyLeak(stage, runId);
   expect([shown.includes("before"), shown.includes("after")]).toEqual([true, false]);
+});
+
+test("I16: so does one after the answer of a client that has read a page meanwhile", async () => {
+  const stage = await openVisited();
+  const { db } = stage.app.store;
+  const desk = await oldClient({ http: stage.url.replace("ws", "http") }, "desk", TOKEN);
+  const call = (name: string, args: Json) => desk.callTool({ name, arguments: args });
+  await call("sessions_inbox", {});
+  const key = "agent:main:mcp:desk";
+  const runId = await stage.begin(play({ mcp: send("What is new?", key, 60) }, { mcp: send("after") }));
+  await until(
+    async () => JSON.stringify(await call("sessions_inbox", {})),
+    (inbox) => inbox.includes("What is new?"),
+  );
+  const { sessionId = "" } = (await getSession(db, key)) ?? {};
+  const page = labelFrom("outside", "web tea.example", 1);
+  await stage.app.store.transaction((tx) => addLabels(tx, { key, sessionId }, page, { at: 1 }));
+  await call("sessions_send", { sessionKey: MAIN, message: "News.", timeoutSeconds: 0 });
+  expect(await denyLeak(stage, runId)).not.toContain("after");
 });
 
 test("OF1: a file that a program edits after a page is outside, and labels the program that reads it", async () => {

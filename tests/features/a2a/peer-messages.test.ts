@@ -94,6 +94,14 @@ test("I15: labels go to a peer and come back by the kinds of their sources, with
   ]);
 });
 
+test("I15: a message in a session that labels.private lists goes to the peer as private", async () => {
+  const labels = { mode: "off", public: [HERE], private: [FAR] } as const;
+  const [client, there] = await pair(await open({ choices: { labels } }), await open());
+  expect(await send(client)).toMatchObject({ status: "ok" });
+  const explained = await there.request("labels.explain", { sessionKey: "agent:research:main" });
+  expect(explained.labels.private?.map(({ source }) => source)).toContain("peer desk: session");
+});
+
 test("sessions_list and sessions_history show an agent the session of the peer, and what both told each other", async () => {
   const [client, there] = await pair(await open(), await open());
   await send(client, "What is new?");

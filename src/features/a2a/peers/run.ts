@@ -4,7 +4,7 @@
 
 import { optional } from "../../../core/optional.ts";
 import { peerAgentId } from "../../../core/peer.ts";
-import { countedLabels, labelFrom } from "../../../core/rules/labels/labels.ts";
+import { countedLabels, labelFrom, labelsKnownTo } from "../../../core/rules/labels/labels.ts";
 import { readPeerLabels, writePeerLabels } from "../../../core/rules/labels/peer-labels.ts";
 import { INBOX_EXPIRES_MS } from "../../../core/rules/receipt.ts";
 import type { Run } from "../../../core/shapes/run.ts";
@@ -94,9 +94,10 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const until = run.acceptedAt + INBOX_EXPIRES_MS;
       let isOffered = (await getRemoteTask(engine.store.db, session.sessionId))?.runId === run.runId;
       await handle.confirm();
+      const { settings } = peerRun;
       // The session has all labels of its message.
-      const known = session.labels && (await labelsOfChain(engine.store.db, run.chainId));
-      const labels = countedLabels(peerRun.settings, known);
+      const known = labelsKnownTo(settings, session) && (await labelsOfChain(engine.store.db, run.chainId));
+      const labels = countedLabels(settings, known);
       const message = {
         agentId: peerAgentId(peer.name, agentId),
         limits: ANSWER_LIMITS,

@@ -77,3 +77,13 @@ test("I15: a reply for which a program waited brings the labels of the session t
   const labels = (await getSession(stage.house.store.db, "agent:main:mcp:desk"))?.labels;
   expect(labels?.outside?.map(({ source }) => source.split(":")[0])).toEqual(["web 127.0.0.1"]);
 });
+
+test("I15: the result of a sub-agent for which a program waited brings its labels", async () => {
+  const stage = await openStage({ page: () => "news" });
+  const desk = await oldClient(stage.house, "desk");
+  const task = order("fetch", { url: stage.evil.url("/page") });
+  await desk.callTool({ name: "sessions_spawn", arguments: { task } });
+  await desk.callTool({ name: "subagents", arguments: { action: "wait", timeoutSeconds: 30 } });
+  const labels = (await getSession(stage.house.store.db, "agent:main:mcp:desk"))?.labels;
+  expect(labels?.outside?.map(({ source }) => source.split(":")[0])).toEqual(["web 127.0.0.1"]);
+});

@@ -12,11 +12,14 @@ import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts"
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { throughDoubt } from "../../engine/run/until-stored.ts";
+import type { SendOutcome } from "../../flows/conversation/send.ts";
 import { thrown } from "../../gateway/answer.ts";
 import type { BasicDeps } from "../../gateway/call.ts";
 import type { HttpParts } from "../../gateway/http/http.ts";
 import { callInRun, runOfPass } from "../../gateway/pass.ts";
 import { describeTools, type ToolContext, toolNames } from "../../tools/catalog.ts";
+import { markRead } from "../../tools/guidance/guard.ts";
+import { sendResult } from "../../tools/sessions/send.ts";
 import { type ToolResult, toolResult } from "../../tools/tool.ts";
 import type { McpClient } from "./client.ts";
 import { FORK_TOOL, forkAs, mayFork } from "./fork.ts";
@@ -123,6 +126,17 @@ export function answerWith(result: ToolResult) {
   const isError = result.status === "error" || result.status === "forbidden";
   const content = [{ type: "text" as const, text: JSON.stringify(result) }];
   return isError ? { content, isError } : { content, structuredContent: result };
+}
+
+/** Returns the result of a send for a client that reads it later, and marks its session as its call would. */
+export async function resultLater(
+  { settings, engine }: McpDeps,
+  { session, agent }: McpClient,
+  callId: string,
+  outcome: SendOutcome,
+): Promise<ToolResult> {
+  await markRead({ db: engine.store.db, settings, session, agent, engine }, callId, outcome.labels);
+  return sendResult(settings, session, outcome);
 }
 
 /**

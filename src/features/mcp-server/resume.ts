@@ -8,9 +8,8 @@
 import { isObject, jsonOf } from "../../core/json.ts";
 import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import { sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
-import { sendResult } from "../../tools/sessions/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
-import type { McpDeps } from "./calls.ts";
+import { type McpDeps, resultLater } from "./calls.ts";
 import type { McpClient } from "./client.ts";
 
 /** The first revision whose clients expect an event without data, and may come back. */
@@ -63,7 +62,7 @@ export async function resultAgain(deps: McpDeps, client: McpClient, callId: stri
     return toolFailure(fail("outcome_unknown", error, { hint }));
   }
   const { run, outcome, isAnswered } = sent;
-  if (isAnswered === true && outcome !== undefined) return sendResult(deps.settings, client.session, outcome);
+  if (isAnswered === true && outcome !== undefined) return resultLater(deps, client, callId, outcome);
   const error =
     "the connection broke before the answer came; the message was accepted, and its run continues";
   const hint = "Do not send it again. The answer comes to your inbox: read it with sessions_inbox.";

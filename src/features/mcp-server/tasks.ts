@@ -6,10 +6,9 @@
 
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
-import { sendResult } from "../../tools/sessions/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import { pause } from "../../world/pause.ts";
-import { callAs, type McpDeps, replyWith, type ToolCall } from "./calls.ts";
+import { callAs, type McpDeps, replyWith, resultLater, type ToolCall } from "./calls.ts";
 import type { Askable, McpClient } from "./client.ts";
 import { INBOX_TOOL } from "./inbox.ts";
 import { questionsOf, takeAnswer } from "./questions.ts";
@@ -80,7 +79,7 @@ export async function readTask(
       ? { ...task, status: "input_required", statusMessage, inputRequests }
       : { ...task, status: "working", statusMessage };
   }
-  const reply = replyWith(sendResult(deps.settings, client.session, outcome));
+  const reply = replyWith(await resultLater(deps, client, taskId, outcome));
   if ("error" in reply) return { ...task, status: "failed", statusMessage: reply.error.message, ...reply };
   return { ...task, status: "completed", result: { resultType: "complete", ...reply.result } };
 }

@@ -361,7 +361,8 @@ export async function sentSoFar(
   const lastsUntil = isThere ? engine.now() : (run.endedAt ?? engine.now());
   const givenUp = wait?.state === "ended" && lastsUntil < wait.deadlineAt;
   const timeoutSeconds = ((wait?.deadlineAt ?? run.acceptedAt) - run.acceptedAt) / 1000;
-  const outcome = await readOutcome(parts, timeoutSeconds, sent, hasAnswer);
+  const labels = optional({ labels: wait?.labels });
+  const outcome = { ...(await readOutcome(parts, timeoutSeconds, sent, hasAnswer)), ...labels };
   return { run, outcome, givenUp, isAnswered: hasAnswer && wait?.state === "answered" };
 }
 

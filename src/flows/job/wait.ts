@@ -5,6 +5,7 @@
 
 import { optional } from "../../core/optional.ts";
 import type { JobOutcome } from "../../core/rules/announcement.ts";
+import { joinLabels } from "../../core/rules/labels/labels.ts";
 import { ok, type Result } from "../../core/shapes/errors.ts";
 import type { Labels } from "../../core/shapes/labels.ts";
 import type { Run } from "../../core/shapes/run.ts";
@@ -59,7 +60,7 @@ export interface JobsWaited {
   readonly kind: "over" | "timeout";
   readonly finished: readonly FinishedJob[];
   readonly unfinished: readonly AwaitedJob[];
-  /** Labels of the chain of the jobs. */
+  /** Labels of the chains of the jobs. */
   readonly labels: Labels | undefined;
 }
 
@@ -99,7 +100,8 @@ async function readOutcomes(
     else unfinished.push(awaited);
   }
   const isOver = unfinished.length === 0 || (until === "any" && finished.length > 0);
-  return { kind: isOver ? "over" : "timeout", finished, unfinished, labels: waits[0]?.labels };
+  const labels = waits.reduce<Labels | undefined>((all, wait) => joinLabels(all, wait.labels), undefined);
+  return { kind: isOver ? "over" : "timeout", finished, unfinished, labels };
 }
 
 /**

@@ -3,9 +3,11 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect, test } from "vitest";
+import { getSession } from "../../../src/store/queries/sessions/sessions.ts";
 import { heldModel, objectOf, oldClient, raw } from "../../gateway/clients/mcp.ts";
 import { type House, openHouse, TOKEN } from "../../gateway/kit.ts";
 import { cleanup } from "../../kit/engine/engine.ts";
+import { openStage, order } from "../../labels/stage.ts";
 
 const SEND = {
   name: "sessions_send",
@@ -96,6 +98,19 @@ test("another client cannot read or end a call by its event id, and a wrong id o
     expect(stream.status).toBe(200);
     await stream.body?.cancel();
   }
+});
+
+test("I15: an answer that a client reads again brings its labels again", async () => {
+  const stage = await openStage({ page: () => "news" });
+  await stage.ended(await stage.tell(order("fetch", { url: stage.evil.url("/page") })));
+  const { client, eventIds } = await unluckyClient(stage.house, "at the end");
+  await client.callTool(SEND);
+  const key = "agent:main:mcp:patient";
+  await stage.client.request("labels.release", { sessionKey: key });
+  const headers = { authorization: `Bearer ${TOKEN}`, "last-event-id": eventIds[0] ?? "" };
+  await (await fetch(`${stage.house.http}/mcp?handle=patient`, { headers })).text();
+  const labels = (await getSession(stage.house.store.db, key))?.labels;
+  expect(labels?.outside?.map(({ source }) => source.split(":")[0])).toEqual(["web 127.0.0.1"]);
 });
 
 test("only clients of revision 2025-11-25 and later get an event without data", async () => {

@@ -76,17 +76,11 @@ const isOfCall = (eb: ExpressionBuilder<Tables, "waits">, callId: string) =>
 
 const OF_CALL = prepared((db, { callId }: { readonly callId: string }) =>
   WAITS.rows(db)
-    .leftJoin("runs", (join) =>
-      join.on("runs.run_id", "=", (eb) =>
-        eb
-          .case()
-          .when("waits.kind", "=", RUN)
-          .then(eb.ref("target_run_id"))
-          .else(eb.ref("waiter_run_id"))
-          .end(),
-      ),
+    .leftJoin("runs", "runs.run_id", "target_run_id")
+    .leftJoin("flows", "flows.flow_id", "target_run_id")
+    .leftJoin("chains", (join) =>
+      join.on("chains.chain_id", "=", (eb) => eb.fn.coalesce("runs.chain_id", "flows.chain_id")),
     )
-    .leftJoin("chains", "chains.chain_id", "runs.chain_id")
     .select("chains.labels_json as labels_of_chain")
     .where((eb) => isOfCall(eb, callId)),
 );

@@ -60,5 +60,5 @@ export async function callInRun(
   if (inHand === undefined) return callTool(tool, request);
   const { run, wait, duringCall } = inHand;
   const signal = AbortSignal.any([tool.signal, inHand.signal]);
-  return duringCall(() => callTool({ ...tool, signal, run, wait }, request));
+  return duringCall(() => callTool({ ...tool, signal, run, wait, isSessionFresh: true }, request));
 }

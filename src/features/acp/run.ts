@@ -177,7 +177,7 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const viewer = sessionViewer(await spawnChainOf(db, session), settings);
       const caller = { db, settings, session, run: handle.run, viewer };
       const turn = () => takeTurn(parts, agents, run, caller);
-      const from = guidance && (await outsideCaller(caller));
+      const from = guidance && (await outsideCaller({ ...caller, isSessionFresh: true }));
       if (guidance === undefined || from === undefined) return turn();
       return (await guardWriting({ engine, settings, guidance }, lastingCall(from), turn)).result;
     },

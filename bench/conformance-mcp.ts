@@ -203,6 +203,8 @@ try {
       defaults: { maxConcurrent: WORKERS },
       list: [{ id: "main", default: true, model: "offline/rehearsal" }, ...workers],
     },
+    // Tools that a client calls again and again bring content from outside into its session.
+    labels: { mode: "off" },
     tools: {
       agentToAgent: { enabled: true },
       sessions: { visibility: "all" },

@@ -77,7 +77,10 @@ const INTERRUPTED = 130;
  * Returns a signal that is aborted when this process is interrupted or terminated. `release` ends this. With
  * `first`, which is called at the first interrupt, a second one ends the process at once.
  */
-export function stopOnSignals(parts: Pick<CliParts, "onSignal" | "exitNow">, first?: () => void) {
+export function stopOnSignals(
+  parts: Pick<CliParts, "onSignal" | "exitNow">,
+  first?: () => void,
+): Disposable & { readonly signal: AbortSignal } {
   const stop = new AbortController();
   let interrupts = 0;
   const interrupt = (): void => {

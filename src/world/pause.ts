@@ -37,7 +37,7 @@ export function timeLimit(
   clock: Pick<Clock, "after">,
   ms: number,
   { signal, keep, reason }: Limit & { readonly reason?: unknown } = {},
-) {
+): Disposable & { readonly late: AbortSignal; readonly signal: AbortSignal } {
   const over = new AbortController();
   const timer = clock.after(ms, () => over.abort(reason), keep);
   return {

@@ -89,7 +89,7 @@ describeInBrowser("the menu of commands", () => {
 
   test("CM1: only the commands that the token may give are listed, and the gateway refuses exactly the others", async () => {
     for (const [token, missing] of [
-      ["writer", ["/new", "/reset", "/fork", "/send", "/approvals", "/allow", "/deny", "/pair"]],
+      ["writer", ["/new", "/reset", "/fresh", "/fork", "/send", "/approvals", "/allow", "/deny", "/pair"]],
       ["partial", ["/pair"]],
     ] as const) {
       const { page } = await open(token);

@@ -60,5 +60,7 @@ export async function callInRun(
   if (inHand === undefined) return callTool(tool, request);
   const { run, wait, duringCall } = inHand;
   const signal = AbortSignal.any([tool.signal, inHand.signal]);
-  return duringCall(() => callTool({ ...tool, signal, run, wait, isSessionFresh: true }, request));
+  // The session was read for this call.
+  wait.addLabels(tool.session.labels);
+  return duringCall(() => callTool({ ...tool, signal, run, wait }, request));
 }

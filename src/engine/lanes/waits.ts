@@ -325,7 +325,7 @@ export function createRunWait(
       content = read;
     },
     /** Adds the labels of a text that the run reads now. */
-    addLabels(labels: Labels): void {
+    addLabels(labels: Labels | undefined): void {
       content = content && { ...content, labels: joinLabels(content.labels, labels) };
     },
     /**

@@ -317,7 +317,10 @@ export async function acceptIn(
       : undefined,
     labels === undefined || labels === session.labels
       ? undefined
-      : addLabels(tx, session, labels, { at: unit.now, runId: newId }),
+      : addLabels(tx, { ...session, chainId: request.chain?.chainId }, labels, {
+          at: unit.now,
+          runId: newId,
+        }),
     insertRun(tx, run, load.active === 0 ? unit.now : null),
     hasReceipt ? insertMark(tx, run, isSessionMessage(run) ? {} : { endedAt: unit.now }) : undefined,
   );

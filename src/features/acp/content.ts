@@ -10,7 +10,7 @@ import { readLabel } from "../../tools/labels/reads.ts";
 import type { ReportEvent } from "./program/reports.ts";
 
 /** `agent`: with the folder in which the program works. */
-export type ContentContext = Omit<GuardContext, "chain" | "sandbox" | "signal" | "wait">;
+export type ContentContext = Omit<GuardContext, "chain" | "sandbox" | "signal">;
 
 export interface ContentNotes {
   onCall(event: ReportEvent): void;

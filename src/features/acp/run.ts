@@ -95,7 +95,7 @@ async function takeTurn(
   parts: RuntimeParts,
   agents: AcpAgents,
   acpRun: OutsideRun,
-  caller: Pick<ContentContext, "db" | "session" | "run" | "settings" | "viewer">,
+  caller: Pick<ContentContext, "db" | "session" | "run" | "settings" | "viewer" | "wait">,
 ): Promise<TurnEnd | EndFacts> {
   const { handle, session, agent, entries, context, trace, settings } = acpRun;
   const runtime = acpRuntimeOf(agent);
@@ -175,9 +175,12 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
       const { settings, session, handle } = run;
       const { db } = engine.store;
       const viewer = sessionViewer(await spawnChainOf(db, session), settings);
-      const caller = { db, settings, session, run: handle.run, viewer };
+      const { wait } = handle;
+      // From here on, its calls and its reports add what it reads. Other runs may note files meanwhile.
+      wait.noteContent({ labels: session.labels, hasOutsideFiles: true });
+      const caller = { db, settings, session, run: handle.run, viewer, wait };
       const turn = () => takeTurn(parts, agents, run, caller);
-      const from = guidance && (await outsideCaller({ ...caller, isSessionFresh: true }));
+      const from = guidance && (await outsideCaller(caller));
       if (guidance === undefined || from === undefined) return turn();
       return (await guardWriting({ engine, settings, guidance }, lastingCall(from), turn)).result;
     },

@@ -25,8 +25,6 @@ import type { CallerContext, Tool, ToolResult, WritingContext } from "../tool.ts
 export interface GuardContext extends CallerContext, WritingContext, Containable {
   /** Absent: no text of a file enters a prompt. */
   readonly guidance?: PromptFiles | undefined;
-  /** True if the session was read for this call. Default: only if there is no run. */
-  readonly isSessionFresh?: boolean;
 }
 
 const ANYWHERE = "/";
@@ -40,13 +38,13 @@ export const WAITS_NOTE =
   "waits for an owner's answer, because this conversation has content from outside. Until then, later runs " +
   "do not read the change. Tell the person who asked for it.";
 
-type Reader = Pick<GuardContext, "db" | "settings" | "session" | "run" | "wait" | "isSessionFresh">;
+type Reader = Pick<GuardContext, "db" | "settings" | "session" | "run" | "wait">;
 
 /** Returns the stored labels of a caller. Asks the store only if there may be any. */
-async function storedLabels(reader: Reader): Promise<Labels | undefined> {
-  const { db, session, run, wait, isSessionFresh = run === undefined } = reader;
+async function storedLabels({ db, session, run, wait }: Reader): Promise<Labels | undefined> {
   const { key, sessionId } = session;
-  const known = isSessionFresh ? session : wait?.content();
+  // The session of a caller without a run was read for this call.
+  const known = run === undefined ? session : wait?.content();
   // An owner may have released the labels since.
   const isCurrent = known !== undefined && known.labels?.outside === undefined;
   return isCurrent ? known.labels : readLabels(db, { key, sessionId, chainId: run?.chainId });

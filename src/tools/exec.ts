@@ -20,8 +20,7 @@ import { type ApprovalContext, approve, type Renewable } from "./approval.ts";
 import { bareEnvironment } from "./bare-environment.ts";
 import { type Containable, sandboxOf } from "./containment.ts";
 import { openWorkspace } from "./files/workspace.ts";
-import { readLabel } from "./labels/reads.ts";
-import { containsCommands, execSink } from "./labels/sinks.ts";
+import { containsCommands, execSink, readLabel } from "./labels/sinks.ts";
 import { type Tool, tool } from "./tool.ts";
 
 const COMMAND_MAX_BYTES = 100_000;

@@ -4,6 +4,7 @@
 import { CHILDREN_WAIT_SECONDS } from "../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
+import { withLabels } from "../core/rules/labels/labels.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import { KEY_CHARS_MAX } from "../core/shapes/session-key.ts";
 import {
@@ -25,7 +26,6 @@ import {
 import type { Flow } from "../store/queries/chains/flows.ts";
 import { getRun } from "../store/queries/runs/runs.ts";
 import { textLimit, waitLimit } from "./arguments.ts";
-import { withLabels } from "./labels/reads.ts";
 import type { SendContext } from "./sessions/send.ts";
 import { type Tool, tool, type WritingContext } from "./tool.ts";
 

@@ -78,7 +78,10 @@ export const LABEL_MUTANTS: readonly Mutant[] = [
     name: "labels-lost-at-acceptance",
     breaks: "I15: a session is not marked by the runs that it accepts, such as announcements",
     file: ACCEPT,
-    from: "      : addLabels(tx, { ...session, chainId: request.chain?.chainId }, labels, { at: unit.now, runId: newId }),",
+    from: `      : addLabels(tx, { ...session, chainId: request.chain?.chainId }, labels, {
+          at: unit.now,
+          runId: newId,
+        }),`,
     to: "      : void session,",
   },
   {

@@ -6,7 +6,7 @@ import { readReport } from "../../core/rules/labels/reported.ts";
 import type { Labels } from "../../core/shapes/labels.ts";
 import { type GuardContext, markRead, outsideCaller } from "../../tools/guidance/guard.ts";
 import { fileSource, noteWriting, outsideFileRead } from "../../tools/labels/files.ts";
-import { readLabel } from "../../tools/labels/reads.ts";
+import { readLabel } from "../../tools/labels/sinks.ts";
 import type { ReportEvent } from "./program/reports.ts";
 
 /** `agent`: with the folder in which the program works. */

@@ -10,7 +10,7 @@ import type { ToolCallRequest } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { countLimit, textLimit } from "../../tools/arguments.ts";
 import type { ToolContext } from "../../tools/catalog.ts";
-import { readLabel } from "../../tools/labels/reads.ts";
+import { readLabel } from "../../tools/labels/sinks.ts";
 import { tool as createTool, type Tool } from "../../tools/tool.ts";
 import type { NodeHub } from "./hub.ts";
 import { allowedCommands, type NodeRow, type NodeStatus, nodeKey, nodesNamed } from "./node.ts";

@@ -4,7 +4,13 @@
 import { join } from "node:path";
 import { optional } from "../../core/optional.ts";
 import { approvalFor } from "../../core/rules/approval/policy.ts";
-import { countedLabels, joinLabels, labelOfSession, sourcesOf } from "../../core/rules/labels/labels.ts";
+import {
+  countedLabels,
+  joinLabels,
+  labelOfSession,
+  labelsIn,
+  sourcesOf,
+} from "../../core/rules/labels/labels.ts";
 import { writesIn } from "../../core/rules/labels/sources.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { type Code, ok, type Result } from "../../core/shapes/errors.ts";
@@ -19,7 +25,7 @@ import { addLabels, labelsOfChain, readLabels } from "../../store/queries/labels
 import type { Containable } from "../containment.ts";
 import { openWorkspace } from "../files/workspace.ts";
 import { fileSource, noteWriting, noteWritten, outsideFileRead } from "../labels/files.ts";
-import { labelsIn, readLabel } from "../labels/reads.ts";
+import { readLabel } from "../labels/sinks.ts";
 import type { CallerContext, Tool, ToolResult, WritingContext } from "../tool.ts";
 
 export interface GuardContext extends CallerContext, WritingContext, Containable {

@@ -1,4 +1,4 @@
-// Names the effects of calls outside of their session: the sinks of core/rules/labels/labels.ts.
+// Names the effects of calls outside of their session (the sinks of core/rules/labels/labels.ts), and their content.
 // SI1: an address that the session has read as it is carries no private text, so it is free. But a page can
 //      list many addresses and ask for one after the other, so only some of each site are.
 // SI2: a message to the place or the session that the run came from is its answer, not a sink.
@@ -7,10 +7,10 @@
 import { spawnChainOf } from "../../access/spawn-chain.ts";
 import { optional } from "../../core/optional.ts";
 import { readApproval } from "../../core/rules/approval/policy.ts";
-import { labelModeFor } from "../../core/rules/labels/labels.ts";
+import { labelFrom, labelModeFor } from "../../core/rules/labels/labels.ts";
 import { openToStrangers } from "../../core/rules/prompt/memory.ts";
 import { isSandboxed } from "../../core/rules/sandbox-policy.ts";
-import type { Sink } from "../../core/shapes/labels.ts";
+import type { Label, Labels, Sink } from "../../core/shapes/labels.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import type { Route } from "../../core/shapes/route.ts";
 import type { Session } from "../../core/shapes/session.ts";
@@ -161,3 +161,11 @@ export async function sessionSink(
   if (elsewhere !== undefined) return elsewhere;
   return (await isRead(ctx, target)) ? { kind: "session", to: key, payload } : undefined;
 }
+
+/** Returns the label of a text that a call has read. */
+export const readLabel = (
+  { engine, run }: Pick<SinkContext, "engine" | "run">,
+  label: Label,
+  source: string | undefined,
+): Labels | undefined =>
+  source === undefined ? undefined : labelFrom(label, source, engine.now(), run?.runId);

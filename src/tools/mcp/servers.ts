@@ -14,7 +14,7 @@ import { decideTool, filtersFor, mayHaveToolsUnder, outsidePrefix } from "../../
 import { type Failure, fail, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { matchesAny } from "../../core/text/pattern.ts";
-import { readLabel } from "../labels/reads.ts";
+import { readLabel } from "../labels/sinks.ts";
 import type { MissingTools, OutsideSet, OutsideTools } from "../tool.ts";
 import { askerFor } from "./asking.ts";
 import type { CallEnd } from "./connection.ts";

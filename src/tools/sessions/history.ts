@@ -7,14 +7,13 @@ import { resolveSession } from "../../access/resolve.ts";
 import { HISTORY_LIMIT } from "../../contract/tools/sessions.ts";
 import { shownMessage, sourceKeyOf } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
-import { joinLabels, labelsKnownTo } from "../../core/rules/labels/labels.ts";
+import { joinLabels, labelsKnownTo, withLabels } from "../../core/rules/labels/labels.ts";
 import { ok } from "../../core/shapes/errors.ts";
 import type { Message } from "../../core/shapes/message.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { cutHistory } from "../../core/text/history-cut.ts";
 import { readHistory } from "../../store/queries/transcripts/transcripts.ts";
 import { countLimit, textLimit } from "../arguments.ts";
-import { withLabels } from "../labels/reads.ts";
 import { type ReadingContext, type Tool, tool } from "../tool.ts";
 
 const MESSAGE_ID_CHARS_MAX = 200;

@@ -4,7 +4,7 @@ import { narrowingFor, shownKey, visibilityOf } from "../../access/access.ts";
 import { LIST_LIMIT, LIST_MESSAGE_LIMIT } from "../../contract/tools/sessions.ts";
 import type { ArgumentsOf, ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
-import { joinLabels, labelOfSession } from "../../core/rules/labels/labels.ts";
+import { joinLabels, labelOfSession, withLabels } from "../../core/rules/labels/labels.ts";
 import { badCursor, fail, ok } from "../../core/shapes/errors.ts";
 import type { Labels } from "../../core/shapes/labels.ts";
 import type { Message } from "../../core/shapes/message.ts";
@@ -21,7 +21,6 @@ import {
 import { isSessionCursor } from "../../store/queries/sessions/session-lists.ts";
 import { lastLabelled } from "../../store/queries/transcripts/transcripts.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import { withLabels } from "../labels/reads.ts";
 import { type ReadingContext, type Tool, tool } from "../tool.ts";
 import { withoutHiddenSources } from "./history.ts";
 

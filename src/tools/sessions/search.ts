@@ -1,11 +1,11 @@
 // Implements the tool `sessions_search`: full-text search in the transcripts of visible sessions.
 
 import { SEARCH_LIMIT } from "../../contract/methods/sessions.ts";
+import { withLabels } from "../../core/rules/labels/labels.ts";
 import { badCursor, ok } from "../../core/shapes/errors.ts";
 import { KEY_CHARS_MAX } from "../../core/shapes/session-key.ts";
 import { searchVisible } from "../../flows/session/search.ts";
 import { agentIdLimit, countLimit, formLimit, textLimit } from "../arguments.ts";
-import { withLabels } from "../labels/reads.ts";
 import { type ReadingContext, type RunContext, type Tool, tool } from "../tool.ts";
 
 const QUERY_CHARS_MAX = 500;

@@ -6,6 +6,7 @@ import { resolveSession } from "../../access/resolve.ts";
 import { SEND_WAIT_SECONDS } from "../../contract/tools/sessions.ts";
 import { TOOLS, type ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
+import { withLabels } from "../../core/rules/labels/labels.ts";
 import { isGuest } from "../../core/rules/prompt/memory.ts";
 import { isInInbox, sourceOf } from "../../core/rules/receipt.ts";
 import { checkRunTimeout } from "../../core/rules/spawn-policy.ts";
@@ -20,7 +21,6 @@ import { type SendOutcome, sendToSession, sentBefore, UNCLEAR } from "../../flow
 import { listRuns } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { agentIdLimit, bodyLimit, textLimit, waitLimit } from "../arguments.ts";
-import { withLabels } from "../labels/reads.ts";
 import { sessionSink } from "../labels/sinks.ts";
 import { type Tool, tool, type WritingContext } from "../tool.ts";
 

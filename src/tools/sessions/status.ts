@@ -5,6 +5,7 @@ import { openGate, partiesSeenIn, shownKey, viewerScope, visibleAmong } from "..
 import { resolveSession } from "../../access/resolve.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
+import { withLabels } from "../../core/rules/labels/labels.ts";
 import { sourceOf } from "../../core/rules/receipt.ts";
 import { NOT_VISIBLE } from "../../core/rules/visibility.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
@@ -21,7 +22,6 @@ import { usageOf } from "../../store/queries/runs/ledger.ts";
 import { countAhead, getRun, listRuns } from "../../store/queries/runs/runs.ts";
 import { activityOf, getSession } from "../../store/queries/sessions/sessions.ts";
 import { textLimit } from "../arguments.ts";
-import { withLabels } from "../labels/reads.ts";
 import { type CallerContext, type ReadingContext, type Tool, tool } from "../tool.ts";
 
 const RUN_ID_CHARS_MAX = 200;

@@ -64,6 +64,17 @@ export function withArrival(labels: Labels | undefined, arrival: Arrival): Label
   return labels && labelsFrom(arrive(labels.outside), arrive(labels.private));
 }
 
+/** Is not written as JSON. */
+const LABELS_OF_TEXTS = Symbol("labels");
+
+/** Adds the labels of its texts to an answer of a tool. They are not part of what the caller gets. */
+export const withLabels = <T extends object>(answer: T, labels: Labels | undefined): T =>
+  labels === undefined ? answer : { ...answer, [LABELS_OF_TEXTS]: labels };
+
+/** Returns the labels that a tool has added to its answer. */
+export const labelsIn = (answer: { readonly [LABELS_OF_TEXTS]?: Labels } | undefined): Labels | undefined =>
+  answer?.[LABELS_OF_TEXTS];
+
 /** Returns the label with one source. */
 export function labelFrom(label: Label, source: string, since: number, runId?: string): Labels {
   return { [label]: [{ source, since, ...(runId === undefined ? {} : { runId }) }] };

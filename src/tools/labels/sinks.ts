@@ -1,4 +1,5 @@
-// Names the effects of calls outside of their session (the sinks of core/rules/labels/labels.ts), and their content.
+// Names the labels of texts that calls read, and the effects of calls outside of their session: the sinks of
+// core/rules/labels/labels.ts.
 // SI1: an address that the session has read as it is carries no private text, so it is free. But a page can
 //      list many addresses and ask for one after the other, so only some of each site are.
 // SI2: a message to the place or the session that the run came from is its answer, not a sink.

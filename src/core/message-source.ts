@@ -4,13 +4,16 @@
 import { NOT_VISIBLE } from "./rules/visibility.ts";
 import type { Message, Provenance } from "./shapes/message.ts";
 
-/** Returns the session that a message came from or is about, or undefined if it names none. */
-export function sourceKeyOf(message: Message): string | undefined {
-  const provenance = message.role === "user" ? message.provenance : undefined;
+/** Returns the session that a text came from or is about, or undefined if it names none. */
+export function sourceKeyIn(provenance: Provenance | undefined): string | undefined {
   return provenance !== undefined && "sourceSessionKey" in provenance
     ? provenance.sourceSessionKey
     : undefined;
 }
+
+/** Like `sourceKeyIn`, for a message. */
+export const sourceKeyOf = (message: Message): string | undefined =>
+  message.role === "user" ? sourceKeyIn(message.provenance) : undefined;
 
 /** Returns a message's source, without the name of a session that the reader may not see. */
 export function shownProvenance(provenance: Provenance, sees: (key: string) => boolean): Provenance {

@@ -296,8 +296,8 @@ class OtelTraces implements Traces {
       // session.
       const { runId, state, code, error, usage, endedAt } = event;
       const facts = { state, usage, endedAt, ...optional({ code }) };
-      const found = await getRunInChain(db, runId);
-      const run = found?.run ?? (executed && ({ ...executed, ...facts } as Run));
+      const inChain = await getRunInChain(db, runId);
+      const run = inChain?.run ?? (executed && ({ ...executed, ...facts } as Run));
       if (run === undefined || run.kind !== "turn") return;
       const parentSpanId = await parentSpanOf(db, run);
       this.#tell({
@@ -310,7 +310,7 @@ class OtelTraces implements Traces {
         endMs: endedAt,
         attributes: {
           ...this.#runFacts(run, state),
-          ...labelAttributes(found?.labels),
+          ...labelAttributes(inChain?.labels),
         },
         ...(state === "ok" ? {} : { failed: this.#failed(error) }),
       });

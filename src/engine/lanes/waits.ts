@@ -295,8 +295,8 @@ async function untilDecided(
 }
 
 /**
- * Creates the functions with which a run waits. If the store fails, settling a wait is retried
- * (`untilStored`).
+ * Creates the functions with which the tools of a run wait, act while it holds its lane, and know what it has
+ * read. If the store fails, settling a wait is retried (`untilStored`).
  */
 export function createRunWait(
   parts: EngineCore,

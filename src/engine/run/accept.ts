@@ -5,6 +5,7 @@
 // is a hash of caller and key, so a caller never receives a run that another caller began.
 
 import { createHash } from "node:crypto";
+import { sourceKeyIn } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
 import { joinLabels, labelFrom, withArrival } from "../../core/rules/labels/labels.ts";
 import { outsideInput } from "../../core/rules/labels/sources.ts";
@@ -203,13 +204,6 @@ function refusedBy(
 const labelsKnown = ({ labelOfSession }: AcceptLimits, session: Session): Labels | undefined =>
   joinLabels(session.labels, labelOfSession?.(session));
 
-/** Returns the key of the other session that wrote a message. */
-function writerOf({ sessionKey, input: { provenance } }: AcceptRequest): string | undefined {
-  const isOfSession = provenance?.kind === "inter_session" || provenance?.kind === "notice";
-  const key = isOfSession ? provenance.sourceSessionKey : undefined;
-  return key === sessionKey ? undefined : key;
-}
-
 interface AcceptPlace {
   readonly session: Session;
   readonly writer: Session | undefined;
@@ -230,12 +224,13 @@ async function labelsIn(
   const source = outsideInput(input, session.key);
   const given = source === undefined ? undefined : labelFrom("outside", source, now, runId);
   const own = joinLabels(session.labels, joinLabels(input.labels, given));
+  const ofSession = labelsKnown(limits, session);
   // Its chain may lack what another run of its session has read.
   const written = joinLabels(own, writer && labelsKnown(limits, writer));
-  const isMarked = (written ?? labelsKnown(limits, session)) !== undefined;
+  const isMarked = (written ?? ofSession) !== undefined;
   const before = known ?? (chain && isMarked ? await holdChain(tx, chain.chainId) : undefined);
   const labels = joinLabels(written, before?.labels);
-  const all = joinLabels(labels, labelsKnown(limits, session));
+  const all = joinLabels(labels, ofSession);
   return { labels, ofChain: joinLabels(before?.labels, withArrival(all, { at: now, runId })) };
 }
 
@@ -249,7 +244,7 @@ export async function acceptIn(
   const { sessionKey, route, flow, parentRunId, askedBy, callId, forgottenAt } = request;
   // The first statement locks the lane. Only then do the other statements see all committed runs of the lane.
   const found = together(
-    holdLane(tx, sessionKey, writerOf(request)),
+    holdLane(tx, sessionKey, sourceKeyIn(request.input.provenance)),
     countLane(tx, sessionKey),
     acceptedBefore(tx, request),
   );

@@ -15,7 +15,7 @@ import { checkLabel } from "../../core/text/label.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RunWait } from "../../engine/lanes/waits.ts";
 import type { Unit } from "../../engine/unit.ts";
-import { readLabels } from "../../store/queries/labels.ts";
+import { storedLabels } from "../../tools/guidance/guard.ts";
 import { checkWords } from "../../triggers/choices.ts";
 import { type Calendar, readSchedule, zoneOf } from "./dates.ts";
 import {
@@ -97,10 +97,7 @@ async function hasRoom(unit: Unit, { session }: Call): Promise<Result<void>> {
 async function make(unit: Unit, call: Call, asked: AgentJobRequest, schedule: Schedule) {
   const { session, run, callId } = call;
   const deliver = run.route === undefined || isInHouse(run.route) ? undefined : run.route;
-  const { key, sessionId } = session;
-  const known = call.wait?.content();
-  const hasNone = known !== undefined && known.labels === undefined;
-  const labels = hasNone ? undefined : await readLabels(unit.tx, { key, sessionId, chainId: run.chainId });
+  const labels = await storedLabels({ db: unit.tx, session, run, ...optional({ wait: call.wait }) });
   const made = await enable(
     {
       id: unit.newId(),

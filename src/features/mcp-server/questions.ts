@@ -23,7 +23,7 @@ import { answerPermission, type PermissionAnswer } from "../../flows/permission.
 import type { Caller } from "../../gateway/auth.ts";
 import { needScope } from "../../gateway/dispatch.ts";
 import { dataFrame } from "../../gateway/http/run-stream.ts";
-import { findPrompt, openPermissions } from "../../store/queries/permissions.ts";
+import { findPrompt, openPermissions, SAMPLING } from "../../store/queries/permissions.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import type { McpDeps } from "./calls.ts";
@@ -81,7 +81,8 @@ async function waitsFor(
 
 /** Returns a question as a request to the client, with its id. Undefined: the client does not take it. */
 async function requestFor({ deps, client, askable }: AskingCall, question: PermissionQuestion) {
-  const prompt = askable.samples ? await findPrompt(deps.engine.store.db, question.id) : undefined;
+  const isPrompt = askable.samples && question.kind === SAMPLING;
+  const prompt = isPrompt ? await findPrompt(deps.engine.store.db, question.id) : undefined;
   if (prompt === undefined) return askable.forms ? elicitationFor(question, client.caller) : undefined;
   const { system, messages, maxOutputTokens: maxTokens } = prompt;
   const params = {
@@ -120,9 +121,9 @@ export async function questionsOf(call: AskingCall): Promise<Readonly<Record<str
   const found: Record<string, object> = {};
   if (!mayAnswer(client.caller)) return found;
   for (const question of await openPermissions(engine.store.db, engine.now())) {
-    const asked = (await waitsFor(call, question)) ? await requestFor(call, question) : undefined;
-    if (asked === undefined) continue;
-    const { id, ...request } = asked;
+    const named = (await waitsFor(call, question)) ? await requestFor(call, question) : undefined;
+    if (named === undefined) continue;
+    const { id, ...request } = named;
     found[id] = request;
   }
   return found;

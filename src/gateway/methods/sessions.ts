@@ -199,11 +199,11 @@ async function search(
   if (asked.cursor !== undefined && !/^\d{1,15}$/.test(asked.cursor)) return badCursor("sessions.search");
   const { redactor } = ctx.deps.world;
   const { readWorker } = ctx.deps.engine.store;
-  const found = await searchVisible(
+  const hits = await searchVisible(
     { ...ctx.access, viewer: ctx.viewer, redactor, readWorker, signal: ctx.signal },
     { ...asked, limit: Math.min(limit, SEARCH_LIMIT.max) },
   );
-  return found.ok ? ok(found.value.page) : found;
+  return hits.ok ? ok(hits.value.page) : hits;
 }
 
 async function fork(

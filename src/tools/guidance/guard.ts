@@ -46,8 +46,9 @@ export const WAITS_NOTE =
 
 type Reader = Pick<GuardContext, "db" | "settings" | "session" | "run" | "wait">;
 
-/** Returns the stored labels of a caller. Asks the store only if there may be any. */
-async function storedLabels({ db, session, run, wait }: Reader): Promise<Labels | undefined> {
+/** Returns the stored labels of a caller. Asks the store only if there may be outside content. */
+export async function storedLabels(reader: Omit<Reader, "settings">): Promise<Labels | undefined> {
+  const { db, session, run, wait } = reader;
   const { key, sessionId } = session;
   // The session of a caller without a run was read for this call.
   const known = run === undefined ? session : wait?.content();

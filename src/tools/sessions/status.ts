@@ -48,9 +48,9 @@ export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">
     }
     if (messageId !== undefined) return messageReport(ctx, messageId);
     if (runId !== undefined) {
-      const found = await visibleRun(ctx, runId);
-      if (!found.ok) return found;
-      const { run, labels } = found.value;
+      const inChain = await visibleRun(ctx, runId);
+      if (!inChain.ok) return inChain;
+      const { run, labels } = inChain.value;
       const report = await runStatus(ctx, run);
       return ok(report.reply === undefined ? report : withLabels(report, labels));
     }
@@ -64,11 +64,11 @@ export const sessionStatus: Tool<ReadingContext & Pick<CallerContext, "session">
  * Returns a run if its session is visible. For an invisible run the answer is the same as for a missing one.
  */
 async function visibleRun(ctx: ReadingContext, runId: string): Promise<Result<RunInChain>> {
-  const found = await getRunInChain(ctx.db, runId);
-  const run = found?.run;
+  const inChain = await getRunInChain(ctx.db, runId);
+  const run = inChain?.run;
   const session = run && (await getSession(ctx.db, run.sessionKey));
   const seen = session !== undefined && (await openGate(ctx, ctx.viewer).admits("status", session));
-  if (found !== undefined && seen) return ok(found);
+  if (inChain !== undefined && seen) return ok(inChain);
   const hint = "sessions_send gives run ids; session_status of a session names its unfinished runs.";
   if (run === undefined && viewerScope(ctx, ctx.viewer).all)
     return fail("run_not_found", `no run ${JSON.stringify(runId)}`, { hint });

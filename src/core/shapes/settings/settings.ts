@@ -197,9 +197,9 @@ export interface Settings extends Pick<ConfigFile, "logging" | "labels">, AddedS
 
 /** Returns the default agent, which is used wherever no agent is named. */
 export function defaultAgent(settings: Settings): AgentSettings {
-  const found = settings.agents.find((agent) => agent.default) ?? settings.agents[0];
-  if (found === undefined) throw new Error("the settings contain no agent");
-  return found;
+  const agent = settings.agents.find(({ default: isDefault }) => isDefault) ?? settings.agents[0];
+  if (agent === undefined) throw new Error("the settings contain no agent");
+  return agent;
 }
 
 /** Returns an error message if no agent has this name, else undefined. */

@@ -224,11 +224,11 @@ interface LockedLane {
 
 /** Locks a session. `writerKey`: another session that is read, too. */
 export async function holdLane(tx: Tx, key: string, writerKey?: string): Promise<LockedLane | undefined> {
-  const { rows } = await (writerKey === undefined
+  const { rows } = await (writerKey === undefined || writerKey === key
     ? HELD_SESSION(tx, { key })
     : HELD_WITH_WRITER(tx, { key, writerKey }));
   const row = rows.find((one) => one.key === key);
-  const writer = rows.find((one) => one.key === writerKey);
+  const writer = rows.find((one) => one.key !== key);
   return row && { session: toSession(row), laneSeq: row.next_lane_seq, writer: writer && toSession(writer) };
 }
 

@@ -103,7 +103,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
       timezoneId: "UTC",
     }));
   // This limit is shorter than a test's, so that a failed wait reports its selector.
-  context.setDefaultTimeout(PATIENCE_MS);
+  context.setDefaultTimeout(PATIENCE_MS / 2);
   const page = await context.newPage();
   const complaints: string[] = [];
   const note = (text: string): void => {

@@ -172,10 +172,9 @@ describeInBrowser("the first rows", () => {
   test("a filter in the address does not show rows of the whole list", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(30, NEWEST));
-    const { page } = await visit(house.http);
+    const { page } = await visit(house.http, { token: TOKEN });
     const open = await holdSockets(page);
     await page.goto(`${house.http}/#/sessions?search=conversation%207`);
-    await page.evaluate((token) => sessionStorage.setItem("parley.token", token), TOKEN);
     await page.reload();
     await page.getByRole("navigation", { name: "Views" }).waitFor();
     await expect.poll(() => page.getByRole("treeitem").count()).toBe(0);
@@ -187,18 +186,17 @@ describeInBrowser("the first rows", () => {
   test("an answer that comes after the connection changes nothing, nor does one that fails", async () => {
     const house = await openHouse();
     await seedSessions(house.store, manySessions(3, NEWEST));
-    const { page } = await visit(house.http, { allow: /ERR_FAILED/ });
+    const { page } = await visit(house.http, { token: TOKEN, allow: /ERR_FAILED/ });
     const held = Promise.withResolvers<void>();
     await page.route(FIRST, async (route) => {
       await held.promise;
       await route.fulfill({ json: { ok: true, sessions: { sessions: [] }, attention: { groups: [] } } });
     });
-    await page.goto(`${house.http}/#token=${TOKEN}`);
     await page.reload();
-    await row(page, /^conversation 1/).waitFor();
-    const answered = page.waitForResponse(FIRST);
+    await page.locator(".version:not(:empty)").waitFor({ state: "attached" });
+    const answered = page.waitForEvent("requestfinished", (request) => request.url().endsWith("/page/first"));
     held.resolve();
-    await (await answered).finished();
+    await answered;
     await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
     await row(page, /^conversation 1/).waitFor();
     await page.unroute(FIRST);

@@ -89,7 +89,7 @@ function logScale(values: readonly number[], from: number, to: number): Scale {
   };
 }
 
-function plain(text: string): string {
+export function plain(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 }
 

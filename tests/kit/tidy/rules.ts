@@ -348,8 +348,8 @@ const BROWSER_ENTRY = "src/contract/client/web.ts";
 
 /** The scripts of bench that a command of package.json starts, or another program. */
 const BENCHES = [
-  "acp bench cluster conformance conformance-a2a conformance-acp conformance-mcp crashes import-source load",
-  "labels-table",
+  "acp bench cluster conformance conformance-a2a conformance-acp conformance-mcp crashes drawings",
+  "import-source labels-table load",
   "mcp-client mcp-fixtures mcp-questions model-ways models-table openai-clients peers plugins postgres recording",
   "screenshots",
   "sign-ins trips wake-each woken",

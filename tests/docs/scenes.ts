@@ -275,10 +275,11 @@ export const SCENES: Readonly<Record<string, Scene>> = {
       };
       return config;
     },
-    words: { K7QX2MRD: (ground) => first(ground, "peers", "channels", "pair") },
     before: {
       "npx parley-gateway sessions history agent:assistant:main": async (ground) => {
         if (howToBot === undefined) throw new Error("there is no bot");
+        const code = await first(ground, "peers", "channels", "pair");
+        await ground.run(`parley channels pair approve ${code}`);
         writes(howToBot, "ask research: which database would you take for a small shop?");
         while (!howToBot.sent.some(({ text }) => text?.includes("research answered"))) await moment();
         await ground.run("parley deliveries");

@@ -6,8 +6,10 @@ import { afterAll, afterEach } from "vitest";
 import { cleanUp, cleanUpFile } from "./kit/cleanup.ts";
 import { CODE_CACHE } from "./kit/process/code-cache.ts";
 
-// Workers of the file tools start from the sources here. With compiled code they take a third of the time.
+// Workers start from the sources here. With compiled code they take a third of the time. The variable is for
+// workers that inherit the environment.
 enableCompileCache(CODE_CACHE);
+process.env.NODE_COMPILE_CACHE = CODE_CACHE;
 
 afterEach(cleanUp);
 afterAll(cleanUpFile);

@@ -15,7 +15,7 @@ import { ADMIN, add, cronKey, jobsOf, turnsOf, untilTurns } from "./kit.ts";
 const HOUR = 3_600_000;
 const EVERY = { kind: "every", everyMs: HOUR } as const;
 const MAIN = "agent:main:main";
-const RUNS = 12;
+const RUNS = 4;
 const COMMITS_MAX = 40;
 
 /** A gateway with a fake clock, whose model is a server that counts the messages of each request. */
@@ -52,7 +52,7 @@ async function openOffice() {
 const constant = Array(RUNS).fill(1);
 const growing = Array.from({ length: RUNS }, (_, index) => 2 * index + 1);
 
-test("a new job that delivers sends one message at each of twelve runs, and its earlier conversations stay readable", async () => {
+test("a new job that delivers sends one message at each run, and its earlier conversations stay readable", async () => {
   const { client, countMessages } = await openOffice();
   const { job, counts } = await countMessages({ deliver: { to: "main" } });
   expect(job.session).toBe("fresh");

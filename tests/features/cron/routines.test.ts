@@ -22,9 +22,9 @@ interface Ground {
   answer(text: string): void;
 }
 
-/** Opens a gateway whose agent was last written to by Ann, at midnight UTC. */
-async function open(): Promise<Ground> {
-  const world = fakeWorld();
+/** Opens a gateway whose agent was last written to by Ann, at this hour UTC. */
+async function open(hour: number): Promise<Ground> {
+  const world = fakeWorld({ startMs: Date.UTC(2026, 0, 1, hour) });
   const sent: OutgoingMessage[] = [];
   const chat: Channel = {
     id: "chat",
@@ -66,7 +66,7 @@ async function textsOf({ house }: Ground): Promise<string[]> {
 }
 
 test("a heartbeat in the main session tells people nothing if all is well, and otherwise its answer", async () => {
-  const ground = await open();
+  const ground = await open(7);
   const client = await ground.house.client();
   const message = "Read HEARTBEAT.md and follow it. Answer HEARTBEAT_OK if nothing needs attention.";
   const { job } = await client.request("cron.add", {
@@ -76,7 +76,7 @@ test("a heartbeat in the main session tells people nothing if all is well, and o
     deliver: { channel: "last", to: MAIN },
   });
   ground.answer("HEARTBEAT_OK");
-  await pass(ground, 8 * HOUR, job.id, 1);
+  await pass(ground, HOUR, job.id, 1);
   expect(ground.sent).toEqual([]);
   ground.answer("The oven is on.");
   await pass(ground, 30 * MINUTE, job.id, 2);
@@ -97,7 +97,7 @@ test("a heartbeat in the main session tells people nothing if all is well, and o
 });
 
 test("a daily reset begins a new conversation in the main session, at its time of day in its zone, each day", async () => {
-  const ground = await open();
+  const ground = await open(18);
   const client = await ground.house.client();
   const { job } = await client.request("cron.add", {
     message: "/reset",
@@ -106,8 +106,8 @@ test("a daily reset begins a new conversation in the main session, at its time o
   });
   const idOf = async () => (await getSession(ground.house.store.db, MAIN))?.sessionId;
   const first = await idOf();
-  expect(job.state.nextRunAtMs).toBe(ground.world.clock.now() + 19 * HOUR);
-  await ground.world.advance(19 * HOUR - MINUTE);
+  expect(job.state.nextRunAtMs).toBe(ground.world.clock.now() + HOUR);
+  await ground.world.advance(HOUR - MINUTE);
   expect(await idOf()).toBe(first);
   await pass(ground, MINUTE, job.id, 1);
   const second = await idOf();

@@ -37,7 +37,6 @@ import type { Reload } from "./config/reload.ts";
 import { processEnvironment } from "./config.ts";
 import { optional } from "./core/optional.ts";
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
-import type { ProcessFacts } from "./core/shapes/process.ts";
 import type { LogPart } from "./core/shapes/settings/logging.ts";
 import { backupFolder, type Settings } from "./core/shapes/settings/settings.ts";
 import type { AgentSources } from "./core/shapes/settings/sources.ts";
@@ -169,12 +168,6 @@ interface Working {
   readonly deadlines: Follower;
 }
 
-/** Returns the facts about this process that the others of a cluster show. */
-const factsOf = ({ version, reload }: AppOptions): Omit<ProcessFacts, "processId"> => ({
-  ...{ host: hostname(), version },
-  ...optional({ configRevision: reload?.revision() }),
-});
-
 /** Builds the engine from its parts. */
 async function buildEngine(
   options: AppOptions,
@@ -213,7 +206,11 @@ async function buildEngine(
     successors,
     executor,
     deadlineHandlers: handlers,
-    facts: () => factsOf(options),
+    facts: () => ({
+      host: hostname(),
+      version: options.version,
+      ...optional({ configRevision: options.reload?.revision() }),
+    }),
     settings: engineSettings(settings),
     record,
     committed: watch.committed,
@@ -305,14 +302,6 @@ function upkeepOf(
   return { tryModel, localServers, runCommand, backups: backupsOf(options, undo) };
 }
 
-/** Removes attachments that no session needs any longer. */
-async function removeLost({ db }: Store, settings: Settings, { clock, log }: World): Promise<void> {
-  for (const { workspace, dir } of await lostAttachments(db, settings, clock.now())) {
-    const removed = await removeAttachments(workspace, dir);
-    if (!removed.ok) log.warn({ dir, why: removed.error }, "lost attachments could not be removed");
-  }
-}
-
 /** Starts the clock watch. */
 async function watchClock(
   of: { engine: Engine; settings: Settings; world: World },
@@ -321,24 +310,6 @@ async function watchClock(
   const watch = new ClockWatch(of);
   undo.push(() => watch.stop());
   await watch.start();
-}
-
-/** Returns the parts that follow the settings: the channels, then `next`, then the others. */
-function followersOf(
-  {
-    settings,
-    world,
-    engine,
-    watch,
-    ways,
-  }: Pick<AppOptions, "settings" | "world"> & Pick<Working, "engine"> & Pick<Helpers, "watch" | "ways">,
-  undo: (() => Promise<void>)[],
-  next: readonly Follower[],
-): readonly Follower[] {
-  const titles = titlesOf({ settings, world: asPart(world, "agent"), engine, watch });
-  undo.push(titles.close);
-  const slots = async (): Promise<void> => engine.lookAtSlots();
-  return [ways.apply, ...next, slots, titles.apply, () => ensureMainSessions({ engine, settings })];
 }
 
 /** Follows the configuration file, if there is one. Returns a function that reads it at once. */
@@ -401,7 +372,10 @@ async function followRuns(
   const { engine, store, world, jsonlCopies, settings } = of;
   followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
   logRuns(engine, store, world);
-  await removeLost(store, settings, world);
+  for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
+    const removed = await removeAttachments(workspace, dir);
+    if (!removed.ok) world.log.warn({ dir, why: removed.error }, "lost attachments could not be removed");
+  }
 }
 
 async function openParts(
@@ -448,8 +422,17 @@ async function openParts(
   const checkModel = (name: string): Result<string> => fullModelName(settings.providers, name);
   undo.push(ways.close);
   await ways.open({ engine, checkModel, guidance });
-  const following = { settings, world, engine, watch, ways };
-  const followers = followersOf(following, undo, [deadlines, servers.apply]);
+  const titles = titlesOf({ settings, world: asPart(world, "agent"), engine, watch });
+  undo.push(titles.close);
+  // These parts follow the settings in this order.
+  const followers: readonly Follower[] = [
+    ways.apply,
+    deadlines,
+    servers.apply,
+    async () => engine.lookAtSlots(),
+    titles.apply,
+    () => ensureMainSessions({ engine, settings }),
+  ];
   for (const apply of followers) await apply();
   await watchClock({ engine, settings, world }, undo);
   await planOldRows(engine);
@@ -519,14 +502,6 @@ async function unwind(undo: (() => Promise<void>)[], world: World): Promise<void
   }
 }
 
-function failureOf(error: unknown, settings: Settings): Result<App> {
-  if (error instanceof StoreProblem || error instanceof StoreConflict)
-    return fail("store_unavailable", error.message);
-  const unheard = listenFailure(error, settings.gateway);
-  if (unheard === undefined) throw error;
-  return unheard;
-}
-
 /** Starts a gateway on an open store. A failure closes everything again, including the store. */
 async function startOn(store: Store, options: AppOptions): Promise<App> {
   const undo: (() => Promise<void>)[] = [() => store.close()];
@@ -561,6 +536,10 @@ export async function openApp(options: AppOptions): Promise<Result<App>> {
   try {
     return ok(await startOnStore({ ...options, world: asPart(options.world, "app") }));
   } catch (error) {
-    return failureOf(error, options.settings);
+    if (error instanceof StoreProblem || error instanceof StoreConflict)
+      return fail("store_unavailable", error.message);
+    const unheard = listenFailure(error, options.settings.gateway);
+    if (unheard === undefined) throw error;
+    return unheard;
   }
 }

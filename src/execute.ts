@@ -24,7 +24,7 @@ import { hasNetwork, isSandboxed, type SpawnChain } from "./core/rules/sandbox-p
 import { fail, ok, type Result } from "./core/shapes/errors.ts";
 import { type Entry, isCompaction, type Message, toolCallsOf, type Usage } from "./core/shapes/message.ts";
 import type { ModelRetry } from "./core/shapes/model-retry.ts";
-import { type AnswerFormat, CUT_SHORT, endsWithResult, type Run } from "./core/shapes/run.ts";
+import { CUT_SHORT, endsWithResult, type Run } from "./core/shapes/run.ts";
 import type { Session } from "./core/shapes/session.ts";
 import { peerInKey } from "./core/shapes/session-key.ts";
 import { checkFormat } from "./core/shapes/settings/answer-format.ts";
@@ -138,18 +138,6 @@ export interface ExecuteParts {
   readonly runtimes?: Runtimes;
   /** Returns the engine. A function, because the engine is created later and needs this executor. */
   engine(): Engine;
-}
-
-/** Returns the fallback models that can guarantee the format of the run. */
-function fallbacksOf(
-  settings: Settings,
-  { fallbackModels }: AgentSettings,
-  format: AnswerFormat | undefined,
-): ResolvedModel[] {
-  return fallbackModels.flatMap((ref) => {
-    const found = resolveModel(settings.providers, ref);
-    return found.ok && checkFormat(settings, ref, format).ok ? [found.value] : [];
-  });
 }
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -475,7 +463,10 @@ async function executeTurn(
     sessionId: session.sessionId,
     ...offer,
     model: model.value,
-    fallbackModels: fallbacksOf(settings, agent, run.input.format),
+    fallbackModels: agent.fallbackModels.flatMap((ref) => {
+      const found = resolveModel(settings.providers, ref);
+      return found.ok && checkFormat(settings, ref, run.input.format).ok ? [found.value] : [];
+    }),
     onFallback: (next) => {
       answering = next;
     },

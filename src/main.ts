@@ -12,7 +12,6 @@ import type {
   CliParts,
   DatabaseReport,
   GatewayOptions,
-  Machine,
   RunningGateway,
   SandboxReport,
   StoreTools,
@@ -45,17 +44,6 @@ const TOP = join(dirname(fileURLToPath(import.meta.url)), "..");
 function versionOf(): string {
   const text = readFileSync(join(TOP, "package.json"), "utf8");
   return String((JSON.parse(text) as { version: unknown }).version);
-}
-
-function thisMachine(): Machine {
-  const userId = process.getuid?.();
-  return {
-    version: versionOf(),
-    hostName: hostname(),
-    platform: process.platform,
-    launcher: { node: process.execPath, script: join(TOP, "bin", "parley.js") },
-    ...optional({ userId }),
-  };
 }
 
 /** Dependencies of all logs of this process. */
@@ -243,20 +231,6 @@ export async function runProgram(program: HostProgram, world: World): Promise<Ho
   return runHostProgram(program, world);
 }
 
-/**
- * Logs unexpected errors with secrets redacted. The process ends afterwards, unless the error is only that
- * the store refused work for which nobody waits: then everything else continues.
- */
-function watchFaults(world: World): void {
-  process.on("uncaughtException", (error, origin) => {
-    if (origin === "unhandledRejection" && /^Store(Problem|Conflict)$/.test(error?.name)) {
-      world.log.error({ err: error }, "the store refused work for which nobody waits");
-      return;
-    }
-    exitForBug(world, error, origin);
-  });
-}
-
 function exitForBug(world: World, error: unknown, origin?: string): never {
   const how = origin === "unhandledRejection" ? { origin } : {};
   world.log.error({ err: error, ...how }, "the process exits because of a bug");
@@ -272,7 +246,14 @@ export async function main(argv: readonly string[]): Promise<number> {
   const log = wanted.ok ? wanted.value : LOGGING;
   const base = await worldOf(() => log, log.format, { env, hidden });
   const world = logging(base, { part: "cli" });
-  watchFaults(world);
+  // The process continues if the store only refused work for which nobody waits.
+  process.on("uncaughtException", (error, origin) => {
+    if (origin === "unhandledRejection" && /^Store(Problem|Conflict)$/.test(error?.name)) {
+      world.log.error({ err: error }, "the store refused work for which nobody waits");
+      return;
+    }
+    exitForBug(world, error, origin);
+  });
   const parts = partsOf({ env, home, hidden, world });
   if (wanted.ok) return runCli(argv, parts).catch((error: unknown) => exitForBug(world, error));
   return createCli(parts, { json: argv.includes("--json") }).fail(wanted, EXIT.usage);
@@ -281,6 +262,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 function partsOf(house: LogParts & { home: string; world: World }): CliParts {
   const { env, home, world } = house;
   const silent = silenced(world);
+  const userId = process.getuid?.();
   return {
     commandFor: added("commandFor"),
     world,
@@ -299,7 +281,13 @@ function partsOf(house: LogParts & { home: string; world: World }): CliParts {
     exitNow: (code) => process.exit(code),
     openGateway: (options) => openGateway(options, { ...house, openDemo: () => openDemo(world) }),
     runProgram: (program) => runProgram(program, world),
-    machine: thisMachine(),
+    machine: {
+      version: versionOf(),
+      hostName: hostname(),
+      platform: process.platform,
+      launcher: { node: process.execPath, script: join(TOP, "bin", "parley.js") },
+      ...optional({ userId }),
+    },
     inspectDatabase: (url) => inspectDatabase(url, world),
     store: storeTools(logging(world, { part: "store" })),
     inspectSandbox: (wanted) => inspectSandbox(wanted, { world, env }),

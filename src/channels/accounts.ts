@@ -234,16 +234,10 @@ class Keeper {
     // An error of another class is a bug, so it is logged with its stack.
     const isKnown = error instanceof ListenProblem;
     const fields = { account, retryInMs: pauseMs, ...(isKnown ? { why: text } : { err: error }) };
-    this.#say(isKnown && !lasting && this.#failures < STUBBORN_FAILURES ? "warn" : "error", text, fields);
-  }
-
-  /**
-   * Logs a failure as a warning or an error if its level or its reason is new, and otherwise only for
-   * debugging.
-   */
-  #say(level: "warn" | "error", why: string, fields: object): void {
-    const isNews = this.#said?.why !== why || this.#said.level !== level;
-    this.#said = { level, why };
+    // The same failure again is logged only for debugging.
+    const level = isKnown && !lasting && this.#failures < STUBBORN_FAILURES ? "warn" : "error";
+    const isNews = this.#said?.why !== text || this.#said.level !== level;
+    this.#said = { level, why: text };
     this.#parts.world.log[isNews ? level : "debug"](fields, "listening failed; Parley will retry");
   }
 

@@ -53,22 +53,6 @@ interface Target extends MediaTarget {
   readonly sessionKey: string;
 }
 
-async function targetOf(
-  { settings, engine }: InboundParts,
-  { place, account }: AdmittedMessage,
-): Promise<Target> {
-  const { db } = engine.store;
-  const own = keyOfChat(settings, place) ?? "";
-  const sessionKey = (await getBinding(db, place.replyTo))?.sessionKey ?? own;
-  const session = (await getSession(db, sessionKey)) ?? { agentId: place.agentId };
-  return {
-    sessionKey,
-    agent: agentOf(settings, session),
-    maxBytes: account.inbound.mediaMaxBytes,
-    seesImages: seesImages(settings, session),
-  };
-}
-
 /** Returns whether an error has its cause in the store, which may work again later. */
 const isOfStore = (error: unknown): boolean =>
   error instanceof StoreProblem || error instanceof StoreConflict;
@@ -96,11 +80,21 @@ async function takeCommand(parts: InboundParts, admitted: AdmittedMessage): Prom
 
 /** Stores a message, unless it is stored already. */
 async function take(parts: InboundParts, reader: MediaReader, admitted: AdmittedMessage): Promise<void> {
-  const { engine } = parts;
+  const { engine, settings } = parts;
   const { id, message, command } = admitted;
   if (await isKnown(engine.store.db, id)) return;
   if (command !== undefined) return takeCommand(parts, admitted);
-  const target = await targetOf(parts, admitted);
+  const { place, account } = admitted;
+  const { db } = engine.store;
+  const own = keyOfChat(settings, place) ?? "";
+  const sessionKey = (await getBinding(db, place.replyTo))?.sessionKey ?? own;
+  const session = (await getSession(db, sessionKey)) ?? { agentId: place.agentId };
+  const target: Target = {
+    sessionKey,
+    agent: agentOf(settings, session),
+    maxBytes: account.inbound.mediaMaxBytes,
+    seesImages: seesImages(settings, session),
+  };
   const media = message.edit === undefined ? await reader.read(message, target) : NO_MEDIA;
   // Do not delete the files if the commit fails, because the message may be stored nevertheless. The gateway
   // removes files that are not needed at its next start.

@@ -94,7 +94,9 @@ function writeLink(page: Page, { href, tokens }: Tokens.Link | Tokens.Image): vo
 }
 
 function writeInline(page: Page, tokens: readonly Token[]): void {
-  for (const token of tokens) writeSpan(page, token);
+  for (const token of tokens) {
+    (SPANS[token.type] ?? asWritten)(page, token);
+  }
 }
 
 type Writer = (page: Page, token: Tokens.Generic) => void;
@@ -119,43 +121,10 @@ const SPANS: Readonly<Record<string, Writer>> = {
 
 const asWritten: Writer = (page, { raw }) => write(page, raw.replace(/(?<!\n)\n+$/, ""));
 
-function writeSpan(page: Page, token: Token): void {
-  (SPANS[token.type] ?? asWritten)(page, token);
-}
-
-function writeCode(page: Page, { text, lang = "" }: Tokens.Code): void {
-  const language = LANGUAGE.exec(lang.trim())?.[0];
-  const { indent } = page;
-  // Do not indent code in a list item, so that people can copy it.
-  page.indent = "";
-  writeMarked(page, { kind: "pre", ...optional({ language }) }, () => write(page, text));
-  page.indent = indent;
-}
-
 function writeRow(page: Page, cells: readonly Tokens.TableCell[]): void {
   cells.forEach((cell, index) => {
     if (index > 0) write(page, " | ");
     writeInline(page, cell.tokens);
-  });
-}
-
-function writeTable(page: Page, { header, rows }: Tokens.Table): void {
-  writeMarked(page, { kind: "bold" }, () => writeRow(page, header));
-  for (const row of rows) {
-    write(page, "\n");
-    writeRow(page, row);
-  }
-}
-
-function writeList(page: Page, { ordered, start, items, loose }: Tokens.List): void {
-  const { indent } = page;
-  items.forEach((item, index) => {
-    if (index > 0) write(page, loose ? "\n\n" : "\n");
-    const behind = /^\s*\d+([.)])/.exec(item.raw)?.[1] ?? ".";
-    write(page, ordered ? `${Number(start) + index}${behind} ` : "• ");
-    page.indent = `${indent}${ordered ? "   " : "  "}`;
-    writeBlocks(page, item.tokens);
-    page.indent = indent;
   });
 }
 
@@ -164,9 +133,35 @@ const BLOCKS: Readonly<Record<string, Writer>> = {
   paragraph: (page, { tokens = [] }) => writeInline(page, tokens),
   blockquote: (page, { tokens = [] }) =>
     writeMarked(page, { kind: "quote" }, () => writeBlocks(page, tokens)),
-  code: (page, token) => writeCode(page, token as Tokens.Code),
-  list: (page, token) => writeList(page, token as Tokens.List),
-  table: (page, token) => writeTable(page, token as Tokens.Table),
+  code: (page, token) => {
+    const { text, lang = "" } = token as Tokens.Code;
+    const language = LANGUAGE.exec(lang.trim())?.[0];
+    const { indent } = page;
+    // Do not indent code in a list item, so that people can copy it.
+    page.indent = "";
+    writeMarked(page, { kind: "pre", ...optional({ language }) }, () => write(page, text));
+    page.indent = indent;
+  },
+  list: (page, token) => {
+    const { ordered, start, items, loose } = token as Tokens.List;
+    const { indent } = page;
+    items.forEach((item, index) => {
+      if (index > 0) write(page, loose ? "\n\n" : "\n");
+      const behind = /^\s*\d+([.)])/.exec(item.raw)?.[1] ?? ".";
+      write(page, ordered ? `${Number(start) + index}${behind} ` : "• ");
+      page.indent = `${indent}${ordered ? "   " : "  "}`;
+      writeBlocks(page, item.tokens);
+      page.indent = indent;
+    });
+  },
+  table: (page, token) => {
+    const { header, rows } = token as Tokens.Table;
+    writeMarked(page, { kind: "bold" }, () => writeRow(page, header));
+    for (const row of rows) {
+      write(page, "\n");
+      writeRow(page, row);
+    }
+  },
   hr: (page) => write(page, RULE),
 };
 
@@ -231,21 +226,6 @@ interface Insertion {
   readonly text: string;
 }
 
-function insertions(text: string, marks: readonly Mark[]): Insertion[] {
-  const found = marks.flatMap(({ kind, from, to, href = "" }): Insertion[] => {
-    const words = text.slice(from, to);
-    if (kind === "link") return tellsItself(words, href) ? [] : [{ at: to, text: ` (${href})` }];
-    if (kind !== "quote") return [];
-    // In a list, indent all lines of a quote like its first line.
-    const column = from - (text.lastIndexOf("\n", from - 1) + 1);
-    const starts = [...words.matchAll(/\n( *)/g)].map(
-      ({ index, 1: spaces = "" }) => from + index + 1 + Math.min(spaces.length, column),
-    );
-    return [from, ...starts].map((at) => ({ at, text: "> " }));
-  });
-  return found.sort((one, other) => one.at - other.at);
-}
-
 const isLinkOrQuote = ({ kind }: Mark): boolean => kind === "link" || kind === "quote";
 
 /** Replaces marks with text if the platform does not support them. Default: links and quotes are replaced. */
@@ -253,7 +233,18 @@ export function spelledOut(
   marked: MarkedText,
   isSpelled: (mark: Mark) => boolean = isLinkOrQuote,
 ): MarkedText {
-  const added = insertions(marked.text, marked.marks.filter(isSpelled));
+  const found = marked.marks.filter(isSpelled).flatMap(({ kind, from, to, href = "" }): Insertion[] => {
+    const words = marked.text.slice(from, to);
+    if (kind === "link") return tellsItself(words, href) ? [] : [{ at: to, text: ` (${href})` }];
+    if (kind !== "quote") return [];
+    // In a list, indent all lines of a quote like its first line.
+    const column = from - (marked.text.lastIndexOf("\n", from - 1) + 1);
+    const starts = [...words.matchAll(/\n( *)/g)].map(
+      ({ index, 1: spaces = "" }) => from + index + 1 + Math.min(spaces.length, column),
+    );
+    return [from, ...starts].map((at) => ({ at, text: "> " }));
+  });
+  const added = found.sort((one, other) => one.at - other.at);
   const pieces: string[] = [];
   let end = 0;
   for (const { at, text } of added) {

@@ -34,17 +34,6 @@ function outcomeOf(answer: IncomingMessage, nowMs: number): DeliveryOutcome {
   return { kind: "refused", error };
 }
 
-/** Discards a response body. Calls `done` when the body has ended, failed or become too long. */
-function drain(answer: IncomingMessage, done: () => void): void {
-  let bytes = 0;
-  answer.on("data", (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > BODY_BYTES_MAX) answer.destroy();
-  });
-  answer.once("close", done);
-  answer.on("error", done);
-}
-
 interface News {
   /** An address that the settings allow. */
   readonly url: string;
@@ -76,7 +65,13 @@ export async function postNews(
     request.on("response", (answer) => {
       isAnswered = true;
       outcome = outcomeOf(answer, clock.now());
-      drain(answer, end);
+      let bytes = 0;
+      answer.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > BODY_BYTES_MAX) answer.destroy();
+      });
+      answer.once("close", end);
+      answer.on("error", end);
     });
     request.on("error", (error) => {
       // If a status has arrived, it decides the outcome, even if the rest of the response was lost.

@@ -8,16 +8,6 @@ import { ListenProblem } from "./accounts.ts";
 import type { Channel, ChannelHost } from "./channel.ts";
 import { channelOf, type PlatformChannel } from "./platform.ts";
 
-/** Creates the replacement for a channel that cannot be loaded. It rejects every text with the reason. */
-function makeUnloaded(id: string, accounts: readonly ChannelAccount[], why: string): PlatformChannel {
-  const failed = () => Promise.reject(new ListenProblem(why, true));
-  const deliver: Channel["deliver"] = () => Promise.resolve({ kind: "retry", error: why });
-  return channelOf(
-    id,
-    accounts.map(({ accountId }) => ({ accountId, listen: failed, test: failed, deliver })),
-  );
-}
-
 /** Describes for an operator why a channel cannot be loaded. */
 function whyUnloaded(id: string, error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
@@ -41,6 +31,13 @@ export async function openChannel(
     return channelOf(id, await openAccounts(own as never, host), platform.textMaxChars);
   } catch (error) {
     host.world.log.error({ err: error, channel: id }, "a channel could not be loaded");
-    return makeUnloaded(id, own, whyUnloaded(id, error));
+    // Stands in for a channel that cannot be loaded.
+    const why = whyUnloaded(id, error);
+    const failed = () => Promise.reject(new ListenProblem(why, true));
+    const deliver: Channel["deliver"] = () => Promise.resolve({ kind: "retry", error: why });
+    return channelOf(
+      id,
+      own.map(({ accountId }) => ({ accountId, listen: failed, test: failed, deliver })),
+    );
   }
 }

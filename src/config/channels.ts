@@ -2,7 +2,7 @@
 
 import type { Platform } from "../channels/platform.ts";
 import { isObject } from "../core/json.ts";
-import type { AccountSettings, ChannelAccount } from "../core/shapes/settings/channels.ts";
+import type { ChannelAccount } from "../core/shapes/settings/channels.ts";
 import { type AgentSettings, agentProblem } from "../core/shapes/settings/settings.ts";
 import type { Path } from "../core/text/value-path.ts";
 import { PLATFORMS } from "../features.ts";
@@ -60,22 +60,6 @@ function wholeAccount(
 const idOf = (agentId: string | undefined): { agentId?: string } =>
   agentId === undefined ? {} : { agentId: agentId.trim().toLowerCase() };
 
-/** Reports each agent that an account names and that does not exist. */
-function checkAgents(account: AccountSettings, path: Path, { agents, problems }: Around): void {
-  const ids = agents.map(({ id }) => id);
-  const named: [string | undefined, Path][] = [
-    [account.agentId, [...path, "agentId"]],
-    ...Object.entries(account.groups).map(([id, group]): [string | undefined, Path] => [
-      group.agentId,
-      [...path, "groups", id, "agentId"],
-    ]),
-  ];
-  for (const [id, at] of named) {
-    const text = id === undefined ? undefined : agentProblem(id, ids);
-    if (text !== undefined) problems.push({ path: at, text });
-  }
-}
-
 function accountsOf(platform: [string, Platform], file: ConfigFile, around: Around): ChannelAccount[] {
   const [channel, { settings, definedBy }] = platform;
   const sections: Readonly<Record<string, Tree | undefined>> = file.channels;
@@ -107,7 +91,18 @@ function accountsOf(platform: [string, Platform], file: ConfigFile, around: Arou
       around.problems.push({ path: [...path, key], text: "is needed for an account of this channel" });
     }
     const whole = wholeAccount(platform, file, account, accountId);
-    checkAgents(whole, path, around);
+    const ids = around.agents.map(({ id }) => id);
+    const named: [string | undefined, Path][] = [
+      [whole.agentId, [...path, "agentId"]],
+      ...Object.entries(whole.groups).map(([id, group]): [string | undefined, Path] => [
+        group.agentId,
+        [...path, "groups", id, "agentId"],
+      ]),
+    ];
+    for (const [id, at] of named) {
+      const text = id === undefined ? undefined : agentProblem(id, ids);
+      if (text !== undefined) around.problems.push({ path: at, text });
+    }
     return [whole];
   });
 }

@@ -16,15 +16,6 @@ const IN_FILE: Partial<Record<keyof Settings, string>> = {
   traces: "telemetry.traces",
 };
 
-/** Returns the paths of the settings that differ. The values are left out, because they may be secret. */
-function changedParts(running: Settings, found: Settings): string[] {
-  const names = new Set([...Object.keys(running), ...Object.keys(found)] as (keyof Settings)[]);
-  return [...names]
-    .filter((name) => !isDeepStrictEqual(running[name], found[name]))
-    .map((name) => IN_FILE[name] ?? name)
-    .sort();
-}
-
 /**
  * Reads the file and the environment as a start would, and compares them with the running settings. If `text`
  * is given, it is used instead of the file's content. `next`: the settings that the next start would use.
@@ -43,7 +34,12 @@ export function compare(
     return { path, exists: true, ok: false, errors, warnings: [], differs: false, changed: [], restart: [] };
   }
   const { path, exists, warnings, settings: next } = again.value;
-  const changed = changedParts(running, next);
+  // The values are left out, because they may be secret.
+  const names = new Set([...Object.keys(running), ...Object.keys(next)] as (keyof Settings)[]);
+  const changed = [...names]
+    .filter((name) => !isDeepStrictEqual(running[name], next[name]))
+    .map((name) => IN_FILE[name] ?? name)
+    .sort();
   const { restart } = applicable(next, running);
   const differs = restart.length > 0;
   return { path, exists, ok: true, errors: [], warnings, differs, changed, restart, next };

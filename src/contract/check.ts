@@ -75,12 +75,6 @@ export function isTooDeep(value: unknown): boolean {
   return false;
 }
 
-function valueAt(params: unknown, path: readonly string[]): unknown {
-  let at: unknown = params;
-  for (const step of path) at = typeof at === "object" && at !== null ? Reflect.get(at, step) : undefined;
-  return at;
-}
-
 const KINDS: Readonly<Record<string, string>> = {
   string: "a string",
   number: "a number",
@@ -135,7 +129,9 @@ function problemsIn(error: SchemaError, value: unknown, format: PathFormat): Pro
   const expected = expectation(error);
   const where = path.length === 0 ? "params" : format(path);
   if (expected === undefined) return [{ path, keyword, text: `${where}: ${error.message}` }];
-  const given = valueAt(value, path);
+  let given: unknown = value;
+  for (const step of path)
+    given = typeof given === "object" && given !== null ? Reflect.get(given, step) : undefined;
   const isBound = keyword === "minimum" || keyword === "maximum";
   return [
     {

@@ -35,7 +35,16 @@ export class JsonMeter {
       at = this.#addLine(piece, at);
       if (this.#marks > JSON_MARKS_MAX) return TOO_MANY_VALUES;
       if (this.#bytes > this.#bytesMax) return `the answer has more than ${this.#bytesMax} bytes`;
-      if (this.#end !== "body" && piece[at - 1] === NEWLINE) this.#endLine();
+      // A text in JSON has no line break, so a quote in a line of another kind hides nothing in the next.
+      if (this.#end !== "body" && piece[at - 1] === NEWLINE) {
+        this.#isQuoted = false;
+        this.#isEscaped = false;
+        if (this.#end === "line" || this.#lineIsEmpty) {
+          this.#bytes = 0;
+          this.#marks = 0;
+        }
+        this.#lineIsEmpty = true;
+      }
     }
     return undefined;
   }
@@ -60,17 +69,6 @@ export class JsonMeter {
     const end = Math.min(at + 1, piece.length);
     this.#bytes += end - from;
     return end;
-  }
-
-  /** A text in JSON has no line break, so a quote in a line of another kind hides nothing in the next. */
-  #endLine(): void {
-    this.#isQuoted = false;
-    this.#isEscaped = false;
-    if (this.#end === "line" || this.#lineIsEmpty) {
-      this.#bytes = 0;
-      this.#marks = 0;
-    }
-    this.#lineIsEmpty = true;
   }
 }
 

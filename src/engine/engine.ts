@@ -255,23 +255,21 @@ export class Engine {
   }
 
   async start(): Promise<void> {
-    if (this.#dispatch === undefined) await this.#recover();
+    // No other process uses this store, so the process that held the runs has exited.
+    if (this.#dispatch === undefined) {
+      const resumed = await this.commit(async (unit) => {
+        await this.callerWaits.giveUp(unit);
+        return requeueHeld(unit.tx, unit.now);
+      });
+      for (const run of resumed) {
+        this.log.info({ ...idsOf(run), crashes: run.crashes }, "continuing a run that a stop interrupted");
+      }
+    }
     this.#state = "running";
     if (this.#dispatch === undefined) this.#look();
     this.#deadlines.start();
     await this.#dispatch?.start();
     await Promise.all(this.#workers.map((worker) => worker.start()));
-  }
-
-  // No other process uses this store, so the process that held the runs has exited.
-  async #recover(): Promise<void> {
-    const resumed = await this.commit(async (unit) => {
-      await this.callerWaits.giveUp(unit);
-      return requeueHeld(unit.tx, unit.now);
-    });
-    for (const run of resumed) {
-      this.log.info({ ...idsOf(run), crashes: run.crashes }, "continuing a run that a stop interrupted");
-    }
   }
 
   /** Fails while the gateway starts or stops, because it accepts no messages then. */

@@ -80,13 +80,11 @@ export class Recorder {
     };
     const run = this.#textOf("run", `run ${JSON.stringify(inputs)}`, () => inputs);
     const now = this.#parts.now();
-    const rows = [run, settings, list, ...prompt, ...tools].filter(({ hash }) => this.#isUnknown(hash, now));
+    const rows = [run, settings, list, ...prompt, ...tools].filter(({ hash }) => {
+      const storedAt = this.#storedAt.get(hash);
+      return storedAt === undefined || now - storedAt > STORE_AGAIN_MS;
+    });
     return { hash: run.hash, rows, noteStored: () => this.#noteStored(rows, now) };
-  }
-
-  #isUnknown(hash: string, now: number): boolean {
-    const storedAt = this.#storedAt.get(hash);
-    return storedAt === undefined || now - storedAt > STORE_AGAIN_MS;
   }
 
   #noteStored(rows: readonly Revision[], at: number): void {

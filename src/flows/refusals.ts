@@ -82,30 +82,6 @@ async function meant(parts: RefusedParts, args: Arguments): Promise<Pick<Refusal
   return key?.ok === true ? { named, toKey: key.value } : { named };
 }
 
-async function refusalOf(
-  parts: RefusedParts,
-  call: ToolCallRequest,
-  { code, error, details }: Failure,
-): Promise<Omit<Refusal, "at">> {
-  const { run, session } = parts;
-  const args = (typeof call.arguments === "object" ? call.arguments : undefined) ?? {};
-  const agentId = trimmedOf(args.agentId, NAMED_CHARS_MAX) ?? session.agentId;
-  const to = call.name === "sessions_spawn" ? { named: agentId } : await meant(parts, args);
-  const cycle = details?.cycle;
-  return {
-    callId: call.callId,
-    chainId: run.chainId,
-    runId: run.runId,
-    fromKey: session.key,
-    ...to,
-    tool: call.name,
-    code,
-    error: trimmedOf(error, ERROR_CHARS_MAX) ?? "",
-    ...(Array.isArray(cycle) ? { cycle: cycle.slice(0, CYCLE_MAX).map(String) } : {}),
-    hop: run.hop,
-  };
-}
-
 async function write(parts: RefusedParts, unit: Unit, refusal: Omit<Refusal, "at">): Promise<void> {
   if (parts.wait !== undefined && !(await parts.wait.holds(unit))) return;
   if (!(await addRefusal(unit.tx, { ...refusal, at: unit.now }))) return;
@@ -137,7 +113,23 @@ export async function noteRefusal(
   const { runId, sessionKey, chainId } = parts.run;
   const about = { part: "flows", runId, sessionKey, chainId };
   try {
-    const refusal = await refusalOf(parts, call, failure);
+    const { run, session } = parts;
+    const args = (typeof call.arguments === "object" ? call.arguments : undefined) ?? {};
+    const agentId = trimmedOf(args.agentId, NAMED_CHARS_MAX) ?? session.agentId;
+    const to = call.name === "sessions_spawn" ? { named: agentId } : await meant(parts, args);
+    const cycle = failure.details?.cycle;
+    const refusal: Omit<Refusal, "at"> = {
+      callId: call.callId,
+      chainId: run.chainId,
+      runId: run.runId,
+      fromKey: session.key,
+      ...to,
+      tool: call.name,
+      code: failure.code,
+      error: trimmedOf(failure.error, ERROR_CHARS_MAX) ?? "",
+      ...(Array.isArray(cycle) ? { cycle: cycle.slice(0, CYCLE_MAX).map(String) } : {}),
+      hop: run.hop,
+    };
     await parts.engine.commit((unit) => write(parts, unit, refusal));
     const { callId, tool, code } = refusal;
     parts.engine.log.info({ ...about, callId, tool, code }, "a send or spawn was refused");

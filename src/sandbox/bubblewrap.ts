@@ -92,11 +92,6 @@ const FIRST_PROCESS = [
 const JOINED = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && exec 2>&1 && { "$@"; exit $?; }`;
 const APART = `${REPOSITORY_GUARD}\n${FIRST_PROCESS} && { "$@"; exit $?; }`;
 
-function programArguments(program: Program, code: string): string[] {
-  if (program.kind === "shell") return ["bash", "--noprofile", "--norc", "-c", program.command];
-  return [CONTAINED_NODE, "--no-warnings", join(CONTAINED_CODE, relative(code, program.file))];
-}
-
 /** Kills the first process inside. Tries again while it does not exist yet. */
 function killInside(child: ChildProcess, world: World, triesLeft = KILL_TRIES_MAX): void {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -201,7 +196,9 @@ function planOf(
       ...shell,
       ...guardArguments(held),
       ...ulimits,
-      ...programArguments(program, ground.code),
+      ...(program.kind === "shell"
+        ? ["bash", "--noprofile", "--norc", "-c", program.command]
+        : [CONTAINED_NODE, "--no-warnings", join(CONTAINED_CODE, relative(ground.code, program.file))]),
     ]),
     cwd: "/",
     env: ground.environment,

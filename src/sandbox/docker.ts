@@ -52,11 +52,6 @@ function bind(source: string, target: string, readOnly: boolean): string[] {
   return ["--mount", [...fields, ...(readOnly ? ["readonly"] : [])].join(",")];
 }
 
-function programArguments(program: Program, code: string): string[] {
-  if (program.kind === "shell") return ["bash", "--noprofile", "--norc", "-c", program.command];
-  return ["node", "--no-warnings", join(CONTAINED_CODE, relative(code, program.file))];
-}
-
 /** Returns the arguments of `docker` for one program. */
 export function dockerArguments(
   ground: Omit<SandboxInputs, "world" | "disk" | "environment">,
@@ -90,7 +85,9 @@ export function dockerArguments(
     ["--noprofile", "--norc", "-c", program.kind === "shell" ? JOINED : APART, "sandbox"],
     guardArguments(held),
     [seconds],
-    programArguments(program, ground.code),
+    program.kind === "shell"
+      ? ["bash", "--noprofile", "--norc", "-c", program.command]
+      : ["node", "--no-warnings", join(CONTAINED_CODE, relative(ground.code, program.file))],
   ].flat();
 }
 

@@ -155,17 +155,6 @@ async function probeDocker(env: Environment, image: string): Promise<Probe> {
   return { usable: true };
 }
 
-/**
- * Checks whether programs in bubblewrap can have their own network here, and which carrier (uplink.ts) works.
- */
-async function probeNetwork(environment: Environment): Promise<Probe> {
-  const opened = await openUplink(environment, undefined);
-  if (!opened.ok)
-    return { usable: false, why: `cannot provide a network: ${opened.error}`, hint: opened.hint ?? "" };
-  opened.value.close();
-  return { usable: true, carrier: opened.value.carrier };
-}
-
 /** Folder of the gateway's code, from source or built. */
 const CODE = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -232,7 +221,13 @@ export function createSandboxFinder(parts: FinderParts): SandboxFinder {
   async function probeFor(backend: Backend, needs: SandboxNeeds): Promise<Probe> {
     const found = await probe(backend, needs.image);
     if (!found.usable || backend === "docker" || !needs.network) return found;
-    return remembered("network", () => probeNetwork(environment));
+    return remembered("network", async () => {
+      const opened = await openUplink(environment, undefined);
+      if (!opened.ok)
+        return { usable: false, why: `cannot provide a network: ${opened.error}`, hint: opened.hint ?? "" };
+      opened.value.close();
+      return { usable: true, carrier: opened.value.carrier };
+    });
   }
 
   async function find(needs: SandboxNeeds, workspace: string): Promise<Result<Sandbox>> {

@@ -70,8 +70,7 @@ export async function guardedRepository(
     kept.add(there);
   }
   // A protected folder protects everything in it.
-  const inKept = (path: string): boolean => [...kept].some((one) => one !== path && isInside(one, path));
-  const readOnly = [...kept].filter((path) => !inKept(path));
+  const readOnly = [...kept].filter((path) => ![...kept].some((one) => one !== path && isInside(one, path)));
   const above = new Set(readOnly.flatMap((path) => foldersAbove(workspace, path)));
   const held: ProtectedPath[] = [];
   for (const path of [...above, ...readOnly].sort()) {

@@ -60,7 +60,11 @@ export function transactionsOn<C extends TransactionConnection>(
       await connection.begin();
       const value = await work(tx);
       end();
-      await commitOn(connection);
+      try {
+        await connection.commit();
+      } catch (error) {
+        throw asInDoubt(error);
+      }
       return value;
     } catch (error) {
       end();
@@ -70,14 +74,6 @@ export function transactionsOn<C extends TransactionConnection>(
       connections.release(connection);
     }
   };
-}
-
-async function commitOn(connection: TransactionConnection): Promise<void> {
-  try {
-    await connection.commit();
-  } catch (error) {
-    throw asInDoubt(error);
-  }
 }
 
 /** Work that `atCommit` adds to a transaction. */

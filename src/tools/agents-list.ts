@@ -7,7 +7,7 @@ import { optional } from "../core/optional.ts";
 import { containsSubagents } from "../core/rules/sandbox-policy.ts";
 import { spawnableAgents } from "../core/rules/spawn-policy.ts";
 import { ok } from "../core/shapes/errors.ts";
-import { type AgentSettings, modelOf } from "../core/shapes/settings/settings.ts";
+import { modelOf } from "../core/shapes/settings/settings.ts";
 import { type CallerContext, type ReadingContext, type Tool, tool } from "./tool.ts";
 
 type Context = Pick<ReadingContext, "settings" | "viewer"> & Pick<CallerContext, "agent">;
@@ -22,18 +22,16 @@ export const agentsList: Tool<Context> = tool("agents_list", {
       agents: spawnableAgents(ctx.agent, ctx.settings)
         .filter(({ id }) => id === ctx.agent.id || coversSubagents(ctx, ctx.viewer, "list", id))
         .toSorted((left, right) => Number(right.id === ctx.agent.id) - Number(left.id === ctx.agent.id))
-        .map((agent) => agentRow(ctx, agent)),
+        .map(
+          (agent): AgentRow => ({
+            id: agent.id,
+            ...optional({ name: agent.name }),
+            model: modelOf(ctx.settings, { agentId: agent.id }),
+            runtime: agent.runtime?.type ?? "builtin",
+            sandboxed: containsSubagents(agent),
+            self: agent.id === ctx.agent.id,
+          }),
+        ),
     });
   },
 });
-
-function agentRow(ctx: Context, agent: AgentSettings): AgentRow {
-  return {
-    id: agent.id,
-    ...optional({ name: agent.name }),
-    model: modelOf(ctx.settings, { agentId: agent.id }),
-    runtime: agent.runtime?.type ?? "builtin",
-    sandboxed: containsSubagents(agent),
-    self: agent.id === ctx.agent.id,
-  };
-}

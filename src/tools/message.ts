@@ -3,9 +3,9 @@
 
 import type { ToolResultOf } from "../contract/tools.ts";
 import { optional } from "../core/optional.ts";
-import { fail, ok, type Result } from "../core/shapes/errors.ts";
+import { fail, ok } from "../core/shapes/errors.ts";
 import { WEBCHAT } from "../core/shapes/route.ts";
-import { type PlaceText, type QueuedText, sendToPlace, sentToPlace } from "../flows/delivery/known-place.ts";
+import { type QueuedText, sendToPlace, sentToPlace } from "../flows/delivery/known-place.ts";
 import { bodyLimit, textLimit } from "./arguments.ts";
 import { messageSink } from "./labels/sinks.ts";
 import { type CallerContext, type Tool, tool, type WritingContext } from "./tool.ts";
@@ -18,16 +18,6 @@ const ID_CHARS_MAX = 512;
 function answerFor({ id, route }: QueuedText): ToolResultOf<"message"> {
   const { channel, to, accountId, threadId } = route;
   return { status: "accepted", deliveryId: id, channel, to, ...optional({ accountId, threadId }) };
-}
-
-/** Reads the destination of a call. */
-function destinationOf({ channel, to, accountId, threadId }: PlaceText["place"]): Result<PlaceText["place"]> {
-  if (channel.trim().toLowerCase() === WEBCHAT) {
-    return fail("channel_unknown", "webchat has no destinations: a message there belongs to a session", {
-      hint: "Use sessions_send to write to a session.",
-    });
-  }
-  return ok({ channel, to, accountId, threadId });
 }
 
 export const messageTool: Tool<MessageContext> = tool("message", {
@@ -45,7 +35,12 @@ export const messageTool: Tool<MessageContext> = tool("message", {
     return sent && answerFor(sent);
   },
   async execute(ctx, args, { callId }) {
-    const place = destinationOf(args);
+    const place =
+      args.channel.trim().toLowerCase() === WEBCHAT
+        ? fail("channel_unknown", "webchat has no destinations: a message there belongs to a session", {
+            hint: "Use sessions_send to write to a session.",
+          })
+        : ok({ channel: args.channel, to: args.to, accountId: args.accountId, threadId: args.threadId });
     if (!place.ok) return place;
     const { viewer, session, chain, run, wait } = ctx;
     const sent = await sendToPlace(ctx, {

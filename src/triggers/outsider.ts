@@ -45,8 +45,7 @@ export function covered(
 ): Result<string> {
   const { patterns } = viewer;
   const isMeant = !isReservedKey(key) || patterns === undefined || patterns.includes(key);
-  const allows = (): boolean => verdictOfKey({ settings }, viewer, "send", key).allowed;
-  if (key === ownKey || (isMeant && allows())) return ok(key);
+  if (key === ownKey || (isMeant && verdictOfKey({ settings }, viewer, "send", key).allowed)) return ok(key);
   const shown = quoted(key, 512);
   return fail("not_visible", `${name} may not write to the session ${shown}`, { hint });
 }

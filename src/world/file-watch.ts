@@ -24,19 +24,18 @@ export function watchFile(path: string, clock: Clock, changed: () => void): () =
   let [told, seen] = [stateOf(path), ""];
   let timer: Timer | undefined;
   let watcher: FSWatcher | undefined;
-  const look = (): void => {
-    const now = stateOf(path);
-    const isQuiet = now === seen;
-    seen = now;
-    if (now !== told && isQuiet) {
-      told = now;
-      changed();
-    }
-    arm(now === told ? LOOK_MS : QUIET_MS);
-  };
   const arm = (ms: number): void => {
     timer?.cancel();
-    timer = clock.after(ms, look);
+    timer = clock.after(ms, () => {
+      const now = stateOf(path);
+      const isQuiet = now === seen;
+      seen = now;
+      if (now !== told && isQuiet) {
+        told = now;
+        changed();
+      }
+      arm(now === told ? LOOK_MS : QUIET_MS);
+    });
   };
   try {
     watcher = watch(dirname(path), { persistent: false }, (_event, name) => {

@@ -7,7 +7,7 @@
 
 import { HiddenText, type SplitText, splitHidden, withoutHidden } from "../../core/text/hidden-text.ts";
 import { LongText, type TextDelta } from "../../core/text/text-delta.ts";
-import type { ModelOutcome, ModelPort, WrittenMessage } from "./model.ts";
+import type { ModelPort, WrittenMessage } from "./model.ts";
 
 /** Computes the visible part of a text that arrives in pieces. */
 export class HiddenStream {
@@ -50,16 +50,6 @@ export class HiddenStream {
   }
 }
 
-function cleanedOutcome(outcome: ModelOutcome, stream: HiddenStream): ModelOutcome {
-  const cleanMessage = (message: WrittenMessage): WrittenMessage => ({
-    ...message,
-    content: withoutHidden(message.content, (whole) => stream.settle(whole)),
-  });
-  if (outcome.kind === "message") return { ...outcome, message: cleanMessage(outcome.message) };
-  if (!("partial" in outcome) || outcome.partial === undefined) return outcome;
-  return { ...outcome, partial: cleanMessage(outcome.partial) };
-}
-
 /** Wraps a port so that its answers contain no hidden text. */
 export function withoutHiddenText(port: ModelPort): ModelPort {
   const withdrew = new Set<string>();
@@ -77,7 +67,13 @@ export function withoutHiddenText(port: ModelPort): ModelPort {
         log,
       );
       if (stream.withdrew) withdrew.add(ref);
-      return cleanedOutcome(outcome, stream);
+      const cleanMessage = (message: WrittenMessage): WrittenMessage => ({
+        ...message,
+        content: withoutHidden(message.content, (whole) => stream.settle(whole)),
+      });
+      if (outcome.kind === "message") return { ...outcome, message: cleanMessage(outcome.message) };
+      if (!("partial" in outcome) || outcome.partial === undefined) return outcome;
+      return { ...outcome, partial: cleanMessage(outcome.partial) };
     },
   };
 }

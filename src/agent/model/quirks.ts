@@ -55,8 +55,6 @@ const renameField = (from: string, to: string): Quirk["correct"] => {
 
 const NINE = /^[a-zA-Z0-9]{9}$/;
 const FILLER = "skip_thought_signature_validator";
-const isGoogle = (host: string): boolean => host.endsWith("googleapis.com");
-
 /** The corrections, each with the server that needs it. More specific ones come first. */
 export const QUIRKS: readonly Quirk[] = [
   {
@@ -140,7 +138,7 @@ export const QUIRKS: readonly Quirk[] = [
   {
     says: "the documented filler where a thought signature is missing (Gemini)",
     refusal: /thought.?signature/i,
-    isKnown: isGoogle,
+    isKnown: (host) => host.endsWith("googleapis.com"),
     correct: withFiller,
   },
   {

@@ -54,15 +54,25 @@ export function phrase(tool: string, json: ToolJson, about?: NamedSession): stri
   if (isFailure(json)) return phraseFailure(`I could not use ${tool}`, json);
   switch (tool) {
     case "sessions_list":
-      return phraseSessions(json);
+      return phraseList("session", rows(json, "sessions"), (row) => {
+        const label = str(row, "label") ?? str(row, "displayName");
+        const facts = [label, str(row, "kind"), str(row, "state")].filter((fact) => fact !== undefined);
+        return `${str(row, "key")}${suffix(facts.join(", "))}`;
+      });
     case "agents_list":
       return phraseList(
         "agent",
         rows(json, "agents"),
         (row) => `${str(row, "id")}${row.self === true ? " (myself)" : ""}${suffix(str(row, "model"))}`,
       );
-    case "sessions_history":
-      return phraseHistory(json, name);
+    case "sessions_history": {
+      const lines = rows(json, "messages").map((message) => {
+        const texts = rows(message, "content").flatMap((block) => str(block, "text") ?? []);
+        return `${str(message, "role")}: ${short(texts.join(" "))}`;
+      });
+      if (lines.length === 0) return `${name} has no messages yet.`;
+      return [`The last ${count(lines.length, "message")} of ${name}:`, ...lines].join("\n");
+    }
     case "sessions_search":
       return phraseList(
         "hit",
@@ -73,8 +83,17 @@ export function phrase(tool: string, json: ToolJson, about?: NamedSession): stri
       return `Sent ${str(json, "name")}.`;
     case "sessions_spawn":
       return `Started a sub-agent: ${str(json, "childSessionKey") ?? "accepted"}.`;
-    case "subagents":
-      return phraseSubagents(json);
+    case "subagents": {
+      if (Array.isArray(json.cancelled)) {
+        const cancelled = json.cancelled.length;
+        return cancelled === 0 ? "No sub-agent was at work." : `Cancelled ${count(cancelled, "sub-agent")}.`;
+      }
+      return phraseList("sub-agent", rows(json, "subagents"), (row) => {
+        const state = row.finished === true ? `finished, ${str(row, "ended") ?? "done"}` : str(row, "state");
+        const facts = [str(row, "label"), state].filter((fact) => fact !== undefined);
+        return `${str(row, "sessionKey")}${suffix(facts.join(", "))}: ${short(str(row, "task") ?? "")}`;
+      });
+    }
     case "cron":
       return phraseReminders(json);
     default:
@@ -107,35 +126,6 @@ function phraseSend(json: ToolJson, name: string): string {
     default:
       return raw(json);
   }
-}
-
-function phraseSessions(json: ToolJson): string {
-  return phraseList("session", rows(json, "sessions"), (row) => {
-    const label = str(row, "label") ?? str(row, "displayName");
-    const facts = [label, str(row, "kind"), str(row, "state")].filter((fact) => fact !== undefined);
-    return `${str(row, "key")}${suffix(facts.join(", "))}`;
-  });
-}
-
-function phraseHistory(json: ToolJson, name: string): string {
-  const lines = rows(json, "messages").map((message) => {
-    const texts = rows(message, "content").flatMap((block) => str(block, "text") ?? []);
-    return `${str(message, "role")}: ${short(texts.join(" "))}`;
-  });
-  if (lines.length === 0) return `${name} has no messages yet.`;
-  return [`The last ${count(lines.length, "message")} of ${name}:`, ...lines].join("\n");
-}
-
-function phraseSubagents(json: ToolJson): string {
-  if (Array.isArray(json.cancelled)) {
-    const cancelled = json.cancelled.length;
-    return cancelled === 0 ? "No sub-agent was at work." : `Cancelled ${count(cancelled, "sub-agent")}.`;
-  }
-  return phraseList("sub-agent", rows(json, "subagents"), (row) => {
-    const state = row.finished === true ? `finished, ${str(row, "ended") ?? "done"}` : str(row, "state");
-    const facts = [str(row, "label"), state].filter((fact) => fact !== undefined);
-    return `${str(row, "sessionKey")}${suffix(facts.join(", "))}: ${short(str(row, "task") ?? "")}`;
-  });
 }
 
 function phraseReminders(json: ToolJson): string {

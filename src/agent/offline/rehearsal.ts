@@ -6,7 +6,6 @@
 
 import { HEADING } from "../../core/rules/turn-rules.ts";
 import {
-  type Message,
   type Provenance,
   type ToolCallBlock,
   textOf,
@@ -137,27 +136,24 @@ function sceneOf(request: ModelRequest): Scene {
   const inputAt = messages.findLastIndex((message) => message.role === "user");
   const input = messages[inputAt];
   const { system } = request;
+  const own = messages.slice(inputAt + 1);
+  const results = matchResults(own);
   return {
     input: input === undefined ? "" : textOf(input),
     ...(input?.role === "user" && input.provenance !== undefined ? { source: input.provenance } : {}),
     isFirst: messages.findIndex((message) => message.role === "user") === inputAt,
-    done: doneCalls(messages.slice(inputAt + 1)),
+    done: own.flatMap((message) =>
+      toolCallsOf(message).flatMap((call, at) => {
+        const result = results.get(message)?.get(at);
+        if (result === undefined) return [];
+        return [{ name: call.name, args: call.arguments, json: readResult(textOf(result)) }];
+      }),
+    ),
     toolNames: request.tools.map((tool) => tool.name),
     agentId: /^You are the agent "([^"]+)"/m.exec(system)?.[1] ?? "main",
     sessionKey: /^Session: (.+)$/m.exec(system)?.[1] ?? "main",
     system,
   };
-}
-
-function doneCalls(own: readonly Message[]): Done[] {
-  const results = matchResults(own);
-  return own.flatMap((message) =>
-    toolCallsOf(message).flatMap((call, at) => {
-      const result = results.get(message)?.get(at);
-      if (result === undefined) return [];
-      return [{ name: call.name, args: call.arguments, json: readResult(textOf(result)) }];
-    }),
-  );
 }
 
 function decide(scene: Scene): Act {
@@ -167,10 +163,18 @@ function decide(scene: Scene): Act {
   switch (heading) {
     case HEADING.reply:
       return say(replyStep(scene));
-    case HEADING.announce:
-      return say(announceStep(lines));
-    case HEADING.subagentAnnounce:
-      return say(jobStep(lines));
+    case HEADING.announce: {
+      const request = quotedAfter(lines, "Original request:");
+      const latest = quotedAfter(lines, "Latest reply:");
+      const firstReply = quotedAfter(lines, "First reply (round 1):");
+      const idle = isSmallTalk(request) || isReport(firstReply);
+      return say(idle ? "ANNOUNCE_SKIP" : announcement(request, latest));
+    }
+    case HEADING.subagentAnnounce: {
+      const result = quotedAfter(lines, "Your result so far:");
+      const nothing = "the task is done, and there is nothing to show for it.";
+      return say(`Result: ${result.trim() === "" ? nothing : result}`);
+    }
     case HEADING.subagent:
       return subagentStep(scene);
     case HEADING.message:
@@ -198,14 +202,6 @@ function replyStep(scene: Scene): string {
   return turn === 2 ? opinion(scene.input) : "REPLY_SKIP";
 }
 
-function announceStep(lines: readonly string[]): string {
-  const request = quotedAfter(lines, "Original request:");
-  const latest = quotedAfter(lines, "Latest reply:");
-  const firstReply = quotedAfter(lines, "First reply (round 1):");
-  const idle = isSmallTalk(request) || isReport(firstReply);
-  return idle ? "ANNOUNCE_SKIP" : announcement(request, latest);
-}
-
 /** Does a sub-agent's task; later messages are results of its own sub-agents, or questions. */
 function subagentStep(scene: Scene): Act {
   if (isAnnouncement(scene) && !scene.isFirst) return say(phraseAnnounced(scene.input));
@@ -221,13 +217,6 @@ function subagentStep(scene: Scene): Act {
  */
 function isAnnouncement({ source }: Scene): boolean {
   return source?.kind === "inter_session" && source.sourceTool === "sessions_spawn";
-}
-
-/** Writes the text for the announce step of a sub-agent. */
-function jobStep(lines: readonly string[]): string {
-  const result = quotedAfter(lines, "Your result so far:");
-  const nothing = "the task is done, and there is nothing to show for it.";
-  return `Result: ${result.trim() === "" ? nothing : result}`;
 }
 
 function quotedAfter(lines: readonly string[], title: string): string {
@@ -248,8 +237,13 @@ function perform(scene: Scene, intent: Intent): Act {
       return say(helpText(scene.toolNames));
     case "who":
       return say(`I am ${scene.agentId}, in session ${scene.sessionKey}, on the offline rehearsal model.`);
-    case "tool":
-      return performTool(scene, intent);
+    case "tool": {
+      const last = scene.done.at(-1);
+      if (last !== undefined) return say(phrase(intent.tool, last.json));
+      return (
+        lacks(scene, intent.tool) ?? { kind: "calls", calls: [{ name: intent.tool, args: intent.args }] }
+      );
+    }
     case "jobs": {
       if (scene.done.length > 0) return say(phraseJobs(scene.done.map((done) => done.json)));
       const calls = intent.jobs.map((args) => ({ name: "sessions_spawn", args }));
@@ -268,12 +262,6 @@ function perform(scene: Scene, intent: Intent): Act {
 
 function lacks(scene: Scene, tool: string): Act | undefined {
   return scene.toolNames.includes(tool) ? undefined : say(`I have no tool ${tool} in this session.`);
-}
-
-function performTool(scene: Scene, intent: Extract<Intent, { kind: "tool" }>): Act {
-  const last = scene.done.at(-1);
-  if (last !== undefined) return say(phrase(intent.tool, last.json));
-  return lacks(scene, intent.tool) ?? { kind: "calls", calls: [{ name: intent.tool, args: intent.args }] };
 }
 
 type SessionIntent = Extract<Intent, { kind: "session" }>;

@@ -172,22 +172,20 @@ async function cancel(here: ConversationContext, name: string): Promise<string> 
     : "There is nothing left to cancel.";
 }
 
-async function log(here: ConversationContext, name: string): Promise<string> {
-  const child = await oneMeant(here, name);
-  if (typeof child === "string") return child;
-  const messages = await lastMessages(here.unit.tx, child.sessionId, LOG_MESSAGES, { includeTools: false });
-  const lines = messages
-    .map((message) => ({ who: message.role === "user" ? "told" : "said", text: textOf(message) }))
-    .filter(({ text }) => text.trim() !== "")
-    .map(({ who, text }) => `- ${who}: ${excerpt(here.unit, text)}`);
-  return lines.length === 0 ? "This sub-agent has written nothing yet." : lines.join("\n");
-}
-
 export async function subagents(here: ConversationContext): Promise<string> {
   const [action = "list", ...rest] = here.request.args.split(/\s+/).filter((part) => part !== "");
   const name = rest.join(" ");
   if (action === "list" && name === "") return list(here);
   if (action === "cancel" && name !== "") return cancel(here, name);
-  if (action === "log" && name !== "") return log(here, name);
+  if (action === "log" && name !== "") {
+    const child = await oneMeant(here, name);
+    if (typeof child === "string") return child;
+    const messages = await lastMessages(here.unit.tx, child.sessionId, LOG_MESSAGES, { includeTools: false });
+    const lines = messages
+      .map((message) => ({ who: message.role === "user" ? "told" : "said", text: textOf(message) }))
+      .filter(({ text }) => text.trim() !== "")
+      .map(({ who, text }) => `- ${who}: ${excerpt(here.unit, text)}`);
+    return lines.length === 0 ? "This sub-agent has written nothing yet." : lines.join("\n");
+  }
   return "/subagents takes `list`, `cancel <id | all>` or `log <id>`.";
 }

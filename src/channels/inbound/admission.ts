@@ -163,42 +163,33 @@ async function judge(
   return verdict;
 }
 
-/**
- * Returns the message with the decisions about it if it is accepted, otherwise undefined. A rejected stranger
- * may get a pairing code.
- */
-async function admit(
-  parts: AdmissionParts,
-  told: Set<string>,
-  message: InboundMessage,
-): Promise<AdmittedMessage | undefined> {
-  const { settings, world } = parts;
-  const { channel } = message;
-  const account = accountOf(settings.channels, message);
-  if (account === undefined || !hasFitIds(message)) {
-    const why = account === undefined ? "its account is not configured" : "an id in it is invalid";
-    world.log.warn({ channel: safeLine(head(channel, 64)), why }, "a message was skipped");
-    return undefined;
-  }
-  const command = readCommand(message);
-  const verdict = await judge(parts, told, account, message, command);
-  if (verdict.kind !== "admit") return undefined;
-  const place = chatContextOf(settings, account, message, verdict.agentId ?? account.agentId);
-  if (keyOfChat(settings, place) === undefined) {
-    world.log.warn({ channel }, "a message was skipped: its chat's id is too long for a session key");
-    return undefined;
-  }
-  if (saysNothing(message)) return undefined;
-  const { accountId, chat, messageId, edit = "" } = message;
-  const id = { channel, accountId, chatId: chat.id, messageId, edit };
-  const { isOwner } = verdict;
-  return { message, account, id, place, burstKey: burstKeyOf(message), isOwner, command };
-}
-
 /** Creates the function that decides whether an incoming message is admitted. */
 export function createAdmission(
   parts: AdmissionParts,
 ): (message: InboundMessage) => Promise<AdmittedMessage | undefined> {
   const told = new Set<string>();
-  return (message) => admit(parts, told, message);
+  // A rejected stranger may get a pairing code.
+  return async (message) => {
+    const { settings, world } = parts;
+    const { channel } = message;
+    const account = accountOf(settings.channels, message);
+    if (account === undefined || !hasFitIds(message)) {
+      const why = account === undefined ? "its account is not configured" : "an id in it is invalid";
+      world.log.warn({ channel: safeLine(head(channel, 64)), why }, "a message was skipped");
+      return undefined;
+    }
+    const command = readCommand(message);
+    const verdict = await judge(parts, told, account, message, command);
+    if (verdict.kind !== "admit") return undefined;
+    const place = chatContextOf(settings, account, message, verdict.agentId ?? account.agentId);
+    if (keyOfChat(settings, place) === undefined) {
+      world.log.warn({ channel }, "a message was skipped: its chat's id is too long for a session key");
+      return undefined;
+    }
+    if (saysNothing(message)) return undefined;
+    const { accountId, chat, messageId, edit = "" } = message;
+    const id = { channel, accountId, chatId: chat.id, messageId, edit };
+    const { isOwner } = verdict;
+    return { message, account, id, place, burstKey: burstKeyOf(message), isOwner, command };
+  };
 }

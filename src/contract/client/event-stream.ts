@@ -41,21 +41,6 @@ function sessionOf({ payload }: GatewayEvent): string | undefined {
   return about.sessionKey ?? about.key;
 }
 
-/** Leaves out texts that a later text replaces (ES2). */
-function withoutReplaced(queue: readonly Waiting[]): Waiting[] {
-  const later = new Set<string>();
-  return queue
-    .toReversed()
-    .filter(({ event }) => {
-      if (event.event !== "chat") return true;
-      const { runId, state } = event.payload;
-      const isReplaced = later.has(runId) && state === "delta";
-      later.add(runId);
-      return !isReplaced;
-    })
-    .reverse();
-}
-
 export class EventStream implements AsyncIterableIterator<GatewayEvent> {
   readonly #filter: EventFilter;
   readonly #bufferMax: number;
@@ -139,7 +124,18 @@ export class EventStream implements AsyncIterableIterator<GatewayEvent> {
 
   /** Drops many events at once, so that a reader that never reads costs little time. */
   #makeRoom(): void {
-    this.#queue = withoutReplaced(this.#queue);
+    // A text that a later text replaces is left out (ES2).
+    const later = new Set<string>();
+    this.#queue = this.#queue
+      .toReversed()
+      .filter(({ event }) => {
+        if (event.event !== "chat") return true;
+        const { runId, state } = event.payload;
+        const isReplaced = later.has(runId) && state === "delta";
+        later.add(runId);
+        return !isReplaced;
+      })
+      .reverse();
     this.#chars = this.#queue.reduce((sum, { chars }) => sum + chars, 0);
     if (!this.#isOver(0.75)) return;
     const kept = this.#queue;

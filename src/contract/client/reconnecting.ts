@@ -234,14 +234,6 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     this.#socket.send({ type: "req", id, method, ...optional({ params }) });
   }
 
-  /** Sends a request again over a new connection. */
-  #sendAgain(id: string, pending: Pending): void {
-    const { params, waitsUntil } = pending;
-    const leftMs = waitsUntil === undefined ? undefined : waitsUntil - this.#world.clock.monotonic();
-    const rest = leftMs === undefined ? params : { ...params, timeoutMs: Math.ceil(Math.max(0, leftMs)) };
-    this.#send(id, { ...pending, params: rest });
-  }
-
   #attach(socket: ClientSocket): void {
     socket.listen(
       (frame, chars) => this.#onFrame(frame, chars),
@@ -313,7 +305,12 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
       this.#failures = 0;
       // Send pending requests before the listeners run, so that a listener's new request does not overtake
       // them.
-      for (const [id, pending] of this.#pending) this.#sendAgain(id, pending);
+      for (const [id, pending] of this.#pending) {
+        const { params, waitsUntil } = pending;
+        const leftMs = waitsUntil === undefined ? undefined : waitsUntil - this.#world.clock.monotonic();
+        const rest = leftMs === undefined ? params : { ...params, timeoutMs: Math.ceil(Math.max(0, leftMs)) };
+        this.#send(id, { ...pending, params: rest });
+      }
       this.#move("connected");
       this.#attach(socket);
     } catch (error) {

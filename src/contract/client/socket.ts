@@ -100,7 +100,14 @@ class Greeting {
     this.#parts = parts;
     this.#settle = settle;
     this.#line = dialer.dial(url, {
-      message: (text) => this.#message(text),
+      message: (text) => {
+        const frame = readFrame(text);
+        if (frame === undefined) return;
+        if (this.#socket !== undefined) this.#socket.frame(frame, text.length);
+        else if (frame.type === "event" && frame.event === "connect.challenge")
+          this.#line.send(JSON.stringify(connectRequest(this.#parts, nonceOf(frame.payload))));
+        else if (frame.type === "res" && frame.id === CONNECT_ID) this.#answered(frame);
+      },
       end: (error) => (this.#socket === undefined ? this.#fail(error) : this.#socket.end(error)),
     });
     this.#timer = world.clock.after(connectTimeoutMs, () =>
@@ -111,15 +118,6 @@ class Greeting {
     };
     signal?.addEventListener("abort", abort);
     this.#offSignal = () => signal?.removeEventListener("abort", abort);
-  }
-
-  #message(text: string): void {
-    const frame = readFrame(text);
-    if (frame === undefined) return;
-    if (this.#socket !== undefined) this.#socket.frame(frame, text.length);
-    else if (frame.type === "event" && frame.event === "connect.challenge")
-      this.#line.send(JSON.stringify(connectRequest(this.#parts, nonceOf(frame.payload))));
-    else if (frame.type === "res" && frame.id === CONNECT_ID) this.#answered(frame);
   }
 
   #answered(answer: ResponseFrame): void {

@@ -6,7 +6,7 @@
 // IP3: a blocked person gets no answer anywhere, unless the person is an owner.
 
 import { optional } from "../optional.ts";
-import type { AccountSettings, GroupSettings } from "../shapes/settings/channels.ts";
+import type { AccountSettings } from "../shapes/settings/channels.ts";
 
 /** Pairing status of a person who writes directly. */
 export type PeerState = "pending" | "approved" | "blocked";
@@ -93,14 +93,6 @@ export function isOwner(
   });
 }
 
-/** Returns the settings of a group: those for one of its ids, or else those for all groups. */
-function groupOf(account: AccountSettings, channel: string, chat: Named): GroupSettings | undefined {
-  const entries = Object.entries(account.groups);
-  const isForAll = (entry: string): boolean => idIn(entry, channel) === EVERYBODY;
-  const own = entries.find(([entry]) => !isForAll(entry) && isNamed([entry], channel, chat));
-  return (own ?? entries.find(([entry]) => isForAll(entry)))?.[1];
-}
-
 function ignore(why: string): InboundVerdict {
   return { kind: "ignore", why };
 }
@@ -119,7 +111,11 @@ function decideDirect(account: AccountSettings, question: InboundQuestion, owner
 function decideGroup(account: AccountSettings, question: InboundQuestion, owner: boolean): InboundVerdict {
   const { channel, chat, sender, command } = question;
   if (account.groupPolicy === "disabled") return ignore("groupPolicy is disabled");
-  const group = groupOf(account, channel, chat);
+  // The settings for one of the group's ids, or else those for all groups.
+  const entries = Object.entries(account.groups);
+  const isForAll = (entry: string): boolean => idIn(entry, channel) === EVERYBODY;
+  const own = entries.find(([entry]) => !isForAll(entry) && isNamed([entry], channel, chat));
+  const group = (own ?? entries.find(([entry]) => isForAll(entry)))?.[1];
   if (group?.enabled === false) return ignore("the group is not enabled");
   const anywhere = owner || isNamed(account.groupAllowFrom, channel, sender);
   if (group === undefined && account.groupPolicy === "allowlist" && !anywhere) {

@@ -56,10 +56,8 @@ export function nextHead<T extends QueueHead>(
     const { held, served } = useOf(head.queue.slice(1));
     return { head, rank: [head.queue.charCodeAt(0), Number(!head.isResuming), held, served, head.readyAt] };
   });
-  return ranked.toSorted((one, other) => compareRanks(one.rank, other.rank))[0]?.head;
-}
-
-function compareRanks(one: readonly number[], other: readonly number[]): number {
-  const at = one.findIndex((value, index) => value !== other[index]);
-  return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
+  return ranked.toSorted((one, other) => {
+    const at = one.rank.findIndex((value, index) => value !== other.rank[index]);
+    return at < 0 ? 0 : (one.rank[at] ?? 0) - (other.rank[at] ?? 0);
+  })[0]?.head;
 }

@@ -163,8 +163,15 @@ export class HiddenText {
       }
       case "arguments":
         return this.#inArguments(at, this.#mode);
-      case "paragraph":
-        return this.#inParagraph(at);
+      case "paragraph": {
+        const next = this.#held.indexOf("\n", at);
+        if (next < 0) return this.#hide(at, this.#held.length - at);
+        if (next > at) return this.#hide(at, next - at);
+        if (at + 1 >= this.#held.length) return this.#final ? this.#hide(at, 1) : 0;
+        if (this.#held.charAt(at + 1) !== "\n") return this.#hide(at, 1);
+        this.#close();
+        return this.#inText(at);
+      }
     }
   }
 
@@ -181,19 +188,16 @@ export class HiddenText {
       case "<":
       case "[":
         return this.#atTag(at, char);
-      default:
-        return this.#plain(at);
+      default: {
+        const next = /[\n`~<[]/g;
+        next.lastIndex = at;
+        const end = next.exec(this.#held)?.index ?? this.#held.length;
+        const text = this.#held.slice(at, end);
+        this.#show(text);
+        this.#lineStart &&= INDENT.test(text);
+        return text.length;
+      }
     }
-  }
-
-  #plain(at: number): number {
-    const next = /[\n`~<[]/g;
-    next.lastIndex = at;
-    const end = next.exec(this.#held)?.index ?? this.#held.length;
-    const text = this.#held.slice(at, end);
-    this.#show(text);
-    this.#lineStart &&= INDENT.test(text);
-    return text.length;
   }
 
   /** Shows `length` characters unchanged, as part of a line. */
@@ -280,22 +284,19 @@ export class HiddenText {
   #begin(tag: Tag, written: string): void {
     const thinks = THINKING.includes(tag.name);
     if (tag.closes || tag.empty) {
-      if (thinks && tag.closes) this.#withdraw();
-      else this.#open = written;
+      if (thinks && tag.closes) {
+        this.#open = this.#visible.text;
+        this.#restarted = true;
+        this.#visible = new LongText();
+        this.#fresh = "";
+        this.#hasInk = false;
+      } else this.#open = written;
       this.#close();
     } else {
       this.#mode = thinks ? { kind: "thinking" } : { kind: "tool", name: tag.name };
       // The hidden text of a tool call keeps its tag, because the call is hard to recognise without it.
       this.#open = thinks ? "" : written;
     }
-  }
-
-  #withdraw(): void {
-    this.#open = this.#visible.text;
-    this.#restarted = true;
-    this.#visible = new LongText();
-    this.#fresh = "";
-    this.#hasInk = false;
   }
 
   #close(): void {
@@ -423,17 +424,6 @@ export class HiddenText {
       }
     }
     return this.#hide(at, end - at);
-  }
-
-  /** Hides a tool result up to the next empty line. */
-  #inParagraph(at: number): number {
-    const next = this.#held.indexOf("\n", at);
-    if (next < 0) return this.#hide(at, this.#held.length - at);
-    if (next > at) return this.#hide(at, next - at);
-    if (at + 1 >= this.#held.length) return this.#final ? this.#hide(at, 1) : 0;
-    if (this.#held.charAt(at + 1) !== "\n") return this.#hide(at, 1);
-    this.#close();
-    return this.#inText(at);
   }
 
   /** Shows a code fence, which ends with a line that contains only the same mark or a longer one. */

@@ -85,26 +85,18 @@ export async function bindPlace(
   const { idleHours = 0, maxAgeHours = 0 } = bindingSettingsOf(parts.settings, place.route) ?? {};
   const limits = { idleMs: limitMs(idleHours), maxAgeMs: limitMs(maxAgeHours) };
   const binding = { ...place, ...limits, createdAt: unit.now, usedAt: unit.now };
-  if (!(await insertBinding(unit.tx, binding))) return refuseTaken(unit.tx, place);
+  // Only the session that spawned the bound one may know its name (I9).
+  if (!(await insertBinding(unit.tx, binding))) {
+    const wanted = await getSession(unit.tx, place.sessionKey);
+    const holder = (await bindingOf(unit.tx, place.route))?.session;
+    const isSibling = holder?.spawnedBy !== undefined && holder.spawnedBy === wanted?.spawnedBy;
+    const whose = isSibling ? holder.key : "another session";
+    return fail("spawn_denied", `this chat of ${place.route.channel} is already bound to ${whose}`, {
+      hint: "End that binding first (/session unbind in that chat), or spawn without thread.",
+    });
+  }
   await planEnd(unit, binding);
   return ok(undefined);
-}
-
-/**
- * Returns the failure for a chat that is already bound. Names the bound session only to the session that
- * spawned it (I9).
- */
-async function refuseTaken(
-  db: Db,
-  { route, sessionKey }: Pick<ThreadBinding, "route" | "sessionKey">,
-): Promise<Result<void>> {
-  const wanted = await getSession(db, sessionKey);
-  const holder = (await bindingOf(db, route))?.session;
-  const isSibling = holder?.spawnedBy !== undefined && holder.spawnedBy === wanted?.spawnedBy;
-  const whose = isSibling ? holder.key : "another session";
-  return fail("spawn_denied", `this chat of ${route.channel} is already bound to ${whose}`, {
-    hint: "End that binding first (/session unbind in that chat), or spawn without thread.",
-  });
 }
 
 const REASONS: Readonly<Record<EndOfBinding, string>> = {

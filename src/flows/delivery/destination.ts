@@ -127,8 +127,7 @@ export async function isKnownPeer(db: Db, settings: Settings, route: Route): Pro
   const account = accountOf(settings.channels, { channel, accountId });
   // A wildcard names no person.
   if (to === "*") return false;
-  const isMeant = (entry: string): boolean => plainId(idIn(entry, channel)) === plainId(to);
-  if (account?.allowFrom.some(isMeant) === true) return true;
+  if (account?.allowFrom.some((entry) => plainId(idIn(entry, channel)) === plainId(to)) === true) return true;
   return (await getPeer(db, { channel, accountId, peerId: to }))?.state === "approved";
 }
 
@@ -151,25 +150,6 @@ async function chatTypesAt(
 }
 
 /**
- * Returns whether the send policy allows text to this destination. The policy of the destination's own
- * session applies first.
- */
-async function reachVerdict(db: Db, settings: Settings, route: Route): Promise<SendVerdict> {
-  const policy = settings.session.sendPolicy;
-  if (route.channel === WEBCHAT) {
-    const target = await getSession(db, route.to);
-    const chatTypes = target === undefined ? [] : chatTypeOf(target.key);
-    const keys = [route.to];
-    return decideSend({ channel: WEBCHAT, chatTypes, keys, override: target?.sendPolicy }, policy);
-  }
-  const sessions = await sessionsAt(db, settings, route);
-  const chatTypes = await chatTypesAt(db, settings, route, sessions);
-  const override = sessions[0]?.sendPolicy;
-  const keys = sessions.map(({ key }) => key);
-  return decideSend({ channel: route.channel, chatTypes, keys, override }, policy);
-}
-
-/**
  * Returns whether the send policy allows text of this session to this destination (DE3). `isAnswer`: the text
  * answers a message from this destination, so the session counts as used there, even if it was used elsewhere
  * since.
@@ -185,7 +165,19 @@ export async function leaveVerdict(
   if (!own.allowed) return own;
   const home = [session.lastRoute, routeOfKey(session.key)];
   if (home.some((place) => place !== undefined && leadToSamePlace(settings, place, route))) return own;
-  return reachVerdict(db, settings, route);
+  // The policy of the destination's own session applies first.
+  const policy = settings.session.sendPolicy;
+  if (route.channel === WEBCHAT) {
+    const target = await getSession(db, route.to);
+    const chatTypes = target === undefined ? [] : chatTypeOf(target.key);
+    const keys = [route.to];
+    return decideSend({ channel: WEBCHAT, chatTypes, keys, override: target?.sendPolicy }, policy);
+  }
+  const sessions = await sessionsAt(db, settings, route);
+  const chatTypes = await chatTypesAt(db, settings, route, sessions);
+  const override = sessions[0]?.sendPolicy;
+  const keys = sessions.map(({ key }) => key);
+  return decideSend({ channel: route.channel, chatTypes, keys, override }, policy);
 }
 
 /**

@@ -15,13 +15,7 @@ import type { RunWait, WaitRequest, Wanted } from "../../engine/lanes/waits.ts";
 import { holdSessions } from "../../store/locks.ts";
 import { type Flow, getFlow, spawnsOfRun } from "../../store/queries/chains/flows.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
-import {
-  isAnswered,
-  jobWaitsOfRuns,
-  type Wait,
-  type WaitInChain,
-  waitsOfCall,
-} from "../../store/queries/runs/waits.ts";
+import { isAnswered, jobWaitsOfRuns, type Wait, waitsOfCall } from "../../store/queries/runs/waits.ts";
 import { getSession } from "../../store/queries/sessions/sessions.ts";
 import { statusOf, writeDownWakes } from "./end.ts";
 
@@ -83,27 +77,6 @@ async function outcomeOf({ engine }: WaitParts, job: Flow): Promise<JobOutcome> 
   return { status: statusOf(run), result: run?.reply ?? "" };
 }
 
-async function readOutcomes(
-  parts: WaitParts,
-  until: Wanted,
-  waits: readonly WaitInChain[],
-): Promise<JobsWaited> {
-  const { db } = parts.engine.store;
-  const finished: FinishedJob[] = [];
-  const unfinished: AwaitedJob[] = [];
-  for (const wait of waits) {
-    const job = await getFlow(db, wait.targetId);
-    if (job === undefined) continue;
-    const { targetKey: childKey } = job;
-    const awaited = { childKey, ...optional({ label: (await getSession(db, childKey))?.label }) };
-    if (isAnswered(wait)) finished.push({ ...awaited, outcome: await outcomeOf(parts, job) });
-    else unfinished.push(awaited);
-  }
-  const isOver = unfinished.length === 0 || (until === "any" && finished.length > 0);
-  const labels = waits.reduce<Labels | undefined>((all, wait) => joinLabels(all, wait.labels), undefined);
-  return { kind: isOver ? "over" : "timeout", finished, unfinished, labels };
-}
-
 /**
  * Waits for the recorded jobs. Of a run, queued messages that would report the same outcomes become plain
  * transcript entries.
@@ -119,7 +92,20 @@ async function settleJobs(parts: WaitParts, call: WaitingCall, waits: readonly W
       const keys = ended.filter(isAnswered).map((row) => row.targetSessionKey);
       await writeDownWakes(unit, requester, keys);
     });
-  return readOutcomes(parts, until, ended);
+  const { db } = parts.engine.store;
+  const finished: FinishedJob[] = [];
+  const unfinished: AwaitedJob[] = [];
+  for (const wait of ended) {
+    const job = await getFlow(db, wait.targetId);
+    if (job === undefined) continue;
+    const { targetKey: childKey } = job;
+    const awaited = { childKey, ...optional({ label: (await getSession(db, childKey))?.label }) };
+    if (isAnswered(wait)) finished.push({ ...awaited, outcome: await outcomeOf(parts, job) });
+    else unfinished.push(awaited);
+  }
+  const isOver = unfinished.length === 0 || (until === "any" && finished.length > 0);
+  const labels = ended.reduce<Labels | undefined>((all, wait) => joinLabels(all, wait.labels), undefined);
+  return { kind: isOver ? "over" : "timeout", finished, unfinished, labels };
 }
 
 /** Continues a wait that was recorded before a crash, or returns undefined if no wait was recorded. */

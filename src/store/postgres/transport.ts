@@ -7,7 +7,7 @@
 // Messages use connections of their own and are never part of a transaction, so no transaction waits for
 // them.
 
-import type { Client, Notification } from "pg";
+import type { Client } from "pg";
 import { grownPause } from "../../core/backoff.ts";
 import type { SharedStore } from "../sql.ts";
 import { type Connecting, connectClient, endClient } from "./connection.ts";
@@ -93,7 +93,14 @@ export class Listener {
     const client = await connectClient(this.#connecting, { query_timeout: QUERY_TIMEOUT_MS });
     client.on("error", (error) => this.#lose(client, error));
     client.on("end", () => this.#lose(client, new Error("Connection terminated")));
-    client.on("notification", (message) => this.#hear(message));
+    client.on("notification", (message) => {
+      const { payload = "" } = message;
+      this.#sentAt = undefined;
+      this.#lostAt = undefined;
+      const colon = payload.indexOf(":");
+      if (colon < 0 || payload.startsWith(`${this.#sender}.`)) return;
+      this.#call(() => this.#onText(payload.slice(colon + 1)));
+    });
     try {
       await client.query(`listen "${this.#sender}"`);
       await client.query(`listen "${channelOf(address.schema)}"`);
@@ -155,14 +162,6 @@ export class Listener {
         },
       );
     });
-  }
-
-  #hear({ payload = "" }: Notification): void {
-    this.#sentAt = undefined;
-    this.#lostAt = undefined;
-    const colon = payload.indexOf(":");
-    if (colon < 0 || payload.startsWith(`${this.#sender}.`)) return;
-    this.#call(() => this.#onText(payload.slice(colon + 1)));
   }
 
   /** An exception in a callback must not reach the connection. */

@@ -75,7 +75,12 @@ const CHECKPOINT_PAGES = 4_000;
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const { dir, log, durability, clock } = options;
   const file = join(dir, STORE_FILE);
-  await makeDirectory(dir);
+  try {
+    await ensureFolder(dir);
+    if (!statSync(dir).isDirectory()) throw new StoreProblem("not_a_directory", dir);
+  } catch (error) {
+    throw asStoreProblem(error, dir);
+  }
   const unlock = lockStore(dir);
   let writer: DatabaseSync | undefined;
   let look: Look | undefined;
@@ -93,7 +98,14 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     // SQLite syncs only checkpoints and new rounds of the log; `LogSync` syncs the commits. Deleted rows are
     // overwritten with zeros.
     writer.exec(`pragma synchronous = normal; pragma secure_delete = on; pragma cache_size = -${CACHE_KIB}`);
-    upgrade(writer, version, file);
+    // The version in a damaged header may be wrong, so that nothing fits.
+    try {
+      bringUp(writer, version);
+    } catch (error) {
+      const isMisfit =
+        error instanceof Error && /duplicate column|already exists|no such/.test(error.message);
+      throw isMisfit ? new StoreProblem("corrupt", file, { detail: error.message }) : error;
+    }
     if (version > 0 && version !== SCHEMA_VERSION)
       log.info({ file, from: version, to: SCHEMA_VERSION }, "store converted");
     // Set only now, because a conversion may sort more rows than fit into memory.
@@ -146,16 +158,6 @@ export function compareAsStart(dir: string): void {
   }
 }
 
-/** Creates or converts the schema. The version in a damaged header may be wrong, so that nothing fits. */
-function upgrade(writer: DatabaseSync, version: number, file: string): void {
-  try {
-    bringUp(writer, version);
-  } catch (error) {
-    const isMisfit = error instanceof Error && /duplicate column|already exists|no such/.test(error.message);
-    throw isMisfit ? new StoreProblem("corrupt", file, { detail: error.message }) : error;
-  }
-}
-
 interface Look {
   /**
    * Read-only connection. It is closed only after the writer was opened, so that SQLite reads the WAL only
@@ -186,15 +188,6 @@ function lookBefore(file: string, isShort: boolean): Look {
   } catch (error) {
     database.close();
     throw error;
-  }
-}
-
-async function makeDirectory(dir: string): Promise<void> {
-  try {
-    await ensureFolder(dir);
-    if (!statSync(dir).isDirectory()) throw new StoreProblem("not_a_directory", dir);
-  } catch (error) {
-    throw asStoreProblem(error, dir);
   }
 }
 

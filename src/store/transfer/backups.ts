@@ -117,17 +117,6 @@ async function sizeIn(folders: readonly string[]): Promise<number> {
   return (await Promise.all(files.flat().map(sizeOf))).reduce((sum, one) => sum + one, 0);
 }
 
-async function backupFiles(folder: string, names: readonly string[]): Promise<BackupFile[]> {
-  const found = await Promise.all(
-    names.slice(0, READ_MAX).map(async (name) => {
-      const facts = await stat(join(folder, name)).catch(() => undefined);
-      if (facts?.isFile() !== true) return [];
-      return [{ name, bytes: facts.size, createdAtMs: Math.round(facts.mtimeMs) }];
-    }),
-  );
-  return found.flat().sort((one, other) => other.createdAtMs - one.createdAtMs);
-}
-
 export class Backups {
   readonly #parts: BackupParts;
   readonly #folder: string;
@@ -147,7 +136,17 @@ export class Backups {
     try {
       const names = await namesIn(folder);
       const complete = names.filter((name) => name.endsWith(ENDING)).sort();
-      const backups = await backupFiles(folder, complete.reverse());
+      const found = await Promise.all(
+        complete
+          .reverse()
+          .slice(0, READ_MAX)
+          .map(async (name) => {
+            const facts = await stat(join(folder, name)).catch(() => undefined);
+            if (facts?.isFile() !== true) return [];
+            return [{ name, bytes: facts.size, createdAtMs: Math.round(facts.mtimeMs) }];
+          }),
+      );
+      const backups = found.flat().sort((one, other) => other.createdAtMs - one.createdAtMs);
       const base = { folder, backups: backups.slice(0, LISTED_MAX), total: complete.length };
       const running = this.#running;
       if (running === undefined) return ok({ ...base, ...optional({ failed: this.#failed }) });
@@ -182,7 +181,13 @@ export class Backups {
     const startedAtMs = world.clock.now();
     try {
       await ensureFolder(folder);
-      await this.#removeLeft(startedAtMs);
+      for (const name of (await namesIn(this.#folder)).filter((one) => UNFINISHED.test(one))) {
+        const folder = join(this.#folder, name);
+        const facts = await stat(folder).catch(() => undefined);
+        if (facts === undefined || startedAtMs - facts.mtimeMs < LEFT_AFTER_MS) continue;
+        await rm(folder, { recursive: true, force: true });
+        this.#parts.world.log.info({ what: name }, "an unfinished backup was removed");
+      }
       const totalBytes =
         settings.postgresUrl === undefined ? databaseBytes(join(settings.dir, STORE_FILE)) : undefined;
       const { bavail, bsize } = await statfs(folder);
@@ -216,16 +221,5 @@ export class Backups {
     const { error, code } = made;
     this.#failed = { name, atMs: world.clock.now(), error };
     world.log.warn({ what: name, ms, why: error, code }, "a backup failed");
-  }
-
-  /** Removes the folders of backups that were interrupted long ago. */
-  async #removeLeft(nowMs: number): Promise<void> {
-    for (const name of (await namesIn(this.#folder)).filter((one) => UNFINISHED.test(one))) {
-      const folder = join(this.#folder, name);
-      const facts = await stat(folder).catch(() => undefined);
-      if (facts === undefined || nowMs - facts.mtimeMs < LEFT_AFTER_MS) continue;
-      await rm(folder, { recursive: true, force: true });
-      this.#parts.world.log.info({ what: name }, "an unfinished backup was removed");
-    }
   }
 }

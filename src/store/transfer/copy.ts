@@ -62,15 +62,6 @@ async function endOfPage(db: Db, table: CopiedTable, last: Row | undefined): Pro
   return full === -1 ? rows.at(-1) : rows[Math.max(0, full - 1)];
 }
 
-async function pageUpTo(db: Db, table: CopiedTable, last: Row | undefined, end: Row): Promise<Row[]> {
-  const plan = planOf(table);
-  const columns = sql.join(plan.order.map((name) => sql.ref(name)));
-  const behind = last === undefined ? sql`` : sql`and (${columns}) > (${keyValuesOf(plan, last)})`;
-  const query = sql<Row>`select * from ${sql.table(table)}
-    where (${columns}) <= (${keyValuesOf(plan, end)}) ${behind} order by ${columns}`;
-  return (await query.execute(db)).rows;
-}
-
 /** Splits rows into groups whose sizes are in `STATEMENT_ROWS`. */
 function* statements(rows: readonly Row[]): Generator<readonly Row[]> {
   let at = 0;
@@ -107,7 +98,12 @@ async function copyTable(
     watch.signal.throwIfAborted();
     const end = await endOfPage(from, table, last);
     if (end === undefined) break;
-    const rows = await pageUpTo(from, table, last, end);
+    const plan = planOf(table);
+    const columns = sql.join(plan.order.map((name) => sql.ref(name)));
+    const behind = last === undefined ? sql`` : sql`and (${columns}) > (${keyValuesOf(plan, last)})`;
+    const query = sql<Row>`select * from ${sql.table(table)}
+    where (${columns}) <= (${keyValuesOf(plan, end)}) ${behind} order by ${columns}`;
+    const rows = (await query.execute(from)).rows;
     const copied = rows.map(
       (row): Row => Object.fromEntries(Object.entries(row).filter(([name]) => !made.includes(name))),
     );

@@ -53,11 +53,6 @@ function readBounded(real: string, bytesMax: number): Buffer | undefined {
   });
 }
 
-const entriesOf = (folder: string) =>
-  withOpen(folder, O_DIRECTORY, (fd) =>
-    readdirSync(isLinux ? `/proc/self/fd/${fd}` : folder, { withFileTypes: true }),
-  ) ?? [];
-
 /** A file that a search found. */
 interface Found {
   /** Relative to the start of the search. */
@@ -82,7 +77,11 @@ class Walk {
   /** Returns the files below a folder ("" or "src/"), in the order of their paths. */
   *files(below = "", above: readonly IgnoreFile[] = []): Generator<Found> {
     const folder = resolve(this.#root, below);
-    const entries = entriesOf(folder).toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    const entries = (
+      withOpen(folder, O_DIRECTORY, (fd) =>
+        readdirSync(isLinux ? `/proc/self/fd/${fd}` : folder, { withFileTypes: true }),
+      ) ?? []
+    ).toSorted((one, other) => (one.name < other.name ? -1 : 1));
     const rules = entries.some(({ name }) => name === ".gitignore")
       ? readBounded(join(folder, ".gitignore"), IGNORE_FILE_MAX_BYTES)
       : undefined;

@@ -46,10 +46,6 @@ export interface Definitions {
   readonly leftOut: readonly LeftOut[];
 }
 
-function repeatableBy(annotations: unknown): boolean {
-  return isObject(annotations) && (annotations.readOnlyHint === true || annotations.idempotentHint === true);
-}
-
 /** Reads one entry of the list. Returns the reason as a text if the entry is left out. */
 function definitionOf(
   server: string,
@@ -74,7 +70,8 @@ function definitionOf(
     description: `[from the MCP server "${server}"] ${told}`,
     ...plain.value,
     inputSchema: fieldsOf(inputSchema),
-    repeatable: repeatableBy(annotations),
+    repeatable:
+      isObject(annotations) && (annotations.readOnlyHint === true || annotations.idempotentHint === true),
   };
 }
 

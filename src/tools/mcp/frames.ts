@@ -117,15 +117,12 @@ export class LineReader {
     if (head === undefined && line.length < HEAD_BYTES && line.toString().trim() === "") return;
     const read = head === undefined ? readJson(line) : fail("too_large", TOO_LONG);
     const id = read.ok ? undefined : idOf(head ?? line.subarray(0, HEAD_BYTES).toString(), tail);
-    if (read.ok) this.#read(read.value);
-    else if (id === undefined) this.#events.onNoise("too long");
+    if (read.ok) {
+      const message = messageIn(read.value);
+      if (message === undefined) this.#events.onNoise("no message");
+      else this.#events.onMessage(putAside(message));
+    } else if (id === undefined) this.#events.onNoise("too long");
     else this.#events.onMessage(errorAnswer(id, read.error, TOO_LARGE));
-  }
-
-  #read(value: unknown): void {
-    const message = messageIn(value);
-    if (message === undefined) this.#events.onNoise("no message");
-    else this.#events.onMessage(putAside(message));
   }
 }
 

@@ -95,17 +95,16 @@ class HttpLink implements Link {
     this.#open.set(id, left);
     const { requestSignal, headers } = options;
     const gone = requestSignal === undefined ? left.signal : AbortSignal.any([requestSignal, left.signal]);
-    const broke = (): void => {
-      if (!this.#open.delete(id)) return;
-      const text = "the connection broke before the answer arrived";
-      this.onmessage?.(errorAnswer(id, text, BROKEN));
-      options.onRequestStreamEnd?.();
-    };
     try {
       await this.#inner.send(message, {
         ...optional({ headers }),
         requestSignal: gone,
-        onRequestStreamEnd: broke,
+        onRequestStreamEnd: () => {
+          if (!this.#open.delete(id)) return;
+          const text = "the connection broke before the answer arrived";
+          this.onmessage?.(errorAnswer(id, text, BROKEN));
+          options.onRequestStreamEnd?.();
+        },
       });
     } catch (error) {
       this.#open.delete(id);

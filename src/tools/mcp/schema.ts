@@ -59,21 +59,6 @@ function take(from: Budget, values: number, chars = 0): void {
   if (from.steps < 0) throw new Broken("has too many parts");
 }
 
-/** Reads the original schema once. Throws if it is too large or too deep (SC1). */
-function measure(budget: Budget, schema: Tree): void {
-  const open: [value: unknown, depth: number][] = [[schema, 0]];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const [value, depth] = next;
-    if (typeof value === "string") take(budget, 0, value.length);
-    if (typeof value !== "object" || value === null) continue;
-    if (depth > NESTED_MAX) throw new Broken("is nested too deeply");
-    const names = Array.isArray(value) ? undefined : Object.keys(value);
-    take(budget, (names ?? (value as readonly unknown[])).length, names?.join("").length);
-    const values = names?.map((name) => (value as Tree)[name]) ?? (value as readonly unknown[]);
-    for (const inner of values) open.push([inner, depth + 1]);
-  }
-}
-
 /** Returns the target of `#/…` in the same schema, or undefined if there is none. */
 function referred(walk: Walk, reference: string): unknown {
   take(walk, 1, reference.length);
@@ -253,7 +238,18 @@ export function plainSchema(schema: unknown, list: Budget): Result<PlainSchema> 
 }
 
 function simplify(walk: Walk): Result<PlainSchema> {
-  measure(walk, walk.root);
+  // Reads the original schema once. Throws if it is too large or too deep (SC1).
+  const open: [value: unknown, depth: number][] = [[walk.root, 0]];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [value, depth] = next;
+    if (typeof value === "string") take(walk, 0, value.length);
+    if (typeof value !== "object" || value === null) continue;
+    if (depth > NESTED_MAX) throw new Broken("is nested too deeply");
+    const names = Array.isArray(value) ? undefined : Object.keys(value);
+    take(walk, (names ?? (value as readonly unknown[])).length, names?.join("").length);
+    const values = names?.map((name) => (value as Tree)[name]) ?? (value as readonly unknown[]);
+    for (const inner of values) open.push([inner, depth + 1]);
+  }
   const root = withoutChoices(walk, walk.root, new Set());
   const parameters = plain(walk, { ...root, type: "object", description: "" }, 0, new Set(["#"]));
   const bytes = Buffer.byteLength(JSON.stringify(parameters));

@@ -21,7 +21,7 @@ import type { CallEnd } from "./connection.ts";
 import type { Definition, Definitions } from "./definitions.ts";
 import { plainLine, secretsMaskOf } from "./plain-text.ts";
 import { type OutsideResult, resultOf } from "./result.ts";
-import { type CallPatience, Server } from "./server.ts";
+import { Server } from "./server.ts";
 import type { OutsideWorld } from "./transport.ts";
 
 /** Maximum number of MCP tools of a run: model APIs accept 128 tools, including Parley's own. */
@@ -103,24 +103,6 @@ function resultOfEnd(
   }
 }
 
-/** Calls a tool of a server that may have been replaced or removed after the run got its tools. */
-async function callNow(
-  server: Server,
-  current: Server | undefined,
-  definition: Definition,
-  args: Readonly<Record<string, unknown>>,
-  patience: CallPatience,
-): Promise<CallEnd> {
-  if (current === server) return server.call(definition, args, patience);
-  const gone = (error: string): CallEnd => ({ kind: "unsent", error, link: "same" });
-  const list = await current?.tools(patience);
-  if (current === undefined || list === undefined) return gone("it was removed from the configuration");
-  if (!list.ok) return gone(list.error);
-  const tool = list.value.tools.find(({ name }) => name === definition.name);
-  if (tool === undefined) return gone("its configuration was changed, and it no longer has this tool");
-  return current.call(tool, args, patience);
-}
-
 type Current = (name: string) => Server | undefined;
 
 function toolOf(
@@ -150,7 +132,17 @@ function toolOf(
       const { askSeconds } = parts.settings.tools.exec;
       const asker = askerFor(ctx, { server: server.name, mask, askSeconds, world: parts.world });
       const patience = { untilMs, signal, mayAct, asker };
-      const end = await (current ?? server).use(() => callNow(server, current, definition, args, patience));
+      // The server may have been replaced or removed after the run got its tools.
+      const end = await (current ?? server).use(async () => {
+        if (current === server) return server.call(definition, args, patience);
+        const gone = (error: string): CallEnd => ({ kind: "unsent", error, link: "same" });
+        const list = await current?.tools(patience);
+        if (current === undefined || list === undefined) return gone("it was removed from the configuration");
+        if (!list.ok) return gone(list.error);
+        const tool = list.value.tools.find(({ name }) => name === definition.name);
+        if (tool === undefined) return gone("its configuration was changed, and it no longer has this tool");
+        return current.call(tool, args, patience);
+      });
       return resultOfEnd(current ?? server, end, mcp.maxResultBytes);
     },
   };

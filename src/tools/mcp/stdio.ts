@@ -74,23 +74,19 @@ export class StdioLink implements Link {
         if (child.pid === undefined) this.#finish();
       });
       child.once("exit", () => void this.#exited(child));
-      this.#listen(child);
+      const reader = new LineReader({
+        onMessage: (message) => this.onmessage?.(message),
+        onNoise: (what) => this.#plan.onNoise(what),
+      });
+      child.stdout?.on("data", (chunk: Buffer) => reader.add(chunk));
+      child.stderr?.on("data", (chunk: Buffer) => {
+        this.#words = (this.#words + chunk.toString().slice(-LAST_WORDS_CHARS)).slice(-LAST_WORDS_CHARS);
+      });
+      for (const stream of [child.stdin, child.stdout, child.stderr]) {
+        // If the program ends while a write is pending, its exit event handles that.
+        stream?.on("error", () => {});
+      }
     });
-  }
-
-  #listen(child: ChildProcess): void {
-    const reader = new LineReader({
-      onMessage: (message) => this.onmessage?.(message),
-      onNoise: (what) => this.#plan.onNoise(what),
-    });
-    child.stdout?.on("data", (chunk: Buffer) => reader.add(chunk));
-    child.stderr?.on("data", (chunk: Buffer) => {
-      this.#words = (this.#words + chunk.toString().slice(-LAST_WORDS_CHARS)).slice(-LAST_WORDS_CHARS);
-    });
-    for (const stream of [child.stdin, child.stdout, child.stderr]) {
-      // If the program ends while a write is pending, its exit event handles that.
-      stream?.on("error", () => {});
-    }
   }
 
   async #exited(child: ChildProcess): Promise<void> {

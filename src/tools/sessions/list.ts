@@ -52,7 +52,19 @@ export const sessionsList: Tool<ReadingContext> = tool("sessions_list", {
             }),
   },
   async execute(ctx, { messageLimit, ...args }) {
-    const filter = filterOf(args, ctx.engine.now());
+    const { limit, kinds, search, cursor, agentId, activeMinutes } = args;
+    const sinceMs = ctx.engine.now() - (activeMinutes ?? 0) * MINUTE_MS;
+    const activeSinceMs = activeMinutes === undefined ? undefined : Math.max(0, Math.floor(sinceMs));
+    const filter: ListFilter = {
+      limit,
+      ...optional({
+        kinds: kinds && [...new Set(kinds)],
+        search: search?.trim(),
+        cursor,
+        agentId,
+        activeSinceMs,
+      }),
+    };
     const { rows, nextCursor } = await listVisible(ctx, ctx.viewer, filter);
     const listed = rows.map((row) => row.session);
     const spawners = await visibleSpawners(ctx, ctx.viewer, listed);
@@ -86,25 +98,6 @@ function filteredBy(
   const reasons = Object.keys(hints) as (keyof typeof hints)[];
   if (reasons.length === 0) return undefined;
   return { reasons, hint: ["This list may be incomplete.", ...Object.values(hints)].join(" ") };
-}
-
-type FilterArguments = ArgumentsOf<"sessions_list"> & Pick<ListFilter, "limit">;
-
-/** Builds the filter from checked arguments. */
-function filterOf(args: FilterArguments, nowMs: number): ListFilter {
-  const { limit, kinds, search, cursor, agentId, activeMinutes } = args;
-  const activeSinceMs =
-    activeMinutes === undefined ? undefined : Math.max(0, Math.floor(nowMs - activeMinutes * MINUTE_MS));
-  return {
-    limit,
-    ...optional({
-      kinds: kinds && [...new Set(kinds)],
-      search: search?.trim(),
-      cursor,
-      agentId,
-      activeSinceMs,
-    }),
-  };
 }
 
 function placeFields(session: Session): PlaceFields {

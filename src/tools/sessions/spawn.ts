@@ -138,14 +138,6 @@ function threadsAt({ threads, settings }: SpawnContext, route: Route): ThreadSup
   return bindingSettingsOf(settings, route)?.enabled === false ? "off" : "on";
 }
 
-/** Refuses an operator whose token does not cover the child. */
-function checkCoverage(ctx: SpawnContext, agentId: string): Result<void> {
-  if (coversSubagents(ctx, ctx.viewer, "spawn", agentId)) return ok(undefined);
-  return fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
-    hint: `Add "agent:${agentId}:subagent:*" to gateway.auth.tokens[].sessions.`,
-  });
-}
-
 /** Checks a call completely, and returns the spawn to make. */
 async function plan(
   ctx: SpawnContext,
@@ -154,7 +146,11 @@ async function plan(
 ): Promise<Result<SpawnRequest>> {
   const { settings, session, chain } = ctx;
   const { task, label, agentId = session.agentId } = args;
-  const covered = checkCoverage(ctx, agentId);
+  const covered = coversSubagents(ctx, ctx.viewer, "spawn", agentId)
+    ? ok(undefined)
+    : fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
+        hint: `Add "agent:${agentId}:subagent:*" to gateway.auth.tokens[].sessions.`,
+      });
   if (!covered.ok) return covered;
   const route = placeOfRun(session, ctx.run);
   const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });

@@ -20,24 +20,6 @@ const MASK_FIRST = MASK.charCodeAt(0);
 
 const nodeAt = (depth: number): Node => ({ next: new Map(), depth, fail: ROOT, longest: 0 });
 
-/** Builds the trie of the values, without its links. */
-function trieOf(values: Iterable<string>): Node[] {
-  const nodes = [nodeAt(0)];
-  for (const value of values) {
-    let state = ROOT;
-    for (let at = 0; at < value.length; at += 1) {
-      const { next, depth } = nodes[state] as Node;
-      const code = value.charCodeAt(at);
-      const known = next.get(code);
-      if (known === undefined) nodes.push(nodeAt(depth + 1));
-      state = known ?? nodes.length - 1;
-      next.set(code, state);
-    }
-    (nodes[state] as Node).longest = value.length;
-  }
-  return nodes;
-}
-
 /** Returns the node that is reached from `from` by one more character. */
 function step(nodes: readonly Node[], from: number, code: number, work: Work): number {
   let state = from;
@@ -48,21 +30,6 @@ function step(nodes: readonly Node[], from: number, code: number, work: Work): n
     if (next !== undefined) return next;
     if (state === ROOT) return ROOT;
     state = node.fail;
-  }
-}
-
-/** Sets the suffix links, beginning with the nodes nearest to the root. */
-function link(nodes: readonly Node[]): void {
-  const work = { steps: 0 };
-  const queue = [ROOT];
-  for (const state of queue) {
-    const node = nodes[state] as Node;
-    for (const [code, child] of node.next) {
-      const below = nodes[child] as Node;
-      if (state !== ROOT) below.fail = step(nodes, node.fail, code, work);
-      below.longest = Math.max(below.longest, (nodes[below.fail] as Node).longest);
-      queue.push(child);
-    }
   }
 }
 
@@ -104,8 +71,32 @@ export class KnownValues {
 
   constructor(values: Iterable<string>) {
     const all = [...values];
-    this.#nodes = trieOf(all);
-    link(this.#nodes);
+    const nodes = [nodeAt(0)];
+    for (const value of all) {
+      let state = ROOT;
+      for (let at = 0; at < value.length; at += 1) {
+        const { next, depth } = nodes[state] as Node;
+        const code = value.charCodeAt(at);
+        const known = next.get(code);
+        if (known === undefined) nodes.push(nodeAt(depth + 1));
+        state = known ?? nodes.length - 1;
+        next.set(code, state);
+      }
+      (nodes[state] as Node).longest = value.length;
+    }
+    this.#nodes = nodes;
+    // Sets the suffix links, beginning with the nodes nearest to the root.
+    const work = { steps: 0 };
+    const queue = [ROOT];
+    for (const state of queue) {
+      const node = this.#nodes[state] as Node;
+      for (const [code, child] of node.next) {
+        const below = this.#nodes[child] as Node;
+        if (state !== ROOT) below.fail = step(this.#nodes, node.fail, code, work);
+        below.longest = Math.max(below.longest, (this.#nodes[below.fail] as Node).longest);
+        queue.push(child);
+      }
+    }
     for (const value of all) this.#begins[value.charCodeAt(0) & 0xff] = 1;
     this.longest = all.reduce((most, { length }) => Math.max(most, length), 0);
   }

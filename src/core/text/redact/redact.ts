@@ -126,7 +126,11 @@ export class Redactor {
       if (text.length <= read) {
         return beginningOf(this.mask(text, work), charsMax);
       }
-      const known = this.#window(text.slice(0, read), work);
+      const masked = maskShapes(this.#values().mask(text.slice(0, read), work, true), work, true);
+      const maskAt = masked.lastIndexOf(MASK);
+      const tail = maskAt < 0 ? masked.length : masked.length - maskAt - MASK.length;
+      // The end may be the start of a credential that is still too short to be recognised.
+      const known = masked.slice(0, masked.length - Math.min(tail, MARGIN_CHARS));
       if (known.length >= charsMax || windows === WINDOWS_MAX) {
         return { text: head(known, charsMax), whole: false };
       }
@@ -144,15 +148,6 @@ export class Redactor {
     const { text: shown, whole } = this.beginning(text, charsMax * BLANKS_MAX);
     const flat = shown.replaceAll(/\s+/g, " ").trim();
     return whole && flat.length <= charsMax ? flat : `${head(flat, charsMax - 1).trimEnd()}…`;
-  }
-
-  /** Masks the beginning of a longer text. Returns the part that the text after it cannot change. */
-  #window(text: string, work: Work): string {
-    const masked = maskShapes(this.#values().mask(text, work, true), work, true);
-    const maskAt = masked.lastIndexOf(MASK);
-    const tail = maskAt < 0 ? masked.length : masked.length - maskAt - MASK.length;
-    // The end may be the start of a credential that is still too short to be recognised.
-    return masked.slice(0, masked.length - Math.min(tail, MARGIN_CHARS));
   }
 
   /** Masks all strings in a value, whatever the names of its fields. */

@@ -45,8 +45,14 @@ async function pruneChains(tx: Tx, before: number): Promise<boolean> {
   return chainIds.length === CHAINS_MAX;
 }
 
-/** Deletes settled deliveries. A failed one stays until an operator has dismissed it. */
-async function pruneDeliveries(tx: Tx, before: number): Promise<void> {
+/** Deletes a limited number of rows that are older than this time. Returns whether there may be more. */
+export async function pruneStep(tx: Tx, before: number): Promise<boolean> {
+  const isMore = await pruneChains(tx, before);
+  // Settled waits whose deadline has long passed.
+  await sql`delete from waits where call_id in (
+    select call_id from waits where deadline_at < ${before} and state not in ('open', 'ready')
+    limit ${sql.lit(ROWS_MAX)})`.execute(tx);
+  // A failed delivery stays until an operator has dismissed it.
   for (const state of ["sent", "skipped", "failed"]) {
     const time = state === "failed" ? sql`dismissed_at` : sql`settled_at`;
     // The oldest rows come first, so no index of times is needed.
@@ -55,15 +61,5 @@ async function pruneDeliveries(tx: Tx, before: number): Promise<void> {
         where state = ${sql.lit(state)} and ${time} is not null
         order by seq limit ${sql.lit(ROWS_MAX)}) as oldest where over_at < ${before})`.execute(tx);
   }
-}
-
-/** Deletes a limited number of rows that are older than this time. Returns whether there may be more. */
-export async function pruneStep(tx: Tx, before: number): Promise<boolean> {
-  const isMore = await pruneChains(tx, before);
-  // Settled waits whose deadline has long passed.
-  await sql`delete from waits where call_id in (
-    select call_id from waits where deadline_at < ${before} and state not in ('open', 'ready')
-    limit ${sql.lit(ROWS_MAX)})`.execute(tx);
-  await pruneDeliveries(tx, before);
   return isMore;
 }

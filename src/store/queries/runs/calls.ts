@@ -35,22 +35,6 @@ function isErrorOf(db: Db) {
     then 1 else 0 end`;
 }
 
-async function answersOf(db: Db, seqs: readonly number[]): Promise<Map<number, AssistantMessage>> {
-  const found = new Map<number, AssistantMessage>();
-  for (let at = 0; at < seqs.length; at += READ_AT_ONCE) {
-    const rows = await db
-      .selectFrom("messages")
-      .select(["seq", ...ENTRY_COLUMNS])
-      .where("seq", "in", seqs.slice(at, at + READ_AT_ONCE))
-      .execute();
-    for (const row of rows) {
-      const message = readMessage(row);
-      if (message.role === "assistant") found.set(row.seq, message);
-    }
-  }
-  return found;
-}
-
 interface CallsWanted {
   readonly rowsMax: number;
   readonly bytesMax: number;
@@ -82,7 +66,18 @@ export async function callMessagesOf(
   });
   const kept = rows.slice(0, fits < 0 ? most.rowsMax : fits).reverse();
   const wanted = kept.filter((row) => !isResult(row)).map(({ seq }) => seq);
-  const answers = await answersOf(db, wanted);
+  const answers = new Map<number, AssistantMessage>();
+  for (let at = 0; at < wanted.length; at += READ_AT_ONCE) {
+    const rows = await db
+      .selectFrom("messages")
+      .select(["seq", ...ENTRY_COLUMNS])
+      .where("seq", "in", wanted.slice(at, at + READ_AT_ONCE))
+      .execute();
+    for (const row of rows) {
+      const message = readMessage(row);
+      if (message.role === "assistant") answers.set(row.seq, message);
+    }
+  }
   const messages = kept.flatMap((row): CallMessage[] => {
     const facts = { id: row.id, runId: row.run_id ?? "", at: row.created_at };
     if (isResult(row)) return [{ ...facts, kind: "result", failed: row.failed === 1 }];

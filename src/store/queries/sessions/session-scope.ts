@@ -31,7 +31,15 @@ export function patternCondition(
   patterns: readonly string[],
   depth = FORKS_MAX,
 ): Condition {
-  const matches = keyCondition(db, key, patterns);
+  // The same keys as those of `matchesPattern`, including case.
+  const tests = patterns.map((pattern) => {
+    const pieces = pattern.split("*");
+    if (kindOf(db) === "sqlite") {
+      return sql`${key} glob ${pieces.map((piece) => piece.replace(/[?[]/g, "[$&]")).join("*")}`;
+    }
+    return sql`${key} like ${pieces.map(literalLike).join("%")} escape '\\'`;
+  });
+  const matches: Condition = tests.length === 0 ? sql`1 = 0` : sql`(${sql.join(tests, sql` or `)})`;
   if (depth === 0) return matches;
   const origin = sql`substr(${key}, 1, length(${key}) - ${sql.lit(FORK_END_CHARS)})`;
   const covered = patternCondition(db, origin, patterns, depth - 1);
@@ -42,18 +50,6 @@ export function patternCondition(
       ? sql`${key} glob ${`?*:fork:${id}`}`
       : sql`${key} ~ ${".:fork:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}`;
   return sql`(${matches} and (not ${isFork} or ${covered}))`;
-}
-
-/** Matches keys exactly as `matchesPattern` does, including case. */
-function keyCondition(db: Db, key: RawBuilder<unknown>, patterns: readonly string[]): Condition {
-  const tests = patterns.map((pattern) => {
-    const pieces = pattern.split("*");
-    if (kindOf(db) === "sqlite") {
-      return sql`${key} glob ${pieces.map((piece) => piece.replace(/[?[]/g, "[$&]")).join("*")}`;
-    }
-    return sql`${key} like ${pieces.map(literalLike).join("%")} escape '\\'`;
-  });
-  return tests.length === 0 ? sql`1 = 0` : sql`(${sql.join(tests, sql` or `)})`;
 }
 
 /** Builds the recursive table `down`: these sessions and, with `below`, all their descendants. */

@@ -244,16 +244,6 @@ export async function takeLanePlace(tx: Tx, key: string, at: number): Promise<vo
   await LANE_PLACE(tx, { key, at });
 }
 
-/** Keeps the labels of a transcript that a reset ends, for those who read it later. */
-async function keepLabels(tx: Tx, key: string): Promise<void> {
-  const of = tx.selectFrom("sessions").where("key", "=", key);
-  await tx
-    .updateTable("session_ids")
-    .set({ labels_json: of.select("labels_json") })
-    .where("session_id", "=", of.select("session_id"))
-    .execute();
-}
-
 /**
  * Resets a session: it gets a new, empty transcript under the same key. Settings, label and route stay;
  * counters start at zero.
@@ -262,7 +252,13 @@ export async function replaceSessionId(tx: Tx, key: string, sessionId: string, a
   const counters = { inputTokens: 0, outputTokens: 0, totalTokens: 0, contextUsed: 0, cost: 0 };
   const flags = { systemSent: false, abortedLastRun: false };
   const texts = { firstWords: null, failedRun: null, labels: null };
-  await keepLabels(tx, key);
+  // Keeps the labels of a transcript that a reset ends, for those who read it later.
+  const of = tx.selectFrom("sessions").where("key", "=", key);
+  await tx
+    .updateTable("session_ids")
+    .set({ labels_json: of.select("labels_json") })
+    .where("session_id", "=", of.select("session_id"))
+    .execute();
   await SESSIONS.change(tx, { key }, { sessionId, updatedAt: at, ...counters, ...flags, ...texts });
   await deleteSessionRules(tx, key);
   await rememberSessionId(tx, sessionId, key, at);

@@ -26,24 +26,6 @@ interface Inheritance {
 }
 
 /**
- * Returns the transcripts of a session that forks in other sessions share. For each, names one of these
- * sessions.
- */
-async function heirsOf(tx: Tx, key: string): Promise<Inheritance[]> {
-  const { rows } = await sql<Inheritance>`
-    select p.session_id as "sessionId", c.session_key as heir
-    from session_ids p cross join session_ids c left join sessions s on s.key = c.session_key
-    where p.session_key = ${key} and c.forked_from = p.session_id and c.session_key <> ${key}
-      and ${isInUse("c")}
-    order by case when s.key is null then 0 else 1 end, c.session_key desc`.execute(tx);
-  // The last row of each transcript wins: an existing session if there is one, with the lowest key.
-  return [...new Map(rows.map(({ sessionId, heir }) => [sessionId, heir]))].map(([sessionId, heir]) => ({
-    sessionId,
-    heir,
-  }));
-}
-
-/**
  * Gives the shared transcripts of a session that is being deleted to sessions of forks. `moveMessages` then
  * gives them the messages.
  */
@@ -51,7 +33,19 @@ export async function handOver(tx: Tx, key: string): Promise<readonly Inheritanc
   const given: Inheritance[] = [];
   const held = new Set<string>();
   for (;;) {
-    const heirs = await heirsOf(tx, key);
+    const { rows } = await sql<Inheritance>`
+    select p.session_id as "sessionId", c.session_key as heir
+    from session_ids p cross join session_ids c left join sessions s on s.key = c.session_key
+    where p.session_key = ${key} and c.forked_from = p.session_id and c.session_key <> ${key}
+      and ${isInUse("c")}
+    order by case when s.key is null then 0 else 1 end, c.session_key desc`.execute(tx);
+    // The last row of each transcript wins: an existing session if there is one, with the lowest key.
+    const heirs = [...new Map(rows.map(({ sessionId, heir }) => [sessionId, heir]))].map(
+      ([sessionId, heir]) => ({
+        sessionId,
+        heir,
+      }),
+    );
     if (heirs.length === 0) return given;
     const unheld = heirs.map(({ heir }) => heir).filter((heir) => !held.has(heir));
     if (unheld.length > 0) {

@@ -110,29 +110,6 @@ interface Slice {
 
 type Matches = (slice: Slice) => RawBuilder<{ seq: number }>;
 
-/**
- * Builds the search of an embedded store. A long text is indexed in parts, so each searched word may be in a
- * different part.
- */
-function embeddedMatches(
-  words: readonly string[],
-  places: readonly string[] | undefined,
-  { before, skip, limit }: Slice,
-): RawBuilder<{ seq: number }> {
-  const newest = sql`order by seq desc limit ${sql.lit(skip + limit)}`;
-  const older = (rows: number) => (before === undefined ? sql`` : sql`and rowid < ${before * rows}`);
-  const inParts = words.map(
-    (word) => sql`select distinct rowid / ${sql.lit(PARTS_MAX)} as seq from message_parts
-      where message_parts match ${matchText([word], places)} ${older(PARTS_MAX)}`,
-  );
-  return sql`select seq from (
-      select seq from (select rowid as seq from message_texts
-        where message_texts match ${matchText(words, places)} ${older(1)} ${newest})
-      union all
-      select seq from (select seq from (${sql.join(inParts, sql` intersect `)}) ${newest})
-    ) order by seq desc limit ${sql.lit(limit)} offset ${sql.lit(skip)}`;
-}
-
 /** Returns a query for the positions of matching messages, or undefined if nothing can match. */
 function matchesOf(
   db: Db,
@@ -141,7 +118,22 @@ function matchesOf(
 ): Matches | undefined {
   if (places !== undefined && places.length === 0) return undefined;
   if (kindOf(db) === "sqlite") {
-    return (slice) => embeddedMatches(words, places, slice);
+    // A long text is indexed in parts, so each searched word may be in a different part.
+    return (slice) => {
+      const newest = sql`order by seq desc limit ${sql.lit(slice.skip + slice.limit)}`;
+      const older = (rows: number) =>
+        slice.before === undefined ? sql`` : sql`and rowid < ${slice.before * rows}`;
+      const inParts = words.map(
+        (word) => sql`select distinct rowid / ${sql.lit(PARTS_MAX)} as seq from message_parts
+      where message_parts match ${matchText([word], places)} ${older(PARTS_MAX)}`,
+      );
+      return sql`select seq from (
+      select seq from (select rowid as seq from message_texts
+        where message_texts match ${matchText(words, places)} ${older(1)} ${newest})
+      union all
+      select seq from (select seq from (${sql.join(inParts, sql` intersect `)}) ${newest})
+    ) order by seq desc limit ${sql.lit(slice.limit)} offset ${sql.lit(slice.skip)}`;
+    };
   }
   const question = lexemeQuestion(words, places);
   if (question === undefined) return undefined;

@@ -234,13 +234,12 @@ export class SignIn {
 
   /** Adds a proof to each request whose token is bound to a key. */
   withProofs(fetchFn: FetchLike): FetchLike {
-    const boundToken = async (): Promise<string | undefined> => {
-      const { tokens } = await this.#file.read();
-      return tokens?.token_type.toLowerCase() === "dpop" ? tokens.access_token : undefined;
-    };
     return async (url, init) => {
       const { withDpop } = await library();
-      return withDpop(this.#signerOfKey, boundToken)(fetchFn)(url, init);
+      return withDpop(this.#signerOfKey, async () => {
+        const { tokens } = await this.#file.read();
+        return tokens?.token_type.toLowerCase() === "dpop" ? tokens.access_token : undefined;
+      })(fetchFn)(url, init);
     };
   }
 

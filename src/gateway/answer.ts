@@ -36,20 +36,17 @@ export function wireError(failure: Failure, redactor: Redactor): WireError {
  * Converts a thrown error to a failure. A `StoreProblem` is for an operator to fix; any other error is a bug.
  */
 export function thrown(world: World, error: unknown, where: string): Failure {
-  if (!(error instanceof StoreProblem)) return reportUnexpected(world, error, where);
+  if (!(error instanceof StoreProblem)) {
+    const reference = world.ids.uuid();
+    world.log.error({ err: error, reference }, `unexpected error in ${where}`);
+    return fail(
+      "internal",
+      `an unexpected error occurred in the gateway; its log has the reason under ${reference}`,
+      {
+        details: { reference },
+      },
+    );
+  }
   world.log.error({ err: error }, `the store failed in ${where}`);
   return fail("store_unavailable", error.message);
-}
-
-/** Logs an unexpected error and returns a failure that names the log entry's reference. */
-function reportUnexpected(world: World, error: unknown, where: string): Failure {
-  const reference = world.ids.uuid();
-  world.log.error({ err: error, reference }, `unexpected error in ${where}`);
-  return fail(
-    "internal",
-    `an unexpected error occurred in the gateway; its log has the reason under ${reference}`,
-    {
-      details: { reference },
-    },
-  );
 }

@@ -267,13 +267,12 @@ function createOnce(
     const recall = async (otherwise: Work): Promise<Result<unknown>> => {
       return (await settledAnswer(deps, keyed, signal)) ?? otherwise();
     };
-    const begin: Work = async () => {
-      const done = await work();
-      // The request may have failed because another process handled it at the same time.
-      return done.ok || signal.aborted ? done : recall(async () => done);
-    };
     const ask: Work = () =>
-      recall(begin).catch((error: unknown) => {
+      recall(async () => {
+        const done = await work();
+        // The request may have failed because another process handled it at the same time.
+        return done.ok || signal.aborted ? done : recall(async () => done);
+      }).catch((error: unknown) => {
         if (error instanceof AnsweredElsewhere) return recall(async () => CONFLICT);
         throw error;
       });

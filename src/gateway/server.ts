@@ -145,7 +145,15 @@ class GatewayServer implements Gateway {
       settings,
       shared: engine.store.shared !== undefined,
     });
-    this.#presence = createPresence(world, () => this.#tellPresence());
+    this.#presence = createPresence(world, () => {
+      const stateVersion = this.#stateVersion();
+      const event = encodeEvent(
+        "presence",
+        { presence: this.#presence.all() },
+        { stateVersion, replaces: "presence" },
+      );
+      this.#fanout.broadcast(event, seesEverything);
+    });
     const configured = tokensOf(settings, deps.token);
     const authority = createAuthority(
       clock,
@@ -387,19 +395,18 @@ class GatewayServer implements Gateway {
   /** Runs later, so that requests that have already arrived are read first. */
   #trimSoon(): void {
     const { clock } = this.#deps.world;
-    if (this.#strangers.size > SILENT_MAX) this.#trimTimer ??= clock.after(0, () => this.#trim());
-  }
-
-  /** Clients send `connect` immediately, so silent sockets must not keep other clients out. */
-  #trim(): void {
-    this.#trimTimer = undefined;
-    const now = this.#deps.world.clock.monotonic();
-    for (const [stranger, since] of this.#strangers) {
-      const { size } = this.#strangers;
-      if (size <= SILENT_MAX || (size <= STRANGERS_MAX && now - since < SILENT_AFTER_MS)) return;
-      this.#strangers.delete(stranger);
-      stranger.cut();
-    }
+    // Clients send `connect` immediately, so silent sockets must not keep other clients out.
+    if (this.#strangers.size > SILENT_MAX)
+      this.#trimTimer ??= clock.after(0, () => {
+        this.#trimTimer = undefined;
+        const now = this.#deps.world.clock.monotonic();
+        for (const [stranger, since] of this.#strangers) {
+          const { size } = this.#strangers;
+          if (size <= SILENT_MAX || (size <= STRANGERS_MAX && now - since < SILENT_AFTER_MS)) return;
+          this.#strangers.delete(stranger);
+          stranger.cut();
+        }
+      });
   }
 
   #join(member: Member): () => void {
@@ -441,7 +448,7 @@ class GatewayServer implements Gateway {
         },
       },
       policy: {
-        maxPayload: maxPayloadFor(member.caller),
+        maxPayload: member.caller.role === "node" ? MAX_PAYLOAD_OF_NODE_BYTES : MAX_PAYLOAD_BYTES,
         maxBufferedBytes: gateway.maxBufferedBytes,
         tickIntervalMs: gateway.tickIntervalMs,
       },
@@ -452,29 +459,17 @@ class GatewayServer implements Gateway {
     return { presence: this.#presence.version(), health: Math.floor(this.#ticks / HEALTH_EVERY_TICKS) };
   }
 
-  #tellPresence(): void {
-    const stateVersion = this.#stateVersion();
-    const event = encodeEvent(
-      "presence",
-      { presence: this.#presence.all() },
-      { stateVersion, replaces: "presence" },
-    );
-    this.#fanout.broadcast(event, seesEverything);
-  }
-
   #scheduleTick(): void {
     const { clock } = this.#deps.world;
     const { tickIntervalMs } = this.#deps.settings.gateway;
-    this.#tickTimer = clock.after(tickIntervalMs, () => this.#tick());
-  }
-
-  #tick(): void {
-    this.#ticks++;
-    this.#fanout.broadcast(encodeEvent("tick", { ts: this.#deps.world.clock.now() }, { replaces: "tick" }));
-    if (this.#ticks % HEALTH_EVERY_TICKS === 0) void this.#tellHealth();
-    void this.#checkAccessTokens();
-    if (this.#ticks % FORGET_EVERY_TICKS === 1) void this.#forget();
-    this.#scheduleTick();
+    this.#tickTimer = clock.after(tickIntervalMs, () => {
+      this.#ticks++;
+      this.#fanout.broadcast(encodeEvent("tick", { ts: this.#deps.world.clock.now() }, { replaces: "tick" }));
+      if (this.#ticks % HEALTH_EVERY_TICKS === 0) void this.#tellHealth();
+      void this.#checkAccessTokens();
+      if (this.#ticks % FORGET_EVERY_TICKS === 1) void this.#forget();
+      this.#scheduleTick();
+    });
   }
 
   async #forget(): Promise<void> {
@@ -530,9 +525,4 @@ function featuresFor({ role }: Caller): HelloOk["features"] {
   if (role === "node") return { methods, events: NODE_EVENTS };
   const events = Object.keys(EVENTS).filter((event) => !event.startsWith("node.invoke."));
   return { methods, events, capabilities: CAPABILITIES };
-}
-
-/** Maximum bytes of one message from the connection. */
-function maxPayloadFor({ role }: Caller): number {
-  return role === "node" ? MAX_PAYLOAD_OF_NODE_BYTES : MAX_PAYLOAD_BYTES;
 }

@@ -24,7 +24,7 @@ import { createPage } from "../page/page.ts";
 import type { GatewayShares } from "../shares.ts";
 import { createUnprovenRoom, type UnprovenRoom } from "../socket/unproven.ts";
 import { checkHeaders, originOf } from "./host.ts";
-import { authenticate, type Door, type Env, nothingHere, readBody, refuse, statusOf } from "./request.ts";
+import { authenticate, type Env, nothingHere, readBody, refuse, statusOf } from "./request.ts";
 
 /** Maximum bytes of a request's body. */
 const BODY_MAX_BYTES = 1024 * 1024;
@@ -91,33 +91,11 @@ export function badRequest(): Response {
   return Response.json({ ok: false, error: { code: "INVALID_REQUEST", message } }, { status: 400 });
 }
 
-/** Loads the code of a path on the first request, so that an unused path costs nothing. */
-function loadedDoor(load: () => Promise<Door>): Door {
-  const door = once(load);
-  return async (c) => (await door())(c);
-}
-
 /** In a checkout the page exists only after a build. */
 function notBuilt(c: Context<Env>): Response {
   c.header("upgrade", "websocket");
   const how = "npm run build:page, then load this again";
   return nothingHere(c, 426, `this is a WebSocket endpoint; the web page is not built here: ${how}`);
-}
-
-/** Adds the paths whose code is loaded on demand. */
-function addDoors(app: Hono<Env>, parts: HttpParts): void {
-  const routeParts = { ...parts, unproven: createUnprovenRoom() };
-  const platforms = loadedDoor(async () =>
-    (await import("./platform-calls.ts")).createPlatformDoor(routeParts),
-  );
-  const theirs = new Map(
-    ROUTES.map(([, { load }]) => [load, once(async () => (await load()).createDoor(routeParts))]),
-  );
-  for (const [path, { needsToken, load }] of ROUTES) {
-    if (needsToken) app.use(path, authenticate(parts));
-    app.all(path, async (c, next) => (await (await theirs.get(load)?.())?.(c)) ?? next());
-  }
-  app.all("/channels/*", platforms);
 }
 
 export function createHttp(parts: HttpParts): Hono<Env> {
@@ -141,7 +119,17 @@ export function createHttp(parts: HttpParts): Hono<Env> {
     return next();
   });
   app.post("/tools/invoke", authenticate(parts), (c) => invokeTool(c, parts));
-  addDoors(app, parts);
+  const routeParts = { ...parts, unproven: createUnprovenRoom() };
+  // The code of a path is loaded on the first request, so that an unused path costs nothing.
+  const door = once(async () => (await import("./platform-calls.ts")).createPlatformDoor(routeParts));
+  const theirs = new Map(
+    ROUTES.map(([, { load }]) => [load, once(async () => (await load()).createDoor(routeParts))]),
+  );
+  for (const [path, { needsToken, load }] of ROUTES) {
+    if (needsToken) app.use(path, authenticate(parts));
+    app.all(path, async (c, next) => (await (await theirs.get(load)?.())?.(c)) ?? next());
+  }
+  app.all("/channels/*", async (c) => (await door())(c));
   const page = deps.pageDir === undefined ? undefined : createPage(deps.pageDir);
   app.get("/page/first", authenticate(parts), async (c) =>
     tellFirst(c, parts.dispatcher, await page?.script()),

@@ -55,19 +55,17 @@ async function answerProbe(probe: Probe, parts: HttpParts, response: ServerRespo
   response.writeHead(answer.ok ? 200 : 503, headers).end(JSON.stringify(answer));
 }
 
-async function loadRoutes(parts: HttpParts): Promise<Listener> {
-  // The first access makes Node load its fetch, which takes 30 ms. Other work runs before the next step.
-  void globalThis.Response;
-  await parts.deps.world.gather?.();
-  const { getRequestListener } = await import("@hono/node-server");
-  const { badRequest, createHttp } = await import("./http.ts");
-  const options = { overrideGlobalObjects: false, errorHandler: badRequest };
-  const http = createHttp(parts);
-  return getRequestListener(http.fetch, options);
-}
-
 export function createListener(parts: HttpParts): Listener {
-  const load = once(() => loadRoutes(parts));
+  const load = once(async () => {
+    // The first access makes Node load its fetch, which takes 30 ms. Other work runs before the next step.
+    void globalThis.Response;
+    await parts.deps.world.gather?.();
+    const { getRequestListener } = await import("@hono/node-server");
+    const { badRequest, createHttp } = await import("./http.ts");
+    const options = { overrideGlobalObjects: false, errorHandler: badRequest };
+    const http = createHttp(parts);
+    return getRequestListener(http.fetch, options);
+  });
   let routes: Listener | undefined;
   const first = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {

@@ -56,14 +56,6 @@ function takesCalls(channel: Channel | undefined): channel is Callable {
   return channel?.called !== undefined;
 }
 
-function find(channels: ReadonlyMap<string, Channel>, path: string): Called | undefined {
-  const [, id = "", accountId = ""] = PATH.exec(path) ?? [];
-  const channel = channels.get(id);
-  const name = accountName(id, accountId);
-  const isOurs = takesCalls(channel) && channel.accounts?.some((account) => account.name === name);
-  return isOurs === true ? { channel, accountId, name } : undefined;
-}
-
 /** Creates the handler of /channels/. */
 export function createPlatformDoor({ deps, unproven }: RouteParts): Door {
   const { channels, engine, world } = deps;
@@ -89,7 +81,11 @@ export function createPlatformDoor({ deps, unproven }: RouteParts): Door {
     }
   };
   return async (c) => {
-    const called = find(channels, c.req.path);
+    const [, id = "", accountId = ""] = PATH.exec(c.req.path) ?? [];
+    const channel = channels.get(id);
+    const name = accountName(id, accountId);
+    const isOurs = takesCalls(channel) && channel.accounts?.some((account) => account.name === name);
+    const called = isOurs === true ? { channel, accountId, name } : undefined;
     if (called === undefined) return answer(c, { status: 404, body: "not found" });
     const { method } = c.req;
     if (method !== "GET" && method !== "POST") {

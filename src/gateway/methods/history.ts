@@ -12,8 +12,7 @@ import { forkOrigin } from "../../core/fork-key.ts";
 import { shownMessage, shownProvenance } from "../../core/message-source.ts";
 import { optional } from "../../core/optional.ts";
 import { hasScope } from "../../core/rules/scopes.ts";
-import { type Failure, fail, ok, type Result } from "../../core/shapes/errors.ts";
-import type { Message } from "../../core/shapes/message.ts";
+import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { RunFacts, RunRow } from "../../core/shapes/run.ts";
 import type { Session } from "../../core/shapes/session.ts";
 import { findAgent, thinkingOf } from "../../core/shapes/settings/settings.ts";
@@ -117,22 +116,6 @@ function runRow({ runId: _, error, ...facts }: RunFacts, redactor: Redactor): Ru
   return { ...facts, ...(error === undefined ? {} : { error: redactor.mask(error) }) };
 }
 
-/** Returns a pending run as a reader of the session may see it. */
-function queuedRun(
-  { runId, input }: LaneFacts,
-  redactor: Redactor,
-  sees: (key: string) => boolean,
-): QueuedRun {
-  if (input === undefined) return { runId };
-  const { provenance, senderName } = input;
-  return {
-    runId,
-    text: redactor.beginning(input.text, WAITING_TEXT_MAX_CHARS).text,
-    ...(provenance === undefined ? {} : { provenance: shownProvenance(provenance, sees) }),
-    ...(senderName === undefined ? {} : { senderName: redactor.mask(senderName) }),
-  };
-}
-
 async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFacts[]): Promise<HistoryNow> {
   const { db, settings } = ctx.access;
   const sees = createGate(settings, ctx.caller, "list");
@@ -143,7 +126,17 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
     session: shown as ListedRow,
     queue: lane
       .filter(({ state }) => state === "queued")
-      .map((run) => queuedRun(run, ctx.deps.world.redactor, sees)),
+      .map(({ runId, input }): QueuedRun => {
+        if (input === undefined) return { runId };
+        const { redactor } = ctx.deps.world;
+        const { provenance, senderName } = input;
+        return {
+          runId,
+          text: redactor.beginning(input.text, WAITING_TEXT_MAX_CHARS).text,
+          ...(provenance === undefined ? {} : { provenance: shownProvenance(provenance, sees) }),
+          ...(senderName === undefined ? {} : { senderName: redactor.mask(senderName) }),
+        };
+      }),
   };
 }
 
@@ -164,10 +157,6 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
   const shown =
     forkOrigin(session.key) === undefined ? found : found.filter((run) => run.endedAt !== undefined);
   const facts = [...shown, ...lane.map(({ input: _, ...run }) => run)];
-  const withRun = (message: Message) => {
-    const runId = page.runIds.get(message.id);
-    return runId === undefined ? message : { ...message, runId };
-  };
   const labels = await labelsOfMessages(ctx, session, page);
   const all = await compactionsOf(db, session);
   const compactions = page.messages.flatMap(({ id }) => {
@@ -175,7 +164,10 @@ async function readRuns(ctx: CallContext, session: Session, page: HistoryPage, a
     return at === undefined ? [] : [[id, at] as const];
   });
   return {
-    messages: page.messages.map(withRun),
+    messages: page.messages.map((message) => {
+      const runId = page.runIds.get(message.id);
+      return runId === undefined ? message : { ...message, runId };
+    }),
     ...(compactions.length === 0 ? {} : { compactions: Object.fromEntries(compactions) }),
     ...optional({ labels }),
     runs: Object.fromEntries(facts.map((run) => [run.runId, runRow(run, ctx.deps.world.redactor)])),
@@ -203,21 +195,18 @@ async function conversationOf(
   });
 }
 
-/** Returns the empty history of a conversation that the reader's first message would start. */
-function emptyHistory(ctx: CallContext, params: Params, refused: Failure): Result<PayloadOf<"chat.history">> {
-  const { settings } = ctx.deps;
-  const free =
-    refused.code === "session_not_found" ? freeName(settings, ctx.viewer, params.sessionKey) : undefined;
-  if (free === undefined || !hasScope(ctx.caller.scopes, "operator.write")) return refused;
-  const agent = findAgent(settings, free.agentId);
-  return agent === undefined
-    ? refused
-    : ok({ sessionKey: free.key, messages: [], thinkingLevel: agent.thinking });
-}
-
 async function history(ctx: CallContext, params: Params): Promise<Result<PayloadOf<"chat.history">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: params.sessionKey });
-  if (!found.ok) return emptyHistory(ctx, params, found);
+  if (!found.ok) {
+    const { settings } = ctx.deps;
+    const free =
+      found.code === "session_not_found" ? freeName(settings, ctx.viewer, params.sessionKey) : undefined;
+    if (free === undefined || !hasScope(ctx.caller.scopes, "operator.write")) return found;
+    const agent = findAgent(settings, free.agentId);
+    return agent === undefined
+      ? found
+      : ok({ sessionKey: free.key, messages: [], thinkingLevel: agent.thinking });
+  }
   const chosen = await conversationOf(ctx, found.value, params.sessionId);
   if (!chosen.ok) return chosen;
   const session = chosen.value;

@@ -81,12 +81,6 @@ function findSignIn(ctx: Context, name: string): Result<SignIn> {
   return fail("invalid_argument", `nobody can sign in at the MCP server "${name}": ${why}`);
 }
 
-/** Returns whether a browser may come back to this address. */
-function isReturn(address: string): boolean {
-  const protocol = URL.canParse(address) ? new URL(address).protocol : "";
-  return protocol === "https:" || protocol === "http:";
-}
-
 async function finish(ctx: Context, query: string): Promise<Result<McpServerRow>> {
   const params = new URLSearchParams(query);
   const { serverOfState } = await import("../../tools/mcp/sign-in/sign-in.ts");
@@ -112,7 +106,9 @@ export const serverMethods: Methods<keyof typeof SERVER_METHODS, ServerListDeps>
     async handle(ctx, { name, redirectUrl }) {
       const signIn = findSignIn(ctx, name);
       if (!signIn.ok) return signIn;
-      if (!isReturn(redirectUrl)) return fail("invalid_argument", "redirectUrl is not an HTTP address");
+      const protocol = URL.canParse(redirectUrl) ? new URL(redirectUrl).protocol : "";
+      if (protocol !== "https:" && protocol !== "http:")
+        return fail("invalid_argument", "redirectUrl is not an HTTP address");
       const begun = await signIn.value.begin(redirectUrl);
       return begun.ok ? ok({ url: begun.value }) : begun;
     },

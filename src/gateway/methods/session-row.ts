@@ -24,23 +24,7 @@ export function splitModel(ref: string): { modelProvider: string; model: string 
   return { modelProvider: provider, model };
 }
 
-/** Returns the sources of outside content that count, without keys that the reader may not see. */
-function shownSources(
-  parts: Pick<RowParts, "settings">,
-  { labels }: Session,
-  sees: (key: string) => boolean,
-): string[] | undefined {
-  return (
-    labels && shownLabels(countedLabels(parts.settings, labels), sees).outside?.map(({ source }) => source)
-  );
-}
-
 type RowParts = Pick<BasicDeps, "settings" | "world">;
-
-function wireKind(session: Session): "direct" | "group" | "global" {
-  if (session.key === "global") return "global";
-  return session.kind === "group" ? "group" : "direct";
-}
 
 /** Returns a session's row; the parent session is named only if the reader may see it. */
 export function sessionRow(
@@ -53,7 +37,7 @@ export function sessionRow(
   const { spawnedBy } = session;
   return {
     key: session.key,
-    kind: wireKind(session),
+    kind: session.key === "global" ? "global" : session.kind === "group" ? "group" : "direct",
     sessionKind: session.kind,
     channel: channelOf(session),
     ...optional({ label: maskText(session.label), displayName: maskText(session.displayName) }),
@@ -77,7 +61,11 @@ export function sessionRow(
     ...optional({ deliveryContext: session.lastRoute }),
     ...(spawnedBy !== undefined && sees(spawnedBy) ? { spawnedBy } : {}),
     ...optional({
-      outside: shownSources({ settings }, session, sees)?.map((one) => world.redactor.mask(one)),
+      outside:
+        session.labels &&
+        shownLabels(countedLabels(settings, session.labels), sees).outside?.map(({ source }) =>
+          world.redactor.mask(source),
+        ),
     }),
   };
 }
@@ -88,21 +76,6 @@ function failureRow({ world }: RowParts, run: EndedRun | undefined): ListedRow["
   const { runId, endedAt, error, open } = run;
   const reason = error === undefined ? undefined : world.redactor.line(error, LINE_MAX_CHARS);
   return { runId, endedAt, code: endCodeOf(run) ?? "run_failed", retriable: open, ...optional({ reason }) };
-}
-
-/** Returns the failure of each session whose last turn failed, unless the session is working again. */
-async function failuresOf(
-  { access, deps }: CallContext,
-  rows: readonly ListedSession[],
-): Promise<ReadonlyMap<string, ListedRow["failure"]>> {
-  const failed = rows.flatMap(({ session: { key, failedRun }, state }) =>
-    state === "idle" && failedRun !== undefined ? [{ key, failedRun }] : [],
-  );
-  const ends = await endsOf(
-    access.db,
-    failed.map(({ failedRun }) => failedRun),
-  );
-  return new Map(failed.map(({ key, failedRun }) => [key, failureRow(deps, ends.get(failedRun))]));
 }
 
 /** Returns which sessions these rows wait for, as far as the caller may see them. */
@@ -156,7 +129,17 @@ export async function listedRows(
   const sees = createGate(ctx.deps.settings, ctx.caller, "list");
   const waits = await waitsOf(ctx, rows, sees);
   const children = includeChildren === true ? await childrenOf(ctx, rows, includeArchived) : undefined;
-  const failures = await failuresOf(ctx, rows);
+  // A session that is working again has not failed.
+  const failed = rows.flatMap(({ session: { key, failedRun }, state }) =>
+    state === "idle" && failedRun !== undefined ? [{ key, failedRun }] : [],
+  );
+  const ends = await endsOf(
+    ctx.access.db,
+    failed.map(({ failedRun }) => failedRun),
+  );
+  const failures = new Map(
+    failed.map(({ key, failedRun }) => [key, failureRow(ctx.deps, ends.get(failedRun))]),
+  );
   const active = rows.filter(({ state }) => state === "running" || state === "waiting");
   const holds = await holdsOf(
     ctx.access.db,

@@ -84,12 +84,6 @@ async function lastOf(ctx: CallContext, params: ParamsOf<"sessions.list">, { ses
   return { lastMessagePreview: ctx.deps.world.redactor.line(textOf(last), PREVIEW_MAX_CHARS) };
 }
 
-function listDefaults(ctx: CallContext<SessionDeps>) {
-  const { model } = defaultAgent(ctx.deps.settings);
-  const row = ctx.deps.models().find((one) => `${one.provider}/${one.id}` === model);
-  return { ...splitModel(model), contextTokens: row?.contextWindow ?? null };
-}
-
 async function list(
   ctx: CallContext<SessionDeps>,
   params: ParamsOf<"sessions.list">,
@@ -113,11 +107,13 @@ async function list(
       ...(await lastOf(ctx, params, row)),
     });
   }
+  const { model } = defaultAgent(ctx.deps.settings);
+  const row = ctx.deps.models().find((one) => `${one.provider}/${one.id}` === model);
   return ok({
     ts: world.clock.now(),
     path: storePathFor(settings, ctx.caller),
     count: sessions.length,
-    defaults: listDefaults(ctx),
+    defaults: { ...splitModel(model), contextTokens: row?.contextWindow ?? null },
     sessions,
     ...optional({ nextCursor: page.nextCursor, counts }),
   });

@@ -51,38 +51,6 @@ export interface Page {
   script(): Promise<string | undefined>;
 }
 
-function policyFor(host: string, inline: PageFile["inline"]): string {
-  // For some browsers 'self' covers http only, so the WebSocket's address is listed as well.
-  const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : "";
-  return [
-    "default-src 'none'",
-    `script-src 'self'${inline.script}`,
-    `style-src 'self'${inline.style}`,
-    "img-src 'self' data:",
-    "font-src 'self'",
-    "manifest-src 'self'",
-    `connect-src 'self'${sockets}`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    // The only policy: it names the script that shows notifications while no page is open.
-    "trusted-types parley",
-  ].join("; ");
-}
-
-function headersFor(host: string, { inline }: PageFile): Record<string, string> {
-  return {
-    "content-security-policy": policyFor(host, inline),
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-  };
-}
-
 /** Returns the sources of the inline scripts or styles whose hashes the build has declared. */
 function inlineSources(tag: "script" | "style", html: string): string {
   const found = html.matchAll(new RegExp(`<${tag} data-hash="(sha256-[\\w+/=]+)"`, "g"));
@@ -140,8 +108,30 @@ export function createPage(dir: string): Page {
       const { pathname, host } = new URL(request.url);
       const file = (await read()).get(pathname);
       if (file === undefined) return undefined;
+      // For some browsers 'self' covers http only, so the WebSocket's address is listed as well.
+      const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : "";
       const headers = {
-        ...headersFor(host, file),
+        "content-security-policy": [
+          "default-src 'none'",
+          `script-src 'self'${file.inline.script}`,
+          `style-src 'self'${file.inline.style}`,
+          "img-src 'self' data:",
+          "font-src 'self'",
+          "manifest-src 'self'",
+          `connect-src 'self'${sockets}`,
+          "base-uri 'none'",
+          "form-action 'none'",
+          "frame-ancestors 'none'",
+          "require-trusted-types-for 'script'",
+          // The only policy: it names the script that shows notifications while no page is open.
+          "trusted-types parley",
+        ].join("; "),
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
         "content-type": file.type,
         "cache-control": file.cache,
         etag: file.etag,

@@ -164,14 +164,6 @@ function queueOf(method: string): RequestQueue | undefined {
   return idempotencyOf(method) === "none" ? "read" : "write";
 }
 
-/** Cuts a reason to the 123 bytes of a close frame; the answer before it has the whole text. */
-function closeReason(text: string): string {
-  return Buffer.from(text)
-    .subarray(0, CLOSE_REASON_MAX_BYTES)
-    .toString()
-    .replace(/\uFFFD+$/, "");
-}
-
 /**
  * Returns the device that signed the challenge. Refuses a signature without a nonce, because it could be a
  * replay.
@@ -222,7 +214,13 @@ export class Connection {
         this.close(CLOSE.policy, `no connect request within ${CONNECT_TIMEOUT_MS / 1000} s`),
       );
     });
-    this.#stopCounting = peer.countBytes((bytes) => this.#count(bytes));
+    this.#stopCounting = peer.countBytes((bytes) => {
+      if (this.#bytes === undefined) this.#countBefore(bytes);
+      else if (!this.#bytes.came(bytes)) {
+        this.#peer.socket.pause();
+        this.close(CLOSE.tryAgain, "this token has too many bytes of unanswered requests", FLOOD_GRACE_MS);
+      }
+    });
     peer.socket.on("message", (data, isBinary) => this.#onMessage(data, isBinary));
     peer.socket.on("error", (error) => parts.world.log.debug({ err: error }, "socket error"));
     peer.socket.on("close", () => {
@@ -238,7 +236,14 @@ export class Connection {
     this.#release();
     const { socket } = this.#peer;
     const { clock } = this.#parts.world;
-    socket.close(code, closeReason(reason));
+    // A close frame has room for 123 bytes of the reason; the answer before it has the whole text.
+    socket.close(
+      code,
+      Buffer.from(reason)
+        .subarray(0, CLOSE_REASON_MAX_BYTES)
+        .toString()
+        .replace(/\uFFFD+$/, ""),
+    );
     const cutOff = clock.after(graceMs, () => socket.terminate());
     socket.once("close", () => cutOff.cancel());
   }
@@ -257,14 +262,6 @@ export class Connection {
     if (this.#caller !== undefined) this.#parts.shares.clients.give(this.#caller.id);
     this.#gone.abort();
     this.#early = [];
-  }
-
-  #count(bytes: number): void {
-    if (this.#bytes === undefined) this.#countBefore(bytes);
-    else if (!this.#bytes.came(bytes)) {
-      this.#peer.socket.pause();
-      this.close(CLOSE.tryAgain, "this token has too many bytes of unanswered requests", FLOOD_GRACE_MS);
-    }
   }
 
   #countBefore(bytes: number): void {
@@ -403,7 +400,13 @@ export class Connection {
     }
     const proof = prove();
     if (!proof.ok) return proof;
-    const renew = () => this.#renew(admitted.value, params, proof.value);
+    const renew = async () => {
+      if (proof.value === undefined) return ok(undefined);
+      return this.#parts.renewDeviceToken(admitted.value, {
+        deviceId: proof.value.id,
+        client: params.client,
+      });
+    };
     // A client with a revoked token must not replace the node's own connection.
     const early = admitted.value.device === undefined ? undefined : await renew();
     if (early?.ok === false) return early;
@@ -422,16 +425,6 @@ export class Connection {
       close: (code, reason) => this.close(code, reason),
     };
     return { ok: true, value: { member, protocol, deviceToken: given.value } };
-  }
-
-  /** Returns a new device token, or undefined if no device has signed the challenge. */
-  async #renew(
-    caller: Caller,
-    { client }: ConnectParams,
-    proof: DeviceProof | undefined,
-  ): Promise<Result<string | undefined>> {
-    if (proof === undefined) return ok(undefined);
-    return this.#parts.renewDeviceToken(caller, { deviceId: proof.id, client });
   }
 
   /** Returns the node, or undefined if this is not a node's connection. */
@@ -506,8 +499,14 @@ export class Connection {
       const { result, later } = await call(this.#caller, method, params, this.#gone.signal, this.#protocol);
       this.#answer(id, result);
       if (later === undefined) return undefined;
+      // Encoded in steps, because the text of a result can be long and is in the answer twice.
       const last = later.then(
-        (second) => this.#answerInSteps(id, second),
+        async (second) => {
+          if (this.#isClosed()) return;
+          const pace = createPaces(this.#parts.world)("with this step");
+          const text = await jsonInSteps(this.#responseOf(id, second), pace);
+          if (!this.#isClosed()) this.#respond(id, text);
+        },
         (error: unknown) => this.#answer(id, thrown(world, error, method)),
       );
       return { last };
@@ -520,17 +519,6 @@ export class Connection {
   #answer(id: string, result: Result<unknown>): void {
     if (this.#isClosed()) return;
     this.#respond(id, JSON.stringify(this.#responseOf(id, result)));
-  }
-
-  /**
-   * Sends the result of a run. It is encoded in steps, because its text can be long and is in the answer
-   * twice.
-   */
-  async #answerInSteps(id: string, result: Result<unknown>): Promise<void> {
-    if (this.#isClosed()) return;
-    const pace = createPaces(this.#parts.world)("with this step");
-    const text = await jsonInSteps(this.#responseOf(id, result), pace);
-    if (!this.#isClosed()) this.#respond(id, text);
   }
 
   /** Sends a response. A client would reconnect and ask again for one that it cannot receive. */

@@ -141,8 +141,12 @@ export class Translator {
     hide: Hide = (text) => this.#redactor.mask(text),
   ): OutEvent[] {
     switch (event.kind) {
-      case "run_started":
-        return this.#started(event);
+      case "run_started": {
+        const { chainId, startedAt, flowStep } = event;
+        this.#runs.begin(event);
+        const data: LifecycleData = { phase: "start", chainId, startedAt, ...optional({ flowStep }) };
+        return this.#agent(event, startedAt, { stream: "lifecycle", data });
+      }
       case "retry": {
         const { error, ...retry } = event.retry;
         const data = { ...retry, error: this.#redactor.mask(error) };
@@ -161,10 +165,24 @@ export class Translator {
         return [...this.#note(event, hide), ...this.#stored(event)];
       case "run_ended":
         return this.#ended(event);
-      case "flow":
-        return this.#flow(event, hide);
-      case "delivered":
-        return this.#delivered(event, hide);
+      case "flow": {
+        const { sessionKey, from, to } = event;
+        const data = flowData(event, hide);
+        const [told] = this.#agent(event, event.atMs, { stream: "flow", data });
+        const other = from === sessionKey ? to : from;
+        if (other === sessionKey) return [told];
+        const hidden = { ...data, [from === sessionKey ? "to" : "from"]: NOT_VISIBLE };
+        const without = { ...told.payload, stream: "flow" as const, data: hidden };
+        return [{ ...told, other: { sessionKey: other, without } }];
+      }
+      case "delivered": {
+        if (this.#runs.takeNote(event.sessionKey, event.text)) return [];
+        const body = { message: chatMessage(hide(event.text), event.atMs), stopReason: "delivered" };
+        return this.#chat(
+          { runId: event.runId ?? event.deliveryId, sessionKey: event.sessionKey },
+          { state: "final", ...body },
+        );
+      }
       case "delivery":
         // This change is not sent as an event: subscribers get `outbox` events, and programs use web hooks.
         return [];
@@ -195,17 +213,6 @@ export class Translator {
     return [{ event: "agent", sessionKey, payload, marks }];
   }
 
-  #flow(event: Of<"flow">, hide: Hide): OutEvent[] {
-    const { sessionKey, from, to } = event;
-    const data = flowData(event, hide);
-    const [told] = this.#agent(event, event.atMs, { stream: "flow", data });
-    const other = from === sessionKey ? to : from;
-    if (other === sessionKey) return [told];
-    const hidden = { ...data, [from === sessionKey ? "to" : "from"]: NOT_VISIBLE };
-    const without = { ...told.payload, stream: "flow" as const, data: hidden };
-    return [{ ...told, other: { sessionKey: other, without } }];
-  }
-
   #chat(
     { runId, sessionKey }: OfRun,
     body: Omit<ChatEvent, "runId" | "sessionKey" | "seq">,
@@ -213,13 +220,6 @@ export class Translator {
   ): (OutEvent & { payload: ChatEvent })[] {
     const payload: ChatEvent = { runId, sessionKey, seq: this.#runs.next(runId), ...body };
     return [{ event: "chat", sessionKey, payload, marks }];
-  }
-
-  #started(event: Of<"run_started">): OutEvent[] {
-    const { chainId, startedAt, flowStep } = event;
-    this.#runs.begin(event);
-    const data: LifecycleData = { phase: "start", chainId, startedAt, ...optional({ flowStep }) };
-    return this.#agent(event, startedAt, { stream: "lifecycle", data });
   }
 
   #ended(event: Of<"run_ended">): OutEvent[] {
@@ -298,12 +298,6 @@ export class Translator {
     return text.trim() === ""
       ? []
       : this.#agent({ runId, sessionKey }, message.timestamp, { stream: "thinking", data: { text } });
-  }
-
-  #delivered({ sessionKey, deliveryId, runId, text, atMs }: Of<"delivered">, hide: Hide): OutEvent[] {
-    if (this.#runs.takeNote(sessionKey, text)) return [];
-    const body = { message: chatMessage(hide(text), atMs), stopReason: "delivered" };
-    return this.#chat({ runId: runId ?? deliveryId, sessionKey }, { state: "final", ...body });
   }
 }
 

@@ -36,14 +36,13 @@ export function createPresence({ clock, redactor }: Pick<World, "clock" | "redac
   let version = 0;
   let toldAt = Number.NEGATIVE_INFINITY;
   let timer: Timer | undefined;
-  const tell = (): void => {
-    timer = undefined;
-    toldAt = clock.monotonic();
-    changed();
-  };
   const note = (): void => {
     version++;
-    timer ??= clock.after(toldAt + TELL_EVERY_MS - clock.monotonic(), tell);
+    timer ??= clock.after(toldAt + TELL_EVERY_MS - clock.monotonic(), () => {
+      timer = undefined;
+      toldAt = clock.monotonic();
+      changed();
+    });
   };
   const newest = (): PresenceEntry[] => [...members.values()].reverse().slice(0, ENTRIES_MAX);
   return {

@@ -54,12 +54,6 @@ function checkSession(settings: Settings, given: Record<string, unknown>): Resul
   });
 }
 
-/** Gives a request without an idempotency key its own: clients of this version do not have to send one. */
-function withKey(method: MethodName, given: Record<string, unknown>, uuid: () => string) {
-  if (idempotencyOf(method) !== "required" || given.idempotencyKey !== undefined) return given;
-  return { ...given, idempotencyKey: uuid() };
-}
-
 /** Returns the params that `method` reads. Unknown ones are noted, not refused. */
 export async function lenientParams<M extends MethodName>(
   deps: { readonly settings: Settings; readonly world: World; readonly ignoredParams: IgnoredParams },
@@ -72,9 +66,12 @@ export async function lenientParams<M extends MethodName>(
     ? undefined
     : checkSession(deps.settings, given);
   if (wrong?.ok === false) return wrong;
+  // Clients of this version do not have to send an idempotency key.
   return checkParams(
     method,
-    withKey(method, given, () => deps.world.ids.uuid()),
+    idempotencyOf(method) !== "required" || given.idempotencyKey !== undefined
+      ? given
+      : { ...given, idempotencyKey: deps.world.ids.uuid() },
     note,
   );
 }

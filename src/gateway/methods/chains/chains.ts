@@ -215,12 +215,10 @@ async function matchesOf(
   ]);
   const low = query.toLowerCase();
   // The index of names also contains the first words of a session, which belong to one chain only.
-  const isNamed = (names: readonly (string | undefined)[]): boolean =>
-    names.some((name) => name?.toLowerCase().includes(low));
   return {
     chainIds: [...new Set(found.flatMap(({ chainId, sessionKey }) => (sees(sessionKey) ? chainId : [])))],
     sessionKeys: named.rows.flatMap(({ key, label, displayName }) =>
-      sees(key) && isNamed([key, label, displayName]) ? key : [],
+      sees(key) && [key, label, displayName].some((name) => name?.toLowerCase().includes(low)) ? key : [],
     ),
   };
 }
@@ -237,15 +235,6 @@ async function pageOf(
   );
   const inOrder = found.flat().sort((a, b) => b.lastAt - a.lastAt || (a.chainId < b.chainId ? 1 : -1));
   return inOrder.slice(0, limit);
-}
-
-/** Returns the names of these rows' sessions; a row names only sessions that the reader may see. */
-async function namesOf(ctx: CallContext, chains: readonly ChainRow[]): Promise<Record<string, string>> {
-  const keys = new Set(chains.flatMap(({ sessions, talks }) => [sessions, talks.map(({ to }) => to)].flat()));
-  const labels = await labelsOf(ctx.access.db, [...keys]);
-  return Object.fromEntries(
-    [...labels].map(([key, name]) => [key, shortExcerpt(ctx.deps.world.redactor, name)]),
-  );
 }
 
 async function list(
@@ -289,7 +278,11 @@ async function list(
     chains.push(...rows.filter(({ sessions }) => key === undefined || sessions.includes(key.value)));
   }
   const nextCursor = more && before !== undefined ? { nextCursor: `${before.lastAt}.${before.chainId}` } : {};
-  const names = await namesOf(ctx, chains);
+  const keys = new Set(chains.flatMap(({ sessions, talks }) => [sessions, talks.map(({ to }) => to)].flat()));
+  const labels = await labelsOf(ctx.access.db, [...keys]);
+  const names = Object.fromEntries(
+    [...labels].map(([key, name]) => [key, shortExcerpt(ctx.deps.world.redactor, name)]),
+  );
   return ok({ ts, count: chains.length, chains, names, ...nextCursor });
 }
 

@@ -244,8 +244,8 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
   const { allow, deny, sessions, sessions_spawn: sessionsSpawn, send_file: sendFile, ...tools } = file.tools;
   const { postgresUrl: _, backupDir, ...store } = file.store;
   const postgres = postgresOf(file.store, around.env, problems);
-  const expanded = (path: string): string => expand(path, around.home, around.folder);
-  const agents = agentsOf(file, firstModel(providers), expanded);
+  const expandPath = (path: string): string => expand(path, around.home, around.folder);
+  const agents = agentsOf(file, firstModel(providers), expandPath);
   checkAgents(file, problems);
   const agentIds = agents.map(({ id }) => id);
   checkMcp(tools.mcp, agentIds, problems);
@@ -261,9 +261,9 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
     gateway: { ...gateway, ...optional({ token }), tokens: auth.tokens },
     store: {
       ...store,
-      dir: expanded(store.dir),
+      dir: expandPath(store.dir),
       ...postgres,
-      ...(backupDir && { backupDir: expanded(backupDir) }),
+      ...(backupDir && { backupDir: expandPath(backupDir) }),
     },
     providers,
     agents,
@@ -284,7 +284,7 @@ function complete(file: ConfigFile, around: Around, problems: Problem[]): Settin
       exec: { ...tools.exec, ...optional({ searchPath: around.env.PATH || undefined }) },
       fetch: { allowHosts: tools.fetch.allowHosts.map(wordOf) },
       ...(search && { search: searchOf(search, problems) }),
-      mcp: mcpOf(tools.mcp, expanded),
+      mcp: mcpOf(tools.mcp, expandPath),
     },
     owners: file.commands.owners,
     channels,

@@ -394,8 +394,8 @@ async function callNow(
   request: ToolCallRequest,
 ): Promise<ToolOutcome> {
   const found = await contextNow(newest, ctx);
-  const renewed = () => contextNow(newest, ctx);
-  if (found.ok) return invokeTool({ ...found.value, renewed }, request);
+  const renewContext = () => contextNow(newest, ctx);
+  if (found.ok) return invokeTool({ ...found.value, renewed: renewContext }, request);
   return { text: JSON.stringify(toolResult(found)), isError: true };
 }
 

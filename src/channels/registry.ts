@@ -33,11 +33,11 @@ export async function openChannel(
     host.world.log.error({ err: error, channel: id }, "a channel could not be loaded");
     // Stands in for a channel that cannot be loaded.
     const why = whyUnloaded(id, error);
-    const failed = () => Promise.reject(new ListenProblem(why, true));
+    const rejectWork = () => Promise.reject(new ListenProblem(why, true));
     const deliver: Channel["deliver"] = () => Promise.resolve({ kind: "retry", error: why });
     return channelOf(
       id,
-      own.map(({ accountId }) => ({ accountId, listen: failed, test: failed, deliver })),
+      own.map(({ accountId }) => ({ accountId, listen: rejectWork, test: rejectWork, deliver })),
     );
   }
 }

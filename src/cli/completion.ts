@@ -42,16 +42,12 @@ function optionsOf(command: Command): OptionOffer[] {
     });
 }
 
-/** Returns the subcommand that a group runs if none is named. */
-function defaultOf(command: Command): Command | undefined {
-  const name = (command as { _defaultCommandName?: string })._defaultCommandName;
-  return command.commands.find((one) => one.name() === name);
-}
-
 function commandNodes(program: Command): CommandNode[] {
   const nodes: CommandNode[] = [];
   const visit = (command: Command, path: string): void => {
-    const standIn = defaultOf(command);
+    // The subcommand that a group runs if none is named.
+    const name = (command as { _defaultCommandName?: string })._defaultCommandName;
+    const standIn = command.commands.find((one) => one.name() === name);
     const own = [...optionsOf(command), ...(standIn === undefined ? [] : optionsOf(standIn))];
     const { registeredArguments } = command;
     nodes.push({

@@ -21,7 +21,7 @@ interface Around {
 }
 
 /** Returns a channel's rules, overridden by those of an account: key by key, including nested objects. */
-function layered(rules: Tree, account: Tree): Tree {
+function overrideRules(rules: Tree, account: Tree): Tree {
   const both = Object.keys(account).filter((key) => key !== "groups" && isObject(rules[key]));
   const inner = both.map((key) => [key, { ...(rules[key] as Tree), ...(account[key] as Tree) }]);
   return { ...rules, ...account, ...Object.fromEntries(inner) };
@@ -79,7 +79,7 @@ function accountsOf(platform: [string, Platform], file: ConfigFile, around: Arou
   const rules = Object.fromEntries(Object.entries(own).filter(([key]) => !needed.includes(key)));
   const inFile = Object.entries(accounts).map(([name, account]): [string, Tree, Path] => [
     name,
-    layered(rules, account),
+    overrideRules(rules, account),
     ["channels", channel, "accounts", name],
   ]);
   if (defining.some((key) => Boolean(own[key])) && !(DEFAULT_ACCOUNT in accounts)) {

@@ -114,7 +114,7 @@ class Reader {
     for (const text of wrong) this.#refuse(path, text);
     if (wrong.length > 0) return undefined;
     if (Array.isArray(value))
-      return value.map((item, at) => this.#needed(schema.items ?? {}, item, [...path, at]));
+      return value.map((item, at) => this.#readNeeded(schema.items ?? {}, item, [...path, at]));
     if (!isObject(value)) return value;
     return schema.properties === undefined
       ? this.#map(schema, value, path)
@@ -125,7 +125,7 @@ class Reader {
     this.problems.push({ path, text });
   }
 
-  #needed(schema: Schema, given: unknown, path: Path): unknown {
+  #readNeeded(schema: Schema, given: unknown, path: Path): unknown {
     const value = this.value(schema, given, path);
     this.isBroken ||= value === undefined;
     return value;
@@ -137,7 +137,7 @@ class Reader {
       const at = [...path, name];
       const isThere = Object.hasOwn(given, name);
       if (required.includes(name)) {
-        if (isThere) whole[name] = this.#needed(inner, given[name], at);
+        if (isThere) whole[name] = this.#readNeeded(inner, given[name], at);
         else this.isBroken = this.#refuse(at, `is missing; ${describeType(inner)}`) === undefined;
         continue;
       }

@@ -23,7 +23,7 @@ export function recordText(record: ChainRecord): { readonly text: string; readon
   return { text: JSON.stringify({ ...body, checksum }), checksum };
 }
 
-function refused(why: string, hint: string): Result<never> {
+function refuseRecord(why: string, hint: string): Result<never> {
   return fail("invalid_argument", `The record cannot be used: ${why}.`, { hint });
 }
 
@@ -53,17 +53,17 @@ function misshapen(body: Record<string, unknown>): string | undefined {
 /** Reads a record. Fails in words if it cannot be trusted. */
 export function readRecord(text: string): Result<ChainRecord> {
   const parsed = ownJson(text);
-  if (!isObject(parsed)) return refused("it is torn, or it is not JSON", EXPORT_AGAIN);
+  if (!isObject(parsed)) return refuseRecord("it is torn, or it is not JSON", EXPORT_AGAIN);
   const { checksum, ...body } = parsed;
   const { format, version } = body;
-  if (format !== FORMAT) return refused("it is not the record of a chain", EXPORT_AGAIN);
+  if (format !== FORMAT) return refuseRecord("it is not the record of a chain", EXPORT_AGAIN);
   if (version !== VERSION) {
     const found = JSON.stringify(version) ?? "none";
-    return refused(`its version is ${found}, and this program reads version ${VERSION}`, EXPORT_AGAIN);
+    return refuseRecord(`its version is ${found}, and this program reads version ${VERSION}`, EXPORT_AGAIN);
   }
   if (checksum !== digestOf(JSON.stringify(body))) {
-    return refused("its checksum does not match: it was edited or damaged", EXPORT_AGAIN);
+    return refuseRecord("its checksum does not match: it was edited or damaged", EXPORT_AGAIN);
   }
   const wrong = misshapen(body);
-  return wrong === undefined ? ok(body as unknown as ChainRecord) : refused(wrong, EXPORT_AGAIN);
+  return wrong === undefined ? ok(body as unknown as ChainRecord) : refuseRecord(wrong, EXPORT_AGAIN);
 }

@@ -47,7 +47,7 @@ async function validatorOf(schema: object): Promise<Validator> {
 }
 
 /** Describes a value: "null", "an array", "a number", or the text itself. */
-function described(value: unknown): string {
+function describeValue(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
   if (typeof value === "object") return "an object";
@@ -115,7 +115,7 @@ function expectation(problem: SchemaError): string | undefined {
 /** Formats the path to a field: `attachments.0.content`, or `kinds[0]` in the arguments of a tool. */
 type PathFormat = (path: readonly string[]) => string;
 
-const dotted: PathFormat = (path) => path.join(".");
+const joinWithDots: PathFormat = (path) => path.join(".");
 
 function problemsIn(error: SchemaError, value: unknown, format: PathFormat): Problem[] {
   const path = error.instancePath.split("/").slice(1);
@@ -137,7 +137,7 @@ function problemsIn(error: SchemaError, value: unknown, format: PathFormat): Pro
     {
       path,
       keyword,
-      text: `${where} must be ${expected}, got ${isBound ? String(given) : described(given)}`,
+      text: `${where} must be ${expected}, got ${isBound ? String(given) : describeValue(given)}`,
     },
   ];
 }
@@ -146,7 +146,7 @@ function problemsIn(error: SchemaError, value: unknown, format: PathFormat): Pro
 export async function problemsOf(
   schema: object,
   value: unknown,
-  format: PathFormat = dotted,
+  format: PathFormat = joinWithDots,
 ): Promise<Problem[]> {
   const validator = await validatorOf(schema);
   if (validator.Check(value)) return overlong(schema, value, [], format);
@@ -169,7 +169,7 @@ function overlong(schema: unknown, value: unknown, path: readonly string[], form
   const { maxLength, items, properties } = schema;
   if (typeof value === "string") {
     if (typeof maxLength !== "number" || value.length <= maxLength) return [];
-    const text = `${format(path)} must be at most ${maxLength} characters, got ${described(value)}`;
+    const text = `${format(path)} must be at most ${maxLength} characters, got ${describeValue(value)}`;
     return [{ path, keyword: "maxLength", text }];
   }
   if (Array.isArray(value))
@@ -236,7 +236,7 @@ function refuse(
 /** Checks the type and the depth, before the schema is applied. */
 function refuseShape(of: GivenObject<ObjectSchema>, given: unknown): Failure | undefined {
   if (!isObject(given)) {
-    return refuse(of, "invalid_argument", [`${of.field}s must be an object, got ${described(given)}`]);
+    return refuse(of, "invalid_argument", [`${of.field}s must be an object, got ${describeValue(given)}`]);
   }
   if (!isTooDeep(given)) return undefined;
   return refuse(of, "invalid_argument", [`${of.field}s must have at most ${DEPTH_MAX} levels`]);
@@ -268,7 +268,7 @@ async function checkObject<S extends ObjectSchema>(
   if (of.onUnknown === undefined) {
     addUnknown(unknown, names, valid, (name, nearest) => {
       const meant = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
-      return `unknown ${of.field} ${described(name)}${meant}`;
+      return `unknown ${of.field} ${describeValue(name)}${meant}`;
     });
   }
   if (unknown.length > 0) return refuse(of, "unknown_argument", unknown);

@@ -71,12 +71,12 @@ export class Demo {
     if (this.#closed) return fail("shutting_down", "the gateway is stopping; try again in a moment");
     this.#place ??= this.#ending.then(() => this.#open());
     const place = this.#place;
-    const opened = await this.#opened(place);
+    const opened = await this.#awaitStart(place);
     return opened.ok ? ok({ path: DEMO_PATH, token: opened.value.token }) : opened;
   }
 
   /** Awaits a start. During this wait, the demo may have been stopped and another one started. */
-  async #opened(place: Promise<Result<DemoPlace>>): Promise<Result<DemoPlace>> {
+  async #awaitStart(place: Promise<Result<DemoPlace>>): Promise<Result<DemoPlace>> {
     let opened: Result<DemoPlace> | undefined;
     try {
       opened = await place;

@@ -198,7 +198,7 @@ export class Records<S extends object, T, N extends keyof Tables, C extends keyo
   }
 
   async #find(db: Db, where: Partial<S>, lock: "" | "held"): Promise<T | undefined> {
-    const columns = this.#named(where);
+    const columns = this.#nameColumns(where);
     const name = `${Object.keys(columns)} ${lock}`;
     const find =
       this.#finders.get(name) ??
@@ -247,11 +247,11 @@ export class Records<S extends object, T, N extends keyof Tables, C extends keyo
   }
 
   #matching(where: Partial<S>) {
-    const columns = this.#named(where);
+    const columns = this.#nameColumns(where);
     return (eb: ExpressionBuilder<AnyColumns, "table">) => eb.and(columns);
   }
 
-  #named(where: Partial<S>): Values {
+  #nameColumns(where: Partial<S>): Values {
     const columns: Values = this.columns(where);
     if (Object.keys(columns).length === 0) throw new Error(`name the rows of ${this.#table}`);
     return columns;

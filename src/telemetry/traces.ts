@@ -218,7 +218,7 @@ class OtelTraces implements Traces {
     this.#queue.add({ ...span, name, attributes: Object.fromEntries(masked) });
   }
 
-  #failed(words: string | undefined): NonNullable<Span["failed"]> {
+  #describeFailure(words: string | undefined): NonNullable<Span["failed"]> {
     return this.#settings.content && words !== undefined
       ? { words: shownText(words, this.#world.redactor) }
       : {};
@@ -253,7 +253,7 @@ class OtelTraces implements Traces {
           content && message !== undefined ? shownMessages([message], redactor) : undefined,
         "error.type": outcome.kind === "message" ? undefined : `model_${outcome.kind}`,
       },
-      ...(outcome.kind === "message" ? {} : { failed: this.#failed(error) }),
+      ...(outcome.kind === "message" ? {} : { failed: this.#describeFailure(error) }),
     });
   }
 
@@ -286,7 +286,7 @@ class OtelTraces implements Traces {
           content && end.result !== undefined ? shownText(end.result, redactor) : undefined,
         "error.type": end.code,
       },
-      ...(end.code === undefined ? {} : { failed: this.#failed(undefined) }),
+      ...(end.code === undefined ? {} : { failed: this.#describeFailure(undefined) }),
     });
   }
 
@@ -312,7 +312,7 @@ class OtelTraces implements Traces {
           ...this.#runFacts(run, state),
           ...labelAttributes(inChain?.labels),
         },
-        ...(state === "ok" ? {} : { failed: this.#failed(error) }),
+        ...(state === "ok" ? {} : { failed: this.#describeFailure(error) }),
       });
     } catch (error) {
       const { runId, sessionKey, chainId } = event;

@@ -4,12 +4,10 @@ import { ask, coversAll, may } from "./gateway.ts";
 import { useNews, useReading } from "./parts/reading.ts";
 import { hrefOf } from "./route.ts";
 
-async function configurationOf() {
-  return coversAll() ? (await ask("status")).config : undefined;
-}
-
 export function ConfigurationNotice() {
-  const { value, again } = useReading("configuration", configurationOf);
+  const { value, again } = useReading("configuration", async () =>
+    coversAll() ? (await ask("status")).config : undefined,
+  );
   // Asks again at each `health` event, which comes about once a minute.
   useNews("health", again);
   useNews("config", again);

@@ -30,11 +30,6 @@ interface KeptRows extends Rows {
 const [start] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
 const isReload = start?.type === "reload";
 
-/** Returns whether the browser has shown a page from its cache that the gateway has replaced. */
-function isOutdated({ script }: First): boolean {
-  return script !== undefined && !import.meta.url.endsWith(script) && !isReload;
-}
-
 function show({ sessions, attention, agents: named }: Rows): void {
   batch(() => {
     const { view } = route.value;
@@ -45,21 +40,21 @@ function show({ sessions, attention, agents: named }: Rows): void {
   });
 }
 
-function showKept(): void {
-  const kept: KeptRows | null = JSON.parse(keptRows() ?? "null");
-  if (kept !== null && kept.token === keptToken() && now() - kept.at < KEPT_MS) show(kept);
-}
-
 /** Shows the rows that are there, and those of the first answer when it arrives. */
 export async function showFirst(): Promise<void> {
   const { early } = window;
   if (early === undefined) return;
   early.started = true;
   try {
-    if (isReload && early.first === undefined) showKept();
+    if (isReload && early.first === undefined) {
+      const kept: KeptRows | null = JSON.parse(keptRows() ?? "null");
+      if (kept !== null && kept.token === keptToken() && now() - kept.at < KEPT_MS) show(kept);
+    }
     const first = early.first ?? (await early.answer);
     if (first === undefined) return;
-    if (isOutdated(first)) return window.location.reload();
+    // The browser has shown a page from its cache that the gateway has replaced.
+    if (first.script !== undefined && !import.meta.url.endsWith(first.script) && !isReload)
+      return window.location.reload();
     if (early.token === keptToken()) show(first);
   } catch {
     // The connection reports the problem.

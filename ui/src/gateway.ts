@@ -160,22 +160,7 @@ function forgetStreamed(): void {
   streamed.agent.clear();
 }
 
-function hear(opened: Connection): void {
-  opened.onEvent(({ event, payload }) => {
-    if (opened !== client) return;
-    for (const listener of listeners.get(event) ?? []) listener(payload as never);
-  });
-  opened.onState((state, error) => {
-    if (opened !== client) return;
-    // The gateway sends the texts so far again after a reconnect.
-    if (state !== "connected") forgetStreamed();
-    if (state === "closed") return inDemo ? again() : leave(error);
-    linkState.value = state;
-    if (state === "connected") connected(opened);
-  });
-}
-
-function connected(opened: Connection): void {
+function takeConnection(opened: Connection): void {
   linkState.value = "connected";
   stopping.value = undefined;
   hello.value = opened.hello;
@@ -224,8 +209,19 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
     if (mine !== attempt) return opened.close();
     client = opened;
     keepToken(token);
-    hear(opened);
-    connected(opened);
+    opened.onEvent(({ event, payload }) => {
+      if (opened !== client) return;
+      for (const listener of listeners.get(event) ?? []) listener(payload as never);
+    });
+    opened.onState((state, error) => {
+      if (opened !== client) return;
+      // The gateway sends the texts so far again after a reconnect.
+      if (state !== "connected") forgetStreamed();
+      if (state === "closed") return inDemo ? again() : leave(error);
+      linkState.value = state;
+      if (state === "connected") takeConnection(opened);
+    });
+    takeConnection(opened);
     stage.value = { kind: "signed-in" };
   } catch (error) {
     if (mine !== attempt) return;

@@ -42,7 +42,7 @@ function positionOf(selector: string): number {
   return scrollHeight - scrollTop - clientHeight < 4 ? 0 : scrollHeight - scrollTop;
 }
 
-function focused(): string | undefined {
+function findFocus(): string | undefined {
   const { activeElement } = document;
   if (!(activeElement instanceof HTMLElement) || activeElement.closest("#view") === null) return undefined;
   const row = activeElement.dataset.row;
@@ -54,7 +54,7 @@ function focused(): string | undefined {
 /** Notes the place that the reader leaves. Has to be called before the view changes. */
 export function leavePlace(): void {
   const scrolls = SCROLLERS.map((selector) => [selector, positionOf(selector)] as const);
-  places.set(here, { scrolls: new Map(scrolls.filter(([, top]) => top > 0)), focus: focused() });
+  places.set(here, { scrolls: new Map(scrolls.filter(([, top]) => top > 0)), focus: findFocus() });
   const [oldest] = places.keys();
   if (places.size > PLACES_MAX && oldest !== undefined) places.delete(oldest);
 }

@@ -5,7 +5,7 @@ import { link } from "./early/link.ts";
 
 const requested = new Map<string, Promise<unknown>>();
 
-async function styled(href: string): Promise<void> {
+async function loadStyles(href: string): Promise<void> {
   const sheet = link("stylesheet", href);
   try {
     await new Promise((resolve, reject) => {
@@ -19,15 +19,13 @@ async function styled(href: string): Promise<void> {
   }
 }
 
-function request(href: string): Promise<unknown> {
-  return href.endsWith(".css") ? styled(href) : Promise.resolve(link("modulepreload", href));
-}
-
 /** Requests the files of a part, and loads it when its styles are there. */
 export async function preload<T>(load: () => Promise<T>, files: readonly string[] = []): Promise<T> {
   const all = files.map((file) => {
     const href = `/${file}`;
-    const known = requested.get(href) ?? request(href);
+    const known =
+      requested.get(href) ??
+      (href.endsWith(".css") ? loadStyles(href) : Promise.resolve(link("modulepreload", href)));
     requested.set(href, known);
     return known;
   });

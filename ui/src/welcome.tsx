@@ -10,25 +10,19 @@ import { lazy } from "./parts/lazy.tsx";
 import { useNews, useReading } from "./parts/reading.ts";
 import "./welcome.css";
 
-/**
- * Returns what the introduction offers. Returns undefined if the gateway was used, or if the token does not
- * cover all sessions.
- */
-async function firstOffers() {
-  if (inDemo || !may("operator.write")) return undefined;
-  const { unused, demo } = await ask("status");
-  if (unused !== true) return undefined;
-  const { agents } = await ask("agents.list");
-  const needsKey = agents.every(({ model }) => model.startsWith(OFFLINE_PROVIDER));
-  const hasDemo = needsKey && canEnterDemo && may("operator.admin") && has("demo.start");
-  return { needsKey, hasDemo: hasDemo && demo !== undefined };
-}
-
 const Setup = lazy(async () => (await import("./setup/setup.tsx")).Setup);
 
 /** Shows the introduction if the gateway is unused, otherwise the children. */
 export function Welcome({ children }: { children?: ComponentChildren }) {
-  const offers = useReading("welcome", firstOffers);
+  const offers = useReading("welcome", async () => {
+    if (inDemo || !may("operator.write")) return undefined;
+    const { unused, demo } = await ask("status");
+    if (unused !== true) return undefined;
+    const { agents } = await ask("agents.list");
+    const needsKey = agents.every(({ model }) => model.startsWith(OFFLINE_PROVIDER));
+    const hasDemo = needsKey && canEnterDemo && may("operator.admin") && has("demo.start");
+    return { needsKey, hasDemo: hasDemo && demo !== undefined };
+  });
   useNews("sessions", offers.again);
   useNews("config", offers.again);
   const { value, busy } = offers;

@@ -59,7 +59,7 @@ export async function requestOnce(
   try {
     // Loading a provider's code takes time, and an abort must not wait for it.
     const call = { world, model, request, answer, seen, signal: watch, heard };
-    const failure = await untilAborted(callProvider(call), watch).then(() => undefined, expected);
+    const failure = await untilAborted(callProvider(call), watch).then(() => undefined, expectRequestError);
     const partial = partialOf(asked);
     if (signal.aborted) return { kind: "aborted", ...optional({ partial }) };
     const passed = answer.over();
@@ -87,7 +87,7 @@ export async function requestOnce(
 }
 
 /** Returns the failure of a request. Throws any other error: it is a bug. */
-function expected(error: unknown): RequestError {
+function expectRequestError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
   throw error;
 }

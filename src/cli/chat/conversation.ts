@@ -5,7 +5,7 @@
 
 import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { AgentEvent, ChatEvent } from "../../contract/events.ts";
+import type { AgentEvent } from "../../contract/events.ts";
 import type { ListedRow } from "../../contract/methods/sessions.ts";
 import type { ToolResultOf } from "../../contract/tools.ts";
 import { optional } from "../../core/optional.ts";
@@ -119,7 +119,14 @@ class Conversation {
   #activity: Activity = IDLE;
   /** The session's row, as it was read last. */
   #row: ListedRow | undefined;
-  readonly #rowReads = new Coalesced(() => this.#readRow());
+  readonly #rowReads = new Coalesced(async () => {
+    const listed = await this.#link.request("sessions.list", {
+      keys: [this.#key],
+      includeChildren: true,
+      includeArchived: true,
+    });
+    if (listed.ok) this.#row = listed.value.sessions[0];
+  });
   readonly #approvalReads = new Coalesced(() => this.#readApprovals());
   #idle: () => void = () => {};
   #off: () => void = () => {};
@@ -137,7 +144,16 @@ class Conversation {
   async run(fresh: boolean): Promise<ConversationEnd> {
     const { client } = this.#link;
     const off = [
-      client.on("chat", (event) => this.#onChat(event)),
+      client.on("chat", (event) => {
+        if (event.sessionKey !== this.#key) return;
+        this.#activity = onChatEvent(this.#activity, event, this.#cli.parts.world.clock.now());
+        // A final text may belong to the run before the unsettled message. Every other event shows that this
+        // message's own run is in progress.
+        if (event.state !== "final") this.#showUnsettled();
+        this.#screen.show(this.#view.chat(event));
+        if (event.state === "delta") return;
+        void this.#transcriptReads.ask().then(() => this.#noteEnd(event.runId));
+      }),
       client.on("agent", (event) => this.#onAgent(event)),
       ...(this.#screen.draws ? this.#follow() : []),
       this.#cli.parts.onSignal("SIGTERM", () => this.#leave()),
@@ -221,7 +237,12 @@ class Conversation {
       if (this.#trouble !== undefined) return;
       const text = typed.text.trim();
       if (text === "") continue;
-      if (text === "/quit" || text === "/exit") return this.#quit();
+      if (text === "/quit" || text === "/exit") {
+        const { clock } = this.#cli.parts.world;
+        await within(clock, QUIT_WAIT_MS, Promise.all(this.#sending), { keep: "alive" });
+        this.#leave();
+        return;
+      }
       if (text.startsWith("/")) await this.#command(text);
       else if (!(await this.#approve({ ...typed, text }))) this.#send(text);
       if (this.#next !== undefined) return;
@@ -232,13 +253,6 @@ class Conversation {
   #isBusy(): boolean {
     const { state = "idle" } = this.#row ?? {};
     return this.#active.size > 0 || (this.#screen.draws && state !== "idle");
-  }
-
-  /** Leaves after the gateway has accepted all typed messages. Waits at most a few seconds for that. */
-  async #quit(): Promise<void> {
-    const { clock } = this.#cli.parts.world;
-    await within(clock, QUIT_WAIT_MS, Promise.all(this.#sending), { keep: "alive" });
-    this.#leave();
   }
 
   #leave(): void {
@@ -260,8 +274,14 @@ class Conversation {
         return this.#history(Number(argument ?? HISTORY_DEFAULT));
       case "/open":
         return this.#openSession(text.slice("/open".length).trim());
-      case "/picture":
-        return this.#picture(text);
+      case "/picture": {
+        const key = this.#key;
+        const read = await readPicture(text, this.#cli.parts.folder);
+        if (key !== this.#key) this.#tell(`not sent: the picture was meant for ${safeLine(key)}`);
+        else if (read.ok) this.#send(read.value.text, [read.value.attachment]);
+        else this.#tell(safeLine(read.error));
+        return;
+      }
       default:
         if (isCommand(text)) return this.#send(text);
         return this.#tell(`unknown command ${safeLine(name ?? "")}; /help lists the commands`);
@@ -320,23 +340,6 @@ class Conversation {
     this.#tell("type y to allow or n to deny, then press Enter");
   }
 
-  async #readRow(): Promise<void> {
-    const listed = await this.#link.request("sessions.list", {
-      keys: [this.#key],
-      includeChildren: true,
-      includeArchived: true,
-    });
-    if (listed.ok) this.#row = listed.value.sessions[0];
-  }
-
-  async #picture(line: string): Promise<void> {
-    const key = this.#key;
-    const read = await readPicture(line, this.#cli.parts.folder);
-    if (key !== this.#key) this.#tell(`not sent: the picture was meant for ${safeLine(key)}`);
-    else if (read.ok) this.#send(read.value.text, [read.value.attachment]);
-    else this.#tell(safeLine(read.error));
-  }
-
   #send(text: string, attachments: readonly Attachment[] = []): void {
     const sending = this.#say(text, attachments).finally(() => this.#sending.delete(sending));
     this.#sending.add(sending);
@@ -356,7 +359,7 @@ class Conversation {
     });
     if (sent.ok) return;
     this.#tell(`not sent: ${safeLine(sent.error)}`);
-    this.#ended(runId);
+    this.#noteEnd(runId);
   }
 
   async #stop(): Promise<void> {
@@ -377,17 +380,6 @@ class Conversation {
     this.#screen.show(lines.map((line): Op => ({ op: "line", text: line })));
   }
 
-  #onChat(event: ChatEvent): void {
-    if (event.sessionKey !== this.#key) return;
-    this.#activity = onChatEvent(this.#activity, event, this.#cli.parts.world.clock.now());
-    // A final text may belong to the run before the unsettled message. Every other event shows that this
-    // message's own run is in progress.
-    if (event.state !== "final") this.#showUnsettled();
-    this.#screen.show(this.#view.chat(event));
-    if (event.state === "delta") return;
-    void this.#transcriptReads.ask().then(() => this.#ended(event.runId));
-  }
-
   #onAgent(event: AgentEvent): void {
     if (event.sessionKey !== this.#key) return;
     this.#activity = onAgentEvent(this.#activity, event);
@@ -401,10 +393,10 @@ class Conversation {
     if (event.data.phase === "start") {
       this.#active.add(event.runId);
       this.#screen.show(this.#view.started(event.runId));
-    } else void this.#transcriptReads.ask().then(() => this.#ended(event.runId));
+    } else void this.#transcriptReads.ask().then(() => this.#noteEnd(event.runId));
   }
 
-  #ended(runId: string): void {
+  #noteEnd(runId: string): void {
     this.#active.delete(runId);
     if (this.#active.size === 0) this.#idle();
   }
@@ -417,14 +409,8 @@ class Conversation {
     if (wasReset) this.#tell("the session was reset");
     if (gap) this.#tell("some messages are not shown here; see /history");
     if (this.#cli.options.json) this.#messages.push(...messages);
-    this.#settle(messages);
-  }
-
-  /**
-   * Shows messages of the transcript. If the last one comes from another session, it is shown later: the
-   * events of its run name the reply turn, and usually arrive just afterwards.
-   */
-  #settle(messages: readonly Message[]): void {
+    // If the last one comes from another session, it is shown later: the events of its run name the reply
+    // turn, and usually arrive just afterwards.
     const last = messages.at(-1);
     if (last === undefined) return;
     this.#showUnsettled();
@@ -452,7 +438,7 @@ class Conversation {
       const run = await this.#link.request("agent.wait", { runId, timeoutMs: 0 });
       if (!run.ok || run.value.status === "timeout") continue;
       await this.#transcriptReads.ask();
-      this.#ended(runId);
+      this.#noteEnd(runId);
     }
   }
 

@@ -95,7 +95,11 @@ export class FullScreen implements Screen {
       this.#begunAt = text === "" ? undefined : (this.#begunAt ?? this.#typingAt());
     };
     this.#editor.onSubmit = (text) => this.#submit(text);
-    this.#fromHistory();
+    try {
+      for (const text of this.#history.read()) this.#editor.addToHistory(text);
+    } catch (error) {
+      this.#tell(`the history is not available: ${safeLine((error as Error).message)}`);
+    }
     const { render } = { render: (width: number) => [truncateToWidth(this.#status(this.#now()), width)] };
     for (const part of [this.#messages, { render, invalidate() {} }, this.#below]) this.#tui.addChild(part);
     this.#focus(this.#editor);
@@ -107,7 +111,11 @@ export class FullScreen implements Screen {
   show(ops: readonly Op[]): void {
     for (const op of ops) {
       if (op.op === "grow") this.#grow(op);
-      if (op.op === "line") this.#line(op);
+      if (op.op === "line") {
+        if (op.markdown !== undefined) this.#addAnswer(op.markdown);
+        else this.#messages.addChild(new Text(op.text, 0, 0));
+        if (op.picture !== undefined && getCapabilities().images !== null) void this.#draw(op.picture);
+      }
       if (op.op === "end") this.#open = undefined;
     }
     const { children } = this.#messages;
@@ -191,20 +199,14 @@ export class FullScreen implements Screen {
   }
 
   #grow({ text, markdown }: Extract<Op, { op: "grow" }>): void {
-    if (markdown !== undefined) this.#open = { shown: this.#said(""), text: "" };
+    if (markdown !== undefined) this.#open = { shown: this.#addAnswer(""), text: "" };
     if (this.#open === undefined) return;
     this.#open.text += markdown ?? text;
     this.#open.shown.setText(this.#open.text);
   }
 
-  #line({ text, markdown, picture }: Extract<Op, { op: "line" }>): void {
-    if (markdown !== undefined) this.#said(markdown);
-    else this.#messages.addChild(new Text(text, 0, 0));
-    if (picture !== undefined && getCapabilities().images !== null) void this.#draw(picture);
-  }
-
   /** Adds a text of the agent. */
-  #said(markdown: string): Markdown {
+  #addAnswer(markdown: string): Markdown {
     const shown = new Markdown(markdown, 2, 0, this.#markdownTheme, undefined, { renderLatex: false });
     this.#messages.addChild(new Text(this.#cli.style("green", "agent:"), 0, 0));
     this.#messages.addChild(shown);
@@ -238,14 +240,6 @@ export class FullScreen implements Screen {
     this.#tui.requestRender();
   }
 
-  #fromHistory(): void {
-    try {
-      for (const text of this.#history.read()) this.#editor.addToHistory(text);
-    } catch (error) {
-      this.#tell(`the history is not available: ${safeLine((error as Error).message)}`);
-    }
-  }
-
   /** Handles the keys of the chat. All others are for the input. */
   #onInput(data: string): { consume?: boolean; data?: string } | undefined {
     if (isKeyRelease(data)) return undefined;
@@ -277,7 +271,6 @@ export class FullScreen implements Screen {
 
 function markdownTheme({ style }: Cli): MarkdownTheme {
   const dim = (text: string) => style("dim", text);
-  const plain = (text: string) => text;
   return {
     heading: (text) => style("bold", text),
     link: (text) => style("blue", text),
@@ -288,7 +281,7 @@ function markdownTheme({ style }: Cli): MarkdownTheme {
     quote: (text) => style("italic", text),
     quoteBorder: dim,
     hr: dim,
-    listBullet: plain,
+    listBullet: (text) => text,
     bold: (text) => style("bold", text),
     italic: (text) => style("italic", text),
     strikethrough: (text) => style("strikethrough", text),

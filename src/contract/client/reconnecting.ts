@@ -102,7 +102,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
     params?: RequestParams<M>,
     options?: RequestOptions,
   ): Promise<PayloadOf<M>> {
-    return this.call<PayloadOf<M>>(method, this.#keyed(method, params), options);
+    return this.call<PayloadOf<M>>(method, this.#addKey(method, params), options);
   }
 
   call<T = unknown>(method: string, params?: object, options: RequestOptions = {}): Promise<T> {
@@ -169,7 +169,7 @@ export class ReconnectingClient implements Omit<GatewayClient, "events"> {
   }
 
   /** Adds an idempotency key to the params of a method that must not be executed twice. */
-  #keyed(method: MethodName, params: object = {}): object {
+  #addKey(method: MethodName, params: object = {}): object {
     const idempotency = idempotencyOf(method);
     const needed = idempotency === "run" || idempotency === "required";
     if (!needed || Reflect.get(params, "idempotencyKey") !== undefined) return params;

@@ -106,7 +106,7 @@ class Greeting {
         if (this.#socket !== undefined) this.#socket.frame(frame, text.length);
         else if (frame.type === "event" && frame.event === "connect.challenge")
           this.#line.send(JSON.stringify(connectRequest(this.#parts, nonceOf(frame.payload))));
-        else if (frame.type === "res" && frame.id === CONNECT_ID) this.#answered(frame);
+        else if (frame.type === "res" && frame.id === CONNECT_ID) this.#takeAnswer(frame);
       },
       end: (error) => (this.#socket === undefined ? this.#fail(error) : this.#socket.end(error)),
     });
@@ -120,7 +120,7 @@ class Greeting {
     this.#offSignal = () => signal?.removeEventListener("abort", abort);
   }
 
-  #answered(answer: ResponseFrame): void {
+  #takeAnswer(answer: ResponseFrame): void {
     if (!answer.ok) {
       this.#fail(errorOf(answer.error));
       return;
@@ -164,7 +164,7 @@ class Connected implements ClientSocket {
     this.#silentMaxMs = hello.policy.tickIntervalMs * SILENT_TICKS_MAX;
     this.#wholeText = createTextKeeper(() => world.clock.now());
     this.#heardAt = world.clock.monotonic();
-    this.#watch = this.#watched();
+    this.#watch = this.#watchSilence();
   }
 
   send(frame: object): void {
@@ -207,9 +207,9 @@ class Connected implements ClientSocket {
     return this.#heardAt + this.#silentMaxMs - this.#world.clock.monotonic();
   }
 
-  #watched(): Timer {
+  #watchSilence(): Timer {
     return this.#world.clock.after(this.#leftMs(), () => {
-      if (this.#leftMs() > 0) this.#watch = this.#watched();
+      if (this.#leftMs() > 0) this.#watch = this.#watchSilence();
       else {
         this.end(new GatewayError("CLOSED", "the gateway has stopped responding"));
         this.#line.cut();

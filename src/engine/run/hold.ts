@@ -53,18 +53,18 @@ export function createHold(
   noteContent: (content: RunContent) => void,
 ) {
   const { runId, sessionKey } = run;
-  const stored = <T>(work: () => Promise<T>): Promise<T> => untilStored(world, signal, work);
+  const awaitStored = <T>(work: () => Promise<T>): Promise<T> => untilStored(world, signal, work);
   const readHold = async () => {
     const { hold, content } = await readBeforeCalls(store.db, runId);
     noteContent(content);
     return hold;
   };
   return async function pass(callId: string, mayHaveBegun: boolean): Promise<Passage> {
-    const hold = await stored(readHold);
+    const hold = await awaitStored(readHold);
     if (hold === undefined) return "free";
     const hasBegun = mayHaveBegun && hold.callId !== callId;
     const write = (change: (unit: Unit) => Promise<void>): Promise<void> =>
-      stored(() => commit(async (unit) => ((await isHeld(unit.tx, fence)) ? change(unit) : undefined)));
+      awaitStored(() => commit(async (unit) => ((await isHeld(unit.tx, fence)) ? change(unit) : undefined)));
     let { skips } = hold;
     if (!skips) {
       if (!hasBegun) await write((unit) => noteStopped(unit.tx, runId, callId));
@@ -75,7 +75,7 @@ export function createHold(
       };
       const untilReleased = () =>
         watch.until([holdId(sessionKey)], isReleased, Number.POSITIVE_INFINITY, signal);
-      await duringWait(() => stored(untilReleased));
+      await duringWait(() => awaitStored(untilReleased));
     }
     if (hasBegun) return "free";
     if (!skips) return "released";

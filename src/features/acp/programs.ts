@@ -81,15 +81,13 @@ const PROGRAMS: readonly AcpProgram[] = [
   },
 ];
 
-/** Returns the name of the executable or the package that a word of a command means. */
-function startedBy(word: string): string | undefined {
-  const inPackage = /\/node_modules\/(?:@[^/]+\/)?([^/]+)\//.exec(word)?.[1];
-  return inPackage ?? /(?:^|\/)([^/@]+?)(?:\.exe|\.cmd)?(?:@[^/]*)?$/.exec(word)?.[1];
-}
-
 /** Returns the program that a command starts, if it is known. */
 export function acpProgramOf({ command }: Pick<AcpRuntime, "command">): AcpProgram | undefined {
-  const names = command.map(startedBy);
+  // The executable or the package that a word of a command means.
+  const names = command.map((word) => {
+    const inPackage = /\/node_modules\/(?:@[^/]+\/)?([^/]+)\//.exec(word)?.[1];
+    return inPackage ?? /(?:^|\/)([^/@]+?)(?:\.exe|\.cmd)?(?:@[^/]*)?$/.exec(word)?.[1];
+  });
   return PROGRAMS.find(({ commands }) => commands.some((name) => names.includes(name)));
 }
 

@@ -167,8 +167,8 @@ export function openRuntime(parts: RuntimeParts): OutsideRuntime {
   const { passes, version, guidance } = parts;
   const world = logging(parts.world, { part: "agent" });
   const memories = new AcpMemories(join(parts.settings.store.dir, "acp"), world.clock);
-  const closed = (sessionKey: string): void => passes.revoke(sessionKey);
-  const agents = new AcpAgents({ world, memories, version, closed });
+  const revokePass = (sessionKey: string): void => passes.revoke(sessionKey);
+  const agents = new AcpAgents({ world, memories, version, closed: revokePass });
   return {
     async turn(run) {
       const engine = parts.engine();

@@ -101,14 +101,6 @@ function noteOf({ deps }: CallContext): { note?: string } {
   return { note: "cron.enabled is false: no job is started" };
 }
 
-/** Returns the jobs that the caller may see, oldest first. */
-async function coveredJobs(ctx: CallContext, agentId: string | undefined): Promise<CronJob[]> {
-  const covered = createGate(ctx.deps.settings, ctx.caller, "list");
-  const agent = agentId?.trim().toLowerCase();
-  const all = await listJobs(ctx.access.db, JOBS_MAX);
-  return all.filter((job) => (agent === undefined || job.agentId === agent) && covered(jobKey(job)));
-}
-
 const isAfter = (job: CronJob, createdAt: number, id: string): boolean =>
   job.createdAt > createdAt || (job.createdAt === createdAt && job.id > id);
 
@@ -121,7 +113,10 @@ async function list(
   if (cursor !== undefined && id === undefined) return badCursor("cron.list");
   if (cursor !== undefined && offset !== undefined)
     return fail("invalid_argument", "cursor and offset both name a page", { hint: "Give one of them." });
-  const jobs = await coveredJobs(ctx, params.agentId);
+  const covered = createGate(ctx.deps.settings, ctx.caller, "list");
+  const agent = params.agentId?.trim().toLowerCase();
+  const all = await listJobs(ctx.access.db, JOBS_MAX);
+  const jobs = all.filter((job) => (agent === undefined || job.agentId === agent) && covered(jobKey(job)));
   const rest =
     id === undefined ? jobs.slice(offset ?? 0) : jobs.filter((job) => isAfter(job, Number(createdAt), id));
   const shown = rest.slice(0, Math.min(params.limit ?? LIMIT_DEFAULT, LIMIT_MAX));

@@ -78,24 +78,12 @@ async function spotOf(
   }
 }
 
-/** Returns the names with which the ids in a message's text are replaced. */
-function namesIn(message: Fields, { botId, places }: DiscordAccountContext, roles: Roles): Names {
-  const users = mentionedUsers(message);
-  return {
-    botId,
-    ...optional({ ownRole: roles.own }),
-    user: (id) => users.get(id),
-    role: (id) => roles.names.get(id),
-    channel: (id) => places.nameOf(id),
-  };
-}
-
 /** Returns the text of a message, and of the message that it forwards, with notes for other content. */
 function wholeText(message: Fields, names: Names): string {
-  const written = (one: Fields) => [readableText(textOf(one.content) ?? "", names), ...notesOf(one, names)];
+  const listParts = (one: Fields) => [readableText(textOf(one.content) ?? "", names), ...notesOf(one, names)];
   const forwarded = forwardedOf(message);
-  const passedOn = forwarded === undefined ? [] : ["[forwarded]", ...written(forwarded)];
-  return [...written(message), ...passedOn].filter((part) => part !== "").join("\n");
+  const passedOn = forwarded === undefined ? [] : ["[forwarded]", ...listParts(forwarded)];
+  return [...listParts(message), ...passedOn].filter((part) => part !== "").join("\n");
 }
 
 function quotedOf(message: Fields, names: Names): InboundMessage["quoted"] {
@@ -156,7 +144,14 @@ export async function readMessage(
     namedRoles.length === 0 || guildId === undefined
       ? NO_ROLES
       : await reader.places.rolesOf(guildId, reader.botId, reader.signal);
-  const names = namesIn(message, reader, roles);
+  const users = mentionedUsers(message);
+  const names: Names = {
+    botId: reader.botId,
+    ...optional({ ownRole: roles.own }),
+    user: (id) => users.get(id),
+    role: (id) => roles.names.get(id),
+    channel: (id) => reader.places.nameOf(id),
+  };
   const answered = objectOf(objectOf(message.referenced_message)?.author);
   const text = wholeText(message, names);
   const forwarded = forwardedOf(message);

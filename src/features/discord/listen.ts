@@ -231,7 +231,7 @@ class Listening {
     const around = { world: host.world, rest, places, marks: this.#marks, signal };
     await catchUp(around, async (message) => {
       const messageId = await this.#take(message, false);
-      await this.#passed(message, messageId);
+      await this.#movePosition(message, messageId);
     });
     const begun = this.#beginning;
     if (begun === undefined) return;
@@ -240,7 +240,7 @@ class Listening {
   }
 
   /** Moves the read position of a channel behind a stored message. */
-  async #passed(data: Fields, messageId: string | undefined): Promise<void> {
+  async #movePosition(data: Fields, messageId: string | undefined): Promise<void> {
     const channelId = idOf(data.channel_id);
     if (channelId !== undefined && messageId !== undefined) await this.#marks.passed(channelId, messageId);
   }
@@ -251,7 +251,7 @@ class Listening {
     const lane = `${idOf(data.channel_id)} ${person}`;
     let messageId: string | undefined;
     const acknowledge = async (): Promise<void> => {
-      await this.#passed(data, messageId);
+      await this.#movePosition(data, messageId);
       await this.#marks.settled(sequence);
     };
     switch (type) {
@@ -260,7 +260,7 @@ class Listening {
       case "MESSAGE_UPDATE":
         return { lane, take: () => this.#take(data, true), acknowledge };
       case "INTERACTION_CREATE":
-        return { lane, take: () => this.#called(data), acknowledge };
+        return { lane, take: () => this.#takeCommand(data), acknowledge };
       // The library reports it after events that follow it, so it must not replace their acknowledgement.
       case "READY":
         return { take: async () => {}, acknowledge };
@@ -292,7 +292,7 @@ class Listening {
     return message?.messageId;
   }
 
-  async #called(data: Fields): Promise<void> {
+  async #takeCommand(data: Fields): Promise<void> {
     const { rest } = this.#line;
     const called = await this.#read(() => readCommand(data, this.#reader));
     if (called === undefined) return;

@@ -24,7 +24,7 @@ interface Source {
 }
 
 /** Returns the URL if a file may be read from it, otherwise undefined. */
-function allowed(url: string, restUrl: string): URL | undefined {
+function checkAddress(url: string, restUrl: string): URL | undefined {
   if (!URL.canParse(url)) return undefined;
   const address = new URL(url);
   const configured = new URL(restUrl);
@@ -54,7 +54,7 @@ export function mediaOf(message: Fields, source: Source): InboundMedia[] {
     const mimeType = textOf(file.content_type)?.split(";")[0]?.trim().toLowerCase();
     const name = textOf(file.filename);
     const bytes = numberOf(file.size);
-    const address = allowed(textOf(file.url) ?? "", source.restUrl);
+    const address = checkAddress(textOf(file.url) ?? "", source.restUrl);
     return {
       kind: mediaKind(mimeType, isVoice),
       ...optional({ name, mimeType }),

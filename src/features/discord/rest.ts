@@ -30,21 +30,6 @@ export interface Rest {
   close(): void;
 }
 
-/**
- * Returns the response for the library. Replaces a body that is not an object or a list, because the library
- * does not check this.
- */
-function tidied(status: number, headers: Headers, text: string): Response {
-  const tidy = new Headers([...headers].filter(([name]) => /^(x-ratelimit-|retry-after$)/.test(name)));
-  tidy.set("content-type", "application/json");
-  const body = jsonOf(text);
-  const fits = typeof body === "object" && body !== null;
-  return new Response(fits ? JSON.stringify(body) : "{}", {
-    status: status === 204 ? 200 : status,
-    headers: tidy,
-  });
-}
-
 async function request(ask: Fetch, url: string, init: RequestInit): Promise<Response> {
   let answer: Response;
   try {
@@ -66,7 +51,15 @@ async function request(ask: Fetch, url: string, init: RequestInit): Promise<Resp
       `the address answered with a redirect (${status}); redirects are not followed`,
     );
   }
-  return tidied(status, headers, Buffer.from(bytes ?? []).toString("utf8"));
+  // The library does not check that a body is an object or a list.
+  const tidy = new Headers([...headers].filter(([name]) => /^(x-ratelimit-|retry-after$)/.test(name)));
+  tidy.set("content-type", "application/json");
+  const body = jsonOf(Buffer.from(bytes ?? []).toString("utf8"));
+  const fits = typeof body === "object" && body !== null;
+  return new Response(fits ? JSON.stringify(body) : "{}", {
+    status: status === 204 ? 200 : status,
+    headers: tidy,
+  });
 }
 
 /** Converts an error of the library to a problem. `kinds`: the module with the library's error classes. */

@@ -34,10 +34,6 @@ const NO_DIRECT_THREADS = "Discord has no threads in direct messages";
 
 type Sender = Pick<PlatformAccount, "deliver" | "typing" | "openThread">;
 
-function nonceOf({ deliveryId, part }: OutgoingMessage): string {
-  return createHash("sha256").update(`${deliveryId}:${part}`).digest("base64url").slice(0, NONCE_CHARS);
-}
-
 function outcomeOf({ kind, message: error, afterMs }: DiscordProblem): DeliveryOutcome {
   if (kind === "refused" || kind === "unknown") return { kind, error };
   // The text was not sent. A retry succeeds once the token is corrected, or Discord is available again.
@@ -111,7 +107,10 @@ async function post(rest: Rest, to: string, message: OutgoingMessage): Promise<v
   const { choices = [] } = message;
   const body = {
     content: message.text,
-    nonce: nonceOf(message),
+    nonce: createHash("sha256")
+      .update(`${message.deliveryId}:${message.part}`)
+      .digest("base64url")
+      .slice(0, NONCE_CHARS),
     enforce_nonce: true,
     flags: SUPPRESS_EMBEDS,
     allowed_mentions: { parse: [] },

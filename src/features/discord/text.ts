@@ -56,14 +56,14 @@ export function readableText(content: string, names: Names): string {
     from = leading.lastIndex;
   }
   return content.slice(from).replace(MENTION, (whole, kind: string, id: string) => {
-    if (kind === "#") return prefixed("#", names.channel(id), whole);
-    if (kind === "@&") return prefixed("@", names.role(id), whole);
-    if (kind.startsWith("@")) return prefixed("@", names.user(id), whole);
+    if (kind === "#") return prefixName("#", names.channel(id), whole);
+    if (kind === "@&") return prefixName("@", names.role(id), whole);
+    if (kind.startsWith("@")) return prefixName("@", names.user(id), whole);
     return kind.replace(/^a/, "");
   });
 }
 
-function prefixed(sign: string, name: string | undefined, whole: string): string {
+function prefixName(sign: string, name: string | undefined, whole: string): string {
   return name === undefined ? whole : `${sign}${name}`;
 }
 
@@ -80,7 +80,7 @@ function pollNote(poll: Fields): string {
   return note("poll", `${head(question, NOTE_CHARS_MAX / 2)} ${answers.join(" | ")}`);
 }
 
-function joined(separator: string, ...values: readonly unknown[]): string {
+function joinTexts(separator: string, ...values: readonly unknown[]): string {
   return values.flatMap((value) => textOf(value) ?? []).join(separator);
 }
 
@@ -88,13 +88,13 @@ function joined(separator: string, ...values: readonly unknown[]): string {
 function embedText({ title, url, author, description, fields, footer }: Fields): string {
   const by = objectOf(author);
   const address = textOf(by?.url);
-  return joined(
+  return joinTexts(
     "\n",
     note("embed", textOf(title) ?? ""),
     url,
-    joined(" ", by?.name, address && `(${address})`),
+    joinTexts(" ", by?.name, address && `(${address})`),
     description,
-    ...objectsOf(fields, EMBED_FIELDS_MAX).map(({ name, value }) => joined(": ", name, value)),
+    ...objectsOf(fields, EMBED_FIELDS_MAX).map(({ name, value }) => joinTexts(": ", name, value)),
     objectOf(footer)?.text,
   );
 }

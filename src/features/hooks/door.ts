@@ -121,9 +121,9 @@ class HookDoor {
     }
     const form = checkForm(c);
     if (form !== undefined) return refuse(c, form);
-    const known = await this.#known(c, name, mapping);
+    const known = await this.#readRequest(c, name, mapping);
     if (!known.ok) return refuse(c, known);
-    if (mapping !== undefined) return this.#mapped(c, known.value, mapping);
+    if (mapping !== undefined) return this.#answerMapped(c, known.value, mapping);
     const work = await (name === "agent" ? this.#agentWork(known.value) : this.#wakeWork(known.value));
     return work.ok ? this.#perform(c, known.value, work.value) : refuse(c, work);
   }
@@ -131,7 +131,11 @@ class HookDoor {
   /**
    * Authenticates and reads the request. A token is checked before the body is read, a signature afterwards.
    */
-  async #known(c: Context<Env>, name: string, mapping: HookMapping | undefined): Promise<Result<Known>> {
+  async #readRequest(
+    c: Context<Env>,
+    name: string,
+    mapping: HookMapping | undefined,
+  ): Promise<Result<Known>> {
     const header = (one: string): string | undefined => c.req.header(one);
     let raw: Result<Uint8Array>;
     if (mapping === undefined || mapping.preset === "token") {
@@ -198,7 +202,7 @@ class HookDoor {
   }
 
   /** Handles a request to a hook that has a mapping. */
-  async #mapped(c: Context<Env>, known: Known, mapping: HookMapping): Promise<Response> {
+  async #answerMapped(c: Context<Env>, known: Known, mapping: HookMapping): Promise<Response> {
     const { body, header, raw } = known;
     const isSigned = mapping.preset !== "token";
     let event: string | undefined;

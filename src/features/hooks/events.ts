@@ -56,14 +56,6 @@ function sessionChanged({ sessionKey, change, archived }: Of<"session">): HookEv
   return { type, sessionKey, data: base(sessionKey) };
 }
 
-function describeDelivery(event: Of<"delivery">, redactor: Redactor): HookEvent | undefined {
-  const { sessionKey, deliveryId, runId, what, state, code, channel, to } = event;
-  if (state === "sent" && what !== "announce") return undefined;
-  const facts = optional({ runId, code, error: maskedError(event.error, redactor) });
-  const data = { ...base(sessionKey), deliveryId, kind: what, channel, to, ...facts };
-  return { type: state === "sent" ? "announcement.delivered" : "delivery.failed", sessionKey, data };
-}
-
 /**
  * Returns the web hook body of a live event. Returns undefined for most events, which are not sent to web
  * hooks.
@@ -74,8 +66,13 @@ export function hookEventOf(event: LiveEvent, redactor: Redactor): HookEvent | u
       return runEnded(event, redactor);
     case "session":
       return sessionChanged(event);
-    case "delivery":
-      return describeDelivery(event, redactor);
+    case "delivery": {
+      const { sessionKey, deliveryId, runId, what, state, code, channel, to } = event;
+      if (state === "sent" && what !== "announce") return undefined;
+      const facts = optional({ runId, code, error: maskedError(event.error, redactor) });
+      const data = { ...base(sessionKey), deliveryId, kind: what, channel, to, ...facts };
+      return { type: state === "sent" ? "announcement.delivered" : "delivery.failed", sessionKey, data };
+    }
     default:
       return undefined;
   }

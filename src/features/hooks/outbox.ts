@@ -44,20 +44,6 @@ function bodyOf(id: string, type: string, atMs: number, data: Readonly<Record<st
   return JSON.stringify({ version: HOOK_VERSION, id, type, timestamp: new Date(atMs).toISOString(), data });
 }
 
-async function queue(unit: Unit, hook: NamedHook, event: HookEvent, erase: boolean): Promise<void> {
-  const id = unit.newId();
-  await insertDelivery(unit.tx, {
-    id,
-    sessionKey: event.sessionKey,
-    kind: "hook",
-    route: hookRoute(hook),
-    text: bodyOf(id, event.type, unit.now, event.data),
-    state: "pending",
-    createdAt: unit.now,
-    erase,
-  });
-}
-
 async function countLost(
   unit: Unit,
   hook: NamedHook,
@@ -126,7 +112,17 @@ export function createRecorder(
       for (const hook of hooks.filter((one) => wants(one, event)).map(withName)) {
         queued = true;
         if (await takeRoom(unit, hook)) {
-          await queue(unit, hook, event, deleted.has(event.sessionKey));
+          const id = unit.newId();
+          await insertDelivery(unit.tx, {
+            id,
+            sessionKey: event.sessionKey,
+            kind: "hook",
+            route: hookRoute(hook),
+            text: bodyOf(id, event.type, unit.now, event.data),
+            state: "pending",
+            createdAt: unit.now,
+            erase: deleted.has(event.sessionKey),
+          });
           continue;
         }
         await countLost(unit, hook, event, pendingMax);

@@ -74,20 +74,6 @@ function namedKey(ctx: HookContext, caller: HookCaller, turn: HookTurn): Result<
   return key.ok ? covered(ctx, outsider(caller), key.value) : key;
 }
 
-/** Returns a chat on a channel if hooks may write to the chat's session. */
-async function channelPlace(
-  ctx: HookContext,
-  caller: HookCaller,
-  place: NamedPlace & { channel: string },
-): Promise<Result<Route>> {
-  const route = checkPlace(ctx.settings, place);
-  if (!route.ok) return route;
-  const access = { db: ctx.engine.store.db, settings: ctx.settings };
-  const found = await addressee(access, caller, route.value);
-  if (found.ok) return route;
-  return fail("not_visible", found.error, { hint: "hooks.allowedSessionKeys lists the allowed sessions." });
-}
-
 /**
  * Returns the destination of a reply if the caller may write there, or undefined if the reply stays in the
  * answering session.
@@ -101,7 +87,12 @@ async function replyRouteOf(
   if (turn.deliver === undefined) return ok(undefined);
   const { channel = WEBCHAT, to, accountId, threadId } = turn.deliver;
   if (channel !== WEBCHAT && channel !== LAST) {
-    return channelPlace(ctx, caller, { channel, to: to ?? "", accountId, threadId });
+    const route = checkPlace(ctx.settings, { channel, to: to ?? "", accountId, threadId });
+    if (!route.ok) return route;
+    const access = { db: ctx.engine.store.db, settings: ctx.settings };
+    const found = await addressee(access, caller, route.value);
+    if (found.ok) return route;
+    return fail("not_visible", found.error, { hint: "hooks.allowedSessionKeys lists the allowed sessions." });
   }
   // Hooks may always reach the main session, since they may wake it.
   const key = replySession(ctx, { ...outsider(caller), ownKey: mainKey(ctx.settings) }, to);

@@ -71,21 +71,21 @@ function mediaOf(message: Fields, load: Reading["load"]): { media: InboundMedia[
 }
 
 /** Escapes the characters with a meaning in a pattern. With the flag `u`, no other one may be escaped. */
-function escaped(text: string): string {
+function escapePattern(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }
 
 /** Returns whether the text contains one of the names, with or without an `@`. */
 function isNamed(text: string, names: readonly string[]): boolean {
   return names.some((name) => {
-    const word = `(?<![\\p{L}\\p{N}_])${escaped(name)}(?![\\p{L}\\p{N}_])`;
+    const word = `(?<![\\p{L}\\p{N}_])${escapePattern(name)}(?![\\p{L}\\p{N}_])`;
     return name !== "" && new RegExp(word, "iu").test(text);
   });
 }
 
 /** Removes an `@name` at the start, because a command may follow it. */
 function withoutCall(text: string, names: readonly string[]): string {
-  const call = names.map(escaped).join("|");
+  const call = names.map(escapePattern).join("|");
   return call === "" ? text : text.replace(new RegExp(`^@(?:${call})[,:]?\\s+(?=\\S)`, "iu"), "");
 }
 

@@ -35,11 +35,10 @@ async function copyBoth(
   path: readonly string[],
   target: string,
 ): Promise<string | undefined> {
-  const beside = (end: string): string[] => [...path.slice(0, -1), `${path.at(-1)}${end}`];
   const files: [string, OpenFile][] = [];
   try {
     for (const end of ["", "-wal", "-journal"]) {
-      const opened = await source.open(beside(end));
+      const opened = await source.open([...path.slice(0, -1), `${path.at(-1)}${end}`]);
       if (opened.kind === "absent" && end !== "") continue;
       if (opened.kind !== "file") return UNREAD_WORDS[opened.kind];
       files.push([end, opened]);

@@ -289,13 +289,6 @@ function refuse(options: ImportOptions, { source, state, prepared, stores }: Omi
   return ok(undefined);
 }
 
-function noteAgents(stores: readonly AgentStore[], settings: Settings, remarks: Remarks): void {
-  for (const { agentId, sessions } of stores) {
-    if (sessions.length === 0 || findAgent(settings, agentId) !== undefined) continue;
-    remarks.note("sessions of agents that are not configured here: the default agent answers", agentId);
-  }
-}
-
 async function write(read: Read, options: ImportOptions): Promise<Result<ImportReport>> {
   const { source, state, grants, prepared, stores, nowMs, remarks } = read;
   const { world, dryRun, signal } = options;
@@ -335,7 +328,10 @@ async function write(read: Read, options: ImportOptions): Promise<Result<ImportR
     return written;
   });
   if (!done.ok) return done;
-  noteAgents(stores, settings, remarks);
+  for (const { agentId, sessions } of stores) {
+    if (sessions.length === 0 || findAgent(settings, agentId) !== undefined) continue;
+    remarks.note("sessions of agents that are not configured here: the default agent answers", agentId);
+  }
   for (const { name, kind } of await source.list(["skills"]))
     if (kind === "folder")
       remarks.note("skills for all agents, not imported: copy them to ~/.parley/skills", name);

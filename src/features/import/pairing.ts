@@ -42,8 +42,17 @@ export class Pairing {
   next({ entry, name, at, firstKept }: TimedSourceEntry): Entry[] {
     const base = { id: entryId(this.#sessionId, name), timestamp: at };
     switch (entry.kind) {
-      case "toolResult":
-        return this.#result(entry, at);
+      case "toolResult": {
+        const index = this.#open.findIndex(({ call }) => call.id === entry.message.toolCallId);
+        const open = this.#open[index];
+        if (open === undefined) {
+          this.repairs.resultsWithoutCall += 1;
+          return [];
+        }
+        this.#open.splice(index, 1);
+        this.#lastAt = at;
+        return [{ id: open.resultId, timestamp: at, ...entry.message, toolName: open.call.name }];
+      }
       case "user": {
         const { kind: _, ...message } = entry;
         return [...this.#close(at), { ...base, role: "user", ...message }];
@@ -71,18 +80,6 @@ export class Pairing {
   /** Ends the conversation: adds the missing results of open calls. */
   end(): Entry[] {
     return this.#close(this.#lastAt);
-  }
-
-  #result(entry: Extract<SourceEntry, { kind: "toolResult" }>, at: number): Entry[] {
-    const index = this.#open.findIndex(({ call }) => call.id === entry.message.toolCallId);
-    const open = this.#open[index];
-    if (open === undefined) {
-      this.repairs.resultsWithoutCall += 1;
-      return [];
-    }
-    this.#open.splice(index, 1);
-    this.#lastAt = at;
-    return [{ id: open.resultId, timestamp: at, ...entry.message, toolName: open.call.name }];
   }
 
   #close(at: number): Entry[] {

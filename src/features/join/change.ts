@@ -85,17 +85,6 @@ function editedText(edit: Edit, before: string | undefined): Result<string> {
   return ok(text);
 }
 
-function missingFolders(file: string): string[] {
-  const missing: string[] = [];
-  for (
-    let folder = dirname(file);
-    statSync(folder, { throwIfNoEntry: false }) === undefined;
-    folder = dirname(folder)
-  )
-    missing.push(folder);
-  return missing;
-}
-
 /** Returns the changes that the edits would make. Writes nothing. */
 export function planChanges(edits: readonly Edit[]): Result<Change[]> {
   const changes: Change[] = [];
@@ -103,7 +92,13 @@ export function planChanges(edits: readonly Edit[]): Result<Change[]> {
     const before = textOf(edit.file);
     const after = editedText(edit, before);
     if (!after.ok) return after;
-    const folders = missingFolders(edit.file);
+    const folders: string[] = [];
+    for (
+      let folder = dirname(edit.file);
+      statSync(folder, { throwIfNoEntry: false }) === undefined;
+      folder = dirname(folder)
+    )
+      folders.push(folder);
     changes.push({ edit, ...optional({ before }), after: after.value, folders });
   }
   return ok(changes);

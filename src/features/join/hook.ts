@@ -217,21 +217,18 @@ async function tellInbox(cli: Cli, hook: ProgramId, joined: string | undefined):
   }
 }
 
-/** Wakes a window when messages arrive for it, until the window is closed (see `wakeWhenIdle`). */
-async function wakeWindow(cli: Cli, joined: string, window: number): Promise<number> {
-  const { parts } = cli;
-  const record = readRecord(parts.home, joined);
-  if (record === undefined) {
-    return cli.fail({ code: "not_found", error: `no program has joined as ${joined}` });
-  }
-  using stop = stopOnSignals(parts);
-  await wakeWhenIdle(cli, record, window, stop.signal);
-  return EXIT.done;
-}
-
 /** Prints the attention list, or runs as the hook of a joined program. */
 export async function showInbox(cli: Cli, { hook, joined, window, limit }: InboxOptions): Promise<number> {
-  if (joined !== undefined && window !== undefined) return wakeWindow(cli, joined, window);
+  if (joined !== undefined && window !== undefined) {
+    const { parts } = cli;
+    const record = readRecord(parts.home, joined);
+    if (record === undefined) {
+      return cli.fail({ code: "not_found", error: `no program has joined as ${joined}` });
+    }
+    using stop = stopOnSignals(parts);
+    await wakeWhenIdle(cli, record, window, stop.signal);
+    return EXIT.done;
+  }
   if (hook !== undefined && window === undefined) return tellInbox(cli, hook, joined);
   if (joined !== undefined || window !== undefined)
     return cli.misuse("--joined must be used with --hook or --window, and --window requires --joined");

@@ -8,7 +8,7 @@ import { ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { openGate } from "../../access/access.ts";
 import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
 import type { Access } from "../../core/rules/visibility.ts";
-import { fail, ok, type Result, toolFailure } from "../../core/shapes/errors.ts";
+import { fail, ok, toolFailure } from "../../core/shapes/errors.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { throughDoubt } from "../../engine/run/until-stored.ts";
@@ -58,16 +58,6 @@ function accessOf({ name, arguments: args }: ToolCall): Access {
   return spawns ? "spawn" : "read";
 }
 
-/** Checks whether the token permits this call. */
-async function admit(deps: McpDeps, client: McpClient, call: ToolCall): Promise<Result<void>> {
-  const { settings, engine } = deps;
-  const { viewer, session } = client;
-  const access = accessOf(call);
-  const gate = openGate({ db: engine.store.db, settings }, viewer);
-  const verdict = await gate.decide(access, session);
-  return verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
-}
-
 function contextOf(deps: McpDeps, client: McpClient, signal: AbortSignal): ToolContext {
   const { settings, engine } = deps;
   const { viewer, session, agent, chain } = client;
@@ -108,7 +98,12 @@ export async function callAs(
       const error = `there is no tool ${quoted(call.name, 80)} here`;
       return toolFailure(fail("unknown_tool", error, { hint: `There are: ${names.join(", ")}.` }));
     }
-    const admitted = await admit(deps, client, call);
+    const { settings, engine } = deps;
+    const { viewer, session } = client;
+    const access = accessOf(call);
+    const gate = openGate({ db: engine.store.db, settings }, viewer);
+    const verdict = await gate.decide(access, session);
+    const admitted = verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
     if (!admitted.ok) return toolFailure(admitted);
     const inHand = runOfPass(deps.passes, client.caller);
     if (!inHand.ok) return toolFailure(inHand);

@@ -87,13 +87,13 @@ function invalid(text: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, text);
 }
 
-function offered(deps: McpDeps, client: McpClient): Prompt[] {
+function listPrompts(deps: McpDeps, client: McpClient): Prompt[] {
   const usable = new Set(toolsOf(deps, client).map(({ name }) => name));
   return PROMPTS.filter(({ tools }) => tools.every((name) => usable.has(name)));
 }
 
 function promptNamed(deps: McpDeps, client: McpClient, name: string): Prompt {
-  const all = offered(deps, client);
+  const all = listPrompts(deps, client);
   const found = all.find((one) => one.name === name);
   if (found !== undefined) return found;
   const names = all.map((one) => one.name).join(", ");
@@ -118,18 +118,10 @@ async function valuesFor(deps: McpDeps, client: McpClient, what: Completes): Pro
   return [...new Set(values.filter((one) => typeof one === "string" && one !== ""))] as string[];
 }
 
-/** Puts values that begin with the text before those that contain it. */
-function matching(values: readonly string[], text: string): string[] {
-  const wanted = text.toLowerCase();
-  const rank = (value: string): number => value.toLowerCase().indexOf(wanted);
-  const begins = values.filter((value) => rank(value) === 0);
-  return [...begins, ...values.filter((value) => rank(value) > 0)];
-}
-
 /** Adds the prompts of one client. */
 export function addPrompts(server: Server, deps: McpDeps, client: McpClient): void {
   server.setRequestHandler("prompts/list", () => ({
-    prompts: offered(deps, client).map(({ name, title, description, args }) => ({
+    prompts: listPrompts(deps, client).map(({ name, title, description, args }) => ({
       ...{ name, title, description },
       arguments: args.map((one) => ({
         name: one.name,
@@ -140,10 +132,10 @@ export function addPrompts(server: Server, deps: McpDeps, client: McpClient): vo
   }));
   server.setRequestHandler("prompts/get", ({ params }) => {
     const prompt = promptNamed(deps, client, params.name);
-    const given = (name: string): string => params.arguments?.[name]?.trim() ?? "";
-    const missing = prompt.args.find(({ name, required }) => required && given(name) === "");
+    const readArgument = (name: string): string => params.arguments?.[name]?.trim() ?? "";
+    const missing = prompt.args.find(({ name, required }) => required && readArgument(name) === "");
     if (missing !== undefined) throw invalid(`the argument ${missing.name} of ${prompt.name} is missing`);
-    const content = { type: "text" as const, text: prompt.text(given) };
+    const content = { type: "text" as const, text: prompt.text(readArgument) };
     return { description: prompt.description, messages: [{ role: "user" as const, content }] };
   });
   server.setRequestHandler("completion/complete", async ({ params: { ref, argument } }) => {
@@ -153,7 +145,11 @@ export function addPrompts(server: Server, deps: McpDeps, client: McpClient): vo
     if (known === undefined) throw invalid(`${ref.name} has no argument ${quoted(argument.name, 64)}`);
     const { completes } = known;
     const all = completes === undefined ? [] : await valuesFor(deps, client, completes);
-    const values = matching(all, argument.value);
+    // Values that begin with the text come before those that contain it.
+    const wanted = argument.value.toLowerCase();
+    const rank = (value: string): number => value.toLowerCase().indexOf(wanted);
+    const begins = all.filter((value) => rank(value) === 0);
+    const values = [...begins, ...all.filter((value) => rank(value) > 0)];
     const page = values.slice(0, VALUES_MAX);
     return { completion: { values: page, total: values.length, hasMore: values.length > page.length } };
   });

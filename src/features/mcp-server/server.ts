@@ -79,16 +79,14 @@ function instructionsFor(deps: McpDeps, client: McpClient): string {
 }
 
 /** Returns the capabilities that the request declares. */
-const declared = (ctx: ServerContext): Params =>
+const readCapabilities = (ctx: ServerContext): Params =>
   fieldsOf((ctx.mcpReq.envelope as Params | undefined)?.[CLIENT_CAPABILITIES_META_KEY]);
 
 /** Returns whether the request declares that its sender supports tasks. */
-const takesTasks = (ctx: ServerContext): boolean => TASKS_EXTENSION in fieldsOf(declared(ctx).extensions);
+const takesTasks = (ctx: ServerContext): boolean =>
+  TASKS_EXTENSION in fieldsOf(readCapabilities(ctx).extensions);
 
 export const newCallId = ({ world }: McpDeps): string => `mcp:${world.ids.uuid()}`;
-
-/** Returns whether the request has a revision before 2026-07-28, in which it does not declare its sender. */
-const isOlder = (ctx: ServerContext): boolean => ctx.mcpReq.envelope === undefined;
 
 function readCall({ deps, callId }: Exchange, params: unknown): ToolCall {
   const { name, arguments: given } = fieldsOf(params);
@@ -205,7 +203,8 @@ async function resultOf(
   const work = callAs(deps, client, call, signal, exchange.atEnd);
   if (waited === undefined) return { result: await work };
   const progressToken = meta?.progressToken;
-  const logs = isOlder(ctx) && exchange.levels.wantsReports(client.session.key);
+  // A request of a revision before 2026-07-28 does not declare its sender.
+  const logs = ctx.mcpReq.envelope === undefined && exchange.levels.wantsReports(client.session.key);
   if (progressToken === undefined && !logs) return { result: await work };
   const notify = (method: string, params: object): Promise<void> =>
     ctx.mcpReq.notify({ method: `notifications/${method}`, params } as never);
@@ -253,7 +252,7 @@ function addTools(server: Server, exchange: Exchange): void {
 
 function addInbox(server: Server, { deps, client, stop, atEnd }: Exchange): void {
   const has = client.session.external;
-  const known = (uri: string): void => {
+  const checkResource = (uri: string): void => {
     if (has && uri === INBOX_URI) return;
     const there = has ? `the only resource is ${INBOX_URI}` : "this session has none";
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `no resource ${quoted(uri, 200)}; ${there}`);
@@ -268,18 +267,18 @@ function addInbox(server: Server, { deps, client, stop, atEnd }: Exchange): void
   server.setRequestHandler("resources/list", () => ({ resources: has ? [inbox] : [] }));
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [] }));
   server.setRequestHandler("resources/read", async ({ params: { uri } }) => {
-    known(uri);
+    checkResource(uri);
     const text = JSON.stringify(toolResult(await inboxOf(deps, client, {}, { signal: stop, atEnd })));
     return { contents: [{ uri, mimeType: inbox.mimeType, text }] };
   });
   // Nothing is stored: in protocol revisions with these methods, each open stream gets the notifications
   // (docs/MCP.md).
   server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
-    known(uri);
+    checkResource(uri);
     return {};
   });
   server.setRequestHandler("resources/unsubscribe", ({ params: { uri } }) => {
-    known(uri);
+    checkResource(uri);
     return {};
   });
 }
@@ -298,7 +297,7 @@ function addTasks(server: Server, exchange: Exchange): void {
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, "this session has no task of this id");
     });
   on("tasks/get", async (taskId, ctx) => {
-    const task = await readTask(exchange, taskId, readAskable(declared(ctx)));
+    const task = await readTask(exchange, taskId, readAskable(readCapabilities(ctx)));
     if (task?.status === "completed" || task?.status === "failed")
       recordAtEnd(exchange, taskId, () => "outcome");
     return task;

@@ -52,7 +52,7 @@ export class Exchanges {
         if (ended === undefined) actions.push(action);
         else action(ended.written);
       },
-      until: (response) => this.#watched(response, end),
+      until: (response) => this.#watchEnd(response, end),
       end: () => end(false),
     });
   }
@@ -75,7 +75,7 @@ export class Exchanges {
   }
 
   /** Returns the response. `end` is called once, when the body has ended or the reader has disconnected. */
-  #watched(response: Response, end: (written: boolean) => void): Response {
+  #watchEnd(response: Response, end: (written: boolean) => void): Response {
     const { body, status, headers } = response;
     if (body === null) {
       end(true);

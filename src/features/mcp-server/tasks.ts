@@ -155,7 +155,7 @@ export async function withProgress<T>(
   const total = typeof seconds === "number" && seconds > 0 ? { total: seconds } : {};
   const over = new AbortController();
   const startedAt = clock.monotonic();
-  const told = async (): Promise<void> => {
+  const reportProgress = async (): Promise<void> => {
     await pause(deps.world.clock, PROGRESS_EVERY_MS, over.signal);
     while (!over.signal.aborted) {
       const sent = await sentSoFar(deps, client, call.callId);
@@ -167,7 +167,7 @@ export async function withProgress<T>(
   };
   // Ignore failures: a client that has stopped reading progress still gets the result, unless it has
   // disconnected.
-  told().catch((error: unknown) => deps.world.log.debug({ err: error }, "could not send progress"));
+  reportProgress().catch((error: unknown) => deps.world.log.debug({ err: error }, "could not send progress"));
   try {
     return await work;
   } finally {

@@ -12,7 +12,7 @@ export interface Metric {
 }
 
 /** Escapes the text of a HELP line. */
-function escaped(text: string): string {
+function escapeHelp(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 }
 
@@ -21,18 +21,16 @@ function numberText(value: number): string {
   return Number.isFinite(value) || Number.isNaN(value) ? String(value) : value > 0 ? "+Inf" : "-Inf";
 }
 
-function labelText([name, value]: readonly [string, string | number]): string {
-  const text = typeof value === "number" ? numberText(value) : escaped(value).replaceAll('"', '\\"');
-  return `${name}="${text}"`;
-}
-
 function linesOf({ name, help, type, samples }: Metric): string {
   const lines = samples.map(({ suffix = "", labels, value }) => {
-    const pairs = Object.entries(labels).map(labelText);
+    const pairs = Object.entries(labels).map(([name, value]) => {
+      const text = typeof value === "number" ? numberText(value) : escapeHelp(value).replaceAll('"', '\\"');
+      return `${name}="${text}"`;
+    });
     const set = pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
     return `${name}${suffix}${set} ${numberText(value)}\n`;
   });
-  return `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`;
+  return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`;
 }
 
 /** Returns the text of these metrics, each with its own HELP and TYPE lines. */

@@ -106,16 +106,16 @@ export class NodeCalls {
       const settle = (result: Result<unknown>): void => {
         if (!this.#pending.delete(id)) return;
         timer?.cancel();
-        signal.removeEventListener("abort", left);
+        signal.removeEventListener("abort", stopWaiting);
         resolve(result);
       };
       const giveUp = (failure: Failure): void => {
         settle(failure);
         line.cancel({ id, nodeId });
       };
-      const left = (): void =>
+      const stopWaiting = (): void =>
         giveUp(unknownOutcome(name, "the caller disconnected before the node answered"));
-      signal.addEventListener("abort", left, { once: true });
+      signal.addEventListener("abort", stopWaiting, { once: true });
       this.#pending.set(id, { line, settle });
       timer = clock.after(timeoutMs, () => giveUp(tooLate(name, timeoutMs)));
       const params = optional({ paramsJSON });

@@ -14,7 +14,7 @@ const ID_SHOWN_CHARS = 12;
 const NODE = { "<node>": "Name or id of the node" };
 const CODE = { "<code>": "" };
 
-function seen(cli: Cli, { connected, lastSeenAtMs }: NodeListRow, nowMs: number): string {
+function describeLastSeen(cli: Cli, { connected, lastSeenAtMs }: NodeListRow, nowMs: number): string {
   if (connected) return "connected";
   return lastSeenAtMs === undefined ? "never seen" : cli.ago(lastSeenAtMs, nowMs);
 }
@@ -93,7 +93,7 @@ const ROWS: Commands = {
           ID: ({ nodeId }) => nodeId.slice(0, ID_SHOWN_CHARS),
           NAME: ({ displayName }) => displayName,
           PLATFORM: ({ platform }) => platform,
-          SEEN: (row) => seen(cli, row, ts),
+          SEEN: (row) => describeLastSeen(cli, row, ts),
           OFFERS: ({ commands }) => commands.join(" "),
           AGENT: ({ agentId }) => agentId,
         },
@@ -150,7 +150,7 @@ const ROWS: Commands = {
         id: node.nodeId,
         name: node.displayName,
         machine: `${node.platform}, version ${node.version}`,
-        seen: seen(cli, node, node.ts),
+        seen: describeLastSeen(cli, node, node.ts),
         offers: node.commands.join(", ") || "nothing",
         allowed: node.allowedCommands.join(", ") || "no commands (set nodes.allowCommands)",
         session: node.sessionKey,

@@ -258,19 +258,19 @@ export class NodeHub implements Service {
       const settle = (result: Result<unknown>): void => {
         if (!this.#elsewhere.delete(id)) return;
         timer.cancel();
-        signal.removeEventListener("abort", left);
+        signal.removeEventListener("abort", stopWaiting);
         resolve(result);
       };
       const giveUp = (why: string): void => {
         settle(unknownOutcome(node.name, why));
         engine.writeTo(owner, { kind: "node.cancel", id } satisfies ProcessMessage);
       };
-      const left = (): void => giveUp("the caller disconnected before the node answered");
+      const stopWaiting = (): void => giveUp("the caller disconnected before the node answered");
       const timer = clock.after(call.timeoutMs + MESSAGES_MS, () =>
         giveUp("the node's gateway did not answer"),
       );
       this.#elsewhere.set(id, settle);
-      signal.addEventListener("abort", left, { once: true });
+      signal.addEventListener("abort", stopWaiting, { once: true });
       if (signal.aborted)
         return settle(fail("run_aborted", "the caller disconnected; the command was not sent"));
       engine.writeTo(owner, { kind: "node.ask", from: engine.processId, id, call } satisfies ProcessMessage);

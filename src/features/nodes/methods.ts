@@ -94,7 +94,7 @@ async function rows(ctx: CallContext, hub: NodeHub): Promise<NodeListRow[]> {
 }
 
 /** Resolves a node that the caller may use, by its id. */
-function covered(ctx: CallContext, access: "list" | "send", nodeId: string): Result<string> {
+function findCoveredNode(ctx: CallContext, access: "list" | "send", nodeId: string): Result<string> {
   const id = nodeId.trim().toLowerCase();
   if (covering(ctx, access)(id)) return ok(id);
   return noNode(nodeId);
@@ -151,7 +151,7 @@ async function invoke(
   params: ParamsOf<"node.invoke">,
   hub: NodeHub,
 ): Promise<Result<PayloadOf<"node.invoke">>> {
-  const id = covered(ctx, "send", params.nodeId);
+  const id = findCoveredNode(ctx, "send", params.nodeId);
   if (!id.ok) return id;
   const { command, timeoutMs = NODE_TIMEOUT_DEFAULT_MS, idempotencyKey } = params;
   const call = {
@@ -242,14 +242,14 @@ export const nodeMethods: Methods<keyof typeof NODE_METHODS, FeatureDeps> = {
   "node.pair.approve": whereNodesAre(approve),
   "node.pair.reject": whereNodesAre(reject),
   "node.pair.remove": whereNodesAre(async (ctx, params) => {
-    const id = covered(ctx, "send", params.nodeId);
+    const id = findCoveredNode(ctx, "send", params.nodeId);
     if (!id.ok) return id;
     const answer = { ok: true, nodeId: id.value, removed: true } as const;
     const gone = await removeDevice(ctx.deps, id.value, (unit) => ctx.remember(unit, answer));
     return gone.ok ? ok(answer) : gone;
   }),
   "node.rename": whereNodesAre(async (ctx, params) => {
-    const id = covered(ctx, "send", params.nodeId);
+    const id = findCoveredNode(ctx, "send", params.nodeId);
     if (!id.ok) return id;
     const answer = ({ id: nodeId, name }: NodeRow) => ({ ok: true, nodeId, displayName: name }) as const;
     return answerAfter(ctx, answer, (also) => renameDevice(ctx.deps, id.value, params.displayName, also));
@@ -258,7 +258,7 @@ export const nodeMethods: Methods<keyof typeof NODE_METHODS, FeatureDeps> = {
     ok({ ts: ctx.deps.engine.now(), nodes: await rows(ctx, hub) }),
   ),
   "node.describe": whereNodesAre(async (ctx, params, hub) => {
-    const id = covered(ctx, "list", params.nodeId);
+    const id = findCoveredNode(ctx, "list", params.nodeId);
     if (!id.ok) return id;
     const found = (await hub.statuses()).find(({ node }) => node.id === id.value);
     if (found === undefined) return noNode(params.nodeId);

@@ -120,14 +120,6 @@ async function requestOf(unit: Unit, device: Device): Promise<PairRequest | stri
   return request;
 }
 
-function notPaired(request: PairRequest): Failure {
-  const { code, requestId, createdAt } = request;
-  return fail("not_paired", `this device is not paired yet; its code is ${code}`, {
-    hint: `An operator approves it with: npx parley-gateway node approve ${code}`,
-    details: { pairing: { requestId, code, expiresAtMs: createdAt + PAIR_REQUEST_MS } },
-  });
-}
-
 /** Admits a paired device and stores its data. For an unpaired device, stores a pairing request. */
 export async function admitDevice(
   ctx: NodeContext,
@@ -141,7 +133,13 @@ export async function admitDevice(
     return { node };
   });
   if (met.node !== undefined) return ok(met.node);
-  if (typeof met.request !== "string") return notPaired(met.request);
+  if (typeof met.request !== "string") {
+    const { code, requestId, createdAt } = met.request;
+    return fail("not_paired", `this device is not paired yet; its code is ${code}`, {
+      hint: `An operator approves it with: npx parley-gateway node approve ${code}`,
+      details: { pairing: { requestId, code, expiresAtMs: createdAt + PAIR_REQUEST_MS } },
+    });
+  }
   return fail("not_paired", met.request, {
     hint: "An operator accepts or rejects them: npx parley-gateway node pending. They expire after an hour.",
   });

@@ -62,7 +62,7 @@ interface ConversationRequest {
 
 type Body = Readonly<Record<string, unknown>>;
 
-function gone(): Failure {
+function refuseMissing(): Failure {
   return fail("session_not_found", "there is no conversation with this id that your token created", {
     hint: "Perhaps it was deleted, or its session was reset or archived. Create another one.",
     details: { param: "conversation" },
@@ -84,15 +84,16 @@ async function findConversation(
   const known = id.startsWith(CONVERSATION_PREFIX) ? id.slice(CONVERSATION_PREFIX.length) : "";
   const key = (await findSessionId(db, known))?.key;
   const session = key === undefined ? undefined : await getSession(db, key);
-  if (session === undefined || session.sessionId !== known || session.archivedAt !== undefined) return gone();
-  if (session.key !== keyFor(ctx, session.agentId, known)) return gone();
-  return (await admit(ctx.deps, ctx.viewer, session, access)).ok ? ok(session) : gone();
+  if (session === undefined || session.sessionId !== known || session.archivedAt !== undefined)
+    return refuseMissing();
+  if (session.key !== keyFor(ctx, session.agentId, known)) return refuseMissing();
+  return (await admit(ctx.deps, ctx.viewer, session, access)).ok ? ok(session) : refuseMissing();
 }
 
 /** Checks in a transaction that the conversation is still there. */
 async function hold(unit: Unit, { key, sessionId }: Session): Promise<Result<void>> {
   const held = await holdSession(unit.tx, key);
-  return held?.sessionId === sessionId && held.archivedAt === undefined ? ok(undefined) : gone();
+  return held?.sessionId === sessionId && held.archivedAt === undefined ? ok(undefined) : refuseMissing();
 }
 
 /**
@@ -119,7 +120,7 @@ export async function conversationSession(
     async before(unit) {
       const held = await hold(unit, session);
       if (!held.ok) return held;
-      if (!(await isEmpty(unit.tx, session))) return gone();
+      if (!(await isEmpty(unit.tx, session))) return refuseMissing();
       const metadata = await readMetadata(unit.tx, session);
       await deleteSessionRows(unit.tx, session.key, { transcripts: true });
       unit.publish({ kind: "session", sessionKey: session.key, change: "deleted" });
@@ -289,15 +290,13 @@ export class Conversations {
       for (const messageId of added) items.push(...(await this.#itemsAt(session, { messageId })));
       return ok(pageOf(items, false));
     }
-    if (itemId === undefined) return this.#list(c, session);
+    if (itemId === undefined) {
+      const wanted = readPage(c.req.query());
+      if (!wanted.ok) return wanted;
+      return takePage(this.#items(session, wanted.value.order), wanted.value, "must be the id of an item");
+    }
     for await (const item of this.#items(session, "desc")) if (item.id === itemId) return ok(item);
     return fail("message_not_found", `there is no item ${JSON.stringify(itemId)} in this conversation`);
-  }
-
-  async #list(c: Context<Env>, session: Session): Promise<Result<unknown>> {
-    const wanted = readPage(c.req.query());
-    if (!wanted.ok) return wanted;
-    return takePage(this.#items(session, wanted.value.order), wanted.value, "must be the id of an item");
   }
 
   /** Returns the items in this order. They are read one after another, since they may be large. */

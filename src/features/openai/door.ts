@@ -308,11 +308,12 @@ class OpenAiDoor {
   async handle(c: Context<Env>): Promise<Response> {
     const { method, path } = c.req;
     if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) {
-      return this.#allowed(c, "operator.read") ?? listModels(c, this.#deps);
+      return this.#refuseScope(c, "operator.read") ?? listModels(c, this.#deps);
     }
     const [, verb, response, part = ""] = RESPONSE_ROUTE.exec(`${method} ${path}`) ?? [];
     const action = ACTIONS[`${verb}${part}`];
-    if (response !== undefined && action !== undefined) return this.#stored(c, decodeName(response), action);
+    if (response !== undefined && action !== undefined)
+      return this.#answerStored(c, decodeName(response), action);
     if (method === "POST" && path === "/v1/chat/completions") return this.#run(c, "chat");
     if (method === "POST" && path === "/v1/responses") return this.#run(c, "responses");
     const conversations = this.#conversations.handle(c);
@@ -327,15 +328,15 @@ class OpenAiDoor {
   }
 
   /** Returns the error response if the caller lacks this right. */
-  #allowed(c: Context<Env>, scope: TokenScope): Response | undefined {
+  #refuseScope(c: Context<Env>, scope: TokenScope): Response | undefined {
     const allowed = needScope(c.get("caller"), `${c.req.method} ${c.req.path}`, scope);
     return allowed.ok ? undefined : refuse(c, allowed);
   }
 
   /** Handles a request about a response that the caller's token requested earlier. */
-  async #stored(c: Context<Env>, id: string, action: (typeof ACTIONS)[string]): Promise<Response> {
+  async #answerStored(c: Context<Env>, id: string, action: (typeof ACTIONS)[string]): Promise<Response> {
     const changes = action === "cancel" || action === "delete";
-    const refused = this.#allowed(c, changes ? "operator.write" : "operator.read");
+    const refused = this.#refuseScope(c, changes ? "operator.write" : "operator.read");
     if (refused !== undefined) return refused;
     if (c.req.query("stream") === "true") {
       return refuse(c, wrong("stream", "must be false: a stored response cannot be streamed"));
@@ -393,9 +394,9 @@ class OpenAiDoor {
 
   async #run(c: Context<Env>, api: OpenAiApi): Promise<Response> {
     // The scope is checked first, so that the body of a caller without it is never read.
-    const refused = this.#allowed(c, "operator.write");
+    const refused = this.#refuseScope(c, "operator.write");
     if (refused !== undefined) return refused;
-    const taken = await this.#accepted(c, api);
+    const taken = await this.#acceptRequest(c, api);
     if (!taken.ok) return refuse(c, taken);
     const { asked, followed } = taken.value;
     c.header("x-request-id", followed.runId);
@@ -413,7 +414,7 @@ class OpenAiDoor {
    * Reads a request and accepts its run. After that, the request's content is only in the store, not in
    * memory.
    */
-  async #accepted(
+  async #acceptRequest(
     c: Context<Env>,
     api: OpenAiApi,
   ): Promise<Result<{ asked: ReadRequest; followed: Followed }>> {
@@ -438,7 +439,7 @@ class OpenAiDoor {
   }
 
   async #answer(c: Context<Env>, asked: ReadRequest, followed: Followed): Promise<Response> {
-    const ended = await this.#ended(c, asked, followed);
+    const ended = await this.#awaitEnd(c, asked, followed);
     if (!ended.ok) return refuse(c, ended);
     const { request } = asked;
     const text = await this.#answerIn(ended.value.run);
@@ -453,7 +454,7 @@ class OpenAiDoor {
     const { request } = asked;
     const { redactor } = this.#deps.world;
     const gone = new AbortController();
-    const ended = this.#ended(c, asked, followed, AbortSignal.any([c.req.raw.signal, gone.signal]));
+    const ended = this.#awaitEnd(c, asked, followed, AbortSignal.any([c.req.raw.signal, gone.signal]));
     const body = streamRun({
       feed: this.#feed,
       clock: this.#deps.world.clock,
@@ -478,7 +479,7 @@ class OpenAiDoor {
    * Waits for the end of the run. Returns a failure if the run did not succeed, or if the gateway stops
    * first.
    */
-  async #ended(
+  async #awaitEnd(
     c: Context<Env>,
     asked: ReadRequest,
     followed: Followed,
@@ -490,7 +491,7 @@ class OpenAiDoor {
       const run = await untilEnded(this.#deps.engine, followed.runId, AbortSignal.any([client, stopped]));
       if (run?.ok === false) return { ...run, details: { accepted } };
       if (run !== undefined) return await this.#outcome(run.value);
-      if (!stopped.aborted) await this.#left(asked, followed);
+      if (!stopped.aborted) await this.#abortUnread(asked, followed);
       return fail(
         "shutting_down",
         `the gateway is stopping; run ${followed.runId} is kept and continues later`,
@@ -518,7 +519,7 @@ class OpenAiDoor {
   }
 
   /** Handles a client that left before its run ended (OA3). */
-  async #left(asked: ReadRequest, { runId, sessionKey }: Followed): Promise<void> {
+  async #abortUnread(asked: ReadRequest, { runId, sessionKey }: Followed): Promise<void> {
     const isNamed = asked.idempotencyKey !== undefined || asked.sessionKey !== undefined;
     const mayComeBack = isNamed || asked.request.background === true;
     if (mayComeBack || !isTemporaryKey(sessionKey)) return;

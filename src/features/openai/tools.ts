@@ -58,16 +58,18 @@ function choiceOf(
 ): Result<Pick<ClientTools, "list" | "must" | "none">> {
   if (value == null || value === "auto") return ok({ list: tools });
   if (value === "none") return ok({ list: tools, none: true });
-  const named = (name: unknown): Tool | undefined => tools.find((tool) => tool.name === name);
+  const findTool = (name: unknown): Tool | undefined => tools.find((tool) => tool.name === name);
   if (value === "required" && tools.length > 0) return ok({ list: tools, must: true });
   if (isObject(value) && value.type === "function") {
-    const tool = named(isObject(value.function) ? value.function.name : value.name);
+    const tool = findTool(isObject(value.function) ? value.function.name : value.name);
     if (tool !== undefined) return ok({ list: tools, must: tool.name });
   }
   if (isObject(value) && value.type === "allowed_tools") {
     const { mode, tools: allowed } = isObject(value.allowed_tools) ? value.allowed_tools : value;
     const list = Array.isArray(allowed)
-      ? allowed.map((one) => named(isObject(one) ? (isObject(one.function) ? one.function : one).name : ""))
+      ? allowed.map((one) =>
+          findTool(isObject(one) ? (isObject(one.function) ? one.function : one).name : ""),
+        )
       : [];
     const known = list.filter((tool) => tool !== undefined);
     if (known.length > 0 && known.length === list.length)

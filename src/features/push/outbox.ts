@@ -8,7 +8,7 @@
 // PU4: no log, error or row contains the address of a device or the token of a button.
 
 import { createHash, type JsonWebKey } from "node:crypto";
-import type { Channel, DeliveryOutcome } from "../../channels/channel.ts";
+import type { Channel } from "../../channels/channel.ts";
 import { postNews } from "../../channels/programs.ts";
 import { once } from "../../core/once.ts";
 import type { PermissionDecision } from "../../core/shapes/permission.ts";
@@ -172,13 +172,10 @@ export function createChannel(parts: OutboxParts): Channel {
     const { device } = reader;
     if (device === undefined) return postNews(ntfyRequest(settings, notice), world);
     const sent = await postNews(webPushRequest(parts, await key(), { device, notice }), world);
-    return forgetIfGone(sent, device);
-  };
-  /** The browser has ended its subscription: the person removed it, or the browser was. */
-  const forgetIfGone = async (sent: DeliveryOutcome, { id }: PushDevice): Promise<DeliveryOutcome> => {
+    // The browser has ended its subscription: the person removed it, or the browser was.
     if (sent.kind !== "refused" || sent.isGone !== true) return sent;
-    await commit((unit) => deleteDevice(unit.tx, id));
-    world.log.info({ nodeId: id }, "a device that takes no more notifications was removed");
+    await commit((unit) => deleteDevice(unit.tx, device.id));
+    world.log.info({ nodeId: device.id }, "a device that takes no more notifications was removed");
     return { kind: "skipped", error: "the device takes no more notifications" };
   };
   return { id: PUSH, deduplicates: true, deliver };

@@ -213,36 +213,6 @@ function printKeysHint(cli: Cli, file: string, keys: readonly string[], copied: 
   if (here.length > 0) cli.note(`Set in this shell, but not so for the service: ${here.join(", ")}.`);
 }
 
-async function install(
-  cli: Cli,
-  wanted: { service: Service; parts: ServiceParts },
-  { noStart, keys = [] }: InstallOptions,
-): Promise<number> {
-  const { service, parts } = wanted;
-  const start = noStart !== true;
-  const before = await ownFile(service.file);
-  if (!before.ok) return cli.fail(before);
-  if (start && !hasSucceeded(await runOne(cli, service.probe)))
-    return cli.fail({ code: "unavailable", error: service.unreachable });
-  await keepKeys(cli, parts.environmentFile);
-  const copied = await copyKeys(cli, parts.environmentFile, keys);
-  await mkdir(dirname(service.file), { recursive: true });
-  replaceFile(service.file, service.text, 0o644);
-  cli.say(`Wrote ${service.file}`);
-  if (start) {
-    const followed = await follow(cli, service.start);
-    if (!followed.ok) return cli.fail(followed);
-  } else {
-    cli.line("To start it:");
-    for (const { argv } of service.start) cli.line(`  ${safeLine(shellLine(argv))}`);
-  }
-  printKeysHint(cli, parts.environmentFile, keys, copied);
-  cli.line(`Status: npx parley-gateway service status. Log: ${safeLine(service.logs)}`);
-  const { manager, file } = service;
-  cli.document({ ok: true, manager, file, environmentFile: parts.environmentFile, started: start });
-  return EXIT.done;
-}
-
 /** Returns why no service can be installed here. Undefined if nothing prevents it. */
 export function serviceObjection(cli: Cli): Failure | undefined {
   const wanted = serviceOf(cli);
@@ -261,7 +231,30 @@ export async function installService(cli: Cli, options: InstallOptions): Promise
   const refused = objection(cli);
   if (refused !== undefined) return cli.fail(refused);
   try {
-    return await install(cli, wanted.value, options);
+    const { noStart, keys = [] } = options;
+    const { service, parts } = wanted.value;
+    const start = noStart !== true;
+    const before = await ownFile(service.file);
+    if (!before.ok) return cli.fail(before);
+    if (start && !hasSucceeded(await runOne(cli, service.probe)))
+      return cli.fail({ code: "unavailable", error: service.unreachable });
+    await keepKeys(cli, parts.environmentFile);
+    const copied = await copyKeys(cli, parts.environmentFile, keys);
+    await mkdir(dirname(service.file), { recursive: true });
+    replaceFile(service.file, service.text, 0o644);
+    cli.say(`Wrote ${service.file}`);
+    if (start) {
+      const followed = await follow(cli, service.start);
+      if (!followed.ok) return cli.fail(followed);
+    } else {
+      cli.line("To start it:");
+      for (const { argv } of service.start) cli.line(`  ${safeLine(shellLine(argv))}`);
+    }
+    printKeysHint(cli, parts.environmentFile, keys, copied);
+    cli.line(`Status: npx parley-gateway service status. Log: ${safeLine(service.logs)}`);
+    const { manager, file } = service;
+    cli.document({ ok: true, manager, file, environmentFile: parts.environmentFile, started: start });
+    return EXIT.done;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
     return cli.fail({ code: "failed", error: (error as Error).message });

@@ -56,10 +56,10 @@ export function dataUriOf({ name, mimeType, data }: OutgoingFile): string {
   return `data:${mimeType};filename=${encodeURIComponent(name)};base64,${data.toString("base64")}`;
 }
 
-const refused = (error: string): DeliveryOutcome => ({ kind: "refused", error });
+const refuseText = (error: string): DeliveryOutcome => ({ kind: "refused", error });
 const unknown = (error: string): DeliveryOutcome => ({ kind: "unknown", error });
 
-function limited(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
+function retryLater(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
   const error = wantsCaptcha
     ? "Signal wants a captcha before more is sent: see docs/SIGNAL.md, or wait"
     : "Signal rejects further messages for now";
@@ -85,13 +85,14 @@ function ofResults(value: unknown): DeliveryOutcome | undefined {
   const wantsCaptcha = results.some(({ token }) => typeof token === "string" && token !== "");
   if (wantsCaptcha || types.includes("RATE_LIMIT_FAILURE")) {
     const pauses = results.map(({ retryAfterSeconds: asked }) => (typeof asked === "number" ? asked : 0));
-    return limited(Math.max(...pauses), wantsCaptcha);
+    return retryLater(Math.max(...pauses), wantsCaptcha);
   }
   if (types.includes("NETWORK_FAILURE"))
     return unknown("signal-cli lost its connection to Signal while sending");
   if (types.includes("IDENTITY_FAILURE"))
-    return refused("the recipient's safety number has changed: trust it with signal-cli first");
-  if (types.includes("UNREGISTERED_FAILURE")) return refused("the recipient is not registered with Signal");
+    return refuseText("the recipient's safety number has changed: trust it with signal-cli first");
+  if (types.includes("UNREGISTERED_FAILURE"))
+    return refuseText("the recipient is not registered with Signal");
   return unknown(`signal-cli could not send it (${head(safeLine(types[0] ?? ""), 40)})`);
 }
 
@@ -106,11 +107,11 @@ function ofError({ code, message, data }: Extract<Answer, { kind: "error" }>): D
   const words = head(safeLine(message), WORDS_MAX_CHARS) || `error ${code}`;
   switch (code) {
     case CODES.user:
-      return refused(`signal-cli: ${words}`);
+      return refuseText(`signal-cli: ${words}`);
     case CODES.identity:
-      return refused(`the recipient's safety number has changed: ${words}`);
+      return refuseText(`the recipient's safety number has changed: ${words}`);
     case CODES.limit:
-      return limited(0, /captcha|challenge/i.test(message));
+      return retryLater(0, /captcha|challenge/i.test(message));
     case CODES.network:
       if (NOTHING_LEFT.test(message)) return { kind: "retry", error: "signal-cli has no network" };
       return unknown(`signal-cli: ${words}`);

@@ -132,7 +132,7 @@ interface LibraryRequest {
   readonly signal?: AbortSignal;
 }
 
-async function collected(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+async function collectBytes(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of stream) chunks.push(chunk);
   return Buffer.concat(chunks);
@@ -144,7 +144,7 @@ function fetchBy(transport: Transport): LibraryFetch {
     const { body: given = "{}", headers = {}, signal: stop } = init;
     const isText = typeof given === "string";
     // A body with a file is collected, because the library makes only a stream of it.
-    const body = isText ? given : await collected(given);
+    const body = isText ? given : await collectBytes(given);
     const timeoutMs = isText ? 2 * CALL_MS : 2 * UPLOAD_MS;
     const asked = { url, body, headers, timeoutMs, bytesMax: ANSWER_BYTES_MAX, ...optional({ stop }) };
     const exchanged = await transport.ask(asked, url.endsWith("/getUpdates"));

@@ -47,7 +47,7 @@ const percentEncoded = (char: string): string => `%${char.charCodeAt(0).toString
 /** Writes an address after words that are already written. */
 const behind = (address: string): string => ` (${address.replace(/\s+/g, " ")})`;
 
-function written(words: string, address: string): string {
+function writeLink(words: string, address: string): string {
   if (words === address) return words;
   if (!LINKED.test(address)) return words + behind(address);
   const label = isBalanced(words, "[", "]") ? words : words.replace(/[\\[\]]/g, "\\$&");
@@ -66,7 +66,7 @@ export function linkedText(words: string, entities: readonly Fields[], offset = 
   for (const { from, to, address } of links) {
     const start = Math.max(from, end);
     if (start >= to) pieces.push(behind(address));
-    else pieces.push(words.slice(end, start), written(words.slice(start, to), address));
+    else pieces.push(words.slice(end, start), writeLink(words.slice(start, to), address));
     end = Math.max(end, to);
   }
   return pieces.join("") + words.slice(end);

@@ -99,7 +99,14 @@ export async function listen(bot: Bot, host: ChannelHost, { signal, ready }: Lis
   while (!signal.aborted) {
     const waits = !isFirst && place.album === undefined;
     const askedAt = clock.monotonic();
-    const answer = await fetchUpdates(bot, place, waits ? POLL_SECONDS : 0, signal);
+    const timeout = waits ? POLL_SECONDS : 0;
+    const asked = { timeout, limit: UPDATES_MAX, allowed_updates: UPDATE_KINDS };
+    const timeoutMs = timeout * 1_000 + POLL_GRACE_MS;
+    const { offset } = place;
+    const answer = await bot.call(
+      (methods, either) => methods.getUpdates(offset === undefined ? asked : { ...asked, offset }, either),
+      { signal, timeoutMs },
+    );
     if (answer.kind === "refused" && answer.code === 429) {
       const askedMs = Math.max(HASTY_MS, answer.afterMs ?? LIMIT_PAUSE_MS);
       await pause(clock, Math.min(askedMs, ASKED_PAUSE_MAX_MS), signal);
@@ -123,20 +130,6 @@ export async function listen(bot: Bot, host: ChannelHost, { signal, ready }: Lis
     const isHasty = waits && updates.length === 0 && clock.monotonic() - askedAt < HASTY_MS;
     if (isHasty) await pause(clock, HASTY_MS, signal);
   }
-}
-
-function fetchUpdates(
-  bot: Bot,
-  { offset }: ReadPosition,
-  timeout: number,
-  signal: AbortSignal,
-): Promise<Called<unknown>> {
-  const asked = { timeout, limit: UPDATES_MAX, allowed_updates: UPDATE_KINDS };
-  const timeoutMs = timeout * 1_000 + POLL_GRACE_MS;
-  return bot.call(
-    (methods, either) => methods.getUpdates(offset === undefined ? asked : { ...asked, offset }, either),
-    { signal, timeoutMs },
-  );
 }
 
 /** Returns the problem of a failed poll. Throws it if retries cannot help. */

@@ -22,7 +22,7 @@ function menuOf(commands: ChannelHost["commands"]): Map<string, string> {
 }
 
 /** Returns the result of a call. If the call failed, throws a problem that ends the attempt to listen. */
-function wanted(called: Called<unknown>): ReturnType<typeof fieldsOf> {
+function takeResult(called: Called<unknown>): ReturnType<typeof fieldsOf> {
   if (called.kind === "done") return fieldsOf(called.value);
   throw new ListenProblem(failureWords(called), called.kind === "refused" && isTokenWrong(called));
 }
@@ -32,9 +32,9 @@ function wanted(called: Called<unknown>): ReturnType<typeof fieldsOf> {
  * configures this channel wants the messages here.
  */
 async function takeBackMessages(bot: Bot, { world }: ChannelHost, signal: AbortSignal): Promise<void> {
-  const hook = wanted(await bot.call((methods, either) => methods.getWebhookInfo(either), { signal }));
+  const hook = takeResult(await bot.call((methods, either) => methods.getWebhookInfo(either), { signal }));
   if (textOf(hook.url) === undefined) return;
-  wanted(await bot.call((methods, either) => methods.deleteWebhook({}, either), { signal }));
+  takeResult(await bot.call((methods, either) => methods.deleteWebhook({}, either), { signal }));
   world.log.warn(
     { account: accountName("telegram", bot.accountId) },
     "a web hook of the bot was removed, so that its messages come here",
@@ -67,7 +67,7 @@ export async function introduce(
   host: ChannelHost,
   signal: AbortSignal,
 ): Promise<TelegramAccountContext> {
-  const me = wanted(await bot.call((methods, either) => methods.getMe(either), { signal }));
+  const me = takeResult(await bot.call((methods, either) => methods.getMe(either), { signal }));
   const [id, username] = [idOf(me.id), textOf(me.username)];
   if (id === undefined || username === undefined) {
     throw new ListenProblem(`${NO_SERVER_WORDS}: check channels.telegram.apiRoot`);
@@ -82,7 +82,7 @@ export async function introduce(
 
 /** Returns the bot's name, with a note about Telegram's privacy mode. Throws a `ListenProblem`. */
 export async function nameOfBot(bot: Bot): Promise<string> {
-  const me = wanted(await bot.call((methods, signal) => methods.getMe(signal)));
+  const me = takeResult(await bot.call((methods, signal) => methods.getMe(signal)));
   const name = textOf(me.username);
   if (name === undefined) throw new ListenProblem(NO_SERVER_WORDS);
   const privacy = "; in groups it gets only commands, mentions and replies (privacy mode)";

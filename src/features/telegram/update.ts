@@ -196,15 +196,12 @@ function fileOf(file: Fields, field: string, kind: FileRef["kind"]): FileRef | u
   };
 }
 
-/** Returns the largest version of a photo. */
-function photoOf(sizes: readonly unknown[]): FileRef | undefined {
-  const area = ({ width, height }: Fields): number => (integerOf(width) ?? 0) * (integerOf(height) ?? 0);
-  const [largest] = sizes.map(fieldsOf).sort((one, other) => area(other) - area(one));
-  return largest === undefined ? undefined : fileOf(largest, "photo", "image");
-}
-
 function filesOf(message: Fields): readonly FileRef[] {
-  const photo = photoOf(listOf(message.photo));
+  const area = ({ width, height }: Fields): number => (integerOf(width) ?? 0) * (integerOf(height) ?? 0);
+  const [largest] = listOf(message.photo)
+    .map(fieldsOf)
+    .sort((one, other) => area(other) - area(one));
+  const photo = largest === undefined ? undefined : fileOf(largest, "photo", "image");
   if (photo !== undefined) return [photo];
   for (const { field, kind } of FILES) {
     const file = fileOf(fieldsOf(message[field]), field, kind);
@@ -271,7 +268,12 @@ export function readUpdate(value: unknown, reader: TelegramAccountContext): Read
   const kind = UPDATE_KINDS.find((one) => Object.keys(fieldsOf(update[one])).length > 0);
   if (kind === undefined) return skip(`no kind that is read: ${Object.keys(update).slice(0, 4).join(", ")}`);
   const message = fieldsOf(update[kind]);
-  if (kind === "my_chat_member") return readMembership(message);
+  if (kind === "my_chat_member") {
+    const chatId = idOf(fieldsOf(message.chat).id);
+    const status = textOf(fieldsOf(message.new_chat_member).status);
+    if (chatId === undefined || status === undefined) return oddity("a membership without a chat or status");
+    return { kind: "membership", chatId, status, ...optional({ name: nameOf(fieldsOf(message.chat)) }) };
+  }
   if (kind === "callback_query") return readPress(message, reader);
   return readMessage(message, reader, kind.startsWith("edited_"));
 }
@@ -314,13 +316,6 @@ function readPress(query: Fields, reader: TelegramAccountContext): Reading {
       replyTo: topic === undefined ? route : { ...route, threadId: topic.id },
     },
   };
-}
-
-function readMembership({ chat, new_chat_member }: Fields): Reading {
-  const chatId = idOf(fieldsOf(chat).id);
-  const status = textOf(fieldsOf(new_chat_member).status);
-  if (chatId === undefined || status === undefined) return oddity("a membership without a chat or status");
-  return { kind: "membership", chatId, status, ...optional({ name: nameOf(fieldsOf(chat)) }) };
 }
 
 function readMessage(message: Fields, reader: TelegramAccountContext, isEdit: boolean): Reading {

@@ -23,14 +23,6 @@ function isSame(given: string, wanted: string): boolean {
   return timingSafeEqual(digest(given), digest(wanted));
 }
 
-/** Answers the verification request, which the platform sends once, when the webhook is set up. */
-function verify({ query }: PlatformCall, { verifyToken }: WhatsAppAccount): PlatformAnswer {
-  const challenge = query.get("hub.challenge") ?? "";
-  const isOurs = isSame(query.get("hub.verify_token") ?? "", verifyToken);
-  if (query.get("hub.mode") !== "subscribe" || !isOurs) return answer(403, "not accepted");
-  return CHALLENGE.test(challenge) ? answer(200, challenge) : answer(400, "no challenge");
-}
-
 function isSigned({ header, body }: PlatformCall, { appSecret }: WhatsAppAccount): boolean {
   const given = SIGNATURE.exec(header("x-hub-signature-256")?.trim() ?? "")?.[1];
   if (given === undefined) return false;
@@ -43,7 +35,12 @@ export async function answerCall(
   account: WhatsAppAccount,
   take: (news: readonly NumberNews[]) => Promise<void>,
 ): Promise<PlatformAnswer> {
-  if (call.method === "GET") return verify(call, account);
+  if (call.method === "GET") {
+    const challenge = call.query.get("hub.challenge") ?? "";
+    const isOurs = isSame(call.query.get("hub.verify_token") ?? "", account.verifyToken);
+    if (call.query.get("hub.mode") !== "subscribe" || !isOurs) return answer(403, "not accepted");
+    return CHALLENGE.test(challenge) ? answer(200, challenge) : answer(400, "no challenge");
+  }
   if (!isSigned(call, account)) return answer(401, "not accepted");
   const body = jsonOf(call.body);
   if (body === undefined) return answer(400, "not JSON");

@@ -54,12 +54,6 @@ function mediaContent(kind: InboundMedia["kind"], fields: Fields): Content {
   return { text, media: [{ kind, id, ...optional({ name, mimeType }) }] };
 }
 
-function location(fields: Fields): string {
-  const { latitude, longitude, name, address } = fields;
-  const at = typeof latitude === "number" && typeof longitude === "number" ? `${latitude} ${longitude}` : "";
-  return note(`location: ${at}`, textOf(name), textOf(address));
-}
-
 function contacts(list: unknown): string {
   const shown = listOf(list).slice(0, CONTACTS_MAX);
   const lines = shown.map((one) => {
@@ -72,25 +66,8 @@ function contacts(list: unknown): string {
   return [...lines, ...(more > 0 ? [note(`and ${more} more contacts`)] : [])].join("\n");
 }
 
-/** Returns the option that the sender chose, or the form that the sender filled in. */
-function interactive(fields: Fields): string {
-  const button = fieldsOf(fields.button_reply);
-  const row = fieldsOf(fields.list_reply);
-  const chosen = textOf(button.title) || textOf(row.title);
-  if (chosen !== "") return chosen;
-  const form = fieldsOf(fields.nfm_reply);
-  return note("a form was filled in", textOf(form.name), textOf(form.body), textOf(form.response_json));
-}
-
 /** Kinds of changes that have no readable content, like edits, polls and reactions. */
 const UNREADABLE_CHANGES = ["edit", "pin", "poll_update", "reaction", "revoke"];
-
-function unsupported(fields: Fields): string | undefined {
-  const kind = textOf(fields.type);
-  if (UNREADABLE_CHANGES.includes(kind)) return undefined;
-  const named = /^[a-z_]{1,40}$/.test(kind) ? kind.replaceAll("_", " ") : "";
-  return note("a message of a kind that WhatsApp does not forward to programs", named);
-}
 
 function textContent(type: string, message: Fields): string | undefined {
   const fields = fieldsOf(message[type]);
@@ -99,18 +76,32 @@ function textContent(type: string, message: Fields): string | undefined {
       return textOf(fields.body);
     case "button":
       return textOf(fields.text) || textOf(fields.payload);
-    case "interactive":
-      return interactive(fields);
+    case "interactive": {
+      const button = fieldsOf(fields.button_reply);
+      const row = fieldsOf(fields.list_reply);
+      const chosen = textOf(button.title) || textOf(row.title);
+      if (chosen !== "") return chosen;
+      const form = fieldsOf(fields.nfm_reply);
+      return note("a form was filled in", textOf(form.name), textOf(form.body), textOf(form.response_json));
+    }
     case "sticker":
       return note("sticker");
-    case "location":
-      return location(fields);
+    case "location": {
+      const { latitude, longitude, name, address } = fields;
+      const at =
+        typeof latitude === "number" && typeof longitude === "number" ? `${latitude} ${longitude}` : "";
+      return note(`location: ${at}`, textOf(name), textOf(address));
+    }
     case "contacts":
       return contacts(message.contacts);
     case "order":
       return note(`order of ${listOf(fields.product_items).length} products`, textOf(fields.text));
-    case "unsupported":
-      return unsupported(fields);
+    case "unsupported": {
+      const kind = textOf(fields.type);
+      if (UNREADABLE_CHANGES.includes(kind)) return undefined;
+      const named = /^[a-z_]{1,40}$/.test(kind) ? kind.replaceAll("_", " ") : "";
+      return note("a message of a kind that WhatsApp does not forward to programs", named);
+    }
     // A reaction needs no answer, and the kinds below it are notices of the platform.
     case "reaction":
     case "revoke":

@@ -15,7 +15,7 @@ export type GraphRequest = Pick<Exchange, "purpose" | "configured" | "timeoutMs"
 };
 
 /** Returns the body of a form, and its header. The name of the file contains no quotation marks. */
-function encoded({ file, fields }: NonNullable<GraphRequest["form"]>) {
+function encodeForm({ file, fields }: NonNullable<GraphRequest["form"]>) {
   const boundary = `parley-${createHash("sha256").update(file.data).digest("hex").slice(0, 40)}`;
   const heads = Object.entries(fields).map(
     ([name, value]) => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
@@ -37,7 +37,7 @@ export function askGraph(
   { clock }: World,
 ): Promise<Exchanged> {
   const text = body === undefined ? {} : { body: JSON.stringify(body) };
-  const { headers, ...sent } = form === undefined ? { ...text, headers: {} } : encoded(form);
+  const { headers, ...sent } = form === undefined ? { ...text, headers: {} } : encodeForm(form);
   const all = { authorization: `Bearer ${token}`, ...headers };
   return exchange({ ...asked, ...sent, headers: all, server: asked.url.host }, clock);
 }

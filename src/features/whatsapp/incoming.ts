@@ -61,7 +61,7 @@ export interface NumberNews {
   readonly events: readonly WebHookEvent[];
 }
 
-const skipped = (why: string, isFine = false): Skipped => ({ kind: "skipped", why, isFine });
+const skipMessage = (why: string, isFine = false): Skipped => ({ kind: "skipped", why, isFine });
 const isId = (id: string): boolean => id.length <= ID_CHARS_MAX && /^[!-~]+$/.test(id);
 
 function sentAt(timestamp: unknown): { sentAtMs?: number } {
@@ -91,7 +91,7 @@ function senderOf(message: Fields, contacts: readonly Fields[]): Sender | undefi
 }
 
 /** Reads the fields of an edit, which contains the whole new message. */
-function changed(message: Fields): { now: Fields; messageId: string; edit?: string } {
+function readEdit(message: Fields): { now: Fields; messageId: string; edit?: string } {
   const messageId = textOf(message.id);
   if (message.type !== "edit") return { now: message, messageId };
   const { original_message_id, message: now } = fieldsOf(message.edit);
@@ -100,15 +100,15 @@ function changed(message: Fields): { now: Fields; messageId: string; edit?: stri
 
 function messageEvent(raw: unknown, contacts: readonly Fields[], ourNumber: string): Arrived | Skipped {
   const message = fieldsOf(raw);
-  const { now, messageId, edit } = changed(message);
-  if (!isId(messageId) || edit === "") return skipped("a message without an id");
+  const { now, messageId, edit } = readEdit(message);
+  if (!isId(messageId) || edit === "") return skipMessage("a message without an id");
   const sender = senderOf(message, contacts);
-  if (sender === undefined) return skipped("a message without a sender");
-  if (ourNumber !== "" && sender.senderId === ourNumber) return skipped("a message of our own", true);
+  if (sender === undefined) return skipMessage("a message without a sender");
+  if (ourNumber !== "" && sender.senderId === ourNumber) return skipMessage("a message of our own", true);
   const groupId = textOf(message.group_id);
-  if (groupId !== "" && !isGroup(groupId)) return skipped("a message of a group without a usable id");
+  if (groupId !== "" && !isGroup(groupId)) return skipMessage("a message of a group without a usable id");
   const content = contentOf(now);
-  if (content === undefined) return skipped("a message without content for the agent", true);
+  if (content === undefined) return skipMessage("a message without content for the agent", true);
   const { id, from } = fieldsOf(now.context);
   const answers = isId(textOf(id))
     ? { id: textOf(id), isOurs: ourNumber !== "" && from === ourNumber }

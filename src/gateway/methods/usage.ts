@@ -17,7 +17,7 @@ const DAYS = { byDefault: 30, max: 3_660 } as const;
 const LINES = { byDefault: 100, max: 5_000 } as const;
 
 /** Adds labels, and the first session and message of chains. Names only sessions that the token covers. */
-async function named(ctx: CallContext, by: UsageGroup, lines: UsageLine[]): Promise<UsageLine[]> {
+async function nameLines(ctx: CallContext, by: UsageGroup, lines: UsageLine[]): Promise<UsageLine[]> {
   const { db } = ctx.access;
   const sees = createGate(ctx.deps.settings, ctx.caller, "read");
   const line = (text: string | undefined): string | undefined =>
@@ -77,7 +77,7 @@ export async function usageReport(ctx: CallContext, params: ParamsOf<"usage">): 
   const since = dayStart(ctx.deps.engine.now()) - (Math.min(days, DAYS.max) - 1) * DAY_MS;
   const wanted = { by, since, agentId, patterns, order, limit: limit + 1 };
   const found = await usageBy(ctx.deps.engine.store.readWorker ?? ctx.access.db, wanted);
-  const lines = await named(ctx, by, found.slice(0, limit));
+  const lines = await nameLines(ctx, by, found.slice(0, limit));
   const report = { by, since, lines, truncated: found.length > limit };
   if (!seesEverything(ctx.caller)) return { ...report, budgets: [], partial: true };
   return { ...report, ...(await budgetsOf(ctx)) };

@@ -162,9 +162,9 @@ export class Translator {
           data: toolData(event, this.#redactor, hide),
         });
       case "message":
-        return [...this.#note(event, hide), ...this.#stored(event)];
+        return [...this.#note(event, hide), ...this.#translateMessage(event)];
       case "run_ended":
-        return this.#ended(event);
+        return this.#translateEnd(event);
       case "flow": {
         const { sessionKey, from, to } = event;
         const data = flowData(event, hide);
@@ -222,7 +222,7 @@ export class Translator {
     return [{ event: "chat", sessionKey, payload, marks }];
   }
 
-  #ended(event: Of<"run_ended">): OutEvent[] {
+  #translateEnd(event: Of<"run_ended">): OutEvent[] {
     const { runId, state, chainId, startedAt, endedAt, flowStep, code } = event;
     // A run that ends with `ok` but never started has only appended its input to the transcript. It has no
     // reply that somebody waits for.
@@ -270,7 +270,7 @@ export class Translator {
   }
 
   /** Translates a stored message for clients of version 4. */
-  #stored(event: Of<"message">): OutEvent[] {
+  #translateMessage(event: Of<"message">): OutEvent[] {
     const { sessionKey, sessionId, runId, route, message } = event;
     const { id: messageId, role, timestamp } = message;
     if (!this.#wantsMessages(sessionKey) || this.#runs.isQuiet(runId)) return [];

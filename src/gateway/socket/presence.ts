@@ -18,16 +18,16 @@ export type Presence = ReturnType<typeof createPresence>;
 
 function entryOf({ connId, params: { client } }: Member, ts: number, redactor: Redactor): PresenceEntry {
   // The text is cut, so that no client can fill the lists of other clients.
-  const shown = (text: string): string => redactor.beginning(text, SHOWN_MAX_CHARS).text;
+  const shortenText = (text: string): string => redactor.beginning(text, SHOWN_MAX_CHARS).text;
   return {
     connId,
-    clientId: shown(client.id),
-    version: shown(client.version),
-    platform: shown(client.platform),
-    mode: shown(client.mode),
+    clientId: shortenText(client.id),
+    version: shortenText(client.version),
+    platform: shortenText(client.platform),
+    mode: shortenText(client.mode),
     ts,
-    ...(client.displayName === undefined ? {} : { host: shown(client.displayName) }),
-    ...(client.instanceId === undefined ? {} : { instanceId: shown(client.instanceId) }),
+    ...(client.displayName === undefined ? {} : { host: shortenText(client.displayName) }),
+    ...(client.instanceId === undefined ? {} : { instanceId: shortenText(client.instanceId) }),
   };
 }
 

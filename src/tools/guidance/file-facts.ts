@@ -42,13 +42,13 @@ export class FileFacts {
         this.#elsewhere -= 1;
         return await elsewhere();
       }
-      return this.#timed(here);
+      return this.#measureTime(here);
     } catch {
       return undefined;
     }
   }
 
-  #timed<T>(here: () => T): T {
+  #measureTime<T>(here: () => T): T {
     const from = this.#now();
     try {
       return here();

@@ -153,8 +153,8 @@ export function askerFor({ run, wait, engine, askAside }: AskingContext, parts: 
       const { system, messages, maxOutputTokens } = read.value;
       const lines = messages.map(({ role, text }) => `${role}: ${text}`);
       const first = system === "" ? [] : [`system: ${system}`];
-      const rejected = (why: string) => fail("approval_denied", why);
-      if (askAside === undefined) return rejected("No model can answer during this call");
+      const rejectCall = (why: string) => fail("approval_denied", why);
+      if (askAside === undefined) return rejectCall("No model can answer during this call");
       const decided = await decide(
         {
           title: `MCP server ${server} asks your model for an answer`,
@@ -164,7 +164,7 @@ export function askerFor({ run, wait, engine, askAside }: AskingContext, parts: 
         },
         signal,
       );
-      if (decided?.decision !== "allow") return rejected("User rejected sampling request");
+      if (decided?.decision !== "allow") return rejectCall("User rejected sampling request");
       const { text: given, model: answerer } = decided.content ?? {};
       if (typeof given === "string")
         return ok({ role: "assistant", content: { type: "text", text: given }, model: String(answerer) });
@@ -175,10 +175,10 @@ export function askerFor({ run, wait, engine, askAside }: AskingContext, parts: 
         return { id, role, content: [{ type: "text", text }], timestamp: at };
       });
       const outcome = await askAside({ system, entries, maxOutputTokens }, signal);
-      if (outcome.kind === "aborted") return rejected("The call has ended");
+      if (outcome.kind === "aborted") return rejectCall("The call has ended");
       if (outcome.kind !== "message") {
         log.warn({ server, why: outcome.error }, "a model did not answer an MCP server");
-        return rejected("The model did not answer");
+        return rejectCall("The model did not answer");
       }
       const { message } = outcome;
       const stopReason = message.stopReason === "length" ? "maxTokens" : "endTurn";

@@ -60,7 +60,7 @@ function take(from: Budget, values: number, chars = 0): void {
 }
 
 /** Returns the target of `#/…` in the same schema, or undefined if there is none. */
-function referred(walk: Walk, reference: string): unknown {
+function findTarget(walk: Walk, reference: string): unknown {
   take(walk, 1, reference.length);
   if (!reference.startsWith("#")) return undefined;
   let place: unknown = walk.root;
@@ -92,7 +92,7 @@ function join(walk: Walk, schema: Tree, above: Set<string>): Tree {
   const others = [...listOf(allOf)];
   if (typeof $ref === "string" && !above.has($ref)) {
     above.add($ref);
-    others.unshift(referred(walk, $ref));
+    others.unshift(findTarget(walk, $ref));
   }
   let joined: Tree = {};
   for (const part of [...others.filter(isObject).map((other) => join(walk, other, above)), own]) {

@@ -189,7 +189,7 @@ export class Server {
     const end = await live.value.connection.call(tool, args, patience);
     switch (end.kind) {
       case "unsent":
-        if (end.link !== "same") this.#left(live.value, end.error, end.link === "new");
+        if (end.link !== "same") this.#takeEnd(live.value, end.error, end.link === "new");
         return { ...end, error: this.#fit(end.error) };
       case "lost":
       case "refused":
@@ -236,7 +236,7 @@ export class Server {
       await pause(clock, state.untilMs - now, signal);
       if (signal.aborted) return fail("run_aborted", "the run was aborted");
     }
-    const ready = this.#begun();
+    const ready = this.#beginStart();
     if (ready.kind === "settled") return ready.value;
     const stillStarting = fail("mcp_unavailable", "it is still starting");
     const leftMs = untilMs - clock.monotonic();
@@ -245,7 +245,7 @@ export class Server {
   }
 
   /** Returns the current state, or the start that is under way. Starts the server if needed. */
-  #begun():
+  #beginStart():
     | { readonly kind: "settled"; readonly value: Result<Live> }
     | { readonly kind: "starting"; readonly value: Promise<Result<Live>> } {
     const state = this.#state;
@@ -325,7 +325,7 @@ export class Server {
       const opening = Connection.open(link, { settings, world, version, isOld }, () => {
         words = link.lastWords();
         this.#links.delete(link);
-        if (live !== undefined) this.#left(live, "it stopped", false);
+        if (live !== undefined) this.#takeEnd(live, "it stopped", false);
       });
       const connection = await untilAborted(opening, late);
       this.#isOld = connection.isOld;
@@ -401,7 +401,7 @@ export class Server {
   }
 
   /** Handles a connection that has ended, or that a call found broken. */
-  #left(live: Live, why: string, restartAtOnce: boolean): void {
+  #takeEnd(live: Live, why: string, restartAtOnce: boolean): void {
     const isCurrent = this.#state.kind === "ready" && this.#state.live === live;
     if (!isCurrent) return;
     const { world } = this.#parts;

@@ -135,12 +135,14 @@ function toolOf(
       // The server may have been replaced or removed after the run got its tools.
       const end = await (current ?? server).use(async () => {
         if (current === server) return server.call(definition, args, patience);
-        const gone = (error: string): CallEnd => ({ kind: "unsent", error, link: "same" });
+        const refuseCall = (error: string): CallEnd => ({ kind: "unsent", error, link: "same" });
         const list = await current?.tools(patience);
-        if (current === undefined || list === undefined) return gone("it was removed from the configuration");
-        if (!list.ok) return gone(list.error);
+        if (current === undefined || list === undefined)
+          return refuseCall("it was removed from the configuration");
+        if (!list.ok) return refuseCall(list.error);
         const tool = list.value.tools.find(({ name }) => name === definition.name);
-        if (tool === undefined) return gone("its configuration was changed, and it no longer has this tool");
+        if (tool === undefined)
+          return refuseCall("its configuration was changed, and it no longer has this tool");
         return current.call(tool, args, patience);
       });
       return resultOfEnd(current ?? server, end, mcp.maxResultBytes);

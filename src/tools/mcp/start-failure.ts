@@ -67,24 +67,25 @@ export function startProblem(
 ): { readonly why: string; readonly said: string } {
   const cause = error instanceof StartFailure ? error.cause : error;
   const heard = error instanceof StartFailure ? error.words : "";
-  const told = (why: string) => ({ why, said: heard });
+  const describeFailure = (why: string) => ({ why, said: heard });
   const { code, data } = factsOf(cause);
   const network = connectionCause(cause);
   if (reach.kind === "stdio") {
     if (network?.startsWith("ENOENT"))
-      return told(`there is no program ${reach.command}, or no folder ${reach.cwd}`);
-    if (network?.startsWith("EACCES")) return told(`the program ${reach.command} may not be run`);
+      return describeFailure(`there is no program ${reach.command}, or no folder ${reach.cwd}`);
+    if (network?.startsWith("EACCES")) return describeFailure(`the program ${reach.command} may not be run`);
     if (code === "CONNECTION_CLOSED" || code === "ERA_NEGOTIATION_FAILED")
-      return told("the program ended before it had answered");
+      return describeFailure("the program ended before it had answered");
   } else {
     const failed = machineFailure(cause);
     if (failed !== undefined) return { why: failed.message, said: messagesOf(failed.cause) };
-    if (network !== undefined) return told(`it can't be reached (${network})`);
+    if (network !== undefined) return describeFailure(`it can't be reached (${network})`);
     if (needOf(cause) !== undefined) return { why: wantsSignIn(name), said: "" };
     const { status } = data ?? {};
     if (status === 401 || status === 403)
-      return told(`it answered ${status}: look at its headers in the configuration`);
-    if (typeof status === "number") return told(`it answered ${status}: is there an MCP server at its url?`);
+      return describeFailure(`it answered ${status}: look at its headers in the configuration`);
+    if (typeof status === "number")
+      return describeFailure(`it answered ${status}: is there an MCP server at its url?`);
   }
   const message = messagesOf(cause);
   return { why: "the handshake failed", said: heard === "" ? message : `${message}; ${heard}` };

@@ -73,7 +73,7 @@ export class StdioLink implements Link {
         reject(error);
         if (child.pid === undefined) this.#finish();
       });
-      child.once("exit", () => void this.#exited(child));
+      child.once("exit", () => void this.#takeExit(child));
       const reader = new LineReader({
         onMessage: (message) => this.onmessage?.(message),
         onNoise: (what) => this.#plan.onNoise(what),
@@ -89,7 +89,7 @@ export class StdioLink implements Link {
     });
   }
 
-  async #exited(child: ChildProcess): Promise<void> {
+  async #takeExit(child: ChildProcess): Promise<void> {
     killGroup(child);
     await lastOutputRead();
     for (const stream of child.stdio) stream?.destroy();

@@ -83,9 +83,9 @@ async function messageReport(ctx: ReadingContext, messageId: string): Promise<Re
   const from = run === undefined ? undefined : sourceOf(run.input);
   if (run !== undefined && receipt !== undefined && from !== undefined) {
     const sees = await partiesSeenIn(ctx, viewer, [from, run.sessionKey]);
-    const shown = (key: string): string => (sees(key) ? shownKey(ctx, viewer, key) : NOT_VISIBLE);
+    const showVisibleKey = (key: string): string => (sees(key) ? shownKey(ctx, viewer, key) : NOT_VISIBLE);
     if (sees(from) || sees(run.sessionKey))
-      return ok({ ...receipt, from: shown(from), to: shown(run.sessionKey) });
+      return ok({ ...receipt, from: showVisibleKey(from), to: showVisibleKey(run.sessionKey) });
   }
   const hint = "sessions_send gives message ids; the entries of sessions_inbox have them, too.";
   if (receipt === undefined && viewerScope(ctx, viewer).all)

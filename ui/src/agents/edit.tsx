@@ -35,8 +35,12 @@ function NewAgent({ taken, onClose }: { taken: readonly string[]; onClose: () =>
     const own = id.trim();
     if (!ID.test(own)) throw new Error(ID_WORDS);
     if (taken.includes(own.toLowerCase())) throw new Error(`There is an agent ${own} already.`);
-    const given = (text: string): string | undefined => literal(text) || undefined;
-    const value = optional({ name: given(name), model: given(model), workspace: given(workspace) });
+    const readEntry = (text: string): string | undefined => literal(text) || undefined;
+    const value = optional({
+      name: readEntry(name),
+      model: readEntry(model),
+      workspace: readEntry(workspace),
+    });
     await change([{ path: pathOf(own), value }]);
     say(`The agent ${own} was added.`);
     onClose();
@@ -114,12 +118,6 @@ export function ModelChoice({ agent, onSaved }: { agent: AgentDetails; onSaved: 
 /** A button that removes an agent after a question. */
 export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: AgentDetails }) {
   const [isAsking, setAsking] = useState(false);
-  const remove = (): void => {
-    change([{ path: pathOf(id), unset: true }]).then(() => {
-      say(`The agent ${id} was removed.`);
-      go({ view: "agents" });
-    }, complain);
-  };
   return (
     <>
       <button type="button" class="danger" data-act="" onClick={() => setAsking(true)}>
@@ -129,7 +127,12 @@ export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: Ag
         <Confirm
           title="Remove this agent?"
           action="Remove"
-          onConfirm={remove}
+          onConfirm={() => {
+            change([{ path: pathOf(id), unset: true }]).then(() => {
+              say(`The agent ${id} was removed.`);
+              go({ view: "agents" });
+            }, complain);
+          }}
           onClose={() => setAsking(false)}
         >
           <p>

@@ -26,16 +26,6 @@ function priceOf({ cost }: ModelRow): string {
   return `${exactMoney(input)} in${cached}, ${exactMoney(output)} out per million tokens`;
 }
 
-function factsOf(row: ModelRow): string {
-  return joinWords([
-    `${tokens(row.contextWindow)} context`,
-    `${tokens(row.maxOutputTokens)} output`,
-    row.images ? "images" : "",
-    row.reasoning ? "thinking" : "",
-    priceOf(row),
-  ]);
-}
-
 /** Shows the outcome of a test, and makes screen readers announce it. */
 function Outcome({ test }: { test: Test | undefined }) {
   return (
@@ -101,7 +91,13 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
             name: model,
             beside: row.name !== row.id && <Name as="span" class="soft" text={row.name} />,
             facts: [
-              factsOf(row),
+              joinWords([
+                `${tokens(row.contextWindow)} context`,
+                `${tokens(row.maxOutputTokens)} output`,
+                row.images ? "images" : "",
+                row.reasoning ? "thinking" : "",
+                priceOf(row),
+              ]),
               used.length === 0 ? "No agent uses this model." : `Used by ${used.join(", ")}`,
             ],
             body: <Outcome test={test} />,

@@ -17,15 +17,15 @@ export function workWords({ work }: AgentDetails): { state: string; text: string
 /** Returns today's usage and limits of the agent, like `12.3k of 100k tokens`. */
 export function budgetWords({ budget = {}, today }: AgentDetails): string[] {
   const { dailyTokens, dailyCost } = budget;
-  const used = (spent: string | undefined, limit: string): string =>
+  const describeUse = (spent: string | undefined, limit: string): string =>
     spent === undefined ? `at most ${limit} a day` : `${spent} of ${limit} today`;
   return [
     dailyCost === undefined
       ? today && `${money(today.cost)} today`
-      : used(today && money(today.cost), money(dailyCost)),
+      : describeUse(today && money(today.cost), money(dailyCost)),
     dailyTokens === undefined
       ? today && `${tokens(today.totalTokens)} tokens`
-      : used(today && tokens(today.totalTokens), `${tokens(dailyTokens)} tokens`),
+      : describeUse(today && tokens(today.totalTokens), `${tokens(dailyTokens)} tokens`),
   ].filter((one) => one !== undefined);
 }
 

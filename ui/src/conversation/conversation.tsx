@@ -55,12 +55,6 @@ function ToLatest({ reader }: { reader: SessionReader }) {
   );
 }
 
-/** Returns the text that tells users of a screen reader how the last run ended. */
-function endedWords(items: readonly Item[]): string {
-  const last = items.at(-1);
-  return last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed.";
-}
-
 function Head(props: { thread: Thread; isEmpty: boolean; isClosed: boolean; onOlder: () => void }) {
   const { thread, isEmpty, isClosed, onOlder } = props;
   if (thread.nextBefore === undefined)
@@ -92,6 +86,8 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   before.current = items;
   const agentId = thread.now?.session.agentId ?? /^agent:([^:]+)/.exec(thread.sessionKey)?.[1] ?? "agent";
   const { fate } = reader;
+  // The last item tells users of a screen reader how the run ended.
+  const last = items.at(-1);
   return (
     <div class="conversation">
       <Header key={thread.sessionKey} thread={thread} earlier={earlier} />
@@ -132,7 +128,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
         />
         <ToLatest reader={reader} />
         <p class="visually-hidden" role="status">
-          {endedWords(items)}
+          {last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed."}
         </p>
       </div>
       {reader.problem.value !== undefined && linkState.value === "connected" && (

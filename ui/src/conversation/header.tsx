@@ -81,10 +81,6 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
   const [open, setOpen] = useState(false);
   const [listed, setListed] = useState(false);
   const [failed, setFailed] = useState(false);
-  const closeEarlier = (): void => {
-    setListed(false);
-    if (earlier !== undefined) go({ view: "sessions", key: thread.sessionKey });
-  };
   const row = thread.now?.session;
   const chainId = lastChain(thread);
   const wasReset = useWasReset(thread);
@@ -139,7 +135,10 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
           sessionKey={thread.sessionKey}
           agentId={row.agentId}
           at={earlier}
-          onClose={closeEarlier}
+          onClose={() => {
+            setListed(false);
+            if (earlier !== undefined) go({ view: "sessions", key: thread.sessionKey });
+          }}
         />
       )}
       {failed && <FailedJobs sessionKey={thread.sessionKey} onClose={() => setFailed(false)} />}

@@ -138,7 +138,7 @@ class Items {
 
   #text(message: Message, blocks: Message["content"], last: boolean, part = 0): void {
     const id = part === 0 ? message.id : `${message.id}:${part}`;
-    const headed = this.#headed(message);
+    const headed = this.#needsHeader(message);
     const labels = this.#labels[message.id];
     this.list.push({ kind: "message", id, message, run: this.#run(message), blocks, headed, last, labels });
   }
@@ -147,7 +147,7 @@ class Items {
    * Returns true if the message needs a header: a user message, or the first item of a run. Remembers the
    * run.
    */
-  #headed(message: Message): boolean {
+  #needsHeader(message: Message): boolean {
     if (message.role === "user") return true;
     const { runId } = message;
     const headed = runId === undefined || runId !== this.#speaker;
@@ -161,7 +161,7 @@ class Items {
       this.list[this.list.length - 1] = { ...last, steps: [...last.steps, step] };
       return;
     }
-    const headed = this.#headed(message);
+    const headed = this.#needsHeader(message);
     const run = this.#run(message);
     this.list.push({ kind: "work", id: `work ${step.id}`, steps: [step], message, run, headed });
   }
@@ -232,7 +232,7 @@ function quietTurnAt(items: readonly Item[], from: number): number {
 }
 
 /** Replaces consecutive routine turns that have no reply by one item. */
-function folded(items: readonly Item[]): Item[] {
+function foldRoutine(items: readonly Item[]): Item[] {
   const shown: Item[] = [];
   for (let at = 0; at < items.length; ) {
     const first = items[at] as Item;
@@ -286,20 +286,19 @@ function isSame(a: Item, b: Item): boolean {
   return a.steps.length === steps.length && a.steps.every((step, at) => isSameStep(step, steps[at] as Step));
 }
 
-/** Returns all items, including those inside other items. */
-function flat(items: readonly Item[]): readonly Item[] {
-  return items.flatMap((item) => (item.kind === "quiet" ? [item, ...item.items] : [item]));
-}
-
 /**
  * Returns the items of a window. `before`: the previous items. Objects and ids of unchanged items are reused.
  */
 export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
-  const known = new Map(flat(before).map((item) => [item.id, item]));
+  const known = new Map(
+    before
+      .flatMap((item) => (item.kind === "quiet" ? [item, ...item.items] : [item]))
+      .map((item) => [item.id, item]),
+  );
   const works = new Map<string, string>();
   for (const item of known.values())
     if (item.kind === "work") for (const { id } of item.steps) works.set(id, item.id);
-  const reused = (fresh: Item): Item => {
+  const reuseItem = (fresh: Item): Item => {
     // If steps were added to an item, at either end, the item keeps its id, so that rows which the reader
     // opened stay open.
     const workId =
@@ -308,7 +307,7 @@ export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
     const old = known.get(item.id);
     return old !== undefined && isSame(old, item) ? old : item;
   };
-  return folded(freshItems(thread).map(reused)).map(reused);
+  return foldRoutine(freshItems(thread).map(reuseItem)).map(reuseItem);
 }
 
 /** Returns true if an item contains this message, visible or folded. */

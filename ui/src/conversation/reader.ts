@@ -12,7 +12,7 @@ import { retryWords } from "../../../src/core/shapes/model-retry.ts";
 import { batched } from "../clock.ts";
 import { ask, on, streamedSoFar, whenConnected } from "../gateway.ts";
 import { StreamedTexts } from "./live.ts";
-import { type Message, type Page, type Thread, threadOf, withNewer, withNow, withOlder } from "./thread.ts";
+import { type Page, type Thread, threadOf, withNewer, withNow, withOlder } from "./thread.ts";
 
 const PAGE_MESSAGES = 100;
 /**
@@ -30,10 +30,6 @@ export type Fate = "reset" | "deleted" | "message_missing";
 
 function reasonOf(error: unknown): string | undefined {
   return error instanceof GatewayError ? error.reason : undefined;
-}
-
-function isSpoken(message: Message): boolean {
-  return message.role !== "toolResult";
 }
 
 export class SessionReader {
@@ -75,7 +71,7 @@ export class SessionReader {
         const text = message?.content[0]?.text;
         if (this.retry.value?.runId === runId) this.retry.value = undefined;
         if (state === "delta" && text !== undefined) return this.live.say(runId, text);
-        this.#written(runId);
+        this.#noteWritten(runId);
         news();
       }),
       on("agent", (event) => {
@@ -91,7 +87,7 @@ export class SessionReader {
         if (this.retry.value?.runId === runId) this.retry.value = undefined;
         if (event.stream === "thinking_delta")
           return this.thinking.say(runId, event.data.text ?? "", event.data.ms);
-        this.#written(runId);
+        this.#noteWritten(runId);
         news();
       }),
       on("sessions", ({ key, change }) => {
@@ -104,18 +100,13 @@ export class SessionReader {
         else news();
       }),
     );
-    this.#replay();
-    if (messageId !== undefined) this.around(messageId);
-    this.#ends.push(whenConnected(() => this.news()));
-  }
-
-  /** Shows what the session's runs have streamed so far. */
-  #replay(): void {
     for (const { sessionKey, runId, message } of streamedSoFar("chat"))
       if (this.#isMine(sessionKey)) this.live.say(runId, message?.content[0]?.text ?? "");
     for (const { stream, sessionKey, runId, data } of streamedSoFar("agent"))
       if (stream === "thinking_delta" && this.#isMine(sessionKey))
         this.thinking.say(runId, data.text ?? "", data.ms);
+    if (messageId !== undefined) this.around(messageId);
+    this.#ends.push(whenConnected(() => this.news()));
   }
 
   close(): void {
@@ -185,7 +176,7 @@ export class SessionReader {
     return [this.live, this.thinking];
   }
 
-  #written(runId: string): void {
+  #noteWritten(runId: string): void {
     for (const stream of this.#streams) stream.written(runId);
   }
 
@@ -271,7 +262,8 @@ export class SessionReader {
   #add(page: Page): void {
     const thread = this.thread.value;
     if (thread === undefined) return;
-    if (!this.following.value) this.unseen.value += page.messages.filter(isSpoken).length;
+    if (!this.following.value)
+      this.unseen.value += page.messages.filter((message) => message.role !== "toolResult").length;
     if (thread.messages.at(-1)?.id === this.#tail) {
       this.#show(withNewer(thread, page, this.following.value ? "newest" : "oldest"));
     } else {

@@ -82,11 +82,6 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
   );
 }
 
-/** Returns the thinking of a message. */
-function thinkingOf({ content }: Message): string {
-  return content.flatMap((block) => (block.type === "thinking" ? block.thinking : [])).join("\n");
-}
-
 /**
  * Returns the ids of the runs whose streamed text is already in the transcript, although the last events
  * about it have not arrived yet. `said` returns the stored text. The computed value is a string, because
@@ -139,7 +134,9 @@ function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
 export function Tail({ reader, agentId }: { reader: SessionReader; agentId: string }) {
   const thread = reader.thread.value;
   const written = useWritten(reader, reader.live, textOf);
-  const thought = useWritten(reader, reader.thinking, thinkingOf);
+  const thought = useWritten(reader, reader.thinking, ({ content }) =>
+    content.flatMap((block) => (block.type === "thinking" ? block.thinking : [])).join("\n"),
+  );
   if (thread === undefined) return null;
   const last = thread.messages.at(-1);
   const running = currentRun(thread);

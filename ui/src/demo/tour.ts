@@ -101,18 +101,6 @@ function show(chainId: string | undefined): void {
   if (chainId !== undefined && route.value.view === "flow") go({ view: "flow", chainId }, true);
 }
 
-/** Waits until the act is over. Shows the chain of the act as soon as there is one. */
-async function watch(before: string | undefined): Promise<void> {
-  let shown = before;
-  do {
-    await new Promise<void>((resolve) => after(QUIET_EVERY_MS, resolve));
-    const chainId = await newestChain();
-    if (chainId === undefined || chainId === shown) continue;
-    shown = chainId;
-    show(chainId);
-  } while (!(await isQuiet()));
-}
-
 /** Plays an act. Shows it in the flow view. */
 async function play(act: number): Promise<void> {
   const mine = ++turn;
@@ -126,7 +114,14 @@ async function play(act: number): Promise<void> {
         ...(isFirstRound ? { idempotencyKey: runId(act, at) } : {}),
       });
     }
-    await watch(before);
+    let shown = before;
+    do {
+      await new Promise<void>((resolve) => after(QUIET_EVERY_MS, resolve));
+      const chainId = await newestChain();
+      if (chainId === undefined || chainId === shown) continue;
+      shown = chainId;
+      show(chainId);
+    } while (!(await isQuiet()));
   } catch (error) {
     if (mine === turn) complain(error);
   }

@@ -43,10 +43,10 @@ function make(
 }
 
 /** Shows a text of others on one line. */
-const named = (text: string): HTMLElement => make("bdi", "name", [safeLine(text)]);
+const drawName = (text: string): HTMLElement => make("bdi", "name", [safeLine(text)]);
 
 const linkTo = (style: string, key: string, text: string): HTMLElement =>
-  make("a", style, [named(text)], { href: `#/sessions/${encodeURIComponent(key)}` });
+  make("a", style, [drawName(text)], { href: `#/sessions/${encodeURIComponent(key)}` });
 
 function buttonOf(style: string, text: string, attributes = {}): HTMLElement {
   return make("button", style, [text], { disabled: "", ...attributes });
@@ -79,11 +79,11 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
         make("div", "session-line session-about", [
           (doing !== "idle" || jobs === undefined) &&
             make("span", failure === undefined ? "" : "session-failed", [
-              make("span", `state tone-${TONES[doing]}`, [make("span", "dot"), named(words)]),
+              make("span", `state tone-${TONES[doing]}`, [make("span", "dot"), drawName(words)]),
             ]),
           failure === undefined &&
             jobs === undefined &&
-            make("span", "session-facts", [named(factsOf(row, name, agentNameIn(agents, agentId)))]),
+            make("span", "session-facts", [drawName(factsOf(row, name, agentNameIn(agents, agentId)))]),
         ]),
       ]),
     ],
@@ -111,22 +111,14 @@ function entryRow({ items }: Entry, now: number): HTMLElement {
       make("span", "inbox-mark", [make("span", "chip", [markOf(item)])]),
       make("p", "inbox-name", [
         isOne && mark(agentId),
-        isOne && sessionKey !== undefined ? linkTo("inbox-link", sessionKey, name) : named(name),
+        isOne && sessionKey !== undefined ? linkTo("inbox-link", sessionKey, name) : drawName(name),
         !isOne && make("span", "inbox-times", [`×${items.length}`]),
       ]),
       make("time", "inbox-age", [age(since, now)]),
       make("div", "inbox-actions", [...words, buttonOf("quiet inbox-more", "▾", { "aria-label": "Peek" })]),
     ]),
-    below !== name && make("p", "inbox-summary", [named(below)]),
+    below !== name && make("p", "inbox-summary", [drawName(below)]),
   ]);
-}
-
-/** Returns a group without the items that the reader has put off. */
-function awake(rows: AttentionGroupRows, now: number): AttentionGroupRows {
-  if (rows.group !== "needs_you") return rows;
-  const snoozes = storedSnoozes();
-  const items = rows.items.filter(({ id }) => (snoozes.get(id) ?? 0) <= now);
-  return { ...rows, items, count: rows.count - rows.items.length + items.length };
 }
 
 function groupOf({ group, more, count, items }: AttentionGroupRows, now: number): Part {
@@ -184,7 +176,13 @@ export function drawRows({ sessions, attention: { groups }, agents: listed }: Fi
   if (page === null || !isList || groups.every(({ count }) => count === 0)) return;
   const now = sessions.ts;
   const rows = sessions.sessions.map((row) => rowOf(row, now));
-  const shown = groups.map((rows) => awake(rows, now));
+  // Leaves out the items that the reader has put off.
+  const shown = groups.map((rows) => {
+    if (rows.group !== "needs_you") return rows;
+    const snoozes = storedSnoozes();
+    const items = rows.items.filter(({ id }) => (snoozes.get(id) ?? 0) <= now);
+    return { ...rows, items, count: rows.count - rows.items.length + items.length };
+  });
   page.replaceChildren(
     make("div", "shell", [
       headOf(view, shown[0]?.count ?? 0),

@@ -82,7 +82,7 @@ interface Wanted {
 }
 
 /** Returns the id that is `by` places after the place `at`, round and round. */
-function turned(ids: readonly string[], at: number, by: 1 | -1): string | undefined {
+function findNeighbour(ids: readonly string[], at: number, by: 1 | -1): string | undefined {
   const first = by > 0 ? 0 : ids.length - 1;
   return ids[at < 0 ? first : (at + by + ids.length) % ids.length];
 }
@@ -108,7 +108,7 @@ function useSearch(steps: readonly FlowStep[], around: Around | undefined, onCho
     found,
     at,
     onText: setText,
-    onStep: (by) => show(turned(found, at, by)),
+    onStep: (by) => show(findNeighbour(found, at, by)),
   };
   return { search, wanted, ids, show };
 }
@@ -134,13 +134,6 @@ const NONE: readonly never[] = [];
 
 /** Returns whether a step failed itself, and does not only report that another one did. */
 const isOwnFailure = (step: ChainStep): boolean => !["wait", "result"].includes(step.kind) && isFailed(step);
-
-/** Returns the view to show: the reader's choice, else the one that fits the width. */
-function useMode(box: { readonly current: HTMLElement | null }): Mode {
-  const [room, setRoom] = useState(1_000);
-  useSize(box, (element) => setRoom(element.clientWidth));
-  return chosenMode.value ?? (room < LIST_BELOW ? "list" : "sequence");
-}
 
 interface ShownProps {
   readonly chainId: string;
@@ -173,7 +166,7 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
     const some = shownSteps
       .filter((one: FlowStep) => (one.members ?? [one]).some(isOwnFailure))
       .map(({ id }) => id);
-    show(turned(some, some.indexOf(choice?.id ?? ""), 1));
+    show(findNeighbour(some, some.indexOf(choice?.id ?? ""), 1));
   };
   const view = {
     chainId,
@@ -196,10 +189,6 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
         <ChainPageView page={page} chain={chain} steps={steps} around={around} about={at.about} />
       </>
     );
-  const close = (): void => {
-    setChoice(undefined);
-    body.current?.querySelector<HTMLElement | SVGElement>("[data-step][tabindex='0']")?.focus();
-  };
   return (
     <>
       <ChainHead chain={chain} around={around} failed={failed.length} onFailed={showFailure} />
@@ -230,7 +219,10 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
             parties={parties}
             deliveries={deliveriesOf(step, steps)}
             onExpand={column === undefined ? undefined : () => expand(column)}
-            onClose={close}
+            onClose={() => {
+              setChoice(undefined);
+              body.current?.querySelector<HTMLElement | SVGElement>("[data-step][tabindex='0']")?.focus();
+            }}
           />
         )}
       </div>
@@ -252,7 +244,9 @@ function jobsColumn({ id, members, equal, from, to }: FlowStep): string | undefi
 
 export function Chain({ chainId }: { chainId: string }) {
   const box = useRef<HTMLDivElement>(null);
-  const mode = useMode(box);
+  const [room, setRoom] = useState(1_000);
+  useSize(box, (element) => setRoom(element.clientWidth));
+  const mode = chosenMode.value ?? (room < LIST_BELOW ? "list" : "sequence");
   const reading = useChain(chainId, mode === "waterfall");
   const { value } = reading;
   const around = useMemo(

@@ -32,8 +32,8 @@ export interface Wish {
 
 const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
 
-function wishOf(text: string): Wish {
-  const params = new URLSearchParams(text);
+export const wish = computed((): Wish => {
+  const params = new URLSearchParams(queries.flow.value);
   const get = (name: string): string => params.get(name) ?? "";
   const [from, to] = [get("from"), get("to")].map((day) => (isDay(day) ? day : ""));
   const named = [...PERIODS.map(({ id }) => id), "dates" as const].find((id) => id === get("period"));
@@ -42,9 +42,7 @@ function wishOf(text: string): Wish {
     ...{ search: get("search"), agentId: get("agent") },
     state: STATES.find((state) => state === get("state")) ?? "",
   };
-}
-
-export const wish = computed(() => wishOf(queries.flow.value));
+});
 
 /** Changes choices, and the address. */
 export function want(change: Partial<Wish>): void {

@@ -52,13 +52,13 @@ function Box({ items, name, use }: { items: readonly AttentionItem[]; name: stri
       type="checkbox"
       aria-label={`Select ${safeLine(name)}`}
       checked={isChecked}
-      onChange={() => onSelect(toggled(selected, ids))}
+      onChange={() => onSelect(toggleIds(selected, ids))}
     />
   );
 }
 
 /** Adds these ids to a selection, or removes them if all of them are in it. */
-function toggled(selected: ReadonlySet<string>, ids: readonly string[]): ReadonlySet<string> {
+function toggleIds(selected: ReadonlySet<string>, ids: readonly string[]): ReadonlySet<string> {
   const hasAll = ids.every((id) => selected.has(id));
   return new Set(hasAll ? [...selected].filter((id) => !ids.includes(id)) : [...selected, ...ids]);
 }
@@ -89,13 +89,6 @@ interface GroupView {
   readonly rows: AttentionGroupRows;
   readonly awake: readonly AttentionItem[];
   readonly entries: readonly Entry[];
-}
-
-function viewGroup(rows: AttentionGroupRows, filter: Filter): GroupView {
-  const { group, items } = rows;
-  if (group !== "needs_you") return { rows, awake: items, entries: entriesOf(items) };
-  const awake = items.filter((item) => !isSnoozed(item));
-  return { rows, awake, entries: entriesOf(awake.filter((item) => isWanted(item, filter))) };
 }
 
 function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: RowUse }) {
@@ -199,7 +192,12 @@ export function Inbox() {
     else setDoubt({ items, deed, words });
   };
   const use = { open, onPeek, onDeed, filter, onFilter: setFilter, selected, onSelect: setSelected };
-  const views = groups.value?.map((rows) => viewGroup(rows, filter));
+  const views = groups.value?.map((rows) => {
+    const { group, items } = rows;
+    if (group !== "needs_you") return { rows, awake: items, entries: entriesOf(items) };
+    const awake = items.filter((item) => !isSnoozed(item));
+    return { rows, awake, entries: entriesOf(awake.filter((item) => isWanted(item, filter))) };
+  });
   const frame = useRef<HTMLDivElement>(null);
   const press = (event: KeyboardEvent): void => {
     const target = event.target as HTMLElement;
@@ -214,7 +212,7 @@ export function Inbox() {
     event.preventDefault();
     if (event.repeat) return;
     if (action === "peek") onPeek(entry.id);
-    else if (action === "select") setSelected(toggled(selected ?? new Set(), ids));
+    else if (action === "select") setSelected(toggleIds(selected ?? new Set(), ids));
     else if (moved.value.has(entry.id)) return;
     else if (action === "snooze") snooze(entry.items, "hour");
     else if (entry.items.every(({ actions }) => actions.includes(action))) onDeed(entry.items, action);

@@ -89,22 +89,17 @@ export async function turnNotify(): Promise<void> {
   if (notify.value === "blocked") complain("The browser blocks notifications of this page.");
 }
 
-/**
- * Returns the items that are new since the earlier list. If that list was cut, an older item is not new: it
- * was only beyond the cut.
- */
-function newItems(before: AttentionGroupRows, { items }: AttentionGroupRows): AttentionItem[] {
-  const known = new Set(before.items.map(({ id }) => id));
-  const isCut = before.count > before.items.length;
-  const others = before.items.filter(({ kind }) => kind !== "permission");
-  const oldest = isCut ? Math.min(...others.map(({ since }) => since)) : Number.NEGATIVE_INFINITY;
-  return items.filter(({ id, kind, since }) => !known.has(id) && (kind === "permission" || since > oldest));
-}
-
 function tellOf(before: Read, now: Read): void {
   const [old, current] = [needs(before), needs(now)];
   if (notify.value !== "on" || old === undefined || current === undefined) return;
-  const fresh = newItems(old, current);
+  // If the earlier list was cut, an older item is not new: it was only beyond the cut.
+  const known = new Set(old.items.map(({ id }) => id));
+  const isCut = old.count > old.items.length;
+  const others = old.items.filter(({ kind }) => kind !== "permission");
+  const oldest = isCut ? Math.min(...others.map(({ since }) => since)) : Number.NEGATIVE_INFINITY;
+  const fresh = current.items.filter(
+    ({ id, kind, since }) => !known.has(id) && (kind === "permission" || since > oldest),
+  );
   const [first] = fresh;
   if (first === undefined) return;
   const title = fresh.length === 1 ? itemName(first) : `${fresh.length} items need you`;
@@ -119,7 +114,12 @@ function tellOf(before: Read, now: Read): void {
   }
 }
 
-async function readOnce(): Promise<void> {
+/** Shows the list, which was read before the connection was open. */
+export function showFirstGroups(groups: readonly AttentionGroupRows[]): void {
+  read.value = { groups };
+}
+
+const readInTurn = inTurn(async () => {
   try {
     const { groups } = await ask("attention.list", {});
     const before = read.value;
@@ -128,14 +128,7 @@ async function readOnce(): Promise<void> {
   } catch (problem) {
     read.value = { ...read.value, problem };
   }
-}
-
-/** Shows the list, which was read before the connection was open. */
-export function showFirstGroups(groups: readonly AttentionGroupRows[]): void {
-  read.value = { groups };
-}
-
-const readInTurn = inTurn(readOnce);
+});
 
 /** Reads the attention list again. */
 export async function readAgain(): Promise<void> {

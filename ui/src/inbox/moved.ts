@@ -12,14 +12,6 @@ const SETTLE_MS = 1_000;
 /** The rows that have moved a moment ago, by id, each with a value that identifies its last move. */
 export const moved = signal<ReadonlyMap<string, object>>(new Map());
 
-function note(ids: readonly string[]): void {
-  const move = {};
-  moved.value = new Map([...moved.value, ...ids.map((id) => [id, move] as const)]);
-  after(SETTLE_MS, () => {
-    moved.value = new Map([...moved.value].filter(([, last]) => last !== move));
-  });
-}
-
 /**
  * Returns whether the buttons in `part` have appeared or moved a moment ago. `shown`: what they do. Has to be
  * called in the component that draws them.
@@ -52,7 +44,13 @@ export function useMoves(frame: RefObject<HTMLElement | null>): void {
     );
     if (before === undefined) return;
     const ids = [...places.current].flatMap(([id, top]) => (before.get(id) === top ? [] : id));
-    if (ids.length > 0) note(ids);
+    if (ids.length > 0) {
+      const move = {};
+      moved.value = new Map([...moved.value, ...ids.map((id) => [id, move] as const)]);
+      after(SETTLE_MS, () => {
+        moved.value = new Map([...moved.value].filter(([, last]) => last !== move));
+      });
+    }
   };
   useLayoutEffect(look);
   useEffect(() => {

@@ -21,14 +21,6 @@ import { SnoozeChoice } from "./triage.tsx";
 /** Number of messages that are read from the end of a transcript. They usually contain its last text. */
 const LAST_MESSAGES = 8;
 
-/** Returns the last message of an item's session. */
-async function lastMessage({ sessionKey }: AttentionItem): Promise<string> {
-  if (sessionKey === undefined) return "";
-  const { messages } = await ask("chat.history", { sessionKey, limit: LAST_MESSAGES });
-  const texts = messages.map((one) => (one.role === "toolResult" ? "" : textOf(one)));
-  return texts.findLast((text) => text.trim() !== "") ?? "";
-}
-
 /** Shows a field for an answer. It has the same unsent text as the composer of the session. */
 function Answer({ sessionKey, answers }: { sessionKey: string; answers: number }) {
   const field = useRef<HTMLTextAreaElement>(null);
@@ -87,7 +79,12 @@ interface PeekProps {
 /** Shows the last message of the item's session. */
 function Last({ item, answers }: PeekProps) {
   const { summary, sessionKey, code, actions, waitingFor = [] } = item;
-  const behind = useReading(`${item.id} ${item.since}`, () => lastMessage(item));
+  const behind = useReading(`${item.id} ${item.since}`, async () => {
+    if (item.sessionKey === undefined) return "";
+    const { messages } = await ask("chat.history", { sessionKey: item.sessionKey, limit: LAST_MESSAGES });
+    const texts = messages.map((one) => (one.role === "toolResult" ? "" : textOf(one)));
+    return texts.findLast((text) => text.trim() !== "") ?? "";
+  });
   const { value: text = "" } = behind;
   // The summary is one line.
   const isFailed = code !== undefined && actions.includes("retry");

@@ -105,12 +105,6 @@ function Timing({ row }: { row: DeliveryRow }) {
   );
 }
 
-function routeWords({ route, sessionKey }: DeliveryRow): string {
-  const { channel, accountId, to, threadId } = route;
-  const where = [accountId, to === sessionKey ? undefined : to, threadId].filter((one) => one !== undefined);
-  return [channel, ...where].join(" · ");
-}
-
 /** The text of a delivery in one line, which a click unfolds. */
 function Text({ row }: { row: DeliveryRow }) {
   const [isOpen, setOpen] = useState(false);
@@ -166,6 +160,10 @@ function settling(row: DeliveryRow, does: "retry" | "dismiss"): RowAction {
 function deliveryRow(row: DeliveryRow): ResourceRow {
   const isDismissed = row.dismissedAt !== undefined;
   const mayAct = row.state === "failed" && !isDismissed;
+  const { channel, accountId, to, threadId } = row.route;
+  const where = [accountId, to === row.sessionKey ? undefined : to, threadId].filter(
+    (one) => one !== undefined,
+  );
   return {
     key: row.id,
     class: moved.value.has(row.id) ? "row-held" : "",
@@ -182,7 +180,7 @@ function deliveryRow(row: DeliveryRow): ResourceRow {
           →
         </span>
         <span class="visually-hidden">via</span>
-        <Name text={routeWords(row)} />
+        <Name text={[channel, ...where].join(" · ")} />
       </>
     ),
     error:

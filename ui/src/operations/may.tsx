@@ -38,7 +38,7 @@ interface Group {
   readonly checks: readonly Explanation["checks"][number][];
 }
 
-function grouped(answers: readonly Explanation[]): Group[] {
+function groupAnswers(answers: readonly Explanation[]): Group[] {
   const groups = new Map<string, Explanation[]>();
   for (const answer of answers) {
     const { allowed, rule, settings } = answer;
@@ -128,7 +128,7 @@ function Answers({ viewer, target }: { viewer: string; target: string }) {
     <>
       <Facts explained={read.value} />
       <ul class="answers" aria-label="Answers">
-        {grouped(read.value.answers).map((group) => (
+        {groupAnswers(read.value.answers).map((group) => (
           <Answer key={group.first.access} {...group} />
         ))}
       </ul>

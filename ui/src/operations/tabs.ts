@@ -43,14 +43,13 @@ const TABS = [
 
 export type TabTitle = (typeof TABS)[number]["title"];
 
-const isOffered = ({ scope, method, whole }: TabFacts): boolean =>
-  may(scope) && has(method) && (whole !== true || coversAll());
-
 /** Returns the tabs that the reader may open, with their names in the address. */
 export function offeredTabs() {
   const behind = (title?: string) => FEATURE_TABS.filter(({ after }) => after === title);
   const rows: readonly TabFacts[] = [...TABS.flatMap((tab) => [tab, ...behind(tab.title)]), ...behind()];
-  return rows.filter(isOffered).map(({ title, group }) => ({ title, group, name: title.toLowerCase() }));
+  return rows
+    .filter(({ scope, method, whole }) => may(scope) && has(method) && (whole !== true || coversAll()))
+    .map(({ title, group }) => ({ title, group, name: title.toLowerCase() }));
 }
 
 /** Returns the groups of these tabs. */

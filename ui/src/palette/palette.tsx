@@ -20,8 +20,13 @@ import { type Entry, entries, visit } from "./entries.ts";
 /** Delay between a change of the view and the update of the actions that it offers. */
 const REFRESH_MS = 200;
 
-/** Draws the component again soon after a change in the view, whose buttons are entries. */
-function useViewChanges(): void {
+/** Returns the entries for a typed text, and whether the gateway has answered for that text. */
+function useEntries(typed: string) {
+  const { fitting, answered, search, searchSoon } = useFoundSessions();
+  const text = typed.trim();
+  useEffect(() => search(text), []);
+  useNews("sessions", () => search(text));
+  // The buttons of the view are entries.
   const [, setChanges] = useState(0);
   useEffect(() => {
     const view = document.getElementById("view");
@@ -30,15 +35,6 @@ function useViewChanges(): void {
     if (view !== null) changes.observe(view, { attributeFilter, childList: true, subtree: true });
     return () => changes.disconnect();
   }, []);
-}
-
-/** Returns the entries for a typed text, and whether the gateway has answered for that text. */
-function useEntries(typed: string) {
-  const { fitting, answered, search, searchSoon } = useFoundSessions();
-  const text = typed.trim();
-  useEffect(() => search(text), []);
-  useNews("sessions", () => search(text));
-  useViewChanges();
   const others = entries();
   const sessions: Entry[] = fitting(text).map(({ key, name, agentId }) => ({
     id: key,
@@ -59,21 +55,18 @@ function useEntries(typed: string) {
   return { found, hasMatch, answered, searchSoon: (next: string) => searchSoon(next.trim()) };
 }
 
-/** Returns the entries in the order in which they are shown: those of `fixed` that still exist come first. */
-function inOrder(found: readonly Entry[], fixed: readonly Entry[]): Entry[] {
-  const byId = new Map(found.map((entry) => [entry.id, entry]));
-  const first = fixed.flatMap(({ id }) => byId.get(id) ?? []);
-  for (const { id } of first) byId.delete(id);
-  return [...first, ...byId.values()];
-}
-
 /** Owns the typed text, the shown entries and the chosen one. */
 function useChoice() {
   const [text, setText] = useState(takeLetters);
   const [chosenId, setChosenId] = useState<string>();
   const { found, hasMatch, answered, searchSoon } = useEntries(text);
   const before = useRef<{ text: string; fixed: readonly Entry[] }>({ text, fixed: [] });
-  const shown = inOrder(found, before.current.text === text ? before.current.fixed : []);
+  const byId = new Map(found.map((entry) => [entry.id, entry]));
+  const first = (before.current.text === text ? before.current.fixed : []).flatMap(
+    ({ id }) => byId.get(id) ?? [],
+  );
+  for (const { id } of first) byId.delete(id);
+  const shown = [...first, ...byId.values()];
   const at = shown.findIndex(({ id }) => id === chosenId);
   // Without a text, the sessions come first, so nothing is chosen before they are known.
   const isOpening = chosenId === undefined && text === "" && answered === undefined;

@@ -194,7 +194,9 @@ async function readRows(keys: readonly string[]): Promise<void> {
     return;
   }
   if (orphans) void readBranch(TOP, true);
-  moveOrHold();
+  const held = holders.size > 0;
+  if (!held) forest.settle();
+  draw(!held);
 }
 
 /** Returns whether a change of a child does not affect the counts and sums of its parent. */
@@ -221,12 +223,6 @@ function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void
     news.add(parent);
     tellNews();
   }
-}
-
-function moveOrHold(): void {
-  const held = holders.size > 0;
-  if (!held) forest.settle();
-  draw(!held);
 }
 
 const tellNews = batched(BATCH_MS, async () => {

@@ -8,23 +8,22 @@ const UUID = /\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b
 /** Matches characters that a key contains in an encoded form. */
 const ENCODED = /(?:%[0-9a-f]{2})+/gi;
 
-/** Returns a part of a key as text. Keeps escapes that are not UTF-8. */
-function decoded(part: string): string {
-  return part.replace(ENCODED, (run) => {
-    try {
-      return decodeURIComponent(run);
-    } catch {
-      return run;
-    }
-  });
-}
-
 /** Returns a short form of a key: `research` for `agent:research:main`, `research · subagent 1a2b3c4d`. */
 export function shortKey(key: string): string {
   const main = /^agent:([^:]+):main$/.exec(key)?.[1];
   if (main !== undefined) return main;
   const [, agent, rest] = /^agent:([^:]+):(.+)$/.exec(key) ?? [];
-  const plain = decoded((rest ?? key).replace(UUID, "$1").replaceAll(":", " "));
+  // Escapes that are not UTF-8 stay.
+  const plain = (rest ?? key)
+    .replace(UUID, "$1")
+    .replaceAll(":", " ")
+    .replace(ENCODED, (run) => {
+      try {
+        return decodeURIComponent(run);
+      } catch {
+        return run;
+      }
+    });
   return agent === undefined ? plain : `${agent} · ${plain}`;
 }
 

@@ -44,17 +44,6 @@ function keySource(env: Cli["parts"]["env"], { id, apiKey, baseUrl }: ProviderSe
   return name ?? "configuration file";
 }
 
-function rowsOf(cli: Cli, { providers, agents }: Settings) {
-  const named = providers.length === 0 ? [OFFLINE_MODEL] : modelNames(providers);
-  return named.map((model) => {
-    const provider = providers.find(({ id }) => model.startsWith(`${id}/`));
-    const usedBy = agents.filter((agent) => agent.runtime === undefined && agent.model === model);
-    const key = provider === undefined ? "none needed" : keySource(cli.parts.env, provider);
-    const baseUrl = provider?.baseUrl;
-    return { model, key, agents: usedBy.map(({ id }) => id), ...optional({ baseUrl }) };
-  });
-}
-
 async function testModels(cli: Cli, settings: Settings) {
   const { inspectModel } = cli.parts;
   const wanted = inspectModel === undefined ? [] : modelsToCall(settings).slice(0, CALLS_MAX);
@@ -71,7 +60,14 @@ export async function listModels(cli: Cli, { test = false }: { readonly test?: b
   const loaded = loadSettings(loadOptionsOf(cli));
   if (!loaded.ok) return cli.fail(loaded);
   const { settings, path } = loaded.value;
-  const models = rowsOf(cli, settings);
+  const named = settings.providers.length === 0 ? [OFFLINE_MODEL] : modelNames(settings.providers);
+  const models = named.map((model) => {
+    const provider = settings.providers.find(({ id }) => model.startsWith(`${id}/`));
+    const usedBy = settings.agents.filter((agent) => agent.runtime === undefined && agent.model === model);
+    const key = provider === undefined ? "none needed" : keySource(cli.parts.env, provider);
+    const baseUrl = provider?.baseUrl;
+    return { model, key, agents: usedBy.map(({ id }) => id), ...optional({ baseUrl }) };
+  });
   cli.table(models, {
     MODEL: ({ model }) => model,
     "USED BY": ({ agents }) => agents.join(", "),

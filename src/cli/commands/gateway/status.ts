@@ -41,14 +41,6 @@ function gatewayLines({ status }: Facts, url: string, nowMs: number): string[] {
   return [`${url}, version ${version}, up ${up}, ${state}`, ...shared, ...newer, ...broken];
 }
 
-function channelLines({ channels }: Facts["status"]): string[] {
-  const used = Object.entries(channels).filter(([, { configured }]) => configured);
-  const words = used.map(
-    ([name, { ok }]) => `${name} ${ok ? "works" : "does not work: npx parley-gateway channels"}`,
-  );
-  return words.length === 0 ? ["none"] : words;
-}
-
 function runLines({ runs, truncated, ts }: Facts["runs"]): string[] {
   const words = runs.map(
     ({ sessionKey, label, state, since, summary }) =>
@@ -75,13 +67,17 @@ function rowsOf(facts: Facts, url: string, nowMs: number): [name: string, lines:
     lanes === undefined ? [] : [`${lanes.running} running, ${lanes.waiting} waiting, ${lanes.queued} queued`];
   const outbox =
     deliveries === undefined ? [] : [`${deliveries.pending} pending, ${deliveries.failed} failed`];
+  const used = Object.entries(status.channels).filter(([, { configured }]) => configured);
+  const words = used.map(
+    ([name, { ok }]) => `${name} ${ok ? "works" : "does not work: npx parley-gateway channels"}`,
+  );
   return [
     ["Gateway", gatewayLines(facts, url, nowMs)],
     ["Store", [`${store.kind}, ${store.reason ?? "works"}`]],
     ["Agents", [`${count(agents, "agent")} (default: ${defaultAgentId}), ${count(models, "model")}`]],
     ["Sessions", [`${running} at work, ${failed} failed`]],
     ["Runs", queue.length + facts.runs.runs.length === 0 ? ["none"] : [...queue, ...runLines(facts.runs)]],
-    ["Channels", channelLines(status)],
+    ["Channels", words.length === 0 ? ["none"] : words],
     ...(outbox.length === 0 ? [] : [["Outbox", outbox] as [string, string[]]]),
     [GROUP_TITLES.needs_you, attentionLines(facts.attention)],
   ];

@@ -107,12 +107,12 @@ async function make<M extends Moved>(
     cli.note("Stopping and undoing all changes. Press Ctrl-C again to stop at once."),
   );
   let reported = 0;
-  const copied = (rows: number): void => {
+  const showProgress = (rows: number): void => {
     if (!parts.isTTY || rows - reported < PROGRESS_ROWS) return;
     reported = rows;
     cli.note(`${rows} rows so far`);
   };
-  const moved = await move(settings.value, { signal: stop.signal, copied });
+  const moved = await move(settings.value, { signal: stop.signal, copied: showProgress });
   if (!moved.ok) return cli.fail(moved, moved.code === "invalid_argument" ? EXIT.usage : EXIT.failed);
   for (const line of describe(moved.value, settings.value.store)) cli.say(line);
   const { tally, ...rest } = moved.value;

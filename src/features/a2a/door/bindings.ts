@@ -52,7 +52,7 @@ function retryHeader({ details }: Failure): Record<string, string> {
 }
 
 /** Rethrows an error that is neither of the protocol nor a refusal: a fault of the gateway. */
-function checked(error: unknown): A2AError | Failure {
+function expectRefusal(error: unknown): A2AError | Failure {
   if (error instanceof Refused) return error.failure;
   if (error instanceof A2AError) return error;
   throw error;
@@ -75,7 +75,7 @@ export function jsonRpcBinding(id: string | number | null, redactor: Redactor): 
         const { code, message } = given;
         return Response.json({ ...head, error: { code, message } });
       }
-      const error = checked(given);
+      const error = expectRefusal(given);
       const headers = error instanceof A2AError ? {} : retryHeader(error);
       return Response.json({ ...head, error: errorOf(error) }, { headers });
     },
@@ -109,7 +109,7 @@ export function httpJsonBinding(redactor: Redactor): Binding {
       return Response.json(result, { status: isNew ? 201 : 200, headers });
     },
     refuse(given) {
-      const error = checked(given);
+      const error = expectRefusal(given);
       if (error instanceof A2AError) {
         const status = restStatusFor(error);
         return Response.json(toRestErrorBody(error, status), { status, headers });

@@ -14,7 +14,7 @@ import { canPush } from "./push.ts";
 /** Path of the public key with which cards are signed. */
 export const KEYS_PATH = "/a2a/jwks.json";
 
-function unsigned(agent: AgentSettings, settings: Settings, origin: string, version: string): AgentCard {
+function makeCard(agent: AgentSettings, settings: Settings, origin: string, version: string): AgentCard {
   const { a2a } = settings;
   const name = agent.name ?? agent.id;
   const description = a2a.descriptions[agent.id] ?? `The agent ${name} of a Parley gateway.`;
@@ -57,12 +57,12 @@ export function createCards(deps: BasicDeps, version: string) {
       const { privateKey, publicKey } = await key();
       const header = { alg: ALGORITHM, typ: "JOSE", kid: publicKey.kid, jku: `${origin}${KEYS_PATH}` };
       const sign = generateAgentCardSignature(privateKey, header);
-      return AgentCard.toJSON(await sign(unsigned(agent, deps.settings, origin, version)));
+      return AgentCard.toJSON(await sign(makeCard(agent, deps.settings, origin, version)));
     },
     /** Returns the tag of an agent's card. It is of the content, because each signature is another. */
     async etag(agent: AgentSettings, origin: string): Promise<string> {
       const { publicKey } = await key();
-      const content = JSON.stringify([unsigned(agent, deps.settings, origin, version), publicKey.kid]);
+      const content = JSON.stringify([makeCard(agent, deps.settings, origin, version), publicKey.kid]);
       return `"${createHash("sha256").update(content).digest("base64url")}"`;
     },
     /** Returns the public key as a JSON Web Key Set. */

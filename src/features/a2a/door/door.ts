@@ -113,11 +113,11 @@ export class A2aDoor {
     if (path !== KEYS_PATH && !path.endsWith(CARD_PATH)) return undefined;
     if (method !== "GET" && method !== "HEAD") return nothingHere(c, 405, "use GET");
     const missing = () => nothingHere(c, 404, "no agent has a card here; a2a.expose names them");
-    return this.#shown(c, this.#deps.settings.a2a.expose, missing);
+    return this.#answerCard(c, this.#deps.settings.a2a.expose, missing);
   }
 
   /** Answers a request for the card of one of these agents, or for the public key. */
-  async #shown(
+  async #answerCard(
     c: Context<Env>,
     exposes: readonly string[],
     missing: () => Response,
@@ -139,7 +139,7 @@ export class A2aDoor {
   async handle(c: Context<Env>): Promise<Response> {
     const { peer } = c.get("caller");
     const hidden = () => refuse(c, fail("not_visible", "the peer does not offer this agent"));
-    const shown = peer && (await this.#shown(c, peer.exposes, hidden));
+    const shown = peer && (await this.#answerCard(c, peer.exposes, hidden));
     if (shown !== undefined) return shown;
     const [, name = "", rest = ""] = /^\/a2a\/([^/]+)(\/.*)?$/.exec(c.req.path) ?? [];
     const agent = this.#agent(c, name);
@@ -153,7 +153,14 @@ export class A2aDoor {
       const call = { caller: c.get("caller"), agentId: agent.value.id, signal: c.req.raw.signal };
       return await this.#perform(c, call, request.value);
     } catch (error) {
-      return this.#refuse(c, binding, error);
+      // A peer sends its message again if the status says that nothing was accepted.
+      const isLater = error instanceof Refused && LATER.includes(statusOf(error.failure.code));
+      if (isLater && c.get("caller").peer !== undefined) return refuse(c, error.failure);
+      try {
+        return binding.refuse(error);
+      } catch {
+        return binding.refuse(new Refused(thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`)));
+      }
     }
   }
 
@@ -163,17 +170,6 @@ export class A2aDoor {
     const agent = agentsFor(settings, caller).find(({ id }) => id === name);
     const exposed = caller.peer?.exposes ?? settings.a2a.expose;
     return agent !== undefined && exposed.includes(agent.id) ? ok(agent) : missing(name);
-  }
-
-  #refuse(c: Context<Env>, binding: Binding, error: unknown): Response {
-    // A peer sends its message again if the status says that nothing was accepted.
-    const isLater = error instanceof Refused && LATER.includes(statusOf(error.failure.code));
-    if (isLater && c.get("caller").peer !== undefined) return refuse(c, error.failure);
-    try {
-      return binding.refuse(error);
-    } catch {
-      return binding.refuse(new Refused(thrown(this.#deps.world, error, `${c.req.method} ${c.req.path}`)));
-    }
   }
 
   /** Reads the request: JSON-RPC at the agent's address, HTTP+JSON below it. */
@@ -251,7 +247,7 @@ export class A2aDoor {
     const gone = new AbortController();
     const following = { ...call, signal: AbortSignal.any([call.signal, gone.signal]) };
     let last: FollowedTask["task"] | undefined;
-    const ended = async () => {
+    const followRun = async () => {
       try {
         const end = await this.#operations.settled(following, run, known);
         last = await this.#operations.taskOf(call, end, { artifacts: true, history: 0 });
@@ -272,7 +268,7 @@ export class A2aDoor {
       redactor: world.redactor,
       runId: run.runId,
       shape,
-      ended: ended(),
+      ended: followRun(),
       onGone: () => gone.abort(),
       cut: () => c.env.outgoing.destroy(),
     });

@@ -49,7 +49,7 @@ export function callIdOf(askedBy: string, agentId: string, messageId: string): s
   return `${askedBy}:${agentId}:${messageId}`;
 }
 
-function malformed(text: string): Error {
+function makeMalformed(text: string): Error {
   return new RequestMalformedError(text);
 }
 
@@ -60,7 +60,7 @@ function fileText(part: Part, where: string): string {
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw malformed(`${where}.raw must be UTF-8 for the media type ${part.mediaType}`);
+    throw makeMalformed(`${where}.raw must be UTF-8 for the media type ${part.mediaType}`);
   }
   return part.filename === "" ? text : `${cut(part.filename, 200)}:\n${text}`;
 }
@@ -86,21 +86,21 @@ function partOf(part: Part, where: string): string | ImageBlock {
       // Only told to the agent: the gateway fetches no address that a client names.
       return `${cut(part.filename, 200) || "file"}: ${content.value}`;
     default:
-      throw malformed(`${where} must have text, raw, url or data`);
+      throw makeMalformed(`${where} must have text, raw, url or data`);
   }
 }
 
 function contextIdOf({ contextId }: Message): string | undefined {
   if (contextId === "") return undefined;
   if (contextId.length <= CONTEXT_CHARS_MAX && CONTEXT_ID.test(contextId)) return contextId;
-  throw malformed(`message.contextId must be 1 to ${CONTEXT_CHARS_MAX} letters, digits, ., _, ~ and -`);
+  throw makeMalformed(`message.contextId must be 1 to ${CONTEXT_CHARS_MAX} letters, digits, ., _, ~ and -`);
 }
 
 function numberOf({ metadata }: Message, field: string, max: number): number | undefined {
   const given: unknown = metadata?.[field];
   if (given === undefined) return undefined;
   if (typeof given === "number" && Number.isInteger(given) && given >= 0 && given <= max) return given;
-  throw malformed(`message.metadata["${field}"] must be a whole number of 0 to ${max}`);
+  throw makeMalformed(`message.metadata["${field}"] must be a whole number of 0 to ${max}`);
 }
 
 /** Returns a text of the metadata, which only peers send. */
@@ -108,23 +108,23 @@ function factOf({ metadata }: Message, field: string): string | undefined {
   const fact: unknown = metadata?.[field];
   if (fact === undefined) return undefined;
   if (typeof fact === "string" && /^[!-~]{1,512}$/.test(fact)) return fact;
-  throw malformed(`message.metadata["${field}"] must be 1 to 512 visible ASCII characters`);
+  throw makeMalformed(`message.metadata["${field}"] must be 1 to 512 visible ASCII characters`);
 }
 
 /** Reads a message. Throws an A2A error that names the wrong field. */
 export function readMessage(message: Message | undefined): MessageContent {
-  if (message === undefined) throw malformed("message is missing");
+  if (message === undefined) throw makeMalformed("message is missing");
   const { messageId, taskId, role, parts } = message;
   if (!/^[!-~]{1,128}$/.test(messageId))
-    throw malformed("message.messageId must be 1 to 128 visible ASCII characters");
-  if (role !== Role.ROLE_USER) throw malformed('message.role must be "ROLE_USER"');
-  if (parts.length === 0) throw malformed("message.parts must have at least one part");
+    throw makeMalformed("message.messageId must be 1 to 128 visible ASCII characters");
+  if (role !== Role.ROLE_USER) throw makeMalformed('message.role must be "ROLE_USER"');
+  if (parts.length === 0) throw makeMalformed("message.parts must have at least one part");
   const read = parts.map((part, index) => partOf(part, `message.parts[${index}]`));
   const texts = read.filter((one) => typeof one === "string");
   const images = read.filter((one) => typeof one !== "string");
-  if (images.length > IMAGES_MAX) throw malformed(`a message may have at most ${IMAGES_MAX} pictures`);
+  if (images.length > IMAGES_MAX) throw makeMalformed(`a message may have at most ${IMAGES_MAX} pictures`);
   const text = texts.join("\n\n");
-  if (text.trim() === "" && images.length === 0) throw malformed("the message has no text");
+  if (text.trim() === "" && images.length === 0) throw makeMalformed("the message has no text");
   const contextId = contextIdOf(message);
   const hop = numberOf(message, HOP_FIELD, HOP_MAX);
   const waitMs = numberOf(message, WAIT_FIELD, WAIT_MAX_MS);

@@ -210,7 +210,7 @@ export class A2aOperations {
     );
     const isOther = !accepted.ok && accepted.code === "idempotency_conflict";
     const runId = resultOf(isOther ? REUSED : accepted);
-    return { run: await this.#stored(runId), request };
+    return { run: await this.#readRun(runId), request };
   }
 
   async #begin(
@@ -239,7 +239,7 @@ export class A2aOperations {
     return accepted.ok ? ok(accepted.value.run.runId) : accepted;
   }
 
-  async #stored(runId: string): Promise<Run> {
+  async #readRun(runId: string): Promise<Run> {
     const run = await getRun(this.#deps.engine.store.db, runId);
     return resultOf(run === undefined ? fail("run_not_found", `run ${runId} no longer exists`) : ok(run));
   }
@@ -264,7 +264,7 @@ export class A2aOperations {
     try {
       const signal = AbortSignal.any([call.signal, this.#dispatcher.stopped, asked.signal]);
       const run = await untilEnded(engine, runId, signal);
-      return run === undefined ? await this.#stored(runId) : resultOf(run);
+      return run === undefined ? await this.#readRun(runId) : resultOf(run);
     } finally {
       leave();
     }
@@ -322,7 +322,7 @@ export class A2aOperations {
     const { runId, sessionKey } = run;
     const { aborted } = await this.#deps.engine.abort({ sessionKey, runId });
     if (!aborted) throw new TaskNotCancelableError("the task has already ended");
-    return Task.toJSON(await this.taskOf(call, await this.#stored(runId)));
+    return Task.toJSON(await this.taskOf(call, await this.#readRun(runId)));
   }
 
   /** Returns the running task that a client wants to follow. */

@@ -12,7 +12,7 @@ export function createDoor(parts: HttpParts): (c: Context<Env>) => Promise<Respo
   const loadDoor = once(async () => new (await import("./door.ts")).A2aDoor(parts));
   const peers = createPeerDoors(parts.deps);
   /** Answers a caller that the authority admits. */
-  const admitted = async (
+  const answerAdmitted = async (
     c: Context<Env>,
     authority: Parameters<typeof authenticate>[0]["authority"],
     handle: Door,
@@ -27,12 +27,12 @@ export function createDoor(parts: HttpParts): (c: Context<Env>) => Promise<Respo
     const { path, method } = c.req;
     if (path === PAIR_PATH) return method === "POST" ? peers.pair(c) : undefined;
     if (path === AGENTS_PATH)
-      return ["GET", "HEAD"].includes(method) ? admitted(c, peers.authority, peers.agents) : undefined;
+      return ["GET", "HEAD"].includes(method) ? answerAdmitted(c, peers.authority, peers.agents) : undefined;
     const isPeer = peerHeader(c) !== undefined;
     const isOpen = parts.deps.settings.a2a.expose.length > 0 && !isPeer;
     const card = isOpen ? await (await loadDoor()).open(c) : undefined;
     if (card !== undefined || !path.startsWith("/a2a")) return card;
-    return admitted(c, isPeer ? peers.authority : parts.authority, async (call) =>
+    return answerAdmitted(c, isPeer ? peers.authority : parts.authority, async (call) =>
       (await loadDoor()).handle(call),
     );
   };

@@ -49,7 +49,7 @@ export function canPush({ a2a }: Settings): boolean {
   return a2a.notifyHosts.length > 0;
 }
 
-function malformed(text: string): Error {
+function makeMalformed(text: string): Error {
   return new RequestMalformedError(text);
 }
 
@@ -59,14 +59,15 @@ export function readAddress(config: TaskPushNotificationConfig, settings: Settin
   const { id, url, token, authentication } = config;
   const parsed = url.length <= URL_CHARS_MAX && URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !["http:", "https:"].includes(parsed.protocol) || parsed.username !== "")
-    throw malformed("url must be an http or https address without a user");
+    throw makeMalformed("url must be an http or https address without a user");
   if (!settings.a2a.notifyHosts.includes(parsed.host))
-    throw malformed(`the host ${quoted(parsed.host, 100)} is not in a2a.notifyHosts`);
+    throw makeMalformed(`the host ${quoted(parsed.host, 100)} is not in a2a.notifyHosts`);
   const { scheme = "", credentials = "" } = authentication ?? {};
-  if (authentication !== undefined && scheme === "") throw malformed("authentication.scheme is missing");
+  if (authentication !== undefined && scheme === "") throw makeMalformed("authentication.scheme is missing");
   if (!/^[A-Za-z0-9-]{0,40}$/.test(scheme) || !HEADER_TEXT.test(token) || !HEADER_TEXT.test(credentials))
-    throw malformed("token, scheme and credentials must be visible ASCII characters");
-  if (id !== "" && !/^[\w.~-]{1,128}$/.test(id)) throw malformed("id must be letters, digits, ., _, ~ and -");
+    throw makeMalformed("token, scheme and credentials must be visible ASCII characters");
+  if (id !== "" && !/^[\w.~-]{1,128}$/.test(id))
+    throw makeMalformed("id must be letters, digits, ., _, ~ and -");
   return { url, token, scheme, credentials, ...(id === "" ? {} : { id }) };
 }
 
@@ -80,22 +81,6 @@ export async function storeAddress(unit: Unit, runId: string, address: PushAddre
 function jsonOf({ id, runId, url, token, scheme, credentials }: PushConfig): unknown {
   const authentication = scheme === "" ? undefined : { scheme, credentials };
   return TaskPushNotificationConfig.toJSON({ tenant: "", id, taskId: runId, url, token, authentication });
-}
-
-/** Returns a page of a task's addresses. A page token is the id of the last address of the page before. */
-function pageOf(
-  all: readonly PushConfig[],
-  { pageSize, pageToken }: ListTaskPushNotificationConfigsRequest,
-): unknown {
-  if (!Number.isInteger(pageSize) || pageSize < 0)
-    throw malformed("pageSize must be a whole number of 0 or more");
-  const before = all.findIndex(({ id }) => id === pageToken);
-  if (pageToken !== "" && before === -1)
-    throw malformed("pageToken must be the nextPageToken of an earlier answer");
-  const rest = all.slice(before + 1);
-  const page = pageSize === 0 ? rest : rest.slice(0, pageSize);
-  const nextPageToken = page.length < rest.length ? page.at(-1)?.id : "";
-  return { configs: page.map(jsonOf), nextPageToken };
 }
 
 /** Returns the run of a task, if it belongs to the client. */
@@ -116,7 +101,7 @@ export function pushOperations({ engine, settings }: BasicDeps): PushOperations 
         await takeAdvisoryLock(unit.tx, "limits");
         const known = await pushConfigsOf(unit.tx, runId);
         if (known.length >= CONFIGS_MAX && !known.some(({ id }) => id === address.id))
-          throw malformed(`a task has at most ${CONFIGS_MAX} addresses`);
+          throw makeMalformed(`a task has at most ${CONFIGS_MAX} addresses`);
         const one = await storeAddress(unit, runId, address);
         // The task may have ended before its address was known.
         const run = await getRun(unit.tx, runId);
@@ -135,7 +120,17 @@ export function pushOperations({ engine, settings }: BasicDeps): PushOperations 
     async ListTaskPushNotificationConfigs(params, ownRun) {
       const request = ListTaskPushNotificationConfigsRequest.fromJSON(fieldsOf(params));
       const { runId } = await ownRun(request.taskId);
-      return pageOf(await pushConfigsOf(db(), runId), request);
+      // A page token is the id of the last address of the page before.
+      const all = await pushConfigsOf(db(), runId);
+      if (!Number.isInteger(request.pageSize) || request.pageSize < 0)
+        throw makeMalformed("pageSize must be a whole number of 0 or more");
+      const before = all.findIndex(({ id }) => id === request.pageToken);
+      if (request.pageToken !== "" && before === -1)
+        throw makeMalformed("pageToken must be the nextPageToken of an earlier answer");
+      const rest = all.slice(before + 1);
+      const page = request.pageSize === 0 ? rest : rest.slice(0, request.pageSize);
+      const nextPageToken = page.length < rest.length ? page.at(-1)?.id : "";
+      return { configs: page.map(jsonOf), nextPageToken };
     },
     async DeleteTaskPushNotificationConfig(params, ownRun) {
       const { taskId, id } = DeleteTaskPushNotificationConfigRequest.fromJSON(fieldsOf(params));

@@ -34,7 +34,7 @@ export function taskStream({ task, ended, frame, failed }: StreamParts): StreamS
     send({ $case: "statusUpdate", value: { ...place, status, metadata } });
   const tellArtifact = (artifact: Artifact, append: boolean, lastChunk: boolean): string =>
     send({ $case: "artifactUpdate", value: { ...place, artifact, append, lastChunk } });
-  const begun = (): string => {
+  const tellBeginning = (): string => {
     if (works) return "";
     works = true;
     return tellStatus({ state: TaskState.TASK_STATE_WORKING, message: undefined, timestamp: undefined });
@@ -44,7 +44,7 @@ export function taskStream({ task, ended, frame, failed }: StreamParts): StreamS
     piece(text) {
       const append = !isNew;
       isNew = false;
-      return begun() + tellArtifact(answerArtifact(task.id, text), append, false);
+      return tellBeginning() + tellArtifact(answerArtifact(task.id, text), append, false);
     },
     restart() {
       isNew = true;

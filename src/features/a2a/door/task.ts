@@ -13,7 +13,7 @@ import {
 import { optional } from "../../../core/optional.ts";
 import { writePeerLabels } from "../../../core/rules/labels/peer-labels.ts";
 import { isSilent } from "../../../core/rules/turn-rules.ts";
-import { type Message as Entry, textOf } from "../../../core/shapes/message.ts";
+import { textOf } from "../../../core/shapes/message.ts";
 import type { PermissionQuestion } from "../../../core/shapes/permission.ts";
 import { isEnded, type Run, type RunState } from "../../../core/shapes/run.ts";
 import { a2aContext } from "../../../core/shapes/session-key.ts";
@@ -136,14 +136,12 @@ async function artifactsOf(run: Run, { db, redactor }: TaskParts): Promise<Artif
   return [...first, ...(await fileArtifacts(run, db))];
 }
 
-function isSaid(entry: Entry): boolean {
-  return (entry.role === "user" || entry.role === "assistant") && textOf(entry) !== "";
-}
-
 /** Returns what the client and the agent said, without calls of tools and their results. */
 async function historyOf(run: Run, { db, redactor, owner }: TaskParts, max?: number): Promise<Message[]> {
   if (max === 0) return [];
-  const said = (await readRun(db, run.runId)).filter(isSaid);
+  const said = (await readRun(db, run.runId)).filter(
+    (entry) => (entry.role === "user" || entry.role === "assistant") && textOf(entry) !== "",
+  );
   const kept = max === undefined ? said : said.slice(-max);
   const asked = said.find(({ role }) => role === "user");
   // The run's message has the id that its client gave it.

@@ -94,8 +94,8 @@ export const peerMethods: Methods<keyof typeof PEER_METHODS, FeatureDeps> = {
   },
   "peers.remove": {
     async handle(ctx, { name }) {
-      const gone = (peer: Peer) => ({ ok: true, name: peer.name }) as const;
-      return answerAfter(ctx, gone, (also) => removePeer(ctx.deps, name, also));
+      const describeRemoval = (peer: Peer) => ({ ok: true, name: peer.name }) as const;
+      return answerAfter(ctx, describeRemoval, (also) => removePeer(ctx.deps, name, also));
     },
   },
 };

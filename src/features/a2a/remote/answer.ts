@@ -64,25 +64,6 @@ function textOfParts(parts: readonly Part[]): string {
     .join("\n");
 }
 
-/** Returns the tokens that an agent reports. Its gateway pays for them, so they cost nothing here. */
-function usageIn(metadata: Task["metadata"]): Usage {
-  const { input, output, cacheRead, cacheWrite } = fieldsOf(metadata?.[USAGE_FIELD]);
-  const isCount = (one: unknown): one is number =>
-    typeof one === "number" && Number.isInteger(one) && one >= 0 && one <= TOKENS_MAX;
-  if (!isCount(input) || !isCount(output) || !isCount(cacheRead) || !isCount(cacheWrite)) return ZERO_USAGE;
-  const totalTokens = input + output + cacheRead + cacheWrite;
-  return { ...ZERO_USAGE, input, output, cacheRead, cacheWrite, totalTokens };
-}
-
-function filesIn(parts: readonly Part[]): RemoteFile[] {
-  return parts.flatMap(({ content, filename }): RemoteFile[] => {
-    const name = filename === "" ? "file" : filename;
-    if (content?.$case === "url") return [{ name }];
-    if (content?.$case !== "raw") return [];
-    return [content.value.length > FILE_MAX_BYTES ? { name } : { name, content: content.value }];
-  });
-}
-
 function bytesOf(files: readonly RemoteFile[]): number {
   return files.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);
 }
@@ -105,7 +86,13 @@ export class RemoteAnswer {
 
   /** The tokens of the task. */
   get usage(): Usage {
-    return usageIn(this.#facts);
+    // Its gateway pays for the tokens that an agent reports, so they cost nothing here.
+    const { input, output, cacheRead, cacheWrite } = fieldsOf(this.#facts?.[USAGE_FIELD]);
+    const isCount = (one: unknown): one is number =>
+      typeof one === "number" && Number.isInteger(one) && one >= 0 && one <= TOKENS_MAX;
+    if (!isCount(input) || !isCount(output) || !isCount(cacheRead) || !isCount(cacheWrite)) return ZERO_USAGE;
+    const totalTokens = input + output + cacheRead + cacheWrite;
+    return { ...ZERO_USAGE, input, output, cacheRead, cacheWrite, totalTokens };
   }
 
   /** The labels of the answer, as a peer wrote them. */
@@ -140,8 +127,12 @@ export class RemoteAnswer {
     switch (payload?.$case) {
       case "task":
         return this.takeTask(payload.value);
-      case "message":
-        return this.#message(payload.value);
+      case "message": {
+        const text = textOfParts(payload.value.parts);
+        this.#direct = { text, bytes: Buffer.byteLength(text) };
+        this.contextId = payload.value.contextId || this.contextId;
+        return { offset: 0, text };
+      }
       case "statusUpdate":
         this.#facts = payload.value.metadata;
         this.#status(payload.value.status?.state, payload.value.status?.message);
@@ -191,23 +182,21 @@ export class RemoteAnswer {
     this.#saidBytes = Buffer.byteLength(this.#said);
   }
 
-  #message({ parts, contextId }: Message): TextDelta {
-    const text = textOfParts(parts);
-    this.#direct = { text, bytes: Buffer.byteLength(text) };
-    this.contextId = contextId || this.contextId;
-    return { offset: 0, text };
-  }
-
   #artifact({ artifactId, parts }: Artifact, append: boolean): TextDelta | undefined {
     const text = textOfParts(parts);
     this.#files.delete(artifactId);
     const room = ALL_MAX_BYTES - bytesOf([...this.#files.values()].flat());
-    const files = filesIn(parts);
+    const files = parts.flatMap(({ content, filename }): RemoteFile[] => {
+      const name = filename === "" ? "file" : filename;
+      if (content?.$case === "url") return [{ name }];
+      if (content?.$case !== "raw") return [];
+      return [content.value.length > FILE_MAX_BYTES ? { name } : { name, content: content.value }];
+    });
     // Files beyond the limit are only named, so that an agent can't fill the memory.
     const kept = bytesOf(files) <= room ? files : files.map(({ name }) => ({ name }));
     if (files.length > 0) this.#files.set(artifactId, kept);
     const known = this.#pieces.find(({ id }) => id === artifactId);
-    if (known === undefined) return this.#grow(this.#added(artifactId), text);
+    if (known === undefined) return this.#grow(this.#addPiece(artifactId), text);
     if (append && known === this.#pieces.at(-1)) return this.#grow(known, text);
     const before = this.#text;
     known.text = append ? known.text + text : text;
@@ -219,7 +208,7 @@ export class RemoteAnswer {
       : { offset: 0, text: after };
   }
 
-  #added(id: string): Piece {
+  #addPiece(id: string): Piece {
     const piece = { id, text: "" };
     this.#pieces.push(piece);
     return piece;

@@ -73,20 +73,11 @@ export interface RemoteAgent {
   readonly key?: string;
 }
 
-/** Returns the thumbprint of a public key, which the settings name. */
-function thumbprint({ crv, e, kty, n, x, y }: Record<string, unknown>): string {
-  const members = { crv, e, kty, n, x, y };
-  const named = Object.entries(members).filter(([, value]) => value !== undefined);
-  return createHash("sha256")
-    .update(JSON.stringify(Object.fromEntries(named)))
-    .digest("base64url");
-}
-
 /**
  * Returns the answer with a body that fails after this many bytes, so that a longer one is never held, and
  * when one message in it has too many values.
  */
-function limited(answer: Response, maxBytes: number, error: string, accept = ""): Response {
+function limitBody(answer: Response, maxBytes: number, error: string, accept = ""): Response {
   const isStream = [accept, answer.headers.get("content-type") ?? ""].every((one) => EVENTS.test(one));
   const meter = new JsonMeter(isStream ? "event" : "body");
   let left = maxBytes;
@@ -108,7 +99,7 @@ function documentFetch(inner: Fetch): Fetch {
     const answer = await inner(input, init);
     if (answer.status >= 500) throw new AgentBusy(`it cannot show its card now (HTTP ${answer.status})`);
     if (!answer.ok) throw new AgentRefused(`its card cannot be read (HTTP ${answer.status})`);
-    return limited(answer, DOCUMENT_MAX_BYTES, "its card or its keys are too long");
+    return limitBody(answer, DOCUMENT_MAX_BYTES, "its card or its keys are too long");
   };
 }
 
@@ -131,7 +122,12 @@ async function signerOf(card: AgentCard, read: Fetch): Promise<string | undefine
     const keys = await keysAt(jku);
     const found = Array.isArray(keys) ? keys.find((one) => isObject(one) && one.kid === kid) : undefined;
     if (!isObject(found)) throw new AgentRefused("the key of its card is not among its keys");
-    signer = thumbprint(found);
+    // The settings name the thumbprint of a key.
+    const { crv, e, kty, n, x, y } = found;
+    const named = Object.entries({ crv, e, kty, n, x, y }).filter(([, value]) => value !== undefined);
+    signer = createHash("sha256")
+      .update(JSON.stringify(Object.fromEntries(named)))
+      .digest("base64url");
     return found;
   });
   try {
@@ -151,7 +147,7 @@ function checkSigner(signer: string | undefined, { key, allowUnsigned }: A2aRunt
 }
 
 /** Runs a step that reads a card. An error that is not about the connection is one of the card. */
-async function resolved<T>(step: () => Promise<T>): Promise<T> {
+async function readStep<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (error) {
@@ -185,18 +181,18 @@ async function readCard(
     const answer = await guarded(input, { ...init, headers });
     await checkStatus(answer, authorize !== undefined);
     const accept = headers.get("accept") ?? undefined;
-    return limited(answer, ANSWER_MAX_BYTES, "its answer is longer than 64 MiB", accept);
+    return limitBody(answer, ANSWER_MAX_BYTES, "its answer is longer than 64 MiB", accept);
   };
   const read = documentFetch((input, init) => fetchImpl(input, { ...init, signal }));
   const path = new URL(url).pathname.endsWith(".json") ? "" : AGENT_CARD_PATH;
   const base = path === "" || url.endsWith("/") ? url : `${url}/`;
   const resolver = new DefaultAgentCardResolver({ fetchImpl: read });
-  const card = await resolved(async () => AgentCard.fromJSON(fieldsOf(await resolver.resolve(base, path))));
-  const key = await resolved(() => signerOf(card, read));
+  const card = await readStep(async () => AgentCard.fromJSON(fieldsOf(await resolver.resolve(base, path))));
+  const key = await readStep(() => signerOf(card, read));
   const factory = new ClientFactory({
     transports: [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })],
   });
-  const client = await resolved(() => factory.createFromAgentCard(card));
+  const client = await readStep(() => factory.createFromAgentCard(card));
   return { card, client, ...(key === undefined ? {} : { key }) };
 }
 

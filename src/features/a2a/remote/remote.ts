@@ -141,12 +141,6 @@ function isNotSent(error: unknown): boolean {
   return cause !== undefined && cause !== error && isNotSent(cause);
 }
 
-/** Returns for how long a run here still waits for the answer of a peer. */
-function waitOf({ toPeer, world }: RemoteTurnArgs): Readonly<Record<string, number>> {
-  const waitMs = (toPeer?.awaitedUntil ?? 0) - world.clock.now();
-  return waitMs > 0 ? { [WAIT_FIELD]: Math.ceil(waitMs) } : {};
-}
-
 /** Returns an error in words. Errors of the agent are cut, because anybody may have written them. */
 function wordsOf(error: unknown): string {
   if ([AgentRefused, AgentBusy, AddressRefused].some((one) => error instanceof one))
@@ -206,17 +200,14 @@ function partsOf(args: RemoteTurnArgs, state: RemoteTask | undefined): Part[] {
   return [text, ...images];
 }
 
-/** Returns whether another session sent the message of a run, which its hop counts. */
-function isSent({ input }: Pick<Run, "input">): boolean {
-  return input.provenance?.kind === "inter_session";
-}
-
 function messageOf(
   args: RemoteTurnArgs,
   state: RemoteTask | undefined,
   taskId: string | undefined,
 ): SendMessageRequest {
   const { run } = args.handle;
+  // A run here still waits for so long for the answer of a peer.
+  const waitMs = (args.toPeer?.awaitedUntil ?? 0) - args.world.clock.now();
   const message: Message = {
     messageId: `parley-${run.runId}`,
     contextId: args.toPeer === undefined ? (state?.contextId ?? "") : "",
@@ -225,9 +216,10 @@ function messageOf(
     parts: partsOf(args, state),
     metadata: {
       ...args.toPeer?.metadata,
-      ...waitOf(args),
+      ...(waitMs > 0 ? { [WAIT_FIELD]: Math.ceil(waitMs) } : {}),
       // The other side counts this message. A send that led here is the same message, so it is not counted.
-      [HOP_FIELD]: Math.max(0, run.hop - (isSent(run) ? 1 : 0)),
+      // A hop counts only if another session sent the message.
+      [HOP_FIELD]: Math.max(0, run.hop - (run.input.provenance?.kind === "inter_session" ? 1 : 0)),
       [CHAIN_FIELD]: run.chainId,
       ...(args.tokensLeft === undefined ? {} : { [BUDGET_FIELD]: args.tokensLeft }),
     },
@@ -261,7 +253,7 @@ export class RemoteAgents {
     } catch (error) {
       if (args.handle.signal.aborted || error instanceof Lost) return { kind: "aborted", usage: ZERO_USAGE };
       if (!(error instanceof Broken)) throw error;
-      return failed(args, error.message, error.code);
+      return failTurn(args, error.message, error.code);
     }
   }
 
@@ -292,7 +284,7 @@ export class RemoteAgents {
   }
 }
 
-function failed({ agentId, contextTokens }: RemoteTurnArgs, why: string, code?: ErrorCode): TurnEnd {
+function failTurn({ agentId, contextTokens }: RemoteTurnArgs, why: string, code?: ErrorCode): TurnEnd {
   const error = `agent "${agentId}": ${why}`;
   return { kind: "error", code: code ?? "run_failed", error, usage: ZERO_USAGE, contextTokens };
 }
@@ -340,7 +332,7 @@ class RemoteTurn {
 
   /** Sends the message, or follows the task if it is known. Returns its end if it was seen. */
   async #attempt(state: RemoteTask | undefined): Promise<RemoteEnd | undefined> {
-    const remote = await this.#opened();
+    const remote = await this.#openAgent();
     if (remote === undefined) return undefined;
     await this.#args.handle.confirm();
     const leaving = new AbortController();
@@ -372,7 +364,7 @@ class RemoteTurn {
   }
 
   /** Reads the agent's card if needed. Returns undefined if that failed and may be tried again. */
-  async #opened(): Promise<RemoteAgent | undefined> {
+  async #openAgent(): Promise<RemoteAgent | undefined> {
     try {
       return await this.#agents.open(this.#args, this.#args.handle.signal);
     } catch (error) {
@@ -387,7 +379,7 @@ class RemoteTurn {
       const got = await this.#next(reader);
       // After a silence the task is read, and its stream is opened again.
       if (got === undefined) return undefined;
-      if (got.done === true) return this.#answer.end() ?? this.#ended();
+      if (got.done === true) return this.#answer.end() ?? this.#takeBrokenStream();
       this.#failures = 0;
       await this.#take(got.value);
       const end = this.#answer.end();
@@ -408,7 +400,7 @@ class RemoteTurn {
   }
 
   /** Handles a stream that ended before its task. */
-  async #ended(): Promise<undefined> {
+  async #takeBrokenStream(): Promise<undefined> {
     if (this.#answer.taskId === undefined) throw new Broken("it closed the connection without an answer");
     await this.#failedOnce(new Error("it closed the stream"), false);
     return undefined;
@@ -488,7 +480,7 @@ class RemoteTurn {
     const usage = toPeer === undefined ? this.#answer.usage : ZERO_USAGE;
     if (end.kind === "failed") {
       await this.#remember(false, input);
-      return { ...failed(this.#args, cut(end.why, REASON_CHARS_MAX)), usage };
+      return { ...failTurn(this.#args, cut(end.why, REASON_CHARS_MAX)), usage };
     }
     const left = await this.#keep(end.files);
     const more = left.length > NAMED_MAX ? ` and ${left.length - NAMED_MAX} more` : "";

@@ -52,22 +52,6 @@ async function keepFile(
   return sent.ok ? sentResult(sent.value, data !== before) : toolFailure(sent);
 }
 
-/** Stores the state of a turn's task. Returns false, and stores nothing, if another process has the run. */
-async function keepTask(
-  engine: Engine,
-  { handle, session }: OutsideRun,
-  state: RemoteTask,
-  also: Elsewhere["also"],
-): Promise<boolean> {
-  await handle.confirm();
-  return engine.commit(async (unit) => {
-    if (!(await handle.wait.holds(unit))) return false;
-    await putRemoteTask(unit.tx, session.sessionId, state, unit.now);
-    await also?.(unit, state);
-    return true;
-  });
-}
-
 /** The parts of a turn elsewhere besides its run. `also` is called in each transaction that stores state. */
 interface Elsewhere
   extends Pick<RemoteTurnArgs, "runtime" | "agentId" | "limits" | "contextTokens" | "context" | "toPeer"> {
@@ -95,7 +79,16 @@ export async function takeTurn(
       const run = await getRun(db, runId);
       return run === undefined || isEnded(run.state);
     },
-    write: (state) => keepTask(engine, remote, state, also),
+    write: async (state) => {
+      await remote.handle.confirm();
+      return engine.commit(async (unit) => {
+        // Another process has the run.
+        if (!(await remote.handle.wait.holds(unit))) return false;
+        await putRemoteTask(unit.tx, remote.session.sessionId, state, unit.now);
+        await also?.(unit, state);
+        return true;
+      });
+    },
     keep: (callId, file) => keepFile(engine, remote, callId, file),
     onRetry(retry) {
       // A message to a peer waits without being shown as a retry.

@@ -36,12 +36,12 @@ export async function readChoices(link: Link, key: string): Promise<Reply<Choice
   if (!page.ok) return page;
   const known = await link.request("models.list", {});
   if (!known.ok) return known;
-  const named = (value: string) => ({ value, name: value });
+  const nameChoice = (value: string) => ({ value, name: value });
   const current = `${row.modelProvider}/${row.model}`;
   const models = known.value.models.map(({ provider, id }) => `${provider}/${id}`);
   const { thinkingLevel } = page.value;
   const select = (id: string, name: string, category: string, value: string, all: readonly string[]) =>
-    ({ type: "select", id, name, category, currentValue: value, options: all.map(named) }) as const;
+    ({ type: "select", id, name, category, currentValue: value, options: all.map(nameChoice) }) as const;
   const all = models.includes(current) ? models : [current, ...models];
   const configOptions = [
     select(MODEL, "Model", "model", current, all),

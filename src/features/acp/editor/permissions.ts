@@ -66,7 +66,12 @@ export class EditorPermissions {
 
   /** Reads the open requests: asks for new ones, and withdraws those that have ended. */
   read(): Promise<void> {
-    this.#reading = this.#reading.then(() => this.#read());
+    this.#reading = this.#reading.then(async () => {
+      const open = await this.#approvals.open();
+      if (open === undefined) return;
+      for (const [id] of this.#open) if (!open.some((one) => one.id === id)) this.#withdraw(id);
+      for (const question of open) if (!this.#open.has(question.id)) void this.#ask(question);
+    });
     return this.#reading;
   }
 
@@ -77,13 +82,6 @@ export class EditorPermissions {
 
   end(): void {
     for (const [id] of this.#open) this.#withdraw(id);
-  }
-
-  async #read(): Promise<void> {
-    const open = await this.#approvals.open();
-    if (open === undefined) return;
-    for (const [id] of this.#open) if (!open.some((one) => one.id === id)) this.#withdraw(id);
-    for (const question of open) if (!this.#open.has(question.id)) void this.#ask(question);
   }
 
   #withdraw(id: string): void {
@@ -102,10 +100,10 @@ export class EditorPermissions {
     const { toolCallId } = toolCall;
     if (known === undefined) send({ sessionUpdate: "tool_call", status: "pending", ...toolCall });
     // The call of its own ends with its question, before the editor can hear that the run has ended.
-    const ended = (): void => {
+    const endCall = (): void => {
       if (known === undefined) send({ sessionUpdate: "tool_call_update", toolCallId, status: "completed" });
     };
-    withdrawn.signal.addEventListener("abort", ended, { once: true });
+    withdrawn.signal.addEventListener("abort", endCall, { once: true });
     try {
       const request: RequestPermissionRequest = { sessionId, toolCall, options: optionsOf(question) };
       const until = { cancellationSignal: withdrawn.signal, stopWaitingOnCancel: true };

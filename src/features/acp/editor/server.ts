@@ -17,7 +17,7 @@ import type { Link, Reply } from "../../../cli/gateway-link.ts";
 import { findSession } from "../../../cli/session-name.ts";
 import { GatewayError } from "../../../contract/client/node.ts";
 import type { RequestParams } from "../../../contract/client/types.ts";
-import type { AgentEvent, ChatEvent, FlowData } from "../../../contract/events.ts";
+import type { ChatEvent, FlowData } from "../../../contract/events.ts";
 import { optional } from "../../../core/optional.ts";
 import { mayAnswerPermissions } from "../../../core/rules/scopes.ts";
 import { NOT_VISIBLE } from "../../../core/rules/visibility.ts";
@@ -75,7 +75,15 @@ export class AcpServer {
     this.#link = link;
     this.#options = options;
     link.client.on("chat", (event) => this.#onChat(event));
-    link.client.on("agent", (event) => this.#onAgent(event));
+    link.client.on("agent", (event) => {
+      if (event.stream === "flow") this.#onFlow(event.sessionKey, event.data);
+      else if (!this.#isOpen(event.sessionKey)) this.#children?.onAgent(event);
+      for (const { run } of this.#open.values()) {
+        if (run?.id !== event.runId) continue;
+        if (event.stream === "tool") run.updates.tool(event.data);
+        else if (event.stream === "thinking") run.updates.thought(event.data.text);
+      }
+    });
     link.client.on("attention", () => this.#readPermissions());
     link.client.onState((state) => {
       if (state === "connected") this.#readPermissions();
@@ -107,7 +115,7 @@ export class AcpServer {
       })
       .onRequest("session/new", async ({ params, client }) => {
         this.#noteServers(params.mcpServers.length);
-        const { key } = this.#opened(await this.#newKey(), client);
+        const { key } = this.#rememberOpen(await this.#newKey(), client);
         return { sessionId: key, ...(await this.#choices(key)) };
       })
       .onRequest("session/load", async ({ params, client }) => {
@@ -116,7 +124,7 @@ export class AcpServer {
       })
       .onRequest("session/resume", async ({ params, client }) => {
         const key = await this.#resolve(params.sessionId);
-        this.#opened(key, client, params.sessionId);
+        this.#rememberOpen(key, client, params.sessionId);
         return this.#choices(key);
       })
       .onRequest("session/set_mode", async ({ params: { sessionId, modeId } }) => {
@@ -198,7 +206,7 @@ export class AcpServer {
    * Remembers that the editor has a session open. `sessionId`: the name by which the editor knows it, which
    * may be an alias.
    */
-  #opened(key: string, client: AgentContext, sessionId = key): OpenSession {
+  #rememberOpen(key: string, client: AgentContext, sessionId = key): OpenSession {
     const known = this.#open.get(sessionId);
     if (known !== undefined) return known;
     const mayAnswer = mayAnswerPermissions(this.#link.client.hello.auth);
@@ -229,10 +237,10 @@ export class AcpServer {
     this.#unreadChars += chars;
     // The editor has stopped reading. Disconnect it before its unread output fills the memory.
     if (this.#unreadChars > UNREAD_MAX_CHARS) this.#overflow.resolve();
-    const settled = (): void => {
+    const settleRun = (): void => {
       this.#unreadChars -= chars;
     };
-    client.notify("session/update", { sessionId, update }).then(settled, settled);
+    client.notify("session/update", { sessionId, update }).then(settleRun, settleRun);
   }
 
   async #choices(key: string): Promise<Choices> {
@@ -265,7 +273,7 @@ export class AcpServer {
 
   async #load(sessionId: string, client: AgentContext): Promise<string> {
     const key = await this.#resolve(sessionId);
-    const opened = this.#opened(key, client, sessionId);
+    const opened = this.#rememberOpen(key, client, sessionId);
     const page = await this.#link.request("chat.history", {
       sessionKey: key,
       limit: REPLAYED_MAX,
@@ -320,16 +328,6 @@ export class AcpServer {
   /** Returns whether the editor has opened this session itself: it then gets its updates only as such. */
   #isOpen(key: string): boolean {
     return [...this.#open.values()].some((opened) => opened.key === key);
-  }
-
-  #onAgent(event: AgentEvent): void {
-    if (event.stream === "flow") this.#onFlow(event.sessionKey, event.data);
-    else if (!this.#isOpen(event.sessionKey)) this.#children?.onAgent(event);
-    for (const { run } of this.#open.values()) {
-      if (run?.id !== event.runId) continue;
-      if (event.stream === "tool") run.updates.tool(event.data);
-      else if (event.stream === "thinking") run.updates.thought(event.data.text);
-    }
   }
 
   /** Both sessions of a flow get its events. The parent's event announces a sub-agent, and its end. */

@@ -104,7 +104,7 @@ export class AcpAgents {
   async turn(args: AcpTurnArgs): Promise<TurnEnd> {
     const done = endBefore(args);
     if (done !== undefined) return done;
-    for (const open of openCalls(writtenBy(args.entries))) await args.append(this.#lost(open));
+    for (const open of openCalls(writtenBy(args.entries))) await args.append(this.#makeLostResult(open));
     const place = this.#stateOf(args.sessionKey);
     const before = place.busy;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -115,7 +115,7 @@ export class AcpAgents {
     try {
       if ((await untilAborted(before, args.signal)) === ABORTED) {
         cleanUp = before;
-        return aborted();
+        return abortTurn();
       }
       const taken = await this.#take(args, place);
       cleanUp = taken.cleanUp;
@@ -142,7 +142,7 @@ export class AcpAgents {
   }
 
   /** Returns the result "outcome unknown" for a call that an earlier attempt left open. */
-  #lost({ call, ...place }: PlacedCall): Entry {
+  #makeLostResult({ call, ...place }: PlacedCall): Entry {
     const { clock } = this.#parts.world;
     const text = "outcome unknown: the gateway stopped while this call was under way";
     return {
@@ -159,11 +159,11 @@ export class AcpAgents {
   async #take(args: AcpTurnArgs, place: SessionState): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
     const starting = this.#seat(args, place);
     const seat = await untilAborted(starting, args.signal);
-    if (seat === ABORTED) return { end: aborted(), cleanUp: starting.then(() => {}) };
-    if (!seat.ok) return { end: failed(seat.error, args), cleanUp: Promise.resolve() };
+    if (seat === ABORTED) return { end: abortTurn(), cleanUp: starting.then(() => {}) };
+    if (!seat.ok) return { end: failTurn(seat.error, args), cleanUp: Promise.resolve() };
     const ready = await untilAborted(this.#toolsListed(args, seat.value), args.signal);
-    if (ready === ABORTED) return { end: aborted(), cleanUp: Promise.resolve() };
-    if (!ready.ok) return { end: failed(ready.error, args), cleanUp: Promise.resolve() };
+    if (ready === ABORTED) return { end: abortTurn(), cleanUp: Promise.resolve() };
+    if (!ready.ok) return { end: failTurn(ready.error, args), cleanUp: Promise.resolve() };
     await args.mayAct();
     return this.#prompt(args, place, seat.value);
   }
@@ -245,29 +245,25 @@ export class AcpAgents {
       await this.#remember(args, seat);
       return { answer, spent };
     });
-    const stopped = async (): Promise<void> => {
+    const stopTurn = async (): Promise<void> => {
       turn.drop();
-      await this.#cancel(args.sessionKey, place, seat, told);
+      // The program is killed if it does not end the prompt in time.
+      const { clock } = this.#parts.world;
+      await seat.connection.cancel();
+      const done = told.then(() => "done");
+      if ((await within(clock, CANCEL_GRACE_MS, done)) === undefined)
+        await this.#unseat(args.sessionKey, place, seat, "kill");
     };
     let outcome: Awaited<typeof told> | typeof ABORTED;
     try {
       outcome = await Promise.race([untilAborted(told, signal), turn.failed]);
     } catch (error) {
-      await stopped();
+      await stopTurn();
       throw error;
     }
-    if (outcome === ABORTED || signal.aborted) return { end: aborted(), cleanUp: stopped() };
+    if (outcome === ABORTED || signal.aborted) return { end: abortTurn(), cleanUp: stopTurn() };
     const end = await endOfTurn(turn, outcome.answer, { ...args, spent: outcome.spent });
     return { end, cleanUp: Promise.resolve() };
-  }
-
-  /** Cancels the prompt. Kills the program if it does not end the prompt in time. */
-  async #cancel(sessionKey: string, place: SessionState, seat: Seat, told: Promise<unknown>): Promise<void> {
-    const { clock } = this.#parts.world;
-    await seat.connection.cancel();
-    const done = told.then(() => "done");
-    if ((await within(clock, CANCEL_GRACE_MS, done)) === undefined)
-      await this.#unseat(sessionKey, place, seat, "kill");
   }
 
   async #remember({ sessionId, log }: AcpTurnArgs, seat: Seat): Promise<void> {
@@ -340,11 +336,11 @@ export class AcpAgents {
   }
 }
 
-function aborted(): TurnEnd {
+function abortTurn(): TurnEnd {
   return { kind: "aborted", usage: ZERO_USAGE };
 }
 
-function failed(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd {
+function failTurn(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd {
   const text = `agent "${agentId}": ${error}`;
   return { kind: "error", code: "run_failed", error: text, usage: ZERO_USAGE, contextTokens };
 }

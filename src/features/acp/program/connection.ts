@@ -26,7 +26,6 @@ import { optional } from "../../../core/optional.ts";
 import { type Failure, fail, ok, type Result } from "../../../core/shapes/errors.ts";
 import type { PermissionDecision } from "../../../core/shapes/permission.ts";
 import { head } from "../../../core/text/cut.ts";
-import type { Redactor } from "../../../core/text/redact/redact.ts";
 import { pause, within } from "../../../world/pause.ts";
 import type { World } from "../../../world.ts";
 import { modeFor, needsHttpTools, subagentArgument } from "../programs.ts";
@@ -190,19 +189,6 @@ function noticeOf(update: SessionUpdate): string | undefined {
   return isNote ? update.content.text : undefined;
 }
 
-/** Returns the text of an agent's error, for people. */
-function wordsOf(error: unknown, hidden: Redactor): string {
-  const { message, data } = (error ?? {}) as { message?: unknown; data?: unknown };
-  const details = typeof data === "object" && data !== null ? Reflect.get(data, "details") : data;
-  const more = typeof details === "string" && details !== "" ? ` (${details})` : "";
-  const text = `${typeof message === "string" ? message : String(error)}${more}`;
-  return head(hidden.mask(text), ERROR_MAX_CHARS);
-}
-
-function isAuth(error: unknown): boolean {
-  return (error as { code?: unknown } | undefined)?.code === AUTH_REQUIRED;
-}
-
 class Connection implements AcpConnection {
   readonly sessionId: string;
   remoteId = "";
@@ -248,12 +234,12 @@ class Connection implements AcpConnection {
   async #ask<T>(what: string, request: Promise<T>): Promise<Result<T>> {
     const { clock } = this.#world;
     const answered = request.then(ok, (error: unknown) => this.#refusal(what, error));
-    const first = Promise.race([answered, this.#ended(what)]);
+    const first = Promise.race([answered, this.#describeEnd(what)]);
     const late = `${what}: no answer in ${START_MAX_MS / 1000} s`;
     return (await within(clock, START_MAX_MS, first)) ?? fail("run_failed", late);
   }
 
-  async #ended(what: string): Promise<Failure> {
+  async #describeEnd(what: string): Promise<Failure> {
     return fail("run_failed", `${what}: the program ended: ${await this.#process.ended}`);
   }
 
@@ -261,15 +247,19 @@ class Connection implements AcpConnection {
     // The program's exit explains more than the broken connection.
     if (this.#link.signal.aborted) {
       this.#process.kill();
-      return this.#ended(what);
+      return this.#describeEnd(what);
     }
-    if (isAuth(error)) {
+    if ((error as { code?: unknown } | undefined)?.code === AUTH_REQUIRED) {
       const methods = (this.#hello?.authMethods ?? []).map((method) => method.name).join(", ");
       const known = methods === "" ? "" : ` (methods: ${methods})`;
       const text = `${what}: it requires a sign-in${known}. Sign in with its program, or set runtime.env`;
       return fail("run_failed", text);
     }
-    return fail("run_failed", `${what}: ${wordsOf(error, this.#process.hidden)}`);
+    const { message, data } = (error ?? {}) as { message?: unknown; data?: unknown };
+    const details = typeof data === "object" && data !== null ? Reflect.get(data, "details") : data;
+    const more = typeof details === "string" && details !== "" ? ` (${details})` : "";
+    const text = `${typeof message === "string" ? message : String(error)}${more}`;
+    return fail("run_failed", `${what}: ${head(this.#process.hidden.mask(text), ERROR_MAX_CHARS)}`);
   }
 
   /** Initialises, then loads the agent's earlier session if possible, else creates a new one. */
@@ -305,16 +295,12 @@ class Connection implements AcpConnection {
       this.remoteId = begun.value.sessionId;
     }
     this.#isOpen = true;
-    return this.#letAsk(parts);
-  }
-
-  /** Chooses the mode in which a known program asks before it changes something. */
-  async #letAsk({ program }: OpenParts): Promise<Result<void>> {
-    const modeId = modeFor(this.#hello?.agentInfo?.name, program.mustAsk);
+    // Known programs ask in one of their modes before they change something.
+    const modeId = modeFor(this.#hello?.agentInfo?.name, parts.program.mustAsk);
     if (modeId === undefined) return ok(undefined);
     const params = { sessionId: this.remoteId, modeId };
     const chosen = await this.#ask("session/set_mode", this.#link.agent.request("session/set_mode", params));
-    if (chosen.ok || !program.mustAsk) return ok(undefined);
+    if (chosen.ok || !parts.program.mustAsk) return ok(undefined);
     const text = `${chosen.error}; outside its mode "${modeId}" it acts without asking`;
     return fail("run_failed", `${text}. Update it, or set runtime.permissions to "allow"`);
   }
@@ -333,7 +319,7 @@ class Connection implements AcpConnection {
     if (this.#tools === undefined) return ok(true);
     const { clock } = this.#world;
     const listed = this.#tools.listed.then(() => ok(true));
-    const first = Promise.race([listed, this.#ended("while it connected to its tools")]);
+    const first = Promise.race([listed, this.#describeEnd("while it connected to its tools")]);
     return (await within(clock, TOOLS_MAX_MS, first)) ?? ok(false);
   }
 
@@ -460,7 +446,7 @@ class Connection implements AcpConnection {
     this.#reports.begin(onCall);
     const asked = this.#link.agent.request("session/prompt", { sessionId: this.remoteId, prompt: blocks });
     const answered = asked.then(ok, (error: unknown) => this.#refusal("session/prompt", error));
-    const answer = await Promise.race([answered, this.#ended("in the middle of the turn")]);
+    const answer = await Promise.race([answered, this.#describeEnd("in the middle of the turn")]);
     // Without the pause, late text would belong to the next prompt.
     if (answer.ok && !stop.signal.aborted)
       await Promise.race([pause(this.#world.clock, LATE_TEXT_MS, stop.signal), this.#process.ended]);

@@ -19,9 +19,6 @@ const LETTER_U = 117;
 const ESCAPE_DIGITS = 4;
 const ESCAPE_BEGINS = ESCAPE_DIGITS + 1;
 
-/** Returns whether a byte is the first one of a character in UTF-8. */
-const isFirst = (byte: number): boolean => (byte & 0xc0) !== 0x80;
-
 /** `onLeftOut` gets the beginning of each message that is left out. */
 export function boundedLines(onLeftOut: (head: string) => void): TransformStream<Uint8Array, Uint8Array> {
   let line: Uint8Array[] = [];
@@ -57,7 +54,8 @@ export function boundedLines(onLeftOut: (head: string) => void): TransformStream
       return next;
     } else {
       if (byte === BACKSLASH) escapeLeft = ESCAPE_BEGINS;
-      if (!isCut && textBytes >= TEXT_MAX_BYTES && isFirst(byte)) {
+      // Cuts only before the first byte of a character in UTF-8.
+      if (!isCut && textBytes >= TEXT_MAX_BYTES && (byte & 0xc0) !== 0x80) {
         keep(chunk.subarray(from, at));
         isCut = true;
       }

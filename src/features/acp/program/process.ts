@@ -83,14 +83,6 @@ async function checkFolder({ cwd, makeCwd }: AcpProgram): Promise<Result<void>> 
   }
 }
 
-/** Describes how a program ended, with its last output. */
-function endWords(exitCode: number | null, signal: string | null, masked: string): string {
-  const how = signal === null ? `with exit code ${exitCode}` : `by ${signal}`;
-  const hint = exitCode === 127 ? "; it could not be found or started: see runtime.command" : "";
-  const said = masked.slice(-ERRORS_TOLD_CHARS).toWellFormed().trim();
-  return `it ended ${how}${hint}${said === "" ? "" : `; it said: ${said}`}`;
-}
-
 export async function startAcpProcess(program: AcpProgram, world: World): Promise<Result<AcpProcess>> {
   const folder = await checkFolder(program);
   if (!folder.ok) return folder;
@@ -119,7 +111,10 @@ export async function startAcpProcess(program: AcpProgram, world: World): Promis
       running = false;
       killGroup(child);
       for (const stream of [child.stdio[3], stdin]) stream?.destroy();
-      resolve(endWords(exitCode, signal, hidden.mask(errors)));
+      const how = signal === null ? `with exit code ${exitCode}` : `by ${signal}`;
+      const hint = exitCode === 127 ? "; it could not be found or started: see runtime.command" : "";
+      const said = hidden.mask(errors).slice(-ERRORS_TOLD_CHARS).toWellFormed().trim();
+      resolve(`it ended ${how}${hint}${said === "" ? "" : `; it said: ${said}`}`);
     });
   });
   const kill = (): void => killGroup(child);

@@ -294,7 +294,11 @@ export class AcpTurn {
       type === "text" ? { type, text: piece } : { type, thinking: piece };
     const isNew = last === undefined || isCall(last) || last.type !== type;
     if (isNew) segment.blocks.push(block);
-    else segment.blocks[segment.blocks.length - 1] = joined(last, piece);
+    else
+      segment.blocks[segment.blocks.length - 1] =
+        last.type === "text"
+          ? { ...last, text: last.text + piece }
+          : { ...last, thinking: last.thinking + piece };
     const written = isNew ? `\n${piece}` : piece;
     if (type === "text") this.#tell(segment, written);
     else this.#think(segment, written);
@@ -493,10 +497,4 @@ export class AcpTurn {
   lastText(): string {
     return this.#lastText;
   }
-}
-
-function joined(block: TextBlock | ThinkingBlock, more: string): TextBlock | ThinkingBlock {
-  return block.type === "text"
-    ? { ...block, text: block.text + more }
-    : { ...block, thinking: block.thinking + more };
 }

@@ -19,12 +19,6 @@ import { checkFeatures, checkOutside } from "./outside-checks.ts";
 
 const NODE_MAJOR_MIN = 24;
 
-function checkNode(version: string): Finding {
-  const mend = `Install Node ${NODE_MAJOR_MIN} or newer from https://nodejs.org.`;
-  const isEnough = Number.parseInt(version, 10) >= NODE_MAJOR_MIN;
-  return isEnough ? good("node", `Node ${version}`) : bad("node", `Node ${version}`, mend);
-}
-
 /** Checks the store as a start does, and reads it whole. `held`: a gateway of this machine uses it. */
 export async function checkStore(
   cli: Cli,
@@ -54,15 +48,6 @@ async function checkToken({ gateway, store }: Settings): Promise<Finding> {
   return good("token", text);
 }
 
-/** Names the proxies of the environment, which all requests use. */
-function checkProxies(): Finding[] {
-  return listProxies().map(({ variable, address, usable }) => {
-    if (usable) return good("proxy", `${address}, from ${variable}`);
-    const text = `${variable} names ${address}, which is not used: only HTTP proxies are supported`;
-    return risk("proxy", text, "Set it to an address that begins with http:// or https://.");
-  });
-}
-
 export interface MachineFindings {
   readonly findings: readonly Finding[];
   /** Absent if the configuration is invalid. */
@@ -74,7 +59,11 @@ export interface MachineFindings {
 /** Runs all checks that need no gateway. With `offline`, nothing outside this machine is called. */
 export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineFindings> {
   const { parts } = cli;
-  const findings: Finding[] = [checkNode(parts.nodeVersion)];
+  const mend = `Install Node ${NODE_MAJOR_MIN} or newer from https://nodejs.org.`;
+  const isEnough = Number.parseInt(parts.nodeVersion, 10) >= NODE_MAJOR_MIN;
+  const findings: Finding[] = [
+    isEnough ? good("node", `Node ${parts.nodeVersion}`) : bad("node", `Node ${parts.nodeVersion}`, mend),
+  ];
   const loaded = loadSettings(loadOptionsOf(cli));
   if (!loaded.ok) {
     findings.push(bad("config", loaded.error, "Fix it, then run: npx parley-gateway config check"));
@@ -88,7 +77,11 @@ export async function checkMachine(cli: Cli, offline: boolean): Promise<MachineF
   // Optional packages that the settings need but that are not installed.
   const missing = await parts.missingFor?.(settings);
   findings.push(
-    ...checkProxies(),
+    ...listProxies().map(({ variable, address, usable }) => {
+      if (usable) return good("proxy", `${address}, from ${variable}`);
+      const text = `${variable} names ${address}, which is not used: only HTTP proxies are supported`;
+      return risk("proxy", text, "Set it to an address that begins with http:// or https://.");
+    }),
     ...store.findings,
     await checkToken(settings),
     ...(await checkFiles(cli, settings, path)),

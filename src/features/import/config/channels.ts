@@ -43,10 +43,10 @@ function mapGroup(value: unknown, senders: readonly string[] | undefined): Tree 
 
 /** Maps the rules for groups. `inherited`: values of the channel for keys that the account does not set. */
 function mapGroups(own: Tree, inherited: Tree): Tree {
-  const given = (name: string): unknown => own[name] ?? inherited[name];
-  const policy = given("groupPolicy");
+  const readSetting = (name: string): unknown => own[name] ?? inherited[name];
+  const policy = readSetting("groupPolicy");
   if (policy === "disabled") return { groupPolicy: policy };
-  const senders = idsIn(given("groupAllowFrom")) ?? idsIn(given("allowFrom")) ?? [];
+  const senders = idsIn(readSetting("groupAllowFrom")) ?? idsIn(readSetting("allowFrom")) ?? [];
   // An empty list of the only account counts as absent, like in the source.
   const entries = Object.entries(fieldsOf(own.groups));
   const isOneOfMany = Object.keys(fieldsOf(inherited.accounts)).length > 1;

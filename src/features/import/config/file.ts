@@ -27,12 +27,6 @@ export interface CheckedConfig {
   readonly variables: readonly string[];
 }
 
-/** Returns the names of the variables in a text that have no fallback. */
-function variablesIn(text: string): string[] {
-  const names = [...text.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name);
-  return [...new Set(names)].sort();
-}
-
 /** Returns the configuration as the text of a file at `path`, without the settings that are invalid. */
 export function checkConfig(
   mapped: Tree,
@@ -46,7 +40,8 @@ export function checkConfig(
     const text =
       `// Made by "npx parley-gateway import" of ${from}. Review it before you start the gateway.\n` +
       `${JSON.stringify(tree, undefined, 2)}\n`;
-    const needed = variablesIn(text);
+    const names = [...text.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name = ""]) => name);
+    const needed = [...new Set(names)].sort();
     const variables = needed.filter((name) => options.env[name] === undefined);
     // Checks as if the gateway's environment set the variables that are missing now.
     const env = { ...options.env, ...Object.fromEntries(variables.map((name) => [name, "set-later"])) };

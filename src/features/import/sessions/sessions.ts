@@ -247,20 +247,6 @@ async function* entriesOf(
 
 async function* nothing(): AsyncGenerator<Entry> {}
 
-/** Returns the transcript's id: the source's own, unless another session already has it. */
-async function sessionIdHere(
-  { key, agentId, session }: MappedSession,
-  { db }: ImportStore,
-  taken: Map<string, string>,
-) {
-  const wanted = sessionIdOf(session.sessionId, agentId);
-  const owner = taken.get(wanted) ?? (db === undefined ? undefined : await ownerOfTranscript(db, wanted));
-  const id =
-    owner === undefined || owner === key ? wanted : derivedUuid("session of", key, session.sessionId);
-  taken.set(id, key);
-  return id;
-}
-
 async function importOne(
   placement: MappedSession,
   sessionId: string,
@@ -306,7 +292,14 @@ export async function importSessions(stores: readonly AgentStore[], job: Session
     const { key } = placement;
     const spawnedBy = spawners.get(key);
     const family = { depth: depths.get(key) ?? 0, ...optional({ spawnedBy }) };
-    const sessionId = await sessionIdHere(placement, job.store, taken);
+    const { agentId, session } = placement;
+    const { db } = job.store;
+    // The source's own id, unless another session already has it.
+    const wanted = sessionIdOf(session.sessionId, agentId);
+    const owner = taken.get(wanted) ?? (db === undefined ? undefined : await ownerOfTranscript(db, wanted));
+    const sessionId =
+      owner === undefined || owner === key ? wanted : derivedUuid("session of", key, session.sessionId);
+    taken.set(sessionId, key);
     job.done(key, await importOne(placement, sessionId, family, job));
   }
 }

@@ -88,15 +88,6 @@ export function registered(metadata: unknown): Result<OAuthClient> {
   return ok({ ...read.value, id: `${ID_PREFIX}${body}` });
 }
 
-/** Reads a client from its metadata document (OC3). */
-function clientOfDocument(address: string, document: unknown): Result<OAuthClient> {
-  if (isObject(document) && document.client_id === address) return clientIn(address, document);
-  return fail(
-    "invalid_argument",
-    "the client's metadata document does not name its own address as client_id",
-  );
-}
-
 function isDocumentAddress(id: string): boolean {
   if (id.length > ADDRESS_MAX_CHARS || !URL.canParse(id)) return false;
   const { protocol, pathname, username, password, hash, href } = new URL(id);
@@ -104,7 +95,7 @@ function isDocumentAddress(id: string): boolean {
   return protocol === "https:" && isPlain && pathname !== "/" && href === id;
 }
 
-const refused = (failure: Failure): DocumentRead => ({ kind: "refused", failure });
+const refuseDocument = (failure: Failure): DocumentRead => ({ kind: "refused", failure });
 
 /** Reads the JSON at an address that a client chose. The caller limits the time by the signal. */
 export function readDocument(address: string, signal: AbortSignal): Promise<DocumentRead> {
@@ -112,7 +103,7 @@ export function readDocument(address: string, signal: AbortSignal): Promise<Docu
     const broken = (error: unknown): void => {
       const isOurs = error instanceof AddressRefused;
       const why = isOurs ? `the client's metadata document: ${error.message}` : "";
-      resolve(isOurs ? refused(fail("invalid_argument", why)) : { kind: "unreachable" });
+      resolve(isOurs ? refuseDocument(fail("invalid_argument", why)) : { kind: "unreachable" });
     };
     try {
       const destination = { purpose: "client", url: address, configured: undefined } as const;
@@ -127,12 +118,12 @@ export function readDocument(address: string, signal: AbortSignal): Promise<Docu
           request.destroy();
         };
         if (response.statusCode !== 200)
-          return end(refused(fail("invalid_argument", "the client's metadata is missing")));
+          return end(refuseDocument(fail("invalid_argument", "the client's metadata is missing")));
         response.on("error", broken);
         response.on("data", (chunk: Buffer) => {
           bytes += chunk.length;
           if (bytes > DOCUMENT_MAX_BYTES)
-            end(refused(fail("too_large", "the client's metadata is too large")));
+            end(refuseDocument(fail("too_large", "the client's metadata is too large")));
           else chunks.push(chunk);
         });
         response.on("end", () => end({ kind: "read", document: jsonOf(Buffer.concat(chunks)) }));
@@ -161,6 +152,12 @@ export async function findClient(
     return clientIn(id, jsonOf(new Uint8Array(Buffer.from(id.slice(ID_PREFIX.length), "base64url"))));
   if (!isDocumentAddress(id)) return fail("invalid_argument", "this client_id was not issued here");
   const found = await read(id);
-  if (found.kind === "read") return clientOfDocument(id, found.document);
+  if (found.kind === "read") {
+    if (isObject(found.document) && found.document.client_id === id) return clientIn(id, found.document);
+    return fail(
+      "invalid_argument",
+      "the client's metadata document does not name its own address as client_id",
+    );
+  }
   return found.kind === "refused" ? found.failure : unreadClient(id, redirectUri);
 }

@@ -123,7 +123,7 @@ function answerAt(address: string, answer: Readonly<Record<string, string>>): st
 }
 
 /** Returns the token in a pasted text: the token alone, or the link to the page. */
-function pasted(text: string): string {
+function readPastedToken(text: string): string {
   const found = /[#&?]token=([^&\s]+)/.exec(text)?.[1];
   return found === undefined ? text.trim() : (new URLSearchParams(`token=${found}`).get("token") ?? "");
 }
@@ -215,7 +215,7 @@ class SignInDoor {
   }
 
   /** Checks a request for a sign-in (OA1). */
-  async #checked(c: Context<Env>, params: Params): Promise<Result<SignInRequest>> {
+  async #checkSignIn(c: Context<Env>, params: Params): Promise<Result<SignInRequest>> {
     const {
       client_id: id = "",
       redirect_uri: redirectUri = "",
@@ -241,26 +241,26 @@ class SignInDoor {
 
   async ask(c: Context<Env>): Promise<Response> {
     const params = paramsIn(new URL(c.req.url).searchParams);
-    const request = params.ok ? await this.#checked(c, params.value) : params;
+    const request = params.ok ? await this.#checkSignIn(c, params.value) : params;
     return request.ok ? consentPage(request.value) : refusalPage(request.error);
   }
 
   async consent(c: Context<Env>): Promise<Response> {
     const form = await this.#form(c);
-    const request = form.ok ? await this.#checked(c, form.value) : form;
+    const request = form.ok ? await this.#checkSignIn(c, form.value) : form;
     if (!form.ok || !request.ok) return refusalPage(request.ok ? "" : request.error);
     const { redirectUri, state } = request.value;
     const more = { ...optional({ state }), iss: c.get("origin") };
     if (form.value.answer === "deny")
       return c.redirect(answerAt(redirectUri, { error: "access_denied", ...more }), 303);
-    const code = await this.#allowed(c, request.value, form.value);
+    const code = await this.#storeSignIn(c, request.value, form.value);
     if (!code.ok) return consentPage(request.value, code.error);
     return c.redirect(answerAt(redirectUri, { code: code.value, ...more }), 303);
   }
 
   /** Stores the sign-in that a person has allowed, and returns its code. */
-  async #allowed(c: Context<Env>, request: SignInRequest, form: Params): Promise<Result<string>> {
-    const admitted = await this.#authority.admit(remoteOf(c), { token: pasted(form.token ?? "") });
+  async #storeSignIn(c: Context<Env>, request: SignInRequest, form: Params): Promise<Result<string>> {
+    const admitted = await this.#authority.admit(remoteOf(c), { token: readPastedToken(form.token ?? "") });
     if (!admitted.ok) return admitted;
     const caller = admitted.value;
     if (!mayConsent(caller))

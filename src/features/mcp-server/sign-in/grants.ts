@@ -50,14 +50,14 @@ export function clientHash(clientId: string): string {
   return createHash("sha256").update(clientId).digest("base64url");
 }
 
-function sealed(authority: Authority, text: string, by: string): string | undefined {
+function sealText(authority: Authority, text: string, by: string): string | undefined {
   const mark = authority.sign(text, by);
   return mark === undefined ? undefined : `${text}.${mark}`;
 }
 
 /** Returns the code of a new sign-in. */
 export function codeOf(authority: Authority, { id, tokenId }: AccessTokenRow): string | undefined {
-  return sealed(authority, sealedText(CODE, id, 0), tokenId);
+  return sealText(authority, sealedText(CODE, id, 0), tokenId);
 }
 
 type SignedIn = AccessTokenRow & { readonly signIn: SignIn };
@@ -92,8 +92,8 @@ async function issue(
   generation = row.signIn.generation + 1,
 ): Promise<Issued | undefined> {
   const { id, tokenId, signIn } = row;
-  const access = sealed(authority, sealedText(ACCESS, id, unit.now + ACCESS_MS), tokenId);
-  const refresh = sealed(authority, sealedText(REFRESH, id, generation), tokenId);
+  const access = sealText(authority, sealedText(ACCESS, id, unit.now + ACCESS_MS), tokenId);
+  const refresh = sealText(authority, sealedText(REFRESH, id, generation), tokenId);
   const scope = authority.accessRights(row)?.scopes.join(" ");
   if (access === undefined || refresh === undefined || scope === undefined) return undefined;
   const isNext = generation > signIn.generation;

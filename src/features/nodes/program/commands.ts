@@ -107,7 +107,16 @@ export function nodeCommands(
       running--;
     }
   };
-  const notify = (wanted: Wanted): Promise<Outcome> => showNotice(machine, wanted);
+  const notify = async (wanted: Wanted): Promise<Outcome> => {
+    const own = fieldsOf(wanted.params);
+    const body = textOf(own.body, BODY_MAX_CHARS);
+    const title = textOf(own.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
+    if (body === "") return refuse("INVALID_REQUEST", "notify needs {title?, body}: body is a string");
+    const { parts, platform, cwd } = machine;
+    const shown = await showOnDesktop({ parts, platform, cwd, title, body }, wanted.signal);
+    if (!shown) machine.show(`${title}: ${body}`);
+    return { ok: true, payload: { shown: shown ? "desktop" : "terminal" } };
+  };
   return machine.allowExec.length === 0 ? { notify } : { exec, notify };
 }
 
@@ -148,15 +157,4 @@ async function runOne(machine: Machine, read: ExecParams, cwd: string, wanted: W
 
 function textOf(value: unknown, charsMax: number): string {
   return typeof value === "string" ? safeText(head(value, charsMax)).trim() : "";
-}
-
-async function showNotice(machine: Machine, { params, signal }: Wanted): Promise<Outcome> {
-  const own = fieldsOf(params);
-  const body = textOf(own.body, BODY_MAX_CHARS);
-  const title = textOf(own.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
-  if (body === "") return refuse("INVALID_REQUEST", "notify needs {title?, body}: body is a string");
-  const { parts, platform, cwd } = machine;
-  const shown = await showOnDesktop({ parts, platform, cwd, title, body }, signal);
-  if (!shown) machine.show(`${title}: ${body}`);
-  return { ok: true, payload: { shown: shown ? "desktop" : "terminal" } };
 }

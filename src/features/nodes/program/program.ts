@@ -109,11 +109,11 @@ export class NodeProgram {
     } catch (error) {
       if (stop.aborted) return undefined;
       if (!(error instanceof GatewayError)) throw error;
-      return this.#refused(error);
+      return this.#takeRefusal(error);
     }
   }
 
-  async #refused(error: GatewayError): Promise<number | undefined> {
+  async #takeRefusal(error: GatewayError): Promise<number | undefined> {
     const { cli } = this.#parts;
     if (error.code === "NOT_PAIRED") {
       this.#showPairingCode(error);
@@ -157,10 +157,10 @@ export class NodeProgram {
         for (const off of offs.splice(0)) off();
         resolve(code);
       };
-      const stopped = (): void => end(undefined);
-      stop.addEventListener("abort", stopped, { once: true });
+      const endConnection = (): void => end(undefined);
+      stop.addEventListener("abort", endConnection, { once: true });
       offs.push(
-        () => stop.removeEventListener("abort", stopped),
+        () => stop.removeEventListener("abort", endConnection),
         client.on("node.invoke.request", (payload) => void this.#onInvoke(client, payload)),
         client.on("node.invoke.cancel", ({ id }) => this.#running.get(id)?.abort()),
         client.onState((state, error) => {

@@ -59,14 +59,14 @@ function show(cli: Cli, a: ChainRecord, b: ChainRecord): number {
   cli.document({ ok: true, ...found });
   const texts = ({ a, b, same }: ChainComparison["steps"][number]): readonly [string, string] =>
     same ? [a?.text ?? "", "="] : fromDifference(a?.text ?? "", b?.text ?? "", TEXT_CHARS);
-  const shown = (text: string, side: unknown) =>
+  const showSide = (text: string, side: unknown) =>
     side === undefined ? "(nothing)" : excerpt(text, TEXT_CHARS);
   cli.table(found.steps, {
     "": ({ same }) => (same ? "" : "*"),
     SESSION: ({ session }) => session,
     STEP: ({ step }) => step,
-    A: (pair) => shown(texts(pair)[0], pair.a),
-    B: (pair) => shown(texts(pair)[1], pair.b),
+    A: (pair) => showSide(texts(pair)[0], pair.a),
+    B: (pair) => showSide(texts(pair)[1], pair.b),
     TOKENS: ({ a, b }) => both(a && tokens(a.tokens), b && tokens(b.tokens)),
     COST: ({ a, b }) => both(a && usd(a.cost), b && usd(b.cost)),
     SECONDS: ({ a, b }) => both(a && seconds(a.ms), b && seconds(b.ms)),

@@ -49,25 +49,25 @@ export type Judge = (question: string, answer: string) => Promise<{ passed: bool
 
 async function check(record: ChainRecord, expectation: Expectation, judge: Judge): Promise<Check> {
   const { kind, value } = expectation;
-  const found = (passed: boolean, why: string): Check => ({ expectation, passed, why });
+  const makeCheck = (passed: boolean, why: string): Check => ({ expectation, passed, why });
   switch (kind) {
     case "contains":
-      return found(answerOf(record).includes(String(value)), answerOf(record));
+      return makeCheck(answerOf(record).includes(String(value)), answerOf(record));
     case "toolCalled":
     case "notCalled": {
       const called = calledIn(record);
-      return found(
+      return makeCheck(
         called.has(String(value)) === (kind === "toolCalled"),
         `called: ${[...called].join(", ")}`,
       );
     }
     case "costBelow":
-      return found(costOf(record) < Number(value), `${costOf(record)} USD`);
+      return makeCheck(costOf(record) < Number(value), `${costOf(record)} USD`);
     case "stepsBelow":
-      return found(stepsOf(record) < Number(value), `${stepsOf(record)} answers`);
+      return makeCheck(stepsOf(record) < Number(value), `${stepsOf(record)} answers`);
     case "ends": {
       const { state, error = "" } = record.runs[0] ?? { state: "" };
-      return found(state === value, `${state} ${error}`.trim());
+      return makeCheck(state === value, `${state} ${error}`.trim());
     }
     case "judge":
       return { expectation, ...(await judge(String(value), answerOf(record))) };

@@ -116,7 +116,7 @@ export class Live {
     const { name, arguments: args } = request;
     if (SESSION_TOOLS.test(name)) return really();
     if (this.isLive(name)) return this.track(really());
-    const known = this.#recorded().get(`${name} ${this.#ids.toRecord(canonicalJson(args))}`);
+    const known = this.#listRecordedResults().get(`${name} ${this.#ids.toRecord(canonicalJson(args))}`);
     const result = known !== undefined && known.length > 1 ? known.shift() : known?.[0];
     if (result !== undefined) return recall(result);
     this.missing.set(name, (this.missing.get(name) ?? 0) + 1);
@@ -125,7 +125,7 @@ export class Live {
   }
 
   /** Recorded results, by tool and arguments. */
-  #recorded(): Map<string, ToolResultMessage[]> {
+  #listRecordedResults(): Map<string, ToolResultMessage[]> {
     if (this.#results !== undefined) return this.#results;
     const found = new Map<string, ToolResultMessage[]>();
     for (const { products, results } of this.#script.runs) {

@@ -108,7 +108,7 @@ class Replay {
         ),
       ...optional({ vary }),
     });
-    this.#live = liveSettings(this.#adapted(first));
+    this.#live = liveSettings(this.#adaptSettings(first));
     const { settings } = this.#live;
     const { make } = this.#player.ids;
     this.#world = {
@@ -125,7 +125,7 @@ class Replay {
   }
 
   /** Returns the settings with which runs work in the replay. */
-  #adapted(settings: Settings): Settings {
+  #adaptSettings(settings: Settings): Settings {
     const vary = this.#vary;
     if (vary === undefined) return withoutLimits(settings);
     const changed = changedSettings(settings, vary.variation, vary.parts.providers);
@@ -223,17 +223,6 @@ class Replay {
     await this.#engine.accept({ runId, sessionKey, kind, input, chain, timeoutMs, ...more });
   }
 
-  #start(one: ScriptedRun): void {
-    const settings = this.#script.settingsOf(one);
-    if (settings !== undefined && settings !== this.#current) {
-      this.#current = settings;
-      this.#live.replace(this.#adapted(settings));
-    }
-    const name = `start ${one.index}`;
-    this.#player.gates.open(name);
-    this.#engine.lookAtSlots();
-  }
-
   /** Stops a run that somebody stopped in the record, unless the replay has stopped it already. */
   async #stop({ run }: ScriptedRun): Promise<void> {
     const own = (await this.#runs()).find((one) => this.#player.match(one)?.run === run);
@@ -263,7 +252,17 @@ class Replay {
       if (isOrigin(run)) add(run.acceptedAt, begin - 0.3, () => this.#inject(one));
       else if (run.callId !== undefined)
         add(run.acceptedAt, begin - 0.3, () => gates.open(`call ${run.callId}`));
-      if (run.startedAt !== undefined) add(run.startedAt, begin - 0.2, () => this.#start(one));
+      if (run.startedAt !== undefined)
+        add(run.startedAt, begin - 0.2, () => {
+          const settings = this.#script.settingsOf(one);
+          if (settings !== undefined && settings !== this.#current) {
+            this.#current = settings;
+            this.#live.replace(this.#adaptSettings(settings));
+          }
+          const name = `start ${one.index}`;
+          this.#player.gates.open(name);
+          this.#engine.lookAtSlots();
+        });
       products.forEach(({ id, at }, index) => {
         add(at, places.get(id) ?? last, () => gates.open(`answer ${one.index} ${index}`));
       });
@@ -296,7 +295,7 @@ class Replay {
     return (await RUNS.all(RUNS.rows(this.#store.db, { chainId }))).sort(compareAcceptance);
   }
 
-  async #played(): Promise<PlayedRun[]> {
+  async #listPlayedRuns(): Promise<PlayedRun[]> {
     const { db } = this.#store;
     const runs = await this.#runs();
     const messages = await db
@@ -345,13 +344,13 @@ class Replay {
       next = events.shift();
       progress(total - events.length, total);
     }
-    const [difference] = differencesOf(this.#player, this.#script, await this.#played());
+    const [difference] = differencesOf(this.#player, this.#script, await this.#listPlayedRuns());
     const { record } = this.#script;
     const { chainId, entries } = record;
     const own = await labelsOfChain(this.#store.db, chainId);
     const labels = diffLabels(record, { runs: await this.#runs(), labels: own ?? {} });
     const facts = { chainId, runs: this.#script.runs.length, entries: entries.length, labels };
-    const more = await this.#varied();
+    const more = await this.#readVariedChain();
     return { ...facts, ...optional({ difference, varied: more }) };
   }
 
@@ -383,7 +382,7 @@ class Replay {
   }
 
   /** Returns the record of a changed chain. */
-  async #varied(): Promise<Replayed["varied"]> {
+  async #readVariedChain(): Promise<Replayed["varied"]> {
     const { live } = this.#player;
     if (live === undefined) return undefined;
     const found = await readChainRecord(this.#store.db, this.#script.record.chainId);

@@ -269,7 +269,7 @@ export class Player implements TurnHooks {
   async call(run: Run, request: ToolCallRequest, really: ReallyCall): Promise<ToolOutcome> {
     const one = this.match(run);
     if (this.live?.hasLeft(run))
-      return this.live.call(request, really, (result) => this.#recalled(run, request, result));
+      return this.live.call(request, really, (result) => this.#recallAnswer(run, request, result));
     if (one === undefined) return really();
     const recorded = this.#recordedResult(one, request.callId);
     const callId = this.ids.toRecord(request.callId);
@@ -277,10 +277,10 @@ export class Player implements TurnHooks {
     // An owner who is not here denied it.
     const isDenied = recorded !== undefined && fieldIn(textOf(recorded), "code") === DENIED;
     if (!isLive && (isDenied || !this.#script.reallyRuns(request, callId)))
-      return recorded === undefined ? new Promise(() => {}) : this.#recalled(run, request, recorded);
+      return recorded === undefined ? new Promise(() => {}) : this.#recallAnswer(run, request, recorded);
     const outcome = await (isLive ? this.live?.track(really()) : this.#reallyRun(request, callId, really));
     if (outcome === undefined || recorded === undefined) return outcome ?? really();
-    const compared = this.#compared(one, recorded, outcome);
+    const compared = this.#compareOutcome(one, recorded, outcome);
     if (this.ids.toRecord(compared.text) !== textOf(recorded)) this.live?.leave(run);
     return compared;
   }
@@ -325,7 +325,7 @@ export class Player implements TurnHooks {
   }
 
   /** Answers a call from the record, and marks what the recorded call brought. */
-  async #recalled(run: Run, request: ToolCallRequest, recorded: ToolResultMessage): Promise<ToolOutcome> {
+  async #recallAnswer(run: Run, request: ToolCallRequest, recorded: ToolResultMessage): Promise<ToolOutcome> {
     const { content, isError, details, id } = recorded;
     const call = { ...request, callId: this.#script.callIdOf(id) };
     const text = isError ? undefined : textOf(recorded);
@@ -344,7 +344,7 @@ export class Player implements TurnHooks {
    * Checks the outcome of a session tool. A refusal may name sessions outside of the chain, so only its code
    * is compared.
    */
-  #compared(one: ScriptedRun, recorded: ToolResultMessage, outcome: ToolOutcome): ToolOutcome {
+  #compareOutcome(one: ScriptedRun, recorded: ToolResultMessage, outcome: ToolOutcome): ToolOutcome {
     const expected = textOf(recorded);
     for (const name of ["runId", "childSessionKey"])
       this.ids.pair(fieldIn(outcome.text, name), fieldIn(expected, name));
@@ -370,9 +370,9 @@ export class Player implements TurnHooks {
     const ids = new Map(this.#script.record.flows.map((flow) => [flow.targetKey, flow.flowId]));
     const placeOf = (row: unknown): string =>
       this.ids.toReplay(ids.get(String(fieldsOf(row).sessionKey)) ?? "");
-    const sorted = (rows: unknown): unknown[] =>
+    const sortRows = (rows: unknown): unknown[] =>
       [...listOf(rows)].sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
-    return JSON.stringify({ ...rest, results: sorted(results), unfinished: sorted(unfinished) });
+    return JSON.stringify({ ...rest, results: sortRows(results), unfinished: sortRows(unfinished) });
   }
 }
 

@@ -107,7 +107,7 @@ export class Script {
     this.#revisions = new Map(record.revisions.map(({ hash, body }) => [hash, body]));
     const ofRun = Map.groupBy(inStoredOrder(record.entries), ({ runId }) => runId);
     this.runs = inLaneOrder(record.runs).map((run, index) =>
-      this.#scripted(run, index, ofRun.get(run.runId) ?? []),
+      this.#scriptRun(run, index, ofRun.get(run.runId) ?? []),
     );
     this.#byId = new Map(this.runs.map((one) => [one.run.runId, one]));
     const accepted = this.runs.toSorted((one, other) => compareAcceptance(one.run, other.run));
@@ -189,7 +189,7 @@ export class Script {
     return found;
   }
 
-  #scripted(run: Run, index: number, entries: readonly RecordedEntry[]): ScriptedRun {
+  #scriptRun(run: Run, index: number, entries: readonly RecordedEntry[]): ScriptedRun {
     const products: Product[] = [];
     const results = new Map<string, ToolResultMessage>();
     let partial = "";

@@ -88,8 +88,8 @@ function compareChains({ a, b }: DiffOrder): Result<ChainComparison> {
 process.once("disconnect", () => process.exit());
 process.once("message", async (order: ReplayOrder | DiffOrder) => {
   setPriority(PRIORITY);
-  const made = async () => ("record" in order ? play(order) : compareChains(order));
-  const result = await made().catch((error: unknown) =>
+  const makeResult = async () => ("record" in order ? play(order) : compareChains(order));
+  const result = await makeResult().catch((error: unknown) =>
     fail("run_failed", `the replay failed: ${(error as Error).message}`),
   );
   tell({ result }, () => process.disconnect());

@@ -101,16 +101,16 @@ class Steps {
     const drafts = [
       ...runs.flatMap((run) => [this.#run(run), ...this.#wait(run)]),
       // Leaves out refused calls that were repeated after a crash and then accepted.
-      ...refusals.filter(({ callId }) => !this.#runOfCall.has(callId)).map((one) => this.#refused(one)),
+      ...refusals.filter(({ callId }) => !this.#runOfCall.has(callId)).map((one) => this.#draftRefusal(one)),
       ...deliveries.map((one) => this.#delivery(one)),
     ];
     const inTime = drafts.map((draft, place) => ({ draft, place }));
     inTime.sort((a, b) => a.draft.at - b.draft.at || a.place - b.place);
-    return inTime.flatMap(({ draft }) => this.#shown(draft));
+    return inTime.flatMap(({ draft }) => this.#hideSessions(draft));
   }
 
   /** Hides sessions that the viewer may not see. */
-  #shown({ from, to, text, ...draft }: Draft): ChainStep[] {
+  #hideSessions({ from, to, text, ...draft }: Draft): ChainStep[] {
     const parties = [from, to].filter((key) => key !== undefined);
     const hidden = parties.filter((key) => !this.#viewer.sees(key));
     if (hidden.length > 0 && hidden.length === parties.length) return [];
@@ -132,7 +132,7 @@ class Steps {
   }
 
   /** Returns the text, unless its session was deleted. */
-  #quoted(sessionKey: string, text: string | undefined): string | undefined {
+  #quoteText(sessionKey: string, text: string | undefined): string | undefined {
     return this.#chain.sessions.has(sessionKey) ? text : undefined;
   }
 
@@ -151,7 +151,7 @@ class Steps {
     const announces = nature.kind === "announce";
     const said = run.reply ?? "";
     const silent = state === "ok" && run.kind === "turn" && isSilent(said);
-    const reply = silent || said === "" ? undefined : this.#quoted(sessionKey, this.#excerpt(said));
+    const reply = silent || said === "" ? undefined : this.#quoteText(sessionKey, this.#excerpt(said));
     const error = run.error === undefined ? undefined : this.#excerpt(run.error);
     return {
       id: `run:${runId}`,
@@ -163,7 +163,7 @@ class Steps {
       ...optional({ startedAt, endAt, code, error, flowId: flow?.flowId, turn: run.flow?.turn }),
       ...optional({ receipt: this.#chain.receipts.get(runId) }),
       ...(flow?.kind === "send" ? { turnsMax: flow.turnsMax } : {}),
-      text: announces ? reply : this.#quoted(sessionKey, run.input.text),
+      text: announces ? reply : this.#quoteText(sessionKey, run.input.text),
       ...(announces || reply === undefined ? {} : { answer: reply }),
       ...(silent ? { silent } : {}),
       ...(run.kind === "append" ? { appended: true } : {}),
@@ -186,7 +186,7 @@ class Steps {
     const silent = answered && run.kind === "turn" && run.state === "ok" && isSilent(run.reply ?? "");
     const words =
       answered && !silent
-        ? this.#quoted(run.sessionKey, run.reply ?? this.#excerpt(run.error ?? ""))
+        ? this.#quoteText(run.sessionKey, run.reply ?? this.#excerpt(run.error ?? ""))
         : undefined;
     return [
       {
@@ -217,7 +217,7 @@ class Steps {
     return { state: "timeout", endAt: deadlineAt };
   }
 
-  #refused(refusal: Refusal): Draft {
+  #draftRefusal(refusal: Refusal): Draft {
     const { callId, runId, fromKey, toKey, named, tool, code, error, cycle, hop, at } = refusal;
     const to = tool === "sessions_spawn" ? undefined : toKey;
     const { seesAll, sees } = this.#viewer;
@@ -267,7 +267,7 @@ class Steps {
       state,
       route: { channel, to },
       ...optional({ endAt, code, error, runId }),
-      text: this.#quoted(sessionKey, delivery.text),
+      text: this.#quoteText(sessionKey, delivery.text),
       ...opens,
     };
   }

@@ -6,7 +6,7 @@ import { useRef, useState } from "preact/hooks";
  * Copies a text. If that is not possible, selects the element `shown`, which contains the text. Returns the
  * new label of the button.
  */
-async function copied(text: string, shown: Element | null | undefined): Promise<string> {
+async function copyText(text: string, shown: Element | null | undefined): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);
     return "Copied";
@@ -20,7 +20,7 @@ async function copied(text: string, shown: Element | null | undefined): Promise<
 export async function copyCode({ target }: Event): Promise<void> {
   if (!(target instanceof HTMLElement) || !target.matches(".copy-code")) return;
   const pre = target.closest(".code-block")?.querySelector("pre");
-  if (pre != null) target.textContent = await copied(pre.textContent ?? "", pre);
+  if (pre != null) target.textContent = await copyText(pre.textContent ?? "", pre);
 }
 
 /** Shows a button that copies the text beside it. `name`: the name of that text for screen readers. */
@@ -33,7 +33,7 @@ export function Copy({ text, name }: { text: () => string; name: string }) {
       type="button"
       class="quiet copy"
       aria-label={word === "Copy" ? `Copy ${name}` : word}
-      onClick={() => void copied(text(), button.current?.parentElement).then(setWord)}
+      onClick={() => void copyText(text(), button.current?.parentElement).then(setWord)}
     >
       {word}
     </button>

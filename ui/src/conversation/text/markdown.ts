@@ -29,7 +29,7 @@ const REFERENCES: Readonly<Record<string, string>> = {
   nbsp: "\u00a0",
 };
 
-function resolved(text: string): string {
+function resolveEntities(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,4}));/gi, (whole, decimal, hex, name) => {
     if (name !== undefined) return REFERENCES[name] ?? whole;
     const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
@@ -37,7 +37,7 @@ function resolved(text: string): string {
   });
 }
 
-function made<K extends keyof HTMLElementTagNameMap>(name: K, className = "", text = "") {
+function makeElement<K extends keyof HTMLElementTagNameMap>(name: K, className = "", text = "") {
   const element = document.createElement(name);
   if (className !== "") element.className = className;
   if (text !== "") element.textContent = text;
@@ -48,7 +48,7 @@ function made<K extends keyof HTMLElementTagNameMap>(name: K, className = "", te
 const BLOCKS = /^(?:p|h3|li|th|td|blockquote)$/;
 
 function holding<K extends keyof HTMLElementTagNameMap>(name: K, tokens: readonly Token[], className = "") {
-  const element = made(name, className);
+  const element = makeElement(name, className);
   if (BLOCKS.test(name)) element.dir = "auto";
   element.append(...nodesOf(tokens));
   return element;
@@ -64,7 +64,7 @@ function scrolling(element: HTMLElement, name: string): HTMLElement {
 
 function linkTo(href: string, content: readonly (Node | string)[]): (Node | string)[] {
   if (!LINK.test(href) || !URL.canParse(href)) return [...content];
-  const link = made("a");
+  const link = makeElement("a");
   link.href = href;
   link.rel = "noopener noreferrer";
   link.target = "_blank";
@@ -92,48 +92,43 @@ async function colour(code: HTMLElement, text: string, language: string): Promis
 
 function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
   const language = lang.slice(0, LANGUAGE_MAX_CHARS);
-  const pre = scrolling(made("pre"), language === "" ? "Code" : `Code, ${language}`);
-  const code = made("code", "", text);
+  const pre = scrolling(makeElement("pre"), language === "" ? "Code" : `Code, ${language}`);
+  const code = makeElement("code", "", text);
   pre.append(code);
   if (language !== "" && text.length <= COLOURED_MAX_CHARS) void colour(code, text, language);
-  const copy = made("button", "quiet copy-code", "Copy");
+  const copy = makeElement("button", "quiet copy-code", "Copy");
   copy.type = "button";
-  const top = made("div", "code-head");
-  top.append(made("span", "code-language", language), copy);
-  const box = made("div", "code-block");
+  const top = makeElement("div", "code-head");
+  top.append(makeElement("span", "code-language", language), copy);
+  const box = makeElement("div", "code-block");
   box.append(top, pre);
   return box;
 }
 
 function table({ header, rows }: Tokens.Table): HTMLElement {
   const row = (cells: readonly Tokens.TableCell[]): HTMLElement => {
-    const line = made("tr");
+    const line = makeElement("tr");
     for (const { header: isHead, tokens, align } of cells) {
       line.append(holding(isHead ? "th" : "td", tokens, align === null ? "" : `align-${align}`));
     }
     return line;
   };
-  const head = made("thead");
+  const head = makeElement("thead");
   head.append(row(header));
-  const body = made("tbody");
+  const body = makeElement("tbody");
   body.append(...rows.map(row));
-  const whole = made("table");
+  const whole = makeElement("table");
   whole.append(head, body);
-  const box = scrolling(made("div", "scroll-x"), "Table");
+  const box = scrolling(makeElement("div", "scroll-x"), "Table");
   box.append(whole);
   return box;
 }
 
 function list({ ordered, start, items }: Tokens.List): HTMLElement {
-  const whole = made(ordered ? "ol" : "ul");
+  const whole = makeElement(ordered ? "ol" : "ul");
   if (whole instanceof HTMLOListElement && typeof start === "number" && start !== 1) whole.start = start;
   whole.append(...items.map(({ tokens }) => holding("li", tokens)));
   return whole;
-}
-
-/** Shows an image as a link, because showing a text must not make the page load anything. */
-function picture({ href, text }: Tokens.Image): (Node | string)[] {
-  return ["[picture: ", ...linkTo(href, [text === "" ? href : resolved(text)]), "]"];
 }
 
 const WRAPPERS: Readonly<Record<string, "strong" | "em" | "del" | "p" | "blockquote">> = {
@@ -152,25 +147,28 @@ function nodesOfOne(token: Token): readonly (Node | string)[] {
     case "def":
       return [];
     case "br":
-      return [made("br")];
+      return [makeElement("br")];
     case "hr":
-      return [made("hr")];
+      return [makeElement("hr")];
     case "checkbox":
       return [(token as Tokens.Checkbox).checked ? "☑ " : "☐ "];
     case "codespan":
-      return [made("code", "", (token as Tokens.Codespan).text)];
+      return [makeElement("code", "", (token as Tokens.Codespan).text)];
     case "escape":
       return [(token as Tokens.Escape).text];
     case "text": {
       const { tokens, text } = token as Tokens.Text;
-      return tokens === undefined ? [resolved(text)] : nodesOf(tokens);
+      return tokens === undefined ? [resolveEntities(text)] : nodesOf(tokens);
     }
     case "link": {
       const { href, tokens } = token as Tokens.Link;
       return linkTo(href, nodesOf(tokens));
     }
-    case "image":
-      return picture(token as Tokens.Image);
+    // Shown as a link, because showing a text must not make the page load anything.
+    case "image": {
+      const { href, text } = token as Tokens.Image;
+      return ["[picture: ", ...linkTo(href, [text === "" ? href : resolveEntities(text)]), "]"];
+    }
     case "heading": {
       // Every heading of a text is an h3, because it is below the page's own headings. Its level only sets
       // the font size.
@@ -184,7 +182,9 @@ function nodesOfOne(token: Token): readonly (Node | string)[] {
     case "table":
       return [table(token as Tokens.Table)];
     default:
-      return [(token as Tokens.Generic).block === true ? made("p", "", token.raw.trimEnd()) : token.raw];
+      return [
+        (token as Tokens.Generic).block === true ? makeElement("p", "", token.raw.trimEnd()) : token.raw,
+      ];
   }
 }
 
@@ -194,7 +194,7 @@ function nodesOf(tokens: readonly Token[]): (Node | string)[] {
 
 /** Shows a text unchanged, with its line breaks. */
 function plainText(text: string): HTMLElement {
-  return made("div", "plain-text", safeText(text));
+  return makeElement("div", "plain-text", safeText(text));
 }
 
 /** Renders a text as markdown, or as plain text if it is too complex. */
@@ -220,7 +220,7 @@ const LIVE_BLOCK_MAX_CHARS = 4_000;
 /** Renders a growing text. Complete blocks are parsed once, and the last block at each change. */
 export class GrowingText {
   readonly #box: HTMLElement;
-  readonly #live = made("div", LIVE);
+  readonly #live = makeElement("div", LIVE);
   #text = "";
   /** Position at which the unfinished part starts. */
   #from = 0;

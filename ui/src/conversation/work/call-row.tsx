@@ -32,11 +32,6 @@ export function keyFor(name: string, agentId: string): string {
   return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
 }
 
-/** Returns the error code of a failed call. */
-function codeOf(result: ToolResult): unknown {
-  return result.isError ? fieldsOf(parsed(resultText(result))).code : undefined;
-}
-
 /** Shows the status of a call, or the duration of a call that succeeded. */
 function Outcome({ step, running }: { step: CallStep; running: Going }) {
   const { call, result, calledAt } = step;
@@ -47,7 +42,8 @@ function Outcome({ step, running }: { step: CallStep; running: Going }) {
   if (result === undefined)
     return running === false ? <State state="aborted" text="no result" /> : <State state={running} />;
   // A kill ended the process during the call.
-  if (codeOf(result) === "outcome_unknown") return <State state="aborted" text="outcome unknown" />;
+  if (result.isError && fieldsOf(parsed(resultText(result))).code === "outcome_unknown")
+    return <State state="aborted" text="outcome unknown" />;
   if (result.isError) return <State state="failed" />;
   return <span class="soft number">{duration(Math.max(0, result.timestamp - calledAt))}</span>;
 }

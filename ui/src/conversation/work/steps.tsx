@@ -12,10 +12,6 @@ import { isSpawn, Spawns } from "./spawns.tsx";
 const UNFOLDED_MAX = 10;
 const FOLDED_ROWS = 4;
 
-function isFailed(step: Step): boolean {
-  return step.kind === "call" && step.result?.isError === true;
-}
-
 interface StepsProps {
   readonly steps: readonly Step[];
   readonly running: Going;
@@ -25,7 +21,7 @@ interface StepsProps {
 }
 
 /** Puts the steps into groups: two or more spawns in a row, or one step of another kind. */
-function grouped(steps: readonly Step[]): Step[][] {
+function groupSteps(steps: readonly Step[]): Step[][] {
   const groups: Step[][] = [];
   for (const step of steps) {
     const last = groups.at(-1);
@@ -65,10 +61,10 @@ function Group(props: Omit<StepsProps, "steps"> & { group: readonly Step[] }) {
 
 export function Steps({ steps, ...rest }: StepsProps) {
   const [whole, setWhole] = useState(false);
-  const groups = grouped(steps);
+  const groups = groupSteps(steps);
   const hidden = groups.length > UNFOLDED_MAX ? groups.slice(0, -FOLDED_ROWS).flat() : [];
   const open = whole || hidden.some(({ messageId }) => messageId === rest.target);
-  const failed = hidden.filter(isFailed).length;
+  const failed = hidden.filter((step) => step.kind === "call" && step.result?.isError === true).length;
   const shown = hidden.length > 0 && !open ? groups.slice(-FOLDED_ROWS) : groups;
   return (
     <>

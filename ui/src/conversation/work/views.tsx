@@ -94,15 +94,6 @@ interface Edit {
 const BEFORE = ["oldText", "old_string", "old_str", "old"] as const;
 const AFTER = ["newText", "new_string", "new_str", "new"] as const;
 
-/** Returns the replacements of a call that edits a file. */
-function editsIn(args: Fields): Edit[] {
-  return [args, ...rows(args.edits)].flatMap((fields): Edit[] => {
-    const before = BEFORE.map((name) => text(fields[name])).find((one) => one !== undefined);
-    const after = AFTER.map((name) => text(fields[name])).find((one) => one !== undefined);
-    return before === undefined || after === undefined ? [] : [{ before, after }];
-  });
-}
-
 const linesOf = (part: string): string[] => (part === "" ? [] : part.split("\n"));
 
 /** Shows the replacements in a file: lines that left, and lines that came. */
@@ -205,11 +196,6 @@ function Table({ list }: { list: readonly unknown[] }) {
   );
 }
 
-/** Returns the first list with entries among the fields of a result. */
-function listIn(fields: Fields): readonly unknown[] | undefined {
-  return Object.values(fields).find((value): value is unknown[] => Array.isArray(value) && value.length > 0);
-}
-
 /**
  * Returns the view of a call, or undefined if only JSON shows it. `answer`: the fields of its result. `raw`:
  * its text.
@@ -217,7 +203,11 @@ function listIn(fields: Fields): readonly unknown[] | undefined {
 function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren | undefined {
   const { command, message, task } = args;
   const path = text(args.path) ?? text(args.file_path) ?? text(answer.path);
-  const edits = editsIn(args);
+  const edits = [args, ...rows(args.edits)].flatMap((fields): Edit[] => {
+    const before = BEFORE.map((name) => text(fields[name])).find((one) => one !== undefined);
+    const after = AFTER.map((name) => text(fields[name])).find((one) => one !== undefined);
+    return before === undefined || after === undefined ? [] : [{ before, after }];
+  });
   const isData = Object.keys(answer).length > 0;
   if (typeof command === "string")
     return <Terminal command={command} output={text(answer.output) ?? (isData ? "" : raw)} fields={answer} />;
@@ -242,7 +232,9 @@ function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren 
     );
   }
   if (typeof answer.url === "string") return <Links pages={[answer]} />;
-  const list = listIn(answer);
+  const list = Object.values(answer).find(
+    (value): value is unknown[] => Array.isArray(value) && value.length > 0,
+  );
   if (list?.every((one) => text(fieldsOf(one).url) !== undefined) === true)
     return <Links pages={list.map(fieldsOf)} />;
   if (list !== undefined) return <Table list={list} />;

@@ -90,18 +90,17 @@ export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () =>
       onChange={change}
     />
   );
-  const submit = async (): Promise<void> => {
-    await save(job, before, draft);
-    say(isNew ? "Job created." : "Job changed.");
-    onClose();
-  };
   return (
     <Dialog title={isNew ? "New job" : "Edit job"} onClose={onClose}>
       <Form
         class="job-form"
         action={isNew ? "Create" : "Save"}
         disabled={draft.message.trim() === ""}
-        onSubmit={submit}
+        onSubmit={async () => {
+          await save(job, before, draft);
+          say(isNew ? "Job created." : "Job changed.");
+          onClose();
+        }}
         onClose={onClose}
       >
         {fieldsOf(TEXTS)}

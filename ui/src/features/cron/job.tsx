@@ -22,25 +22,24 @@ const MESSAGE_SHOWN_MAX = 200;
  * Returns a short name of a job for the labels of buttons. The name is escaped, because it may come from
  * anybody.
  */
-const called = (job: Job): string => cut(safeLine(job.name ?? job.message), 60);
+const shortenName = (job: Job): string => cut(safeLine(job.name ?? job.message), 60);
 
 function Switch({ job }: { job: Job }) {
   const { id, enabled } = job;
   if (!may("operator.admin")) return <span class="chip">{enabled ? "on" : "off"}</span>;
-  const flip = (): void => {
-    ask("cron.update", { id, patch: { enabled: !enabled } }).then(
-      () => say(enabled ? "Job paused." : "Job resumed."),
-      complain,
-    );
-  };
   return (
     <Button
       text={<span class="knob" aria-hidden="true" />}
       role="switch"
       class="switch"
       aria-checked={enabled}
-      aria-label={`On: ${called(job)}`}
-      onClick={flip}
+      aria-label={`On: ${shortenName(job)}`}
+      onClick={() => {
+        ask("cron.update", { id, patch: { enabled: !enabled } }).then(
+          () => say(enabled ? "Job paused." : "Job resumed."),
+          complain,
+        );
+      }}
     />
   );
 }
@@ -81,7 +80,7 @@ function Last({ job }: { job: Job }) {
 
 function actionsOf(job: Job, isOpen: boolean): RowAction[] {
   const { id, state } = job;
-  const about = called(job);
+  const about = shortenName(job);
   const history: RowAction = {
     ...{ label: "History", about, class: "quiet", expanded: isOpen },
     run: () => go({ view: "operations", tab: "schedules", about: isOpen ? undefined : id }, true),

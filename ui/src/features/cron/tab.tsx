@@ -12,17 +12,6 @@ import "./schedules.css";
 
 const PAGE = 100;
 
-/** Reads the first `pages` pages of jobs, and returns them as one list. */
-async function readJobs(pages: number) {
-  let page = await ask("cron.list", { limit: PAGE });
-  const jobs = [...page.jobs];
-  for (let read = 1; read < pages && page.nextCursor !== undefined; read += 1) {
-    page = await ask("cron.list", { limit: PAGE, cursor: page.nextCursor });
-    jobs.push(...page.jobs);
-  }
-  return { ...page, jobs };
-}
-
 /** Compares jobs by the time of the next run. A job without a next run comes last. */
 function bySoonest(one: Job, other: Job): number {
   const at = (job: Job): number => job.state.nextRunAtMs ?? Number.MAX_SAFE_INTEGER;
@@ -32,7 +21,15 @@ function bySoonest(one: Job, other: Job): number {
 export function SchedulesTab({ about }: { about: string | undefined }) {
   const [pages, setPages] = useState(1);
   const [isAdding, setAdding] = useState(false);
-  const list = useReading("cron.list", () => readJobs(pages));
+  const list = useReading("cron.list", async () => {
+    let page = await ask("cron.list", { limit: PAGE });
+    const jobs = [...page.jobs];
+    for (let read = 1; read < pages && page.nextCursor !== undefined; read += 1) {
+      page = await ask("cron.list", { limit: PAGE, cursor: page.nextCursor });
+      jobs.push(...page.jobs);
+    }
+    return { ...page, jobs };
+  });
   const { value, again } = list;
   useNews("cron", again);
   useEffect(() => {

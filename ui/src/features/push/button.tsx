@@ -20,8 +20,8 @@ interface Policy {
 const { trustedTypes } = window as { trustedTypes?: { createPolicy(name: string, rules: Policy): Policy } };
 const policy = trustedTypes?.createPolicy("parley", { createScriptURL: () => WORKER });
 
-const registered = () => navigator.serviceWorker.getRegistration(SCOPE);
-const subscribed = async () => (await registered())?.pushManager.getSubscription();
+const findRegistration = () => navigator.serviceWorker.getRegistration(SCOPE);
+const findSubscription = async () => (await findRegistration())?.pushManager.getSubscription();
 
 /** Returns the id that the gateway gives to this browser's subscription. */
 async function idOf({ endpoint }: PushSubscription): Promise<string> {
@@ -60,22 +60,22 @@ async function subscribe(applicationServerKey: string): Promise<void> {
 }
 
 async function stop(): Promise<void> {
-  const subscription = await subscribed();
+  const subscription = await findSubscription();
   if (!subscription) return;
   await ask("push.remove", { id: await idOf(subscription) });
   await subscription.unsubscribe();
 }
 
-/** Reads whether the gateway notifies this browser, and the key with which it does. */
-async function readState() {
-  const { key, devices } = await ask("push.list", {});
-  const subscription = await subscribed();
-  const id = subscription ? await idOf(subscription) : undefined;
-  return { key, isOn: devices.some((device) => device.id === id && device.own) };
-}
-
-/** Moves the focus to the item in the address, once the list has it. */
-function useItemInAddress(): void {
+export function PushButton() {
+  const { value, again } = useReading("push", async () => {
+    const { key, devices } = await ask("push.list", {});
+    const subscription = await findSubscription();
+    const id = subscription ? await idOf(subscription) : undefined;
+    return { key, isOn: devices.some((device) => device.id === id && device.own) };
+  });
+  const [busy, setBusy] = useState(false);
+  const [isImpossible, setImpossible] = useState(false);
+  // Moves the focus to the item in the address, once the list has it.
   const shown = groups.value;
   useEffect(() => {
     const id = new URLSearchParams(window.location.hash.split("?")[1]).get("at");
@@ -85,13 +85,6 @@ function useItemInAddress(): void {
     row.scrollIntoView({ block: "center" });
     row.focus();
   }, [shown]);
-}
-
-export function PushButton() {
-  const { value, again } = useReading("push", readState);
-  const [busy, setBusy] = useState(false);
-  const [isImpossible, setImpossible] = useState(false);
-  useItemInAddress();
   const isTold = value?.isOn === true;
   useEffect(() => {
     // A reader who is notified by the open page keeps that until this device is.

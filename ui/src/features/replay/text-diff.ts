@@ -30,20 +30,16 @@ export function partsOf(text: string, other: string): readonly Part[] {
     const parts = changes
       .filter(({ removed }) => !removed)
       .map(({ value, added }) => ({ text: value.join(""), changed: added }));
-    return joined(parts);
+    // Parts between which there is only white space are joined, because many small marks are hard to read.
+    const all: Part[] = [];
+    for (const [at, { text, changed }] of parts.entries()) {
+      const isGap = parts[at - 1]?.changed === true && parts[at + 1]?.changed === true && text.trim() === "";
+      const last = all.at(-1);
+      if (last !== undefined && last.changed === (changed || isGap))
+        all[all.length - 1] = { ...last, text: last.text + text };
+      else all.push({ text, changed });
+    }
+    return all;
   }
   return [{ text, changed: true }];
-}
-
-/** Joins changed parts between which there is only white space, because many small marks are hard to read. */
-function joined(parts: readonly Part[]): readonly Part[] {
-  const all: Part[] = [];
-  for (const [at, { text, changed }] of parts.entries()) {
-    const isGap = parts[at - 1]?.changed === true && parts[at + 1]?.changed === true && text.trim() === "";
-    const last = all.at(-1);
-    if (last !== undefined && last.changed === (changed || isGap))
-      all[all.length - 1] = { ...last, text: last.text + text };
-    else all.push({ text, changed });
-  }
-  return all;
 }

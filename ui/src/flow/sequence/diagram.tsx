@@ -294,13 +294,13 @@ function Heads(given: { layout: Layout; props: DiagramProps; seen: Seen; onWidth
   const { layout, props, seen, onWidth } = given;
   const { lanes, laneWidth, width } = layout;
   const isNarrow = laneWidth < NARROW;
-  const shown = (lane: Lane): boolean => seen.isBeside(lane.x, lane.x + lane.width);
+  const isShown = (lane: Lane): boolean => seen.isBeside(lane.x, lane.x + lane.width);
   return (
     <div class={`flow-heads${isNarrow ? " narrow" : ""}`} style={{ width: `${width}px` }}>
       <span class="flow-corner" style={{ width: `${GUTTER}px` }} />
       {lanes.map((lane, at) => {
         const party = props.parties[at];
-        if (party === undefined || !shown(lane)) return null;
+        if (party === undefined || !isShown(lane)) return null;
         const left = lane.x - (isNarrow ? 11 : 9);
         return (
           <div key={lane.key}>
@@ -318,18 +318,6 @@ function Heads(given: { layout: Layout; props: DiagramProps; seen: Seen; onWidth
       })}
     </div>
   );
-}
-
-/** Returns the ids of the steps that the last update added. */
-function useFresh(chainId: string, steps: readonly FlowStep[]): ReadonlySet<string> {
-  const known = useRef({ chainId: "", ids: new Set<string>(), fresh: new Set<string>() });
-  return useMemo(() => {
-    const ids = new Set(steps.map(({ id }) => id));
-    const { chainId: before, ids: old } = known.current;
-    const fresh = before === chainId ? new Set([...ids].filter((id) => !old.has(id))) : new Set<string>();
-    known.current = { chainId, ids, fresh };
-    return fresh;
-  }, [chainId, steps]);
 }
 
 export function Diagram(props: DiagramProps) {
@@ -352,7 +340,14 @@ export function Diagram(props: DiagramProps) {
   const rows = useMemo(() => layout.steps.map(({ step: { id }, y }) => ({ id, y })), [layout]);
   const inOrder = useMemo(() => rows.toSorted((a, b) => a.y - b.y), [rows]);
   const keys = useKeys({ rows: inOrder, box, look, chosen, onChoose, wanted });
-  const fresh = useFresh(chainId, steps);
+  const known = useRef({ chainId: "", ids: new Set<string>(), fresh: new Set<string>() });
+  const fresh = useMemo(() => {
+    const ids = new Set(steps.map(({ id }) => id));
+    const { chainId: before, ids: old } = known.current;
+    const fresh = before === chainId ? new Set([...ids].filter((id) => !old.has(id))) : new Set<string>();
+    known.current = { chainId, ids, fresh };
+    return fresh;
+  }, [chainId, steps]);
   const shown = layout.steps.filter(
     (one) =>
       (isNear(one.top ?? one.y, one.y) && scrolled.isBeside(one.left, one.right)) ||

@@ -82,7 +82,10 @@ function labelsOf(members: readonly ChainStep[]): Pick<ChainStep, "labels"> {
  * Merges several steps into one row, from the first start to the last end. The row is active if a step is
  * active; otherwise it has failed if a step has failed.
  */
-function merged(members: readonly ChainStep[], ends: Pick<ChainStep, "from" | "to">): FlowStep | undefined {
+function mergeSteps(
+  members: readonly ChainStep[],
+  ends: Pick<ChainStep, "from" | "to">,
+): FlowStep | undefined {
   const [first] = members;
   if (first === undefined) return undefined;
   const { kind, source, tool, text } = first;
@@ -192,7 +195,7 @@ function withoutJobs(
       if (first === undefined) return [];
       const ends = optional({ from: place(first.from), to: place(first.to) });
       if (members.length === 1) return [{ ...first, ...ends }];
-      return merged(members, ends) ?? [];
+      return mergeSteps(members, ends) ?? [];
     }),
     parties: [
       ...new Map(

@@ -143,12 +143,6 @@ function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boo
     .map(({ moment }) => moment);
 }
 
-/** Returns the height of a pause that is not shortened. */
-function roomFor(ms: number): number {
-  if (ms < 100) return 0;
-  return Math.min(22, 4 + 5 * Math.log10(ms / 100) * 2);
-}
-
 interface Times {
   y(id: string, phase: Phase): number | undefined;
   /** Returns the y coordinate of the message to which the wait belongs. */
@@ -172,7 +166,7 @@ function inTime(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolea
     if (pause >= PAUSE_MS) {
       pauses.push({ y: y + PAUSE_HEIGHT / 2 + 4, ms: pause });
       y += PAUSE_HEIGHT;
-    } else y += roomFor(pause);
+    } else y += pause < 100 ? 0 : Math.min(22, 4 + 5 * Math.log10(pause / 100) * 2);
     y += height;
     places.set(`${phase} ${id}`, y);
     y += below;

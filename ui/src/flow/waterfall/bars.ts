@@ -158,9 +158,9 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
     ({ runId = "" }) => runId,
   );
   // A call that waits for other sessions is as slow as they are, so it is not marked.
-  const waited = ({ runId, at, endAt = at }: ChainCall): boolean =>
+  const hasWaited = ({ runId, at, endAt = at }: ChainCall): boolean =>
     waits.get(runId)?.some((wait) => wait.at >= at && wait.at <= endAt) ?? false;
-  const slowest = slowestOf(calls.filter((call) => !waited(call)));
+  const slowest = slowestOf(calls.filter((call) => !hasWaited(call)));
   const callsOf = Map.groupBy(calls, ({ runId }) => runId);
   const build = (step: ChainStep): Bar => {
     const { id, at, startedAt, endAt, runId = "", tokens: used, cost, kind } = step;

@@ -37,27 +37,6 @@ export function groupsIn(path: string, settings: readonly Setting[]): string[] {
   return [...new Set(names)];
 }
 
-/**
- * Returns a function that finds the line to which a problem belongs. It returns undefined if there is no such
- * line.
- */
-function linesOf(text: string): (problem: string) => number | undefined {
-  const starts = new Map<string, number>();
-  for (const { kind, path, start } of json5Places(text)) {
-    const shown = showPath(path);
-    if (kind !== "comment" && shown !== "" && !starts.has(shown)) starts.set(shown, start);
-  }
-  return (problem) => {
-    const [, given] = /^line (\d+):/.exec(problem) ?? / at (\d+):\d+$/.exec(problem) ?? [];
-    if (given !== undefined) return Number(given);
-    for (let end = problem.length; end > 0; end -= 1) {
-      const start = /[.:[]/.test(problem.charAt(end)) ? starts.get(problem.slice(0, end)) : undefined;
-      if (start !== undefined) return text.slice(0, start).split("\n").length;
-    }
-    return undefined;
-  };
-}
-
 /** Returns the line of the first place of each setting in the text, by the setting's path. */
 export function settingLines(text: string, settings: readonly Setting[]): ReadonlyMap<string, number> {
   const lines = new Map<string, number>();
@@ -75,6 +54,19 @@ export interface PlacedProblem {
 
 export function placedProblems(problems: readonly string[], text: string): PlacedProblem[] {
   if (problems.length === 0) return [];
-  const lineOf = linesOf(text);
+  const starts = new Map<string, number>();
+  for (const { kind, path, start } of json5Places(text)) {
+    const shown = showPath(path);
+    if (kind !== "comment" && shown !== "" && !starts.has(shown)) starts.set(shown, start);
+  }
+  const lineOf = (problem: string): number | undefined => {
+    const [, given] = /^line (\d+):/.exec(problem) ?? / at (\d+):\d+$/.exec(problem) ?? [];
+    if (given !== undefined) return Number(given);
+    for (let end = problem.length; end > 0; end -= 1) {
+      const start = /[.:[]/.test(problem.charAt(end)) ? starts.get(problem.slice(0, end)) : undefined;
+      if (start !== undefined) return text.slice(0, start).split("\n").length;
+    }
+    return undefined;
+  };
   return problems.map((problem) => ({ text: problem, line: lineOf(problem) }));
 }

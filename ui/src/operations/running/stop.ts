@@ -18,11 +18,6 @@ interface Result {
   readonly hasFailed: boolean;
 }
 
-/** Returns true if the session was deleted, so that there is no run to stop. */
-function isGone(problem: unknown): boolean {
-  return problem instanceof GatewayError && problem.reason === "session_not_found";
-}
-
 /** Stops these runs. Calls `onProgress` each time a request is answered. */
 export async function stopRuns(runs: readonly Chosen[], onProgress: () => void): Promise<Result> {
   const stopped = new Set<string>();
@@ -35,7 +30,9 @@ export async function stopRuns(runs: readonly Chosen[], onProgress: () => void):
         const { runIds } = await ask("chat.abort", { sessionKey, runId });
         for (const id of runIds) stopped.add(id);
       } catch (problem) {
-        if (!isGone(problem)) refused.set(runId, problem);
+        // If the session was deleted, there is no run to stop.
+        if (!(problem instanceof GatewayError && problem.reason === "session_not_found"))
+          refused.set(runId, problem);
       }
       onProgress();
     }

@@ -33,11 +33,10 @@ export function Days({ days, lines, measure }: DaysProps) {
   const [pointed, setPointed] = useState<string>();
   const byDay = new Map(lines.map((line) => [line.name, line]));
   const write = measure === "cost" ? money : tokens;
-  const figureOf = (day: string): number => {
+  const values = days.map((day) => {
     const line = byDay.get(day);
     return (measure === "cost" ? line?.cost : line?.totalTokens) ?? 0;
-  };
-  const values = days.map(figureOf);
+  });
   const most = Math.max(...values);
   const top = niceTop(most);
   const last = days.length - 1;

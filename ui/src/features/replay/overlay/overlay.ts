@@ -16,20 +16,8 @@ export interface WholeChain {
   readonly steps: readonly ChainStep[];
 }
 
-/** Returns for each session of the second chain the session whose column it shares. */
-function columnsOf(a: WholeChain, b: WholeChain): (key: string | undefined) => string | undefined {
-  const own = a.parties.map(({ key }) => key);
-  const others = b.parties.map(({ key }) => key).filter((key) => !own.includes(key));
-  const free = Map.groupBy(
-    own.filter((key) => !b.parties.some((party) => party.key === key)),
-    withoutIds,
-  );
-  const columns = new Map(others.map((key) => [key, free.get(withoutIds(key))?.shift() ?? key]));
-  return (key) => columns.get(key ?? "") ?? key;
-}
-
 /** Names each step by its kind, its run and its number among those of this kind and run. */
-function named(steps: readonly ChainStep[], runOf: (runId: string) => string): Map<string, ChainStep> {
+function nameSteps(steps: readonly ChainStep[], runOf: (runId: string) => string): Map<string, ChainStep> {
   const all = Map.groupBy(steps, ({ kind, runId = "" }) => `${kind} ${runOf(runId)}`);
   return new Map(
     [...all].flatMap(([name, some]) => some.map((step, at) => [`${name} ${at}`, step] as const)),
@@ -51,8 +39,16 @@ export function overlaid(
     diff.steps.flatMap((pair) => (pair.a && pair.b ? [[pair.b.runId, pair.a.runId]] : [])),
   );
   const runOf = (runId: string): string => runs.get(runId) ?? runId;
-  const columnOf = columnsOf(a, b);
-  const [left, right] = [named(a.steps, (runId) => runId), named(b.steps, runOf)];
+  // A session of the second chain shares the column of one of the first.
+  const own = a.parties.map(({ key }) => key);
+  const others = b.parties.map(({ key }) => key).filter((key) => !own.includes(key));
+  const free = Map.groupBy(
+    own.filter((key) => !b.parties.some((party) => party.key === key)),
+    withoutIds,
+  );
+  const columns = new Map(others.map((key) => [key, free.get(withoutIds(key))?.shift() ?? key]));
+  const columnOf = (key: string | undefined): string | undefined => columns.get(key ?? "") ?? key;
+  const [left, right] = [nameSteps(a.steps, (runId) => runId), nameSteps(b.steps, runOf)];
   const nameOf = new Map([...left].map(([name, step]) => [step, name]));
   const after = new Map<ChainStep | undefined, FlowStep[]>();
   let last: ChainStep | undefined;

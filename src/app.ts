@@ -372,6 +372,7 @@ async function followRuns(
   const { engine, store, world, jsonlCopies, settings } = of;
   followTranscripts(engine, store, jsonlCopies, asPart(world, "store").log);
   logRuns(engine, store, world);
+  // Attachments that no session needs.
   for (const { workspace, dir } of await lostAttachments(store.db, settings, world.clock.now())) {
     const removed = await removeAttachments(workspace, dir);
     if (!removed.ok) world.log.warn({ dir, why: removed.error }, "lost attachments could not be removed");

@@ -32,7 +32,7 @@ import {
 import { isObject } from "./core/json.ts";
 import { optional } from "./core/optional.ts";
 import { isPeerAgentId } from "./core/peer.ts";
-import { fail, ok, type Result } from "./core/shapes/errors.ts";
+import { type Failure, fail, ok, type Result } from "./core/shapes/errors.ts";
 import {
   type AddedSettings,
   agentProblem,
@@ -85,12 +85,7 @@ export function loadSettings(options: LoadOptions, text?: string): Result<Loaded
   const read = readSettings(file.value ?? "", path, options);
   if (!read.ok) return read;
   const { settings, problems, warnings, literals } = read.value;
-  if (settings === undefined || problems.length > 0) {
-    const lines = tell(problems);
-    const count = lines.length === 1 ? "a problem" : `${lines.length} problems`;
-    const error = [`${path} has ${count}:`, ...lines].join("\n  ");
-    return fail("invalid_config", error, { details: { path, problems: lines } });
-  }
+  if (settings === undefined || problems.length > 0) return refuse(problems, path);
   warnings.push(...(file.value === undefined ? nameWarnings(path) : modeWarnings(path, literals)));
   const exists = file.value !== undefined;
   const whole = { path, exists, text: file.value ?? "", agentSources: agentSourcesOf(literals) };
@@ -142,29 +137,11 @@ function readSettings(text: string, path: string, options: LoadOptions): Result<
     problems.push(...FEATURES.flatMap((feature) => feature.problems?.(settings) ?? []));
   const told = withoutValues(problems, source.values);
   if (settings === undefined || problems.length > 0) return ok({ problems: told, warnings, literals });
-  // Patterns for peers are not checked, because the store knows their agents.
-  const ids = settings.agents.map(({ id }) => id);
-  // The agent could read and change the store, the backups or the configuration with its file tools.
-  const inside = (file: string, folder: string) =>
-    file === folder || file.startsWith(folder.endsWith(sep) ? folder : folder + sep);
   warnings.push(
     ...keyWarnings(settings.providers),
-    ...settings.agents.flatMap(({ id, workspace }) => {
-      const { dir, backupDir = dir } = settings.store;
-      const whose = `the workspace of agent ${id} (${workspace})`;
-      return [...new Set([dir, backupDir, path])].flatMap((file) => {
-        if (inside(file, workspace)) return [`${whose} contains ${file}, so the agent can change it`];
-        if (!inside(workspace, file)) return [];
-        return [`${whose} is inside of ${file}, which belongs to the gateway, so no sandbox can use it`];
-      });
-    }),
+    ...placeWarnings(settings, path),
     ...clusterWarnings(settings),
-    ...settings.tools.agentToAgent.allow
-      .filter((pattern) => !isPeerAgentId(pattern) && !ids.some((id) => matchesPattern(pattern, id)))
-      .map((pattern) => {
-        const shown = JSON.stringify(pattern);
-        return `tools.agentToAgent.allow has ${shown}, which matches no agent; configured: ${ids.join(", ")}`;
-      }),
+    ...patternWarnings(settings),
   );
   return ok({ settings, problems: told, warnings, literals });
 }
@@ -192,6 +169,13 @@ export function settingsOfText(
   if (!read.ok) return { problems: [{ path: [], text: read.error }] };
   const { settings, problems } = read.value;
   return settings === undefined ? { problems } : { settings: freeze(settings), problems };
+}
+
+function refuse(problems: readonly Problem[], path: string): Failure {
+  const lines = tell(problems);
+  const count = lines.length === 1 ? "a problem" : `${lines.length} problems`;
+  const error = [`${path} has ${count}:`, ...lines].join("\n  ");
+  return fail("invalid_config", error, { details: { path, problems: lines } });
 }
 
 /**
@@ -339,12 +323,44 @@ function checkTokens(main: string | undefined, tokens: readonly TokenSettings[],
   }
 }
 
+/**
+ * Warns about each agent whose workspace contains the store, the backups or the configuration, because the
+ * agent could read and change them with its file tools, or is in one of their folders.
+ */
+function placeWarnings(settings: Settings, path: string): string[] {
+  const inside = (file: string, folder: string) =>
+    file === folder || file.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+  return settings.agents.flatMap(({ id, workspace }) => {
+    const { dir, backupDir = dir } = settings.store;
+    const whose = `the workspace of agent ${id} (${workspace})`;
+    return [...new Set([dir, backupDir, path])].flatMap((file) => {
+      if (inside(file, workspace)) return [`${whose} contains ${file}, so the agent can change it`];
+      if (!inside(workspace, file)) return [];
+      return [`${whose} is inside of ${file}, which belongs to the gateway, so no sandbox can use it`];
+    });
+  });
+}
+
 function clusterWarnings({ store, gateway }: Settings): string[] {
   if (store.postgresUrl === undefined || gateway.token !== undefined) return [];
   return [
     "store.postgresUrl is set and gateway.auth.token is not: each gateway of the cluster would generate a " +
       "different token. Set gateway.auth.token (or PARLEY_TOKEN) to the same value for all",
   ];
+}
+
+/**
+ * Warns about patterns that match no configured agent, which are probably misspelt. Those for peers are
+ * not checked, because the store knows their agents.
+ */
+function patternWarnings({ agents, tools }: Settings): string[] {
+  const ids = agents.map(({ id }) => id);
+  return tools.agentToAgent.allow
+    .filter((pattern) => !isPeerAgentId(pattern) && !ids.some((id) => matchesPattern(pattern, id)))
+    .map((pattern) => {
+      const shown = JSON.stringify(pattern);
+      return `tools.agentToAgent.allow has ${shown}, which matches no agent; configured: ${ids.join(", ")}`;
+    });
 }
 
 /** Warns about a `.json` file in place of the missing `.json5` file: it is never read. */

@@ -35,20 +35,18 @@ export const messageTool: Tool<MessageContext> = tool("message", {
     return sent && answerFor(sent);
   },
   async execute(ctx, args, { callId }) {
-    const place =
-      args.channel.trim().toLowerCase() === WEBCHAT
-        ? fail("channel_unknown", "webchat has no destinations: a message there belongs to a session", {
-            hint: "Use sessions_send to write to a session.",
-          })
-        : ok({ channel: args.channel, to: args.to, accountId: args.accountId, threadId: args.threadId });
-    if (!place.ok) return place;
+    const { channel, to, accountId, threadId } = args;
+    if (channel.trim().toLowerCase() === WEBCHAT)
+      return fail("channel_unknown", "webchat has no destinations: a message there belongs to a session", {
+        hint: "Use sessions_send to write to a session.",
+      });
     const { viewer, session, chain, run, wait } = ctx;
     const sent = await sendToPlace(ctx, {
       viewer,
       session,
       chain,
       callId,
-      place: place.value,
+      place: { channel, to, accountId, threadId },
       text: args.message,
       ...optional({ run, wait }),
     });

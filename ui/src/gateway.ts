@@ -160,6 +160,21 @@ function forgetStreamed(): void {
   streamed.agent.clear();
 }
 
+function listenTo(opened: Connection): void {
+  opened.onEvent(({ event, payload }) => {
+    if (opened !== client) return;
+    for (const listener of listeners.get(event) ?? []) listener(payload as never);
+  });
+  opened.onState((state, error) => {
+    if (opened !== client) return;
+    // The gateway sends the texts so far again after a reconnect.
+    if (state !== "connected") forgetStreamed();
+    if (state === "closed") return inDemo ? again() : leave(error);
+    linkState.value = state;
+    if (state === "connected") takeConnection(opened);
+  });
+}
+
 function takeConnection(opened: Connection): void {
   linkState.value = "connected";
   stopping.value = undefined;
@@ -209,18 +224,7 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
     if (mine !== attempt) return opened.close();
     client = opened;
     keepToken(token);
-    opened.onEvent(({ event, payload }) => {
-      if (opened !== client) return;
-      for (const listener of listeners.get(event) ?? []) listener(payload as never);
-    });
-    opened.onState((state, error) => {
-      if (opened !== client) return;
-      // The gateway sends the texts so far again after a reconnect.
-      if (state !== "connected") forgetStreamed();
-      if (state === "closed") return inDemo ? again() : leave(error);
-      linkState.value = state;
-      if (state === "connected") takeConnection(opened);
-    });
+    listenTo(opened);
     takeConnection(opened);
     stage.value = { kind: "signed-in" };
   } catch (error) {

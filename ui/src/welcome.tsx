@@ -17,6 +17,7 @@ export function Welcome({ children }: { children?: ComponentChildren }) {
   const offers = useReading("welcome", async () => {
     if (inDemo || !may("operator.write")) return undefined;
     const { unused, demo } = await ask("status");
+    // Also absent if the token does not cover all sessions.
     if (unused !== true) return undefined;
     const { agents } = await ask("agents.list");
     const needsKey = agents.every(({ model }) => model.startsWith(OFFLINE_PROVIDER));

@@ -55,6 +55,7 @@ const renameField = (from: string, to: string): Quirk["correct"] => {
 
 const NINE = /^[a-zA-Z0-9]{9}$/;
 const FILLER = "skip_thought_signature_validator";
+
 /** The corrections, each with the server that needs it. More specific ones come first. */
 export const QUIRKS: readonly Quirk[] = [
   {

@@ -161,6 +161,30 @@ function targetOf(to: string): Fields | undefined {
   return HANDLE.test(to) ? { to } : undefined;
 }
 
+function outcomeOf(answer: Answer): DeliveryOutcome {
+  if (answer.kind === "result") return { kind: "sent" };
+  const error = wordsOf(answer);
+  if (answer.kind === "failed") return { kind: answer.reached ? "unknown" : "retry", error };
+  // Newer versions of the program report whether a retry would be safe.
+  if (answer.data.retry_safe === true) return { kind: "retry", error };
+  switch (answer.code) {
+    case CODES.params:
+      return { kind: "refused", error };
+    case CODES.busy:
+    case CODES.database:
+    case CODES.method:
+    case CODES.blocked:
+      return { kind: "retry", error };
+    default:
+      // This includes imsg's error -32001, which means that the text may have been sent.
+      if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
+      return {
+        kind: "retry",
+        error: "imsg cannot control Messages: allow it in System Settings, Privacy & Security, Automation",
+      };
+  }
+}
+
 async function deliver(
   { runner }: IMessageAccountContext,
   { route, text }: OutgoingMessage,
@@ -183,27 +207,7 @@ async function deliver(
   );
   // After a text whose result is unknown, the program rejects further texts until it is restarted.
   if (answer.kind === "error" && answer.code === CODES.blocked) await runner.restart();
-  if (answer.kind === "result") return { kind: "sent" };
-  const error = wordsOf(answer);
-  if (answer.kind === "failed") return { kind: answer.reached ? "unknown" : "retry", error };
-  // Newer versions of the program report whether a retry would be safe.
-  if (answer.data.retry_safe === true) return { kind: "retry", error };
-  switch (answer.code) {
-    case CODES.params:
-      return { kind: "refused", error };
-    case CODES.busy:
-    case CODES.database:
-    case CODES.method:
-    case CODES.blocked:
-      return { kind: "retry", error };
-    default:
-      // This includes imsg's error -32001, which means that the text may have been sent.
-      if (!NO_ACCESS.test(answer.message)) return { kind: "unknown", error };
-      return {
-        kind: "retry",
-        error: "imsg cannot control Messages: allow it in System Settings, Privacy & Security, Automation",
-      };
-  }
+  return outcomeOf(answer);
 }
 
 /** Returns the version of the program. Throws the reason if it does not work. */

@@ -105,7 +105,7 @@ export class Program {
       this.#words = (this.#words + chunk.toString().slice(-LAST_WORDS_CHARS)).slice(-LAST_WORDS_CHARS);
     });
     this.ended = new Promise((resolve) => {
-      child.once("exit", (code, signal) => void this.#describeExit(code, signal).then(resolve));
+      child.once("exit", (code, signal) => void this.#takeExit(code, signal).then(resolve));
     });
   }
 
@@ -160,7 +160,7 @@ export class Program {
     else waiting.answer({ kind: "error", code, message: more, data: fieldsOf(data) });
   }
 
-  async #describeExit(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
+  async #takeExit(code: number | null, signal: NodeJS.Signals | null): Promise<string> {
     this.#over = true;
     killGroup(this.#child);
     await lastOutputRead();

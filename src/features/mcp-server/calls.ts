@@ -8,7 +8,7 @@ import { ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { openGate } from "../../access/access.ts";
 import { SESSION_TOOLS } from "../../core/rules/tool-policy.ts";
 import type { Access } from "../../core/rules/visibility.ts";
-import { fail, ok, toolFailure } from "../../core/shapes/errors.ts";
+import { fail, toolFailure } from "../../core/shapes/errors.ts";
 import type { ToolSpec } from "../../core/shapes/tool.ts";
 import { quoted } from "../../core/text/cut.ts";
 import { throughDoubt } from "../../engine/run/until-stored.ts";
@@ -103,8 +103,7 @@ export async function callAs(
     const access = accessOf(call);
     const gate = openGate({ db: engine.store.db, settings }, viewer);
     const verdict = await gate.decide(access, session);
-    const admitted = verdict.allowed ? ok(undefined) : fail(verdict.code, verdict.error);
-    if (!admitted.ok) return toolFailure(admitted);
+    if (!verdict.allowed) return toolFailure(fail(verdict.code, verdict.error));
     const inHand = runOfPass(deps.passes, client.caller);
     if (!inHand.ok) return toolFailure(inHand);
     const [context, request] = [contextOf(deps, client, signal), { ...call, attempt: 1 }];

@@ -11,6 +11,7 @@ import {
   createMcpHandler,
   isJsonContentType,
   PROTOCOL_VERSION_META_KEY,
+  type ServerEventBus,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import type { Context } from "hono";
@@ -36,7 +37,7 @@ import {
 import { INBOX_URI, onInbox } from "./inbox.ts";
 import { LogLevels } from "./log-levels.ts";
 import { isAnswer, readAskable, takeAnswer, withQuestions } from "./questions.ts";
-import { callOfEvent, mayResume, onlyCall, primed, resultAgain } from "./resume.ts";
+import { callOfEvent, mayResume, onlyCall, primed, type ResumableCall, resultAgain } from "./resume.ts";
 import { buildServer, mayTakeLong, newCallId } from "./server.ts";
 import { type Exchange, Exchanges } from "./streams.ts";
 
@@ -134,13 +135,9 @@ function bodyOf(body: unknown): Result<Body> {
  */
 function wishesOf(request: Request, clientName: string | undefined): McpWishes {
   const { searchParams } = new URL(request.url);
-  const readParameter = (name: string): string | undefined =>
+  const read = (name: string): string | undefined =>
     request.headers.get(`x-parley-${name}`) ?? searchParams.get(name) ?? undefined;
-  const [handle, agentId, sessionKey] = [
-    readParameter("handle"),
-    readParameter("agent"),
-    readParameter("session"),
-  ];
+  const [handle, agentId, sessionKey] = [read("handle"), read("agent"), read("session")];
   const known = request.headers.get(SESSION_HEADER) ?? undefined;
   return {
     ...optional({ handle, agentId, sessionKey, connectionId: known, clientName }),
@@ -165,6 +162,15 @@ function withoutBody(request: Request, signals: readonly AbortSignal[]): Request
 /** Names a client's connection: the ids of its requests are unique there. */
 function nameClient(request: Request, caller: Caller, { session }: McpClient): string {
   return `${caller.id} ${request.headers.get(SESSION_HEADER) ?? session.key}`;
+}
+
+/** Reports changes of the client's inbox to clients of newer MCP revisions. */
+function inboxBus(deps: McpDeps, client: McpClient): ServerEventBus {
+  return {
+    publish: () => {},
+    subscribe: (listener) =>
+      onInbox(deps, client, () => listener({ kind: "resource_updated", uri: INBOX_URI })),
+  };
 }
 
 class McpDoor {
@@ -224,32 +230,16 @@ class McpDoor {
       return new Response(null, { status: 204 });
     }
     const call = callOfEvent(request.headers.get("last-event-id"));
-    if (call !== undefined) {
-      const reply = replyWith(await resultAgain(this.#deps, client.value, call.callId));
-      const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
-      return new Response(dataFrame({ jsonrpc: "2.0", id: call.requestId, ...reply }), { headers });
-    }
+    if (call !== undefined) return this.#resume(client.value, call);
     const ended = this.#exchanges.cancellable(exchange, whose, [STREAM]);
-    // The stream carries notifications of the inbox.
-    const stop = AbortSignal.any([this.#stop, ended]);
-    const ends = { stop, atEnd: exchange.atEnd, levels: this.#levels };
-    const { server } = buildServer(this.#deps, client.value, ends);
-    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });
-    await server.connect(transport);
-    const response = await transport.handleRequest(withoutBody(request, [stop]));
-    const unsubscribe = onInbox(this.#deps, client.value, () => {
-      server.sendResourceUpdated({ uri: INBOX_URI }).catch((error: unknown) => {
-        this.#deps.world.log.debug({ err: error }, "could not send a notification of an inbox");
-      });
-    });
-    const end = (): void => {
-      unsubscribe();
-      stop.removeEventListener("abort", end);
-      server.close().catch(() => {});
-    };
-    stop.addEventListener("abort", end, { once: true });
-    exchange.atEnd(end);
-    return response;
+    return this.#stream(request, client.value, exchange, AbortSignal.any([this.#stop, ended]));
+  }
+
+  /** Answers a client that comes back for the answer to a call, and ends its stream. */
+  async #resume(client: McpClient, { callId, requestId }: ResumableCall): Promise<Response> {
+    const reply = replyWith(await resultAgain(this.#deps, client, callId));
+    const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
+    return new Response(dataFrame({ jsonrpc: "2.0", id: requestId, ...reply }), { headers });
   }
 
   async #post(c: Context<Env>, caller: Caller, exchange: Exchange): Promise<Response> {
@@ -292,8 +282,8 @@ class McpDoor {
     const how = { parsedBody: json, calls, streams, exchange, ...optional({ callId: call?.callId }) };
     const response = await this.#ask(client.value, withoutBody(request, ends), how);
     if (!takesStreams(request) && !messages.some(({ method }) => method === LISTEN))
-      return this.#nameClient(await asJson(response, Array.isArray(json)), client.value, messages);
-    const named = this.#nameClient(response, client.value, messages);
+      return this.#tellName(await asJson(response, Array.isArray(json)), client.value, messages);
+    const named = this.#tellName(response, client.value, messages);
     if (call === undefined) return named;
     const askable = askableBy(request.headers.get(SESSION_HEADER));
     const asking = { deps: this.#deps, client: client.value, callId: call.callId, askable };
@@ -319,12 +309,7 @@ class McpDoor {
     const { atEnd } = exchange;
     const ends = { stop: this.#stop, atEnd, levels: this.#levels, calls, ...optional({ callId }) };
     const handler = createMcpHandler(() => buildServer(deps, client, ends), {
-      // Clients of newer MCP revisions learn of changes of their inbox.
-      bus: {
-        publish: () => {},
-        subscribe: (listener) =>
-          onInbox(deps, client, () => listener({ kind: "resource_updated", uri: INBOX_URI })),
-      },
+      bus: inboxBus(deps, client),
       keepAliveMs: KEEP_ALIVE_MS,
       maxSubscriptions: 1,
       responseMode: how.streams ? "sse" : "auto",
@@ -334,7 +319,7 @@ class McpDoor {
   }
 
   /** Sends a new client its name. The client repeats the name in each request. */
-  #nameClient(response: Response, client: McpClient, messages: readonly Rpc[]): Response {
+  #tellName(response: Response, client: McpClient, messages: readonly Rpc[]): Response {
     const first = messages.find(({ method }) => method === "initialize");
     const askable = readAskable(fieldsOf(first?.params).capabilities);
     const name = connectionId(client, this.#deps.world.ids.uuid(), askable);
@@ -342,6 +327,33 @@ class McpDoor {
     const headers = new Headers(response.headers);
     headers.set(SESSION_HEADER, name);
     return new Response(response.body, { status: response.status, headers });
+  }
+
+  /** Opens the server-to-client stream of an older revision. It carries notifications of the inbox. */
+  async #stream(
+    request: Request,
+    client: McpClient,
+    exchange: Exchange,
+    stop: AbortSignal,
+  ): Promise<Response> {
+    const ends = { stop, atEnd: exchange.atEnd, levels: this.#levels };
+    const { server } = buildServer(this.#deps, client, ends);
+    const transport = new WebStandardStreamableHTTPServerTransport({ keepAliveMs: KEEP_ALIVE_MS });
+    await server.connect(transport);
+    const response = await transport.handleRequest(withoutBody(request, [stop]));
+    const unsubscribe = onInbox(this.#deps, client, () => {
+      server.sendResourceUpdated({ uri: INBOX_URI }).catch((error: unknown) => {
+        this.#deps.world.log.debug({ err: error }, "could not send a notification of an inbox");
+      });
+    });
+    const end = (): void => {
+      unsubscribe();
+      stop.removeEventListener("abort", end);
+      server.close().catch(() => {});
+    };
+    stop.addEventListener("abort", end, { once: true });
+    exchange.atEnd(end);
+    return response;
   }
 }
 

@@ -23,9 +23,9 @@ function numberText(value: number): string {
 
 function linesOf({ name, help, type, samples }: Metric): string {
   const lines = samples.map(({ suffix = "", labels, value }) => {
-    const pairs = Object.entries(labels).map(([name, value]) => {
-      const text = typeof value === "number" ? numberText(value) : escapeHelp(value).replaceAll('"', '\\"');
-      return `${name}="${text}"`;
+    const pairs = Object.entries(labels).map(([label, of]) => {
+      const text = typeof of === "number" ? numberText(of) : escapeHelp(of).replaceAll('"', '\\"');
+      return `${label}="${text}"`;
     });
     const set = pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
     return `${name}${suffix}${set} ${numberText(value)}\n`;

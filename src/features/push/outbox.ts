@@ -172,8 +172,8 @@ export function createChannel(parts: OutboxParts): Channel {
     const { device } = reader;
     if (device === undefined) return postNews(ntfyRequest(settings, notice), world);
     const sent = await postNews(webPushRequest(parts, await key(), { device, notice }), world);
-    // The browser has ended its subscription: the person removed it, or the browser was.
     if (sent.kind !== "refused" || sent.isGone !== true) return sent;
+    // The browser has ended its subscription: the person removed it, or the browser was.
     await commit((unit) => deleteDevice(unit.tx, device.id));
     world.log.info({ nodeId: device.id }, "a device that takes no more notifications was removed");
     return { kind: "skipped", error: "the device takes no more notifications" };

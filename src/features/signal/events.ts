@@ -55,22 +55,24 @@ class EventReader {
   }
 
   #line(line: string): StreamEvent | undefined {
-    if (line === "") {
-      const data = this.#data.join("\n");
-      const isTooLong = this.#isTooLong;
-      this.#data = [];
-      this.#chars = 0;
-      this.#isTooLong = false;
-      if (isTooLong) this.#onTooLong();
-      if (isTooLong || data === "") return undefined;
-      return { data, ...optional({ id: this.#id }) };
-    }
+    if (line === "") return this.#end();
     this.#chars += line.length;
     if (this.#chars > EVENT_CHARS_MAX) this.#isTooLong = true;
     const [, name, value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
     if (name === "id" && ID.test(value)) this.#id = value;
     if (name === "data" && !this.#isTooLong) this.#data.push(value);
     return undefined;
+  }
+
+  #end(): StreamEvent | undefined {
+    const data = this.#data.join("\n");
+    const isTooLong = this.#isTooLong;
+    this.#data = [];
+    this.#chars = 0;
+    this.#isTooLong = false;
+    if (isTooLong) this.#onTooLong();
+    if (isTooLong || data === "") return undefined;
+    return { data, ...optional({ id: this.#id }) };
   }
 }
 

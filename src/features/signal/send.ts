@@ -59,7 +59,7 @@ export function dataUriOf({ name, mimeType, data }: OutgoingFile): string {
 const refuseText = (error: string): DeliveryOutcome => ({ kind: "refused", error });
 const unknown = (error: string): DeliveryOutcome => ({ kind: "unknown", error });
 
-function retryLater(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
+function makeRetry(seconds: number, wantsCaptcha: boolean): DeliveryOutcome {
   const error = wantsCaptcha
     ? "Signal wants a captcha before more is sent: see docs/SIGNAL.md, or wait"
     : "Signal rejects further messages for now";
@@ -85,7 +85,7 @@ function ofResults(value: unknown): DeliveryOutcome | undefined {
   const wantsCaptcha = results.some(({ token }) => typeof token === "string" && token !== "");
   if (wantsCaptcha || types.includes("RATE_LIMIT_FAILURE")) {
     const pauses = results.map(({ retryAfterSeconds: asked }) => (typeof asked === "number" ? asked : 0));
-    return retryLater(Math.max(...pauses), wantsCaptcha);
+    return makeRetry(Math.max(...pauses), wantsCaptcha);
   }
   if (types.includes("NETWORK_FAILURE"))
     return unknown("signal-cli lost its connection to Signal while sending");
@@ -111,7 +111,7 @@ function ofError({ code, message, data }: Extract<Answer, { kind: "error" }>): D
     case CODES.identity:
       return refuseText(`the recipient's safety number has changed: ${words}`);
     case CODES.limit:
-      return retryLater(0, /captcha|challenge/i.test(message));
+      return makeRetry(0, /captcha|challenge/i.test(message));
     case CODES.network:
       if (NOTHING_LEFT.test(message)) return { kind: "retry", error: "signal-cli has no network" };
       return unknown(`signal-cli: ${words}`);

@@ -35,6 +35,7 @@ export async function answerCall(
   account: WhatsAppAccount,
   take: (news: readonly NumberNews[]) => Promise<void>,
 ): Promise<PlatformAnswer> {
+  // The platform verifies the address once.
   if (call.method === "GET") {
     const challenge = call.query.get("hub.challenge") ?? "";
     const isOurs = isSame(call.query.get("hub.verify_token") ?? "", account.verifyToken);

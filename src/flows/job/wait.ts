@@ -95,16 +95,16 @@ async function settleJobs(parts: WaitParts, call: WaitingCall, waits: readonly W
   const { db } = parts.engine.store;
   const finished: FinishedJob[] = [];
   const unfinished: AwaitedJob[] = [];
-  for (const wait of ended) {
-    const job = await getFlow(db, wait.targetId);
+  for (const row of ended) {
+    const job = await getFlow(db, row.targetId);
     if (job === undefined) continue;
     const { targetKey: childKey } = job;
     const awaited = { childKey, ...optional({ label: (await getSession(db, childKey))?.label }) };
-    if (isAnswered(wait)) finished.push({ ...awaited, outcome: await outcomeOf(parts, job) });
+    if (isAnswered(row)) finished.push({ ...awaited, outcome: await outcomeOf(parts, job) });
     else unfinished.push(awaited);
   }
   const isOver = unfinished.length === 0 || (until === "any" && finished.length > 0);
-  const labels = ended.reduce<Labels | undefined>((all, wait) => joinLabels(all, wait.labels), undefined);
+  const labels = ended.reduce<Labels | undefined>((all, row) => joinLabels(all, row.labels), undefined);
   return { kind: isOver ? "over" : "timeout", finished, unfinished, labels };
 }
 

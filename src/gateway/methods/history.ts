@@ -198,6 +198,7 @@ async function conversationOf(
 async function history(ctx: CallContext, params: Params): Promise<Result<PayloadOf<"chat.history">>> {
   const found = await resolveSession(ctx.access, ctx.viewer, "read", { sessionKey: params.sessionKey });
   if (!found.ok) {
+    // A conversation that the reader's first message would start has an empty history.
     const { settings } = ctx.deps;
     const free =
       found.code === "session_not_found" ? freeName(settings, ctx.viewer, params.sessionKey) : undefined;

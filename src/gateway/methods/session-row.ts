@@ -61,6 +61,7 @@ export function sessionRow(
     ...optional({ deliveryContext: session.lastRoute }),
     ...(spawnedBy !== undefined && sees(spawnedBy) ? { spawnedBy } : {}),
     ...optional({
+      // The sources of outside content that count, without keys that the reader may not see.
       outside:
         session.labels &&
         shownLabels(countedLabels(settings, session.labels), sees).outside?.map(({ source }) =>

@@ -67,11 +67,7 @@ export async function lenientParams<M extends MethodName>(
     : checkSession(deps.settings, given);
   if (wrong?.ok === false) return wrong;
   // Clients of this version do not have to send an idempotency key.
-  return checkParams(
-    method,
-    idempotencyOf(method) !== "required" || given.idempotencyKey !== undefined
-      ? given
-      : { ...given, idempotencyKey: deps.world.ids.uuid() },
-    note,
-  );
+  const lacksKey = idempotencyOf(method) === "required" && given.idempotencyKey === undefined;
+  const whole = lacksKey ? { ...given, idempotencyKey: deps.world.ids.uuid() } : given;
+  return checkParams(method, whole, note);
 }

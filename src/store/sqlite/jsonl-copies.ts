@@ -126,11 +126,7 @@ class CopyQueue {
       for (const id of ids.map((name) => name.slice(0, -ENDING.length))) {
         if ((await this.#ownerOf(id)) !== undefined) continue;
         // A copy that was not deleted here may be all that is left of another database.
-        const key = await inFile(this.#fileOf(id), async (handle) => {
-          const { bytesRead, buffer } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
-          const [line = ""] = buffer.toString("utf8", 0, bytesRead).split("\n", 1);
-          return textIn(line, "key");
-        });
+        const key = await keyIn(this.#fileOf(id));
         if (key !== undefined && (await wasDeleted(db, key, id))) await this.#remove(id);
       }
       // The copy of an inherited transcript (inherited.ts) may still have messages that were deleted.
@@ -166,20 +162,7 @@ class CopyQueue {
   async #endOf(sessionId: string): Promise<number | undefined> {
     const owner = await this.#ownerOf(sessionId);
     if (owner === undefined) return undefined;
-    const found = await inFile(this.#fileOf(sessionId), async (handle, size): Promise<LastLine> => {
-      for (let bytes = Math.min(size, TAIL_BYTES); ; bytes = Math.min(size, bytes * 4)) {
-        const tail = Buffer.alloc(bytes);
-        await handle.read(tail, 0, bytes, size - bytes);
-        const end = tail.lastIndexOf(NEWLINE);
-        const start = end <= 0 ? -1 : tail.lastIndexOf(NEWLINE, end - 1);
-        if (start < 0 && bytes < size) continue;
-        return {
-          line: tail.toString("utf8", start + 1, Math.max(0, end)),
-          rest: tail.toString("utf8", end + 1),
-        };
-      }
-    });
-    const { line, rest } = found ?? { line: "", rest: "" };
+    const { line, rest } = await lastLine(this.#fileOf(sessionId));
     // A line that a crash has cut stays, and ends here.
     if (rest !== "") await this.#write(sessionId, "\n");
     const id = textIn(rest, "id") ?? textIn(line, "id");
@@ -255,6 +238,32 @@ interface LastLine {
   readonly line: string;
   /** The text after it, which is not a complete line. */
   readonly rest: string;
+}
+
+async function lastLine(file: string): Promise<LastLine> {
+  const found = await inFile(file, async (handle, size): Promise<LastLine> => {
+    for (let bytes = Math.min(size, TAIL_BYTES); ; bytes = Math.min(size, bytes * 4)) {
+      const tail = Buffer.alloc(bytes);
+      await handle.read(tail, 0, bytes, size - bytes);
+      const end = tail.lastIndexOf(NEWLINE);
+      const start = end <= 0 ? -1 : tail.lastIndexOf(NEWLINE, end - 1);
+      if (start < 0 && bytes < size) continue;
+      return {
+        line: tail.toString("utf8", start + 1, Math.max(0, end)),
+        rest: tail.toString("utf8", end + 1),
+      };
+    }
+  });
+  return found ?? { line: "", rest: "" };
+}
+
+/** Returns the session key in the header of a copy. */
+function keyIn(file: string): Promise<string | undefined> {
+  return inFile(file, async (handle) => {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const [line = ""] = buffer.toString("utf8", 0, bytesRead).split("\n", 1);
+    return textIn(line, "key");
+  });
 }
 
 function textIn(line: string, field: "id" | "key"): string | undefined {

@@ -181,12 +181,13 @@ export class Backups {
     const startedAtMs = world.clock.now();
     try {
       await ensureFolder(folder);
-      for (const name of (await namesIn(this.#folder)).filter((one) => UNFINISHED.test(one))) {
-        const folder = join(this.#folder, name);
-        const facts = await stat(folder).catch(() => undefined);
+      for (const name of (await namesIn(folder)).filter((one) => UNFINISHED.test(one))) {
+        const left = join(folder, name);
+        const facts = await stat(left).catch(() => undefined);
+        // A younger one may be under way in another process.
         if (facts === undefined || startedAtMs - facts.mtimeMs < LEFT_AFTER_MS) continue;
-        await rm(folder, { recursive: true, force: true });
-        this.#parts.world.log.info({ what: name }, "an unfinished backup was removed");
+        await rm(left, { recursive: true, force: true });
+        world.log.info({ what: name }, "an unfinished backup was removed");
       }
       const totalBytes =
         settings.postgresUrl === undefined ? databaseBytes(join(settings.dir, STORE_FILE)) : undefined;

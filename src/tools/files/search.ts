@@ -77,11 +77,10 @@ class Walk {
   /** Returns the files below a folder ("" or "src/"), in the order of their paths. */
   *files(below = "", above: readonly IgnoreFile[] = []): Generator<Found> {
     const folder = resolve(this.#root, below);
-    const entries = (
-      withOpen(folder, O_DIRECTORY, (fd) =>
-        readdirSync(isLinux ? `/proc/self/fd/${fd}` : folder, { withFileTypes: true }),
-      ) ?? []
-    ).toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    const unsorted = withOpen(folder, O_DIRECTORY, (fd) =>
+      readdirSync(isLinux ? `/proc/self/fd/${fd}` : folder, { withFileTypes: true }),
+    );
+    const entries = unsorted?.toSorted((one, other) => (one.name < other.name ? -1 : 1)) ?? [];
     const rules = entries.some(({ name }) => name === ".gitignore")
       ? readBounded(join(folder, ".gitignore"), IGNORE_FILE_MAX_BYTES)
       : undefined;

@@ -42,13 +42,13 @@ export class FileFacts {
         this.#elsewhere -= 1;
         return await elsewhere();
       }
-      return this.#measureTime(here);
+      return this.#runMeasured(here);
     } catch {
       return undefined;
     }
   }
 
-  #measureTime<T>(here: () => T): T {
+  #runMeasured<T>(here: () => T): T {
     const from = this.#now();
     try {
       return here();

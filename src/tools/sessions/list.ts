@@ -53,8 +53,9 @@ export const sessionsList: Tool<ReadingContext> = tool("sessions_list", {
   },
   async execute(ctx, { messageLimit, ...args }) {
     const { limit, kinds, search, cursor, agentId, activeMinutes } = args;
-    const sinceMs = ctx.engine.now() - (activeMinutes ?? 0) * MINUTE_MS;
-    const activeSinceMs = activeMinutes === undefined ? undefined : Math.max(0, Math.floor(sinceMs));
+    const now = ctx.engine.now();
+    const activeSinceMs =
+      activeMinutes === undefined ? undefined : Math.max(0, Math.floor(now - activeMinutes * MINUTE_MS));
     const filter: ListFilter = {
       limit,
       ...optional({

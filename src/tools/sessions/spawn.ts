@@ -146,12 +146,10 @@ async function plan(
 ): Promise<Result<SpawnRequest>> {
   const { settings, session, chain } = ctx;
   const { task, label, agentId = session.agentId } = args;
-  const covered = coversSubagents(ctx, ctx.viewer, "spawn", agentId)
-    ? ok(undefined)
-    : fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
-        hint: `Add "agent:${agentId}:subagent:*" to gateway.auth.tokens[].sessions.`,
-      });
-  if (!covered.ok) return covered;
+  if (!coversSubagents(ctx, ctx.viewer, "spawn", agentId))
+    return fail("spawn_denied", `this token does not cover sub-agents of agent "${agentId}"`, {
+      hint: `Add "agent:${agentId}:subagent:*" to gateway.auth.tokens[].sessions.`,
+    });
   const route = placeOfRun(session, ctx.run);
   const open = await openSpawnsOf(ctx.db, { sessionKey: session.key });
   const decided = decideSpawn(

@@ -86,8 +86,10 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   before.current = items;
   const agentId = thread.now?.session.agentId ?? /^agent:([^:]+)/.exec(thread.sessionKey)?.[1] ?? "agent";
   const { fate } = reader;
-  // The last item tells users of a screen reader how the run ended.
   const last = items.at(-1);
+  // For users of a screen reader.
+  const ending =
+    last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed.";
   return (
     <div class="conversation">
       <Header key={thread.sessionKey} thread={thread} earlier={earlier} />
@@ -128,7 +130,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
         />
         <ToLatest reader={reader} />
         <p class="visually-hidden" role="status">
-          {last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed."}
+          {ending}
         </p>
       </div>
       {reader.problem.value !== undefined && linkState.value === "connected" && (

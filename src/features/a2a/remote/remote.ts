@@ -206,7 +206,7 @@ function messageOf(
   taskId: string | undefined,
 ): SendMessageRequest {
   const { run } = args.handle;
-  // A run here still waits for so long for the answer of a peer.
+  // The time for which a run here still waits for the answer of a peer.
   const waitMs = (args.toPeer?.awaitedUntil ?? 0) - args.world.clock.now();
   const message: Message = {
     messageId: `parley-${run.runId}`,
@@ -217,8 +217,8 @@ function messageOf(
     metadata: {
       ...args.toPeer?.metadata,
       ...(waitMs > 0 ? { [WAIT_FIELD]: Math.ceil(waitMs) } : {}),
-      // The other side counts this message. A send that led here is the same message, so it is not counted.
-      // A hop counts only if another session sent the message.
+      // The other side counts this message. `run.hop` includes the send that led here, if another session
+      // sent the message: that is the same message, so it is not counted.
       [HOP_FIELD]: Math.max(0, run.hop - (run.input.provenance?.kind === "inter_session" ? 1 : 0)),
       [CHAIN_FIELD]: run.chainId,
       ...(args.tokensLeft === undefined ? {} : { [BUDGET_FIELD]: args.tokensLeft }),

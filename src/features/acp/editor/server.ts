@@ -237,10 +237,10 @@ export class AcpServer {
     this.#unreadChars += chars;
     // The editor has stopped reading. Disconnect it before its unread output fills the memory.
     if (this.#unreadChars > UNREAD_MAX_CHARS) this.#overflow.resolve();
-    const settleRun = (): void => {
+    const noteRead = (): void => {
       this.#unreadChars -= chars;
     };
-    client.notify("session/update", { sessionId, update }).then(settleRun, settleRun);
+    client.notify("session/update", { sessionId, update }).then(noteRead, noteRead);
   }
 
   async #choices(key: string): Promise<Choices> {

@@ -115,7 +115,7 @@ export class AcpAgents {
     try {
       if ((await untilAborted(before, args.signal)) === ABORTED) {
         cleanUp = before;
-        return abortTurn();
+        return describeAbort();
       }
       const taken = await this.#take(args, place);
       cleanUp = taken.cleanUp;
@@ -159,11 +159,11 @@ export class AcpAgents {
   async #take(args: AcpTurnArgs, place: SessionState): Promise<{ end: TurnEnd; cleanUp: Promise<void> }> {
     const starting = this.#seat(args, place);
     const seat = await untilAborted(starting, args.signal);
-    if (seat === ABORTED) return { end: abortTurn(), cleanUp: starting.then(() => {}) };
-    if (!seat.ok) return { end: failTurn(seat.error, args), cleanUp: Promise.resolve() };
+    if (seat === ABORTED) return { end: describeAbort(), cleanUp: starting.then(() => {}) };
+    if (!seat.ok) return { end: describeFailure(seat.error, args), cleanUp: Promise.resolve() };
     const ready = await untilAborted(this.#toolsListed(args, seat.value), args.signal);
-    if (ready === ABORTED) return { end: abortTurn(), cleanUp: Promise.resolve() };
-    if (!ready.ok) return { end: failTurn(ready.error, args), cleanUp: Promise.resolve() };
+    if (ready === ABORTED) return { end: describeAbort(), cleanUp: Promise.resolve() };
+    if (!ready.ok) return { end: describeFailure(ready.error, args), cleanUp: Promise.resolve() };
     await args.mayAct();
     return this.#prompt(args, place, seat.value);
   }
@@ -261,7 +261,7 @@ export class AcpAgents {
       await stopTurn();
       throw error;
     }
-    if (outcome === ABORTED || signal.aborted) return { end: abortTurn(), cleanUp: stopTurn() };
+    if (outcome === ABORTED || signal.aborted) return { end: describeAbort(), cleanUp: stopTurn() };
     const end = await endOfTurn(turn, outcome.answer, { ...args, spent: outcome.spent });
     return { end, cleanUp: Promise.resolve() };
   }
@@ -336,11 +336,11 @@ export class AcpAgents {
   }
 }
 
-function abortTurn(): TurnEnd {
+function describeAbort(): TurnEnd {
   return { kind: "aborted", usage: ZERO_USAGE };
 }
 
-function failTurn(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd {
+function describeFailure(error: string, { agentId, contextTokens }: AcpTurnArgs): TurnEnd {
   const text = `agent "${agentId}": ${error}`;
   return { kind: "error", code: "run_failed", error: text, usage: ZERO_USAGE, contextTokens };
 }

@@ -464,7 +464,7 @@ class Connection implements AcpConnection {
   async cancel(): Promise<void> {
     this.#current?.stop.abort();
     if (!this.running()) return;
-    // A failed write means that the program has ended; `#ended` reports the exit.
+    // A failed write means that the program has ended; `#describeEnd` reports the exit.
     await this.#link.agent.notify("session/cancel", { sessionId: this.remoteId }).catch(() => {});
   }
 

@@ -294,11 +294,13 @@ export class AcpTurn {
       type === "text" ? { type, text: piece } : { type, thinking: piece };
     const isNew = last === undefined || isCall(last) || last.type !== type;
     if (isNew) segment.blocks.push(block);
-    else
-      segment.blocks[segment.blocks.length - 1] =
+    else {
+      const longer =
         last.type === "text"
           ? { ...last, text: last.text + piece }
           : { ...last, thinking: last.thinking + piece };
+      segment.blocks[segment.blocks.length - 1] = longer;
+    }
     const written = isNew ? `\n${piece}` : piece;
     if (type === "text") this.#tell(segment, written);
     else this.#think(segment, written);

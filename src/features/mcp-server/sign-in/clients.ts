@@ -153,6 +153,7 @@ export async function findClient(
   if (!isDocumentAddress(id)) return fail("invalid_argument", "this client_id was not issued here");
   const found = await read(id);
   if (found.kind === "read") {
+    // OC3: the document must name its own address.
     if (isObject(found.document) && found.document.client_id === id) return clientIn(id, found.document);
     return fail(
       "invalid_argument",

@@ -34,7 +34,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': "&quot;",
   "'": "&#39;",
 };
-const escapeXml = (text: string): string => text.replaceAll(/[&<>"']/g, (char) => ENTITIES[char] ?? char);
+const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (char) => ENTITIES[char] ?? char);
 
 /** Returns the source of a form's target, as a content security policy names it. */
 function sourceOf(address: string): string {
@@ -49,9 +49,9 @@ function page(title: string, body: string, status: 200 | 400 | 401 | 429, target
     `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action ${form}; ` +
     "base-uri 'none'; frame-ancestors 'none'";
   const html =
-    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeXml(title)} – Parley</title>` +
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(title)} – Parley</title>` +
     `<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head>` +
-    `<body><main><h1>${escapeXml(title)}</h1>${body}</main></body></html>`;
+    `<body><main><h1>${escapeHtml(title)}</h1>${body}</main></body></html>`;
   const headers = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": policy,
@@ -68,7 +68,7 @@ function page(title: string, body: string, status: 200 | 400 | 401 | 429, target
 /** Shows why a request cannot be answered. The browser is not sent back to the client. */
 export function refusalPage(why: string, status: 400 | 429 = 400): Response {
   const next = "Start the sign-in again in the program that opened this page.";
-  return page("This sign-in cannot continue", `<p>${escapeXml(why)}</p><p>${next}</p>`, status);
+  return page("This sign-in cannot continue", `<p>${escapeHtml(why)}</p><p>${next}</p>`, status);
 }
 
 const RIGHTS: Readonly<Record<string, string>> = {
@@ -80,13 +80,13 @@ const RIGHTS: Readonly<Record<string, string>> = {
 export function consentPage({ client, redirectUri, scope, fields }: SignInRequest, problem = ""): Response {
   const unread = ", but this gateway cannot reach that address. Its name was not checked.";
   const address = client.id.startsWith("https:")
-    ? `<br>It is described at <code>${escapeXml(client.id)}</code>${client.isUnread === true ? unread : ""}`
+    ? `<br>It is described at <code>${escapeHtml(client.id)}</code>${client.isUnread === true ? unread : ""}`
     : "";
   const where = isLocal(redirectUri)
     ? "a program on this computer"
-    : `<code>${escapeXml(redirectUri)}</code>`;
+    : `<code>${escapeHtml(redirectUri)}</code>`;
   const hidden = Object.entries(fields).map(
-    ([name, value]) => `<input type="hidden" name="${escapeXml(name)}" value="${escapeXml(value)}">`,
+    ([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`,
   );
   const rights = Object.entries(RIGHTS)
     .filter(([name]) => scope === "operator.write" || name === scope)
@@ -95,10 +95,10 @@ export function consentPage({ client, redirectUri, scope, fields }: SignInReques
       return `<option value="${name}"${chosen}>${text}</option>`;
     });
   const body =
-    `<p>A program that calls itself <strong><bdi>${escapeXml(client.name)}</bdi></strong> asks to use ` +
+    `<p>A program that calls itself <strong><bdi>${escapeHtml(client.name)}</bdi></strong> asks to use ` +
     `Parley's session tools over MCP.${address}</p><p>Your answer goes to ${where}. ` +
     "Allow this only if you have just started the sign-in yourself.</p>" +
-    (problem === "" ? "" : `<p class="problem" role="alert">${escapeXml(problem)}</p>`) +
+    (problem === "" ? "" : `<p class="problem" role="alert">${escapeHtml(problem)}</p>`) +
     `<form method="post" action="/oauth/authorize">${hidden.join("")}` +
     `<label>It may<select name="granted">${rights.join("")}</select></label>` +
     '<label>In these sessions<input name="sessions" maxlength="2000" autocomplete="off" ' +

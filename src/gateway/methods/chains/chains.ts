@@ -278,6 +278,7 @@ async function list(
     chains.push(...rows.filter(({ sessions }) => key === undefined || sessions.includes(key.value)));
   }
   const nextCursor = more && before !== undefined ? { nextCursor: `${before.lastAt}.${before.chainId}` } : {};
+  // The rows name only sessions that the reader may see.
   const keys = new Set(chains.flatMap(({ sessions, talks }) => [sessions, talks.map(({ to }) => to)].flat()));
   const labels = await labelsOf(ctx.access.db, [...keys]);
   const names = Object.fromEntries(

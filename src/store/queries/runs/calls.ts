@@ -68,12 +68,12 @@ export async function callMessagesOf(
   const wanted = kept.filter((row) => !isResult(row)).map(({ seq }) => seq);
   const answers = new Map<number, AssistantMessage>();
   for (let at = 0; at < wanted.length; at += READ_AT_ONCE) {
-    const rows = await db
+    const read = await db
       .selectFrom("messages")
       .select(["seq", ...ENTRY_COLUMNS])
       .where("seq", "in", wanted.slice(at, at + READ_AT_ONCE))
       .execute();
-    for (const row of rows) {
+    for (const row of read) {
       const message = readMessage(row);
       if (message.role === "assistant") answers.set(row.seq, message);
     }

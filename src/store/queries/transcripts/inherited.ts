@@ -34,11 +34,11 @@ export async function handOver(tx: Tx, key: string): Promise<readonly Inheritanc
   const held = new Set<string>();
   for (;;) {
     const { rows } = await sql<Inheritance>`
-    select p.session_id as "sessionId", c.session_key as heir
-    from session_ids p cross join session_ids c left join sessions s on s.key = c.session_key
-    where p.session_key = ${key} and c.forked_from = p.session_id and c.session_key <> ${key}
-      and ${isInUse("c")}
-    order by case when s.key is null then 0 else 1 end, c.session_key desc`.execute(tx);
+      select p.session_id as "sessionId", c.session_key as heir
+      from session_ids p cross join session_ids c left join sessions s on s.key = c.session_key
+      where p.session_key = ${key} and c.forked_from = p.session_id and c.session_key <> ${key}
+        and ${isInUse("c")}
+      order by case when s.key is null then 0 else 1 end, c.session_key desc`.execute(tx);
     // The last row of each transcript wins: an existing session if there is one, with the lowest key.
     const heirs = [...new Map(rows.map(({ sessionId, heir }) => [sessionId, heir]))].map(
       ([sessionId, heir]) => ({

@@ -236,10 +236,11 @@ export class SignIn {
   withProofs(fetchFn: FetchLike): FetchLike {
     return async (url, init) => {
       const { withDpop } = await library();
-      return withDpop(this.#signerOfKey, async () => {
+      const addProof = withDpop(this.#signerOfKey, async () => {
         const { tokens } = await this.#file.read();
         return tokens?.token_type.toLowerCase() === "dpop" ? tokens.access_token : undefined;
-      })(fetchFn)(url, init);
+      });
+      return addProof(fetchFn)(url, init);
     };
   }
 

@@ -344,9 +344,9 @@ export function Diagram(props: DiagramProps) {
   const fresh = useMemo(() => {
     const ids = new Set(steps.map(({ id }) => id));
     const { chainId: before, ids: old } = known.current;
-    const fresh = before === chainId ? new Set([...ids].filter((id) => !old.has(id))) : new Set<string>();
-    known.current = { chainId, ids, fresh };
-    return fresh;
+    const added = before === chainId ? new Set([...ids].filter((id) => !old.has(id))) : new Set<string>();
+    known.current = { chainId, ids, fresh: added };
+    return added;
   }, [chainId, steps]);
   const shown = layout.steps.filter(
     (one) =>

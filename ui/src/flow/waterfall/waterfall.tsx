@@ -166,6 +166,19 @@ function Ticks({ scale, names }: { scale: Scale; names: number }) {
   );
 }
 
+/**
+ * Returns the current time, and redraws each second, while the chain is active. Otherwise returns 0, because
+ * no bar needs the time.
+ */
+function useNow(active: boolean): number {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    if (!active) return;
+    return after(MOVING_MS, () => redraw(now()));
+  });
+  return active ? now() : 0;
+}
+
 /** Returns the rows to show with their positions, and a function that opens or closes a row. */
 function useRows({ rawSteps, calls, around }: WaterfallProps) {
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
@@ -187,28 +200,18 @@ function useRows({ rawSteps, calls, around }: WaterfallProps) {
   return { rows, placed, flip };
 }
 
-export function Waterfall(props: WaterfallProps) {
-  const { chainId, rawSteps, calls, chosen, wanted, found, active, zoom } = props;
-  // No bar needs the time unless the chain is active.
-  const [, redraw] = useState(0);
-  useEffect(() => {
-    if (!active) return;
-    return after(MOVING_MS, () => redraw(now()));
-  });
-  const nowMs = active ? now() : 0;
-  const scrolled = useSight(chainId, false);
-  const { box, sight, look, rowsNear } = scrolled;
-  const { rows, placed, flip } = useRows(props);
-  useGrowth(scrolled, rows.length, chainId);
-  const names = sight.width < NARROW ? NAMES_NARROW : NAMES;
-  const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
-  const span = useMemo(() => spanOf(rawSteps, nowMs), [rawSteps, nowMs]);
-  const scale = useMemo(() => ({ span, width, nowMs }), [span, width, nowMs]);
-  const callOf = useMemo(() => new Map(props.calls?.map((call) => [call.id, call])), [props.calls]);
+function useScale(steps: readonly ChainStep[], width: number, nowMs: number): Scale {
+  const span = useMemo(() => spanOf(steps, nowMs), [steps, nowMs]);
+  return useMemo(() => ({ span, width, nowMs }), [span, width, nowMs]);
+}
+
+/** Returns the handlers for clicks, for Enter, and for the keys that open and close a row. */
+function useActs({ calls, onChoose }: WaterfallProps, rows: readonly Row[], flip: (id: string) => void) {
+  const callOf = useMemo(() => new Map(calls?.map((call) => [call.id, call])), [calls]);
   const choose = (id: string): void => {
     const bar = rows.find((row) => row.bar.id === id)?.bar;
     if (bar?.kind === "group") flip(id);
-    else if (bar !== undefined) props.onChoose(bar.step.id, callOf.get(id));
+    else if (bar !== undefined) onChoose(bar.step.id, callOf.get(id));
   };
   const onOther = (id: string, action: string): boolean => {
     const row = rows.find(({ bar }) => bar.id === id);
@@ -216,7 +219,20 @@ export function Waterfall(props: WaterfallProps) {
     if ((action === "open" && !row.open) || (action === "close" && row.open)) flip(id);
     return action === "open" || action === "close";
   };
-  const acts = { onChoose: choose, onOther };
+  return { onChoose: choose, onOther };
+}
+
+export function Waterfall(props: WaterfallProps) {
+  const { chainId, rawSteps, calls, chosen, wanted, found, active, zoom } = props;
+  const nowMs = useNow(active);
+  const scrolled = useSight(chainId, false);
+  const { box, sight, look, rowsNear } = scrolled;
+  const { rows, placed, flip } = useRows(props);
+  useGrowth(scrolled, rows.length, chainId);
+  const names = sight.width < NARROW ? NAMES_NARROW : NAMES;
+  const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
+  const scale = useScale(rawSteps, width, nowMs);
+  const acts = useActs(props, rows, flip);
   const keys = useKeys({ rows: placed, box, look, chosen, wanted, ...acts });
   const onClick = (event: MouseEvent): void => {
     const turned = (event.target as Element).closest("[data-turn]")?.getAttribute("data-turn");

@@ -21,6 +21,7 @@ import {
   openRuntimes,
   startServices,
 } from "./app/features.ts";
+import { addressAt, publishAddress } from "./app/gateway-address.ts";
 import { openOutboxes, recorderOf } from "./app/news.ts";
 import { planOldRows } from "./app/old-rows.ts";
 import { outsideOf } from "./app/outside.ts";
@@ -31,7 +32,6 @@ import { titlesOf } from "./app/titles.ts";
 import { followTranscripts, jsonlCopiesOf } from "./app/transcripts.ts";
 import { threadsOf } from "./channels/threads.ts";
 import { createWebchat } from "./channels/webchat.ts";
-import { reachableHost } from "./cli/address.ts";
 import { secretsOf, secretsOfEnvironment } from "./config/describe.ts";
 import type { Reload } from "./config/reload.ts";
 import { processEnvironment } from "./config.ts";
@@ -66,7 +66,6 @@ import { GuidanceFiles } from "./tools/guidance/guidance.ts";
 import { Passes } from "./tools/passes.ts";
 import type { OutsideTools } from "./tools/tool.ts";
 import { createCalendar } from "./world/calendar.ts";
-import { publishGateway } from "./world/gateway-address.ts";
 import { logging, type World } from "./world.ts";
 
 const CALENDAR = createCalendar(() => processEnvironment().env.TZ);
@@ -326,18 +325,6 @@ function followOf(
   return look;
 }
 
-/** Publishes the address for commands of this machine. Returns a function that removes it. */
-function publishAddress({ settings, configPath, world }: AppOptions, url: string): () => Promise<void> {
-  try {
-    const remove = publishGateway(settings.store.dir, { url, config: configPath });
-    return async () => remove();
-  } catch (error) {
-    // With a shared database, the store directory may be read-only.
-    world.log.warn({ err: error, url }, "commands find this gateway only with --url");
-    return async () => {};
-  }
-}
-
 /** Gives first words to sessions of an earlier version. Returns a function that ends the work. */
 function fillTitles(store: Store, world: World): () => Promise<void> {
   const stop = new AbortController();
@@ -399,7 +386,7 @@ async function openParts(
   const services = new Map<string, Service>();
   const watch = createWatch(services);
   let port = 0;
-  const gatewayUrl = (): string => `ws://${reachableHost(settings.gateway.host)}:${port}`;
+  const gatewayUrl = (): string => addressAt(settings, port);
   const passes = new Passes(() => world.ids.uuid());
   const { runtimes, programs, close } = openRuntimes({
     ...options,
@@ -464,7 +451,8 @@ async function openParts(
   late.gateway = gateway;
   undo.push(fillTitles(store, asPart(world, "store")), () => gateway.close({ reason: "stopping" }));
   port = gateway.port;
-  undo.push(publishAddress({ ...options, world }, gatewayUrl()));
+  const unpublish = publishAddress({ ...options, world }, port);
+  undo.push(async () => unpublish());
   await loadFeatures(settings);
   // Runs start last: none must have started if the port is in use.
   await engine.start();
@@ -518,17 +506,16 @@ async function startOn(store: Store, options: AppOptions): Promise<App> {
 
 /** Opens the database that the settings name, and starts a gateway on it. */
 async function startOnStore(options: AppOptions): Promise<App> {
-  const { settings, stop } = options;
+  const { settings } = options;
   const { postgresUrl: url } = settings.store;
   const world = asPart(options.world, "store");
   if (url === undefined) return startOn(await openSqlite({ ...settings.store, ...world }), options);
   const { openPostgres } = await import("./store/postgres/postgres.ts");
   const { startWhenThere } = await import("./app/store-wait.ts");
-  const wait = { settings, world, stop };
   return startWhenThere(
     () => openPostgres({ url, world }),
     (store) => startOn(store, options),
-    wait,
+    { ...options, world },
   );
 }
 

@@ -7,6 +7,7 @@ import { StoreConflict, StoreProblem } from "../store/problems.ts";
 import type { Store } from "../store/sql.ts";
 import { pause } from "../world/pause.ts";
 import type { World } from "../world.ts";
+import { publishAddress } from "./gateway-address.ts";
 
 const FIRST_PAUSE_MS = 250;
 const PAUSE_MAX_MS = 5_000;
@@ -17,8 +18,9 @@ const LINE_MAX_MS = 300_000;
 interface Wait {
   readonly settings: Settings;
   readonly world: World;
+  readonly configPath?: string | undefined;
   /** Stops the wait. If absent, the first failure ends the start. */
-  readonly stop: AbortSignal | undefined;
+  readonly stop?: AbortSignal | undefined;
 }
 
 /** Returns whether the start may succeed a moment later: nothing of it is in the store. */
@@ -29,7 +31,7 @@ function isAway(error: unknown): error is StoreProblem | StoreConflict {
 
 /** Answers on the gateway's address while the database is away, and logs the wait. */
 class Waiting {
-  readonly #settings: Settings;
+  readonly #wait: Wait;
   readonly #world: World;
   #beganMs: number | undefined;
   #pauseMs = FIRST_PAUSE_MS;
@@ -37,9 +39,9 @@ class Waiting {
   #lineAt = FIRST_LINE_MS;
   #close: (() => Promise<void>) | undefined;
 
-  constructor({ settings, world }: Wait) {
-    this.#settings = settings;
-    this.#world = world;
+  constructor(wait: Wait) {
+    this.#wait = wait;
+    this.#world = wait.world;
   }
 
   /** Waits before the next attempt. */
@@ -51,7 +53,12 @@ class Waiting {
       log.warn({ err: problem }, "the database cannot be reached; waiting for it");
       const what = problem instanceof StoreProblem ? problem.what : "is busy";
       const reason = `waiting for the store, which ${what}`;
-      this.#close = await listenUnready(this.#settings.gateway, reason);
+      const { port, close } = await listenUnready(this.#wait.settings.gateway, reason);
+      const unpublish = publishAddress(this.#wait, port);
+      this.#close = () => {
+        unpublish();
+        return close();
+      };
     } else if (waitedMs >= this.#lineAt) {
       log.warn({ waitedMs, err: problem }, "still waiting for the database");
       this.#lineMs = Math.min(LINE_MAX_MS, 2 * this.#lineMs);

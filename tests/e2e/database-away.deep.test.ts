@@ -36,7 +36,7 @@ async function waiting() {
     return { status: answer.status, body: await answer.json() };
   };
   await vi.waitFor(() => ask("/healthz"), { timeout: PATIENCE_MS, interval: 20 });
-  return { child, exited, ask, log: () => log };
+  return { child, exited, home, ask, log: () => log };
 }
 
 test("damage: a gateway waits for its database, reports that, and starts when the database answers", async () => {
@@ -53,6 +53,18 @@ test("damage: a gateway waits for its database, reports that, and starts when th
   child.kill("SIGTERM");
   await once(child, "exit");
   await server.stop();
+});
+
+test("damage: a command finds a gateway that waits for its database, and says what it waits for", async () => {
+  const { home } = await waiting();
+  const command = launch(home, ["status"]);
+  let said = "";
+  for (const stream of [command.stdout, command.stderr])
+    stream?.on("data", (piece: Buffer) => {
+      said += piece.toString();
+    });
+  expect(await once(command, "exit")).toEqual([1, null]);
+  expect(said).toContain("the gateway is waiting for the store, which cannot be reached");
 });
 
 test("damage: SIGTERM stops the wait for the database", async () => {

@@ -1,5 +1,6 @@
 // Answers for a gateway that cannot start yet: it is alive, accepts no work, and gives the reason.
 
+import type { AddressInfo } from "node:net";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { plainHttp } from "../../world/http.ts";
 import { mayProbe } from "./host.ts";
@@ -8,12 +9,13 @@ import { mayProbe } from "./host.ts";
 const HTTP_OPTIONS = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 const CONNECTIONS_MAX = 64;
 
-/** Answers every request on the gateway's future address. Resolves with a function that stops it. */
+/** Answers every request on the gateway's future address. */
 export async function listenUnready(
   settings: Settings["gateway"],
   reason: string,
-): Promise<() => Promise<void>> {
+): Promise<{ readonly port: number; close(): Promise<void> }> {
   const notReady = { ok: false, status: "not ready", reason };
+  const refusal = { code: "UNAVAILABLE", message: `the gateway is ${reason}`, retryable: true };
   const server = plainHttp().createServer(HTTP_OPTIONS, (request, response) => {
     const { host, origin } = request.headers;
     const isHealth = request.url?.split("?", 1)[0] === "/healthz" && mayProbe(settings, { host, origin });
@@ -27,16 +29,20 @@ export async function listenUnready(
     response.writeHead(isHealth ? 200 : 503, headers).end(JSON.stringify(body));
   });
   server.maxConnections = CONNECTIONS_MAX;
-  server.on("upgrade", (_, socket) =>
-    socket.end("HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n"),
-  );
+  server.on("upgrade", (_, socket) => {
+    const head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nconnection: close";
+    socket.end(`${head}\r\n\r\n${JSON.stringify({ error: refusal })}`);
+  });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(settings.port, settings.host, resolve);
   });
-  return async () => {
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    server.closeAllConnections();
-    await closed;
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
   };
 }

@@ -31,8 +31,8 @@ export const REPLAY_MUTANTS: readonly ReplayMutant[] = [
     chain: "jobs",
     breaks: "a wait lists finished sub-agents in another order",
     file: "src/flows/job/wait.ts",
-    from: "for (const wait of ended) {",
-    to: "for (const wait of ended.toReversed()) {",
+    from: "for (const row of ended) {",
+    to: "for (const row of ended.toReversed()) {",
   },
   {
     name: "random-id-for-a-derived-one",

@@ -48,10 +48,11 @@ function page(title: string, body: string, status: 200 | 400 | 401 | 429, target
   const policy =
     `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action ${form}; ` +
     "base-uri 'none'; frame-ancestors 'none'";
+  const heading = escapeHtml(title);
   const html =
-    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(title)} – Parley</title>` +
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${heading} – Parley</title>` +
     `<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head>` +
-    `<body><main><h1>${escapeHtml(title)}</h1>${body}</main></body></html>`;
+    `<body><main><h1>${heading}</h1>${body}</main></body></html>`;
   const headers = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": policy,

@@ -19,6 +19,8 @@ const RATE_INTERVAL = "15s";
 const STEP_S = 2;
 /** The board's rows up to this line are drawn, in units of its grid. */
 const LINES = 48;
+/** Width and height in pixels of a unit of the board's grid. */
+const [UNIT, LINE] = [50, 30];
 
 interface Panel {
   readonly type: "row" | "stat" | "timeseries";
@@ -175,7 +177,7 @@ async function readSeries(url: string, { targets = [] }: Panel): Promise<Series[
 
 const STYLE = `
   body { margin: 0; font: 12px/1.3 system-ui, "DejaVu Sans", sans-serif; color: #ccccdc; background: #111217 }
-  #board { position: relative; width: 1200px; height: ${LINES * 30 + 8}px; background: #111217 }
+  #board { position: relative; width: ${24 * UNIT}px; height: ${LINES * LINE + 8}px; background: #111217 }
   .panel { position: absolute; box-sizing: border-box; padding: 6px 8px; overflow: hidden;
     background: #181b1f; border: 1px solid #26292f; border-radius: 2px }
   .row { position: absolute; font-size: 15px; font-weight: 600; padding: 5px 4px; box-sizing: border-box }
@@ -189,8 +191,6 @@ const STYLE = `
 `;
 
 const COLOURS = ["#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#5794f2", "#b877d9", "#e0b400"];
-/** Width and height in pixels of a unit of the board's grid. */
-const [UNIT, LINE] = [50, 30];
 
 const colourAt = (index: number): string => COLOURS[index % COLOURS.length] ?? "";
 
@@ -255,7 +255,7 @@ function plotPanel({ panel, series }: Drawn, width: number, height: number): str
   ].join("");
 }
 
-function htmlOf(drawn: Drawn): string {
+function renderPanel(drawn: Drawn): string {
   const { panel, series } = drawn;
   const { x, y, w, h } = panel.gridPos;
   const [width, height] = [w * UNIT - 8, h * LINE - 8];
@@ -285,6 +285,6 @@ export async function drawBoard(page: Page): Promise<Buffer> {
   const all = await Promise.all(
     upper.map(async (panel) => ({ panel, series: await readSeries(prometheus, panel) })),
   );
-  await page.setContent(`<style>${STYLE}</style><main id="board">${all.map(htmlOf).join("")}</main>`);
+  await page.setContent(`<style>${STYLE}</style><main id="board">${all.map(renderPanel).join("")}</main>`);
   return page.locator("#board").screenshot();
 }

@@ -48,7 +48,7 @@ const TAGS: Readonly<Record<string, string>> = {
 };
 
 /** Puts each piece of the text into the tags of the formats that cover it. */
-function formatted({ text, entities }: Bubble): string {
+function formatText({ text, entities }: Bubble): string {
   const edges = entities.flatMap(({ offset, length }) => [offset, offset + length]);
   const cuts = [...new Set([0, text.length, ...edges])].sort((a, b) => a - b);
   const pieces = cuts.slice(1).map((end, at) => {
@@ -61,17 +61,17 @@ function formatted({ text, entities }: Bubble): string {
   return pieces.join("");
 }
 
-function htmlOf(bubble: Bubble): string {
+function renderBubble(bubble: Bubble): string {
   const buttons = bubble.buttons.map((row) => {
     const labels = row.map((label) => `<span>${plain(label)}</span>`);
     return `<div class="buttons">${labels.join("")}</div>`;
   });
   const side = bubble.isMine ? "row mine" : "row";
-  return `<div class="${side}"><div class="bubble">${formatted(bubble)}</div>${buttons.join("")}</div>`;
+  return `<div class="${side}"><div class="bubble">${formatText(bubble)}</div>${buttons.join("")}</div>`;
 }
 
 /** Returns a message with `~` for the home folder, by which its later formats move. */
-function bubbleOf(message: string | Sent, home: string): Bubble {
+function makeBubble(message: string | Sent, home: string): Bubble {
   if (typeof message === "string") return { isMine: true, text: message, entities: [], buttons: [] };
   const parts = message.text.split(home);
   const place = (at: number): number => {
@@ -126,7 +126,7 @@ async function holdConversation(): Promise<Bubble[]> {
   await until(() => server.sent.length > seen);
   note();
   await say("run: date -u +%A > today.txt", /asks for permission/);
-  return messages.map((message) => bubbleOf(message, home));
+  return messages.map((message) => makeBubble(message, home));
 }
 
 /** Returns a picture of a chat, as PNG. */
@@ -134,7 +134,7 @@ export async function drawTelegram(page: Page): Promise<Buffer> {
   const bubbles = await holdConversation();
   const head = "<header><b>Parley</b><small>bot</small></header>";
   await page.setContent(
-    `<style>${STYLE}</style><main id="chat">${head}${bubbles.map(htmlOf).join("")}</main>`,
+    `<style>${STYLE}</style><main id="chat">${head}${bubbles.map(renderBubble).join("")}</main>`,
   );
   return page.locator("#chat").screenshot();
 }

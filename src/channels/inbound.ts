@@ -86,8 +86,8 @@ async function take(parts: InboundParts, reader: MediaReader, admitted: Admitted
   if (command !== undefined) return takeCommand(parts, admitted);
   const { place, account } = admitted;
   const { db } = engine.store;
-  const own = keyOfChat(settings, place) ?? "";
-  const sessionKey = (await getBinding(db, place.replyTo))?.sessionKey ?? own;
+  const usualKey = keyOfChat(settings, place) ?? "";
+  const sessionKey = (await getBinding(db, place.replyTo))?.sessionKey ?? usualKey;
   const session = (await getSession(db, sessionKey)) ?? { agentId: place.agentId };
   const target: Target = {
     sessionKey,

@@ -233,7 +233,7 @@ export function spelledOut(
   marked: MarkedText,
   isSpelled: (mark: Mark) => boolean = isLinkOrQuote,
 ): MarkedText {
-  const found = marked.marks.filter(isSpelled).flatMap(({ kind, from, to, href = "" }): Insertion[] => {
+  const insertions = marked.marks.filter(isSpelled).flatMap(({ kind, from, to, href = "" }): Insertion[] => {
     const words = marked.text.slice(from, to);
     if (kind === "link") return tellsItself(words, href) ? [] : [{ at: to, text: ` (${href})` }];
     if (kind !== "quote") return [];
@@ -244,7 +244,7 @@ export function spelledOut(
     );
     return [from, ...starts].map((at) => ({ at, text: "> " }));
   });
-  const added = found.sort((one, other) => one.at - other.at);
+  const added = insertions.sort((one, other) => one.at - other.at);
   const pieces: string[] = [];
   let end = 0;
   for (const { at, text } of added) {

@@ -48,11 +48,11 @@ function repeatedKey(body: string): string | undefined {
   const lineAt = (at: number): number => body.slice(0, at).split("\n").length;
   for (const { kind, path, start } of json5Places(body)) {
     if (kind !== "key") continue;
-    const shown = showPath(path);
-    const first = starts.get(shown);
+    const name = showPath(path);
+    const first = starts.get(name);
     if (first !== undefined)
-      return `has ${shown} twice, in the lines ${lineAt(first)} and ${lineAt(start)}: put both into one`;
-    starts.set(shown, start);
+      return `has ${name} twice, in the lines ${lineAt(first)} and ${lineAt(start)}: put both into one`;
+    starts.set(name, start);
   }
   return undefined;
 }

@@ -136,13 +136,13 @@ function sceneOf(request: ModelRequest): Scene {
   const inputAt = messages.findLastIndex((message) => message.role === "user");
   const input = messages[inputAt];
   const { system } = request;
-  const own = messages.slice(inputAt + 1);
-  const results = matchResults(own);
+  const answers = messages.slice(inputAt + 1);
+  const results = matchResults(answers);
   return {
     input: input === undefined ? "" : textOf(input),
     ...(input?.role === "user" && input.provenance !== undefined ? { source: input.provenance } : {}),
     isFirst: messages.findIndex((message) => message.role === "user") === inputAt,
-    done: own.flatMap((message) =>
+    done: answers.flatMap((message) =>
       toolCallsOf(message).flatMap((call, at) => {
         const result = results.get(message)?.get(at);
         if (result === undefined) return [];

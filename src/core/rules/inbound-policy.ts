@@ -114,8 +114,8 @@ function decideGroup(account: AccountSettings, question: InboundQuestion, owner:
   // The settings for one of the group's ids, or else those for all groups.
   const entries = Object.entries(account.groups);
   const isForAll = (entry: string): boolean => idIn(entry, channel) === EVERYBODY;
-  const own = entries.find(([entry]) => !isForAll(entry) && isNamed([entry], channel, chat));
-  const group = (own ?? entries.find(([entry]) => isForAll(entry)))?.[1];
+  const ownEntry = entries.find(([entry]) => !isForAll(entry) && isNamed([entry], channel, chat));
+  const group = (ownEntry ?? entries.find(([entry]) => isForAll(entry)))?.[1];
   if (group?.enabled === false) return ignore("the group is not enabled");
   const anywhere = owner || isNamed(account.groupAllowFrom, channel, sender);
   if (group === undefined && account.groupPolicy === "allowlist" && !anywhere) {

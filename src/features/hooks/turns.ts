@@ -90,9 +90,9 @@ async function replyRouteOf(
     const route = checkPlace(ctx.settings, { channel, to: to ?? "", accountId, threadId });
     if (!route.ok) return route;
     const access = { db: ctx.engine.store.db, settings: ctx.settings };
-    const found = await addressee(access, caller, route.value);
-    if (found.ok) return route;
-    return fail("not_visible", found.error, { hint: "hooks.allowedSessionKeys lists the allowed sessions." });
+    const reach = await addressee(access, caller, route.value);
+    if (reach.ok) return route;
+    return fail("not_visible", reach.error, { hint: "hooks.allowedSessionKeys lists the allowed sessions." });
   }
   // Hooks may always reach the main session, since they may wake it.
   const key = replySession(ctx, { ...outsider(caller), ownKey: mainKey(ctx.settings) }, to);

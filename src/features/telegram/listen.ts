@@ -100,11 +100,11 @@ export async function listen(bot: Bot, host: ChannelHost, { signal, ready }: Lis
     const waits = !isFirst && place.album === undefined;
     const askedAt = clock.monotonic();
     const timeout = waits ? POLL_SECONDS : 0;
-    const asked = { timeout, limit: UPDATES_MAX, allowed_updates: UPDATE_KINDS };
+    const query = { timeout, limit: UPDATES_MAX, allowed_updates: UPDATE_KINDS };
     const timeoutMs = timeout * 1_000 + POLL_GRACE_MS;
     const { offset } = place;
     const answer = await bot.call(
-      (methods, either) => methods.getUpdates(offset === undefined ? asked : { ...asked, offset }, either),
+      (methods, either) => methods.getUpdates(offset === undefined ? query : { ...query, offset }, either),
       { signal, timeoutMs },
     );
     if (answer.kind === "refused" && answer.code === 429) {

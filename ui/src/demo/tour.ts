@@ -114,12 +114,12 @@ async function play(act: number): Promise<void> {
         ...(isFirstRound ? { idempotencyKey: runId(act, at) } : {}),
       });
     }
-    let shown = before;
+    let newest = before;
     do {
       await new Promise<void>((resolve) => after(QUIET_EVERY_MS, resolve));
       const chainId = await newestChain();
-      if (chainId === undefined || chainId === shown) continue;
-      shown = chainId;
+      if (chainId === undefined || chainId === newest) continue;
+      newest = chainId;
       show(chainId);
     } while (!(await isQuiet()));
   } catch (error) {

@@ -139,8 +139,8 @@ export class A2aDoor {
   async handle(c: Context<Env>): Promise<Response> {
     const { peer } = c.get("caller");
     const hidden = () => refuse(c, fail("not_visible", "the peer does not offer this agent"));
-    const shown = peer && (await this.#answerCard(c, peer.exposes, hidden));
-    if (shown !== undefined) return shown;
+    const card = peer && (await this.#answerCard(c, peer.exposes, hidden));
+    if (card !== undefined) return card;
     const [, name = "", rest = ""] = /^\/a2a\/([^/]+)(\/.*)?$/.exec(c.req.path) ?? [];
     const agent = this.#agent(c, name);
     if (!agent.ok) return refuse(c, agent);

@@ -108,14 +108,14 @@ export function nodeCommands(
     }
   };
   const notify = async (wanted: Wanted): Promise<Outcome> => {
-    const own = fieldsOf(wanted.params);
-    const body = textOf(own.body, BODY_MAX_CHARS);
-    const title = textOf(own.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
+    const params = fieldsOf(wanted.params);
+    const body = textOf(params.body, BODY_MAX_CHARS);
+    const title = textOf(params.title, TITLE_MAX_CHARS).replaceAll("\n", " ") || "Parley";
     if (body === "") return refuse("INVALID_REQUEST", "notify needs {title?, body}: body is a string");
     const { parts, platform, cwd } = machine;
-    const shown = await showOnDesktop({ parts, platform, cwd, title, body }, wanted.signal);
-    if (!shown) machine.show(`${title}: ${body}`);
-    return { ok: true, payload: { shown: shown ? "desktop" : "terminal" } };
+    const isOnDesktop = await showOnDesktop({ parts, platform, cwd, title, body }, wanted.signal);
+    if (!isOnDesktop) machine.show(`${title}: ${body}`);
+    return { ok: true, payload: { shown: isOnDesktop ? "desktop" : "terminal" } };
   };
   return machine.allowExec.length === 0 ? { notify } : { exec, notify };
 }

@@ -40,10 +40,10 @@ export function overlaid(
   );
   const runOf = (runId: string): string => runs.get(runId) ?? runId;
   // A session of the second chain shares the column of one of the first.
-  const own = a.parties.map(({ key }) => key);
-  const others = b.parties.map(({ key }) => key).filter((key) => !own.includes(key));
+  const firstKeys = a.parties.map(({ key }) => key);
+  const others = b.parties.map(({ key }) => key).filter((key) => !firstKeys.includes(key));
   const free = Map.groupBy(
-    own.filter((key) => !b.parties.some((party) => party.key === key)),
+    firstKeys.filter((key) => !b.parties.some((party) => party.key === key)),
     withoutIds,
   );
   const columns = new Map(others.map((key) => [key, free.get(withoutIds(key))?.shift() ?? key]));

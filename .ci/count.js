@@ -11,12 +11,17 @@ const UNREADABLE = { passed: 0, failed: 1 };
 /** Files that are shown of each report, with their durations. */
 const SLOW_FILES = 12;
 
-/** Prints a failed file that did not load, or its failed tests, each with the first line of its error. */
-function show({ name = "", message = "", assertionResults: tests }) {
+/**
+ * Prints a file that did not load, and the tests of a file that failed, also those that passed when they ran once
+ * more, each with the first line of its error.
+ */
+function showFailures({ name = "", status: state, message = "", assertionResults: tests }) {
   const file = relative(process.cwd(), name);
-  if (tests.length === 0) console.log(`failed: ${file}: ${message.split("\n", 1)[0]}`);
+  if (state === "failed" && tests.length === 0) console.log(`failed: ${file}: ${message.split("\n", 1)[0]}`);
   for (const { status, fullName, failureMessages = [] } of tests) {
-    if (status === "failed") console.log(`failed: ${file} > ${fullName}: ${failureMessages[0]?.split("\n", 1)[0]}`);
+    const [error] = failureMessages;
+    const end = status === "passed" ? "passed at the second try" : status;
+    if (error !== undefined) console.log(`${end}: ${file} > ${fullName}: ${error.split("\n", 1)[0]}`);
   }
 }
 
@@ -34,7 +39,7 @@ function count(path) {
     const unloaded = testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0);
     const failed = numFailedTests + unloaded.length;
     showSlowest(testResults);
-    for (const file of testResults) if (file.status === "failed") show(file);
+    for (const file of testResults) showFailures(file);
     return { passed, failed: success || failed > 0 ? failed : 1 };
   } catch (error) {
     console.log(`no report of tests: ${error instanceof Error ? error.message : error}`);

@@ -79,9 +79,10 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
     expect(ended.code).toBe(code);
   });
 
-  test("the slowest files and each failed test are listed above it", async () => {
+  test("the slowest files and each test that failed once are listed above it", async () => {
     const tests = [
       { status: "passed", fullName: "a sum adds", failureMessages: [] },
+      { status: "passed", fullName: "a page opens", failureMessages: ["Error: Test timed out in 9ms.\n at"] },
       {
         status: "failed",
         fullName: "a sum carries",
@@ -104,6 +105,7 @@ describe("the last line of .ci/run adds up the reports of both commands", () => 
     expect(ended.stdout.split("\n").map((line) => line.trim())).toEqual([
       "7 s  tests/sum.test.ts",
       "0 s  tests/none.test.ts",
+      "passed at the second try: tests/sum.test.ts > a page opens: Error: Test timed out in 9ms.",
       "failed: tests/sum.test.ts > a sum carries: Error: expected 12",
       "failed: tests/none.test.ts: no such file",
       "",

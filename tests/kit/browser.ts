@@ -8,7 +8,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { describe, expect } from "vitest";
 import { cleanup } from "./engine/engine.ts";
 import { lacks } from "./process/lacks.ts";
-import { PATIENCE_MS } from "./until.ts";
+import { BROWSER_PATIENCE_MS } from "./until.ts";
 
 /**
  * The headless variant comes first, because a tab of Chromium with a window takes three times as long to
@@ -103,7 +103,7 @@ export async function visit(http: string, options: VisitOptions = {}): Promise<V
       timezoneId: "UTC",
     }));
   // This limit is shorter than a test's, so that a failed wait reports its selector.
-  context.setDefaultTimeout(PATIENCE_MS / 2);
+  context.setDefaultTimeout(BROWSER_PATIENCE_MS / 2);
   const page = await context.newPage();
   const complaints: string[] = [];
   const note = (text: string): void => {

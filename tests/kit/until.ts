@@ -7,6 +7,8 @@ import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promi
  * the limit only ends a wait that would never end.
  */
 export const PATIENCE_MS = 600_000;
+/** Time limit of a test in a browser, which does nothing that takes minutes. */
+export const BROWSER_PATIENCE_MS = 240_000;
 /** The first polls follow each other without a pause, so that short waits end at once. */
 const QUICK_LOOKS = 10;
 const PAUSE_MAX_MS = 10;

@@ -64,22 +64,39 @@ async function openWorker(context: BrowserContext, origin: string) {
     const worker = context.serviceWorkers()[0] ?? (await context.waitForEvent("serviceworker"));
     return worker.evaluate<T>(script);
   };
+  // Chromium forgets a notification that it is asked for while it shows it, so nothing asks before it is shown.
+  await inWorker(`(() => {
+    self.timesShown = 0;
+    const show = registration.showNotification.bind(registration);
+    registration.showNotification = async (...all) => {
+      await show(...all);
+      self.timesShown++;
+    };
+  })()`);
+  const timesShown = () => inWorker<number>("timesShown");
+  const untilShown = async (act: () => Promise<unknown>): Promise<void> => {
+    const before = await timesShown();
+    await act();
+    await expect.poll(timesShown).toBe(before + 1);
+  };
+  /** Presses a button of the only notification, or the notification itself. */
+  const press = (action: string) =>
+    inWorker(`registration.getNotifications().then(([notification]) => {
+      const event = new NotificationEvent("notificationclick", { notification, action: "${action}" });
+      // The browser allows it only for its own events.
+      Object.defineProperty(event, "waitUntil", { value: (work) => work.catch(() => {}) });
+      dispatchEvent(event);
+    })`);
   return {
     deliver: (data: string) =>
-      browser.send("ServiceWorker.deliverPushMessage", { origin, registrationId, data }),
+      untilShown(() => browser.send("ServiceWorker.deliverPushMessage", { origin, registrationId, data })),
     shown: () =>
       inWorker<
         { title: string; body: string; actions: string[] }[]
       >(`registration.getNotifications().then((all) =>
         all.map(({ title, body, actions }) => ({ title, body, actions: actions.map(({ title }) => title) })))`),
-    /** Presses a button of the only notification, or the notification itself. */
-    press: (action: string) =>
-      inWorker(`registration.getNotifications().then(([notification]) => {
-        const event = new NotificationEvent("notificationclick", { notification, action: "${action}" });
-        // The browser allows it only for its own events.
-        Object.defineProperty(event, "waitUntil", { value: (work) => work.catch(() => {}) });
-        dispatchEvent(event);
-      })`),
+    click: () => press(""),
+    pressAllow: () => untilShown(() => press("allow")),
   };
 }
 
@@ -105,9 +122,9 @@ describe.skipIf(lacks("chromium", existsSync(CHROMIUM)))("Web Push in Chromium",
       title: "main asks for permission",
       body: expect.stringMatching(/^touch made-by-phone · in \//),
     };
-    await expect.poll(worker.shown).toEqual([{ ...request, actions: ["Allow once", "Deny"] }]);
-    await worker.press("allow");
-    await expect.poll(worker.shown).toEqual([{ ...request, title: "Allowed", actions: [] }]);
+    expect(await worker.shown()).toEqual([{ ...request, actions: ["Allow once", "Deny"] }]);
+    await worker.pressAllow();
+    expect(await worker.shown()).toEqual([{ ...request, title: "Allowed", actions: [] }]);
     const { agents } = await desk.client.request("agents.describe", {});
     const { workspace = "" } = agents.find(({ id }) => id === "main") ?? {};
     await expect.poll(() => existsSync(join(workspace, "made-by-phone"))).toBe(true);
@@ -126,18 +143,18 @@ describe.skipIf(lacks("chromium", existsSync(CHROMIUM)))("Web Push in Chromium",
     await desk.say("run: touch a");
     await expect.poll(() => phone()?.got.length).toBe(1);
     await worker.deliver(phone()?.got[0]?.text ?? "");
-    await expect.poll(async () => (await worker.shown()).length).toBe(1);
+    expect(await worker.shown()).toHaveLength(1);
     await page.goto(`${desk.http}/#/operations`);
-    await worker.press("");
+    await worker.click();
     const { permissions } = await desk.client.request("permissions.list", {});
     const focused = () => page.evaluate<string>("document.activeElement.dataset.row ?? ''");
     await expect.poll(focused).toBe(`permission:${permissions[0]?.id}`);
     await desk.client.request("permissions.answer", { id: permissions[0]?.id ?? "", decision: "deny" });
     await page.goto("about:blank");
     await worker.deliver(phone()?.got[0]?.text ?? "");
-    await expect.poll(async () => (await worker.shown()).length).toBe(1);
-    await worker.press("allow");
-    await expect.poll(async () => (await worker.shown())[0]?.body).toContain("was already answered");
+    expect(await worker.shown()).toHaveLength(1);
+    await worker.pressAllow();
+    expect((await worker.shown())[0]?.body).toContain("was already answered");
     await page.goto(`${desk.http}/`);
     await page.getByRole("button", { name: "Stop notifying this device" }).click();
     await page.getByText("This device is not notified any more.").waitFor();

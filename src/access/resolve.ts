@@ -8,6 +8,7 @@ import { type Failure, fail, ok, type Result } from "../core/shapes/errors.ts";
 import type { Session } from "../core/shapes/session.ts";
 import {
   canonicalKey,
+  formatKey,
   isAgentId,
   isReservedKey,
   KEY_CHARS_MAX,
@@ -15,7 +16,7 @@ import {
 } from "../core/shapes/session-key.ts";
 import { defaultAgent, findAgent } from "../core/shapes/settings/settings.ts";
 import { closeNames, nearestNames } from "../core/text/nearest.ts";
-import { listSessions } from "../store/queries/sessions/session-lists.ts";
+import { listSessions, type SessionFilter } from "../store/queries/sessions/session-lists.ts";
 import { findSessionId, getSession } from "../store/queries/sessions/sessions.ts";
 import {
   type AccessContext,
@@ -29,9 +30,9 @@ import {
   viewerScope,
 } from "./access.ts";
 
-/** Names a session by its key or session id, or by its label. */
+/** Names a session by its key, session id or label, or by the name of its window. */
 export interface SessionTarget {
-  /** `main`, a key, or a session id. */
+  /** `main`, a key, a session id, or the name of a window. */
   readonly sessionKey?: string;
   readonly label?: string;
   /**
@@ -93,6 +94,8 @@ async function byKey(lookup: SessionLookup): Promise<Result<Session>> {
     const isId = SESSION_ID.test(wanted);
     const byId = await bySessionId(lookup, isId ? wanted.toLowerCase() : wanted);
     if (isId || byId.ok || byId.code === "stale_session_id") return byId;
+    const window = await findWindow(lookup);
+    if (window !== undefined) return window;
     const guesses = await guessKeys(lookup);
     const guess = guesses.length === 0 ? "" : `Did you mean ${guesses.join(" or ")}? `;
     return { ...canonical, hint: `${guess}${canonical.hint}` };
@@ -101,7 +104,7 @@ async function byKey(lookup: SessionLookup): Promise<Result<Session>> {
   const byName = isReservedKey(wanted.toLowerCase()) && agentIn(viewer) !== undefined;
   const session = byName ? undefined : await getSession(ctx.db, canonical.value);
   const fromKey = byName ? unseen(wanted) : verdictOfKey(ctx, viewer, access, canonical.value);
-  if (session === undefined) return missing(lookup, fromKey);
+  if (session === undefined) return (await findWindow(lookup)) ?? missing(lookup, fromKey);
   const verdict = await openGate(ctx, viewer).decide(access, session);
   // For an archived session the answer is the same as for a missing one.
   return verdict.allowed ? ok(session) : missing(lookup, fromKey);
@@ -126,36 +129,57 @@ async function bySessionId(lookup: SessionLookup, sessionId: string): Promise<Re
 
 async function byLabel(lookup: SessionLookup, target: SessionTarget): Promise<Result<Session>> {
   const { ctx, viewer, access, wanted } = lookup;
-  const agentId = target.agentId?.trim().toLowerCase() ?? agentIn(viewer);
+  const agentId = target.agentId?.trim().toLowerCase();
   if (agentId !== undefined && !isAgentId(agentId)) {
     return fail("invalid_argument", "agentId must be 1 to 64 of a-z, 0-9, _ and -");
   }
+  const { spawnedBy } = target;
+  const named =
+    (await findNamed(lookup, { label: wanted, ...optional({ spawnedBy }) }, agentId)) ??
+    (spawnedBy === undefined ? await findWindow(lookup, agentId) : undefined);
+  if (named !== undefined) return named;
+  // No visible session has this label, but a hidden one could have it. The answer must not reveal that, so
+  // it is the refusal for an unknown session of the agent.
+  const agent = agentId ?? agentIn(viewer) ?? defaultAgent(ctx.settings).id;
+  const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
+  return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
+}
+
+/** Finds a session by the name of its window, which is the last part of its key (`parley join --session`). */
+function findWindow(lookup: SessionLookup, agentId?: string): Promise<Result<Session> | undefined> {
+  const keys = lookup.ctx.settings.agents.map((agent) =>
+    formatKey({ form: "external", agentId: agent.id, client: "mcp", id: lookup.wanted }),
+  );
+  return findNamed(lookup, { keys }, agentId);
+}
+
+/** Returns the only visible session that passes this filter. Undefined: there is none. */
+async function findNamed(
+  { ctx, viewer, access, wanted }: SessionLookup,
+  filter: Pick<SessionFilter, "label" | "keys" | "spawnedBy">,
+  agentId: string | undefined,
+): Promise<Result<Session> | undefined> {
   const gate = openGate(ctx, viewer);
-  const findLabelled = async (ofAgent: string | undefined): Promise<Session[]> => {
+  const find = async (ofAgent: string | undefined): Promise<Session[]> => {
     const { rows } = await listSessions(ctx.db, {
+      ...filter,
       scope: viewerScope(ctx, viewer),
-      label: wanted,
       limit: LABELLED_MAX,
-      ...optional({ agentId: ofAgent, spawnedBy: target.spawnedBy }),
+      ...optional({ agentId: ofAgent }),
     });
     const admitted = await Promise.all(rows.map((row) => gate.admits(access, row)));
     return rows.filter((_, index) => admitted[index]);
   };
-  const own = await findLabelled(agentId);
-  // If the viewer's agent has no session with this label, all visible sessions are searched.
-  const isOpen = own.length === 0 && target.agentId === undefined && agentId !== undefined;
-  const seen = isOpen ? await findLabelled(undefined) : own;
+  const nearest = agentId ?? agentIn(viewer);
+  const own = await find(nearest);
+  // If the viewer's agent has no session with this name, all visible sessions are searched.
+  const isOpen = own.length === 0 && agentId === undefined && nearest !== undefined;
+  const seen = isOpen ? await find(undefined) : own;
   const [first, second] = seen;
-  if (first === undefined) {
-    // No visible session has this label, but a hidden one could have it. The answer must not reveal that, so
-    // it is the refusal for an unknown session of the agent.
-    const agent = agentId ?? defaultAgent(ctx.settings).id;
-    const verdict = verdictOfKey(ctx, viewer, access, `agent:${agent}:chat:${ANY_UUID}`);
-    return missing(lookup, verdict.allowed ? verdict : { ...unseen(wanted), settings: verdict.settings });
-  }
+  if (first === undefined) return undefined;
   if (second === undefined) return ok(first);
   const keys = seen.map((session) => shownKey(ctx, viewer, session.key));
-  return fail("label_ambiguous", `${seen.length} sessions have the label ${JSON.stringify(wanted)}`, {
+  return fail("label_ambiguous", `${seen.length} sessions have the name ${JSON.stringify(wanted)}`, {
     hint: `Give one of these as sessionKey: ${keys.join(", ")}`,
     details: { keys },
   });

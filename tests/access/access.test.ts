@@ -123,14 +123,31 @@ describe("with every agent visible", () => {
   );
 
   test("a name alone is refused with the key of the agent or of the session that has this name", async () => {
-    await app.add("agent:main:mcp:reviewer");
+    await app.add("agent:main:reviewer");
     const hint = async (sessionKey: string) => {
       const result = await ask(app, viewer, { sessionKey });
       return result.ok ? "" : result.hint;
     };
     expect(await hint("research")).toContain("Did you mean agent:research:main? Valid forms");
-    expect(await hint("reviewer")).toContain("Did you mean agent:main:mcp:reviewer? Valid forms");
+    expect(await hint("reviewer")).toContain("Did you mean agent:main:reviewer? Valid forms");
     expect(await hint("zzzzz")).toMatch(/^Valid forms/);
+  });
+
+  test("the name of a joined window finds its session for agents and people, whichever agent has it", async () => {
+    await app.add("agent:research:mcp:lector");
+    const windows = ["agent:main:mcp:tester", "agent:research:mcp:tester", "agent:writer:mcp:tester"];
+    for (const key of windows) await app.add(key);
+    for (const one of [viewer, operatorViewer(ALL)]) {
+      expect(shown(await ask(app, one, { sessionKey: " lector " }, "send"))).toBe(
+        "agent:research:mcp:lector",
+      );
+      expect(shown(await ask(app, one, { label: "lector" }))).toBe("agent:research:mcp:lector");
+    }
+    expect(shown(await ask(app, viewer, { sessionKey: "tester" }))).toBe("agent:main:mcp:tester");
+    expect(shown(await ask(app, viewer, { label: "tester", agentId: "writer" }))).toBe(windows[2]);
+    expect(shown(await ask(app, operatorViewer(ALL), { sessionKey: "tester" }))).toBe("label_ambiguous");
+    await app.add("agent:main:tester");
+    expect(shown(await ask(app, operatorViewer(ALL), { sessionKey: "tester" }))).toBe("agent:main:tester");
   });
 
   test("an unknown session id is reported as not visible", async () => {
@@ -233,6 +250,14 @@ describe("a viewer that sees only its tree", () => {
     const absent = await ask(app, viewer, { label: "plons" });
     expect(refusalOf(hidden, "plans")).toBe(refusalOf(absent, "plons"));
     expect(shown(hidden)).toBe("not_visible");
+  });
+
+  test("the error for the name of a hidden window reveals nothing about it", async () => {
+    await app.add("agent:main:mcp:lector");
+    for (const kind of ["sessionKey", "label"]) {
+      const hidden = refusalOf(await ask(app, viewer, { [kind]: "lector" }), "lector");
+      expect(hidden).toBe(refusalOf(await ask(app, viewer, { [kind]: "lectar" }), "lectar"));
+    }
   });
 });
 

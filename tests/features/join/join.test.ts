@@ -342,7 +342,7 @@ test("a person who waits for a window's reply is told that it answers elsewhere,
   window.startServer("writer");
   const key = "agent:main:mcp:writer";
   await expect.poll(async () => (await run(home, ["sessions"])).out).toContain(key);
-  const sent = run(home, ["send", "--session", key, "--wait", "60", "which port?"]);
+  const sent = run(home, ["send", "--session", "writer", "--wait", "60", "which port?"]);
   await expect.poll(() => window.hook("qwen", "writer", "UserPromptSubmit")).toContain("which port?");
   const { code, out } = await sent;
   expect([code, out]).toEqual([0, expect.stringContaining("answers in its own window")]);
@@ -378,7 +378,7 @@ both.each(share(HOOKS.slice(0, 1), HOOKS.slice(1)))(
     // The first request creates the session.
     expect(await one.hook(program, "writer", event)).toBe("<code 0>");
     expect(await two.hook(program, "writer", event)).toBe("<code 0>");
-    const sessionKey = "agent:main:mcp:writer.2";
+    const sessionKey = "writer.2";
     const send = async (message: string): Promise<void> => {
       const args = JSON.stringify({ sessionKey, message, timeoutSeconds: 0 });
       await runJson(home, ["tool", "sessions_send", args, "--as", "agent:research:main"]);

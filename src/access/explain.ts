@@ -3,6 +3,7 @@
 // answer describes the current state; a temporary reason is marked.
 
 import { optional } from "../core/optional.ts";
+import { isPeerAgentId } from "../core/peer.ts";
 import type { SpawnChain } from "../core/rules/sandbox-policy.ts";
 import { sendVerdict } from "../core/rules/send-policy.ts";
 import { decideSpawn, spawnRule } from "../core/rules/spawn-policy.ts";
@@ -11,7 +12,7 @@ import { refuseToPartner } from "../core/rules/turn-rules.ts";
 import type { Check, Explained, Explanation } from "../core/shapes/explanation.ts";
 import type { Session } from "../core/shapes/session.ts";
 import { agentIdInKey } from "../core/shapes/session-key.ts";
-import { agentOf } from "../core/shapes/settings/settings.ts";
+import { agentOf, findAgent } from "../core/shapes/settings/settings.ts";
 import type { Redactor } from "../core/text/redact/redact.ts";
 import { refuseCycle } from "../engine/lanes/waits.ts";
 import { getFlow, openSpawnsOf } from "../store/queries/chains/flows.ts";
@@ -48,10 +49,17 @@ interface ExplainContext extends ExplainQuestion {
 
 async function sight({ ctx, chain, target }: ExplainContext, access: Explained): Promise<Check> {
   const viewer = sessionViewer(chain, ctx.settings);
+  const { key, session } = target;
+  const agentId = session === undefined ? agentIdInKey(key) : undefined;
+  // No setting would help. Only operators get this answer: to the viewer, a missing agent is a hidden one.
+  if (agentId !== undefined && !isPeerAgentId(agentId) && findAgent(ctx.settings, agentId) === undefined) {
+    const rule = `there is no agent ${JSON.stringify(agentId)} in agents.list`;
+    return { of: "sight", allowed: false, rule, code: "agent_not_found" };
+  }
   const verdict =
-    target.session === undefined
-      ? verdictOfKey(ctx, viewer, access, target.key)
-      : await openGate(ctx, viewer).decide(access, target.session);
+    session === undefined
+      ? verdictOfKey(ctx, viewer, access, key)
+      : await openGate(ctx, viewer).decide(access, session);
   if (verdict.allowed) return { of: "sight", allowed: true, rule: verdict.rule };
   const { code, error, settings } = verdict;
   return { of: "sight", allowed: false, rule: error, code, settings };

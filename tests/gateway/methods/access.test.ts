@@ -87,6 +87,7 @@ test("the answer covers tools, send policy and agents that may be spawned, in ad
       subagents: { allowAgents: ["research"] },
     }),
     agentSettings("research"),
+    agentSettings("writer"),
   ];
   const tools = { agentToAgent: { enabled: true, allow: ["main", "research"] } };
   const house = await open({ choices: { agents, tools } });
@@ -130,6 +131,18 @@ test("V1: access to a missing target is explained as if the session existed, and
   await expect(ask({ viewer: MAIN, target: "agent::" })).rejects.toMatchObject({
     code: "INVALID_REQUEST",
   });
+});
+
+test("a session of an agent that is not configured is refused with this reason, and with no setting", async () => {
+  const none = 'there is no agent "nobody" in agents.list';
+  for (const visibility of ["self", "all"] as const) {
+    const house = await open({ choices: { tools: { visibility } } });
+    const answer = await explain(house, MAIN, "agent:nobody:main");
+    for (const access of ["list", "read", "search", "send", "status"] as const) {
+      const refused = { allowed: false, code: "agent_not_found", rule: none, settings: [] };
+      expect(answerTo(answer, access)).toMatchObject(refused);
+    }
+  }
 });
 
 test("I9: the caller's token must cover both sessions, whether they exist or not", async () => {

@@ -11,10 +11,12 @@ import { changeHold, type HoldChange } from "../../src/store/queries/runs/holds.
 import { factsOfRuns } from "../../src/store/queries/runs/run-facts.ts";
 import { getRun } from "../../src/store/queries/runs/runs.ts";
 import type { Store } from "../../src/store/sql.ts";
+import type { World } from "../../src/world.ts";
 import { cleanup, endOf, openStore, quietWorld, temporaryFolder } from "../kit/engine/engine.ts";
 import { startRealEngine } from "../kit/engine/real-engine.ts";
 import { type ScriptedAnswer, scriptedModel } from "../kit/scripted-model.ts";
 import { until } from "../kit/until.ts";
+import { fakeWorld } from "../kit/world.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
 
 const MAIN = "agent:main:main";
@@ -26,9 +28,21 @@ interface Life {
   readonly dir: string;
 }
 
-/** Starts a process with one slot. Its model waits for `ready`, makes two calls of `exec`, and reports. */
-async function live(dir = temporaryFolder(), ready: Promise<void> = Promise.resolve()): Promise<Life> {
-  const world = quietWorld();
+const AT_ONCE = Promise.resolve();
+
+interface Story {
+  /** The model's first answer waits for it. */
+  readonly ready?: Promise<void>;
+  /** The model's report waits for it. */
+  readonly reported?: Promise<void>;
+  readonly world?: World;
+}
+
+/** Starts a process with one slot. Its model makes two calls of `exec`, and reports. */
+async function live(
+  dir = temporaryFolder(),
+  { ready = AT_ONCE, reported = AT_ONCE, world = quietWorld() }: Story = {},
+): Promise<Life> {
   const workspace = join(dir, "workspace");
   mkdirSync(workspace, { recursive: true });
   const agents = ["main", "research"].map((id) => agentSettings(id, { workspace }));
@@ -38,7 +52,10 @@ async function live(dir = temporaryFolder(), ready: Promise<void> = Promise.reso
     const last = messages.at(-1);
     const said = last === undefined ? "" : textOf(last);
     if (last?.role === "user" && !said.startsWith("write")) return `read: ${said}`;
-    if (last?.role === "toolResult") return messages.slice(2).map(textOf).join("\n");
+    if (last?.role === "toolResult") {
+      await reported;
+      return messages.slice(2).map(textOf).join("\n");
+    }
     await ready;
     const [, text] = said.split(" ");
     const call = { name: "exec", arguments: { command: `echo ${text} >> log.txt` } };
@@ -56,9 +73,14 @@ async function live(dir = temporaryFolder(), ready: Promise<void> = Promise.reso
   return { engine, store, dir };
 }
 
-async function say({ engine }: Life, text: string, sessionKey = MAIN, steer = false): Promise<string> {
+async function say(
+  { engine }: Life,
+  text: string,
+  { sessionKey = MAIN, steer = false, timeoutMs = 0 } = {},
+): Promise<string> {
   const route = { channel: "webchat", to: sessionKey };
-  const accepted = await engine.accept({ sessionKey, route, input: { text, ...(steer ? { steer } : {}) } });
+  const input = { text, ...(steer ? { steer } : {}) };
+  const accepted = await engine.accept({ sessionKey, route, input, timeoutMs });
   if (!accepted.ok) throw new Error(accepted.error);
   return accepted.value.run.runId;
 }
@@ -73,11 +95,13 @@ const log = ({ dir }: Life): string => {
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 };
 
+const LIMIT_MS = 60_000;
+
 /** Holds a run while its model answers, and waits until it has stopped. */
-async function stopped(dir = temporaryFolder()): Promise<{ life: Life; runId: string }> {
+async function stopped(story: Story = {}): Promise<{ life: Life; runId: string }> {
   const ready = Promise.withResolvers<void>();
-  const life = await live(dir, ready.promise);
-  const runId = await say(life, "write one");
+  const life = await live(temporaryFolder(), { ...story, ready: ready.promise });
+  const runId = await say(life, "write one", { timeoutMs: LIMIT_MS });
   expect(await hold(life, runId)).toMatchObject({ ok: true });
   expect(await stage(life, runId)).toBe("pending");
   ready.resolve();
@@ -88,7 +112,7 @@ async function stopped(dir = temporaryFolder()): Promise<{ life: Life; runId: st
 test("I6: a held run stops before its next tool call, holds no slot, and continues after its release", async () => {
   const { life, runId } = await stopped();
   await until(async () => (await getRun(life.store.db, runId))?.state === "waiting");
-  expect(await endOf(life.engine, await say(life, "hello", RESEARCH))).toMatchObject({
+  expect(await endOf(life.engine, await say(life, "hello", { sessionKey: RESEARCH }))).toMatchObject({
     reply: "read: hello",
   });
   expect(log(life)).toBe("");
@@ -100,7 +124,7 @@ test("I6: a held run stops before its next tool call, holds no slot, and continu
 
 test("a run that is released before it has stopped does not stop", async () => {
   const ready = Promise.withResolvers<void>();
-  const life = await live(temporaryFolder(), ready.promise);
+  const life = await live(temporaryFolder(), { ready: ready.promise });
   const runId = await say(life, "write one");
   await hold(life, runId);
   await hold(life, runId, "release");
@@ -114,7 +138,7 @@ test.each(["a message that follows is read", "the run ends"])(
   async (what) => {
     const steers = what !== "the run ends";
     const { life, runId } = await stopped();
-    if (steers) await say(life, "rather look", MAIN, true);
+    if (steers) await say(life, "rather look", { steer: true });
     await hold(life, runId, "skip");
     const { reply = "" } = await endOf(life.engine, runId);
     if (steers) expect(reply).toBe("read: rather look");
@@ -140,7 +164,7 @@ test.each([
     const { life: first, runId } = await stopped();
     await first.engine.stop(0);
     if (change === "skip")
-      await first.store.transaction(async (tx) => void (await changeHold(tx, runId, change)));
+      await first.store.transaction(async (tx) => void (await changeHold(tx, runId, change, 0)));
     await first.store.close();
     const life = await live(first.dir);
     await until(async () => (await getRun(life.store.db, runId))?.attempt === 2);
@@ -152,5 +176,47 @@ test.each([
     }
     expect(await endOf(life.engine, runId)).toMatchObject({ state: "ok" });
     expect(log(life)).toBe(written);
+  },
+);
+
+const isWaiting = async ({ store }: Life, runId: string) =>
+  (await getRun(store.db, runId))?.state === "waiting";
+
+test("H3: a held run uses none of its time, and has the rest of it after its release", async () => {
+  const world = fakeWorld();
+  const { promise: reported, resolve } = Promise.withResolvers<void>();
+  cleanup(resolve);
+  const { life, runId } = await stopped({ world, reported });
+  await until(() => isWaiting(life, runId));
+  await world.advance(5 * LIMIT_MS);
+  await hold(life, runId, "release");
+  await until(() => log(life) === "one\none\n");
+  await world.advance(LIMIT_MS - 1);
+  expect(await getRun(life.store.db, runId)).toMatchObject({ state: "running" });
+  await world.advance(1);
+  expect(await endOf(life.engine, runId)).toMatchObject({ state: "timeout", code: "run_timeout" });
+});
+
+test.each(["before", "after"])(
+  "H3: a run that was held when its process ended uses none of its time until a release %s the next start",
+  async (when) => {
+    const world = fakeWorld();
+    const { life: first, runId } = await stopped({ world });
+    await first.engine.stop(0);
+    await world.advance(5 * LIMIT_MS);
+    if (when === "before")
+      await first.store.transaction(
+        async (tx) => void (await changeHold(tx, runId, "release", world.clock.now())),
+      );
+    await first.store.close();
+    const life = await live(first.dir, { world });
+    await until(async () => (await getRun(life.store.db, runId))?.attempt === 2);
+    await world.advance(0);
+    if (when === "after") {
+      await until(() => isWaiting(life, runId));
+      await world.advance(5 * LIMIT_MS);
+      await hold(life, runId, "release");
+    }
+    expect(await endOf(life.engine, runId)).toMatchObject({ state: "ok" });
   },
 );

@@ -5,7 +5,10 @@
 import type { Run } from "../../core/shapes/run.ts";
 import { holdForEnd, holdSessions } from "../../store/locks.ts";
 import { type HeldLane, heldBy, moveHeld } from "../../store/queries/runs/claims.ts";
+import { readStandstill } from "../../store/queries/runs/holds.ts";
 import { getRun } from "../../store/queries/runs/runs.ts";
+import type { Timer } from "../../world.ts";
+import { holdId } from "../lanes/end-watch.ts";
 import type { Unit } from "../unit.ts";
 import { failRun } from "./begin.ts";
 import { createExecution, type Execution, type ExecutionParts, type LaneHandle } from "./execution.ts";
@@ -147,13 +150,11 @@ export class Executions {
   }
 
   async #execute(execution: Execution): Promise<void> {
-    const { world, look } = this.#parts;
+    const { look } = this.#parts;
     const { run } = execution.handle;
-    const limitAt = this.#parts.limitAt(run);
-    const timer =
-      limitAt === undefined ? undefined : world.clock.at(limitAt, () => void this.#timeOut(execution));
+    const unwatchLimit = this.#watchLimit(execution);
     const facts = await this.#factsOf(execution);
-    timer?.cancel();
+    unwatchLimit();
     await this.#end(execution, { ...facts, revision: execution.revision() });
     await this.#publishEnd(run);
     if (this.#leave(execution)) look();
@@ -230,23 +231,48 @@ export class Executions {
     }
   }
 
-  async #timeOut(execution: Execution): Promise<void> {
-    const { commit } = this.#parts;
-    const { run, log } = execution.handle;
-    const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
-    try {
-      await commit(async (unit) => {
-        const facts = { state: "timeout", code: "run_timeout", error } as const;
-        const { textSoFar: unfinishedText, revision } = execution;
-        const end = { ...facts, unfinishedText, revision: revision() };
-        await endInUnit(unit, run, end, this.#parts, execution);
-        unit.after(() => execution.stop("ended"));
-      });
-    } catch (problem) {
-      if (problem instanceof LostLane) return;
-      logRetry(log, problem, "a time-out could not be stored");
-      this.#later(() => void this.#timeOut(execution));
-    }
+  /** Times out the run at its limit. Returns a function that cancels this. */
+  #watchLimit(execution: Execution): () => void {
+    const { commit, store, watch, world } = this.#parts;
+    const { run, log, signal } = execution.handle;
+    const limitAt = this.#parts.limitAt(run);
+    if (limitAt === undefined) return () => {};
+    let timer: Timer | undefined;
+    let isOver = false;
+    const watchFor = (heldMs: number): void => {
+      if (!isOver) timer = world.clock.at(limitAt + heldMs, () => void timeOut(heldMs));
+    };
+    const timeOut = async (countedMs: number): Promise<void> => {
+      try {
+        // While a person holds the run, its limit moves on (H3 of hold.ts).
+        let heldMs = countedMs;
+        const isReleased = async (): Promise<boolean> => {
+          const standstill = await readStandstill(store.db, run.runId);
+          heldMs = standstill.heldMs;
+          return !standstill.isHeld;
+        };
+        await watch.until([holdId(run.sessionKey)], isReleased, Number.POSITIVE_INFINITY, signal);
+        if (signal.aborted) return;
+        if (heldMs > countedMs) return watchFor(heldMs);
+        await commit(async (unit) => {
+          const error = `the run took longer than its limit of ${run.timeoutMs / 1000} s`;
+          const facts = { state: "timeout", code: "run_timeout", error } as const;
+          const { textSoFar: unfinishedText, revision } = execution;
+          const end = { ...facts, unfinishedText, revision: revision() };
+          await endInUnit(unit, run, end, this.#parts, execution);
+          unit.after(() => execution.stop("ended"));
+        });
+      } catch (problem) {
+        if (problem instanceof LostLane) return;
+        logRetry(log, problem, "a time-out could not be stored");
+        this.#later(() => void timeOut(countedMs));
+      }
+    };
+    watchFor(0);
+    return () => {
+      isOver = true;
+      timer?.cancel();
+    };
   }
 
   #later(action: () => void): void {

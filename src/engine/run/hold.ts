@@ -2,6 +2,7 @@
 // H1: the hold is stored, so a run still stops after a crash. If it had stopped before a call, the resumed
 //     run knows that the call has not begun.
 // H2: if the person who releases it wants so, the run does not make the calls before which it stopped.
+// H3: the time limit of a run does not count the time in which it stands still.
 
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Passage, Run } from "../../core/shapes/run.ts";
@@ -34,7 +35,7 @@ export async function setHold(
     return fail("run_not_found", `no unfinished run ${quoted(runId, 80)}`, {
       hint: "It may have ended. List the unfinished ones: npx parley-gateway runs",
     });
-  if (await changeHold(unit.tx, runId, change))
+  if (await changeHold(unit.tx, runId, change, unit.now))
     unit.publish({ kind: "session", sessionKey: run.sessionKey, change: "state" });
   return ok(run);
 }
@@ -67,7 +68,7 @@ export function createHold(
       awaitStored(() => commit(async (unit) => ((await isHeld(unit.tx, fence)) ? change(unit) : undefined)));
     let { skips } = hold;
     if (!skips) {
-      if (!hasBegun) await write((unit) => noteStopped(unit.tx, runId, callId));
+      await write((unit) => noteStopped(unit.tx, runId, hasBegun ? "" : callId, unit.now));
       const isReleased = async (): Promise<boolean> => {
         const now = await readHold();
         skips = now?.skips === true;

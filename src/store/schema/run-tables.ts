@@ -71,6 +71,10 @@ export const RUN_TABLES = {
       forgotten_at: nullable(integer),
       /** See queries/runs/holds.ts. */
       hold: nullable(id),
+      /** Time since which the run stands still, because a person holds it. */
+      held_at: nullable(integer),
+      /** Duration of earlier times in which the run stood still. */
+      held_ms: orElse(integer, 0),
     },
     {
       key: ["run_id"],

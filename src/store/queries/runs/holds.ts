@@ -65,7 +65,7 @@ export async function readBeforeCalls(
 export type HoldChange = "hold" | "release" | "skip";
 
 /** Changes the hold of an unfinished turn. Returns false if it is held, or released, already. */
-export function changeHold(tx: Tx, runId: string, change: HoldChange): Promise<boolean> {
+export function changeHold(tx: Tx, runId: string, change: HoldChange, at: number): Promise<boolean> {
   const turn = tx
     .updateTable("runs")
     .where("run_id", "=", runId)
@@ -73,17 +73,33 @@ export function changeHold(tx: Tx, runId: string, change: HoldChange): Promise<b
     .where("state", "in", ACTIVE);
   if (change === "hold") return changesRows(tx, turn.set({ hold: "" }).where("hold", "is", null));
   const hold = change === "release" ? null : sql<string>`${sql.lit(SKIPS)} || hold`;
-  return changesRows(tx, turn.set({ hold }).where("hold", "not like", sql.lit(`${SKIPS}%`)));
+  const held_ms = sql<number>`held_ms + coalesce(${at} - held_at, 0)`;
+  const released = turn.set({ hold, held_ms, held_at: null });
+  return changesRows(tx, released.where("hold", "not like", sql.lit(`${SKIPS}%`)));
 }
 
-/** Notes the call before which a run has stopped, if it was not released meanwhile. */
-export async function noteStopped(tx: Tx, runId: string, callId: string): Promise<void> {
+/**
+ * Notes that a run has stopped, if it was not released meanwhile. `callId`: the call before which it has
+ * stopped, or empty if the call may have begun.
+ */
+export async function noteStopped(tx: Tx, runId: string, callId: string, at: number): Promise<void> {
   await tx
     .updateTable("runs")
-    .set({ hold: callId })
+    .set({ hold: callId, held_at: at })
     .where("run_id", "=", runId)
     .where("hold", "=", "")
+    .where("held_at", "is", null)
     .execute();
+}
+
+/** Returns whether a run stands still, and how long it has stood still before. */
+export async function readStandstill(db: Db, runId: string): Promise<{ isHeld: boolean; heldMs: number }> {
+  const row = await db
+    .selectFrom("runs")
+    .select(["held_at", "held_ms"])
+    .where("run_id", "=", runId)
+    .executeTakeFirst();
+  return { isHeld: (row?.held_at ?? null) !== null, heldMs: row?.held_ms ?? 0 };
 }
 
 /** Notes that a run has read its hold. */

@@ -15,7 +15,7 @@
 //   beside          text and a call, during another call; then text, and the end of the other call
 //   silent          asks for permission, and ends its turn without a text
 //   broken TEXT     reports a model error like Codex, with TEXT as its answer; "retried": the model recovers
-//   large MB KIND   a call whose result has MB megabytes: a diff, or numbers; then "ok"
+//   large MB KIND   a call whose result has MB megabytes: a diff, numbers, or texts; then "ok"
 //   delayed TEXT    "First", ends its turn, and writes TEXT half a second later
 //   play JSON       sends these updates in order: { from?, update }, { from?, ask } or "hang", and after "end" the
 //                   rest when its turn has ended; "$own" is its own session, and "$large" a list of numbers
@@ -313,11 +313,18 @@ class Agent {
     const half = (Number(megabytes) * 1_000_000) / 2;
     await call("big", { status: "in_progress" });
     const text = 'a "large" \\ ☃ \u0007 file '.repeat(half / 25);
+    const block = { type: "content", content: { type: "text", text: "x".repeat(500_000) } };
+    const results: Readonly<Record<string, object>> = {
+      numbers: { rawOutput: Array(half).fill(7) },
+      texts: {
+        content: Array(half / 500_000)
+          .fill([block, block])
+          .flat(),
+      },
+      diff: { content: [{ type: "diff", path: "a.txt", oldText: text, newText: text }] },
+    };
     await this.#tell(client, session.id, {
-      ...{ sessionUpdate: "tool_call_update", toolCallId: "big" },
-      ...(kind === "numbers"
-        ? { rawOutput: Array(half).fill(7) }
-        : { content: [{ type: "diff", path: "a.txt", oldText: text, newText: text }] }),
+      ...{ sessionUpdate: "tool_call_update", toolCallId: "big", ...results[String(kind)] },
       status: "completed",
     });
     await this.#say(client, session.id, "ok");

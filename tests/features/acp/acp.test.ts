@@ -379,10 +379,14 @@ test("an option that the program remembers never allows a request", async () => 
   expect(await stage.say(`permit ${JSON.stringify(request)}`)).toBe("I was told: cancelled");
 });
 
+const LEFT_OUT = "[too large: this update was left out]";
+
 test.each([
   ["9 MB of text", "large 9 diff", 'a.txt:\na "large" \\ ☃ \u0007 file '],
   ["20 MB of text", "large 20 diff", 'a.txt:\na "large" '],
-  ["18 MB of numbers", "large 18 numbers", ""],
+  ["18 MB of numbers", "large 18 numbers", LEFT_OUT],
+  ["9 MB in short texts", "large 9 texts", LEFT_OUT],
+  ["8 MB in short texts", "large 8 texts", "xxx"],
   ["6 MB of text", "large 6 diff", 'a.txt:\na "large" '],
 ])(
   "a tool call whose result has %s does not end the turn, and its result says that it was too large",

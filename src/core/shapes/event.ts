@@ -154,6 +154,14 @@ export type LiveEvent =
       readonly answer?: Pick<PermissionAnswered, "decision" | "scope">;
     }
   | {
+      /** An answer of an MCP client was not used, so the permission request is still open. */
+      readonly kind: "permission";
+      readonly id: string;
+      readonly sessionKey: string;
+      readonly change: "refused";
+      readonly problem: string;
+    }
+  | {
       /** An event of a feature. Clients that may see the session get it as it is. */
       readonly kind: "feature";
       readonly event: string;

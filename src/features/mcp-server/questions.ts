@@ -19,7 +19,7 @@ import {
   type PermissionScope,
 } from "../../core/shapes/permission.ts";
 import { sentSoFar } from "../../flows/conversation/send.ts";
-import { answerPermission, type PermissionAnswer } from "../../flows/permission.ts";
+import { answerPermission, findPermission, type PermissionAnswer } from "../../flows/permission.ts";
 import type { Caller } from "../../gateway/auth.ts";
 import { needScope } from "../../gateway/dispatch.ts";
 import { dataFrame } from "../../gateway/http/run-stream.ts";
@@ -33,6 +33,8 @@ import type { Askable, McpClient } from "./client.ts";
 const PERMISSION_ID = "permission:";
 const FORM_ID = "form:";
 const DENY = "deny";
+/** Maximum number of times that a call's client is asked one question, if its answers can't be used. */
+const TIMES_ASKED_MAX = 3;
 /** The code with which a client reports that its user refused a prompt. */
 const REJECTED = -1;
 /** The choices for each scope that a permission may have. */
@@ -137,8 +139,8 @@ export function withQuestions(response: Response, call: AskingCall): Response {
   if (body === null || !isStream || !mayAnswer(client.caller)) return response;
   const { engine, world } = deps;
   const reader = body.getReader();
-  /** Ids of questions, by those of the requests. */
-  const asked = new Map<string, string>();
+  /** The ids of the requests for each question. The last one is open. */
+  const asked = new Map<string, string[]>();
   let isOver = false;
   let unsubscribe = (): void => {};
   const end = (): void => {
@@ -150,25 +152,35 @@ export function withQuestions(response: Response, call: AskingCall): Response {
       const put = (frame: string): void => {
         if (!isOver) to.enqueue(new TextEncoder().encode(frame));
       };
-      const ask = async (id?: string): Promise<void> => {
+      const ask = async (id?: string, problem?: string): Promise<void> => {
         for (const question of await openPermissions(engine.store.db, engine.now())) {
           const isWanted = id === undefined || question.id === id;
           if (!isWanted || !(await waitsFor(call, question))) continue;
           const request = await requestFor(call, question);
           // An event can come while the open requests are read, so a request is marked in the same step.
-          if (request === undefined || asked.has(question.id)) continue;
-          asked.set(question.id, request.id);
-          put(dataFrame({ jsonrpc: "2.0", ...request }));
+          const before = asked.get(question.id) ?? [];
+          const most = problem === undefined ? 1 : TIMES_ASKED_MAX;
+          if (request === undefined || before.length >= most) continue;
+          const { params } = request;
+          const requestId = before.length === 0 ? request.id : `${request.id}:${before.length + 1}`;
+          asked.set(question.id, [...before, requestId]);
+          if (problem !== undefined && "message" in params)
+            params.message = `Your answer was not used: ${problem}. ${params.message}`;
+          put(dataFrame({ jsonrpc: "2.0", ...request, id: requestId }));
         }
       };
-      const askSafely = (id?: string): void => {
-        ask(id).catch((error: unknown) => world.log.warn({ err: error }, "could not ask an MCP client"));
+      const askSafely = (id?: string, problem?: string): void => {
+        ask(id, problem).catch((error: unknown) =>
+          world.log.warn({ err: error }, "could not ask an MCP client"),
+        );
       };
       unsubscribe = engine.bus.subscribe((event) => {
         if (event.kind !== "permission") return;
-        const requestId = asked.get(event.id);
+        const requestId = asked.get(event.id)?.at(-1);
         if (event.change === "asked") askSafely(event.id);
-        else if (requestId !== undefined) put(withdrawnFrame(requestId));
+        else if (requestId === undefined) return;
+        else if (event.change === "refused") askSafely(event.id, event.problem);
+        else put(withdrawnFrame(requestId));
       });
       askSafely();
     },
@@ -217,17 +229,30 @@ function decisionIn({ id, result, error }: Rpc): Decision | undefined {
   return scope && { decision: "allow", scope };
 }
 
-/** Takes a client's answer to a question (EQ2). An answer that comes too late changes nothing. */
-export async function takeAnswer({ settings, engine, world }: McpDeps, caller: Caller, message: Rpc) {
-  const found = decisionIn(message);
-  if (found === undefined || !mayAnswer(caller)) return;
+/**
+ * Takes a client's answer to a question (EQ2). An answer that comes too late changes nothing. Returns the
+ * problem of an answer that does not fit its question, which is asked again.
+ */
+export async function takeAnswer(
+  { settings, engine }: McpDeps,
+  caller: Caller,
+  message: Rpc,
+): Promise<string | undefined> {
+  const decision = decisionIn(message);
+  if (decision === undefined || !mayAnswer(caller)) return undefined;
   const [, id = ""] = String(message.id).split(":");
-  const rights = {
-    covers: createGate(settings, caller, "send"),
-    everySession: caller.patterns === undefined,
-  };
+  const covers = createGate(settings, caller, "send");
+  const rights = { covers, everySession: caller.patterns === undefined };
   const answered = await engine.commit((unit) =>
-    answerPermission(unit, { id, by: caller.id, ...found }, rights),
+    answerPermission(unit, { id, by: caller.id, ...decision }, rights),
   );
-  if (!answered.ok) world.log.info({ why: answered.error }, "an MCP client's answer was not used");
+  if (answered.ok || answered.code === "permission_not_found") return undefined;
+  const { error: problem } = answered;
+  await engine.commit(async (unit) => {
+    const question = await findPermission(unit, id, covers);
+    if (!question.ok) return;
+    const { sessionKey } = question.value;
+    unit.publish({ kind: "permission", id: question.value.id, sessionKey, change: "refused", problem });
+  });
+  return problem;
 }

@@ -304,9 +304,11 @@ function addTasks(server: Server, exchange: Exchange): void {
   });
   on("tasks/cancel", async (taskId) => ((await cancelTask(exchange, taskId)) ? {} : undefined));
   // The library has moved the answers from the params to the context.
-  on("tasks/update", async (taskId, { mcpReq }) =>
-    (await updateTask(exchange, taskId, fieldsOf(mcpReq.inputResponses))) ? {} : undefined,
-  );
+  on("tasks/update", async (taskId, { mcpReq }) => {
+    const updated = await updateTask(exchange, taskId, fieldsOf(mcpReq.inputResponses));
+    if (updated?.problem === undefined) return updated && {};
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, updated.problem);
+  });
 }
 
 /** Creates a server for one client. */

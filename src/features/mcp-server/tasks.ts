@@ -4,6 +4,7 @@
 // A task is returned once its run is on disk and belongs to the sending session.
 // Cancelling ends the wait, never the run.
 
+import { optional } from "../../core/optional.ts";
 import { isEnded, type Run } from "../../core/shapes/run.ts";
 import { sentSoFar, stopWaiting } from "../../flows/conversation/send.ts";
 import type { ToolResult } from "../../tools/tool.ts";
@@ -84,15 +85,23 @@ export async function readTask(
   return { ...task, status: "completed", result: { resultType: "complete", ...reply.result } };
 }
 
-/** Takes the answers to questions of a task. Others are ignored. Returns false if there is no such task. */
-export async function updateTask(parts: TaskParts, taskId: string, answers: object): Promise<boolean> {
+/**
+ * Takes the answers to questions of a task. Others are ignored. Returns the problem of an answer that does
+ * not fit, or undefined if there is no such task.
+ */
+export async function updateTask(
+  parts: TaskParts,
+  taskId: string,
+  answers: object,
+): Promise<{ readonly problem?: string } | undefined> {
   const { deps, client } = parts;
-  if ((await sentSoFar(deps, client, taskId)) === undefined) return false;
+  if ((await sentSoFar(deps, client, taskId)) === undefined) return undefined;
   const askable = { forms: true, samples: true };
   const asked = await questionsOf({ deps, client, callId: taskId, askable });
+  const problems: (string | undefined)[] = [];
   for (const [id, result] of Object.entries(answers))
-    if (Object.hasOwn(asked, id)) await takeAnswer(deps, client.caller, { id, result });
-  return true;
+    if (Object.hasOwn(asked, id)) problems.push(await takeAnswer(deps, client.caller, { id, result }));
+  return optional({ problem: problems.find((problem) => problem !== undefined) });
 }
 
 /** Ends the wait for a task. Returns false if this session has no such task. */

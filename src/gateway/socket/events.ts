@@ -188,7 +188,7 @@ export class Translator {
         return [];
       case "permission":
         // For clients of version 4. Others get the event `attention` instead.
-        return [permissionEvent(event)];
+        return permissionEvents(event);
       case "receipt":
         return receiptEvents(event);
       case "outbox": {
@@ -333,15 +333,16 @@ function flowData(event: Of<"flow">, hide: Hide): FlowData {
   return { flowId, step, from, to: named, turn, turnsMax, text, ...optional({ reason }) };
 }
 
-function permissionEvent(event: Of<"permission">): OutEvent {
+function permissionEvents(event: Of<"permission">): OutEvent[] {
   const { id, sessionKey } = event;
+  if (event.change === "refused") return [];
   const told = { sessionKey, access: "approvals" } as const;
   if (event.change === "asked") {
     const limited = approvalShown(asAnswerable(event.question, false));
-    return { ...told, event: "exec.approval.requested", payload: approvalShown(event.question), limited };
+    return [{ ...told, event: "exec.approval.requested", payload: approvalShown(event.question), limited }];
   }
   const decision = event.answer && decisionShown(event.answer);
-  return { ...told, event: "exec.approval.resolved", payload: { id, ...optional({ decision }) } };
+  return [{ ...told, event: "exec.approval.resolved", payload: { id, ...optional({ decision }) } }];
 }
 
 /**

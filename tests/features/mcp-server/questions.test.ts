@@ -94,6 +94,7 @@ test("a form of an MCP server reaches the person at a waiting client, and the an
   const { house } = await open();
   const answers: ElicitResult[] = [
     { action: "accept", content: { color: "blue" } },
+    { action: "cancel" },
     { action: "accept", content: { color: "green" } },
     { action: "decline" },
   ];
@@ -101,9 +102,12 @@ test("a form of an MCP server reaches the person at a waiting client, and the an
   const operator = await house.client();
   const call = { name: "mcp__ask__form", arguments: {} };
   const first = client.callTool(send(doing(call)));
-  await expect.poll(() => asked.length).toBe(1);
+  await expect.poll(() => asked.length).toBe(2);
+  const question = "A tool of agent main has a question. MCP server ask asks: Which colour?";
+  const problem = 'the field "color" must be one of: red, green';
+  expect(asked[1]?.message).toBe(`Your answer was not used: ${problem}. ${question}`);
   expect(asked[0]).toMatchObject({
-    message: "A tool of agent main has a question. MCP server ask asks: Which colour?",
+    message: question,
     schema: {
       type: "object",
       properties: {
@@ -113,7 +117,7 @@ test("a form of an MCP server reaches the person at a waiting client, and the an
       required: ["color"],
     },
   });
-  // The answer does not fit, so the question stays open for others.
+  // The person gives no other answer, so the question stays open for others.
   const open1 = async () => (await operator.request("permissions.list", {})).permissions;
   expect(await open1()).toHaveLength(1);
   const [{ id = "" } = {}] = await open1();
@@ -128,6 +132,18 @@ test("a form of an MCP server reaches the person at a waiting client, and the an
   expect(await results()).toMatch(/accept.{1,40}green/);
   await client.callTool(send(doing(call)));
   expect(await results()).toMatch(/decline/);
+  expect(asked).toHaveLength(4);
+});
+
+test("an answer that does not fit is asked for again a few times, and then only elsewhere", async () => {
+  const { house } = await open();
+  const { client, asked } = await person(house, () => ({ action: "accept", content: { color: "blue" } }));
+  const operator = await house.client();
+  const sent = client.callTool(send(doing({ name: "mcp__ask__form", arguments: {} })));
+  await expect.poll(() => asked.length).toBe(3);
+  const { permissions } = await operator.request("permissions.list", {});
+  await operator.request("permissions.answer", { id: permissions[0]?.id ?? "", decision: "deny" });
+  expect(objectOf(await sent)).toMatchObject({ status: "ok" });
   expect(asked).toHaveLength(3);
 });
 
@@ -252,8 +268,12 @@ test("a task requires the answers to its questions as input, of a client whose t
     const extensions = { "io.modelcontextprotocol/tasks": {} };
     const name = String(params.taskId ?? params.name);
     const headers = { "x-parley-handle": "desk", authorization: `Bearer ${token}` };
-    return (await askNew(house, { method, params, name, extensions, capabilities }, headers))
-      .result as Answer;
+    const { result, error } = await askNew(
+      house,
+      { method, params, name, extensions, capabilities },
+      headers,
+    );
+    return (result ?? error) as Answer;
   };
   const fill = { name: "mcp__ask__form", arguments: {} };
   const work = inTurn(doing(touch("by-task")), doing(fill), doing(SAMPLE));
@@ -287,6 +307,11 @@ test("a task requires the answers to its questions as input, of a client whose t
     method: "elicitation/create",
     params: { requestedSchema: { properties: { color: { enum: ["red", "green"] } } } },
   });
+  expect(await update({ [form.id]: { action: "accept", content: { color: "blue" } } })).toEqual({
+    code: -32_602,
+    message: 'the field "color" must be one of: red, green',
+  });
+  expect(await requested("form:")).toEqual(form);
   await update({ [form.id]: { action: "accept", content: { color: "green" } } });
   await requested("permission:");
   const { inputRequests } = await ask("tasks/get", { taskId }, TOKEN, { sampling: {} });

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ElicitResult } from "@modelcontextprotocol/client";
 import { fieldsOf } from "../src/core/json.ts";
-import { checkAnswer, readForm } from "../src/core/rules/approval/form.ts";
+import { completeAnswer, readForm } from "../src/core/rules/approval/form.ts";
 import { fail, ok } from "../src/core/shapes/errors.ts";
 import type { Asker } from "../src/tools/mcp/asking.ts";
 import { Server } from "../src/tools/mcp/server.ts";
@@ -63,7 +63,7 @@ const asker: Asker = {
     const content = Object.fromEntries(
       wanted.map(({ name, type, options }) => [name, options?.[0]?.value ?? EXAMPLES[type]]),
     );
-    const answer = checkAnswer(fields.value, content);
+    const answer = completeAnswer(fields.value, content);
     return answer.ok ? ok({ action: "accept", content: answer.value as ElicitResult["content"] }) : answer;
   },
   sample: async () => fail("approval_denied", "User rejected sampling request"),

@@ -9,6 +9,9 @@ const NON_EMPTY: AnswerForm = [/^\S+$/, "The value must not be empty or contain 
 export const FROM_ENVIRONMENT = /^\$\{[A-Za-z_]\w*\}$/;
 
 /** Returns an error text for an invalid value, or undefined for a valid one. */
-export function checkAnswer([pattern, problem]: AnswerForm = NON_EMPTY, value: string): string | undefined {
+export function checkAccountValue(
+  [pattern, problem]: AnswerForm = NON_EMPTY,
+  value: string,
+): string | undefined {
   return FROM_ENVIRONMENT.test(value) || pattern.test(value) ? undefined : problem;
 }

@@ -7,7 +7,7 @@
 import { spawnChainOf } from "../access/spawn-chain.ts";
 import { isObject } from "../core/json.ts";
 import { optional } from "../core/optional.ts";
-import { checkAnswer, shortAnswers } from "../core/rules/approval/form.ts";
+import { completeAnswer, shortAnswers } from "../core/rules/approval/form.ts";
 import type { Choice } from "../core/rules/command.ts";
 import { fail, ok, type Result } from "../core/shapes/errors.ts";
 import {
@@ -324,11 +324,11 @@ function contentOf(
   { decision, scope, content }: PermissionAnswer,
 ): Result<PermissionAnswered["content"]> {
   if (decision === "allow" && form !== undefined && (scope === "once" || scopes.includes(scope))) {
-    if (content !== undefined || form.fields.length === 0) return checkAnswer(form.fields, content ?? {});
+    if (content !== undefined || form.fields.length === 0) return completeAnswer(form.fields, content ?? {});
     return fail("invalid_argument", `${NEEDS_FORM}: ${allowLine(shortPermissionId(id))}`);
   }
   if (content !== undefined && kind === SAMPLING && decision === "allow")
-    return checkAnswer(SAMPLED, content);
+    return completeAnswer(SAMPLED, content);
   if (content !== undefined) return fail("invalid_argument", "this answer can't have content");
   const offered = decision === "allow" && scopes.length > 0 ? scopes : ["once" as const];
   if (offered.includes(scope)) return ok(undefined);

@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { insertAt } from "../../config/editing/text.ts";
 import { replaceFile } from "../../config/replace-file.ts";
 import { settingsOfText } from "../../config.ts";
-import { checkAnswer, FROM_ENVIRONMENT } from "../../core/account-answer.ts";
+import { checkAccountValue, FROM_ENVIRONMENT } from "../../core/account-answer.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import type { Settings } from "../../core/shapes/settings/settings.ts";
 import { safeLine } from "../../core/text/safe-text.ts";
@@ -92,12 +92,12 @@ export async function answersFor(
       const hint = secret ? " (or ${NAME} of an environment variable)" : "";
       const answer = await prompter?.ask(`${ask}${hint}`, {
         secret,
-        check: (text) => checkAnswer(form, text),
+        check: (text) => checkAccountValue(form, text),
       });
       if (answer?.ok !== true) return answer ?? fail("invalid_argument", `missing value for ${key}`);
       values[key] = answer.value;
     }
-    const wrong = checkAnswer(form, values[key] ?? "");
+    const wrong = checkAccountValue(form, values[key] ?? "");
     if (wrong !== undefined) return fail("invalid_argument", `${key}: ${wrong}`);
   }
   return ok({ guide, values });

@@ -5,7 +5,7 @@ import type { AccessTokenEntry } from "../../contract/methods/tokens.ts";
 import type { PayloadOf } from "../../contract/methods.ts";
 import { isObject, jsonOf } from "../../core/json.ts";
 import { optional } from "../../core/optional.ts";
-import { checkAnswer, describeField, readTyped } from "../../core/rules/approval/form.ts";
+import { completeAnswer, describeField, readTyped } from "../../core/rules/approval/form.ts";
 import { SCOPES } from "../../core/rules/scopes.ts";
 import { fail, ok } from "../../core/shapes/errors.ts";
 import { EXPLAINED } from "../../core/shapes/explanation.ts";
@@ -225,7 +225,7 @@ async function readContent(cli: Cli, link: Link, id: string, json: string | unde
   for (const field of form.fields) {
     const valueIn = (text: string) => optional({ [field.name]: readTyped(field, text) });
     const check = (text: string) => {
-      const checked = checkAnswer([field], valueIn(text));
+      const checked = completeAnswer([field], valueIn(text));
       return checked.ok ? undefined : checked.error;
     };
     const answer = await prompter.ask(safeLine(describeField(field)), { secret: false, check });

@@ -9,7 +9,7 @@ import { type AccountStatus, accountName } from "../../channels/accounts.ts";
 import type { Channel } from "../../channels/channel.ts";
 import type { CHANNEL_METHODS, ChannelRow, PeerRow } from "../../contract/methods/channels.ts";
 import type { ParamsOf, PayloadOf } from "../../contract/methods.ts";
-import { checkAnswer } from "../../core/account-answer.ts";
+import { checkAccountValue } from "../../core/account-answer.ts";
 import { optional } from "../../core/optional.ts";
 import { fail, ok, type Result } from "../../core/shapes/errors.ts";
 import { WEBCHAT } from "../../core/shapes/route.ts";
@@ -164,7 +164,7 @@ async function testValues(
     const wrong =
       question === undefined
         ? `values may have ${Object.keys(questions).join(", ")}, not ${quoted(key, 80)}`
-        : checkAnswer(question.form, value);
+        : checkAccountValue(question.form, value);
     if (wrong !== undefined) return fail("invalid_argument", wrong);
   }
   const changes = Object.entries(values).map(([key, value]) => ({ path: `channels.${id}.${key}`, value }));

@@ -1,7 +1,7 @@
 // Forms of MCP servers: which are taken, and which answers fit.
 
 import { expect, test } from "vitest";
-import { checkAnswer, readForm, readTyped, schemaOfForm } from "../../../src/core/rules/approval/form.ts";
+import { completeAnswer, readForm, readTyped, schemaOfForm } from "../../../src/core/rules/approval/form.ts";
 
 const plain = (text: string): string => text;
 const formOf = (properties: object, required: readonly string[] = []) =>
@@ -64,7 +64,7 @@ test.each<[object, unknown, string]>([
 ])("the field %j of a form and the value %j: %s", (property, value, problem) => {
   const form = formOf({ it: property });
   if (!form.ok) throw new Error(form.error);
-  const answer = checkAnswer(form.value, { it: value });
+  const answer = completeAnswer(form.value, { it: value });
   expect(answer).toMatchObject(problem === "" ? { ok: true, value: { it: value } } : { ok: false });
   if (!answer.ok) expect(answer.error).toContain(problem);
 });
@@ -75,13 +75,13 @@ test("a missing field gets its default, a wrong default counts as none, and null
     ["a"],
   );
   if (!form.ok) throw new Error(form.error);
-  expect(checkAnswer(form.value, {})).toEqual({ ok: true, value: { a: "x" } });
-  expect(checkAnswer(form.value, { a: null })).toMatchObject({ error: 'the field "a" is required' });
-  expect(checkAnswer(form.value, { a: "y", b: null, c: false })).toEqual({
+  expect(completeAnswer(form.value, {})).toEqual({ ok: true, value: { a: "x" } });
+  expect(completeAnswer(form.value, { a: null })).toMatchObject({ error: 'the field "a" is required' });
+  expect(completeAnswer(form.value, { a: "y", b: null, c: false })).toEqual({
     ok: true,
     value: { a: "y", c: false },
   });
-  expect(checkAnswer(form.value, { toString: 1 })).toMatchObject({
+  expect(completeAnswer(form.value, { toString: 1 })).toMatchObject({
     error: 'the field "toString" is not in the form',
   });
 });

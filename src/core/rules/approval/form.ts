@@ -154,7 +154,7 @@ function checkValue(field: FormField, value: unknown): string | undefined {
  * Returns the answer to send, with defaults for what is missing, or the first problem of it. Null stands for
  * no value, and no default.
  */
-export function checkAnswer(
+export function completeAnswer(
   fields: readonly FormField[],
   content: Readonly<Record<string, unknown>>,
 ): Result<Readonly<Record<string, FormValue>>> {

@@ -25,6 +25,16 @@ export async function tell(here: House, text: string): Promise<string> {
   return accepted.value.run.chainId;
 }
 
+export const HOUR_MS = 3_600_000;
+
+/** Moves the last activity of a chain into the past. */
+export async function age(here: House, chainId: string, ms: number): Promise<void> {
+  await here.store.transaction(async (tx) => {
+    const at = here.engine.now() - ms;
+    await tx.updateTable("chains").set({ last_at: at }).where("chain_id", "=", chainId).execute();
+  });
+}
+
 export async function open(here: House, at = "flow", more: VisitOptions = {}): Promise<Page> {
   const { page } = await visit(here.http, { token: TOKEN, at, ...more });
   return page;

@@ -4,23 +4,11 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways } from "../../kit/browser.ts";
 import { doing, sending, talkingModel } from "../../kit/talking-model.ts";
-import { house, open, RESEARCH, tell, WRITER } from "./house.ts";
-
-type Here = Awaited<ReturnType<typeof house>>;
-
-const HOUR_MS = 3_600_000;
+import { age, HOUR_MS, house, open, RESEARCH, tell, WRITER } from "./house.ts";
 
 const parties = (page: Page) => page.locator(".chain-parties");
 const choose = (page: Page, name: string, value: string) =>
   page.locator(".flow-bar").getByLabel(name, { exact: true }).selectOption(value);
-
-/** Moves the last activity of a chain into the past. */
-async function age(here: Here, chainId: string, ms: number): Promise<void> {
-  await here.store.transaction(async (tx) => {
-    const at = here.engine.now() - ms;
-    await tx.updateTable("chains").set({ last_at: at }).where("chain_id", "=", chainId).execute();
-  });
-}
 
 describeInBrowser("the list of chains", () => {
   test("it is filtered by agent and by state, and says how many runs failed", async () => {
@@ -52,6 +40,17 @@ describeInBrowser("the list of chains", () => {
     await page.getByText("None within 1 hour. Last 7 days:").waitFor();
     await page.getByRole("heading", { name: "1 chain" }).waitFor();
   });
+
+  test.each(["flow", "flow?period=24h"])(
+    "on a phone, the filters are above an empty list: %s",
+    async (at) => {
+      const page = await open(await house(), at, { viewport: PHONE });
+      const words = await page.locator(".flow-main .empty").boundingBox();
+      const choices = await page.locator(".flow-choices").boundingBox();
+      expect(words?.y).toBeGreaterThan((choices?.y ?? 0) + (choices?.height ?? 0));
+      expect(await sideways(page)).toBe(0);
+    },
+  );
 
   test.each([
     ["desktop", DESKTOP],

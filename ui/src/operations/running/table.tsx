@@ -151,14 +151,18 @@ export function RunsTable(props: TableProps) {
         {
           title: "State",
           sort: "state",
-          cell: ({ hold, state, since }) => (
-            <>
-              <State state={hold === "held" ? "held" : state} />
-              <Time class="runs-since soft" at={since}>
-                {age(since, tick.value)}
-              </Time>
-            </>
-          ),
+          cell: ({ hold, state, since, acceptedAt }) => {
+            const words = age(since, tick.value);
+            const isAge = words === age(acceptedAt, tick.value);
+            return (
+              <>
+                <State state={hold === "held" ? "held" : state} />
+                <Time class={`runs-since soft${isAge ? " runs-narrow" : ""}`} at={since}>
+                  {words}
+                </Time>
+              </>
+            );
+          },
         },
         {
           ...wide,

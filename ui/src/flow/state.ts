@@ -72,23 +72,37 @@ function moves({ stream }: AgentEvent): boolean {
 
 type ListParams = ParamsOf<"chains.list">;
 
+/**
+ * Reads the chains of one period after the other, until some of them can be offered. `note` says that the
+ * page looked further back by itself.
+ */
+export async function readBack(
+  periods: readonly (typeof PERIODS)[number][],
+  filters: ListParams,
+  canOffer: (chain: ChainRow) => boolean = () => true,
+) {
+  const read = async ({ minutes, name }: (typeof PERIODS)[number]) => {
+    const params: ListParams = { ...filters, activeMinutes: minutes };
+    const note = name === periods[0]?.name ? "" : `None within ${periods[0]?.name}. Last ${name}:`;
+    return { ...(await ask("chains.list", params)), params, note };
+  };
+  let answer: Awaited<ReturnType<typeof read>> | undefined;
+  for (const period of periods) {
+    answer = await read(period);
+    if (answer.chains.some(canOffer)) break;
+  }
+  return answer;
+}
+
 /** Reads the newest chains. If the reader has chosen no period, looks further back until there is a chain. */
 async function readChains() {
   const { period, search, agentId, state } = wish.value;
   const named = { search: search || undefined, agentId: agentId || undefined, state: state || undefined };
   const filters = { limit: PAGE_CHAINS, ...optional(named) };
-  const read = async (when: ListParams, name: string) => {
-    const params: ListParams = { ...filters, ...when };
-    return { ...(await ask("chains.list", params)), params, name };
-  };
-  if (period === "dates") return read(daysOf(wish.value), "");
-  const periods = period === "" ? TRIED : PERIODS.filter(({ id }) => id === period);
-  let answer: Awaited<ReturnType<typeof read>> | undefined;
-  for (const { minutes, name } of periods) {
-    answer = await read({ activeMinutes: minutes }, name);
-    if (answer.chains.length > 0) break;
-  }
-  return answer;
+  if (period !== "dates")
+    return readBack(period === "" ? TRIED : PERIODS.filter(({ id }) => id === period), filters);
+  const params = { ...filters, ...daysOf(wish.value) };
+  return { ...(await ask("chains.list", params)), params, note: "" };
 }
 
 /** Reads the newest chains that fit, and older ones on demand. */

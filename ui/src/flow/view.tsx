@@ -159,15 +159,6 @@ function NoMatches() {
   );
 }
 
-/** Says that the page looked further back by itself. */
-function LookedFurther({ name }: { name: string }) {
-  return (
-    <p class="flow-note soft" role="status">
-      {`None within ${TRIED[0].name}. Last ${name}:`}
-    </p>
-  );
-}
-
 export function FlowView() {
   const { chains: all, more, ...reading } = useChains();
   const { value } = reading;
@@ -183,7 +174,7 @@ export function FlowView() {
     first.current = chains[0]?.chainId;
   const isOverview = wantedId === undefined && showsOverview.value && all.length > 0;
   const chosen = isOverview ? undefined : (wantedId ?? first.current);
-  const looked = !isFiltered && value !== undefined && all.length > 0 && value.name !== TRIED[0].name;
+  const note = all.length > 0 && value?.note;
   const choice = wantedId === undefined ? "no-choice" : "chosen";
   return (
     <div class={`flow ${choice}${chosen === undefined ? " no-chain" : ""}`}>
@@ -193,7 +184,11 @@ export function FlowView() {
           <FilterWords />
           <OverviewToggle pressed={isOverview} />
           <Choices />
-          {looked && <LookedFurther name={value.name} />}
+          {note && (
+            <p class="flow-note soft" role="status">
+              {note}
+            </p>
+          )}
         </div>
         {value === undefined ? (
           <Awaited {...reading} />

@@ -5,7 +5,7 @@ import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways } fr
 import { cleanup } from "../../../kit/engine/engine.ts";
 import { startModelServer, TEST_MODEL } from "../../../kit/model-server/server.ts";
 import { doing, sending } from "../../../kit/talking-model.ts";
-import { house, open, RESEARCH, rules, tell, WRITER } from "../../../ui/flow/house.ts";
+import { age, HOUR_MS, house, open, RESEARCH, rules, tell, WRITER } from "../../../ui/flow/house.ts";
 
 const OTHER = { ...TEST_MODEL, name: "Test model", provider: "openai" };
 
@@ -129,6 +129,23 @@ describeInBrowser("replays on the page", () => {
     expect(await accessibilityProblems(page)).toEqual([]);
     await view.getByRole("button", { name: "Two columns" }).click();
     await view.getByRole("listitem").filter({ hasText: "writer · message" }).waitFor();
+  });
+
+  test("without another chain in the last 7 days, the page offers older ones and says so", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here, `flow/${chainId}/compare`, { viewport: PHONE });
+    await page.getByText("No other chain in the last 30 days").waitFor();
+    await age(here, await tell(here, doing(sending(WRITER, "and later?"))), 20 * 24 * HOUR_MS);
+    await page.reload();
+    await page.getByText("None within 7 days. Last 30 days:").waitFor();
+    await page.getByLabel("Compare with").selectOption({ index: 1 });
+    await page.locator(".columns").waitFor();
+    expect(await sideways(page)).toBe(0);
+    await tell(here, doing(sending(WRITER, "and now?")));
+    await page.reload();
+    await page.getByRole("option", { name: /and now/ }).waitFor({ state: "attached" });
+    await expect.poll(() => page.getByText("None within 7 days").count()).toBe(0);
   });
 
   test("two chains are compared side by side, and tokens without the right get neither action", async () => {

@@ -1,8 +1,11 @@
 // The page that compares a chain with another one, whose id is the end of the address.
 
 import { useState } from "preact/hooks";
+import type { ChainRow } from "../../../../src/core/shapes/chain-step.ts";
 import { tick } from "../../clock.ts";
 import type { ChainPageProps } from "../../flow/actions.tsx";
+import { readBack } from "../../flow/state.ts";
+import { TRIED } from "../../flow/wish.ts";
 import type { FlowStep } from "../../flow/words.ts";
 import { ask } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
@@ -14,8 +17,8 @@ import { go } from "../../route.ts";
 import { Columns, LabelDifferences, Side } from "./columns.tsx";
 import { Overlay } from "./overlay/sequence.tsx";
 
-/** Period from which chains are offered. */
-const OFFERED_MINUTES = 7 * 24 * 60;
+/** Periods from which chains are offered: the first one with another chain. */
+const OFFERED = TRIED.slice(2);
 
 /** Shows the texts of a step of one chain or of both. */
 function StepTexts({ step }: { step: FlowStep }) {
@@ -34,13 +37,14 @@ const NAMES = ["A: this chain", "B: other chain"] as const;
 export function Compare({ chain: { chainId }, about: other = "" }: ChainPageProps) {
   const [inSequence, setInSequence] = useState(false);
   const [chosen, choose] = useState<FlowStep>();
-  const read = useReading("chains to compare", () =>
-    ask("chains.list", { activeMinutes: OFFERED_MINUTES, limit: 200, includeSingle: true }),
+  const canOffer = (one: ChainRow): boolean => one.chainId !== chainId && !one.active;
+  const read = useReading(`chains to compare ${chainId}`, () =>
+    readBack(OFFERED, { limit: 200, includeSingle: true }, canOffer),
   );
   const diff = useReading(`diff ${chainId} ${other}`, async () =>
     other === "" ? undefined : ask("chains.diff", { a: chainId, b: other }),
   );
-  const others = (read.value?.chains ?? []).filter((one) => one.chainId !== chainId && !one.active);
+  const others = (read.value?.chains ?? []).filter(canOffer);
   const options = others.map(({ chainId: id, opening, rootSessionKey = "", lastAt }) => {
     const name = opening || (read.value?.names[rootSessionKey] ?? nameOf(rootSessionKey));
     return [id, `${name} (${ago(lastAt, tick.value)})`] as readonly [string, string];
@@ -48,8 +52,14 @@ export function Compare({ chain: { chainId }, about: other = "" }: ChainPageProp
   // A chain that the address names may be older than those that are offered.
   if (other !== "" && read.value !== undefined && !others.some((one) => one.chainId === other))
     options.unshift([other, other]);
+  const note = others.length > 0 ? read.value?.note : `No other chain in the last ${OFFERED.at(-1)?.name}`;
   return (
     <>
+      {read.value !== undefined && note !== "" && (
+        <p class="soft" role="status">
+          {note}
+        </p>
+      )}
       <label>
         Compare with
         <Select

@@ -64,9 +64,13 @@ export function keptRows(): string | null | undefined {
 
 /** Keeps rows as long as the token: not after a sign-out. */
 export function keepRows(rows: string): void {
+  if (tabStorage()?.getItem(STORED_UNDER) != null) keepInTab(ROWS_UNDER, rows);
+}
+
+/** Keeps a text for a reload. If the storage is full, the text is lost when the page is closed. */
+export function keepInTab(name: string, text: string): void {
   try {
-    const storage = tabStorage();
-    if (storage?.getItem(STORED_UNDER) != null) storage.setItem(ROWS_UNDER, rows);
+    tabStorage()?.setItem(name, text);
   } catch {
     // The storage is full.
   }

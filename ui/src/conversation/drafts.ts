@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { newId } from "../clock.ts";
 import { inDemo } from "../demo/scene.ts";
-import { tabStorage } from "../token.ts";
+import { keepInTab, tabStorage } from "../token.ts";
 
 /**
  * The drafts of the demo have a key of their own, because the demo's session keys equal those of the reader's
@@ -35,7 +35,7 @@ export function begunRequest(sessionKey: string): string | null {
 export function requestOf(sessionKey: string): string {
   const id = begunRequest(sessionKey) ?? newId();
   requests.set(sessionKey, id);
-  store(requestUnder(sessionKey), id);
+  keepInTab(requestUnder(sessionKey), id);
   return id;
 }
 
@@ -46,14 +46,6 @@ export function forgetRequest(sessionKey: string): void {
   tabStorage()?.removeItem(requestUnder(sessionKey));
 }
 
-function store(name: string, value: string): void {
-  try {
-    tabStorage()?.setItem(name, value);
-  } catch {
-    // The storage is full: this value is lost when the page is closed.
-  }
-}
-
 export function draftOf(sessionKey: string): string {
   return inMemory.get(sessionKey) ?? tabStorage()?.getItem(STORED_UNDER + sessionKey) ?? "";
 }
@@ -62,7 +54,7 @@ export function keepDraft(sessionKey: string, text: string): void {
   inMemory.set(sessionKey, text);
   forgetRequest(sessionKey);
   if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(STORED_UNDER + sessionKey);
-  else store(STORED_UNDER + sessionKey, text);
+  else keepInTab(STORED_UNDER + sessionKey, text);
 }
 
 /** A text to add to the field of a session's composer. */

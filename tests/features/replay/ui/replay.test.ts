@@ -75,6 +75,41 @@ describeInBrowser("replays on the page", () => {
     expect(page.url()).toMatch(/\/replay$/);
   });
 
+  test("a reload shows the result and the changes again, and says so if the replay had not ended", async () => {
+    const held = Promise.withResolvers<string>();
+    const answers = [Promise.resolve("une réponse"), Promise.resolve("oui"), held.promise];
+    const server = await startModelServer(() => answers.shift() ?? "fin");
+    cleanup(() => server.close());
+    const providers = [server.provider("openai-completions")];
+    const here = await house({ choices: { ...rules(), providers }, models: [OTHER] });
+    const chainId = await tell(here, "what is new?");
+    const page = await open(here, `flow/${chainId}/replay`);
+    const view = page.getByRole("region", { name: "Replay" });
+    const model = view.getByLabel("Model of every agent");
+    const result = view.locator("ins", { hasText: "une réponse" });
+    const lost = view.getByText("was lost with the reload. Start it again.");
+    await model.selectOption("openai/test-model");
+    await view.getByRole("button", { name: "Start" }).click();
+    await result.waitFor();
+    await page.reload();
+    await result.waitFor();
+    await expect.poll(() => model.inputValue()).toBe("openai/test-model");
+    await view.getByLabel("Replays").fill("2");
+    await view.getByRole("button", { name: "Start" }).click();
+    await expect.poll(() => server.requests.length).toBe(3);
+    await page.reload();
+    await lost.waitFor();
+    await expect.poll(() => result.count()).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    held.resolve("too late");
+    await view.getByLabel("Replays").fill("11");
+    await view.getByRole("button", { name: "Start" }).click();
+    await view.getByRole("alert").waitFor();
+    await page.reload();
+    await model.waitFor();
+    await expect.poll(() => lost.count()).toBe(0);
+  });
+
   test("a replay shows its progress, can be stopped, and a refusal is shown in words", async () => {
     const server = await startModelServer(() => new Promise(() => {}));
     cleanup(() => server.close());

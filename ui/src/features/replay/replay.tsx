@@ -18,6 +18,7 @@ import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
 import { go } from "../../route.ts";
 import { shortKey } from "../../sessions/own-name.ts";
+import { keepInTab, tabStorage } from "../../token.ts";
 import { Columns, LabelDifferences, Side } from "./columns.tsx";
 
 /** JSON leaves out the names without a text. */
@@ -168,10 +169,25 @@ function Outcome({ outcome }: { outcome: ReplayOutcome }) {
   );
 }
 
+const KEPT_UNDER = "parley.replay";
+
+/** The last replay of this tab. The gateway keeps no results, so a reload shows those that the tab kept. */
+interface Kept {
+  readonly chainId: string;
+  readonly changes: Changes;
+  /** Absent if the replay had not ended, or if they are too long for the tab's storage. */
+  readonly outcomes?: readonly ReplayOutcome[];
+}
+
+function readKept(chainId: string): Kept | undefined {
+  const kept: Kept | null = JSON.parse(tabStorage()?.getItem(KEPT_UNDER) ?? "null");
+  return kept?.chainId === chainId ? kept : undefined;
+}
+
 /** Returns a function that replays the chain. A replay at work stops when the reader leaves the page. */
-function useReplay(chainId: string, from: string | undefined) {
+function useReplay(chainId: string, from: string | undefined, kept: Kept | undefined) {
   const [progress, setProgress] = useState<EventPayloads["replay"]>();
-  const [outcomes, setOutcomes] = useState<readonly ReplayOutcome[]>();
+  const [outcomes, setOutcomes] = useState(kept?.outcomes);
   const [busy, setBusy] = useState(false);
   const atWork = useRef(false);
   const stop = (): void => {
@@ -179,7 +195,10 @@ function useReplay(chainId: string, from: string | undefined) {
   };
   useEffect(() => on("replay", setProgress), []);
   useEffect(() => stop, []);
-  const start = async ({ models, instructions, others }: Changes): Promise<void> => {
+  const keep = (now: Kept): void => keepInTab(KEPT_UNDER, JSON.stringify(now));
+  const start = async (changes: Changes): Promise<void> => {
+    const { models, instructions, others } = changes;
+    keep({ chainId, changes });
     setProgress(undefined);
     setOutcomes(undefined);
     setBusy(true);
@@ -188,7 +207,12 @@ function useReplay(chainId: string, from: string | undefined) {
       const repeat = Number(others.repeat ?? 1);
       const { message } = from === undefined ? others : {};
       const given = { chainId, models, instructions, message, from, repeat } as ParamsOf<"chains.replay">;
-      setOutcomes((await ask("chains.replay", given)).replays);
+      const { replays } = await ask("chains.replay", given);
+      keep({ chainId, changes, outcomes: replays });
+      setOutcomes(replays);
+    } catch (error) {
+      tabStorage()?.removeItem(KEPT_UNDER);
+      throw error;
     } finally {
       atWork.current = false;
       setBusy(false);
@@ -218,8 +242,9 @@ function Progress({
 
 export function Replay(page: ChainPageProps) {
   const { chainId } = page.chain;
-  const [changes, setChanges] = useState<Changes>({ models: {}, instructions: {}, others: {} });
-  const { progress, outcomes, busy, start, stop } = useReplay(chainId, page.about);
+  const [kept] = useState(() => readKept(chainId));
+  const [changes, setChanges] = useState(kept?.changes ?? { models: {}, instructions: {}, others: {} });
+  const { progress, outcomes, busy, start, stop } = useReplay(chainId, page.about, kept);
   const results = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (outcomes !== undefined) results.current?.scrollIntoView();
@@ -237,6 +262,9 @@ export function Replay(page: ChainPageProps) {
         <Fields page={page} changes={changes} onChange={onChange} />
         {busy && <Progress progress={progress} onStop={stop} />}
       </Form>
+      {kept !== undefined && outcomes === undefined && !busy && (
+        <p role="status">The result of the last replay was lost with the reload. Start it again.</p>
+      )}
       <div ref={results}>
         {outcomes?.map((outcome, at) => (
           <Outcome key={at} outcome={outcome} />

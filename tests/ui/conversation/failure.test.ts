@@ -94,4 +94,34 @@ describeInBrowser("a failed run", () => {
     await card.getByRole("button", { name: "Retry" }).click();
     await page.getByText("never said").waitFor();
   });
+
+  test("the limits of a conversation between sessions are changed from the failure that they caused", async () => {
+    const { house, page, card } = await failed(
+      () => "never said",
+      { session: { agentToAgent: { maxChainTokens: 1, maxHops: 7 } } },
+      PHONE,
+    );
+    await card.getByText("has reached a limit").waitFor();
+    await card.getByRole("button", { name: "Change the limits" }).click();
+    const dialog = dialogOf(page, "Change the limits");
+    const tokens = dialog.getByLabel(/^Tokens /);
+    await expect.poll(() => tokens.inputValue()).toBe("1");
+    await expect.poll(() => dialog.getByLabel(/^Messages from session/).inputValue()).toBe("7");
+    await expect.poll(() => dialog.getByLabel(/^Runs /).getAttribute("placeholder")).toBe("Default: 200");
+    await tokens.fill("1000000");
+    expect(await sideways(page)).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const text = readFileSync(house.path, "utf8");
+    expect(text).toMatch(/"maxHops": ?7/);
+    expect(text).toMatch(/"maxChainTokens": ?1000000/);
+    // The file is applied a moment after it was saved.
+    await expect
+      .poll(async () => (await house.client.request("usage", {})).chainBudget?.tokensMax)
+      .toBe(1_000_000);
+    await card.getByRole("button", { name: "Retry" }).click();
+    await page.getByText("never said").waitFor();
+    await expect.poll(() => card.count()).toBe(0);
+  });
 });

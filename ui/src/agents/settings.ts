@@ -31,6 +31,10 @@ const TITLES: Readonly<Record<string, string>> = {
   "subagents.model": "Model when it is a sub-agent",
   "budget.dailyTokens": "Tokens a day",
   "budget.dailyCost": "Cost a day, in USD",
+  maxHops: "Messages from session to session",
+  maxChainRuns: "Runs",
+  maxChainTokens: "Tokens",
+  maxChainCost: "Cost, in USD",
   memoryMb: "Memory",
   diskMb: "Disk",
 };
@@ -60,36 +64,38 @@ function typeOf({ type }: Setting): Pick<Field, "type" | "options" | "list"> | u
   return type.startsWith("string") ? { type: "string" } : undefined;
 }
 
+/**
+ * Returns the field of a setting, if a form can show it. `path`: without the place that the form is about.
+ * `base`: the setting that holds if this one is absent.
+ */
+function fieldOf(setting: Setting, path: string, base?: Setting, inherited?: string): Field | undefined {
+  const type = typeOf(setting);
+  if (type === undefined) return undefined;
+  const description = [base?.meaning ?? "", setting.meaning]
+    .map((text) => text.replaceAll(PLACES, "").replaceAll("`", "").trim())
+    .find((text) => text !== "");
+  const fallback = inherited ?? (base?.fallback ?? setting.fallback)?.replaceAll('"', "");
+  const unit = setting.unit === undefined || /^(USD|count|tokens)$/.test(setting.unit) ? "" : setting.unit;
+  return {
+    ...{ name: path, title: titleOf(path) + (unit && ` (${unit})`), setting: true, ...type },
+    ...(description !== undefined && { description }),
+    ...(fallback !== undefined && fallback !== "[]" && { fallback }),
+  };
+}
+
 /** `models`: those that the gateway knows. `defaults`: settings of the file for all agents. */
 export function fieldsIn(settings: readonly Setting[], models: readonly string[], defaults: Entries) {
   const byPath = new Map(settings.map((setting) => [setting.path, setting]));
+  const options = models.map((value) => ({ value, title: value }));
   const fields = settings.flatMap((setting): Field[] => {
+    if (!setting.path.startsWith(ITEM)) return [];
     const path = setting.path.slice(ITEM.length);
-    const known = setting.path.startsWith(ITEM) ? typeOf(setting) : undefined;
-    if (known === undefined) return [];
-    const base = byPath.get(`agents.defaults.${path}`);
-    const meaning = [base?.meaning ?? "", setting.meaning].map((text) => text.replaceAll(PLACES, ""));
-    const about = meaning
-      .find((text) => text.trim() !== "")
-      ?.replaceAll("`", "")
-      .trim();
-    const fallback = defaults[path] ?? (base?.fallback ?? setting.fallback)?.replaceAll('"', "");
-    const isPlain = path === "name" || path === "instructions";
-    const isModel = path === "model" || path === "subagents.model";
-    const unit = setting.unit === undefined || /^(USD|count|tokens)$/.test(setting.unit) ? "" : setting.unit;
-    return [
-      {
-        name: path,
-        title: titleOf(path) + (unit && ` (${unit})`),
-        required: false,
-        setting: true,
-        ...known,
-        ...(isModel && { type: "choice", options: models.map((value) => ({ value, title: value })) }),
-        ...(path === "instructions" && { lines: 8 }),
-        ...(about !== undefined && !isModel && !isPlain && { description: about }),
-        ...(fallback !== undefined && fallback !== "[]" && { fallback }),
-      },
-    ];
+    const field = fieldOf(setting, path, byPath.get(`agents.defaults.${path}`), defaults[path]);
+    if (field === undefined) return [];
+    const { description: _, ...plain } = field;
+    if (path === "model" || path === "subagents.model") return [{ ...plain, type: "choice", options }];
+    if (path === "instructions") return [{ ...plain, lines: 8 }];
+    return [path === "name" ? plain : field];
   });
   const taken = new Set<string>();
   return GROUPS.map(([title, paths]) => {
@@ -163,6 +169,16 @@ function typedValue({ type, list }: Field, entry: string): unknown {
   return text.replaceAll("${", () => "$${");
 }
 
+/** Returns the changes that write these entries below a place in the file. */
+function changesBelow(place: Path, fields: readonly Field[], entries: Entries): ConfigChange[] {
+  return Object.entries(entries).flatMap(([name, entry]): ConfigChange[] => {
+    const field = fields.find((one) => one.name === name);
+    const path = showPath([...place, ...name.split(".")]);
+    if (field === undefined) return [];
+    return [entry.trim() === "" ? { path, unset: true } : { path, value: typedValue(field, entry) }];
+  });
+}
+
 /** Returns the changes that write these entries. `isListed`: the file names the agent. */
 export function changesOf(
   fields: readonly Field[],
@@ -171,11 +187,25 @@ export function changesOf(
   isListed: boolean,
 ): ConfigChange[] {
   const agent: Path = ["agents", "list", agentId];
-  const changes = Object.entries(entries).flatMap(([name, entry]): ConfigChange[] => {
-    const field = fields.find((one) => one.name === name);
-    const path = showPath([...agent, ...name.split(".")]);
-    if (field === undefined) return [];
-    return [entry.trim() === "" ? { path, unset: true } : { path, value: typedValue(field, entry) }];
-  });
+  const changes = changesBelow(agent, fields, entries);
   return isListed ? changes : [{ path: showPath(agent), value: { default: true } }, ...changes];
+}
+
+const CHAINS: Path = ["session", "agentToAgent"];
+const CHAIN_LIMIT = /^session\.agentToAgent\.(max(?:Hops|Chain\w+))$/;
+
+/** Returns the fields of the limits of chains, which begin with the entries of the file. */
+export function chainLimitsIn(settings: readonly Setting[], text: string): Field[] {
+  const entries = entriesBelow(text, json5Places(text), CHAINS);
+  return settings.flatMap((setting) => {
+    const [, name = ""] = CHAIN_LIMIT.exec(setting.path) ?? [];
+    const field = name === "" ? undefined : fieldOf(setting, name);
+    return field === undefined ? [] : [{ ...field, default: entries[name] ?? "" }];
+  });
+}
+
+/** Returns the changes that write the entries that differ from those in the file. */
+export function chainLimitChanges(fields: readonly Field[], entries: Entries): ConfigChange[] {
+  const edited = fields.filter(({ name, default: before }) => entries[name] !== before);
+  return changesBelow(CHAINS, edited, entries);
 }

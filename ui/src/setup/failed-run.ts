@@ -15,6 +15,7 @@ export const FIX_WORDS: Readonly<Record<string, string>> = {
   model_unauthorized: "Set the key",
   invalid_model: "Choose a model",
   budget_used: "Change the budget",
+  chain_limit: "Change the limits",
 };
 
 /** Returns the cause of a failure, as far as its code tells. */

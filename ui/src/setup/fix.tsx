@@ -1,10 +1,11 @@
 // Mends the cause of a failed run, if the page has a form for it: the key of the provider, the model of the
-// session, or the budget of the agent.
+// session, the budget of the agent, or the limits of chains.
 
 import { useState } from "preact/hooks";
 import { AgentForm } from "../agents/form.tsx";
 import { agents } from "../agents/known.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
+import { chainLimitChanges, chainLimitsIn } from "../agents/settings.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
 import { SchemaForm } from "../inbox/form.tsx";
 import { Button } from "../parts/button.tsx";
@@ -84,11 +85,34 @@ function Budget({ agentId, onClose }: FormProps) {
   );
 }
 
+function ChainLimits({ onClose }: FormProps) {
+  const read = useReading("chain limits", async () => {
+    const [{ settings }, { text }] = await Promise.all([ask("config.schema"), ask("config.get")]);
+    return chainLimitsIn(settings, text);
+  });
+  const fields = read.value;
+  if (fields === undefined) return <Awaited {...read} />;
+  return (
+    <SchemaForm
+      action="Save"
+      fields={fields}
+      onSubmit={async (entries) => {
+        const changes = chainLimitChanges(fields, entries);
+        if (changes.length > 0) await change(changes);
+        say("Conversations between sessions use the limits at once.");
+        onClose();
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
 /** By the code of the failure. `inFile`: the form changes the configuration file. */
 const FORMS: Readonly<Record<string, { inFile: boolean; Content: typeof Key }>> = {
   model_unauthorized: { inFile: true, Content: Key },
   invalid_model: { inFile: false, Content: Model },
   budget_used: { inFile: true, Content: Budget },
+  chain_limit: { inFile: true, Content: ChainLimits },
 };
 
 /** A button that opens the form. Draws nothing if the reader may not save it. */

@@ -23,7 +23,7 @@ const NAMES = 300;
 const NAMES_NARROW = 170;
 const NARROW = 600;
 /** Minimum distance between two times of the scale. */
-const TICK_WIDTH = 90;
+const TICK_WIDTH = 60;
 /** Width of the words of a tick, which are not shown if they would be cut at the right edge. */
 const TICK_ROOM = 40;
 /**

@@ -4,6 +4,7 @@ import "./flow.css";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { agentName, agents } from "../agents/known.ts";
 import { settled } from "../clock.ts";
+import { Button } from "../parts/button.tsx";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
@@ -15,53 +16,6 @@ import { ChainList } from "./list.tsx";
 import { OverviewPicture } from "./overview.tsx";
 import { filter, fits, nameOf, showsOverview, useChains } from "./state.ts";
 import { PERIODS, TRIED, want, wish } from "./wish.ts";
-
-/** Shows all chains. */
-function clearFilters(): void {
-  filter.value = undefined;
-  want({ period: "", search: "", agentId: "", state: "" });
-}
-
-function OverviewToggle({ pressed }: { pressed: boolean }) {
-  return (
-    <button
-      type="button"
-      class="quiet flow-toggle"
-      data-act=""
-      aria-pressed={pressed}
-      onClick={() => {
-        showsOverview.value = !pressed;
-        go({ view: "flow" });
-      }}
-    >
-      Overview
-    </button>
-  );
-}
-
-function FilterWords() {
-  const wanted = filter.value;
-  if (wanted === undefined) return null;
-  return (
-    <button
-      type="button"
-      class="chip flow-filter"
-      title="Show all chains"
-      onClick={() => {
-        filter.value = undefined;
-      }}
-    >
-      <Name text={nameOf(wanted.from)} />
-      {wanted.to !== undefined && (
-        <>
-          {" → "}
-          <Name text={nameOf(wanted.to)} />
-        </>
-      )}
-      {" ×"}
-    </button>
-  );
-}
 
 const STATES = [
   ["", "Any state"],
@@ -138,27 +92,6 @@ function Day({ name, day, onDay }: { name: string; day: string; onDay: (day: str
   );
 }
 
-function Nothing() {
-  return (
-    <div class="empty flow-empty">
-      <h2>{`No conversations between sessions in the last ${TRIED.at(-1)?.name}`}</h2>
-      <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
-      <Examples />
-    </div>
-  );
-}
-
-function NoMatches() {
-  return (
-    <div class="empty">
-      <p>No matching chains</p>
-      <button type="button" onClick={clearFilters}>
-        Show all chains
-      </button>
-    </div>
-  );
-}
-
 export function FlowView() {
   const { chains: all, more, ...reading } = useChains();
   const { value } = reading;
@@ -167,7 +100,8 @@ export function FlowView() {
   const wantedId = at.view === "flow" ? at.chainId : undefined;
   const isFiltered = queries.flow.value !== "";
   if (value === undefined && !isFiltered) return <Awaited {...reading} />;
-  const chains = all.filter((chain) => fits(chain, filter.value));
+  const wanted = filter.value;
+  const chains = all.filter((chain) => fits(chain, wanted));
   const isEmpty = all.length === 0 && wantedId === undefined && !isFiltered;
   // If no chain is selected, show the newest one, and keep it when newer chains arrive.
   if (value !== undefined && !chains.some(({ chainId }) => chainId === first.current))
@@ -181,8 +115,35 @@ export function FlowView() {
       <section class="flow-list" aria-labelledby="chains-title">
         <div class="flow-bar">
           <h2 id="chains-title">{`${counted(chains.length, "chain")}${more ? " and more" : ""}`}</h2>
-          <FilterWords />
-          <OverviewToggle pressed={isOverview} />
+          {wanted !== undefined && (
+            <button
+              type="button"
+              class="chip flow-filter"
+              title="Show all chains"
+              onClick={() => {
+                filter.value = undefined;
+              }}
+            >
+              <Name text={nameOf(wanted.from)} />
+              {wanted.to !== undefined && (
+                <>
+                  {" → "}
+                  <Name text={nameOf(wanted.to)} />
+                </>
+              )}
+              {" ×"}
+            </button>
+          )}
+          <Button
+            text="Overview"
+            class="quiet flow-toggle"
+            data-act=""
+            aria-pressed={isOverview}
+            onClick={() => {
+              showsOverview.value = !isOverview;
+              go({ view: "flow" });
+            }}
+          />
           <Choices />
           {note && (
             <p class="flow-note soft" role="status">
@@ -202,9 +163,24 @@ export function FlowView() {
         ) : chosen !== undefined ? (
           <Chain chainId={chosen} />
         ) : isEmpty ? (
-          <Nothing />
+          <div class="empty flow-empty">
+            <h2>{`No conversations between sessions in the last ${TRIED.at(-1)?.name}`}</h2>
+            <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
+            <Examples />
+          </div>
         ) : (
-          value !== undefined && <NoMatches />
+          value !== undefined && (
+            <div class="empty">
+              <p>No matching chains</p>
+              <Button
+                text="Show all chains"
+                onClick={() => {
+                  filter.value = undefined;
+                  want({ period: "", search: "", agentId: "", state: "" });
+                }}
+              />
+            </div>
+          )
         )}
       </section>
     </div>

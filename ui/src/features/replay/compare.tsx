@@ -8,6 +8,7 @@ import { readBack } from "../../flow/state.ts";
 import { TRIED } from "../../flow/wish.ts";
 import type { FlowStep } from "../../flow/words.ts";
 import { ask } from "../../gateway.ts";
+import { Button } from "../../parts/button.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { ago } from "../../parts/format.ts";
 import { nameOf } from "../../parts/names.ts";
@@ -77,15 +78,13 @@ export function Compare({ chain: { chainId }, about: other = "" }: ChainPageProp
         <>
           <fieldset class="flow-window flow-modes" aria-label="Show as">
             {["Two columns", "In the sequence"].map((name, at) => (
-              <button
+              <Button
                 key={name}
-                type="button"
+                text={name}
                 class="quiet"
                 aria-pressed={inSequence === (at === 1)}
                 onClick={() => setInSequence(at === 1)}
-              >
-                {name}
-              </button>
+              />
             ))}
           </fieldset>
           <LabelDifferences labels={diff.value.labels} names={NAMES} />

@@ -12,6 +12,7 @@ import { type ChainPageProps, isReplayable } from "../../flow/actions.tsx";
 import { agentsIn } from "../../flow/state.ts";
 import { sentence } from "../../flow/words.ts";
 import { ask, on } from "../../gateway.ts";
+import { Button } from "../../parts/button.tsx";
 import { Form } from "../../parts/dialog.tsx";
 import { clockTime, counted, money } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
@@ -221,30 +222,12 @@ function useReplay(chainId: string, from: string | undefined, kept: Kept | undef
   return { progress, outcomes, busy, start, stop };
 }
 
-function Progress({
-  progress,
-  onStop,
-}: {
-  progress: EventPayloads["replay"] | undefined;
-  onStop: () => void;
-}) {
-  const { replay = 1, of = 1, done = 0, total = 0 } = progress ?? {};
-  return (
-    <div class="bar replay-progress">
-      <progress aria-label="Replay" max={total || 1} value={done} />
-      <span>{`${of > 1 ? `Replay ${replay} of ${of}: ` : ""}${done} of ${total} events`}</span>
-      <button type="button" onClick={onStop}>
-        Stop
-      </button>
-    </div>
-  );
-}
-
 export function Replay(page: ChainPageProps) {
   const { chainId } = page.chain;
   const [kept] = useState(() => readKept(chainId));
   const [changes, setChanges] = useState(kept?.changes ?? { models: {}, instructions: {}, others: {} });
   const { progress, outcomes, busy, start, stop } = useReplay(chainId, page.about, kept);
+  const { replay = 1, of = 1, done = 0, total = 0 } = progress ?? {};
   const results = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (outcomes !== undefined) results.current?.scrollIntoView();
@@ -260,7 +243,13 @@ export function Replay(page: ChainPageProps) {
         onClose={() => go({ view: "flow", chainId })}
       >
         <Fields page={page} changes={changes} onChange={onChange} />
-        {busy && <Progress progress={progress} onStop={stop} />}
+        {busy && (
+          <div class="bar replay-progress">
+            <progress aria-label="Replay" max={total || 1} value={done} />
+            <span>{`${of > 1 ? `Replay ${replay} of ${of}: ` : ""}${done} of ${total} events`}</span>
+            <Button text="Stop" onClick={stop} />
+          </div>
+        )}
       </Form>
       {kept !== undefined && outcomes === undefined && !busy && (
         <p role="status">The result of the last replay was lost with the reload. Start it again.</p>

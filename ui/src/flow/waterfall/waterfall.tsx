@@ -200,11 +200,6 @@ function useRows({ rawSteps, calls, around }: WaterfallProps) {
   return { rows, placed, flip };
 }
 
-function useScale(steps: readonly ChainStep[], width: number, nowMs: number): Scale {
-  const span = useMemo(() => spanOf(steps, nowMs), [steps, nowMs]);
-  return useMemo(() => ({ span, width, nowMs }), [span, width, nowMs]);
-}
-
 /** Returns the handlers for clicks, for Enter, and for the keys that open and close a row. */
 function useActs({ calls, onChoose }: WaterfallProps, rows: readonly Row[], flip: (id: string) => void) {
   const callOf = useMemo(() => new Map(calls?.map((call) => [call.id, call])), [calls]);
@@ -231,7 +226,8 @@ export function Waterfall(props: WaterfallProps) {
   useGrowth(scrolled, rows.length, chainId);
   const names = sight.width < NARROW ? NAMES_NARROW : NAMES;
   const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
-  const scale = useScale(rawSteps, width, nowMs);
+  const span = useMemo(() => spanOf(rawSteps, nowMs), [rawSteps, nowMs]);
+  const scale = useMemo(() => ({ span, width, nowMs }), [span, width, nowMs]);
   const acts = useActs(props, rows, flip);
   const keys = useKeys({ rows: placed, box, look, chosen, wanted, ...acts });
   const onClick = (event: MouseEvent): void => {

@@ -17,7 +17,7 @@ import { usePolled } from "../polling.ts";
 import type { Sort } from "../table.tsx";
 import { useSelection } from "./selection.ts";
 import { stopRuns } from "./stop.ts";
-import { nameOfRun, ORDER_WORDS, type Order, RunsTable, sorted } from "./table.tsx";
+import { nameOfRun, ORDER_WORDS, type Order, RunsTable, STATES, sorted } from "./table.tsx";
 
 /** Interval at which the runs are read. Events announce each change of a run's state, but not its tokens. */
 const EVERY_MS = 10_000;
@@ -26,12 +26,6 @@ const RUNS = 200;
 const RUNS_MAX = 1_000;
 
 const SORTS: readonly Option<Order>[] = Object.entries(ORDER_WORDS) as [Order, string][];
-
-function Counts({ runs }: { runs: readonly ActiveRun[] }) {
-  const count = (state: ActiveRun["state"]): string =>
-    `${runs.filter((run) => run.state === state).length} ${state}`;
-  return <p class="runs-counts">{[count("running"), count("waiting"), count("queued")].join(" · ")}</p>;
-}
 
 interface Stopping {
   readonly runIds: ReadonlySet<string>;
@@ -83,20 +77,6 @@ function Chosen(props: { count: number; stopping: Stopping; onStop: () => void; 
       <Button text={`Stop ${count}`} class="danger" onClick={onStop} />
       <Button text="Clear" class="quiet" onClick={onClear} />
     </div>
-  );
-}
-
-/** Offers the order as a list, for phones, where most columns and their headings are hidden. */
-function SortSelect({ sort, onSort }: { sort: Sort<Order>; onSort: (sort: Sort<Order>) => void }) {
-  return (
-    <label class="out-field runs-narrow">
-      <span>Sort by</span>
-      <Select
-        value={sort.column}
-        options={SORTS}
-        onPick={(column) => onSort({ column, descending: column === "tokens" || column === "cost" })}
-      />
-    </label>
   );
 }
 
@@ -156,8 +136,18 @@ export function RunsTab() {
       {runs.length > 0 && (
         <>
           <div class="bar runs-bar">
-            <Counts runs={runs} />
-            <SortSelect sort={sort} onSort={setSort} />
+            <p class="runs-counts">
+              {STATES.map((one) => `${runs.filter(({ state }) => state === one).length} ${one}`).join(" · ")}
+            </p>
+            {/* On phones most columns and their headings are hidden. */}
+            <label class="out-field runs-narrow">
+              <span>Sort by</span>
+              <Select
+                value={sort.column}
+                options={SORTS}
+                onPick={(column) => setSort({ column, descending: column === "tokens" || column === "cost" })}
+              />
+            </label>
           </div>
           {stoppable.length === 0 && (
             <p class="soft">Your token lets you see these runs but not stop them.</p>

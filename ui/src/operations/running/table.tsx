@@ -23,7 +23,7 @@ export const ORDER_WORDS: Readonly<Record<Order, string>> = {
   cost: "Cost",
 };
 
-const STATES: readonly ActiveRun["state"][] = ["running", "waiting", "queued"];
+export const STATES: readonly ActiveRun["state"][] = ["running", "waiting", "queued"];
 
 export const nameOfRun = ({ sessionKey, label }: ActiveRun): string => label || nameOf(sessionKey);
 

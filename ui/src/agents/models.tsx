@@ -26,17 +26,6 @@ function priceOf({ cost }: ModelRow): string {
   return `${exactMoney(input)} in${cached}, ${exactMoney(output)} out per million tokens`;
 }
 
-/** Shows the outcome of a test, and makes screen readers announce it. */
-function Outcome({ test }: { test: Test | undefined }) {
-  return (
-    <div class="model-outcome" role="status">
-      {test?.kind === "running" && <State state="running" text="Waiting for an answer…" />}
-      {test?.kind === "refused" && <Name as="p" class="row-error tone-bad" text={test.problem} />}
-      {test?.kind === "answered" && <Answer test={test.test} />}
-    </div>
-  );
-}
-
 function Answer({ test }: { test: ModelTest }) {
   const { ok, durationMs, totalTokens, cost, text, error, hint } = test;
   const spent = totalTokens === 0 ? [] : [`${tokens(totalTokens)} tokens`, exactMoney(cost)];
@@ -100,7 +89,13 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
               ]),
               used.length === 0 ? "No agent uses this model." : `Used by ${used.join(", ")}`,
             ],
-            body: <Outcome test={test} />,
+            body: (
+              <div class="model-outcome" role="status">
+                {test?.kind === "running" && <State state="running" text="Waiting for an answer…" />}
+                {test?.kind === "refused" && <Name as="p" class="row-error tone-bad" text={test.problem} />}
+                {test?.kind === "answered" && <Answer test={test.test} />}
+              </div>
+            ),
             actions: mayTest
               ? [{ label: "Test", about: model, disabled: test?.kind === "running", run: () => run(model) }]
               : [],

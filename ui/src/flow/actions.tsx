@@ -8,6 +8,7 @@ import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts
 import { fork, mayFork } from "../conversation/fork.ts";
 import { CHAIN_PAGES } from "../features.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
+import { Button } from "../parts/button.tsx";
 import { Confirm } from "../parts/dialog.tsx";
 import { counted } from "../parts/format.ts";
 import { complain, say } from "../parts/notices.tsx";
@@ -88,14 +89,12 @@ function DeedButton({ deed }: { deed: Deed }) {
   };
   return (
     <>
-      <button
-        type="button"
+      <Button
+        text={label ?? name}
         data-act=""
         disabled={busy || label !== undefined}
         onClick={() => (doubt === undefined ? take() : setAsks(true))}
-      >
-        {label ?? name}
-      </button>
+      />
       {asks && (
         <Confirm title={`${name}?`} action={name} onConfirm={take} onClose={() => setAsks(false)}>
           <p>{doubt}</p>

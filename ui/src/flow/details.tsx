@@ -4,6 +4,7 @@ import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../../src/co
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { Prose } from "../conversation/text/text.tsx";
 import { LabelChips } from "../labels/chips.tsx";
+import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, exactMoney, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
@@ -160,9 +161,7 @@ export function StepDetails(props: {
         <h2>
           <Name text={title(step, around)} />
         </h2>
-        <button type="button" class="quiet" aria-label="Close step" onClick={onClose}>
-          ×
-        </button>
+        <Button text="×" class="quiet" aria-label="Close step" onClick={onClose} />
       </div>
       <p class="bar">
         <State state={step.state} {...toneOf(step)} />
@@ -177,11 +176,7 @@ export function StepDetails(props: {
         isGone={(key) => parties.some((one) => one.key === key && one.gone === true)}
       />
       {call !== undefined && <CallFacts call={call} />}
-      {onExpand !== undefined && (
-        <button type="button" onClick={onExpand}>
-          Show one by one
-        </button>
-      )}
+      {onExpand !== undefined && <Button text="Show one by one" onClick={onExpand} />}
       <Texts step={step} around={around} />
       <dl class="facts">
         {factsOf(step, around, deliveries).map(({ name, text: value }) => (

@@ -3,6 +3,7 @@
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { plainLine } from "../../../src/core/text/plain-line.ts";
 import { tick } from "../clock.ts";
+import { Button } from "../parts/button.tsx";
 import { age, counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
@@ -69,9 +70,7 @@ export function ChainList(props: {
       ))}
       {more !== undefined && (
         <li class="flow-more">
-          <button type="button" class="quiet" onClick={more}>
-            Older chains
-          </button>
+          <Button text="Older chains" class="quiet" onClick={more} />
         </li>
       )}
     </ol>

@@ -3,6 +3,7 @@
 import type { Signal } from "@preact/signals";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { pressed } from "../keys/table.ts";
+import { Button } from "../parts/button.tsx";
 import { ChainLinks } from "./actions.tsx";
 import { chosenMode, MODES, type Mode } from "./state.ts";
 
@@ -46,34 +47,19 @@ function Zoom({ zoom, zooms, fitted }: { zoom: Signal<number>; zooms: readonly n
   const go = (to: number | undefined): void => {
     if (to !== undefined) zoom.value = to;
   };
+  const step = (text: string, name: string, to: number | undefined) => (
+    <Button text={text} class="quiet" aria-label={name} disabled={to === undefined} onClick={() => go(to)} />
+  );
   return (
     <span class="flow-zoom">
-      <button
-        type="button"
-        class="quiet"
-        aria-label="Zoom out"
-        disabled={at <= 0}
-        onClick={() => go(zooms[at - 1])}
-      >
-        −
-      </button>
-      <button
-        type="button"
+      {step("−", "Zoom out", zooms[at - 1])}
+      <Button
+        text="Fit"
         class="quiet"
         aria-pressed={zoom.value === fitted}
         onClick={() => go(zoom.value === fitted ? 1 : fitted)}
-      >
-        Fit
-      </button>
-      <button
-        type="button"
-        class="quiet"
-        aria-label="Zoom in"
-        disabled={at === zooms.length - 1}
-        onClick={() => go(zooms[at + 1])}
-      >
-        +
-      </button>
+      />
+      {step("+", "Zoom in", zooms[at + 1])}
     </span>
   );
 }
@@ -99,37 +85,31 @@ export function ChainTools(props: ToolsProps) {
     <div class="flow-tools">
       <fieldset class="flow-window flow-modes" aria-label="View of the chain">
         {MODES.map((one) => (
-          <button
+          <Button
+            text={one.name}
             key={one.mode}
-            type="button"
             class="quiet"
             data-act={`Chain as ${one.name.toLowerCase()}`}
             aria-pressed={mode === one.mode}
             onClick={() => {
               chosenMode.value = one.mode;
             }}
-          >
-            {one.name}
-          </button>
+          />
         ))}
       </fieldset>
       <Find search={search} />
       {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} fitted={fitted} />}
       {onCollapse !== undefined && (
-        <button type="button" class="quiet flow-legend-button" data-act="" onClick={onCollapse}>
-          Collapse
-        </button>
+        <Button text="Collapse" class="quiet flow-legend-button" data-act="" onClick={onCollapse} />
       )}
       {mode !== "list" && (
-        <button
-          type="button"
+        <Button
+          text="Legend"
           class="quiet flow-legend-button"
           data-act=""
           aria-expanded={legend}
           onClick={onLegend}
-        >
-          Legend
-        </button>
+        />
       )}
       <ChainLinks chain={chain} />
     </div>

@@ -73,14 +73,12 @@ export function OutsideChip({
     );
   return (
     <>
-      <button
-        type="button"
+      <Button
+        text={`outside: ${outside.length === 1 ? outside[0] : counted(outside.length, "source")}`}
         class="chip tone-warn"
         data-act="Texts that this session has read"
         onClick={() => setOpen(true)}
-      >
-        {`outside: ${outside.length === 1 ? outside[0] : counted(outside.length, "source")}`}
-      </button>
+      />
       {may("operator.admin") && coversAll() && (
         <Button
           text="Release it"

@@ -28,30 +28,27 @@ export function Connect({ what, onClose }: { what: "model" | "chat"; onClose?: (
   );
 }
 
-/** Returns whether no chat channel works yet. */
-async function isWithoutChat(): Promise<boolean> {
-  const { channels } = await ask("channels.status");
-  return channels.every(({ kind, ok }) => kind !== "channel" || !ok);
-}
-
 /** `needsModel`: all agents have the offline model. */
 export function Setup({ needsModel }: { needsModel: boolean }) {
-  const chats = useReading("chats", async () => mayConnect() && (await isWithoutChat()));
-  useNews("config", chats.again);
+  const isWithoutChat = useReading("chats", async () => {
+    const { channels } = mayConnect() ? await ask("channels.status") : {};
+    return channels?.every(({ kind, ok }) => kind !== "channel" || !ok);
+  });
+  useNews("config", isWithoutChat.again);
   return (
     <>
       {needsModel && (
         <div class="welcome-offer">
-          <Connect what="model" onClose={chats.again} />
+          <Connect what="model" onClose={isWithoutChat.again} />
           <p class="soft">
             The agents answer with the offline model, which needs no key. For a real one,{" "}
             {mayConnect() ? "connect it here" : "ask an operator for a provider's key"}.
           </p>
         </div>
       )}
-      {chats.value === true && (
+      {isWithoutChat.value === true && (
         <div class="welcome-offer">
-          <Connect what="chat" onClose={chats.again} />
+          <Connect what="chat" onClose={isWithoutChat.again} />
           <p class="soft">
             Write to the agents from Telegram or Discord. WhatsApp, Signal and iMessage are connected on the
             gateway's machine.

@@ -6,6 +6,7 @@ import { fieldsOf } from "../../../../src/core/json.ts";
 import { optional } from "../../../../src/core/optional.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { ask } from "../../gateway.ts";
+import { Button } from "../../parts/button.tsx";
 import { size } from "../../parts/format.ts";
 import { complain } from "../../parts/notices.tsx";
 import type { Step } from "../items.ts";
@@ -44,11 +45,7 @@ function Download({ words, name, read }: { words: string; name: string; read: ()
     read()
       .then(({ content }) => download(name, bytesOf(content), "application/octet-stream"))
       .catch(complain);
-  return (
-    <button type="button" onClick={() => void save()}>
-      {`Download ${words}`}
-    </button>
-  );
+  return <Button text={`Download ${words}`} onClick={() => void save()} />;
 }
 
 /** Shows a file with its caption. */

@@ -9,6 +9,7 @@ import { textOf } from "../../../../src/core/shapes/message.ts";
 import { tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import { StepChips } from "../../labels/chips.tsx";
+import { Button } from "../../parts/button.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
@@ -134,8 +135,8 @@ function Job(props: {
             state !== undefined &&
             row !== null &&
             (!stops || may("operator.write")) && (
-              <button
-                type="button"
+              <Button
+                text={stops ? "Stop" : open ? "Hide" : "Result"}
                 class="quiet job-open"
                 aria-expanded={stops ? undefined : open}
                 aria-label={stops ? `Stop ${name}` : `${open ? "Hide result" : "Result"} of ${name}`}
@@ -143,9 +144,7 @@ function Job(props: {
                   if (stops) ask("chat.abort", { sessionKey: sessionKey ?? "" }).catch(complain);
                   else setOpen(!open);
                 }}
-              >
-                {stops ? "Stop" : open ? "Hide" : "Result"}
-              </button>
+              />
             )}
         </td>
       </tr>

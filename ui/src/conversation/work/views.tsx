@@ -9,6 +9,7 @@ import { useState } from "preact/hooks";
 import { type Fields, fieldsOf, isObject } from "../../../../src/core/json.ts";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
+import { Button } from "../../parts/button.tsx";
 import { counted, duration } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import type { ToolResult } from "../items.ts";
@@ -46,7 +47,7 @@ function Terminal({ command, output, fields }: { command: string; output: string
       <pre tabIndex={0} role="group" aria-label="Terminal">
         <span class="terminal-command">{`$ ${safeText(command)}\n`}</span>
         {chunks.map(({ content, fg, decorations }, at) => (
-          <span key={at} class={[fg ?? "", ...decorations.map((one) => `ansi-${one}`)].join(" ").trim()}>
+          <span key={at} class={[fg, ...decorations.map((one) => `ansi-${one}`)].join(" ")}>
             {safeText(content)}
           </span>
         ))}
@@ -293,9 +294,7 @@ export function CallView(step: CallStep) {
       )}
       {view !== undefined && (
         <p class="as-json">
-          <button type="button" class="quiet" aria-pressed={json} onClick={() => setJson(!json)}>
-            JSON
-          </button>
+          <Button text="JSON" class="quiet" aria-pressed={json} onClick={() => setJson(!json)} />
         </p>
       )}
     </>

@@ -11,6 +11,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { agentIn } from "../../agents/face.ts";
 import { agentName } from "../../agents/known.ts";
 import { AgentMark } from "../../agents/mark.tsx";
+import { Button } from "../../parts/button.tsx";
 import { clockTime, counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { fitted, twoLines } from "../fitted.ts";
@@ -265,14 +266,12 @@ function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
   }
   if (jobs !== undefined)
     return (
-      <button
-        type="button"
+      <Button
+        text={counted(jobs.length, "job")}
         class="flow-jobs"
         title="Show the jobs one by one"
         onClick={() => props.onExpand(key)}
-      >
-        {counted(jobs.length, "job")}
-      </button>
+      />
     );
   return (
     <>

@@ -80,27 +80,6 @@ function Chosen(props: { count: number; stopping: Stopping; onStop: () => void; 
   );
 }
 
-/** Asks for confirmation before several runs are stopped. */
-function Question(props: { runs: readonly ActiveRun[]; onConfirm: () => void; onClose: () => void }) {
-  const { runs, onConfirm, onClose } = props;
-  return (
-    <Confirm
-      title={`Stop ${counted(runs.length, "run")}?`}
-      action={`Stop ${runs.length}`}
-      onConfirm={onConfirm}
-      onClose={onClose}
-    >
-      <p>Their agents stop now, and so do the jobs of these runs. This cannot be undone.</p>
-      <ul class="runs-question">
-        {runs.slice(0, 5).map((run) => (
-          <li key={run.runId}>{nameOfRun(run)}</li>
-        ))}
-        {runs.length > 5 && <li>and {runs.length - 5} more</li>}
-      </ul>
-    </Confirm>
-  );
-}
-
 export function RunsTab() {
   const [limit, setLimit] = useState(RUNS);
   const [sort, setSort] = useState<Sort<Order>>({ column: "state", descending: false });
@@ -182,11 +161,20 @@ export function RunsTab() {
         </p>
       )}
       {question !== undefined && (
-        <Question
-          runs={question}
+        <Confirm
+          title={`Stop ${counted(question.length, "run")}?`}
+          action={`Stop ${question.length}`}
           onConfirm={() => void stop(question)}
           onClose={() => setQuestion(undefined)}
-        />
+        >
+          <p>Their agents stop now, and so do the jobs of these runs. This cannot be undone.</p>
+          <ul class="runs-question">
+            {question.slice(0, 5).map((run) => (
+              <li key={run.runId}>{nameOfRun(run)}</li>
+            ))}
+            {question.length > 5 && <li>and {question.length - 5} more</li>}
+          </ul>
+        </Confirm>
       )}
     </div>
   );

@@ -12,6 +12,7 @@ import type { Store, Tx } from "../../src/store/sql.ts";
 import { openSqlite, STORE_FILE } from "../../src/store/sqlite/sqlite.ts";
 import { noteQueries, runUndone } from "../kit/store/noted-queries.ts";
 import { openPostgresStore } from "../kit/store/postgres.ts";
+import { deliveryStatements } from "./many-deliveries.ts";
 import { silentLog, temporaryDir } from "./samples.ts";
 
 const ROWS = 100_000;
@@ -19,16 +20,17 @@ const ROUTES = 2_000;
 /** Indexes that lead to many rows that are not due. */
 const TOO_WIDE = /deliveries_by_state|deliveries_in_route|PRIMARY KEY \(kind=\?\)/;
 
-const fill = (numbers: string): string[] => [
+const deliveriesFrom = (numbers: string): string =>
   `insert into deliveries (id, session_key, run_id, kind, route_key, route_json, text, state, attempts, attempt_open,
       parts_sent, next_attempt_at, created_at)
     select 'd' || n, 'k' || n % 100, 'r' || n, case when n % 2 = 0 then 'send' else 'hook' end,
       'route' || n % ${ROUTES}, '{"channel": "c' || n % 3 || '", "to": "p"}', 'x', 'pending', 0, 0, 0, n, n
-    from ${numbers}`,
+    from ${numbers}`;
+
+const deadlinesFrom = (numbers: string): string =>
   `insert into deadlines (kind, key, due_at)
     select case n % 4 when 0 then 'child' when 1 then 'cron' when 2 then 'inbox' else 'inbound_files' end, 'k' || n, n
-    from ${numbers}`,
-];
+    from ${numbers}`;
 
 const PLACE = { place: "texts c1 ", now: ROWS, limit: 16 };
 const loops: Record<string, (tx: Tx) => Promise<unknown>> = {
@@ -58,7 +60,7 @@ describe("embedded store", () => {
     store = await openSqlite({ dir, durability: "normal", log: silentLog });
     raw = new DatabaseSync(join(dir, STORE_FILE));
     const numbers = `(with recursive t (n) as (select 1 union all select n + 1 from t where n < ${ROWS}) select n from t)`;
-    for (const statement of fill(numbers)) raw.exec(statement);
+    for (const statement of [deliveriesFrom(numbers), deadlinesFrom(numbers)]) raw.exec(statement);
   });
   afterAll(async () => {
     raw.close();
@@ -106,7 +108,8 @@ describe.each(["without statistics", "with statistics of empty tables"])("Postgr
         await sql.raw(`alter table ${table} set (autovacuum_enabled = off)`).execute(tx);
     });
     if (what !== "without statistics") await sql`analyze deliveries, deadlines`.execute(opened.store.db);
-    for (const statement of fill(`generate_series(1, ${ROWS}) n`))
+    const numbers = `generate_series(1, ${ROWS}) n`;
+    for (const statement of [...deliveryStatements(deliveriesFrom(numbers)), deadlinesFrom(numbers)])
       await opened.store.transaction((tx) => sql.raw(statement).execute(tx));
   });
   afterAll(() => opened.dispose());

@@ -14,6 +14,7 @@ import { plainRedactor } from "../../kit/redactor.ts";
 import { noteQueries, runUndone } from "../../kit/store/noted-queries.ts";
 import { openPostgresStore, type PostgresStore, runSql } from "../../kit/store/postgres.ts";
 import { FEATURES } from "../feature-plans.ts";
+import { deliveryStatements } from "../many-deliveries.ts";
 import { BUSY, INBOX, LISTS, PLAN_ROWS, QUERIES, TREE } from "../planned-queries.ts";
 
 /**
@@ -25,6 +26,11 @@ const LOOKED_AT_MAX = 14_000;
 /** Returns the statements that fill the tables. `rows`: how many rows the largest tables get. */
 function fill(rows: number): string {
   const half = rows / 2;
+  const deliveries = `insert into deliveries (id, session_key, kind, route_key, route_json, text, state, attempts, attempt_open, parts_sent,
+    next_attempt_at, created_at)
+  select 'd' || n, 'k' || n % 100, 'send', 'route' || n % 20, '{}', 'x', case when n % 100 = 0 then 'pending' else 'sent' end,
+    0, 0, 0, n, n
+  from generate_series(1, ${half}) n`;
   return `
 alter table sessions disable trigger user;
 insert into sessions (key, session_id, agent_id, kind, label, created_at, updated_at, archived_at, spawned_by,
@@ -72,11 +78,7 @@ insert into flows (flow_id, chain_id, requester_key, requester_session_id, reque
 insert into slots select n, 's' || n from generate_series(1, 1000) n;
 insert into deadlines select (array['child', 'cron', 'another'])[n % 3 + 1], 'k' || n, n from generate_series(1, ${half}) n;
 ${FEATURES.rows(rows)}
-insert into deliveries (id, session_key, kind, route_key, route_json, text, state, attempts, attempt_open, parts_sent,
-    next_attempt_at, created_at)
-  select 'd' || n, 'k' || n % 100, 'send', 'route' || n % 20, '{}', 'x', case when n % 100 = 0 then 'pending' else 'sent' end,
-    0, 0, 0, n, n
-  from generate_series(1, ${half}) n;
+${deliveryStatements(deliveries).join(";\n")};
 insert into ledger (run_id, session_key, agent_id, provider, model, input, output, cache_read, cache_write, total_tokens,
     cost, at)
   select 'r' || n, 'k' || n % 1000, 'main', 'p', 'm', 1, 1, 1, 1, 1, 1, n from generate_series(1, ${half}) n;

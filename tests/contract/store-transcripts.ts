@@ -24,6 +24,7 @@ import { firstUserTexts } from "../../src/store/queries/transcripts/first-texts.
 import { searchTranscripts } from "../../src/store/queries/transcripts/transcript-search.ts";
 import * as transcripts from "../../src/store/queries/transcripts/transcripts.ts";
 import type { Store } from "../../src/store/sql.ts";
+import { anyCharacter } from "../fuzz/nasty.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { assistantMessage, sampleRun, sampleSession, toolResult, userMessage } from "../store/samples.ts";
 
@@ -182,7 +183,7 @@ export function transcriptContract(store: () => Store): void {
     expect(await search("alpha AND beta")).toEqual(["m1"]);
     expect(await search("alpha NOT beta")).toEqual([]);
     await fc.assert(
-      fc.asyncProperty(fc.string({ unit: "binary", maxLength: 60 }), async (query) => {
+      fc.asyncProperty(fc.string({ unit: anyCharacter, maxLength: 60 }), async (query) => {
         await search(query);
         await search(`alpha ${query}`);
       }),
@@ -320,7 +321,7 @@ function readingContract({ store, append, ids, history }: Reading): void {
 
   test("a message is returned exactly as it was stored, whatever it contains", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.string({ unit: "binary" }), fc.uuid(), async (text, id) => {
+      fc.asyncProperty(fc.string({ unit: anyCharacter }), fc.uuid(), async (text, id) => {
         const message = { ...userMessage(id, text), senderName: text };
         await append([message], { sessionId: id });
         expect(await transcripts.lastMessages(db(), id, 1, { includeTools: true })).toEqual([message]);

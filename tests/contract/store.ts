@@ -13,6 +13,7 @@ import { settledAmong } from "../../src/store/queries/runs/waits.ts";
 import * as sessions from "../../src/store/queries/sessions/sessions.ts";
 import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import type { Store, Tx } from "../../src/store/sql.ts";
+import { anyCharacter } from "../fuzz/nasty.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { sampleRun, sampleSession, userMessage } from "../store/samples.ts";
 import { bookContract, outboxContract } from "./store-books.ts";
@@ -216,7 +217,7 @@ function laneContract(store: () => Store): void {
 }
 
 const text = fc
-  .string({ unit: "binary", maxLength: 40 })
+  .string({ unit: anyCharacter, maxLength: 40 })
   .map((value) => value.replaceAll("\0", "0").toWellFormed());
 
 const anySession: fc.Arbitrary<Session> = fc.record(

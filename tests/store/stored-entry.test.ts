@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { type Entry, HISTORY_PARTS } from "../../src/core/shapes/message.ts";
 import { type EntryRow, readEntry, readMessage } from "../../src/store/queries/transcripts/stored-entry.ts";
 import { assistantMessage, toolResult, userMessage } from "../core/rows.ts";
+import { anyCharacter } from "../fuzz/nasty.ts";
 
 const DAMAGED = { type: "text", text: expect.stringContaining("damaged") };
 
@@ -17,7 +18,7 @@ function row(role: string, json: unknown): EntryRow {
   };
 }
 
-const text = fc.string({ unit: "binary", maxLength: 20 });
+const text = fc.string({ unit: anyCharacter, maxLength: 20 });
 const optional = <T>(value: fc.Arbitrary<T>, name: string) =>
   fc.option(value, { nil: undefined }).map((one) => (one === undefined ? {} : { [name]: one }));
 const block = fc

@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { growingText, safeJson, safeLine, safeText } from "../../../src/core/text/safe-text.ts";
+import { anyCharacter } from "../../fuzz/nasty.ts";
 
 const anyText = fc.string({
   unit: fc.oneof(
-    fc.string({ unit: "binary", maxLength: 1 }),
+    fc.string({ unit: anyCharacter, maxLength: 1 }),
     fc.constantFrom("\r", "\n", "\x1b", "\u009b", "😀"),
   ),
 });

@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import type { InboundMessage } from "../../../src/channels/channel.ts";
 import { readBatch } from "../../../src/features/telegram/listen.ts";
 import { readUpdate, type TelegramAccountContext } from "../../../src/features/telegram/update.ts";
+import { anyCharacter } from "../../fuzz/nasty.ts";
 import { rounds, both as test } from "../../kit/deep.ts";
 import type { Json } from "../../kit/platforms/telegram/state.ts";
 import { ADA, DIRECT, FORUM, GROUP, TOPIC, USERNAME } from "./ground.ts";
@@ -413,7 +414,7 @@ const { any } = fc.letrec((tie) => ({
     ),
     fc.integer({ min: -5, max: 2_000_000_000 }),
     fc.double(),
-    fc.string({ unit: "binary", maxLength: 20 }),
+    fc.string({ unit: anyCharacter, maxLength: 20 }),
   ),
   object: fc.dictionary(fc.constantFrom(...fieldNames), tie("any"), { maxKeys: 8 }),
 }));

@@ -28,6 +28,7 @@ import {
   type ToolCall,
 } from "../../../ui/src/conversation/work/calls.ts";
 import { jobResultOf } from "../../../ui/src/conversation/work/job-result.ts";
+import { anyCharacter } from "../../fuzz/nasty.ts";
 import { assistantMessage, toolResult, userMessage } from "../../store/samples.ts";
 
 const RUN: Run = {
@@ -299,7 +300,7 @@ test("JR1: recognizes every result announcement that the runtime writes, and no 
     result: expect.stringMatching(/^a\n\n.+Status: error\n.+Notes: none$/),
   });
   fc.assert(
-    fc.property(fc.string({ unit: "binary" }), fc.string(), (result, notes) => {
+    fc.property(fc.string({ unit: anyCharacter }), fc.string(), (result, notes) => {
       const read = jobResultOf(composeAnnouncement(facts({ result, notes })));
       expect(read).toMatchObject({ status: "ok", facts: ["1 m 1 s", "$0.5000"] });
     }),

@@ -3,7 +3,6 @@
 
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { optional } from "../../src/core/optional.ts";
@@ -14,6 +13,7 @@ import { appendEntry } from "../../src/store/queries/transcripts/append.ts";
 import { realWorld, type World } from "../../src/world.ts";
 import { sessionRow, userMessage } from "../core/rows.ts";
 import { type Frame, type House, type HouseOptions, joined, openHouse, type Raw } from "../gateway/kit.ts";
+import { GROUND } from "../kit/cleanup.ts";
 import { cleanUp } from "../kit/engine/engine.ts";
 import { plainRedactor } from "../kit/redactor.ts";
 import { agentSettings, settingsWith } from "../tools/app.ts";
@@ -72,7 +72,7 @@ const signed = {
  * folder.
  */
 export async function openFuzzedHouse(more: Pick<HouseOptions, "model"> = {}): Promise<FuzzedHouse> {
-  const base = mkdtempSync(join(tmpdir(), "parley-fuzz-house-"));
+  const base = mkdtempSync(join(GROUND, "parley-fuzz-house-"));
   const workspace = join(base, "workspace");
   mkdirSync(join(base, "store"));
   const world = movableWorld();

@@ -12,12 +12,12 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc, { type Arbitrary } from "fast-check";
 import { type App, openApp } from "../../../src/app.ts";
 import type { Settings } from "../../../src/core/shapes/settings/settings.ts";
 import { realWorld } from "../../../src/world.ts";
+import { GROUND } from "../../kit/cleanup.ts";
 import { agentSettings, settingsWith } from "../../tools/app.ts";
 import { type BytesEdit, bytesEdit, editBytes } from "../mutate.ts";
 import { type FuzzTarget, must, shown } from "../target.ts";
@@ -247,7 +247,7 @@ export const storeFiles: FuzzTarget<FilesInput> = {
   roundRuns: 100,
   ciRuns: 40,
   async open() {
-    const base = mkdtempSync(join(tmpdir(), "parley-fuzz-store-"));
+    const base = mkdtempSync(join(GROUND, "parley-fuzz-store-"));
     const templates = await makeTemplates(base);
     return {
       async check(input) {

@@ -139,14 +139,14 @@ describeInBrowser("unfinished runs", () => {
 
   test("the age of a run is in its row once, and how long it has waited only if that differs", async () => {
     const house = await openHouse();
-    const [minute, at] = [60_000, house.engine.now()];
-    const ages = { plan: [9, 9], talk: [40, 9] } as const;
+    const [hour, at] = [3_600_000, house.engine.now()];
+    const ages = { plan: [9, 9], talk: [20, 9] } as const;
     await seedSessions(
       house.store,
       Object.keys(ages).map((label) => ({ key: `agent:main:chat:${label}`, label })),
     );
     for (const [label, [accepted, started]] of Object.entries(ages)) {
-      const times = { acceptedAt: at - accepted * minute, startedAt: at - started * minute };
+      const times = { acceptedAt: at - accepted * hour, startedAt: at - started * hour };
       const place = { sessionKey: `agent:main:chat:${label}`, owner: "elsewhere", runId: label };
       await house.store.transaction((tx) =>
         insertRun(tx, sampleRun({ ...place, ...times, state: "running", chainId: label })),
@@ -154,12 +154,12 @@ describeInBrowser("unfinished runs", () => {
     }
     const { page } = await visit(house.http, { token: TOKEN, at: AT });
     const ageIn = (label: string) => async () =>
-      (await rows(page).filter({ hasText: label }).innerText()).match(/\d+ m\w*/g);
-    await expect.poll(ageIn("plan")).toEqual(["9 min"]);
-    await expect.poll(ageIn("talk")).toEqual(["9 min", "40 min"]);
+      (await rows(page).filter({ hasText: label }).innerText()).match(/\d+ h\w*/g);
+    await expect.poll(ageIn("plan")).toEqual(["9 h"]);
+    await expect.poll(ageIn("talk")).toEqual(["9 h", "20 h"]);
     await page.setViewportSize(PHONE);
-    await expect.poll(ageIn("plan")).toEqual(["9 min"]);
-    await expect.poll(ageIn("talk")).toEqual(["9 min"]);
+    await expect.poll(ageIn("plan")).toEqual(["9 h"]);
+    await expect.poll(ageIn("talk")).toEqual(["9 h"]);
   });
 
   test("the list follows starts and ends of runs without a reload; the selection remains, and late answers block nothing", async () => {

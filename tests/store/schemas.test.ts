@@ -1,7 +1,10 @@
 // Compares the schemas of the two databases. Moved stores rely on both.
 
+import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { SCHEMA_VERSION } from "../../src/store/schema/conversion.ts";
+import { schemaSql } from "../../src/store/schema/statements.ts";
 import { COPIED_TABLES } from "../../src/store/schema/tables.ts";
 import { temporaryFolder } from "../kit/engine/engine.ts";
 import { freshUrl, inEmbedded, inPostgres } from "./transfer/moves.ts";
@@ -32,4 +35,11 @@ test("both databases have the same columns and the same required columns in ever
       .sort();
   expect(shown(shared).length).toBeGreaterThan(100);
   expect(shown(shared)).toEqual(shown(embedded));
+});
+
+test("a change of a table raises the version of the schema, so that older stores get what they lack", () => {
+  const text = (["sqlite", "postgres"] as const).map((kind) => schemaSql(kind, 0, new Map())).join("\n");
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  // After a change: increase the version in src/store/schema/conversion.ts, and write both here.
+  expect({ version: SCHEMA_VERSION, digest }).toEqual({ version: 55, digest: "dad63352852e2398" });
 });

@@ -10,7 +10,7 @@ import { queueKeySql, timerKindSql } from "./outbox-schema.ts";
  */
 const RELEASES = [
   { release: "0.1.0", published: false, sqlite: 37, postgres: 35 },
-  { release: "0.2.0", published: true, sqlite: 54, postgres: 54 },
+  { release: "0.2.0", published: true, sqlite: 55, postgres: 55 },
 ] as const;
 const VERSION_0_1: Readonly<Record<StoreKind, number>> = RELEASES[0];
 const { sqlite: CURRENT, release: RELEASE } = RELEASES[1];

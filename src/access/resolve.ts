@@ -171,10 +171,10 @@ async function findNamed(
     return rows.filter((_, index) => admitted[index]);
   };
   const nearest = agentId ?? agentIn(viewer);
-  const own = await find(nearest);
+  const nearby = await find(nearest);
   // If the viewer's agent has no session with this name, all visible sessions are searched.
-  const isOpen = own.length === 0 && agentId === undefined && nearest !== undefined;
-  const seen = isOpen ? await find(undefined) : own;
+  const isOpen = nearby.length === 0 && agentId === undefined && nearest !== undefined;
+  const seen = isOpen ? await find(undefined) : nearby;
   const [first, second] = seen;
   if (first === undefined) return undefined;
   if (second === undefined) return ok(first);

@@ -154,7 +154,7 @@ export type LiveEvent =
       readonly answer?: Pick<PermissionAnswered, "decision" | "scope">;
     }
   | {
-      /** An answer of an MCP client was not used, so the permission request is still open. */
+      /** A program's answer was not used, so the permission request is still open. */
       readonly kind: "permission";
       readonly id: string;
       readonly sessionKey: string;

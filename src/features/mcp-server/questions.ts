@@ -140,7 +140,7 @@ export function withQuestions(response: Response, call: AskingCall): Response {
   const { engine, world } = deps;
   const reader = body.getReader();
   /** The ids of the requests for each question. The last one is open. */
-  const asked = new Map<string, string[]>();
+  const requestIds = new Map<string, string[]>();
   let isOver = false;
   let unsubscribe = (): void => {};
   const end = (): void => {
@@ -158,12 +158,12 @@ export function withQuestions(response: Response, call: AskingCall): Response {
           if (!isWanted || !(await waitsFor(call, question))) continue;
           const request = await requestFor(call, question);
           // An event can come while the open requests are read, so a request is marked in the same step.
-          const before = asked.get(question.id) ?? [];
+          const before = requestIds.get(question.id) ?? [];
           const most = problem === undefined ? 1 : TIMES_ASKED_MAX;
           if (request === undefined || before.length >= most) continue;
           const { params } = request;
           const requestId = before.length === 0 ? request.id : `${request.id}:${before.length + 1}`;
-          asked.set(question.id, [...before, requestId]);
+          requestIds.set(question.id, [...before, requestId]);
           if (problem !== undefined && "message" in params)
             params.message = `Your answer was not used: ${problem}. ${params.message}`;
           put(dataFrame({ jsonrpc: "2.0", ...request, id: requestId }));
@@ -176,7 +176,7 @@ export function withQuestions(response: Response, call: AskingCall): Response {
       };
       unsubscribe = engine.bus.subscribe((event) => {
         if (event.kind !== "permission") return;
-        const requestId = asked.get(event.id)?.at(-1);
+        const requestId = requestIds.get(event.id)?.at(-1);
         if (event.change === "asked") askSafely(event.id);
         else if (requestId === undefined) return;
         else if (event.change === "refused") askSafely(event.id, event.problem);
@@ -243,16 +243,14 @@ export async function takeAnswer(
   const [, id = ""] = String(message.id).split(":");
   const covers = createGate(settings, caller, "send");
   const rights = { covers, everySession: caller.patterns === undefined };
-  const answered = await engine.commit((unit) =>
-    answerPermission(unit, { id, by: caller.id, ...decision }, rights),
-  );
-  if (answered.ok || answered.code === "permission_not_found") return undefined;
-  const { error: problem } = answered;
-  await engine.commit(async (unit) => {
+  return engine.commit(async (unit) => {
+    const answered = await answerPermission(unit, { id, by: caller.id, ...decision }, rights);
+    if (answered.ok) return undefined;
     const question = await findPermission(unit, id, covers);
-    if (!question.ok) return;
-    const { sessionKey } = question.value;
-    unit.publish({ kind: "permission", id: question.value.id, sessionKey, change: "refused", problem });
+    if (!question.ok) return undefined;
+    const { error: problem } = answered;
+    const { id: questionId, sessionKey } = question.value;
+    unit.publish({ kind: "permission", id: questionId, sessionKey, change: "refused", problem });
+    return problem;
   });
-  return problem;
 }

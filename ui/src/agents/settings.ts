@@ -68,7 +68,7 @@ function typeOf({ type }: Setting): Pick<Field, "type" | "options" | "list"> | u
  * Returns the field of a setting, if a form can show it. `path`: without the place that the form is about.
  * `base`: the setting that holds if this one is absent.
  */
-function fieldOf(setting: Setting, path: string, base?: Setting, inherited?: string): Field | undefined {
+function makeField(setting: Setting, path: string, base?: Setting, inherited?: string): Field | undefined {
   const type = typeOf(setting);
   if (type === undefined) return undefined;
   const description = [base?.meaning ?? "", setting.meaning]
@@ -90,7 +90,7 @@ export function fieldsIn(settings: readonly Setting[], models: readonly string[]
   const fields = settings.flatMap((setting): Field[] => {
     if (!setting.path.startsWith(ITEM)) return [];
     const path = setting.path.slice(ITEM.length);
-    const field = fieldOf(setting, path, byPath.get(`agents.defaults.${path}`), defaults[path]);
+    const field = makeField(setting, path, byPath.get(`agents.defaults.${path}`), defaults[path]);
     if (field === undefined) return [];
     const { description: _, ...plain } = field;
     if (path === "model" || path === "subagents.model") return [{ ...plain, type: "choice", options }];
@@ -199,7 +199,7 @@ export function chainLimitsIn(settings: readonly Setting[], text: string): Field
   const entries = entriesBelow(text, json5Places(text), CHAINS);
   return settings.flatMap((setting) => {
     const [, name = ""] = CHAIN_LIMIT.exec(setting.path) ?? [];
-    const field = name === "" ? undefined : fieldOf(setting, name);
+    const field = name === "" ? undefined : makeField(setting, name);
     return field === undefined ? [] : [{ ...field, default: entries[name] ?? "" }];
   });
 }

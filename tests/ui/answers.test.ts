@@ -270,7 +270,7 @@ describeInBrowser("permissions", () => {
 
   test.each([
     ["Allow this command in this session", "in this session", "main"],
-    ["Always allow this command", "always", "agent main"],
+    ["Always allow this command", "always", "main"],
   ])("%s adds a rule to the allowed commands, and Forget deletes it", async (button, scope, where) => {
     const house: House = await open({
       play: (handle) =>

@@ -25,6 +25,8 @@ describeInBrowser("work for any agent", () => {
     await page.keyboard.press("Enter");
     await page.getByText("echo check the release").first().waitFor();
     expect(page.url()).toContain(encodeURIComponent("agent:research:main"));
+    const message = page.getByRole("textbox", { name: "Message" });
+    await expect.poll(() => message.evaluate((one) => one === document.activeElement)).toBe(true);
   });
 
   test("DS1: without a name it goes to the default agent; a wrong name or a refusal keeps the text; a reader has no field", async () => {

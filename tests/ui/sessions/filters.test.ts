@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openHouse, type Play, TOKEN } from "../../gateway/kit.ts";
 import { accessibilityProblems, describeInBrowser, visit } from "../../kit/browser.ts";
+import { settingsWith } from "../../tools/app.ts";
 import { FAMILY, names, openFilters, row, seedSessions } from "./seed.ts";
 
 const PLAN = "agent:main:chat:plan";
@@ -98,6 +99,24 @@ describeInBrowser("session filters", () => {
     await expect.poll(() => other.page.getByLabel("Search sessions").inputValue()).toBe("");
     await other.page.goBack();
     await expect.poll(() => names(other.page)).toEqual(["the group"]);
+  });
+
+  test("the menu is as wide as the list, and the focus returns to its button from a dialog that it opened", async () => {
+    const name = "an agent with a very long name ".repeat(8);
+    const house = await openHouse({
+      choices: { agents: settingsWith().agents.map((one) => ({ ...one, name })) },
+    });
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    await openFilters(page);
+    const tooWide = () =>
+      page.locator(".session-menu").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+    await page.getByRole("combobox", { name: "Agent" }).waitFor();
+    await expect.poll(tooWide).toBe(0);
+    await page.getByRole("button", { name: "Search messages" }).click();
+    await page.getByRole("dialog", { name: "Search messages" }).waitFor();
+    await page.keyboard.press("Escape");
+    const focused = () => page.evaluate(() => document.activeElement?.textContent);
+    await expect.poll(focused).toBe("Filters");
   });
 
   test("signing out resets the filters", async () => {

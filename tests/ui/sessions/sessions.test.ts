@@ -209,7 +209,7 @@ describeInBrowser("sessions", () => {
         });
       });
     await box.evaluate((element) => {
-      element.scrollTop = 3_200;
+      element.scrollTop = 4_400;
     });
     await expect.poll(async () => (await names(page)).includes("conversation 100")).toBe(true);
     const before = await inSight();
@@ -220,7 +220,7 @@ describeInBrowser("sessions", () => {
       await client.agent({ message: "go", sessionKey: key, idempotencyKey: `${n}` }).done;
     }
     // Rows do not move for a moment after a key press.
-    await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(3_232);
+    await expect.poll(() => box.evaluate((element) => element.scrollTop)).toBe(4_444);
     expect(await inSight()).toEqual(before);
     expect(await rowInSight?.evaluate((element) => element.isConnected)).toBe(true);
     await box.evaluate((element) => {

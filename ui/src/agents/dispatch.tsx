@@ -4,6 +4,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { edit } from "../conversation/drafts.ts";
 import { ask, defaults, onSignedOut } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { takeLetters } from "../overlay.ts";
@@ -11,8 +12,8 @@ import { Dialog, Form } from "../parts/dialog.tsx";
 import { useMenu } from "../parts/listbox.tsx";
 import { Name } from "../parts/name.tsx";
 import { go } from "../route.ts";
-import { agentName, agents, mainSessionOf } from "./known.ts";
-import { AgentMark } from "./mark.tsx";
+import { agents, mainSessionOf } from "./known.ts";
+import { Agent } from "./mark.tsx";
 
 const unsent = signal("");
 
@@ -47,8 +48,7 @@ function useAgents(text: string, write: (text: string) => void) {
     draw: ({ id }) => (
       <>
         <span class="bar">
-          <AgentMark id={id} />
-          <Name text={agentName(id)} />
+          <Agent id={id} />
         </span>
         <Name as="span" class="soft" text={`@${id}`} />
       </>
@@ -82,6 +82,8 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
     await ask("chat.send", { sessionKey: key, message });
     write("");
     onClose();
+    // Moves the focus to the field of the conversation.
+    edit(key, "");
     go({ view: "sessions", key });
   };
   return (
@@ -109,7 +111,7 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
               <Name text={`No agent is called ${word}.`} />
             ) : (
               <>
-                <span>Goes to</span> <AgentMark id={agentId} /> <Name text={agentName(agentId)} />
+                <span>Goes to</span> <Agent id={agentId} />
               </>
             )}
           </p>

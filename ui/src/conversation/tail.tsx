@@ -45,7 +45,7 @@ function Speaking({ live, thought, agentId, headed }: SpeakingProps) {
 function Working({ run: { state, hold }, retry }: { run: Run; retry: string | undefined }) {
   const words = retry === undefined ? "working" : safeText(retry);
   return (
-    <li class="entry-working">
+    <li class="entry-working bar">
       {hold === "held" ? (
         <State state="held" text="held before the next tool call" />
       ) : (

@@ -11,6 +11,7 @@ import {
   withoutSources,
 } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
+import { Agent } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
 import { Copy } from "../conversation/text/copy.tsx";
 import { ask } from "../gateway.ts";
@@ -152,7 +153,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
         Deny
       </button>
       {lasting.length > 0 && (
-        <details class="permission-longer">
+        <details>
           <summary>Allow for longer</summary>
           {lasting.map((scope) => (
             <button key={scope} {...button} onClick={() => held || setWish(scope)}>
@@ -174,7 +175,7 @@ export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: bool
   return (
     <div class="permission">
       <p>
-        <Name text={agentId} /> {wantsTo(kind)}
+        <Agent id={agentId} /> {wantsTo(kind)}
       </p>
       <pre>
         <bdi>{safeText(command)}</bdi>

@@ -3,6 +3,7 @@
 
 import { LASTING_SCOPES } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
+import { Agent } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
 import { Permission } from "../inbox/permission.tsx";
@@ -45,8 +46,7 @@ export function PermissionsTab() {
         row={({ id, agentId, sessionKey, scope, command, folder, createdAt, createdBy }) => ({
           key: id,
           state: <span class="chip">{LASTING_SCOPES[scope].toLowerCase()}</span>,
-          beside:
-            scope === "always" ? <Name text={`agent ${agentId}`} /> : <SessionLink sessionKey={sessionKey} />,
+          beside: scope === "always" ? <Agent id={agentId} /> : <SessionLink sessionKey={sessionKey} />,
           body: (
             <>
               <pre class="row-command">

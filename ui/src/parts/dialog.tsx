@@ -25,10 +25,15 @@ export function Dialog(props: {
   useLayoutEffect(() => {
     const dialog = box.current;
     const before = document.activeElement;
+    const around: Element[] = [];
+    for (let at = before; at !== null && at !== document.body; at = at.parentElement) around.push(at);
     dialog?.showModal();
     return () => {
       dialog?.close();
-      if (before instanceof HTMLElement) before.focus();
+      // The element may be gone, with the menu or the list in which it was.
+      const place = around.find(({ isConnected }) => isConnected);
+      const target = place === before ? place : place?.querySelector("button, a[href], input, textarea");
+      if (target instanceof HTMLElement) target.focus();
     };
   }, []);
   return (

@@ -3,8 +3,7 @@
 
 import "./dashboard.css";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
-import { agentName } from "../agents/known.ts";
-import { AgentMark } from "../agents/mark.tsx";
+import { Agent, AgentMark } from "../agents/mark.tsx";
 import { tick } from "../clock.ts";
 import { ask, has } from "../gateway.ts";
 import { markOf, toneOf } from "../inbox/marks.ts";
@@ -87,8 +86,7 @@ function Today() {
           .map(({ id, cost, failed }) => (
             <li key={id}>
               <a href={hrefOf({ view: "agents", agentId: id })}>
-                <AgentMark id={id} />
-                <Name text={agentName(id)} />
+                <Agent id={id} />
               </a>
               {failed > 0 && <span class="tone-bad">{failed} failed</span>}
               <Cost class="number" usd={cost} />

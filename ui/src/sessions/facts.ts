@@ -4,8 +4,8 @@ import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { forkOrigin } from "../../../src/core/fork-key.ts";
 import { shortKey } from "./own-name.ts";
 
-/** Height of every line of the list, in CSS pixels. Lines are higher on touch screens. */
-export const ROW_HEIGHT = window.matchMedia("(pointer: coarse)").matches ? 44 : 32;
+/** Height of every line of the list, in CSS pixels: enough for a finger. */
+export const ROW_HEIGHT = 44;
 const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
 
 /**

@@ -3,6 +3,7 @@
 
 import { cut } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import { Agent } from "../../agents/mark.tsx";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import type { ResourceRow, RowAction } from "../../operations/resource-list.tsx";
@@ -131,7 +132,9 @@ export function jobRow(job: Job, isOpen: boolean): ResourceRow {
             {words}
             {schedule.kind === "cron" && <span class="soft"> {schedule.tz}</span>}
           </span>{" "}
-          <span class="chip">{agentId}</span>
+          <span>
+            <Agent id={agentId} />
+          </span>
           {madeBy !== undefined && (
             <span class="soft">
               made by the agent in <SessionLink sessionKey={madeBy} />

@@ -7,6 +7,7 @@ import type { ParamsOf } from "../../../../src/contract/methods.ts";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import type { ReplayOutcome } from "../../../../src/features/replay/contract.ts";
+import { Agent } from "../../agents/mark.tsx";
 import { useModelRefs } from "../../agents/model-refs.ts";
 import { type ChainPageProps, isReplayable } from "../../flow/actions.tsx";
 import { agentsIn } from "../../flow/state.ts";
@@ -56,13 +57,13 @@ function Model({ agentId, changes, onChange, label }: FieldsProps & { agentId: s
 }
 
 /** The changes of one agent. Its instructions begin as they are now. */
-function Agent({ agentId, ...fields }: FieldsProps & { agentId: string }) {
+function AgentChanges({ agentId, ...fields }: FieldsProps & { agentId: string }) {
   const { value } = useReading(`prompt ${agentId}`, () => ask("agents.prompt", { agentId }));
   const now = value?.parts.find(({ title }) => title === "Instructions in the settings")?.text ?? "";
   return (
     <details aria-label={agentId}>
       <summary>
-        <bdi>{safeLine(agentId)}</bdi>
+        <Agent id={agentId} />
       </summary>
       <Model {...fields} agentId={agentId} label="Model" />
       <label>
@@ -118,7 +119,7 @@ function Fields({ page, ...fields }: FieldsProps & { page: ChainPageProps }) {
       </p>
       <Model {...fields} agentId="*" label="Model of every agent" />
       {agentsIn([page.chain]).map((agentId) => (
-        <Agent key={agentId} agentId={agentId} {...fields} />
+        <AgentChanges key={agentId} agentId={agentId} {...fields} />
       ))}
       <FromStep {...page} />
       {page.about === undefined && (

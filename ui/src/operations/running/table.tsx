@@ -2,6 +2,7 @@
 
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
+import { Agent } from "../../agents/mark.tsx";
 import { tick } from "../../clock.ts";
 import { Button } from "../../parts/button.tsx";
 import { age, exactMoney, money, tokens } from "../../parts/format.ts";
@@ -170,7 +171,7 @@ export function RunsTable(props: TableProps) {
           sort: "age",
           cell: ({ acceptedAt: at }) => <Time at={at}>{age(at, tick.value)}</Time>,
         },
-        { title: "Agent", class: "wide", sort: "agent", cell: ({ agentId }) => <Name text={agentId} /> },
+        { title: "Agent", class: "wide", sort: "agent", cell: ({ agentId }) => <Agent id={agentId} /> },
         { title: "Model", class: "wide soft", cell: ({ model }) => <Name text={model} /> },
         {
           ...wide,

@@ -1,10 +1,10 @@
 // Shows how much of each budget is used today, and whether it has stopped runs.
 
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
+import { Agent } from "../../agents/mark.tsx";
 import { tick } from "../../clock.ts";
 import { counted, DAY_MS, duration, money, tokens } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
-import { Name } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
 import { hrefOf } from "../../route.ts";
 import type { Tone } from "../../styles/tones.ts";
@@ -37,7 +37,9 @@ function AgentBudget({ budget }: { budget: Budget }) {
   const { tone, words } = stateOf(budget, DAY_MS - (tick.value % DAY_MS));
   return (
     <li>
-      <Name as="strong" text={agentId} />
+      <strong>
+        <Agent id={agentId} />
+      </strong>
       <span class="budget-meters">
         {dailyCost !== undefined && (
           <Meter name={`Cost of ${agentId} today`} used={costToday} max={dailyCost} write={money} />

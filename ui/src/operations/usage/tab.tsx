@@ -1,5 +1,6 @@
 // The usage tab: tokens and cost of a period by day, and by agent, model, chain or session; budgets; export.
 
+import { Agent } from "../../agents/mark.tsx";
 import { Button } from "../../parts/button.tsx";
 import "../status.css";
 import "../rows.css";
@@ -12,7 +13,6 @@ import { download } from "../../conversation/text/download.ts";
 import { ask } from "../../gateway.ts";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted, tokens } from "../../parts/format.ts";
-import { Name } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { Select } from "../../parts/select.tsx";
 import { Cost } from "../../parts/time.tsx";
@@ -89,7 +89,7 @@ function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partia
       </label>
       {choice.agentId !== undefined && (
         <button type="button" onClick={() => onChoose({ agentId: undefined })}>
-          Only <Name text={choice.agentId} /> <span aria-hidden="true">×</span>
+          Only <Agent id={choice.agentId} /> <span aria-hidden="true">×</span>
           <span class="visually-hidden">: show all agents</span>
         </button>
       )}

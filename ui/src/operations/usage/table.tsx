@@ -2,6 +2,7 @@
 
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import type { UsageGroup, UsageLine, UsageTotal } from "../../../../src/core/shapes/usage.ts";
+import { Agent } from "../../agents/mark.tsx";
 import { tick } from "../../clock.ts";
 import { ago, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
@@ -61,7 +62,7 @@ function LineName({ by, line, choice }: { by: UsageGroup; line: UsageLine; choic
             about: addressOf({ ...choice, by: "session", agentId: name }),
           })}
         >
-          <Name text={name} title="Show the agent's sessions" />
+          <Agent id={name} title="Show the agent's sessions" />
         </a>
       );
     case "day":

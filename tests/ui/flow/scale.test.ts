@@ -126,12 +126,23 @@ describeInBrowser("a large flow", () => {
     await page.goto(`${here.http}/#/flow/${chainId}`);
     const map = page.locator(".flow-minimap");
     await map.waitFor();
-    const { y = 0, width = 0, height = 0 } = (await map.boundingBox()) ?? {};
-    const top = async () => ((await map.locator(".map-frame").boundingBox())?.y ?? 0) - y;
+    const { width = 0, height = 0 } = (await map.boundingBox()) ?? {};
+    const top = async () =>
+      ((await map.locator(".map-frame").boundingBox())?.y ?? 0) - ((await map.boundingBox())?.y ?? 0);
     await expect.poll(top).toBe(0);
     await map.click({ position: { x: width / 2, y: height / 2 } });
     await expect.poll(top).toBeGreaterThan(height / 3);
     await page.getByRole("button", { name: /message 150/ }).waitFor();
+    await page.getByRole("button", { name: "Waterfall" }).click();
+    await page.getByRole("treeitem").first().focus();
+    await page.keyboard.press("ArrowRight");
+    for (const viewport of [DESKTOP, PHONE]) {
+      await page.setViewportSize(viewport);
+      await page.locator(".flow-scroll").evaluate((one) => one.scrollTo(0, 0));
+      await expect.poll(top).toBe(0);
+      await page.locator(".flow-scroll").evaluate((one) => one.scrollTo(0, one.scrollHeight));
+      await expect.poll(top).toBeGreaterThan(viewport.height / 3);
+    }
   });
 
   test("a search goes from match to match, in the diagram and in the list", async () => {

@@ -1,9 +1,9 @@
 // The waterfall of a chain in a real browser, and the actions for a step.
 
 import { expect, test } from "vitest";
-import { accessibilityProblems, describeInBrowser } from "../../kit/browser.ts";
+import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways } from "../../kit/browser.ts";
 import { doing, sending, spawning, talkingModel } from "../../kit/talking-model.ts";
-import { house, MAIN, open, RESEARCH, rules, stepNamed, tell } from "./house.ts";
+import { house, MAIN, open, RESEARCH, rules, stepNamed, tell, WRITER } from "./house.ts";
 
 /** Makes a model that answers this message only after `release`. */
 function holding(text: string) {
@@ -45,6 +45,28 @@ describeInBrowser("the waterfall", () => {
     await row(/^tool call sessions_send/).click();
     const details = page.getByRole("complementary", { name: "Selected step" });
     await expect.poll(() => details.innerText()).toContain("Tool call\n\nsessions_send: ");
+  });
+
+  test("a row names what happened without its time and its sender, and a phone has room for all of it", async () => {
+    const here = await house();
+    const deep = doing(sending(WRITER, "what is new?"));
+    const chainId = await tell(here, doing(sending(RESEARCH, deep)));
+    for (const viewport of [DESKTOP, PHONE]) {
+      const page = await open(here, `flow/${chainId}`, { viewport });
+      await page.getByRole("button", { name: "Waterfall" }).click();
+      const names = page.locator(".waterfall-text");
+      await names.getByText("asked writer", { exact: true }).waitFor();
+      await names.getByText("waits for writer", { exact: true }).waitFor();
+      await names.getByText("a person wrote to main", { exact: true }).waitFor();
+      const cut = names.evaluateAll((all) =>
+        all.filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight),
+      );
+      expect(await cut).toEqual([]);
+      const row = await page.getByRole("treeitem").first().boundingBox();
+      expect(row?.height).toBeGreaterThanOrEqual(viewport === PHONE ? 40 : 26);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      expect(await sideways(page)).toBe(0);
+    }
   });
 
   test("the slowest call is marked, but not a call that waits for another session; so is the slowest run in the list", async () => {

@@ -143,8 +143,11 @@ export const countWords = (members: readonly ChainStep[]): string =>
 /** Returns the title of a row: what was done, without the text of the message. */
 export function title(step: FlowStep, around: Around): string {
   const { members, equal } = step;
-  if (members === undefined) return oneTitle(step, around);
-  if (equal) return `${oneTitle(step, around)} × ${members.length}`;
+  const wait = step.kind === "wait" ? step : waitFor(step, around);
+  const answer = wait === undefined ? "" : `${step.kind === "wait" ? ":" : ","} ${waitWords(wait)}`;
+  const words = `${lead(step, around)}${answer}`;
+  if (members === undefined) return words;
+  if (equal) return `${words} × ${members.length}`;
   return `${manyTitle(step, members.length, around)}: ${outcomesOf(members)}`;
 }
 
@@ -176,16 +179,20 @@ function manyTitle(step: ChainStep, count: number, { name }: Pick<Around, "name"
   }
 }
 
-function oneTitle(step: ChainStep, { name, waits }: Around): string {
+/** Returns the wait for the answer to a message. */
+const waitFor = ({ kind, flowId = "" }: ChainStep, { waits }: Around): ChainStep | undefined =>
+  kind === "send" ? waits.get(flowId) : undefined;
+
+/** Returns the title of a single step, without the outcome of its wait. */
+export function lead(step: ChainStep, around: Around): string {
+  const { name } = around;
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
   switch (step.kind) {
     case "message":
       return `${SOURCES[step.source ?? "person"]} wrote to ${to}`;
-    case "send": {
-      const wait = step.flowId === undefined ? undefined : waits.get(step.flowId);
-      return wait === undefined ? `${from} told ${to}` : `${from} asked ${to}, ${waitWords(wait)}`;
-    }
+    case "send":
+      return `${from} ${waitFor(step, around) === undefined ? "told" : "asked"} ${to}`;
     case "reply":
       return `${from} replied to ${to}, ${turnWords(step)}`;
     case "announce":
@@ -197,7 +204,7 @@ function oneTitle(step: ChainStep, { name, waits }: Around): string {
         ? `notice to ${to}${from === "" ? "" : ` about ${from}`}`
         : `${from} brought ${to} its result`;
     case "wait":
-      return `${from} waits for ${to}: ${waitWords(step)}`;
+      return `${from} waits for ${to}`;
     case "refused":
       return step.tool === "sessions_spawn"
         ? `${from} was refused a sub-agent${to === "" ? "" : ` of ${to}`}`

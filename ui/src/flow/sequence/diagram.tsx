@@ -335,6 +335,12 @@ export function Diagram(props: DiagramProps) {
     const words = (step: FlowStep): string => labelOf(step, around, merged);
     return layOut(steps, parties, sight.width, { zoom, widths, labelOf: words });
   }, [steps, parties, around, sight.width, zoom, widths]);
+  const whole = useMemo(() => {
+    const lines = layout.steps.map(({ step, left, right, from = left, to = right, y }) => {
+      return { from, to, y, failed: isFailed(step) };
+    });
+    return { ...layout, lines };
+  }, [layout]);
   useGrowth(scrolled, layout.height, chainId);
   const rows = useMemo(() => layout.steps.map(({ step: { id }, y }) => ({ id, y })), [layout]);
   const inOrder = useMemo(() => rows.toSorted((a, b) => a.y - b.y), [rows]);
@@ -394,7 +400,7 @@ export function Diagram(props: DiagramProps) {
           </svg>
         </div>
       </div>
-      <Minimap layout={layout} box={box} sight={sight} />
+      <Minimap whole={whole} box={box} sight={sight} />
       <Latest atEnd={sight.atEnd} toEnd={toEnd} />
     </div>
   );

@@ -1,25 +1,39 @@
-// Shows a whole diagram in a strip beside it, and the part that is in sight. The pointer moves that part; the
+// Shows a whole view of a chain in a strip beside it, and the part that is in sight. The pointer moves that part; the
 // keyboard scrolls the diagram itself.
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { isFailed } from "../words.ts";
-import type { Layout, Placed } from "./layout.ts";
 import type { Sight } from "./sight.ts";
+
+/** A horizontal line on the map, such as an arrow or a bar. */
+interface Line {
+  readonly from: number;
+  readonly to: number;
+  readonly y: number;
+  readonly failed: boolean;
+}
+
+/** Everything that a view shows, in its own pixels. */
+export interface Whole {
+  readonly width: number;
+  readonly height: number;
+  readonly lanes: readonly { readonly x: number }[];
+  readonly lines: readonly Line[];
+}
 
 /** The strip is shown if the diagram is at least this many times as high or as wide as the part in sight. */
 const HIGH = 2;
 const WIDE = 1.05;
 
-const pathOf = (steps: readonly Placed[]): string =>
-  steps.map(({ left, right, from = left, to = right, y }) => `M ${from} ${y} H ${to}`).join(" ");
+const pathOf = (lines: readonly Line[]): string =>
+  lines.map(({ from, to, y }) => `M ${from} ${y} H ${to}`).join(" ");
 
 export function Minimap(props: {
-  layout: Layout;
+  whole: Whole;
   box: { readonly current: HTMLElement | null };
   sight: Sight;
 }) {
-  const { layout, box, sight } = props;
-  const { width, height, lanes, steps } = layout;
+  const { whole, box, sight } = props;
+  const { width, height, lanes, lines } = whole;
   const map = useRef<HTMLDivElement>(null);
   // Not part of the picture, so that scrolling does not paint thousands of lines again.
   const frame = useRef<HTMLDivElement>(null);
@@ -29,11 +43,11 @@ export function Minimap(props: {
       isShown && (
         <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
           <path class="map-lanes" d={lanes.map(({ x }) => `M ${x} 0 V ${height}`).join(" ")} />
-          <path class="map-steps" d={pathOf(steps)} />
-          <path class="map-failed" d={pathOf(steps.filter(({ step }) => isFailed(step)))} />
+          <path class="map-steps" d={pathOf(lines)} />
+          <path class="map-failed" d={pathOf(lines.filter(({ failed }) => failed))} />
         </svg>
       ),
-    [layout, isShown],
+    [whole, isShown],
   );
   useLayoutEffect(() => {
     const scrolled = box.current;
@@ -49,7 +63,7 @@ export function Minimap(props: {
     follow();
     scrolled.addEventListener("scroll", follow);
     return () => scrolled.removeEventListener("scroll", follow);
-  }, [layout, sight.height, isShown]);
+  }, [whole, sight.height, isShown]);
   if (!isShown) return null;
   const go = (event: PointerEvent & { readonly currentTarget: HTMLElement }): void => {
     const scrolled = box.current;

@@ -12,9 +12,9 @@ import {
   homeOf,
   isActive,
   isFailed,
+  lead,
   slowestOf,
   title,
-  waitWords,
 } from "../words.ts";
 
 /** Minimum number of sibling jobs, or of calls to the same tool, that are put into one row. */
@@ -24,6 +24,8 @@ export interface Bar {
   readonly id: string;
   readonly kind: "run" | "group" | "model" | "tool" | "wait";
   readonly name: string;
+  /** The name of a run or a wait with what its row shows otherwise: the outcome, and often the sender. */
+  readonly title?: string;
   readonly at: number;
   /** Time at which the run started. Before, it was queued. */
   readonly startedAt?: number | undefined;
@@ -162,16 +164,19 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
     waits.get(runId)?.some((wait) => wait.at >= at && wait.at <= endAt) ?? false;
   const slowest = slowestOf(calls.filter((call) => !hasWaited(call)));
   const callsOf = Map.groupBy(calls, ({ runId }) => runId);
-  const build = (step: ChainStep): Bar => {
+  const build = (step: ChainStep, above?: ChainStep): Bar => {
     const { id, at, startedAt, endAt, runId = "", tokens: used, cost, kind } = step;
     const isWait = kind === "wait";
+    const { from, ...unsigned } = step;
+    // The row above often names the sender.
+    const named = above !== undefined && homeOf(above) === from ? unsigned : step;
     const mine = isWait
       ? []
       : (callsOf.get(runId) ?? []).map((call) => ({
           ...callBar(call, step),
           slowest: call.id === slowest,
         }));
-    const below = [...mine, ...(children.get(id) ?? []).map(build)].sort(byTime);
+    const below = [...mine, ...(children.get(id) ?? []).map((child) => build(child, step))].sort(byTime);
     return {
       id,
       kind: isWait ? "wait" : "run",
@@ -180,14 +185,15 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
       tokens: used,
       cost,
       step,
-      name: isWait ? `${around.name(step.to ?? "")}: ${waitWords(step)}` : title(step, around),
+      name: lead(named, around).trim(),
+      title: title(isWait ? named : step, around).trim(),
       startedAt: isWait ? at : startedAt,
       // An input that starts no run ends when it begins.
       endAt: step.appended === true ? at : endAt,
       children: together(below),
     };
   };
-  return together((children.get("") ?? []).map(build).sort(byTime));
+  return together((children.get("") ?? []).map((step) => build(step)).sort(byTime));
 }
 
 /** Returns the rows that are visible. */
@@ -225,7 +231,7 @@ export function ticksOf({ from, to }: Span, most: number): number[] {
   return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, at) => at * step);
 }
 
-const KINDS = { run: "", group: "", model: "model call ", tool: "tool call ", wait: "waits for " } as const;
+const KINDS = { run: "", group: "", model: "model call ", tool: "tool call ", wait: "" } as const;
 
 /** Describes a bar in one sentence, for the tooltip and for screen readers. */
 export function barWords(bar: Bar, from: number, nowMs: number): string {
@@ -233,7 +239,7 @@ export function barWords(bar: Bar, from: number, nowMs: number): string {
   const queued = kind === "run" && startedAt !== undefined ? startedAt - at : 0;
   const isOpen = endAt === undefined;
   return [
-    `${KINDS[kind]}${name}`,
+    `${KINDS[kind]}${bar.title ?? name}`,
     `begins at ${duration(at - from)}`,
     queued >= 100 ? `queued ${duration(queued)}` : "",
     isOpen

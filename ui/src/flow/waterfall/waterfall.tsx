@@ -13,14 +13,17 @@ import { Name } from "../../parts/name.tsx";
 import { Cost } from "../../parts/time.tsx";
 import type { ChainViewProps } from "../sequence/diagram.tsx";
 import { useKeys } from "../sequence/keys.ts";
+import { Minimap } from "../sequence/minimap.tsx";
 import { drawn, useGrowth, useSight } from "../sequence/sight.ts";
 import { type Bar, barsOf, barWords, type Row, rowsOf, type Span, spanOf, ticksOf } from "./bars.ts";
 
-const ROW_HEIGHT = 26;
+/** Height of a row. On a phone it has room for two lines of a name, and for a finger. */
+const ROW = 26;
+const ROW_NARROW = 40;
 const HEAD_HEIGHT = 30;
 /** Width of the column with the names. It is narrower on a phone. */
 const NAMES = 300;
-const NAMES_NARROW = 170;
+const NAMES_NARROW = 192;
 const NARROW = 600;
 /** Minimum distance between two times of the scale. */
 const TICK_WIDTH = 60;
@@ -43,6 +46,7 @@ interface WaterfallProps extends Omit<ChainViewProps, "onChoose"> {
 interface Scale {
   readonly span: Span;
   readonly width: number;
+  readonly rowHeight: number;
   readonly nowMs: number;
 }
 
@@ -112,7 +116,7 @@ function NameOf(props: RowProps) {
         aria-selected={chosen}
         aria-expanded={hasMore ? open : undefined}
         title={words}
-        style={{ top: `${at * ROW_HEIGHT}px`, "--level": Math.min(level - 1, LEVELS_MAX) }}
+        style={{ top: `${at * scale.rowHeight}px`, "--level": Math.min(level - 1, LEVELS_MAX) }}
       >
         <span class="visually-hidden">{words}</span>
         <span class="waterfall-turn" aria-hidden="true" data-turn={hasMore ? bar.id : undefined}>
@@ -140,7 +144,12 @@ function RowBars({ row, at, scale }: Pick<RowProps, "row" | "at" | "scale">) {
     const inside = open || bar.kind !== "run" ? [] : bar.children.filter(({ kind }) => kind !== "run");
     const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
     return (
-      <div class="waterfall-row" data-step={bar.id} title={words} style={{ top: `${at * ROW_HEIGHT}px` }}>
+      <div
+        class="waterfall-row"
+        data-step={bar.id}
+        title={words}
+        style={{ top: `${at * scale.rowHeight}px` }}
+      >
         <BarOf bar={bar} scale={scale} inside={inside} />
       </div>
     );
@@ -180,7 +189,7 @@ function useNow(active: boolean): number {
 }
 
 /** Returns the rows to show with their positions, and a function that opens or closes a row. */
-function useRows({ rawSteps, calls, around }: WaterfallProps) {
+function useRows({ rawSteps, calls, around }: WaterfallProps, rowHeight: number) {
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
   const [flipped, setFlipped] = useState<ReadonlySet<string>>(new Set());
   const few = rawSteps.length + (calls?.length ?? 0) <= OPEN_ROWS_MAX;
@@ -194,8 +203,8 @@ function useRows({ rawSteps, calls, around }: WaterfallProps) {
     setFlipped(next);
   };
   const placed = useMemo(
-    () => rows.map(({ bar }, at) => ({ id: bar.id, y: HEAD_HEIGHT + at * ROW_HEIGHT })),
-    [rows],
+    () => rows.map(({ bar }, at) => ({ id: bar.id, y: HEAD_HEIGHT + at * rowHeight })),
+    [rows, rowHeight],
   );
   return { rows, placed, flip };
 }
@@ -222,12 +231,20 @@ export function Waterfall(props: WaterfallProps) {
   const nowMs = useNow(active);
   const scrolled = useSight(chainId, false);
   const { box, sight, look, rowsNear } = scrolled;
-  const { rows, placed, flip } = useRows(props);
+  const isNarrow = sight.width < NARROW;
+  const [names, rowHeight] = isNarrow ? [NAMES_NARROW, ROW_NARROW] : [NAMES, ROW];
+  const { rows, placed, flip } = useRows(props, rowHeight);
   useGrowth(scrolled, rows.length, chainId);
-  const names = sight.width < NARROW ? NAMES_NARROW : NAMES;
   const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
   const span = useMemo(() => spanOf(rawSteps, nowMs), [rawSteps, nowMs]);
-  const scale = useMemo(() => ({ span, width, nowMs }), [span, width, nowMs]);
+  const scale = useMemo(() => ({ span, width, rowHeight, nowMs }), [span, width, rowHeight, nowMs]);
+  const whole = useMemo(() => {
+    const lines = rows.map(({ bar: { at, endAt = nowMs, failed } }, index) => ({
+      ...{ from: xOf(scale, at), to: xOf(scale, endAt), failed },
+      y: HEAD_HEIGHT + (index + 0.5) * rowHeight,
+    }));
+    return { width, height: HEAD_HEIGHT + rows.length * rowHeight, lanes: [], lines };
+  }, [rows, scale]);
   const acts = useActs(props, rows, flip);
   const keys = useKeys({ rows: placed, box, look, chosen, wanted, ...acts });
   const onClick = (event: MouseEvent): void => {
@@ -236,7 +253,7 @@ export function Waterfall(props: WaterfallProps) {
     else flip(turned);
   };
   const inTab = rows.findIndex(({ bar }) => bar.id === keys.inTab);
-  const near = drawn(rowsNear(ROW_HEIGHT, rows.length), inTab).flatMap((at) => {
+  const near = drawn(rowsNear(rowHeight, rows.length), inTab).flatMap((at) => {
     const row = rows[at];
     return row === undefined ? [] : [{ row, at }];
   });
@@ -250,7 +267,11 @@ export function Waterfall(props: WaterfallProps) {
         {/* biome-ignore lint/a11y/noStaticElementInteractions: a click on a bar is one on its row */}
         <div
           class="waterfall-space"
-          style={{ height: `${rows.length * ROW_HEIGHT + 12}px`, width: `${names + width}px` }}
+          style={{
+            height: `${rows.length * rowHeight + 12}px`,
+            width: `${names + width}px`,
+            "--row": `${rowHeight}px`,
+          }}
           onClick={onClick}
         >
           <div
@@ -282,6 +303,7 @@ export function Waterfall(props: WaterfallProps) {
         </div>
         {calls === undefined && <p class="waterfall-wait soft">Loading calls…</p>}
       </div>
+      <Minimap whole={whole} box={box} sight={sight} />
     </div>
   );
 }

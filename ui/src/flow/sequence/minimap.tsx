@@ -1,5 +1,5 @@
-// Shows a whole view of a chain in a strip beside it, and the part that is in sight. The pointer moves that part; the
-// keyboard scrolls the diagram itself.
+// Shows a whole diagram or waterfall in a strip beside it, and the part that is in sight. The pointer moves
+// that part; the keyboard scrolls the view itself.
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Sight } from "./sight.ts";
@@ -13,7 +13,7 @@ interface Line {
 }
 
 /** Everything that a view shows, in its own pixels. */
-export interface Whole {
+interface Whole {
   readonly width: number;
   readonly height: number;
   readonly lanes: readonly { readonly x: number }[];

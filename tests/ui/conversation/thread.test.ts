@@ -317,7 +317,10 @@ test("CA1: calls and results of any form are read without an error, and their se
   expect(summaryOf(call("grep", { path: "src", pattern: "TODO" }))).toBe("TODO in src");
   expect(summaryOf(call("glob", { pattern: "**/*.ts" }))).toBe("**/*.ts");
   expect(summaryOf(call("x", {}))).toBe("");
-  expect(summaryOf(call("x", { a: 1 }))).toBe('{"a":1}');
+  expect(summaryOf(call("x", { a: 1 }))).toBe("1");
+  expect(summaryOf(call("x", { dryRun: true, to: { lines: [1, 2] } }))).toBe("dry run: yes, to: lines: 1, 2");
+  expect(summaryOf(call("memory", { action: "read" }))).toBe("read");
+  expect(summaryOf(call("cron", { action: "add", message: "look", every: "1h" }))).toBe("add look");
   expect(summaryOf(call("x", { path: "y".repeat(500) }))).toHaveLength(121);
   expect(sessionOf(call("sessions_send", { sessionKey: "main" }), '{"sessionKey":"agent:b:main"}')).toBe(
     "agent:b:main",

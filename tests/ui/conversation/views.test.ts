@@ -61,7 +61,7 @@ describeInBrowser("opened tool calls", () => {
     await expect.poll(() => exec?.locator(".ansi-red").innerText()).toBe("red");
     const terminal = exec?.getByRole("group", { name: "Terminal" });
     await expect.poll(() => terminal?.innerText()).toMatch(/^\$ printf .*\nred plain <b>$/s);
-    await exec?.getByText("exit code 3").waitFor();
+    await exec?.locator(".terminal").getByText("exit code 3").waitFor();
     await grep?.getByRole("cell", { name: "src/answer.ts" }).waitFor();
     await grep?.locator("summary").getByText("answer in src").waitFor();
     await failed?.getByRole("group", { name: "Error" }).getByText("nothing.ts").waitFor();
@@ -75,6 +75,56 @@ describeInBrowser("opened tool calls", () => {
     await grep?.getByRole("button", { name: "JSON" }).click();
     await grep?.getByRole("group", { name: "Arguments" }).getByText('"pattern": "answer"').waitFor();
     await grep?.getByRole("group", { name: "Result" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test("a call of any tool is facts; a failure has its hint, an empty result words, and a row its exit code", async () => {
+    const workspace = temporaryFolder();
+    const house = await openHouse({
+      model: talkingModel(),
+      choices: {
+        agents: [agentSettings("main", { workspace })],
+        tools: { exec: { ...settingsWith().tools.exec, approval: "never" } },
+      },
+    });
+    const client = await house.client();
+    const message = doing(
+      { name: "read", arguments: { path: "missing.txt" } },
+      { name: "cron", arguments: { action: "add", job: { schedule: { everyMs: 60_000 } } } },
+      { name: "glob", arguments: { pattern: "**/*.zzz" } },
+      { name: "session_status", arguments: {} },
+      { name: "exec", arguments: { command: "exit 3" } },
+    );
+    const { runId } = await client.request("chat.send", { sessionKey: MAIN, message });
+    await client.request("agent.wait", { runId, timeoutMs: 60_000 });
+    const at = `sessions/${encodeURIComponent(MAIN)}`;
+    const { page, complaints } = await visit(house.http, { token: TOKEN, viewport: PHONE, at });
+    const rows = page.locator(".steps .tool");
+    await expect.poll(() => rows.count()).toBe(5);
+    await rows.nth(4).locator("summary").getByText("exit code 3").waitFor();
+    await rows.nth(1).locator("summary").getByText("add schedule: every ms: 60000").waitFor();
+    for (let at = 0; at < 5; at += 1) await rows.nth(at).locator("summary").click();
+    const [read, cron, glob, status] = Array.from({ length: 4 }, (_, at) => rows.nth(at));
+
+    await read?.getByText("missing.txt does not exist").waitFor();
+    await read?.getByText("List the folder with exec: ls -la.").waitFor();
+    await cron?.locator("dt", { hasText: "every ms" }).waitFor();
+    await cron
+      ?.getByRole("group", { name: "Error" })
+      .getByText(/unknown argument "job"$/)
+      .waitFor();
+    await glob?.getByText("No paths").waitFor();
+    await status?.locator("dt", { hasText: "agent id" }).waitFor();
+    await status?.getByRole("cell", { name: /\d:\d\d:\d\d/ }).waitFor();
+    for (let at = 0; at < 5; at += 1)
+      await expect
+        .poll(() => rows.nth(at).locator(".step-inside").innerText())
+        .not.toMatch(/[{}]|1[67]\d{11}/);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await sideways(page)).toBe(0);
+
+    await read?.getByRole("button", { name: "JSON" }).click();
+    await read?.getByRole("group", { name: "Error" }).getByText('"code": "file_not_found"').waitFor();
     expect(complaints).toEqual([]);
   });
 });

@@ -45,6 +45,9 @@ function Outcome({ step, running }: { step: CallStep; running: Going }) {
   if (result.isError && fieldsOf(parsed(resultText(result))).code === "outcome_unknown")
     return <State state="aborted" text="outcome unknown" />;
   if (result.isError) return <State state="failed" />;
+  const { exitCode } = call?.arguments.command === undefined ? {} : fieldsOf(parsed(resultText(result)));
+  if (typeof exitCode === "number" && exitCode !== 0)
+    return <State state="aborted" text={`exit code ${exitCode}`} />;
   return <span class="soft number">{duration(Math.max(0, result.timestamp - calledAt))}</span>;
 }
 

@@ -4,7 +4,8 @@
 
 import { type Fields, fieldsOf } from "../../../../src/core/json.ts";
 import { cut } from "../../../../src/core/text/cut.ts";
-import { size } from "../../parts/format.ts";
+import { clockTime, size } from "../../parts/format.ts";
+import { joinWords } from "../../parts/words.ts";
 import type { Step, ToolResult } from "../items.ts";
 import type { Message } from "../thread.ts";
 
@@ -20,6 +21,11 @@ const PARSED_MAX_CHARS = 256 * 1024;
 /** Maximum length of a summary, including the ellipsis. */
 const SUMMARY_MAX_CHARS = 121;
 const FILES_MAX = 50;
+/** Maximum depth of the values in a value that are put into words. */
+const DEPTH_MAX = 5;
+/** Integers between these are times in milliseconds, of the years 2001 to 2096. */
+const TIMES_MS = [1e12, 4e12] as const;
+const ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 interface NamedFile {
   readonly name: string;
@@ -48,6 +54,35 @@ export function parsed(text: string): unknown {
   }
 }
 
+/** Returns whether a value is an id, which tells a reader nothing. */
+export function isId(value: unknown): boolean {
+  return typeof value === "string" && ID.test(value);
+}
+
+/** Returns the name of a field in words: `session key` for `sessionKey`. */
+export function nameWords(name: string): string {
+  return name
+    .replace(/([a-z\d])([A-Z])(?![A-Z])/g, (_, end, start) => `${end} ${start.toLowerCase()}`)
+    .replaceAll("_", " ");
+}
+
+/** Returns a value of any shape in words. */
+export function valueWords(value: unknown, depth = 0): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number")
+    return value > TIMES_MS[0] && value < TIMES_MS[1] ? clockTime(value, true) : String(value);
+  if (depth === DEPTH_MAX) return "…";
+  const { type, text } = fieldsOf(value);
+  if (type === "text" && typeof text === "string") return text;
+  const parts = Array.isArray(value)
+    ? value.map((one) => valueWords(one, depth + 1))
+    : Object.entries(fieldsOf(value)).map(([name, one]) =>
+        isId(one) ? "" : `${nameWords(name)}: ${valueWords(one, depth + 1)}`,
+      );
+  return joinWords(parts, ", ") || "none";
+}
+
 function textFrom(fields: Fields, names: readonly string[]): string | undefined {
   return names.map((name) => fields[name]).find((value) => typeof value === "string" && value !== "") as
     | string
@@ -70,11 +105,13 @@ const SUBJECTS = [
 
 /** Returns what a call is about, in one line. */
 export function summaryOf(call: ToolCall): string {
-  const sought = textFrom(call.arguments, ["pattern", "query"]);
-  const place = sought === undefined ? undefined : textFrom(call.arguments, ["path"]);
-  const named = place === undefined ? textFrom(call.arguments, SUBJECTS) : `${sought} in ${place}`;
-  const text = named ?? (Object.keys(call.arguments).length === 0 ? "" : JSON.stringify(call.arguments));
-  const line = text
+  const { action, ...given } = call.arguments;
+  const sought = textFrom(given, ["pattern", "query"]);
+  const place = sought === undefined ? undefined : textFrom(given, ["path"]);
+  const named = place === undefined ? textFrom(given, SUBJECTS) : `${sought} in ${place}`;
+  const values = Object.values(given);
+  const others = values.length > 1 ? valueWords(given) : values.map((one) => valueWords(one)).join("");
+  const line = joinWords([action === undefined ? "" : valueWords(action), named ?? others], " ")
     .slice(0, 2 * SUMMARY_MAX_CHARS)
     .replace(/\s+/g, " ")
     .trim();

@@ -12,6 +12,7 @@ import { StepChips } from "../../labels/chips.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted, duration } from "../../parts/format.ts";
+import { lazy } from "../../parts/lazy.tsx";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
 import { complain } from "../../parts/notices.tsx";
@@ -20,9 +21,11 @@ import { State } from "../../parts/state.tsx";
 import { Cost } from "../../parts/time.tsx";
 import type { Tone } from "../../styles/tones.ts";
 import type { Step } from "../items.ts";
-import { Code, Prose } from "../text/text.tsx";
+import { Prose } from "../text/text.tsx";
 import { keyFor } from "./call-row.tsx";
 import { type CallStep, parsed, resultText, sessionOf } from "./calls.ts";
+
+const Failure = lazy(async () => (await import("./views.tsx")).Failure);
 
 /** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
@@ -83,8 +86,7 @@ function Result({ step, sessionKey }: { step: CallStep; sessionKey: string | und
     const texts = messages.flatMap((one) => (one.role === "assistant" ? [textOf(one)] : []));
     return texts.findLast((text) => !isSilent(text)) ?? "";
   });
-  if (sessionKey === undefined)
-    return <Code name="Error" text={step.result === undefined ? "" : resultText(step.result)} />;
+  if (sessionKey === undefined) return step.result && <Failure result={step.result} />;
   if (value === undefined) return <Awaited problem={problem} again={again} />;
   return value === "" ? <p class="soft">No text yet</p> : <Prose text={value} />;
 }

@@ -1,7 +1,7 @@
 // Shows a tool call as what it is: a terminal, a file, a change of a file, links, a table, or a message. This
 // file is loaded when the first call is opened.
 // VW1: the shape of the data decides, not the name of the tool, because programs bring tools of their own.
-//      Data of any shape is shown without an error.
+//      Data of any shape is shown without an error, as facts if it is nothing else. JSON is shown on demand.
 
 import Anser from "anser";
 import type { ComponentChildren } from "preact";
@@ -15,13 +15,17 @@ import { Name } from "../../parts/name.tsx";
 import type { ToolResult } from "../items.ts";
 import { Picture } from "../text/picture.tsx";
 import { Code, Prose } from "../text/text.tsx";
-import { type CallStep, parsed, resultText } from "./calls.ts";
+import { type CallStep, isId, nameWords, parsed, resultText, valueWords } from "./calls.ts";
 import "./views.css";
 
 const TERMINAL_MAX_CHARS = 60_000;
 const ROWS_MAX = 200;
 const COLUMNS_MAX = 8;
 const CELL_MAX_CHARS = 200;
+/** Maximum length of a fact on one line. */
+const LINE_MAX_CHARS = 160;
+/** Maximum depth of facts in facts. Deeper values are words. */
+const DEPTH_MAX = 3;
 /** The languages of files whose endings are not their names. */
 const LANGUAGES: Readonly<Record<string, string>> = { mjs: "js", cjs: "js", mts: "ts", cts: "ts", h: "c" };
 
@@ -145,22 +149,12 @@ function Links({ pages }: { pages: readonly Fields[] }) {
   );
 }
 
-/** Returns a value as JSON. A value that is nested too deep for that is not shown. */
-function jsonText(value: unknown, indent?: number): string {
-  try {
-    return JSON.stringify(value, undefined, indent) ?? "";
-  } catch {
-    return "(nested too deep)";
-  }
-}
-
-const cell = (value: unknown): string =>
-  value === undefined ? "" : typeof value === "object" ? jsonText(value) : String(value);
-
 /** Shows a list of objects, or of plain values. */
 function Table({ list }: { list: readonly unknown[] }) {
   const shown = list.slice(0, ROWS_MAX).map((one) => (isObject(one) ? one : { value: one }));
-  const names = [...new Set(shown.flatMap(Object.keys))].slice(0, COLUMNS_MAX);
+  const names = [...new Set(shown.flatMap(Object.keys))]
+    .filter((name) => !shown.every((row) => isId((row as Fields)[name])))
+    .slice(0, COLUMNS_MAX);
   const others = list.length - shown.length;
   return (
     <>
@@ -173,7 +167,7 @@ function Table({ list }: { list: readonly unknown[] }) {
               <tr>
                 {names.map((name) => (
                   <th key={name}>
-                    <Name text={name} />
+                    <Name text={nameWords(name)} />
                   </th>
                 ))}
               </tr>
@@ -184,7 +178,7 @@ function Table({ list }: { list: readonly unknown[] }) {
               <tr key={at}>
                 {names.map((name) => (
                   <td key={name}>
-                    <Name text={head(cell((row as Fields)[name]), CELL_MAX_CHARS)} />
+                    <Name text={head(name in row ? valueWords((row as Fields)[name]) : "", CELL_MAX_CHARS)} />
                   </td>
                 ))}
               </tr>
@@ -197,9 +191,52 @@ function Table({ list }: { list: readonly unknown[] }) {
   );
 }
 
+/** Shows a value of any shape: a text as text, a list as a table, an object as facts. */
+function Value({ name, value, depth }: { name: string; value: unknown; depth: number }) {
+  if (Array.isArray(value) && value.length > 0) return <Table list={value} />;
+  if (isObject(value) && depth < DEPTH_MAX) return <Facts fields={value} depth={depth + 1} />;
+  const words = valueWords(value) || "none";
+  const isLong = words.length > LINE_MAX_CHARS || words.includes("\n");
+  return isLong ? <Code name={name} text={words} /> : <Name text={words} />;
+}
+
+function Facts({ fields, depth = 0 }: { fields: Fields; depth?: number }) {
+  const entries = Object.entries(fields).slice(0, ROWS_MAX);
+  if (entries.length === 0) return null;
+  return (
+    <dl class="facts">
+      {entries.map(([name, value]) => (
+        <>
+          <dt key={name}>
+            <Name text={nameWords(name)} />
+          </dt>
+          <dd>
+            <Value name={name} value={value} depth={depth} />
+          </dd>
+        </>
+      ))}
+    </dl>
+  );
+}
+
+/** Shows the result of a call. `raw`: its text. */
+function Answer({ raw }: { raw: string }) {
+  const value = parsed(raw);
+  if (value === undefined)
+    return raw.trim() === "" ? <p class="soft">No result text</p> : <Code name="Result" text={raw} />;
+  const fields = Object.entries(isObject(value) ? value : { results: value }).filter(
+    ([name, field]) => name !== "status" || field !== "ok",
+  );
+  const [[name, field] = [], ...more] = fields;
+  if (name === undefined) return <p class="soft">Done</p>;
+  if (more.length > 0 || !Array.isArray(field)) return <Facts fields={Object.fromEntries(fields)} />;
+  if (field.length > 0) return <Table list={field} />;
+  return <Name as="p" class="soft" text={`No ${nameWords(name)}`} />;
+}
+
 /**
- * Returns the view of a call, or undefined if only JSON shows it. `answer`: the fields of its result. `raw`:
- * its text.
+ * Returns the view of a call that is more than facts, or undefined. `answer`: the fields of its result.
+ * `raw`: its text.
  */
 function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren | undefined {
   const { command, message, task } = args;
@@ -219,27 +256,36 @@ function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren 
   const sent = text(message) ?? text(task);
   if (sent !== undefined) {
     const reply = text(answer.reply) ?? text(answer.note);
+    const { message: _, task: __, ...others } = args;
     return (
       <>
+        <Facts fields={others} />
         <Figure caption={message === undefined ? "Task" : "Message"}>
           <Prose text={sent} />
         </Figure>
-        {reply !== undefined && (
+        {reply !== undefined ? (
           <Figure caption={answer.reply === undefined ? "Note" : "Reply"}>
             <Prose text={reply} />
           </Figure>
+        ) : (
+          isData && <Answer raw={raw} />
         )}
       </>
     );
   }
   if (typeof answer.url === "string") return <Links pages={[answer]} />;
-  const list = Object.values(answer).find(
-    (value): value is unknown[] => Array.isArray(value) && value.length > 0,
-  );
-  if (list?.every((one) => text(fieldsOf(one).url) !== undefined) === true)
-    return <Links pages={list.map(fieldsOf)} />;
-  if (list !== undefined) return <Table list={list} />;
-  return !isData && raw.trim() !== "" ? <Code name="Result" text={raw} /> : undefined;
+  const list = Object.values(answer).find((value) => Array.isArray(value) && value.length > 0);
+  const isPages = rows(list).every(({ url }) => typeof url === "string");
+  return list !== undefined && isPages ? <Links pages={rows(list)} /> : undefined;
+}
+
+/** Returns a value as JSON. A value that is nested too deep for that is not shown. */
+function jsonText(value: unknown, indent?: number): string {
+  try {
+    return JSON.stringify(value, undefined, indent) ?? "";
+  } catch {
+    return "(nested too deep)";
+  }
 }
 
 /** Formats JSON for people. Strings are shown with real line breaks. */
@@ -266,13 +312,20 @@ function Json({ call, result }: CallStep) {
   );
 }
 
-/** Shows why a call failed. */
-function Failure({ result }: { result: ToolResult }) {
+/** Shows why a call failed, and what helps. */
+export function Failure({ result }: { result: ToolResult }) {
   const raw = resultText(result);
-  const { error, code } = fieldsOf(parsed(raw));
+  const value = parsed(raw);
+  const { error, message, hint, code } = fieldsOf(value);
+  const words = value === undefined ? raw || "The tool gave no reason." : (text(error) ?? text(message));
   return (
     <div class="tool-error">
-      <Code name="Error" text={text(error) ?? pretty(raw)} />
+      {words === undefined ? (
+        <Value name="Error" value={value} depth={0} />
+      ) : (
+        <Code name="Error" text={words} />
+      )}
+      {typeof hint === "string" && <Name as="p" text={hint} />}
       {typeof code === "string" && <span class="chip">{safeLine(code)}</span>}
     </div>
   );
@@ -282,21 +335,28 @@ function Failure({ result }: { result: ToolResult }) {
 export function CallView(step: CallStep) {
   const { call, result } = step;
   const [json, setJson] = useState(false);
+  const args = call?.arguments ?? {};
   const raw = result === undefined || result.isError ? "" : resultText(result);
-  const view = drawCall(call?.arguments ?? {}, fieldsOf(parsed(raw)), raw);
   return (
     <>
-      {json || view === undefined ? <Json {...step} /> : view}
-      {result?.isError === true && !json && view !== undefined && <Failure result={result} />}
+      {json ? (
+        <Json {...step} />
+      ) : (
+        (drawCall(args, fieldsOf(parsed(raw)), raw) ?? (
+          <>
+            <Facts fields={args} />
+            {result?.isError === false && <Answer raw={raw} />}
+          </>
+        ))
+      )}
+      {result?.isError === true && !json && <Failure result={result} />}
       {result?.content.map(
         (block, index) =>
           block.type === "image" && <Picture key={index} messageId={result.id} index={index} block={block} />,
       )}
-      {view !== undefined && (
-        <p class="as-json">
-          <Button text="JSON" class="quiet" aria-pressed={json} onClick={() => setJson(!json)} />
-        </p>
-      )}
+      <p class="as-json">
+        <Button text="JSON" class="quiet" aria-pressed={json} onClick={() => setJson(!json)} />
+      </p>
     </>
   );
 }

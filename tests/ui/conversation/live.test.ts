@@ -111,10 +111,14 @@ describeInBrowser("a conversation that goes on", () => {
     speak("I had begun to t");
     await page.getByText("I had begun to t").waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
-    await page.locator(".run-end", { hasText: "aborted" }).waitFor();
+    await page.locator(".run-end", { hasText: "stopped" }).waitFor();
     await page.getByText("echo quick two").waitFor();
     await expect.poll(() => page.getByText("quick one").count()).toBe(0);
     await expect.poll(() => queued.count()).toBe(0);
+    await say(page, "again");
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByRole("status").getByText("The run was stopped.").waitFor();
+    await expect.poll(() => page.locator(".run-error").count()).toBe(0);
   });
 
   test("Shift+Enter adds a line, and so does Enter on a phone; the field grows, and each session keeps its draft", async () => {
@@ -220,9 +224,28 @@ describeInBrowser("a conversation that goes on", () => {
     await expect.poll(() => page.getByText("echo quick words").count()).toBe(0);
     await client.agent({ sessionKey: key, message: "quick again" }).done;
     await page.getByText("echo quick again").waitFor();
+    await field(page).fill("a long\ndraft");
     await client.request("sessions.delete", { key });
     await page.getByText("This session was deleted.").waitFor();
     await page.getByText("echo quick again").waitFor();
     await expect.poll(() => field(page).count()).toBe(0);
+    const draft = page.getByRole("group", { name: "Unsent message" });
+    await expect.poll(() => draft.innerText()).toContain("a long\ndraft");
+    await draft.getByRole("button", { name: "Copy unsent message" }).waitFor();
+  });
+
+  test("a session that is deleted while it is open leaves the list, and offers nothing to begin with", async () => {
+    const { house } = await openTalk();
+    const client = await house.client();
+    const { key } = await client.request("sessions.create", { label: "short-lived" });
+    const at = `sessions/${encodeURIComponent(key)}`;
+    const { page } = await visit(house.http, { token: TOKEN, at });
+    const row = page.getByRole("treeitem", { name: /short-lived/ });
+    await page.getByText("No messages yet").waitFor();
+    await row.waitFor();
+    await client.request("sessions.delete", { key });
+    await page.getByText("This session was deleted.").waitFor();
+    await expect.poll(() => page.locator(".empty button").count()).toBe(0);
+    await expect.poll(() => row.count()).toBe(0);
   });
 });

@@ -10,7 +10,7 @@ import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { Composer } from "./composer.tsx";
-import { edit } from "./drafts.ts";
+import { draftOf, edit } from "./drafts.ts";
 import type { EarlierPlace } from "./earlier.tsx";
 import { Header } from "./header.tsx";
 import { type Item, itemsOf } from "./items.ts";
@@ -18,6 +18,7 @@ import { MessageList } from "./list.tsx";
 import { type Fate, SessionReader } from "./reader.ts";
 import { Tail } from "./tail.tsx";
 import { Shown } from "./text/picture.tsx";
+import { Code } from "./text/text.tsx";
 import { type Thread, WINDOW_MAX } from "./thread.ts";
 
 const FATES: Readonly<Record<Fate, string>> = {
@@ -25,6 +26,8 @@ const FATES: Readonly<Record<Fate, string>> = {
   deleted: "This session was deleted. You see the messages that were loaded before.",
   message_missing: "That message is not in this conversation. You see the newest messages.",
 };
+
+const ENDINGS: Readonly<Record<string, string>> = { ok: "Answered.", aborted: "The run was stopped." };
 
 /** Returns a reader of this session. The reader is open as long as the component is mounted. */
 function useReader(sessionKey: string, messageId: string | undefined): SessionReader {
@@ -88,8 +91,9 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   const { fate } = reader;
   const last = items.at(-1);
   // For users of a screen reader.
-  const ending =
-    last?.kind !== "end" ? "" : last.run.state === "ok" ? "Answered." : "The run did not succeed.";
+  const ending = last?.kind !== "end" ? "" : (ENDINGS[last.run.state] ?? "The run did not succeed.");
+  const isDeleted = fate.value === "deleted";
+  const draft = isDeleted ? draftOf(thread.sessionKey) : "";
   return (
     <div class="conversation">
       <Header key={thread.sessionKey} thread={thread} earlier={earlier} />
@@ -114,7 +118,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
             <Head
               thread={thread}
               isEmpty={items.length === 0}
-              isClosed={earlier !== undefined || thread.now?.session.archivedAt !== undefined}
+              isClosed={isDeleted || earlier !== undefined || thread.now?.session.archivedAt !== undefined}
               onOlder={() => reader.older()}
             />
           }
@@ -136,7 +140,12 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
       {reader.problem.value !== undefined && linkState.value === "connected" && (
         <Failed problem={reader.problem.value} onRetry={() => reader.news()} />
       )}
-      {fate.value !== "deleted" && (
+      {draft !== "" && (
+        <div class="composer">
+          <Code name="Unsent message" text={draft} />
+        </div>
+      )}
+      {!isDeleted && (
         <Composer
           thread={thread}
           onSent={() => {

@@ -29,7 +29,12 @@ import { jobResultOf } from "./work/job-result.ts";
 import { SentFileView, sentFilesIn } from "./work/sent-file.tsx";
 import { Steps } from "./work/steps.tsx";
 
-const STATE_WORDS: Readonly<Record<string, string>> = { ok: "done", error: "failed", timeout: "timed out" };
+const STATE_WORDS: Readonly<Record<string, string>> = {
+  ok: "done",
+  error: "failed",
+  timeout: "timed out",
+  aborted: "stopped",
+};
 
 function Author({ origin }: { origin: Origin }) {
   const { manner, who, sessionKey, to, marks } = origin;
@@ -180,7 +185,7 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
       {cost > 0 && <Cost usd={cost} />}
       {model !== undefined && <Name text={model} />}
       {error !== undefined && (
-        <bdi class="run-error" title={code}>
+        <bdi class={state === "aborted" ? "soft" : "run-error"} title={code}>
           {safeText(error)}
         </bdi>
       )}

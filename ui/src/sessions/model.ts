@@ -361,7 +361,8 @@ export function showNews(): void {
 /** Handles events of the gateway while the list is shown. Returns a function that ends this. */
 export function follow(): () => void {
   const ends = [
-    on("sessions", ({ key }) => {
+    on("sessions", ({ key, change }) => {
+      if (change === "deleted" && pinned?.key === key) pinned = undefined;
       news.add(key);
       tellNews();
       readCounts();

@@ -138,6 +138,7 @@ const QUEUED_RUN = named(
       text: text("Text of the message, or the beginning of a long text."),
       provenance: declared<Provenance>("Provenance"),
       senderName: text(),
+      steer: flag("Whether the current run reads it before its next step."),
     },
   ),
 );

@@ -129,12 +129,13 @@ async function readNow(ctx: CallContext, session: Session, lane: readonly LaneFa
       .map(({ runId, input }): QueuedRun => {
         if (input === undefined) return { runId };
         const { redactor } = ctx.deps.world;
-        const { provenance, senderName } = input;
+        const { provenance, senderName, steer } = input;
         return {
           runId,
           text: redactor.beginning(input.text, WAITING_TEXT_MAX_CHARS).text,
           ...(provenance === undefined ? {} : { provenance: shownProvenance(provenance, sees) }),
           ...(senderName === undefined ? {} : { senderName: redactor.mask(senderName) }),
+          ...(steer === undefined ? {} : { steer }),
         };
       }),
   };

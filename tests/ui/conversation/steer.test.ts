@@ -32,9 +32,14 @@ describeInBrowser("a message during a run", () => {
     await field.fill("only at the north side");
     await page.getByRole("button", { name: "Steer" }).click();
     await expect.poll(() => field.inputValue()).toBe("");
+    const pending = (text: string) => page.locator(".entry-queued", { hasText: text }).locator(".state");
+    await expect.poll(() => pending("north side").innerText()).toBe("read before the next step");
+    await expect.poll(() => page.locator(".queue-note").count()).toBe(0);
     await field.fill("and then report");
     await page.getByRole("button", { name: "Queue" }).click();
     await expect.poll(() => field.inputValue()).toBe("");
+    await expect.poll(() => pending("report").innerText()).toBe("queued");
+    await page.locator(".queue-note").getByText("1 queued").waitFor();
     gate.resolve();
     await page.getByText("heard 3").waitFor();
     expect(heard).toEqual([

@@ -250,6 +250,8 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
     write(text.trim() === "" ? value.text : `${text}\n${value.text}`);
     field.current?.focus();
   }, [handed.value]);
+  const steering = thread.now?.queue.filter(({ steer }) => steer === true).length ?? 0;
+  const queuedRuns = (row?.queuedRuns ?? 0) - steering;
   const sendNow = (steer = false): void => {
     void send(steer).then(() => field.current?.focus());
   };
@@ -296,7 +298,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
       <div class="composer-row">
         {row !== undefined && !isProgram(row.key) && <Choices thread={thread} row={row} />}
         <PickPictures onFiles={add} />
-        <Buttons {...{ thread, canSend, sending }} queuedRuns={row?.queuedRuns ?? 0} onSend={sendNow} />
+        <Buttons {...{ thread, canSend, sending }} queuedRuns={queuedRuns} onSend={sendNow} />
       </div>
     </form>
   );

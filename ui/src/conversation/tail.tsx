@@ -57,7 +57,7 @@ function Working({ run: { state, hold }, retry }: { run: Run; retry: string | un
 }
 
 function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) {
-  const { runId, text, provenance, senderName } = one;
+  const { runId, text, provenance, senderName, steer } = one;
   const message = {
     id: runId,
     role: "user",
@@ -75,7 +75,7 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
         {text === undefined ? "(a long message)" : safeText(text)}
       </div>
       <div class="bar">
-        <State state="queued" />
+        <State state="queued" text={steer === true ? "read before the next step" : "queued"} />
         {may("operator.write") && <Button text="Cancel" class="quiet" onClick={cancel} />}
       </div>
     </li>

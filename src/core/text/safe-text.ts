@@ -70,9 +70,12 @@ export function markdownQuote(text: string): string {
   return escapedText.replaceAll(/^/gm, "┃ ");
 }
 
-/** Escapes a text that is shown in one line, for example a key, a label or a table cell. */
+/**
+ * Escapes a text that is shown in one line, for example a key, a label or a table cell. The marks of
+ * `visibleText` stand for their line breaks.
+ */
 export function safeLine(text: string): string {
-  return safeText(text).replaceAll("\n", "\\n").replaceAll("\t", " ");
+  return safeText(text).replaceAll("⏎\n", "⏎ ").replaceAll("\n", "\\n").replaceAll("\t", " ");
 }
 
 /** Escapes a text that is shown as words in one line of Markdown, for example in a message to a chat. */

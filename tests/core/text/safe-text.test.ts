@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { growingText, safeJson, safeLine, safeText } from "../../../src/core/text/safe-text.ts";
+import { growingText, safeJson, safeLine, safeText, visibleText } from "../../../src/core/text/safe-text.ts";
 import { anyCharacter } from "../../fuzz/nasty.ts";
 
 const anyText = fc.string({
@@ -30,6 +30,7 @@ test("letters of all scripts, and emoji, stay unchanged", () => {
 
 test("a key or a label never has more than one line", () => {
   expect(safeLine("a\nb\tc")).toBe("a\\nb c");
+  expect(safeLine(visibleText("a\n\tb"))).toBe("a⏎ ⇥ b");
 });
 
 test("ST1: for any text, no character that controls a terminal remains", () => {

@@ -39,6 +39,13 @@ const buttonsOf = async (page: Page) =>
 const openLonger = (within: Page | Locator) => within.getByText("Allow for longer").click();
 
 describeInBrowser("a command that waits for permission", () => {
+  test("beside the session list, a command of several lines is one line with marks", async () => {
+    const { house, askFor } = await openDesk();
+    const { page } = await visit(house.http, { token: TOKEN, at: "sessions" });
+    await askFor("set -e\ntouch a");
+    await page.getByRole("region", { name: "Needs you" }).getByText("set -e⏎ touch a").waitFor();
+  });
+
   test("the inbox names agent, command and folder, and offers Allow and Deny first", async () => {
     const { house, ask, workspace } = await openDesk();
     const { page } = await visit(house.http, { token: TOKEN, viewport: PHONE });

@@ -1,6 +1,8 @@
 // Reads the announcement of a sub-agent's result (core/rules/announcement.ts writes it). Pure.
 // JR1: a text of any other form is not an announcement, and is shown unchanged.
 
+import { money } from "../../parts/format.ts";
+
 interface JobResult {
   /** Outcome of the job: ok, error, timeout, aborted or unknown. */
   readonly status: string;
@@ -30,7 +32,14 @@ function statsOf(line: string): Pick<JobResult, "facts" | "plumbing"> {
     const last = plumbing.at(-1);
     if (name !== undefined) plumbing.push([name, part.slice(name.length + 1)]);
     else if (last?.[0] === "transcript") last[1] += ` · ${part}`;
-    else facts.push(part.replace(/^(?:runtime|cost) /, "").replace(/(\d)([hms])/g, "$1 $2"));
+    else if (part.startsWith("cost $")) facts.push(money(Number(part.slice("cost $".length))));
+    else
+      facts.push(
+        part
+          .replace("runtime ", "")
+          .replace(/(\d)([hms])/g, "$1 $2")
+          .replace(/^0\.0/, "<0.1"),
+      );
   }
   return { facts, plumbing };
 }

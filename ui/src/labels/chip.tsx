@@ -31,7 +31,7 @@ function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => v
             marks.length > 0 && (
               <section key={label}>
                 <h3>{WORDS[label]}</h3>
-                <ul>
+                <ul class="bullets">
                   {marks.map(({ source, since, runId }) => {
                     const place = value.readIn.find((one) => one.source === source && one.runId === runId);
                     return (

@@ -68,7 +68,7 @@ export function Warnings({ lines, title }: { lines: readonly string[]; title: st
       <p>
         <strong>{title}</strong>
       </p>
-      <ul>
+      <ul class="bullets">
         {lines.map((line) => (
           <li key={line}>
             <bdi>{safeLine(line)}</bdi>

@@ -168,7 +168,7 @@ export function RunsTab() {
           onClose={() => setQuestion(undefined)}
         >
           <p>Their agents stop now, and so do the jobs of these runs. This cannot be undone.</p>
-          <ul class="runs-question">
+          <ul class="bullets runs-question">
             {question.slice(0, 5).map((run) => (
               <li key={run.runId}>{nameOfRun(run)}</li>
             ))}

@@ -78,7 +78,7 @@ function Head() {
         ))}
       </nav>
       <div class="head-end">
-        <span class="version">{hello.value?.server.version}</span>
+        <span class="version small">{hello.value?.server.version}</span>
         {may("operator.write") && (
           <button
             type="button"

@@ -24,7 +24,7 @@ function Setting(props: { name: string; source?: string | undefined; children: C
       <dt>{name}</dt>
       <dd>
         {children}
-        {source !== undefined && <span class="setting-source soft"> · {source}</span>}
+        {source !== undefined && <span class="small soft"> · {source}</span>}
       </dd>
     </div>
   );
@@ -33,7 +33,7 @@ function Setting(props: { name: string; source?: string | undefined; children: C
 function Tools({ agent: { tools = [], withheld = [] } }: { agent: AgentDetails }) {
   return (
     <>
-      <span class="chips">
+      <span class="line chips">
         {tools.map((name) => (
           <Name as="code" key={name} class="chip" text={name} />
         ))}
@@ -156,7 +156,7 @@ export function AgentPage(props: RowProps & { isOnly: boolean }) {
           ←
         </a>
         <AgentMark id={agent.id} />
-        <h2 id="agent-title">
+        <h2 id="agent-title" class="line">
           <Names agent={agent} />
         </h2>
         <Chat agent={agent} primary />

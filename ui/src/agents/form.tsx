@@ -116,7 +116,7 @@ export function AgentForm(props: { agent: AgentDetails; only?: string; onSaved: 
         <Group key={group.title} {...group} entries={{ ...saved, ...draft.mine }} onChange={change} />
       ))}
       {(count > 0 || problem !== undefined) && (
-        <div class="agent-save card">
+        <div class="bar agent-save card">
           {problem !== undefined && <Failed problem={problem} />}
           <p role="status" class={conflicts.length > 0 ? "tone-warn" : "soft"}>
             {conflicts.length === 0 ? counted(count, "change") : conflictWords(fields, conflicts, saved)}
@@ -153,12 +153,12 @@ function Group(props: {
     </div>
   );
   return title === "More settings" ? (
-    <details class="agent-group card">
+    <details class="agent-group stack card">
       <summary>{title}</summary>
       {controls}
     </details>
   ) : (
-    <section class="agent-group card" aria-label={title}>
+    <section class="agent-group stack card" aria-label={title}>
       <h3>{title}</h3>
       {controls}
     </section>

@@ -59,7 +59,7 @@ function Edit({ memory, onClose, onSaved }: EditProps) {
               <p class="tone-warn">
                 The agent has changed its memory meanwhile. Nothing was saved. It is now:
               </p>
-              <pre class="out-text">
+              <pre class="sunken out-text">
                 <bdi>{safeText(base.text)}</bdi>
               </pre>
             </>
@@ -82,7 +82,7 @@ export function Memory({ agentId }: { agentId: string }) {
       ) : (
         <details>
           <summary>{size(bytesOf(memory.text))}</summary>
-          <pre class="out-text">
+          <pre class="sunken out-text">
             <bdi>{safeText(memory.text)}</bdi>
           </pre>
         </details>

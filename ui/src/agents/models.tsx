@@ -39,7 +39,7 @@ function Answer({ test }: { test: ModelTest }) {
     );
   return (
     <>
-      <p class="row-error tone-bad">
+      <p class="small row-error tone-bad">
         <Name text={error ?? "no answer"} /> <span class="soft">{facts}</span>
       </p>
       {hint !== undefined && <Name as="p" text={hint} />}
@@ -92,7 +92,9 @@ export function Models({ users }: { users: ReadonlyMap<string, readonly string[]
             body: (
               <div class="model-outcome" role="status">
                 {test?.kind === "running" && <State state="running" text="Waiting for an answer…" />}
-                {test?.kind === "refused" && <Name as="p" class="row-error tone-bad" text={test.problem} />}
+                {test?.kind === "refused" && (
+                  <Name as="p" class="small row-error tone-bad" text={test.problem} />
+                )}
                 {test?.kind === "answered" && <Answer test={test.test} />}
               </div>
             ),

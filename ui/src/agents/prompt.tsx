@@ -21,7 +21,7 @@ function Part({ part }: { part: AgentPrompt["parts"][number] }) {
           <Name text={title} /> <span class="soft">{sizeOf(part)}</span>
         </summary>
         {file !== undefined && <Name as="p" class="soft" text={file} />}
-        <pre class="out-text">
+        <pre class="sunken out-text">
           <bdi>{safeText(text)}</bdi>
         </pre>
       </details>

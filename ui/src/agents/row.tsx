@@ -47,7 +47,7 @@ export function Names({ agent: { id, name = id, default: isDefault, runtime } }:
   return (
     <>
       <Name text={name} />
-      {name !== id && <Name as="span" class="soft agent-id" text={id} />}
+      {name !== id && <Name as="span" class="soft small agent-id" text={id} />}
       {isDefault && <span class="chip">default</span>}
       {runtime !== "built-in" && <span class="chip">{runtime.toUpperCase()}</span>}
     </>
@@ -59,7 +59,7 @@ function Today({ agent }: { agent: AgentDetails }) {
   const { state, text } = workWords(agent);
   const failed = today?.failed ?? 0;
   return (
-    <p class="agent-today soft">
+    <p class="line agent-today soft">
       {work !== undefined && <State state={state} text={text} />}
       {budgetWords(agent).map((words) => (
         <span key={words}>{words}</span>
@@ -88,18 +88,18 @@ export function Work({ agent, active }: RowProps) {
       {active.length > 0 && (
         <ul class="agent-active">
           {active.slice(0, ACTIVE_MAX).map((row) => (
-            <li key={row.key}>
+            <li key={row.key} class="line">
               <SessionLink sessionKey={row.key} /> <Doing row={row} />
             </li>
           ))}
           {active.length > ACTIVE_MAX && (
-            <li>
+            <li class="line">
               <a href={sessionsHref(agent.id, "running")}>{active.length - ACTIVE_MAX} more</a>
             </li>
           )}
         </ul>
       )}
-      {rights !== undefined && <p class="soft agent-rights">{rights}</p>}
+      {rights !== undefined && <p class="soft small agent-rights">{rights}</p>}
     </>
   );
 }
@@ -112,7 +112,7 @@ export function AgentRow(props: RowProps) {
       <AgentMark id={agent.id} />
       <div class="agent-main">
         <h3>
-          <a class="agent-name" href={hrefOf({ view: "agents", agentId: agent.id })}>
+          <a class="line agent-name" href={hrefOf({ view: "agents", agentId: agent.id })}>
             <Names agent={agent} />
           </a>
         </h3>

@@ -45,7 +45,7 @@ function Choices({ thread, row }: { thread: Thread; row: Row }) {
   const names = useModelRefs();
   const listed = names.includes(current) ? names : [current, ...names];
   return (
-    <div class="choices">
+    <div class="line choices">
       <Select
         aria-label="Model"
         value={current}
@@ -146,7 +146,7 @@ function Buttons(props: {
   };
   return (
     <div class="send-buttons">
-      {queuedRuns > 0 && <span class="soft queue-note">{`${queuedRuns} queued`}</span>}
+      {queuedRuns > 0 && <span class="soft small queue-note">{`${queuedRuns} queued`}</span>}
       {busy && (
         <Button
           text="Stop"
@@ -295,7 +295,7 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
           sendNow();
         }}
       />
-      <div class="composer-row">
+      <div class="bar composer-row">
         {row !== undefined && !isProgram(row.key) && <Choices thread={thread} row={row} />}
         <PickPictures onFiles={add} />
         <Buttons {...{ thread, canSend, sending }} queuedRuns={queuedRuns} onSend={sendNow} />

@@ -25,7 +25,7 @@ function Conversations({ sessionKey, onOpen }: { sessionKey: string; onOpen: Ope
   return (
     <ul class="earlier-list">
       {value.conversations.map(({ sessionId, endedAt, messages, title = "Untitled" }) => (
-        <li key={sessionId}>
+        <li key={sessionId} class="line">
           <Button text={title} class="quiet" onClick={() => onOpen(sessionId)} />{" "}
           <span class="soft">{`${clockTime(endedAt, true)} · ${counted(messages, "message")}`}</span>
         </li>

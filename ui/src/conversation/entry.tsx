@@ -75,12 +75,12 @@ export function Byline(props: {
 }) {
   const { origin, atMs, receipt, labels } = props;
   return (
-    <div class="byline">
+    <div class="line byline">
       <Author origin={origin} />
       {receipt !== undefined && <span class="chip">{RECEIPT_WORDS[receipt]}</span>}
       <StepChips labels={labels} />
       {atMs !== undefined && (
-        <Time class="soft" at={atMs}>
+        <Time class="soft small" at={atMs}>
           {clockTime(atMs)}
         </Time>
       )}
@@ -115,10 +115,15 @@ function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit 
   return (
     <div class="entry-tools">
       {mayFork() && (
-        <Button text="Fork" class="quiet" title="Fork from here" onClick={() => void fork(sessionKey, id)} />
+        <Button
+          text="Fork"
+          class="quiet small"
+          title="Fork from here"
+          onClick={() => void fork(sessionKey, id)}
+        />
       )}
       {onEdit !== undefined && (
-        <Button text="Edit" class="quiet" aria-label="Edit message" onClick={() => onEdit(text)} />
+        <Button text="Edit" class="quiet small" aria-label="Edit message" onClick={() => onEdit(text)} />
       )}
       <Copy text={() => text} name="message" />
     </div>
@@ -177,7 +182,7 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
   ];
   const cost = usage?.cost.total ?? 0;
   return (
-    <li class="run-end" data-id={id}>
+    <li class="line run-end small" data-id={id}>
       <State state={state} text={silent && state === "ok" ? "no reply" : (STATE_WORDS[state] ?? state)} />
       {facts.map((fact) => (
         <span key={fact}>{fact}</span>
@@ -213,7 +218,7 @@ function Quiet(props: {
   return (
     <li class="quiet-turns" data-id={item.id}>
       <details open={open} onToggle={(event) => setChosen(event.currentTarget.open)}>
-        <summary class="soft">
+        <summary class="line soft">
           <span>{counted(item.turns, "silent turn")}</span>
           <Name text={[...who].join(", ")} />
           <span class="number">{first === last ? first : `${first} – ${last}`}</span>

@@ -20,7 +20,7 @@ export function FailedJobs({ sessionKey, onClose }: { sessionKey: string; onClos
       {reading.value === undefined ? (
         <Awaited {...reading} />
       ) : (
-        <ul class="failed-jobs">
+        <ul class="stack failed-jobs">
           {reading.value.sessions.map((row) => (
             <li key={row.key}>
               <SessionLink sessionKey={row.key} name={sessionName(row)} />

@@ -90,14 +90,14 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
         ←
       </a>
       <div class="conversation-title">
-        <h2>
+        <h2 class="cut">
           <AgentMark id={row?.agentId ?? agentIn(thread.sessionKey)} />
           <Name
             text={row?.label || row?.displayName || nameOf(thread.sessionKey)}
             title={thread.sessionKey}
           />
         </h2>
-        <div class="conversation-facts soft">
+        <div class="bar conversation-facts small soft">
           {row !== undefined && <Doing row={row} onFailed={() => setFailed(true)} />}
           {row?.archivedAt !== undefined && <span class="chip">archived</span>}
           <OutsideChip sessionKey={thread.sessionKey} outside={row?.outside} />

@@ -93,7 +93,7 @@ export function Pictures({ sessionKey }: { sessionKey: string }) {
   const pictures = picturesOf(sessionKey);
   if (pictures.length === 0) return null;
   return (
-    <ul class="pictures" aria-label="Pictures">
+    <ul class="line pictures" aria-label="Pictures">
       {pictures.map(({ id, name, mimeType, content }) => (
         <li key={id}>
           <img src={`data:${mimeType};base64,${content}`} alt={name} />

@@ -60,7 +60,7 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
         <ul class="search-hits">
           {hits.map(({ sessionKey, sessionId, messageId, author, timestamp, excerpt, earlier }) => (
             <li key={messageId}>
-              <div class="search-hit-head">
+              <div class="line search-hit-head small">
                 <SessionLink sessionKey={sessionKey} />
                 <ByAuthor author={author} />
                 {earlier === true && <span class="chip">before a reset</span>}

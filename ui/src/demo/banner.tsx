@@ -30,7 +30,7 @@ export function DemoBanner() {
   return (
     <aside class="demo" aria-label="Demo">
       <strong>This is a demo with a separate store</strong>
-      <ol class="demo-acts" aria-label="Steps of the demo">
+      <ol class="line demo-acts" aria-label="Steps of the demo">
         {ACTS.map(({ title }, at) => (
           <li key={title} class={at < played ? "played" : ""} aria-current={at === act ? "step" : undefined}>
             {title}

@@ -69,7 +69,9 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
     "div",
     "session-row in-tree",
     [
-      children > 0 ? buttonOf("session-twist", "▸", { "aria-label": "Open" }) : make("span", "session-twist"),
+      children > 0
+        ? buttonOf("plain session-twist", "▸", { "aria-label": "Open" })
+        : make("span", "session-twist"),
       mark(agentId),
       make("div", "session-words", [
         make("div", "session-line", [
@@ -83,7 +85,7 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
             ]),
           failure === undefined &&
             jobs === undefined &&
-            make("span", "session-facts", [drawName(factsOf(row, name, agentNameIn(agents, agentId)))]),
+            make("span", "session-facts cut", [drawName(factsOf(row, name, agentNameIn(agents, agentId)))]),
         ]),
       ]),
     ],
@@ -109,15 +111,15 @@ function entryRow({ items }: Entry, now: number): HTMLElement {
   return make("li", `inbox-row ${isOne ? "" : "inbox-bundle "}tone-${toneOf(item)}`, [
     make("div", "inbox-head", [
       make("span", "inbox-mark", [make("span", "chip", [markOf(item)])]),
-      make("p", "inbox-name", [
+      make("p", "line inbox-name", [
         isOne && mark(agentId),
         isOne && sessionKey !== undefined ? linkTo("inbox-link", sessionKey, name) : drawName(name),
         !isOne && make("span", "inbox-times", [`×${items.length}`]),
       ]),
-      make("time", "inbox-age", [age(since, now)]),
+      make("time", "inbox-age small", [age(since, now)]),
       make("div", "inbox-actions", [...words, buttonOf("quiet inbox-more", "▾", { "aria-label": "Peek" })]),
     ]),
-    below !== name && make("p", "inbox-summary", [drawName(below)]),
+    below !== name && make("p", "cut inbox-summary", [drawName(below)]),
   ]);
 }
 
@@ -194,7 +196,7 @@ export function drawRows({ sessions, attention: { groups }, agents: listed }: Fi
             "split-list",
             [
               make("div", "sessions", [
-                make("div", "session-bar", [make("div", "session-bar-line")]),
+                make("div", "session-bar", [make("div", "bar session-bar-line")]),
                 make("div", "session-frame", [
                   make("div", "session-list virtual-list", rows, { role: "list", "aria-label": "Sessions" }),
                 ]),
@@ -207,7 +209,10 @@ export function drawRows({ sessions, attention: { groups }, agents: listed }: Fi
             "split-main",
             [
               isInbox &&
-                make("div", "inbox", [make("div", "inbox-bar"), ...shown.map((rows) => groupOf(rows, now))]),
+                make("div", "inbox", [
+                  make("div", "bar inbox-bar"),
+                  ...shown.map((rows) => groupOf(rows, now)),
+                ]),
             ],
             { "aria-label": isInbox ? "Inbox" : "Conversation" },
           ),

@@ -47,7 +47,7 @@ function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onF
     };
   }, [name]);
   return (
-    <header class="chain-title">
+    <header class="bar chain-title">
       <a class="chain-back" href={hrefOf({ view: "flow" })}>
         ‹ All chains
       </a>
@@ -59,7 +59,7 @@ function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onF
         state={active ? "running" : "ended"}
         text={active ? "active" : `ended ${ago(lastAt, tick.value)}`}
       />
-      <span class="chain-facts soft">
+      <span class="bar chain-facts small soft">
         {!active && <span>{`took ${duration(lastAt - startedAt)}`}</span>}
         <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>
         <span>{`hop ${hopMax} of ${limits.hopsMax}`}</span>
@@ -205,7 +205,7 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
       />
       <ChainLabels chain={chain} steps={steps} around={around} onChoose={show} />
       {legend && mode !== "list" && <Legend waterfall={mode === "waterfall"} />}
-      {truncated && <p class="chain-cut soft">Long chain: only the newest steps are shown.</p>}
+      {truncated && <p class="chain-cut small soft">Long chain: only the newest steps are shown.</p>}
       <div ref={body} class={`chain-body${step === undefined ? "" : " with-step"}`}>
         {mode === "sequence" && <Diagram {...view} parties={columns} onExpand={expand} />}
         {mode === "waterfall" && <Waterfall {...view} rawSteps={steps} calls={calls} />}

@@ -18,13 +18,13 @@ function Parties({ chain }: { chain: ChainRow }) {
   const more =
     chain.sessionCount - (chain.sessions.length - others.length) - Math.min(PARTIES_SHOWN, others.length);
   return (
-    <span class="chain-parties">
+    <span class="line chain-parties">
       {others.slice(0, PARTIES_SHOWN).map((key) => (
-        <span key={key} class="chip">
+        <span key={key} class="chip cut">
           <Name text={nameOf(key)} />
         </span>
       ))}
-      {more > 0 && <span class="chip">{`+${more}`}</span>}
+      {more > 0 && <span class="chip cut">{`+${more}`}</span>}
     </span>
   );
 }
@@ -51,15 +51,15 @@ export function ChainList(props: {
                 <Name text={nameOf(chain.rootSessionKey ?? chain.sessions[0] ?? "")} />
               </strong>
               {chain.active && <State state="running" text="active" />}
-              <span class="chain-age soft">{age(chain.lastAt, nowMs)}</span>
+              <span class="chain-age small soft">{age(chain.lastAt, nowMs)}</span>
             </span>
             {chain.opening !== undefined && chain.opening !== "" && (
-              <span class="chain-opening">
+              <span class="clamp">
                 <Name text={plainLine(chain.opening)} />
               </span>
             )}
             <Parties chain={chain} />
-            <span class="chain-figures soft">
+            <span class="bar chain-figures small soft">
               <span>{counted(chain.runs, "run")}</span>
               {chain.failed > 0 && <span class="chip tone-bad">{`${chain.failed} failed`}</span>}
               {chain.refused > 0 && <span class="chip tone-bad">{`${chain.refused} refused`}</span>}
@@ -69,7 +69,7 @@ export function ChainList(props: {
         </li>
       ))}
       {more !== undefined && (
-        <li class="flow-more">
+        <li class="flow-more small">
           <Button text="Older chains" class="quiet" onClick={more} />
         </li>
       )}

@@ -136,7 +136,7 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
           </g>
         </svg>
       </div>
-      <p class="flow-legend soft" aria-hidden="true">
+      <p class="flow-legend line small soft" aria-hidden="true">
         <span class="kind-send">sends</span>
         <span class="kind-spawn">jobs</span>
         <span class="kind-refused">refused</span>

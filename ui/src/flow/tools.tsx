@@ -21,7 +21,7 @@ function Find({ search }: { search: Search }) {
   const { text, found, at } = search;
   const count = text === "" ? "" : at < 0 ? `${found.length} found` : `${at + 1} of ${found.length}`;
   return (
-    <span class="flow-find">
+    <span class="small flow-find">
       <input
         type="search"
         aria-label="Find in steps"
@@ -82,7 +82,7 @@ interface ToolsProps {
 export function ChainTools(props: ToolsProps) {
   const { mode, search, zoom, zooms, fitted, legend, onLegend, onCollapse, chain } = props;
   return (
-    <div class="flow-tools">
+    <div class="bar flow-tools">
       <fieldset class="flow-window flow-modes" aria-label="View of the chain">
         {MODES.map((one) => (
           <Button

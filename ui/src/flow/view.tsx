@@ -68,7 +68,7 @@ function Choices() {
       />
       <Select aria-label="State" value={state} options={STATES} onPick={(to) => want({ state: to })} />
       {period === "dates" && (
-        <div class="flow-days">
+        <div class="flow-days small">
           <Day name="From" day={from} onDay={(day) => want({ from: day })} />
           <Day name="To" day={to} onDay={(day) => want({ to: day })} />
         </div>
@@ -113,7 +113,7 @@ export function FlowView() {
   return (
     <div class={`flow ${choice}${chosen === undefined ? " no-chain" : ""}`}>
       <section class="flow-list" aria-labelledby="chains-title">
-        <div class="flow-bar">
+        <div class="bar flow-bar">
           <h2 id="chains-title">{`${counted(chains.length, "chain")}${more ? " and more" : ""}`}</h2>
           {wanted !== undefined && (
             <button
@@ -146,7 +146,7 @@ export function FlowView() {
           />
           <Choices />
           {note && (
-            <p class="flow-note soft" role="status">
+            <p class="flow-note small soft" role="status">
               {note}
             </p>
           )}
@@ -163,7 +163,7 @@ export function FlowView() {
         ) : chosen !== undefined ? (
           <Chain chainId={chosen} />
         ) : isEmpty ? (
-          <div class="empty flow-empty">
+          <div class="empty stack flow-empty">
             <h2>{`No conversations between sessions in the last ${TRIED.at(-1)?.name}`}</h2>
             <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
             <Examples />

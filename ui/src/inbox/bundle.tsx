@@ -35,10 +35,10 @@ export function Bundle(props: {
           {select}
           <span class="chip">{markOf(newest)}</span>
         </span>
-        <p class="inbox-name">
+        <p class="line inbox-name">
           <Button
             text={<Name text={newest.summary} />}
-            class="inbox-link"
+            class="plain inbox-link"
             data-row={id}
             aria-expanded={open}
             aria-controls={open ? rowsId : undefined}
@@ -46,7 +46,7 @@ export function Bundle(props: {
           />
           <span class="inbox-times">×{items.length}</span>
         </p>
-        <Time class="inbox-age" at={newest.since}>
+        <Time class="inbox-age small" at={newest.since}>
           {age(newest.since, tick.value)}
         </Time>
         <div class="inbox-actions">
@@ -75,7 +75,7 @@ export function Bundle(props: {
           </button>
         </div>
       </div>
-      {!open && <Name as="p" class="inbox-summary" text={namesIn(items.map(itemName))} />}
+      {!open && <Name as="p" class="cut inbox-summary" text={namesIn(items.map(itemName))} />}
       {open && (
         <ul class="inbox-rows" id={rowsId}>
           {children}

@@ -93,7 +93,9 @@ function Words({ field: { title, description, required, setting, choices } }: { 
     <span>
       <Name text={title} />{" "}
       {!required && !setting && choices === undefined && <span class="soft">optional</span>}
-      {description !== undefined && <Name as="span" class="soft server-form-about" text={description} />}
+      {description !== undefined && (
+        <Name as="span" class="soft small server-form-about" text={description} />
+      )}
     </span>
   );
 }

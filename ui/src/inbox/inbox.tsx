@@ -223,8 +223,8 @@ export function Inbox() {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the rows in it have the focus
     <div ref={frame} class="inbox" data-list onKeyDown={press}>
-      <div class="inbox-bar">
-        <p class="soft inbox-hint">
+      <div class="bar inbox-bar">
+        <p class="soft small inbox-hint">
           <kbd>?</kbd> shows the keys
         </p>
         <NotifyButton />

@@ -117,7 +117,7 @@ function Last({ item, answers }: PeekProps) {
         <figure>
           <figcaption class="soft">Last message</figcaption>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region needs the keyboard */}
-          <section class="inbox-text inbox-last" aria-label="Last message" tabIndex={0}>
+          <section class="sunken inbox-text inbox-last" aria-label="Last message" tabIndex={0}>
             <Prose text={text} />
           </section>
         </figure>
@@ -145,7 +145,7 @@ function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionI
         <figcaption class="soft">
           <Name text={title} />
         </figcaption>
-        <pre class="inbox-text inbox-diff">
+        <pre class="sunken inbox-text inbox-diff">
           {diff.split("\n").map((line, at) => (
             <bdi key={at} class={DIFF_CLASSES[line.charAt(0)]}>{`${line}\n`}</bdi>
           ))}
@@ -167,7 +167,7 @@ function Details(props: PeekProps) {
 
 export function Peek({ id, ...props }: PeekProps & { id: string }) {
   return (
-    <div class="inbox-peek" id={id}>
+    <div class="stack inbox-peek" id={id}>
       <Details {...props} />
     </div>
   );

@@ -114,7 +114,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
         <p>
           <Name text={lastingWords(question, wish)} />
         </p>
-        <div class="permission-answers">
+        <div class="line permission-answers">
           <button {...button} class="danger" onClick={() => void answer("allow", wish)}>
             {LONGER[wish][lastingKind]}
           </button>
@@ -133,7 +133,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
     return (
       <form class="server-form" noValidate onSubmit={send}>
         <FormFields fields={form.fields} entries={entries} onChange={setEntries} />
-        <div ref={part} class="permission-answers">
+        <div ref={part} class="line permission-answers">
           <button {...button} type="submit" class="primary">
             Send
           </button>
@@ -145,7 +145,7 @@ function Answers({ question, held: rowHeld, onDone }: AnswersProps) {
     );
   }
   return (
-    <div ref={part} class="permission-answers">
+    <div ref={part} class="line permission-answers">
       <button {...button} class="primary" onClick={() => void answer("allow")}>
         Allow
       </button>
@@ -177,7 +177,7 @@ export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: bool
       <p>
         <Agent id={agentId} /> {wantsTo(kind)}
       </p>
-      <pre>
+      <pre class="sunken">
         <bdi>{safeText(command)}</bdi>
       </pre>
       {folder !== undefined && (
@@ -186,7 +186,7 @@ export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: bool
         </p>
       )}
       {folder === undefined && detail !== undefined && !isForm && (
-        <pre class="permission-detail">
+        <pre class="sunken small permission-detail">
           <bdi>{safeText(labels === undefined ? detail : withoutSources(detail))}</bdi>
         </pre>
       )}
@@ -197,12 +197,12 @@ export function Permission(props: Omit<AnswersProps, "held"> & { mayAnswer: bool
       )}
       {form?.url !== undefined && <Copy text={() => form.url ?? ""} name="the address" />}
       {reason !== undefined && (
-        <p class="soft permission-reason">
+        <p class="soft small">
           <Name text={reason} />
         </p>
       )}
       {mayAnswer && <Answers question={question} held={held} onDone={onDone} />}
-      <p class="soft permission-reason">denied in {duration(Math.max(0, expiresAt - tick.value))}</p>
+      <p class="soft small">denied in {duration(Math.max(0, expiresAt - tick.value))}</p>
     </div>
   );
 }

@@ -131,10 +131,10 @@ export function InboxRow(props: {
           {select}
           <span class="chip">{markOf(item)}</span>
         </span>
-        <p class="inbox-name">
+        <p class="line inbox-name">
           <AgentMark id={item.agentId ?? ""} />
           {sessionKey === undefined ? (
-            <Button text={name} class="inbox-link" data-row={item.id} onClick={onPeek} />
+            <Button text={name} class="plain inbox-link" data-row={item.id} onClick={onPeek} />
           ) : (
             <a class="inbox-link" data-row={item.id} href={hrefOf({ view: "sessions", key: sessionKey })}>
               {name}
@@ -143,7 +143,7 @@ export function InboxRow(props: {
           <Waits item={item} />
           <About item={item} />
         </p>
-        <Time class="inbox-age" at={since}>
+        <Time class="inbox-age small" at={since}>
           {age(since, tick.value)}
         </Time>
         <div class="inbox-actions">
@@ -165,7 +165,7 @@ export function InboxRow(props: {
         </div>
       </div>
       {!open && summary !== itemName(item) && (
-        <p class={`inbox-summary ${kind === "permission" ? "whole" : ""}`}>
+        <p class={`cut inbox-summary ${kind === "permission" ? "whole" : ""}`}>
           <Summary item={item} />
         </p>
       )}

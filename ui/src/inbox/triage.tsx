@@ -63,7 +63,7 @@ export function SelectionBar({ items, use }: { items: readonly AttentionItem[]; 
   const chosen = items.filter(({ id }) => selected.has(id));
   const isBusy = chosen.some(({ id }) => busy.value.has(id));
   return (
-    <div class="inbox-selection" role="toolbar" aria-label="Selected rows">
+    <div class="bar inbox-selection" role="toolbar" aria-label="Selected rows">
       <label>
         <input
           type="checkbox"

@@ -29,7 +29,7 @@ function Path({ path, around, onChoose }: { path: LabelPath } & Omit<ChainLabels
   const { label, source, since, isOlder, steps } = path;
   const more = steps.length - STEPS_MAX;
   return (
-    <li>
+    <li class="bar">
       <LabelChip label={label} source={source} />
       {since > 0 && <span class="soft">{`since ${clockTime(since)}`}</span>}
       {steps.slice(0, STEPS_MAX).map((step, at) => (
@@ -40,7 +40,7 @@ function Path({ path, around, onChoose }: { path: LabelPath } & Omit<ChainLabels
           <button
             key={step.id}
             type="button"
-            class="quiet"
+            class="quiet small"
             title={step.runId === undefined ? undefined : `Run ${step.runId}`}
             onClick={() => onChoose(step.id)}
           >
@@ -59,7 +59,7 @@ function Decision({ decision: one, around }: { decision: LabelDecision; around: 
   const { sink, destination, decision, by, at, sessionKey, labels, payload } = one;
   const call = sink === NO_SINK ? "release of the session" : describeSink({ kind: sink, to: destination });
   return (
-    <li>
+    <li class="bar">
       <State state={decision} text={`${decision} by ${safeLine(by)}`} tone={TONES[decision]} />
       <Name text={call} title={payload} />
       <span class="soft">
@@ -95,7 +95,7 @@ export function ChainLabels({ chain: { chainId }, steps, around, onChoose }: Cha
   const decisions = value ?? [];
   if (!isOutside && decisions.length === 0) return null;
   return (
-    <details class="chain-labels">
+    <details class="chain-labels small">
       <summary>
         <bdi>{summaryOf(paths, around)}</bdi>
         {decisions.length > 0 && ` · ${counted(decisions.length, "decision")}`}

@@ -53,7 +53,7 @@ function Result({ check, onSaved }: { check: ConfigCheck; onSaved: () => void })
         <State state={state} text={words} />
         <Name as="p" class="soft mono" text={path} />
         {restart.length > 0 && (
-          <ul class="config-changed">
+          <ul class="line config-changed">
             <li class="soft">A restart changes:</li>
             {restart.map((part) => (
               <Name as="li" key={part} class="chip tone-warn mono" text={part} />

@@ -96,7 +96,7 @@ function Timing({ row }: { row: DeliveryRow }) {
   const waits = row.state === "pending" && row.attempts > 0 && !row.attemptOpen;
   const left = row.nextAttemptAt - now;
   return (
-    <div class="row-when soft">
+    <div class="row-when small soft">
       <Time at={at}>{ago(at, now)}</Time>
       {row.attempts > 0 && <span>{counted(row.attempts, "attempt")}</span>}
       {row.attemptOpen && <span>sending</span>}
@@ -113,14 +113,14 @@ function Text({ row }: { row: DeliveryRow }) {
     <>
       <Button
         text={<Name text={line} />}
-        class="row-text"
+        class="plain cut row-text"
         data-row={row.id}
         aria-expanded={isOpen}
         onClick={() => setOpen(!isOpen)}
       />
       {isOpen && (
         <div class="row-more">
-          <pre class="out-text">
+          <pre class="sunken out-text">
             <bdi>{safeText(row.text)}</bdi>
             {row.textTruncated === true && "\n… (cut here)"}
           </pre>
@@ -150,7 +150,7 @@ function settling(row: DeliveryRow, does: "retry" | "dismiss"): RowAction {
             text: (
               <>
                 <p>{doubt}</p>
-                <Name as="p" class="soft out-excerpt" text={row.text} />
+                <Name as="p" class="soft cut" text={row.text} />
               </>
             ),
           },

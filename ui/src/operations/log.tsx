@@ -80,7 +80,7 @@ export function LogTab() {
   );
   const { kept, problem, again } = useLog(wanted, following);
   return (
-    <div class="log">
+    <div class="stack log">
       <h2 class="visually-hidden">Log</h2>
       <search class="bar">
         <label class="log-field">
@@ -154,16 +154,16 @@ function LogRow({ line }: { line: LogLine }) {
     <>
       <time class="log-time">{line.time === 0 ? "—" : clockTime(line.time)}</time>
       <span class="log-level">{line.level}</span>
-      <bdi class="log-msg">{safeLine(titleOf(line))}</bdi>
-      {reason !== undefined && <bdi class="log-reason">{safeLine(cut(reason, REASON_MAX_CHARS))}</bdi>}
+      <bdi class="cut log-msg">{safeLine(titleOf(line))}</bdi>
+      {reason !== undefined && <bdi class="clamp log-reason">{safeLine(cut(reason, REASON_MAX_CHARS))}</bdi>}
     </>
   );
   return (
     <li data-item class={`log-line tone-${TONES[line.level]} ${line.level}`}>
       {details === undefined && line.cut !== true ? (
-        <span class="log-what">{what}</span>
+        <span class="plain log-what">{what}</span>
       ) : (
-        <Button text={what} class="log-what" aria-expanded={open} onClick={() => setOpen(!open)} />
+        <Button text={what} class="plain log-what" aria-expanded={open} onClick={() => setOpen(!open)} />
       )}
       <span class="log-about">
         {text(line.part) && <Name as="span" class="chip" text={String(line.part)} />}
@@ -171,7 +171,7 @@ function LogRow({ line }: { line: LogLine }) {
         {chainId && <a href={hrefOf({ view: "flow", chainId })}>chain</a>}
       </span>
       {open && (
-        <pre class="log-details" ref={opened}>
+        <pre class="sunken log-details" ref={opened}>
           <bdi>
             {line.cut === true && `${safeText(line.msg)}\n(the rest of this line is on standard error only)`}
             {details !== undefined && safeText(details)}

@@ -66,7 +66,7 @@ function Answer({ accesses, first, checks }: Group) {
       <div class="answer-why">
         <Name as="p" text={rule} />
         {settings.length > 0 && (
-          <p class="answer-needs">
+          <p class="line answer-needs">
             <span class="soft">needs</span>
             {settings.map((setting) => (
               <Name as="code" key={setting} text={setting} />
@@ -98,7 +98,7 @@ function Facts({ explained }: { explained: Explained }) {
   const { viewer, target, visibility } = explained;
   const { configured, effective } = visibility;
   return (
-    <p class="answer-facts">
+    <p class="bar answer-facts">
       <SessionLink sessionKey={viewer.key} />
       {viewer.sandboxed && <span class="chip">sandboxed</span>}
       {viewer.archived && <span class="chip">archived</span>}

@@ -56,7 +56,7 @@ export function Plot(props: PlotProps) {
     <section class={`plot card ${name}`} aria-labelledby={titleId}>
       <header>
         <h3 id={titleId}>{title}</h3>
-        <span class="soft plot-when">{when}</span>
+        <span class="soft small plot-when">{when}</span>
       </header>
       {props.head}
       <p class="visually-hidden">{sentence}</p>

@@ -66,7 +66,7 @@ function Row({ row, onPress }: { row: ResourceRow; onPress: (action: RowAction) 
       {state !== undefined && <div class="row-state">{state}</div>}
       <div class="row-main">
         {(name ?? beside) !== undefined && (
-          <p class="row-title">
+          <p class="line">
             {name !== undefined && <Name as="strong" text={name} />}
             {beside}
           </p>
@@ -78,7 +78,7 @@ function Row({ row, onPress }: { row: ResourceRow; onPress: (action: RowAction) 
         ))}
         {body}
         {error !== undefined && (
-          <p class={`row-error ${error.class ?? "tone-bad"}`}>
+          <p class={`small row-error ${error.class ?? "tone-bad"}`}>
             <Name text={error.text} />
             {error.at !== undefined && <span class="soft"> · {ago(error.at, tick.value)}</span>}
           </p>

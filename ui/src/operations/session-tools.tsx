@@ -91,7 +91,7 @@ function Tools({ sessionKey }: { sessionKey: string }) {
             cell: ({ reason, description }) => (
               <>
                 <Name text={reason} />
-                {description !== "" && <Name as="p" class="soft tool-words" text={description} />}
+                {description !== "" && <Name as="p" class="soft small clamp" text={description} />}
               </>
             ),
           },

@@ -74,7 +74,7 @@ export function Table<R, C extends string = never>(props: {
                   ) : (
                     <button
                       type="button"
-                      class="sort"
+                      class="plain sort"
                       onClick={() => onSort?.({ column: own, descending: next })}
                     >
                       {title}

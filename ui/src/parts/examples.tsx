@@ -32,7 +32,7 @@ export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sess
       <p id="examples-title">
         Choose a sentence for <Name text={nameOf(sessionKey)} />, then send it:
       </p>
-      <ul aria-labelledby="examples-title">
+      <ul class="line" aria-labelledby="examples-title">
         {sentences.map((sentence) => (
           <li key={sentence}>
             <Button

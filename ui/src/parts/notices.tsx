@@ -46,7 +46,7 @@ export function complain(problem: unknown): void {
 
 export function Notices() {
   return (
-    <div class="notices" role="status" aria-live="polite">
+    <div class="stack notices" role="status" aria-live="polite">
       {notices.value.map(({ id, kind, text, undo }) => (
         <div key={id} class={`notice ${kind}`}>
           <bdi>{text}</bdi>

@@ -96,7 +96,7 @@ function Filters() {
       <button
         ref={button}
         type="button"
-        class={chosen.length > 0 ? "chosen" : ""}
+        class={`cut ${chosen.length > 0 ? "chosen" : ""}`}
         aria-expanded={open}
         onClick={(event) => {
           // Some browsers do not focus a button on a click.
@@ -109,7 +109,7 @@ function Filters() {
       {open && (
         // The menu takes the focus of clicks between its fields.
         // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-        <div class="session-menu card" role="group" aria-label="Filters" tabIndex={-1}>
+        <div class="session-menu stack card" role="group" aria-label="Filters" tabIndex={-1}>
           <Fields />
         </div>
       )}
@@ -120,7 +120,7 @@ function Filters() {
 export function Bar() {
   return (
     <div class="session-bar">
-      <div class="session-bar-line">
+      <div class="bar session-bar-line">
         <Search />
         <Filters />
         {may("operator.write") && has("sessions.create") && (

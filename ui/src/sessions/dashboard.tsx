@@ -21,7 +21,7 @@ const SHOWN_MAX = 6;
 function Item({ item }: { item: AttentionItem }) {
   const { sessionKey, since, summary, agentId = "" } = item;
   return (
-    <li class={`tone-${toneOf(item)}`}>
+    <li class={`bar tone-${toneOf(item)}`}>
       <a href={hrefOf(sessionKey === undefined ? { view: "inbox" } : { view: "sessions", key: sessionKey })}>
         <AgentMark id={agentId} />
         <Name text={itemName(item)} />
@@ -30,7 +30,9 @@ function Item({ item }: { item: AttentionItem }) {
       <Time class="soft number" at={since}>
         {age(since, tick.value)}
       </Time>
-      {summary !== itemName(item) && <Name as="span" class="dashboard-summary soft" text={summary} />}
+      {summary !== itemName(item) && (
+        <Name as="span" class="dashboard-summary cut small soft" text={summary} />
+      )}
     </li>
   );
 }
@@ -84,7 +86,7 @@ function Today() {
           .toSorted((a, b) => b.cost - a.cost || b.totalTokens - a.totalTokens)
           .slice(0, SHOWN_MAX)
           .map(({ id, cost, failed }) => (
-            <li key={id}>
+            <li key={id} class="bar">
               <a href={hrefOf({ view: "agents", agentId: id })}>
                 <Agent id={id} />
               </a>

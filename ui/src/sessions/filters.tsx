@@ -47,7 +47,7 @@ const ONLY = [
 function Only() {
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    <div class="session-only" role="group" aria-label="Show">
+    <div class="line session-only" role="group" aria-label="Show">
       {ONLY.map(([only, text, title]) => {
         const count = only === "" ? 0 : (counts.value?.[only] ?? 0);
         const isBad = only === "failed" && count > 0;
@@ -55,7 +55,7 @@ function Only() {
           <button
             key={only}
             type="button"
-            class={isBad ? "tone-bad" : ""}
+            class={`small ${isBad ? "tone-bad" : ""}`}
             aria-pressed={wish.value.only === only}
             title={title}
             data-act={title}

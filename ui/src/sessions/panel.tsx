@@ -223,7 +223,7 @@ function OtherSearch() {
   return (
     <Button
       text={<Name text={searchName(words)} />}
-      class="session-other-search"
+      class="cut session-other-search"
       onClick={() => searchMessages(words)}
     />
   );

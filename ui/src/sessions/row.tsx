@@ -41,7 +41,7 @@ function Twist({ line, name }: { line: RowLine; name: string }) {
   return (
     <button
       type="button"
-      class="session-twist"
+      class="plain session-twist"
       tabIndex={-1}
       aria-label={`${open ? "Close" : "Open"} ${name}`}
       onClick={() => toggle(key, !open)}
@@ -114,7 +114,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           {hasRoom && (
             <Name
               as="span"
-              class="session-facts"
+              class="session-facts cut"
               text={factsOf(row, name, agentName(row.agentId)) + (tree ? "" : below(row))}
             />
           )}

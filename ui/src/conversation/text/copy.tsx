@@ -31,7 +31,7 @@ export function Copy({ text, name }: { text: () => string; name: string }) {
     <button
       ref={button}
       type="button"
-      class="quiet copy"
+      class="quiet small copy"
       aria-label={word === "Copy" ? `Copy ${name}` : word}
       onClick={() => void copyText(text(), button.current?.parentElement).then(setWord)}
     >

@@ -96,9 +96,9 @@ function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
   const code = makeElement("code", "", text);
   pre.append(code);
   if (language !== "" && text.length <= COLOURED_MAX_CHARS) void colour(code, text, language);
-  const copy = makeElement("button", "quiet copy-code", "Copy");
+  const copy = makeElement("button", "quiet small copy-code", "Copy");
   copy.type = "button";
-  const top = makeElement("div", "code-head");
+  const top = makeElement("div", "small code-head");
   top.append(makeElement("span", "code-language", language), copy);
   const box = makeElement("div", "code-block");
   box.append(top, pre);

@@ -57,7 +57,7 @@ function Row(props: { class?: string; line: ComponentChildren; inside: () => Com
   return (
     <details class={props.class} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{props.line}</summary>
-      {open && <div class="step-inside">{props.inside()}</div>}
+      {open && <div class="stack step-inside">{props.inside()}</div>}
     </details>
   );
 }
@@ -70,7 +70,7 @@ function About({ step, agentId }: { step: CallStep; agentId: string }) {
   const files = call === undefined ? [] : filesOf(call, text);
   if (session === undefined && files.length === 0 && labels === undefined) return null;
   return (
-    <div class="step-about">
+    <div class="line step-about">
       {session !== undefined && (
         <span>
           → <SessionLink sessionKey={keyFor(session, agentId)} />
@@ -92,7 +92,7 @@ function SignIn({ result }: { result: ToolResult }) {
   const server = signInOf(result);
   if (server === undefined || !may("operator.admin") || !has("servers.login")) return null;
   return (
-    <div class="step-about">
+    <div class="line step-about">
       <button type="button" data-act="" onClick={() => void beginSignIn(server).catch(complain)}>
         Sign in at {safeLine(server)}
       </button>
@@ -109,7 +109,7 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: G
       <span class="tool-name mono">
         <Name text={call?.name ?? result?.toolName ?? "tool"} />
       </span>
-      <bdi class="tool-summary soft">{call === undefined ? "" : safeLine(summaryOf(call))}</bdi>
+      <bdi class="tool-summary cut soft">{call === undefined ? "" : safeLine(summaryOf(call))}</bdi>
       <Outcome step={step} running={running} />
       <Time class="step-time soft number" at={calledAt}>
         {clockTime(calledAt)}
@@ -138,7 +138,7 @@ export function LiveThought({ live, done }: { live: Live; done: boolean }) {
   const seconds = Math.round((done ? live.ms : now() - live.since) / 1_000);
   const time = seconds < 60 ? `${seconds} s` : duration(seconds * 1_000);
   return (
-    <div class="steps">
+    <div class="steps small">
       <Row
         class="thinking"
         line={<span class="soft number">{`Thinking ${time}${done ? "" : " …"}`}</span>}
@@ -152,7 +152,7 @@ export function ThoughtRow({ text }: { text: string }) {
   const line = (
     <>
       <span class="tool-name soft">Thinking</span>
-      <bdi class="tool-summary soft">
+      <bdi class="tool-summary cut soft">
         {safeLine(head(text.trim(), THOUGHT_LINE_CHARS).replaceAll(/\s+/g, " "))}
       </bdi>
     </>

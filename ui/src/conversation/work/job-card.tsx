@@ -28,7 +28,7 @@ export function JobCard(props: {
   const { status, result, notes, facts, plumbing } = job;
   return (
     <div class="job-card">
-      <div class="byline">
+      <div class="line byline">
         <SessionLink sessionKey={sessionKey} />
         <State state={status} text={WORDS[status] ?? status} />
         {facts.map((fact) => (
@@ -37,7 +37,7 @@ export function JobCard(props: {
           </span>
         ))}
         <StepChips labels={labels} />
-        <Time class="soft" at={atMs}>
+        <Time class="soft small" at={atMs}>
           {clockTime(atMs)}
         </Time>
       </div>
@@ -47,7 +47,7 @@ export function JobCard(props: {
           <bdi>{safeText(notes)}</bdi>
         </p>
       )}
-      <details class="plumbing">
+      <details class="small plumbing">
         <summary class="soft">Details</summary>
         <dl class="facts">
           {plumbing.map(([name, value]) => (

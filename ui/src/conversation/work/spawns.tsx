@@ -139,7 +139,7 @@ function Job(props: {
             (!stops || may("operator.write")) && (
               <Button
                 text={stops ? "Stop" : open ? "Hide" : "Result"}
-                class="quiet job-open"
+                class="quiet small job-open"
                 aria-expanded={stops ? undefined : open}
                 aria-label={stops ? `Stop ${name}` : `${open ? "Hide result" : "Result"} of ${name}`}
                 onClick={() => {
@@ -189,7 +189,7 @@ export function Spawns(props: {
     .filter(({ count }) => count > 0);
   return (
     <div class="jobs">
-      <p class="jobs-sum">
+      <p class="line jobs-sum">
         <strong>{counted(steps.length, "job")}</strong>
         {counts.map(({ kind, count }) =>
           kind === "failed" ? (

@@ -48,7 +48,7 @@ function Terminal({ command, output, fields }: { command: string; output: string
     <div class="terminal">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
-      <pre tabIndex={0} role="group" aria-label="Terminal">
+      <pre class="sunken" tabIndex={0} role="group" aria-label="Terminal">
         <span class="terminal-command">{`$ ${safeText(command)}\n`}</span>
         {chunks.map(({ content, fg, decorations }, at) => (
           <span key={at} class={[fg, ...decorations.map((one) => `ansi-${one}`)].join(" ")}>
@@ -108,7 +108,7 @@ function Change({ path, edits }: { path: string; edits: readonly Edit[] }) {
       {edits.map(({ before, after }, at) => (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard
         // biome-ignore lint/a11y/useSemanticElements: it is no group of fields
-        <pre key={at} class="change" tabIndex={0} role="group" aria-label={`Change ${at + 1}`}>
+        <pre key={at} class="sunken change" tabIndex={0} role="group" aria-label={`Change ${at + 1}`}>
           {linesOf(before).map((line, row) => (
             <del key={`- ${row}`}>{`- ${safeText(line)}\n`}</del>
           ))}
@@ -124,7 +124,7 @@ function Change({ path, edits }: { path: string; edits: readonly Edit[] }) {
 /** Shows web pages with their addresses and texts. An address opens only if it is one of the web. */
 function Links({ pages }: { pages: readonly Fields[] }) {
   return (
-    <ul class="tool-links">
+    <ul class="stack tool-links">
       {pages.slice(0, ROWS_MAX).map((page, at) => {
         const url = text(page.url) ?? "";
         const title = text(page.title) ?? url;
@@ -355,7 +355,7 @@ export function CallView(step: CallStep) {
           block.type === "image" && <Picture key={index} messageId={result.id} index={index} block={block} />,
       )}
       <p class="as-json">
-        <Button text="JSON" class="quiet" aria-pressed={json} onClick={() => setJson(!json)} />
+        <Button text="JSON" class="quiet small" aria-pressed={json} onClick={() => setJson(!json)} />
       </p>
     </>
   );

@@ -46,7 +46,7 @@ export function History({ job }: { job: Pick<Job, "id"> }) {
           cell: (turn) => (
             <>
               <TurnState turn={turn} />
-              {turn.error !== undefined && <Name as="div" class="soft why" text={turn.error} />}
+              {turn.error !== undefined && <Name as="div" class="soft small why" text={turn.error} />}
             </>
           ),
         },

@@ -121,13 +121,13 @@ export function jobRow(job: Job, isOpen: boolean): ResourceRow {
     name: name ?? cut(message, MESSAGE_SHOWN_MAX),
     body: (
       <>
-        {name !== undefined && <Name as="p" class="soft one-line" text={cut(message, MESSAGE_SHOWN_MAX)} />}
+        {name !== undefined && <Name as="p" class="soft cut" text={cut(message, MESSAGE_SHOWN_MAX)} />}
         {problem !== undefined && (
           <p class="tone-warn" role="note">
             Each run fails: <Name text={problem} />
           </p>
         )}
-        <p class="row-title">
+        <p class="line">
           <span>
             {words}
             {schedule.kind === "cron" && <span class="soft"> {schedule.tz}</span>}

@@ -179,9 +179,9 @@ function Dates({ preview }: { preview: PayloadOf<"cron.preview"> }) {
 export function When(props: WhenProps) {
   const { draft, change } = props;
   return (
-    <fieldset class="when">
+    <fieldset class="stack when">
       <legend>Schedule</legend>
-      <div class="kinds">
+      <div class="line kinds">
         {KINDS.map(({ kind, title }) => (
           <label key={kind} class="inline">
             <input type="radio" name="kind" checked={draft.kind === kind} onChange={() => change({ kind })} />

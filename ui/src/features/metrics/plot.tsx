@@ -52,7 +52,7 @@ export function Lines(props: { plotted: Plotted; times: readonly number[]; stepM
       ]}
       width={WIDTH}
       head={
-        <ul class="plot-values">
+        <ul class="line small plot-values">
           {lines.map(({ title: name, help, values: of }, index) => (
             <li key={name} class={`line-${index}`} title={help}>
               <span class="plot-mark" aria-hidden="true" />

@@ -52,7 +52,7 @@ function Commands({ node }: { node: NodeListRow }) {
   if (node.commands.length === 0) return <p class="soft">offers no commands</p>;
   const allowed = read.value?.allowedCommands;
   return (
-    <p class="chips">
+    <p class="line chips">
       {node.commands.map((command) => {
         const isRefused = allowed !== undefined && !allowed.includes(command);
         return (

@@ -43,7 +43,7 @@ export function Side(props: {
           </bdi>
         </p>
       )}
-      {amounts !== undefined && <small class="soft">{amountsOf(amounts)}</small>}
+      {amounts !== undefined && <small class="soft small">{amountsOf(amounts)}</small>}
     </div>
   );
 }
@@ -60,7 +60,7 @@ export function LabelDifferences(props: {
       <h3 id="label-differences">Labels that differ</h3>
       <ul aria-labelledby="label-differences">
         {labels.map(({ side, label, source, sessions }) => (
-          <li key={`${side} ${label} ${source}`}>
+          <li key={`${side} ${label} ${source}`} class="bar">
             <LabelChip label={label} source={source} />
             <bdi>
               {safeLine(
@@ -94,7 +94,7 @@ export function Columns({ diff, names }: { diff: ChainComparison; names: readonl
           {([a, b] as const).map((one, at) => (
             <div key={at} class="side">
               <h3>{names[at]}</h3>
-              <small class="soft">
+              <small class="soft small">
                 {`${counted(one.runs, "run")} · ${counted(one.steps, "step")} · ${amountsOf(one)}`}
               </small>
             </div>

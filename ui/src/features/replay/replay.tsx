@@ -140,7 +140,7 @@ function Outcome({ outcome }: { outcome: ReplayOutcome }) {
   const { runs, difference, labels, varied } = outcome;
   const missing = Object.entries(varied?.missing ?? {}).map(([tool, calls]) => `${tool} (${calls})`);
   return (
-    <section class="replay-outcome">
+    <section class="stack replay-outcome">
       <p role="status">
         <span class={`chip ${difference === undefined ? "tone-good" : "tone-warn"}`}>
           {difference === undefined ? "No difference" : "First difference"}

@@ -123,7 +123,7 @@ function NameOf(props: RowProps) {
           {hasMore ? (open ? "▾" : "▸") : ""}
         </span>
         <span class={`waterfall-mark kind-${bar.kind}${bar.failed ? " is-failed" : ""}`} aria-hidden="true" />
-        <span class="waterfall-text" aria-hidden="true">
+        <span class="waterfall-text cut" aria-hidden="true">
           <Name text={bar.name} />
         </span>
         {bar.slowest === true && (

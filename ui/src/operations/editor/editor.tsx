@@ -66,7 +66,7 @@ export function Editor({ check, onSaved }: { check: Checked; onSaved: () => void
   if (problem instanceof GatewayError && problem.reason === "invalid_config") return null;
   const shown = base.value;
   return (
-    <section class="editor" aria-labelledby="editor-title">
+    <section class="stack editor" aria-labelledby="editor-title">
       <Awaited value={shown} problem={problem} again={file.again} words="Reading the file…" />
       {shown !== undefined && <Text file={shown} settings={schema.value?.settings ?? []} onSaved={onSaved} />}
       {shown === undefined && (
@@ -114,7 +114,7 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
       <Verdict checked={checked} isEdited={isEdited} done={done} />
       {newer.value !== undefined && <Conflict base={file} newest={newer.value} mine={text} />}
       <div class="editor-columns">
-        <div class="editor-main">
+        <div class="stack editor-main">
           <TextBox
             area={area}
             text={text}
@@ -283,7 +283,7 @@ function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo
  */
 function Conflict({ base: from, newest, mine }: { base: ConfigText; newest: ConfigText; mine: string }) {
   return (
-    <section class="editor-conflict card" aria-labelledby="conflict-title">
+    <section class="stack editor-conflict card" aria-labelledby="conflict-title">
       <h3 id="conflict-title">The file has changed since you began</h3>
       <p>Nothing was saved. Compare both changes, then choose.</p>
       <div class="editor-both">

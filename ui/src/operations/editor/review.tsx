@@ -50,7 +50,7 @@ export function Effect({ changed, restart }: Pick<Saved, "changed" | "restart">)
   if (changed.length === 0) return <p>These changes alter no setting.</p>;
   if (restart.length === 0) return <p>New runs use these settings at once.</p>;
   return (
-    <ul class="config-changed">
+    <ul class="line config-changed">
       <li>Only a restart applies these settings. New runs use all others at once.</li>
       {restart.map((part) => (
         <li key={part} class="chip tone-warn mono">

@@ -61,18 +61,21 @@ function Chosen(props: { count: number; stopping: Stopping; onStop: () => void; 
   const { count, stopping, onStop, onClear } = props;
   if (count === 0 && stopping.runIds.size > 0)
     return (
-      <p class="runs-chosen card" role="status">{`Stopping: ${stopping.done} of ${stopping.runIds.size}`}</p>
+      <p
+        class="bar runs-chosen card"
+        role="status"
+      >{`Stopping: ${stopping.done} of ${stopping.runIds.size}`}</p>
     );
   if (count === 0)
     return (
-      <p class="runs-chosen card soft">
+      <p class="bar runs-chosen card soft">
         <span>
           Select runs to stop them together<span class="runs-keys">, a range with Shift</span>.
         </span>
       </p>
     );
   return (
-    <div class="runs-chosen card">
+    <div class="bar runs-chosen card">
       <span>{counted(count, "run")} selected</span>
       <Button text={`Stop ${count}`} class="danger" onClick={onStop} />
       <Button text="Clear" class="quiet" onClick={onClear} />

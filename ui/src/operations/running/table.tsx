@@ -100,9 +100,9 @@ function RunName({ run }: { run: ActiveRun }) {
   return (
     <>
       <SessionLink sessionKey={sessionKey} name={name} />
-      {summary !== name && <Name as="span" class="runs-summary soft" text={summary} />}
+      {summary !== name && <Name as="span" class="runs-summary clamp small soft" text={summary} />}
       {waits !== undefined && (
-        <span class="runs-waits">
+        <span class="runs-waits small">
           waits for <SessionLink sessionKey={waits} />
           {waitingForCount > 1 && ` and ${waitingForCount - 1} more`}
         </span>
@@ -158,7 +158,7 @@ export function RunsTable(props: TableProps) {
             return (
               <>
                 <State state={hold === "held" ? "held" : state} />
-                <Time class={`runs-since soft${isAge ? " runs-narrow" : ""}`} at={since}>
+                <Time class={`runs-since small soft${isAge ? " runs-narrow" : ""}`} at={since}>
                   {words}
                 </Time>
               </>

@@ -32,7 +32,7 @@ function Tools({ server: { tools, leftOut } }: { server: McpServerRow }) {
         {counted(tools.length, "tool")}
         {others}
       </summary>
-      <p class="chips">
+      <p class="line chips">
         {tools.map((name) => (
           <Name as="code" key={name} class="chip" text={name} />
         ))}
@@ -63,13 +63,13 @@ function Agents({ agents }: { agents: readonly AcpAgentRow[] }) {
         beside: <Name as="span" class="soft" text={program} />,
         body: (
           <>
-            <p class="chips">
+            <p class="line chips">
               {sessions.map((key) => (
                 <SessionLink key={key} sessionKey={key} />
               ))}
             </p>
             {lastFailure !== undefined && (
-              <p class="row-error tone-bad">
+              <p class="small row-error tone-bad">
                 <Name text={lastFailure.error} />{" "}
                 <span class="soft">
                   · {ago(lastFailure.atMs, tick.value)} in <SessionLink sessionKey={lastFailure.sessionKey} />

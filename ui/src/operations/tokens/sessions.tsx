@@ -86,7 +86,7 @@ export function Sessions(props: { value: string; placeholder: string; onInput: (
           aria-describedby="token-sessions-help"
           onInput={(event) => onInput(event.currentTarget.value)}
         />
-        <span id="token-sessions-help" class="soft token-help">
+        <span id="token-sessions-help" class="soft small">
           Session keys, with * for any text, like agent:research:*. Empty: {placeholder.toLowerCase()}.
         </span>
       </label>
@@ -95,7 +95,7 @@ export function Sessions(props: { value: string; placeholder: string; onInput: (
           if (pattern !== "") onInput([...new Set([...patternsIn(value), pattern])].join(", "));
         }}
       />
-      <p class="token-help tone-warn" role="status">
+      <p class="small tone-warn" role="status">
         {empty.length > 0 && `No session yet: ${safeLine(empty.join(", "))}`}
       </p>
     </>

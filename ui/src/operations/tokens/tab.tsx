@@ -23,7 +23,7 @@ const EVERY_MS = 10_000;
 function Rights({ of }: { of: Pick<AccessTokenEntry, "scopes" | "sessions"> }) {
   const { scopes, sessions } = of;
   return (
-    <p class="chips">
+    <p class="line chips">
       {scopeWords(scopes)} <span class="soft">·</span>{" "}
       {sessions === undefined ? (
         "every session"

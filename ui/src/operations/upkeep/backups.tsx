@@ -58,7 +58,7 @@ function Last({ list: { folder, backups, total, failed, running } }: { list: Bac
         <code>npx parley-gateway store restore FILE</code>.
       </p>
       {failed !== undefined && running === undefined && (
-        <p class="row-error tone-bad">
+        <p class="small row-error tone-bad">
           The backup failed {ago(failed.atMs, now)}: <Name text={failed.error} />
         </p>
       )}
@@ -96,7 +96,7 @@ export function BackupsTab() {
         key: name,
         body: <Name as="span" class="out-lines" text={name} />,
         when: (
-          <div class="row-when soft">
+          <div class="row-when small soft">
             {size(bytes)} <span>{clockTime(createdAtMs, true)}</span>
           </div>
         ),

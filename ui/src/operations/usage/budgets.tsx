@@ -36,11 +36,11 @@ function AgentBudget({ budget }: { budget: Budget }) {
   const { agentId, tokensToday, costToday, dailyTokens, dailyCost } = budget;
   const { tone, words } = stateOf(budget, DAY_MS - (tick.value % DAY_MS));
   return (
-    <li>
+    <li class="line small">
       <strong>
         <Agent id={agentId} />
       </strong>
-      <span class="budget-meters">
+      <span class="line budget-meters">
         {dailyCost !== undefined && (
           <Meter name={`Cost of ${agentId} today`} used={costToday} max={dailyCost} write={money} />
         )}
@@ -66,7 +66,7 @@ function ChainBudget({ budget }: { budget: NonNullable<UsageReport["chainBudget"
     tokensMax === undefined ? "" : `${tokens(tokensMax)} tokens`,
   ];
   return (
-    <li>
+    <li class="line small">
       <strong>Each chain</strong>
       <span class="soft">at most {limits.filter((one) => one !== "").join(" and ")}</span>
       <State

@@ -108,13 +108,13 @@ function Totals({ total, choice }: { total: UsageTotal; choice: Choice }) {
           <Cost usd={total.cost} />
         </dd>
         {total.cost === 0 && total.totalTokens > 0 && (
-          <dd class="soft">These models have no prices in the configuration.</dd>
+          <dd class="soft small">These models have no prices in the configuration.</dd>
         )}
       </div>
       <div class="tile card">
         <dt>Tokens</dt>
         <dd class="usage-figure">{tokens(total.totalTokens)}</dd>
-        <dd class="soft">
+        <dd class="soft small">
           {tokens(total.input)} input, {tokens(cached)} cached, {tokens(total.output)} output
         </dd>
       </div>
@@ -141,7 +141,7 @@ function TopChain({ choice: { order, agentId } }: { choice: Choice }) {
         <dd>
           <ChainName line={line} />
         </dd>
-        <dd class="soft">
+        <dd class="soft small">
           <Cost usd={line.cost} />, {tokens(line.totalTokens)} tokens
         </dd>
       </div>

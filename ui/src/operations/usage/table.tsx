@@ -27,11 +27,11 @@ export function ChainName({ line: { name, label, sessionKey, opening } }: { line
   if (name === "") return <span class="soft">Runs that are no longer stored</span>;
   return (
     <>
-      <a class="usage-chain" href={hrefOf({ view: "flow", chainId: name })}>
+      <a class="clamp" href={hrefOf({ view: "flow", chainId: name })}>
         <Name text={opening || `chain ${name.slice(0, 8)}`} title={name} />
       </a>
       {sessionKey !== undefined && (
-        <span class="usage-of">
+        <span class="usage-of small">
           <SessionLink sessionKey={sessionKey} name={label || nameOf(sessionKey)} />
         </span>
       )}
@@ -50,7 +50,7 @@ function LineName({ by, line, choice }: { by: UsageGroup; line: UsageLine; choic
         <>
           <SessionLink sessionKey={name} name={label || nameOf(name)} />
           {label !== undefined && label !== shortKey(name) && (
-            <Name as="span" class="usage-of soft" text={shortKey(name)} />
+            <Name as="span" class="usage-of small soft" text={shortKey(name)} />
           )}
         </>
       );

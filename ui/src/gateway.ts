@@ -84,7 +84,6 @@ async function openShown(token: string): Promise<Connection> {
 }
 
 let client: Connection | undefined;
-/** The latest attempt to connect. */
 let opening: Promise<Connection> | undefined;
 let attempt = 0;
 
@@ -101,7 +100,6 @@ export function coversAll(): boolean {
   return hello.value?.snapshot.stateDir !== undefined;
 }
 
-/** Returns whether this gateway supports the method. */
 export function has(method: string): boolean {
   return hello.value?.features.methods.includes(method) ?? false;
 }
@@ -182,7 +180,6 @@ function takeConnection(opened: Connection): void {
   epoch.value++;
 }
 
-/** Closes the current connection. */
 function drop(): void {
   const open = client;
   client = undefined;

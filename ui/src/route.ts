@@ -75,7 +75,6 @@ function readQuery(hash: string, { view }: Route): void {
   if (view in queries) queries[view as keyof typeof queries].value = /\?(.*)$/.exec(hash)?.[1] ?? "";
 }
 
-/** Returns the `href` of a route. */
 export function hrefOf(route: Route): string {
   const named = partsOf(route)
     .filter((one) => one !== undefined)

@@ -34,7 +34,6 @@ const Overlays = lazy(async () => (await import("./palette/overlays.tsx")).Overl
 
 const DemoBanner = lazy(async () => (await import("./demo/banner.tsx")).DemoBanner);
 
-/** Shows a banner while the page is not connected. */
 function Connection() {
   if (stopping.value !== undefined)
     return (

@@ -1,6 +1,5 @@
 // The links at the top of the page.
 
-/** Titles of the views, in their order. */
 export const VIEW_TITLES = {
   inbox: "Inbox",
   sessions: "Sessions",

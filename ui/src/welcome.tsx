@@ -12,7 +12,6 @@ import "./welcome.css";
 
 const Setup = lazy(async () => (await import("./setup/setup.tsx")).Setup);
 
-/** Shows the introduction if the gateway is unused, otherwise the children. */
 export function Welcome({ children }: { children?: ComponentChildren }) {
   const offers = useReading("welcome", async () => {
     if (inDemo || !may("operator.write")) return undefined;

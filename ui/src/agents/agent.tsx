@@ -59,7 +59,6 @@ function Code({ text }: { text: string }) {
   return <Name as="code" text={text} />;
 }
 
-/** Explains that the model of an ACP agent is chosen by its own program. */
 function ChosenModel({ agent: { program } }: { agent: AgentDetails }) {
   return (
     <>

@@ -19,7 +19,6 @@ import { change, literal } from "../setup/change.ts";
 import { useModelRefs } from "./model-refs.ts";
 import { changesOf, type Entries, entriesIn } from "./settings.ts";
 
-/** Returns whether the reader may change the configuration file. */
 export const mayEditAgents = (): boolean => may("operator.admin") && coversAll() && has("config.patch");
 
 /** The ids that the settings schema accepts. */
@@ -115,7 +114,6 @@ export function ModelChoice({ agent, onSaved }: { agent: AgentDetails; onSaved: 
   );
 }
 
-/** A button that removes an agent after a question. */
 export function RemoveAgent({ agent: { id, name = id, workspace } }: { agent: AgentDetails }) {
   const [isAsking, setAsking] = useState(false);
   return (

@@ -9,7 +9,6 @@ import { safeLine } from "../../../src/core/text/safe-text.ts";
 export type AgentList = PayloadOf<"agents.list">;
 type Face = Pick<AgentList["agents"][number], "id" | "name" | "color" | "icon">;
 
-/** Returns the id of the agent to which a session belongs. */
 export const agentIn = (sessionKey: string): string => /^agent:([^:]+):/.exec(sessionKey)?.[1] ?? "";
 
 /** Returns the face of an agent. One that is not listed has a face, too. */
@@ -17,7 +16,6 @@ export function faceIn(list: AgentList | undefined, id: string): Face {
   return list?.agents.find((one) => one.id === id) ?? { id };
 }
 
-/** Returns the name of an agent for people. */
 export const agentNameIn = (list: AgentList | undefined, id: string): string => faceIn(list, id).name ?? id;
 
 /** Returns the name to show for a session. Its agent's name replaces the id that names a main session. */
@@ -40,7 +38,6 @@ function lettersOf({ id, name = id, icon }: Face): string {
   return second === "" ? firstOf(first, 2) : firstOf(first, 1) + firstOf(second, 1);
 }
 
-/** Returns the attributes of the mark of an agent. */
 export function markOf(face: Face) {
   const { id, name = id, color } = face;
   let sum = 0;

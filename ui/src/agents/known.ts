@@ -11,7 +11,6 @@ const READ_AFTER_MS = 300;
 /** Undefined until it was read. */
 export const agents = signal<AgentList | undefined>(undefined);
 
-/** Returns the name of an agent for people. */
 export function agentName(id: string): string {
   return agentNameIn(agents.value, id);
 }

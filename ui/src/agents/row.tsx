@@ -20,7 +20,6 @@ export interface RowProps {
   readonly agent: AgentDetails;
   /** Sessions with an unfinished run. */
   readonly active: readonly ListedRow[];
-  /** Called when a setting of the agent has changed. */
   readonly onChange: () => Promise<void>;
 }
 
@@ -42,7 +41,6 @@ export function Chat({ agent: { id, name = id, tools }, primary }: { agent: Agen
   );
 }
 
-/** Shows the name of an agent, its id if that differs, and what it is. */
 export function Names({ agent: { id, name = id, default: isDefault, runtime } }: { agent: AgentDetails }) {
   return (
     <>
@@ -78,7 +76,6 @@ function Today({ agent }: { agent: AgentDetails }) {
   );
 }
 
-/** Shows what an agent is for, what it does, and what it may do. */
 export function Work({ agent, active }: RowProps) {
   const rights = rightsWords(agent);
   return (

@@ -169,7 +169,6 @@ function typedValue({ type, list }: Field, entry: string): unknown {
   return text.replaceAll("${", () => "$${");
 }
 
-/** Returns the changes that write these entries below a place in the file. */
 function changesBelow(place: Path, fields: readonly Field[], entries: Entries): ConfigChange[] {
   return Object.entries(entries).flatMap(([name, entry]): ConfigChange[] => {
     const field = fields.find((one) => one.name === name);

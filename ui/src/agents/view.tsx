@@ -19,7 +19,6 @@ const EVERY_MS = 5_000;
 /** Maximum number of sessions with unfinished runs that are read. */
 const ACTIVE_MAX = 200;
 
-/** Returns for each model the ids of the agents that use it. */
 function usersOf(agents: readonly AgentDetails[]): ReadonlyMap<string, readonly string[]> {
   const users = new Map<string, string[]>();
   for (const { id, model, fallbackModels, subagentModel } of agents) {

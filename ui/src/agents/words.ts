@@ -29,7 +29,6 @@ export function budgetWords({ budget = {}, today }: AgentDetails): string[] {
   ].filter((one) => one !== undefined);
 }
 
-/** Returns true if the agent has used up today's budget. */
 export function isSpent({ budget, today }: AgentDetails): boolean {
   if (budget === undefined || today === undefined) return false;
   const { dailyTokens = Number.POSITIVE_INFINITY, dailyCost = Number.POSITIVE_INFINITY } = budget;

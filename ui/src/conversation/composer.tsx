@@ -31,7 +31,6 @@ const LEVELS = THINKING_LEVELS.map((level) => [level, `Thinking: ${level}`] as c
 
 type Change = { model?: string | null; thinkingLevel?: string | null };
 
-/** Shows the choice of the session's model and thinking level. */
 function Choices({ thread, row }: { thread: Thread; row: Row }) {
   const [, redraw] = useState(0);
   const patch = (change: Change): void => {
@@ -178,7 +177,6 @@ function Buttons(props: {
   );
 }
 
-/** Holds a run before its next tool call, or lets it continue. */
 function Hold({ runId, hold }: { runId: string; hold: Run["hold"] }) {
   const [asked, setAsked] = useState<Run["hold"] | "">("");
   const change = (): void => {

@@ -45,7 +45,6 @@ function useReader(sessionKey: string, messageId: string | undefined): SessionRe
   return reader;
 }
 
-/** Shows a button that scrolls to the newest messages. The button is hidden while the view follows them. */
 function ToLatest({ reader }: { reader: SessionReader }) {
   if (reader.following.value) return null;
   const { value: unseen } = reader.unseen;

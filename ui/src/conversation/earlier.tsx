@@ -34,7 +34,6 @@ function Conversations({ sessionKey, onOpen }: { sessionKey: string; onOpen: Ope
   );
 }
 
-/** Names a message of an earlier conversation. */
 export interface EarlierPlace {
   readonly sessionId: string;
   readonly messageId: string;

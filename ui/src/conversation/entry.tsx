@@ -66,7 +66,6 @@ function Author({ origin }: { origin: Origin }) {
   );
 }
 
-/** Shows author, marks, receipt and time of a message. */
 export function Byline(props: {
   origin: Origin;
   atMs?: number;
@@ -173,7 +172,6 @@ function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; on
   );
 }
 
-/** Shows the outcome of a run, with time, tokens and cost. */
 function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) {
   const { state, startedAt, endedAt, usage, model, code, error } = run;
   const facts = [

@@ -5,7 +5,6 @@ import { complain, say } from "../parts/notices.tsx";
 import { go } from "../route.ts";
 import { edit } from "./drafts.ts";
 
-/** Returns whether the gateway lets this token fork sessions. */
 export const mayFork = (): boolean => may("operator.write") && has("sessions.fork");
 
 /** True until the gateway has answered, so that a second click on a slow connection makes no second fork. */

@@ -29,7 +29,6 @@ async function copyKey(key: string): Promise<void> {
   }
 }
 
-/** Shows the session's tokens in the context, tokens in total, and cost. */
 function Figures({ thread }: { thread: Thread }) {
   const { now } = thread;
   if (now === undefined) return null;
@@ -50,7 +49,6 @@ function Figures({ thread }: { thread: Thread }) {
   );
 }
 
-/** Links to the session that spawned this one, and to the one from which it was forked. */
 function Parents({ sessionKey, spawnedBy }: { sessionKey: string; spawnedBy: string | undefined }) {
   const origin = forkOrigin(sessionKey);
   const links = [

@@ -31,7 +31,6 @@ export type TextItem = {
   readonly run: Run | undefined;
   /** The part of the message's text that this item shows. */
   readonly blocks: Message["content"];
-  /** True if the item shows a header with its author. */
   readonly headed: boolean;
   /** True if the item is the last part of its message. */
   readonly last: boolean;
@@ -94,7 +93,6 @@ function isSilentText(text: string): boolean {
   return text.trim() !== "" && isSilent(text);
 }
 
-/** Collects the items of a window in order. */
 class Items {
   readonly list: Item[] = [];
   /** Runs whose agent chose not to reply. */

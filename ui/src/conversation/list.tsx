@@ -19,7 +19,6 @@ interface ListProps {
   readonly jump: number;
   /** The message to which a link leads. */
   readonly target: string | undefined;
-  /** True if the newest message is loaded. */
   readonly atNewest: boolean;
   /** True if the window is full, so that reading a page at one end drops messages at the other. */
   readonly full: boolean;
@@ -32,9 +31,7 @@ interface ListProps {
   readonly onEdit: ((text: string) => void) | undefined;
   readonly onNearStart: () => void;
   readonly onNearEnd: () => void;
-  /** Content below the messages. */
   readonly tail: ComponentChild;
-  /** Content above the messages. */
   readonly head: ComponentChild;
 }
 
@@ -77,7 +74,6 @@ export class MessageList extends Component<ListProps> {
     this.#look();
   }
 
-  /** Returns the positions of the visible entries. */
   #visibleEntries(): EntryPosition[] {
     const box = this.#box.current;
     if (box === null) return [];

@@ -18,7 +18,6 @@ export interface Origin {
   readonly sessionKey?: string | undefined;
   /** Key of the session that got the message. */
   readonly to?: string;
-  /** Labels beside the author. */
   readonly marks: readonly string[];
 }
 
@@ -75,7 +74,6 @@ function ofUser(message: Extract<Message, { role: "user" }>, run: Run | undefine
   return { manner: "runtime", who: AUTHORS[kind], marks: source === undefined ? [] : [source] };
 }
 
-/** Returns the origin of a message. `agentId`: the session's agent. */
 export function originOf(message: Message, run: Run | undefined, agentId: string): Origin {
   if (message.role === "user") return ofUser(message, run);
   if (message.role === "toolResult") return { manner: "agent", who: agentId, marks: ["tool result"] };

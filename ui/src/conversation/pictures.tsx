@@ -45,7 +45,6 @@ function read(file: File): Promise<string> {
   });
 }
 
-/** Returns the reason why a file can't be sent, or undefined if it can. */
 function problemOf({ name, type, size: bytes }: File): string | undefined {
   if (!TYPES.includes(type)) return `${name} has an unsupported type. Send PNG, JPEG, GIF or WebP.`;
   return bytes > PICTURE_MAX_BYTES ? `${name} is larger than ${size(PICTURE_MAX_BYTES)}.` : undefined;
@@ -88,7 +87,6 @@ export async function addPictures(sessionKey: string, files: readonly File[]): P
   keepPictures(sessionKey, all);
 }
 
-/** Shows the unsent pictures, each with a button to remove it. */
 export function Pictures({ sessionKey }: { sessionKey: string }) {
   const pictures = picturesOf(sessionKey);
   if (pictures.length === 0) return null;
@@ -113,7 +111,6 @@ export function Pictures({ sessionKey }: { sessionKey: string }) {
   );
 }
 
-/** Opens the file picker. */
 export function PickPictures({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
   const input = useRef<HTMLInputElement>(null);
   return (

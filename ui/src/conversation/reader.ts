@@ -36,7 +36,6 @@ export class SessionReader {
   readonly thread = signal<Thread | undefined>(undefined);
   readonly problem = signal<unknown>(undefined);
   readonly fate = signal<Fate | undefined>(undefined);
-  /** Number of new messages that the person has not seen. */
   readonly unseen = signal(0);
   /**
    * Changes when the view must scroll: to the message `messageId`, or to the end if `messageId` is absent.
@@ -120,7 +119,6 @@ export class SessionReader {
     if (follows) this.unseen.value = 0;
   }
 
-  /** Shows the messages around a given message. */
   around(messageId: string): void {
     this.#then(async () => {
       try {
@@ -133,7 +131,6 @@ export class SessionReader {
     });
   }
 
-  /** Shows the newest messages. */
   latest(): void {
     if (this.thread.value?.nextAfter === undefined) {
       this.jump.value = { count: this.jump.value.count + 1 };

@@ -39,14 +39,12 @@ function ByAuthor({ author: { kind, name, sessionKey } }: { author: Author }) {
   return <Name as="span" class="soft" text={who} />;
 }
 
-/** Shows the text around the words that were found, and marks these words. */
 function Excerpt({ text, query }: { text: string; query: string }) {
   const words = query.match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
   const parts = safeText(text).split(new RegExp(`(?<![\\p{L}\\p{M}\\p{N}])(${words.join("|")})`, "iu"));
   return <bdi>{parts.map((part, at) => (at % 2 === 0 ? part : <mark key={at}>{part}</mark>))}</bdi>;
 }
 
-/** Shows one page of matches. A button shows the next page. */
 function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onClose: () => void }) {
   const [more, setMore] = useState(false);
   const { value, problem, again } = useReading(query, () =>

@@ -27,7 +27,6 @@ const POLICIES: readonly Option<Policy>[] = [
   ["deny", "never allowed"],
 ];
 
-/** Asks for confirmation, then resets or deletes a session. */
 function ConfirmChange({ row, about, onClose }: { row: Row; about: Question; onClose: () => void }) {
   const reset = about === "reset";
   const confirm = async (): Promise<void> => {
@@ -102,7 +101,6 @@ function Fields({ row, told, onClose }: FieldsProps) {
   );
 }
 
-/** Shows the dialog of a session's settings, with its confirmations. */
 export function Settings({ row, onClose }: { row: Row; onClose: () => void }) {
   const [question, setQuestion] = useState<Question>();
   const read = useReading(`instructions ${row.key}`, () =>

@@ -98,7 +98,6 @@ function useWritten(reader: SessionReader, lives: StreamedTexts, said: (message:
   }).value.split(" ");
 }
 
-/** Shows why the last run failed, what it left behind, and what the reader can do. */
 function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
   const { key: sessionKey, agentId, failure, spawnedBy } = row;
   const [retried, setRetried] = useState<string>();

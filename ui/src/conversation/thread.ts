@@ -11,7 +11,6 @@ export type Runs = NonNullable<Page["runs"]>;
 export type Run = Runs[string];
 export type Now = NonNullable<Page["now"]>;
 
-/** Maximum number of messages in the window. */
 export const WINDOW_MAX = 300;
 
 export interface Thread {
@@ -109,12 +108,10 @@ export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest")
   };
 }
 
-/** Returns the session's running or waiting run, if the page has loaded it. */
 export function currentRun(thread: Thread): [string, Run] | undefined {
   return Object.entries(thread.runs).find(([, { state }]) => state === "running" || state === "waiting");
 }
 
-/** Returns the chain of the newest run. */
 export function lastChain(thread: Thread): string | undefined {
   const runs = Object.values(thread.runs);
   return runs.toSorted((a, b) => b.acceptedAt - a.acceptedAt)[0]?.chainId;

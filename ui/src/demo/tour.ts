@@ -19,7 +19,6 @@ interface Act {
   readonly title: string;
   /** The messages of the act. The caption describes what the last one causes. */
   readonly lines: readonly Prompt[];
-  /** Explains to the reader what the act shows. */
   readonly caption: string;
 }
 
@@ -90,7 +89,6 @@ async function isQuiet(): Promise<boolean> {
   return busy + (deliveries?.pending ?? 0) === 0;
 }
 
-/** Returns the chain with the most recent step. */
 async function newestChain(): Promise<string | undefined> {
   const { chains } = await ask("chains.list", { limit: 1 });
   return chains[0]?.chainId;
@@ -101,7 +99,6 @@ function show(chainId: string | undefined): void {
   if (chainId !== undefined && route.value.view === "flow") go({ view: "flow", chainId }, true);
 }
 
-/** Plays an act. Shows it in the flow view. */
 async function play(act: number): Promise<void> {
   const mine = ++turn;
   tour.value = { act, playing: true, played: act + 1 };

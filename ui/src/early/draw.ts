@@ -28,7 +28,6 @@ export interface First {
 
 type Part = Node | string | false;
 
-/** Creates an element with a class, attributes and children. */
 function make(
   tag: string,
   style: string,

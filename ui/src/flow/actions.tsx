@@ -26,7 +26,6 @@ interface Deed {
   act(): Promise<unknown>;
 }
 
-/** Returns the action that cancels these jobs and the sub-agents below them. */
 function cancelling(jobs: readonly FlowStep[]): Deed {
   const act = (): Promise<unknown> =>
     Promise.all(jobs.map(({ to: sessionKey = "" }) => ask("chat.abort", { sessionKey })));
@@ -36,18 +35,15 @@ function cancelling(jobs: readonly FlowStep[]): Deed {
   return { name: `Cancel ${some}`, done: `Cancelled ${some}.`, doubt, act };
 }
 
-/** Returns the action that retries a run or a delivery. */
 function retrying(act: () => Promise<unknown>): Deed {
   return { name: "Retry", labels: { during: "Retrying…", after: "Retried" }, act };
 }
 
-/** Returns the action that forks a session after the message of a step. */
 function forking({ messageIn, messageId }: FlowStep): Deed[] {
   if (messageIn === undefined || messageId === undefined || !mayFork()) return [];
   return [{ name: "Fork from here", act: () => fork(messageIn, messageId) }];
 }
 
-/** Returns the actions that change the run or the delivery of a step. */
 function deedsOf(step: FlowStep): Deed[] {
   const { id, kind, state, runId, flowId } = step;
   if (kind === "delivery") {

@@ -230,7 +230,6 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
   );
 }
 
-/** Returns the deliveries that belong to an announcement. */
 function deliveriesOf({ kind, runId }: FlowStep, steps: readonly ChainStep[]): readonly ChainStep[] {
   if (kind !== "announce" || runId === undefined) return NONE;
   return steps.filter((one) => one.kind === "delivery" && one.runId === runId);

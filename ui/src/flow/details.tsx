@@ -74,7 +74,6 @@ function toneOf(step: FlowStep) {
   return step.state === "answered" ? { tone: "good" as const } : {};
 }
 
-/** Lists the steps of a merged row that failed, and counts the others. */
 function Members({ members, around }: { members: readonly ChainStep[]; around: Around }) {
   const failed = members.filter(isFailed);
   const others = members.filter((one) => !isFailed(one));
@@ -108,7 +107,6 @@ function Members({ members, around }: { members: readonly ChainStep[]; around: A
   );
 }
 
-/** Shows a call that the step's run made. */
 function CallFacts({ call }: { call: ChainCall }) {
   const { kind, name, at, endAt, failed, tokens: used, cost } = call;
   const figures = [
@@ -122,7 +120,6 @@ function CallFacts({ call }: { call: ChainCall }) {
   return <Said name={kind === "model" ? "Model call" : "Tool call"} text={`${name}: ${text}`} />;
 }
 
-/** Shows what a step says and why it failed. */
 function Texts({ step, around }: { step: FlowStep; around: Around }) {
   const { kind, text, members, equal, answer, error } = step;
   // The text of a row of different steps is that of the first one.

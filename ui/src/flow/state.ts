@@ -15,7 +15,6 @@ import { useNews, useReading } from "../parts/reading.ts";
 import { queries } from "../route.ts";
 import { daysOf, PERIODS, TRIED, wish } from "./wish.ts";
 
-/** Number of chains that are read at once. */
 const PAGE_CHAINS = 50;
 
 export interface Filter {
@@ -27,13 +26,11 @@ export interface Filter {
 /** The sessions that the reader chose in the overview. */
 export const filter = signal<Filter | undefined>(undefined);
 
-/** Returns the agents that take part in these chains, sorted. */
 export function agentsIn(chains: readonly ChainRow[]): string[] {
   const ids = chains.flatMap(({ sessions }) => sessions.map(agentIn)).filter((id) => id !== "");
   return [...new Set(ids)].sort();
 }
 
-/** The ways to show a chain. */
 export const MODES = [
   { mode: "sequence", name: "Sequence" },
   { mode: "waterfall", name: "Waterfall" },
@@ -54,7 +51,6 @@ export function nameOf(sessionKey: string): string {
   return names.value[sessionKey] ?? sessionNameOf(sessionKey);
 }
 
-/** Returns true if a chain matches the choice of sessions in the overview. */
 export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
   if (wanted === undefined) return true;
   if (wanted.to === undefined)
@@ -65,7 +61,6 @@ export function fits(chain: ChainRow, wanted: Filter | undefined): boolean {
   return chain.talks.some(({ from, to }) => from === wanted.from && to === wanted.to);
 }
 
-/** Returns whether an event may change a chain. */
 function moves({ stream }: AgentEvent): boolean {
   return stream === "lifecycle" || stream === "flow";
 }

@@ -44,7 +44,6 @@ export const wish = computed((): Wish => {
   };
 });
 
-/** Changes choices, and the address. */
 export function want(change: Partial<Wish>): void {
   const { period, from, to, search, agentId, state } = { ...wish.value, ...change };
   const days = period === "dates" ? { from, to } : {};

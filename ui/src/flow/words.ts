@@ -19,7 +19,6 @@ export interface FlowStep extends ChainStep {
 
 type Side = "a" | "b" | "both" | "differs";
 
-/** Signs and names of the sides. */
 export const SIDES: Readonly<Record<Side, readonly [sign: string, name: string]>> = {
   both: ["", "same in both"],
   differs: ["≠ ", "differs"],
@@ -27,16 +26,13 @@ export const SIDES: Readonly<Record<Side, readonly [sign: string, name: string]>
   b: ["B ", "only in B"],
 };
 
-/** Further data that the description of a step needs. */
 export interface Around {
-  /** Returns the name of a session. */
   readonly name: (sessionKey: string) => string;
   readonly limits: ChainRow["limits"];
   /** The waits of this chain, by flow id. */
   readonly waits: ReadonlyMap<string, ChainStep>;
 }
 
-/** Returns whether a step has its own run. */
 export const hasRun = ({ kind }: ChainStep): boolean => !["wait", "refused", "delivery"].includes(kind);
 
 /** Returns the session in which the run of a step is executed. */
@@ -44,7 +40,6 @@ export function homeOf(step: ChainStep): string | undefined {
   return step.kind === "announce" || step.kind === "delivery" ? step.from : step.to;
 }
 
-/** Returns whether the run or the wait of a step is in progress. */
 export const isActive = ({ state }: ChainStep): boolean => ["queued", "running", "waiting"].includes(state);
 
 /** Returns the status of a job that the gateway's text about its result contains. */
@@ -82,7 +77,6 @@ function limitWords(error: string | undefined, limits: ChainRow["limits"]): stri
   return "a limit of the chain";
 }
 
-/** Returns the reason of a refusal as a short text. */
 export function refusalWords(step: ChainStep, { name, limits }: Pick<Around, "name" | "limits">): string {
   const { code = "", cycle, error } = step;
   if (code === "wait_cycle") {
@@ -151,7 +145,6 @@ export function title(step: FlowStep, around: Around): string {
   return `${manyTitle(step, members.length, around)}: ${outcomesOf(members)}`;
 }
 
-/** Returns the title of a row of merged steps. */
 function manyTitle(step: ChainStep, count: number, { name }: Pick<Around, "name">): string {
   const from = step.from === undefined ? "" : name(step.from);
   const to = step.to === undefined ? (step.toName ?? "") : name(step.to);
@@ -244,7 +237,6 @@ function resultWords(said: string): string {
   return status === undefined ? said : `${status}: ${result}`;
 }
 
-/** Returns why a step failed. */
 export function reasonOf(step: ChainStep): string {
   if (step.kind === "result") return resultWords(plainLine(step.text));
   return step.error ?? (step.code ?? step.state).replaceAll("_", " ");

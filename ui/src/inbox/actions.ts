@@ -45,7 +45,6 @@ const DONE: Readonly<Partial<Record<Deed, string>>> = {
 /** The action that is in progress for each item, by the item's id. */
 export const busy = signal<ReadonlyMap<string, Deed>>(new Map());
 
-/** Returns the name of an item in a notice. */
 function nameIn(item: AttentionItem): string {
   const hasTitle = item.kind === "permission" || item.kind === "instructions";
   return hasTitle ? `${item.title} in ${itemName(item)}` : itemName(item);

@@ -29,7 +29,6 @@ export function entriesOf(items: readonly AttentionItem[]): readonly Entry[] {
   });
 }
 
-/** Returns the actions that the reader may take for all of the items. */
 export const deedsForAll = (items: readonly AttentionItem[]): readonly (typeof DEEDS)[number][] =>
   DEEDS.filter((deed) => items.every(({ actions }) => actions.includes(deed)));
 

@@ -24,7 +24,6 @@ export interface Field extends Omit<FormField, "type" | "required"> {
   readonly setting?: true;
   /** The default of a setting. */
   readonly fallback?: string;
-  /** Number of lines of a long text. */
   readonly lines?: number;
   /** The text is a list, separated by commas. */
   readonly list?: true;
@@ -38,7 +37,6 @@ export interface Field extends Omit<FormField, "type" | "required"> {
   readonly secret?: true;
 }
 
-/** Returns the entries before anybody has changed them. */
 export function firstEntries(fields: readonly Field[]): Entries {
   const entries = fields.map(({ name, type, choices, default: given }) => {
     if (type === "choices") return [name, Array.isArray(given) ? given : []] as const;

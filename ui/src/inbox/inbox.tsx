@@ -41,7 +41,6 @@ interface RowUse extends TriageUse {
 /** Names the link to all failed sessions, which also are those that need the reader. */
 const allFailed = (count = 0): string => (count < 2 ? "All failed sessions" : `All ${count} failed sessions`);
 
-/** The box that selects a row, while the reader selects rows. */
 function Box({ items, name, use }: { items: readonly AttentionItem[]; name: string; use: RowUse }) {
   const { selected, onSelect } = use;
   if (selected === undefined) return null;

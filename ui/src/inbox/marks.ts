@@ -36,7 +36,6 @@ const STATE_WORDS: Readonly<Record<string, string>> = {
   aborted: "stopped",
 };
 
-/** Returns the style of an action's button. */
 export function styleOf(action: AttentionItem["actions"][number]): string {
   return action === "approve" || action === "answer" ? "primary" : action === "dismiss" ? "quiet" : "";
 }

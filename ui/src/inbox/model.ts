@@ -28,7 +28,6 @@ function needs({ groups = [] }: Read): AttentionGroupRows | undefined {
   return groups.find(({ group }) => group === "needs_you");
 }
 
-/** Number of items that need the reader's attention. */
 export const needsCount = computed(() => {
   const { count = 0, items = [] } = needs(read.value) ?? {};
   return count - items.filter(isSnoozed).length;
@@ -44,7 +43,6 @@ export function permissionsOf(sessionKey: string): readonly AttentionItem[] {
   return permissions.value.get(sessionKey) ?? [];
 }
 
-/** Returns for whose permission a session waits. */
 export function awaitedPermission([item]: readonly AttentionItem[]): string {
   return item?.actions.includes("deny") === true ? "waiting for your permission" : "waiting for permission";
 }
@@ -130,7 +128,6 @@ const readInTurn = inTurn(async () => {
   }
 });
 
-/** Reads the attention list again. */
 export async function readAgain(): Promise<void> {
   if (has("attention.list")) await readInTurn();
 }

@@ -76,7 +76,6 @@ interface PeekProps {
   readonly answers: number;
 }
 
-/** Shows the last message of the item's session. */
 function Last({ item, answers }: PeekProps) {
   const { summary, sessionKey, code, actions, waitingFor = [] } = item;
   const behind = useReading(`${item.id} ${item.since}`, async () => {
@@ -136,7 +135,6 @@ function Last({ item, answers }: PeekProps) {
 
 const DIFF_CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "removed", "@": "soft" };
 
-/** Shows the change of an instruction file, whole. */
 function Change({ item: { title = "", summary, diff = "" } }: { item: AttentionItem }) {
   return (
     <>

@@ -32,7 +32,6 @@ const LONGER = {
   always: { command: "Always allow this command", call: "Always allow this" },
 } as const;
 
-/** Reads the permission requests of these items and shows them. */
 export function Asked({ items, held }: { items: readonly AttentionItem[]; held?: boolean }) {
   const ids = items.map(({ ref }) => ref);
   const { value, ...reading } = useReading(ids.join(" "), () => ask("permissions.list", {}));
@@ -64,7 +63,6 @@ interface AnswersProps {
 
 type Lasting = Exclude<PermissionScope, "once">;
 
-/** Undoes a lasting permission. */
 async function forget(ruleId: string, onDone: () => unknown): Promise<void> {
   try {
     await ask("permissions.forget", { id: ruleId });

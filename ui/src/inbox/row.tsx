@@ -38,7 +38,6 @@ function Waits({ item }: { item: AttentionItem }) {
   );
 }
 
-/** Shows the agent of a failed run, and how often its message was tried. */
 function About({ item }: { item: AttentionItem }) {
   const { kind, state = "", attempt, agentId = "" } = item;
   const isFailed = kind === "run" && toneOf(item) === "bad";

@@ -11,7 +11,6 @@ const HOUR_MS = 3_600_000;
 /** Hour of the day at which items that were put off until tomorrow come back. */
 const MORNING = 8;
 
-/** The times that the reader can choose. */
 export const SNOOZES = { hour: "For an hour", tomorrow: "Until tomorrow", week: "For a week" } as const;
 export type Snooze = keyof typeof SNOOZES;
 
@@ -34,17 +33,14 @@ function endOf(snooze: Snooze): number {
 export const maySnooze = ({ kind, expiresAt }: AttentionItem): boolean =>
   kind !== "store" && expiresAt === undefined;
 
-/** Puts items off. */
 export function snooze(items: readonly AttentionItem[], until: Snooze): void {
   const left = [...ends.value].filter(([, end]) => end > now());
   keep(new Map([...left, ...items.filter(maySnooze).map(({ id }) => [id, endOf(until)] as const)]));
 }
 
-/** Shows all items again. */
 export function wake(): void {
   keep(new Map());
 }
 
-/** Returns whether an item is put off now. */
 export const isSnoozed = ({ id }: AttentionItem): boolean =>
   (ends.value.get(id) ?? 0) > Math.max(tick.value, now());

@@ -11,7 +11,6 @@ import { maySnooze, SNOOZES, type Snooze, snooze } from "./snooze.ts";
 /** Actions for many rows. To allow needs a look at each. */
 const DEEDS_FOR_MANY: readonly Deed[] = ["retry", "dismiss", "deny"];
 
-/** Puts items off until a time that the reader chooses. */
 export function SnoozeChoice({ items, onDone }: { items: readonly AttentionItem[]; onDone?: () => void }) {
   const pick = (until: Snooze | ""): void => {
     if (until === "") return;

@@ -8,7 +8,6 @@ import { keepLetter, overlay, takeLetters } from "../overlay.ts";
 import { route } from "../route.ts";
 import { isTyping, pressed } from "./table.ts";
 
-/** Returns the visible elements of the view that match. */
 export function visible(selector: string): HTMLElement[] {
   return [...document.querySelectorAll<HTMLElement>(`#view ${selector}`)].filter((one) =>
     one.checkVisibility(),

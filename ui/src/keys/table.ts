@@ -84,7 +84,6 @@ function chordOf({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): st
   return [...Object.entries(held).flatMap(([mod, isHeld]) => (isHeld ? mod : [])), name].join("+");
 }
 
-/** Returns the action that a key has in an area. */
 export function actionOf<A extends Area>(area: A, chord: string): ActionOf<A> | undefined {
   const keys: Record<string, string> = KEYS[area];
   return Object.keys(keys).find((action) => keys[action]?.split(" ").includes(chord)) as
@@ -92,7 +91,6 @@ export function actionOf<A extends Area>(area: A, chord: string): ActionOf<A> | 
     | undefined;
 }
 
-/** Returns the action of a key press in an area. */
 export function pressed<A extends Area>(area: A, event: KeyboardEvent): ActionOf<A> | undefined {
   const { key, ctrlKey, metaKey, isComposing, target } = event;
   const isPlain = key.length === 1 && !ctrlKey && !metaKey;

@@ -15,7 +15,6 @@ import { State } from "../parts/state.tsx";
 import { LabelChip, LabelChips } from "./chips.tsx";
 import { type LabelPath, pathsIn } from "./path.ts";
 
-/** Maximum number of steps of a way that are shown. */
 const STEPS_MAX = 12;
 
 interface ChainLabelsProps {

@@ -56,7 +56,6 @@ function Sources({ sessionKey, onClose }: { sessionKey: string; onClose: () => v
   );
 }
 
-/** Shows a chip if the session has read something from outside. */
 export function OutsideChip({
   sessionKey,
   outside = [],

@@ -7,7 +7,6 @@ import { safeText } from "../../../src/core/text/safe-text.ts";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 
-/** Shows one source of a label. */
 export function LabelChip({ label, source }: { label: Label; source: string }) {
   return (
     <span class={`chip label-chip ${label === "outside" ? "tone-warn" : ""}`}>
@@ -16,7 +15,6 @@ export function LabelChip({ label, source }: { label: Label; source: string }) {
   );
 }
 
-/** Shows all sources of labels. */
 export function LabelChips({ labels = {} }: { labels?: Labels | undefined }) {
   const all = LABELS.flatMap((label) => (labels[label] ?? []).map(({ source }) => ({ label, source })));
   if (all.length === 0) return null;

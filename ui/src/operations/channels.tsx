@@ -50,7 +50,6 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
  */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 
-/** Returns what is known about a channel. */
 function factsOf(row: ChannelRow, now: number): string {
   const { backoffUntil = 0 } = row;
   return joinWords([

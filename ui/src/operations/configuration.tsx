@@ -90,7 +90,6 @@ function Said({ title, tone, lines }: { title: string; tone: "bad" | "warn"; lin
 
 const isTree = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-/** Returns the short text that a collapsed object or list shows. */
 function inShort(value: object): string {
   const count = Object.keys(value).length;
   return Array.isArray(value) ? `[${count}]` : `{${count}}`;

@@ -105,7 +105,6 @@ function Timing({ row }: { row: DeliveryRow }) {
   );
 }
 
-/** The text of a delivery in one line, which a click unfolds. */
 function Text({ row }: { row: DeliveryRow }) {
   const [isOpen, setOpen] = useState(false);
   const line = row.text === "" ? "(no text)" : cut(row.text, EXCERPT_CHARS_MAX).replaceAll(/\s+/g, " ");

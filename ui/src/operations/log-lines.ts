@@ -68,7 +68,6 @@ export function detailsOf(line: LogLine): string | undefined {
   return [...shown, ...(stack === undefined ? [] : [stack])].join("\n\n");
 }
 
-/** Returns the stack of an error, if there is one. */
 function stackOf(err: unknown): string | undefined {
   if (typeof err !== "object" || err === null || !("stack" in err)) return undefined;
   const { stack, ...more } = err as Record<string, unknown>;

@@ -34,7 +34,6 @@ const CHECKS: Readonly<Record<Explanation["checks"][number]["of"], string>> = {
 interface Group {
   readonly accesses: readonly Explanation["access"][];
   readonly first: Explanation;
-  /** The checks that were made, one for each rule. */
   readonly checks: readonly Explanation["checks"][number][];
 }
 

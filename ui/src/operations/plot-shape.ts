@@ -23,7 +23,6 @@ export function niceTop(most: number): number {
   return step * power;
 }
 
-/** Returns the lowest and the highest of all values, or undefined if there are no values. */
 export function extremes(lines: readonly Values[]): { least: number; most: number } | undefined {
   const known = lines.flat().filter((value) => value !== null);
   if (known.length === 0) return undefined;
@@ -84,7 +83,6 @@ export function lineShape(
   return { line: lines.join(""), area: areas.join("") };
 }
 
-/** Returns the index of the time that is nearest to `time`, or -1 if there are no times. */
 export function nearest(times: readonly number[], time: number): number {
   let best = -1;
   times.forEach((one, at) => {

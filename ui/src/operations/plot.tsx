@@ -26,7 +26,6 @@ interface PlotProps {
   readonly onMove: (at: number | undefined) => void;
   /** Called with the place of the pointer, from 0 at the start to 1 at the end. */
   readonly onPoint: (share: number | undefined) => void;
-  /** The highest value of the scale. */
   readonly top: string;
   readonly axis: readonly ComponentChildren[];
   /** Width of the drawing, in its own unit. */

@@ -31,7 +31,6 @@ export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted 
   }, [everyMs, wanted]);
 }
 
-/** Reads data now, after each reconnect, and at this interval. */
 export function usePolled<T>(key: string, everyMs: number, read: () => Promise<T>) {
   const reading = useReading(key, read);
   const kept = useRef(reading.value);

@@ -16,7 +16,6 @@ import type { Reading } from "../parts/reading.ts";
 
 export interface DialogProps {
   readonly onClose: () => void;
-  /** Called when the data has changed. */
   readonly onDone: () => void;
 }
 

@@ -82,7 +82,6 @@ function Tile({ title, children }: { title: string; children: ComponentChildren 
   );
 }
 
-/** Lists the gateway processes that share the store. */
 function Processes({ status: { processes, processId } }: { status: Status }) {
   if (processes === undefined) return null;
   const running = new Set(processes.filter((one) => one.alive).map((one) => one.configRevision));

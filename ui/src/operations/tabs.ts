@@ -52,7 +52,6 @@ export function offeredTabs() {
     .map(({ title, group }) => ({ title, group, name: title.toLowerCase() }));
 }
 
-/** Returns the groups of these tabs. */
 export function groupsOf(tabs: ReturnType<typeof offeredTabs>) {
   return GROUPS.map((title) => ({ title, tabs: tabs.filter(({ group }) => group === title) })).filter(
     (group) => group.tabs.length > 0,

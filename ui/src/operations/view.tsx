@@ -18,7 +18,6 @@ import { UsageTab } from "./usage/tab.tsx";
 
 type Tab = TabRow["Tab"];
 
-/** The content of each tab. */
 const KERNEL_TABS: Readonly<Record<TabTitle, Tab>> = {
   Status: StatusTab,
   Runs: RunsTab,

@@ -55,7 +55,6 @@ function useEntries(typed: string) {
   return { found, hasMatch, answered, searchSoon: (next: string) => searchSoon(next.trim()) };
 }
 
-/** Owns the typed text, the shown entries and the chosen one. */
 function useChoice() {
   const [text, setText] = useState(takeLetters);
   const [chosenId, setChosenId] = useState<string>();

@@ -59,7 +59,6 @@ export function Dialog(props: {
   );
 }
 
-/** Shows the lower part of a dialog: an error, the button Cancel, and further buttons. */
 function Actions(props: { problem?: unknown; onClose: () => void; children: ComponentChildren }) {
   const { problem, onClose, children } = props;
   return (
@@ -104,7 +103,6 @@ export function Form(props: {
   );
 }
 
-/** Asks the reader to confirm an action that cannot be undone. */
 export function Confirm(props: {
   title: string;
   children: ComponentChildren;

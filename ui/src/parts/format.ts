@@ -32,7 +32,6 @@ export function failureWords(
   return `failed ${ago(endedAt, nowMs)}: ${reason}`;
 }
 
-/** Pads one digit with a zero. */
 export function twoDigits(count: number): string {
   return String(count).padStart(2, "0");
 }

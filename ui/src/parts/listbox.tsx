@@ -6,7 +6,6 @@ import { pressed } from "../keys/table.ts";
 
 const optionId = (id: string, at: number): string => `${id}-${at}`;
 
-/** Returns the attributes that connect a field with its list. */
 function fieldOf(id: string, active: number, count: number) {
   return {
     "aria-autocomplete": "list",
@@ -40,7 +39,6 @@ export function Listbox(props: {
   label: string;
   /** Beginning of the classes of the list and its options. */
   class: string;
-  /** The content of each option. */
   options: readonly ComponentChildren[];
   active: number;
   onPick: (at: number) => void;

@@ -1,7 +1,6 @@
 // Shows how much of a limit is used: a thin bar and a text.
 
 interface MeterProps {
-  /** Label of the meter. */
   readonly name: string;
   readonly used: number;
   /** The limit. Undefined if there is no limit to show. */

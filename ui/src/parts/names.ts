@@ -12,7 +12,6 @@ import { isNameless, type Named, ownName, shortKey } from "../sessions/own-name.
 
 /** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
-/** Maximum number of session names to keep. */
 const NAMES_MAX = 5_000;
 const BATCH_MS = 40;
 
@@ -48,7 +47,6 @@ function nameSignal(key: string): Signal<string | undefined> {
   return made;
 }
 
-/** Stores the names from rows of sessions that were read. */
 export function learnNames(rows: readonly Named[]): void {
   for (const row of rows) {
     nameSignal(row.key).value = ownName(row);

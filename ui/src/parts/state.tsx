@@ -3,7 +3,6 @@
 import type { ComponentChildren } from "preact";
 import { TONES, type Tone } from "../styles/tones.ts";
 
-/** Shows a state. `text`: the word to show. Default: the state itself. */
 export function State(props: { state: string; text?: ComponentChildren; tone?: Tone }) {
   const { state, text = state, tone } = props;
   return (

@@ -65,7 +65,6 @@ function Items({
   );
 }
 
-/** Shows what each agent has cost today, and how many of its runs failed. */
 function Today() {
   const read = useReading("agents", () => ask("agents.describe"));
   useNews("attention", () => void read.again());

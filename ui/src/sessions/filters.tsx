@@ -70,7 +70,6 @@ function Only() {
   );
 }
 
-/** The fields of the menu. */
 export function Fields() {
   const { kind, agentId, archived } = wish.value;
   return (

@@ -12,7 +12,6 @@ const TYPED_MS = 150;
 const OF_WORD_MAX = 200;
 const WORDS_MAX = 3;
 
-/** A suggested session. */
 export interface FoundSession {
   readonly key: string;
   readonly name: string;

@@ -21,7 +21,6 @@ interface Branch {
   readonly problem?: unknown;
 }
 
-/** One line of the list. */
 export type ForestLine =
   | {
       readonly kind: "row";
@@ -49,7 +48,6 @@ export type ForestLine =
 
 export type RowLine = Extract<ForestLine, { kind: "row" }>;
 
-/** A page of rows, as the gateway returns it. */
 interface Page {
   readonly sessions: readonly ListedRow[];
   readonly nextCursor?: string | undefined;
@@ -85,7 +83,6 @@ export class Forest {
     return this.#branches.keys();
   }
 
-  /** Notes that a page of a branch is loading. */
   begin(parent: string): void {
     const before = this.#branches.get(parent);
     const { keys = [], cursor } = before ?? {};
@@ -113,7 +110,6 @@ export class Forest {
     this.#branches.set(parent, { keys, cursor: page.nextCursor, busy: false });
   }
 
-  /** Removes the branch with the children of a session. */
   drop(parent: string): void {
     const { keys = [] } = this.#branches.get(parent) ?? {};
     this.#branches.delete(parent);

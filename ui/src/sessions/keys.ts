@@ -3,7 +3,6 @@
 import { type ActionOf, stepOf } from "../keys/table.ts";
 import type { ForestLine } from "./forest.ts";
 
-/** Effect of a key press. */
 type Deed =
   | { readonly kind: "move"; readonly at: number }
   | { readonly kind: "turn"; readonly open: boolean }

@@ -28,7 +28,6 @@ const KEYS_MAX = 200;
  */
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
-/** Maximum number of rows that are kept for a reload. */
 const KEPT_ROWS_MAX = 300;
 /** Delay between an event and reading the counts beside the filters. */
 const COUNTS_MS = 2_000;
@@ -113,7 +112,6 @@ function filters(): ParamsOf<"sessions.list"> {
   });
 }
 
-/** Returns the parameters of the request for a page of a branch. */
 function pageOf(parent: string, cursor: string | undefined, limit: number): ParamsOf<"sessions.list"> {
   const at = optional({ limit, cursor });
   if (forest.flat) return { ...filters(), includeChildren: true, ...at };
@@ -168,7 +166,6 @@ export function showFirstRows(page: FirstRows): void {
   draw(true);
 }
 
-/** Reads the rows of these sessions, and updates the list. */
 async function readRows(keys: readonly string[]): Promise<void> {
   const mine = generation;
   const asked = forest;
@@ -258,7 +255,6 @@ function readAgain(): void {
   findRevealed();
 }
 
-/** Clears the list, and reads it from the start. */
 function beginAnew(): void {
   generation++;
   news.clear();
@@ -268,7 +264,6 @@ function beginAnew(): void {
   findRevealed();
 }
 
-/** Changes the search, the filters or the layout. */
 export function want(change: Partial<Wish>): void {
   wish.value = { ...wish.value, ...change };
   filter("sessions", queryOf(wish.value));
@@ -325,7 +320,6 @@ async function rowOf(key: string): Promise<ListedRow | undefined> {
   return found?.sessions[0];
 }
 
-/** Reads the next page of a branch. */
 export function readMore(parent: string): void {
   void readBranch(parent);
 }
@@ -341,7 +335,6 @@ export function letGo(who: string): void {
 
 const timers = new Map<string, () => void>();
 
-/** Keeps the rows in place for `ms`. */
 export function holdFor(who: string, ms: number): void {
   timers.get(who)?.();
   hold(who);

@@ -216,7 +216,6 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
   );
 }
 
-/** Offers to search the messages for the words of the search in sessions. */
 function OtherSearch() {
   const words = wish.value.search.trim();
   if (words === "" || !has("sessions.search")) return null;

@@ -63,7 +63,6 @@ export function rowId(key: string): string {
   return `session ${key}`.replaceAll(/\s/g, "_");
 }
 
-/** Returns the style of a line: its height and its indent. */
 export function lineStyle(level: number) {
   return { height: `${ROW_HEIGHT}px`, "--depth": Math.min(level - 1, INDENTED_LEVELS_MAX) };
 }

@@ -21,7 +21,6 @@ export interface Wish {
 /** Maximum length of a search text, a limit of the gateway. */
 export const SEARCH_MAX_CHARS = 512;
 
-/** Names of the values of `only`. */
 export const ONLY_WORDS = { running: "Active", failed: "Failed", mine: "Mine" } as const;
 const ONLY = Object.keys(ONLY_WORDS) as (keyof typeof ONLY_WORDS)[];
 
@@ -29,7 +28,6 @@ function oneOf<T extends string>(values: readonly T[], text: string | null): T |
   return values.find((value) => value === text) ?? "";
 }
 
-/** Reads the choices from an address. */
 export function wishOf(text: string): Wish {
   const params = new URLSearchParams(text);
   return {

@@ -35,7 +35,6 @@ interface ProviderStepProps {
   readonly onClose: () => void;
 }
 
-/** Asks for a provider and its key, and writes them to the file. */
 function ProviderStep({ onDone, onClose }: ProviderStepProps) {
   const { value } = useReading("local-servers", () => ask("models.discover"));
   const locals = value?.servers ?? [];
@@ -86,7 +85,6 @@ interface ModelStepProps {
   readonly onClose: () => void;
 }
 
-/** Asks for a model of the provider, tests it, and gives it to the agents. */
 function ModelStep({ provider, onUsed, onBack, onClose }: ModelStepProps) {
   const read = useReading("models", () => ask("models.list"));
   // The gateway applies the file a moment after it was saved.

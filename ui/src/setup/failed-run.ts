@@ -18,7 +18,6 @@ export const FIX_WORDS: Readonly<Record<string, string>> = {
   chain_limit: "Change the limits",
 };
 
-/** Returns the cause of a failure, as far as its code tells. */
 export const causeOf = (code: string): string => CAUSES[code] ?? "The run failed.";
 
 const KEPT = "The message is kept.";

@@ -4,7 +4,6 @@ import { after } from "../../clock.ts";
 
 const KEPT_MS = 60_000;
 
-/** Lets the browser download a file. */
 export function download(name: string, content: string | Uint8Array<ArrayBuffer>, type: string): void {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement("a");

@@ -15,7 +15,6 @@ import * as shell from "sugar-high/lang/shell";
 import * as typescript from "sugar-high/lang/typescript";
 import * as yaml from "sugar-high/lang/yaml";
 
-/** Kinds of tokens that have a colour of their own. */
 const COLOURED = ["keyword", "string", "comment", "class", "entity"];
 /** Switches off what only JavaScript has. */
 const PLAIN: ParseOptions = { jsx: false, regex: false, templateStrings: false };

@@ -13,7 +13,6 @@ import { lastBlockAt } from "./last-block.ts";
 const LINK = /^(?:https?:|mailto:)/i;
 const LANGUAGE_MAX_CHARS = 40;
 const TITLE_MAX_CHARS = 500;
-/** Maximum length of code that is coloured. */
 const COLOURED_MAX_CHARS = 6_000;
 
 /**
@@ -192,12 +191,10 @@ function nodesOf(tokens: readonly Token[]): (Node | string)[] {
   return tokens.flatMap(nodesOfOne);
 }
 
-/** Shows a text unchanged, with its line breaks. */
 function plainText(text: string): HTMLElement {
   return makeElement("div", "plain-text", safeText(text));
 }
 
-/** Renders a text as markdown, or as plain text if it is too complex. */
 export function markdown(text: string): Node {
   const safe = safeText(text);
   if (!isTame(safe)) return plainText(text);

@@ -29,7 +29,6 @@ interface PictureProps {
   readonly block: { readonly mimeType: string; readonly bytes?: number };
 }
 
-/** The content of a file. */
 export interface Data {
   readonly mimeType: string;
   /** Base64. */
@@ -37,10 +36,8 @@ export interface Data {
 }
 
 interface LazyProps {
-  /** Identifies the picture. */
   readonly id: string;
   readonly bytes: number;
-  /** Describes the picture. */
   readonly words: string;
   readonly read: () => Promise<Data>;
 }
@@ -59,7 +56,6 @@ export async function readParts(
   return { mimeType, content };
 }
 
-/** Returns whether the page shows files of this type as pictures. */
 export function isPicture(mimeType: string): boolean {
   return TYPES.includes(mimeType);
 }
@@ -111,7 +107,6 @@ function Read({ id, words, read: readNow }: LazyProps) {
   );
 }
 
-/** Shows a picture that `read` reads. */
 export function LazyPicture(props: LazyProps) {
   const [wanted, setWanted] = useState(props.bytes <= AT_ONCE_MAX_BYTES);
   return (

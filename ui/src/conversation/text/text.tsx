@@ -35,7 +35,6 @@ function MarkdownBox({ within }: { within: RefObject<HTMLDivElement | null> }) {
   );
 }
 
-/** Shows the text of a person or a model. */
 export function Prose({ text }: { text: string }) {
   const box = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState(TEXT_STEP_CHARS);
@@ -51,7 +50,6 @@ export function Prose({ text }: { text: string }) {
   );
 }
 
-/** Shows a text that is still streaming. */
 export function GrowingProse({ text }: { text: Signal<string> }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {

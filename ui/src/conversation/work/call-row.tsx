@@ -32,7 +32,6 @@ export function keyFor(name: string, agentId: string): string {
   return name === "main" ? `agent:${agentId}:${defaults.value?.mainKey ?? "main"}` : name;
 }
 
-/** Shows the status of a call, or the duration of a call that succeeded. */
 function Outcome({ step, running }: { step: CallStep; running: Going }) {
   const { call, result, calledAt } = step;
   const { sessionKey } = useContext(Shown);
@@ -62,7 +61,6 @@ function Row(props: { class?: string; line: ComponentChildren; inside: () => Com
   );
 }
 
-/** Shows the session and the files that a call names, and what its result brought. */
 function About({ step, agentId }: { step: CallStep; agentId: string }) {
   const { call, result, labels } = step;
   const text = result === undefined ? undefined : resultText(result);
@@ -87,7 +85,6 @@ function About({ step, agentId }: { step: CallStep; agentId: string }) {
   );
 }
 
-/** Offers the sign-in at the MCP server that refused the call. */
 function SignIn({ result }: { result: ToolResult }) {
   const server = signInOf(result);
   if (server === undefined || !may("operator.admin") || !has("servers.login")) return null;
@@ -125,7 +122,6 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: G
   );
 }
 
-/** Maximum number of characters of a thought that its line shows. */
 const THOUGHT_LINE_CHARS = 160;
 
 /**

@@ -16,7 +16,6 @@ export type ToolCall = Extract<
   { type: "toolCall" }
 >;
 
-/** Maximum length of a result that is parsed. */
 const PARSED_MAX_CHARS = 256 * 1024;
 /** Maximum length of a summary, including the ellipsis. */
 const SUMMARY_MAX_CHARS = 121;
@@ -103,7 +102,6 @@ const SUBJECTS = [
   "url",
 ];
 
-/** Returns what a call is about, in one line. */
 export function summaryOf(call: ToolCall): string {
   const { action, ...given } = call.arguments;
   const sought = textFrom(given, ["pattern", "query"]);

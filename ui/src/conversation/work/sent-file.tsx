@@ -23,7 +23,6 @@ interface SentFile {
   readonly caption: string;
 }
 
-/** Returns the files that these steps sent. */
 export function sentFilesIn(steps: readonly Step[]): readonly SentFile[] {
   return steps.flatMap((step) => {
     if (step.kind !== "call" || step.result === undefined || step.result.isError) return [];
@@ -48,7 +47,6 @@ function Download({ words, name, read }: { words: string; name: string; read: ()
   return <Button text={`Download ${words}`} onClick={() => void save()} />;
 }
 
-/** Shows a file with its caption. */
 export function SentFileView({ file }: { file: SentFile }) {
   const { fileId, name, mimeType, bytes, caption } = file;
   const { sessionKey, sessionId } = useContext(Shown);

@@ -35,7 +35,6 @@ const KEYS_MAX = 200;
  */
 const LAST_MESSAGES = 8;
 
-/** Returns true if a step spawns a sub-agent. */
 export function isSpawn(step: Step): step is CallStep {
   return step.kind === "call" && step.call?.name === "sessions_spawn";
 }

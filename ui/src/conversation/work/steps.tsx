@@ -31,7 +31,6 @@ function groupSteps(steps: readonly Step[]): Step[][] {
   return groups;
 }
 
-/** Shows one step as a row, or several spawns as a table. */
 function Group(props: Omit<StepsProps, "steps"> & { group: readonly Step[] }) {
   const { group, running, agentId, target } = props;
   const [step] = group;

@@ -32,7 +32,6 @@ const LANGUAGES: Readonly<Record<string, string>> = { mjs: "js", cjs: "js", mts:
 const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 const rows = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.map(fieldsOf) : []);
 
-/** Shows the output of a program, with its colours. */
 function Terminal({ command, output, fields }: { command: string; output: string; fields: Fields }) {
   const { exitCode, signal, durationMs } = fields;
   const chunks = Anser.ansiToJson(head(output, TERMINAL_MAX_CHARS), {
@@ -74,7 +73,6 @@ function Figure(props: { caption: string; isCode?: true; children: ComponentChil
   );
 }
 
-/** Shows the content of a file. */
 function File({ path, content, note }: { path: string; content: string; note: string | undefined }) {
   const ending = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
   const longest = content.match(/`+/g)?.reduce((most, ticks) => Math.max(most, ticks.length), 2) ?? 2;
@@ -101,7 +99,6 @@ const AFTER = ["newText", "new_string", "new_str", "new"] as const;
 
 const linesOf = (part: string): string[] => (part === "" ? [] : part.split("\n"));
 
-/** Shows the replacements in a file: lines that left, and lines that came. */
 function Change({ path, edits }: { path: string; edits: readonly Edit[] }) {
   return (
     <Figure caption={path} isCode>
@@ -298,7 +295,6 @@ function pretty(text: string): string {
   return value === undefined ? text : laidOut(value);
 }
 
-/** Shows arguments and result as they are. */
 function Json({ call, result }: CallStep) {
   return (
     <>

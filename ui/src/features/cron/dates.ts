@@ -3,7 +3,6 @@
 import { optional } from "../../../../src/core/optional.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../parts/format.ts";
 
-/** Time zone of the browser. */
 export const READERS_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Formats a time like `Fri, 20 Nov, 07:30`. Adds the year if it is not the current one. */

@@ -52,7 +52,6 @@ function everyOf(ms: number): Pick<Draft, "every" | "unit"> {
   return { every: String(ms / unit.ms), unit: unit.name };
 }
 
-/** Returns the state of the form for a new or an existing job. */
 export function draftOf(job: Job | undefined, nowMs: number): Draft {
   const blank: Draft = {
     name: job?.name ?? "",
@@ -103,7 +102,6 @@ export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Schedule
 
 const seconds = (text: string): number => Math.max(0, Math.round(Number(text) || 0));
 
-/** Returns the parameters of `cron.add`. */
 export function newJob(draft: Draft, schedule: Schedule): ParamsOf<"cron.add"> {
   const { name, message, agentId, deliverTo, missed, session, model, thinking, timeout } = draft;
   return {

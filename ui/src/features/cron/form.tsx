@@ -44,7 +44,6 @@ const TEXTS: readonly Field[] = [
   { name: "message", title: "Message to the agent", required: true, lines: 3, maxChars: 16_000 },
 ];
 
-/** The fields for the agent of the job, and for the destination of its reply. */
 function whom({ agentId }: Draft, isNew: boolean, sessions: readonly Option<string>[]): readonly Field[] {
   const { agents: listed = [], defaultId = "" } = agents.value ?? {};
   const known = isNew
@@ -56,7 +55,6 @@ function whom({ agentId }: Draft, isNew: boolean, sessions: readonly Option<stri
   ];
 }
 
-/** The fields that are rarely used. */
 const more = (isNew: boolean): readonly Field[] => [
   { name: "missed", title: "Missed runs (gateway was down)", type: "choice", choices: MISSED },
   {
@@ -74,7 +72,6 @@ const more = (isNew: boolean): readonly Field[] => [
   { name: "thinking", title: "Thinking", type: "choice", choices: LEVELS },
 ];
 
-/** Shows the form for `job`. If `job` is undefined, the form creates a new job. */
 export function JobForm({ job, onClose }: { job: Job | undefined; onClose: () => void }) {
   const before = useMemo(() => draftOf(job, now()), [job]);
   const [draft, setDraft] = useState(before);

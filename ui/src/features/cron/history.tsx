@@ -17,7 +17,6 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   still_running: "still running",
 };
 
-/** Shows the outcome of a run as a coloured word. */
 export function TurnState({ turn }: { turn: Turn }) {
   if (turn.status !== "skipped") return <State state={turn.status} />;
   const code = turn.code ?? "";

@@ -130,7 +130,6 @@ type Seen =
   | { readonly kind: "problem"; readonly words: string }
   | { readonly kind: "nothing" };
 
-/** Shows the times of the next runs, which the gateway computes. */
 function Preview({ draft }: { draft: Draft }) {
   const [seen, setSeen] = useState<Seen>({ kind: "nothing" });
   const look = useMemo(() => {

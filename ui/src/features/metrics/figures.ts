@@ -108,7 +108,6 @@ export function inUnit(value: number | null | undefined, unit: Unit): string {
   }
 }
 
-/** Formats the lowest and the highest value, or the only one. */
 export function rangeOf({ least, most }: { least: number; most: number }, unit: Unit): string {
   return [...new Set([inUnit(least, unit), inUnit(most, unit)])].join(" … ");
 }

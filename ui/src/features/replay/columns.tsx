@@ -9,7 +9,6 @@ import { counted, duration, exactMoney, tokens } from "../../parts/format.ts";
 import { shortKey } from "../../sessions/own-name.ts";
 import { partsOf } from "./text-diff.ts";
 
-/** Maximum number of steps that are shown. */
 const ROWS_MAX = 500;
 
 type Amounts = Pick<ChainComparison["a"], "tokens" | "cost" | "ms">;
@@ -48,7 +47,6 @@ export function Side(props: {
   );
 }
 
-/** Lists the labels that one side has only. */
 export function LabelDifferences(props: {
   labels: ChainComparison["labels"];
   names: readonly [string, string];

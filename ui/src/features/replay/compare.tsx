@@ -21,7 +21,6 @@ import { Overlay } from "./overlay/sequence.tsx";
 /** Periods from which chains are offered: the first one with another chain. */
 const OFFERED = TRIED.slice(2);
 
-/** Shows the texts of a step of one chain or of both. */
 function StepTexts({ step }: { step: FlowStep }) {
   const [a, b] = step.side === "b" ? [undefined, step] : [step, step.other];
   const [left, right] = [a, b].map((one) => one && [one.text, one.answer].filter(Boolean).join("\n\n"));

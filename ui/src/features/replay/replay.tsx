@@ -27,7 +27,6 @@ import { Columns, LabelDifferences, Side } from "./columns.tsx";
 type Texts = Readonly<Record<string, string | undefined>>;
 
 const SIDES = ["Record", "Replay"] as const;
-/** Maximum length of a step in the list of steps. */
 const OPTION_CHARS_MAX = 120;
 
 interface Changes {
@@ -80,7 +79,6 @@ function AgentChanges({ agentId, ...fields }: FieldsProps & { agentId: string })
   );
 }
 
-/** Chooses the step from which models answer. */
 function FromStep({ chain, steps, around, about = "" }: ChainPageProps) {
   const options = useMemo(
     () =>

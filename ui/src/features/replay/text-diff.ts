@@ -20,7 +20,6 @@ const LINES = /[^\n]*\n|[^\n]+$/gu;
 /** All ids are equal, like in the comparison of chains. */
 const isEqual = (a: string, b: string): boolean => a === b || (ID.test(a) && ID.test(b));
 
-/** Returns the parts of a text, compared with another one. */
 export function partsOf(text: string, other: string): readonly Part[] {
   for (const pieces of [WORDS, LINES]) {
     const [a, b] = [text.match(pieces) ?? [], other.match(pieces) ?? []];

@@ -37,7 +37,6 @@ import { TILE, useGrowth, useSight } from "./sight.ts";
 /** Width of a column, in CSS pixels, below which its name is written from top to bottom. */
 const NARROW = 76;
 
-/** The properties that every view of a chain gets. */
 export interface ChainViewProps {
   readonly chainId: string;
   readonly steps: readonly FlowStep[];
@@ -46,16 +45,13 @@ export interface ChainViewProps {
   readonly onChoose: (id: string) => void;
   /** The step that a search must show. `count` is different each time, even for the same step. */
   readonly wanted: { readonly id: string; readonly count: number } | undefined;
-  /** Ids of the steps that match the search. */
   readonly found: ReadonlySet<string>;
-  /** True if the chain has an unfinished step. */
   readonly active: boolean;
   readonly zoom: number;
 }
 
 interface DiagramProps extends ChainViewProps {
   readonly parties: readonly FlowParty[];
-  /** Shows the jobs of a column one by one. */
   readonly onExpand: (column: string) => void;
 }
 
@@ -75,7 +71,6 @@ function labelOf(step: FlowStep, around: Around, merged: ReadonlySet<string>): s
   return `${around.name(to).replace(`${agentName(agentIn(to))} · `, "")}: ${words}`;
 }
 
-/** Returns the lines of a step's text, with their position. */
 function textOf(placed: Placed): StepText {
   const { step, y, from, to, label: words, textX, textWidth, laneWidth } = placed;
   const one = (width: number): [string] => [fitted(words, width)];
@@ -212,7 +207,6 @@ function Ground({ layout, active, seen }: { layout: Layout; active: boolean; see
   );
 }
 
-/** Draws each run as a bar on the line of its session. */
 function Bars({ layout, seen }: { layout: Layout; seen: Seen }) {
   const shown = layout.bars.filter((bar) => seen.isNear(bar.top, bar.end) && seen.isBeside(bar.x, bar.x));
   return (

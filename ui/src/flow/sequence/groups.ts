@@ -66,13 +66,11 @@ function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>) {
 const sum = (figures: readonly (number | undefined)[]): number =>
   figures.reduce<number>((total, one = 0) => total + one, 0);
 
-/** Adds up the tokens and the cost of steps. */
 function usedBy(members: readonly ChainStep[]): Pick<ChainStep, "tokens" | "cost"> {
   const [tokens, cost] = [sum(members.map((one) => one.tokens)), sum(members.map((one) => one.cost))];
   return { ...(tokens > 0 ? { tokens } : {}), ...(cost > 0 ? { cost } : {}) };
 }
 
-/** Joins the labels of steps. */
 function labelsOf(members: readonly ChainStep[]): Pick<ChainStep, "labels"> {
   const labels = members.reduce<Labels | undefined>((all, one) => joinLabels(all, one.labels), undefined);
   return optional({ labels });
@@ -175,7 +173,6 @@ function byAgent(
   });
 }
 
-/** Merges the jobs of each session. */
 function withoutJobs(
   steps: readonly ChainStep[],
   parties: readonly ChainParty[],

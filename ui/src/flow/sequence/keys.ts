@@ -6,7 +6,6 @@ import { type ActionOf, pressed, stepOf } from "../../keys/table.ts";
 
 type Action = ActionOf<"rows">;
 
-/** Number of rows that the page keys move. */
 const PAGE_ROWS = 10;
 
 /** A row that can have the focus. The attribute `data-step` of its element is the id. */

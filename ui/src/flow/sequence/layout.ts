@@ -58,7 +58,6 @@ export interface Bar {
   readonly waits: readonly { readonly top: number; readonly end: number }[];
 }
 
-/** A step and its position. */
 export interface Placed {
   readonly step: ChainStep;
   readonly y: number;
@@ -238,7 +237,6 @@ interface Options {
   readonly zoom?: number;
   /** The widths of columns that the reader has resized, by key. */
   readonly widths?: ReadonlyMap<string, number>;
-  /** Returns the text beside a step. */
   readonly labelOf?: (step: ChainStep) => string;
 }
 

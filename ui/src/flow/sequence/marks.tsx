@@ -44,17 +44,14 @@ export function BarOf({ bar }: { bar: Bar }) {
   );
 }
 
-/** Returns the path of an arrowhead. `way`: its direction. */
 function headAt(x: number, y: number, way: number): string {
   return `M ${x - way * 8} ${y - 4.5} L ${x} ${y} L ${x - way * 8} ${y + 4.5}`;
 }
 
-/** Returns the path of the cross that marks a failed step. */
 function crossAt(x: number, y: number): string {
   return `M ${x - 5} ${y - 5} l 10 10 m 0 -10 l -10 10`;
 }
 
-/** Draws the arrow of a step. */
 export function ArrowOf({ placed }: { placed: Placed }) {
   const { step, y, from, to, top } = placed;
   if (step.kind === "wait") return <WaitOf y={y} from={from} to={to} top={top} step={step} />;

@@ -9,7 +9,6 @@ const MOST = 1_600;
 const BY = 24;
 
 interface ResizerProps {
-  /** Name of the column. */
   readonly name: string;
   readonly left: number;
   readonly width: number;

@@ -56,7 +56,6 @@ export interface Span {
 
 const byTime = (a: Bar, b: Bar): number => a.at - b.at || (a.id < b.id ? -1 : 1);
 
-/** Returns the run of a session that was in progress at a time. */
 function runAt(runs: readonly ChainStep[] | undefined, at: number): ChainStep | undefined {
   return runs?.findLast((run) => (run.startedAt ?? run.at) <= at && (run.endAt ?? Number.MAX_VALUE) >= at);
 }
@@ -150,7 +149,6 @@ function together(bars: readonly Bar[]): Bar[] {
   return bars.flatMap((bar) => (hidden.has(bar) ? [] : [groups.get(bar) ?? bar]));
 }
 
-/** Builds the tree of a chain's bars. */
 export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[], around: Around): Bar[] {
   const own = steps.filter((step) => hasRun(step) || step.kind === "wait");
   const causes = causesOf(own);
@@ -196,7 +194,6 @@ export function barsOf(steps: readonly ChainStep[], calls: readonly ChainCall[],
   return together((children.get("") ?? []).map((step) => build(step)).sort(byTime));
 }
 
-/** Returns the rows that are visible. */
 export function rowsOf(bars: readonly Bar[], isOpen: (bar: Bar) => boolean): Row[] {
   const rows: Row[] = [];
   const add = (bar: Bar, level: number): void => {

@@ -180,7 +180,6 @@ function useCaret(area: { readonly current: HTMLTextAreaElement | null }, text: 
   return path;
 }
 
-/** Selects a line, and scrolls to it. */
 function goTo(area: HTMLTextAreaElement | null, line: number): void {
   if (area === null) return;
   const lines = area.value.split("\n");

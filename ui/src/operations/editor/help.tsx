@@ -57,7 +57,6 @@ interface HelpProps {
   readonly settings: readonly Setting[];
   /** Path of the setting at the caret, in the form that the list of settings uses. */
   readonly at: string;
-  /** Text of the file. */
   readonly text: string;
   onGo(line: number): void;
 }
@@ -70,7 +69,6 @@ function Place({ line, path, onGo }: { line: number | undefined; path: string } 
   );
 }
 
-/** Shows the help. */
 export function Help({ settings, at, text, onGo }: HelpProps) {
   const [search, setSearch] = useState("");
   const here = settings.find(({ path }) => path === at);

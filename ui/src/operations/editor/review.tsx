@@ -25,7 +25,6 @@ const MARKS: Readonly<Record<DiffLine["kind"], readonly [string, string]>> = {
   skipped: ["⋯", ""],
 };
 
-/** Shows the changed lines between two texts. */
 export function Diff({ before, after, title }: { before: string; after: string; title: string }) {
   const lines = foldLines(diffLines(before, after), CONTEXT_LINES);
   return (
@@ -45,7 +44,6 @@ export function Diff({ before, after, title }: { before: string; after: string; 
   );
 }
 
-/** Tells when the changes take effect. */
 export function Effect({ changed, restart }: Pick<Saved, "changed" | "restart">) {
   if (changed.length === 0) return <p>These changes alter no setting.</p>;
   if (restart.length === 0) return <p>New runs use these settings at once.</p>;

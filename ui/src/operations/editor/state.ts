@@ -23,7 +23,6 @@ effect(() => {
   return () => window.removeEventListener("beforeunload", stop);
 });
 
-/** Sets the file as it was read. */
 export function fileRead(file: ConfigText): void {
   if (draft.value === undefined || base.value === undefined) base.value = file;
   newer.value = file.revision === base.value?.revision ? undefined : file;
@@ -34,14 +33,12 @@ export function edit(text: string): void {
   if (draft.value === undefined && newer.value !== undefined) discard();
 }
 
-/** Drops the edits and shows the newest file. */
 export function discard(): void {
   base.value = newer.value ?? base.value;
   newer.value = undefined;
   draft.value = undefined;
 }
 
-/** Keeps the edits, and bases them on the newest file. */
 export function keepMine(): void {
   const mine = draft.value;
   base.value = newer.value ?? base.value;
@@ -49,7 +46,6 @@ export function keepMine(): void {
   if (mine !== undefined) edit(mine);
 }
 
-/** Notes that the edits were saved. */
 export function saved(text: string, revision: string): void {
   if (base.value !== undefined) base.value = { ...base.value, exists: true, text, revision };
   newer.value = undefined;

@@ -9,7 +9,6 @@ interface Selection {
    * changed before.
    */
   turn(id: string, range: boolean): void;
-  /** Selects exactly these runs. */
   choose(ids: readonly string[]): void;
 }
 

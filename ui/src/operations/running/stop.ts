@@ -14,7 +14,6 @@ type Chosen = Pick<ActiveRun, "runId" | "sessionKey">;
 
 interface Result {
   readonly words: string;
-  /** True if at least one run could not be stopped. */
   readonly hasFailed: boolean;
 }
 

@@ -54,7 +54,6 @@ export function sorted(runs: readonly ActiveRun[], { column, descending }: Sort<
 }
 
 interface TableProps {
-  /** The runs in the order in which they are shown. */
   runs: readonly ActiveRun[];
   sort: Sort<Order>;
   onSort: (sort: Sort<Order>) => void;

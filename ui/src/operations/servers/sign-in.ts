@@ -12,7 +12,6 @@ export async function beginSignIn(name: string): Promise<void> {
   window.location.assign(url);
 }
 
-/** Ends the sign-in from which the reader has just come back. */
 export function endSignIn(): void {
   const { pathname, search } = window.location;
   window.history.replaceState(null, "", pathname);

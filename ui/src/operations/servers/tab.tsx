@@ -44,7 +44,6 @@ function Tools({ server: { tools, leftOut } }: { server: McpServerRow }) {
   );
 }
 
-/** Shows the programs of the agents that are outside programs. */
 function Agents({ agents }: { agents: readonly AcpAgentRow[] }) {
   return (
     <ResourceList

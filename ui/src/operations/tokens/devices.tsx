@@ -10,7 +10,6 @@ import { ResourceList } from "../resource-list.tsx";
 
 const ID_SHOWN_CHARS = 12;
 
-/** Describes how long a token is still valid. */
 export function leftWords(expiresAtMs: number, nowMs: number): string {
   const days = Math.round((expiresAtMs - nowMs) / DAY_MS);
   return days < 1 ? "expires within a day" : `expires in ${counted(days, "day")}`;

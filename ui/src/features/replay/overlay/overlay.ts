@@ -9,7 +9,6 @@ import type { ChainParty, ChainRow, ChainStep } from "../../../../../src/core/sh
 import type { ChainComparison } from "../../../../../src/features/replay/contract.ts";
 import type { FlowStep } from "../../../flow/words.ts";
 
-/** A chain, as the gateway returns it. */
 export interface WholeChain {
   readonly chain: ChainRow;
   readonly parties: readonly ChainParty[];

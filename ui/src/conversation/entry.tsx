@@ -78,11 +78,7 @@ export function Byline(props: {
       <Author origin={origin} />
       {receipt !== undefined && <span class="chip">{RECEIPT_WORDS[receipt]}</span>}
       <StepChips labels={labels} />
-      {atMs !== undefined && (
-        <Time class="soft small" at={atMs}>
-          {clockTime(atMs)}
-        </Time>
-      )}
+      {atMs !== undefined && <Time class="soft small" at={atMs} />}
     </div>
   );
 }

@@ -6,13 +6,12 @@ import { useMemo, useState } from "preact/hooks";
 import type { PayloadOf } from "../../../src/contract/client/web.ts";
 import { optional } from "../../../src/core/optional.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
-import { settled, tick } from "../clock.ts";
+import { settled } from "../clock.ts";
 import { ask } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { messageWords } from "../overlay.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Awaited } from "../parts/failure.tsx";
-import { ago } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { Time } from "../parts/time.tsx";
@@ -62,9 +61,7 @@ function Hits({ query, cursor, onClose }: { query: string; cursor?: string; onCl
                 <SessionLink sessionKey={sessionKey} />
                 <ByAuthor author={author} />
                 {earlier === true && <span class="chip">before a reset</span>}
-                <Time class="soft" at={timestamp}>
-                  {ago(timestamp, tick.value)}
-                </Time>
+                <Time class="soft" at={timestamp} as="ago" />
               </div>
               <a
                 class="search-text"

@@ -3,9 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
-import { tick } from "../clock.ts";
 import { Button } from "../parts/button.tsx";
-import { age } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { Time } from "../parts/time.tsx";
 import { busy } from "./actions.ts";
@@ -46,9 +44,7 @@ export function Bundle(props: {
           />
           <span class="inbox-times">×{items.length}</span>
         </p>
-        <Time class="inbox-age small" at={newest.since}>
-          {age(newest.since, tick.value)}
-        </Time>
+        <Time class="inbox-age small" at={newest.since} as="age" />
         <div class="inbox-actions">
           {deedsForAll(items).map((deed) => (
             <Button

@@ -6,9 +6,7 @@ import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
-import { tick } from "../clock.ts";
 import { Button } from "../parts/button.tsx";
-import { age } from "../parts/format.ts";
 import { lazy } from "../parts/lazy.tsx";
 import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
@@ -142,9 +140,7 @@ export function InboxRow(props: {
           <Waits item={item} />
           <About item={item} />
         </p>
-        <Time class="inbox-age small" at={since}>
-          {age(since, tick.value)}
-        </Time>
+        <Time class="inbox-age small" at={since} as="age" />
         <div class="inbox-actions">
           {item.code !== undefined && actions.includes("retry") && (
             <Fix code={item.code} agentId={item.agentId ?? ""} sessionKey={sessionKey ?? ""} />

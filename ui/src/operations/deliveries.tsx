@@ -13,7 +13,7 @@ import { ask } from "../gateway.ts";
 import { doubtOf } from "../inbox/actions.ts";
 import { moved, useMoves } from "../inbox/moved.ts";
 import { Button } from "../parts/button.tsx";
-import { ago, clockTime, counted, duration } from "../parts/format.ts";
+import { clockTime, counted, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
@@ -97,7 +97,7 @@ function Timing({ row }: { row: DeliveryRow }) {
   const left = row.nextAttemptAt - now;
   return (
     <div class="row-when small soft">
-      <Time at={at}>{ago(at, now)}</Time>
+      <Time at={at} as="ago" />
       {row.attempts > 0 && <span>{counted(row.attempts, "attempt")}</span>}
       {row.attemptOpen && <span>sending</span>}
       {waits && <span>{left > 0 ? `next attempt in ${duration(left)}` : "next attempt is due"}</span>}

@@ -4,12 +4,10 @@
 import "./dashboard.css";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { Agent, AgentMark } from "../agents/mark.tsx";
-import { tick } from "../clock.ts";
 import { ask, has } from "../gateway.ts";
 import { markOf, toneOf } from "../inbox/marks.ts";
 import { groups, itemName } from "../inbox/model.ts";
 import { isSnoozed } from "../inbox/snooze.ts";
-import { age } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useNews, useReading } from "../parts/reading.ts";
 import { Cost, Time } from "../parts/time.tsx";
@@ -27,9 +25,7 @@ function Item({ item }: { item: AttentionItem }) {
         <Name text={itemName(item)} />
       </a>
       <span class="chip">{markOf(item)}</span>
-      <Time class="soft number" at={since}>
-        {age(since, tick.value)}
-      </Time>
+      <Time class="soft number" at={since} as="age" />
       {summary !== itemName(item) && (
         <Name as="span" class="dashboard-summary cut small soft" text={summary} />
       )}

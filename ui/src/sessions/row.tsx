@@ -3,9 +3,8 @@
 import type { ListedRow } from "../../../src/contract/client/web.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
-import { tick } from "../clock.ts";
 import { Doing } from "../parts/doing.tsx";
-import { age, counted, exactMoney, money, tokens } from "../parts/format.ts";
+import { counted, exactMoney, money, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf, sessionName } from "../parts/names.ts";
 import { Time } from "../parts/time.tsx";
@@ -104,9 +103,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           ) : (
             row.archivedAt !== undefined && <span class="chip">archived</span>
           )}
-          <Time class="session-age" at={row.updatedAt}>
-            {age(row.updatedAt, tick.value)}
-          </Time>
+          <Time class="session-age" at={row.updatedAt} as="age" />
         </div>
         <div class="session-line session-about">
           <Doing row={row} tabIndex={-1} />

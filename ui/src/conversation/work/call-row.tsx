@@ -11,7 +11,7 @@ import { defaults, has, may } from "../../gateway.ts";
 import { permissionsOf } from "../../inbox/model.ts";
 import { StepChips } from "../../labels/chips.tsx";
 import { beginSignIn } from "../../operations/servers/sign-in.ts";
-import { clockTime, duration, size } from "../../parts/format.ts";
+import { duration, size } from "../../parts/format.ts";
 import { lazy } from "../../parts/lazy.tsx";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { complain } from "../../parts/notices.tsx";
@@ -108,9 +108,7 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: G
       </span>
       <bdi class="tool-summary cut soft">{call === undefined ? "" : safeLine(summaryOf(call))}</bdi>
       <Outcome step={step} running={running} />
-      <Time class="step-time soft number" at={calledAt}>
-        {clockTime(calledAt)}
-      </Time>
+      <Time class="step-time soft number" at={calledAt} />
     </>
   );
   return (

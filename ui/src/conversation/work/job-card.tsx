@@ -4,7 +4,6 @@
 import type { Labels } from "../../../../src/core/shapes/labels.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { StepChips } from "../../labels/chips.tsx";
-import { clockTime } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -37,9 +36,7 @@ export function JobCard(props: {
           </span>
         ))}
         <StepChips labels={labels} />
-        <Time class="soft small" at={atMs}>
-          {clockTime(atMs)}
-        </Time>
+        <Time class="soft small" at={atMs} />
       </div>
       {result === "" ? <p class="soft">No result text</p> : <Prose text={result} />}
       {notes !== "" && (

@@ -152,14 +152,11 @@ export function RunsTable(props: TableProps) {
           title: "State",
           sort: "state",
           cell: ({ hold, state, since, acceptedAt }) => {
-            const words = age(since, tick.value);
-            const isAge = words === age(acceptedAt, tick.value);
+            const isAge = age(since, tick.value) === age(acceptedAt, tick.value);
             return (
               <>
                 <State state={hold === "held" ? "held" : state} />
-                <Time class={`runs-since small soft${isAge ? " runs-narrow" : ""}`} at={since}>
-                  {words}
-                </Time>
+                <Time class={`runs-since small soft${isAge ? " runs-narrow" : ""}`} at={since} as="age" />
               </>
             );
           },
@@ -168,7 +165,7 @@ export function RunsTable(props: TableProps) {
           ...wide,
           title: "Age",
           sort: "age",
-          cell: ({ acceptedAt: at }) => <Time at={at}>{age(at, tick.value)}</Time>,
+          cell: ({ acceptedAt: at }) => <Time at={at} as="age" />,
         },
         { title: "Agent", class: "wide", sort: "agent", cell: ({ agentId }) => <Agent id={agentId} /> },
         { title: "Model", class: "wide soft", cell: ({ model }) => <Name text={model} /> },

@@ -3,8 +3,7 @@
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import type { UsageGroup, UsageLine, UsageTotal } from "../../../../src/core/shapes/usage.ts";
 import { Agent } from "../../agents/mark.tsx";
-import { tick } from "../../clock.ts";
-import { ago, exactMoney, money, tokens } from "../../parts/format.ts";
+import { exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
 import { Time } from "../../parts/time.tsx";
@@ -132,7 +131,7 @@ export function UsageTable(props: {
         {
           title: "Last used",
           class: "wide soft",
-          cell: ({ lastAt }) => <Time at={lastAt}>{ago(lastAt, tick.value)}</Time>,
+          cell: ({ lastAt }) => <Time at={lastAt} as="ago" />,
         },
       ]}
     />

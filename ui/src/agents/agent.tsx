@@ -150,7 +150,7 @@ export function AgentPage(props: RowProps & { isOnly: boolean }) {
   const mayEdit = mayEditAgents();
   return (
     <article class="agent-page" aria-labelledby="agent-title">
-      <header class="agent-head">
+      <header class="bar agent-head">
         <a class="back" href={hrefOf({ view: "agents" })} aria-label="All agents">
           ←
         </a>

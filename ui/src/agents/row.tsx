@@ -64,7 +64,7 @@ function Today({ agent }: { agent: AgentDetails }) {
       ))}
       {isSpent(agent) && <span class="chip tone-bad">budget used</span>}
       {failed > 0 && (
-        <a class="tone-bad agent-failed" href={sessionsHref(id, "failed")}>
+        <a class="tone-bad toned" href={sessionsHref(id, "failed")}>
           {failed} failed today
           <span class="visually-hidden">
             {" "}

@@ -144,7 +144,7 @@ function Buttons(props: {
     });
   };
   return (
-    <div class="send-buttons">
+    <div class="bar send-buttons">
       {queuedRuns > 0 && <span class="soft small queue-note">{`${queuedRuns} queued`}</span>}
       {busy && (
         <Button

@@ -136,7 +136,7 @@ function groupOf({ group, more, count, items }: AttentionGroupRows, now: number)
         ]),
       ]),
       group === "failed" && make("p", "soft inbox-about", [FAILED_ABOUT]),
-      count > 0 ? make("ul", "inbox-rows card", rows) : make("p", "inbox-calm", [CALM]),
+      count > 0 ? make("ul", "inbox-rows card", rows) : make("p", "soft", [CALM]),
     ])
   );
 }

@@ -95,7 +95,7 @@ function Members({ members, around }: { members: readonly ChainStep[]; around: A
                   messageId={one.messageIn === key ? one.messageId : undefined}
                 />
               )}
-              <span class="tone-bad">
+              <span class="tone-bad toned">
                 <Name text={reasonOf(one)} />
               </span>
             </li>

@@ -83,7 +83,7 @@ export function ChainTools(props: ToolsProps) {
   const { mode, search, zoom, zooms, fitted, legend, onLegend, onCollapse, chain } = props;
   return (
     <div class="bar flow-tools">
-      <fieldset class="flow-window flow-modes" aria-label="View of the chain">
+      <fieldset class="flow-window" aria-label="View of the chain">
         {MODES.map((one) => (
           <Button
             text={one.name}

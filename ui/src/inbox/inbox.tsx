@@ -113,7 +113,7 @@ function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: 
           {FAILED_ABOUT} <a href="#/sessions?only=failed">{allFailed(counts.value?.failed)}</a>
         </p>
       )}
-      {count === 0 && <p class="inbox-calm">{CALM}</p>}
+      {count === 0 && <p class="soft">{CALM}</p>}
       {count > 0 && (
         <ul class="inbox-rows card">
           {shown.map((entry) => (

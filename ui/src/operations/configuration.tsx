@@ -80,7 +80,7 @@ function Said({ title, tone, lines }: { title: string; tone: "bad" | "warn"; lin
       <ul class="card">
         {lines.map((line) => (
           <li key={line}>
-            <bdi>{safeText(line)}</bdi>
+            <bdi class="raw">{safeText(line)}</bdi>
           </li>
         ))}
       </ul>

@@ -49,7 +49,7 @@ export function PermissionsTab() {
           beside: scope === "always" ? <Agent id={agentId} /> : <SessionLink sessionKey={sessionKey} />,
           body: (
             <>
-              <pre class="row-command">
+              <pre class="raw">
                 <bdi>{safeText(command)}</bdi>
               </pre>
               <p class="soft">

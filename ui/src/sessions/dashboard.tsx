@@ -85,7 +85,7 @@ function Today() {
               <a href={hrefOf({ view: "agents", agentId: id })}>
                 <Agent id={id} />
               </a>
-              {failed > 0 && <span class="tone-bad">{failed} failed</span>}
+              {failed > 0 && <span class="tone-bad toned">{failed} failed</span>}
               <Cost class="number" usd={cost} />
             </li>
           ))}

@@ -30,7 +30,7 @@ function Shape() {
   );
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
-    <div class="session-shape" role="group" aria-label="Layout">
+    <div class="joined session-shape" role="group" aria-label="Layout">
       {button("tree", "Tree", "Sessions below those that spawned them")}
       {button("list", "List", "All sessions, newest first")}
     </div>

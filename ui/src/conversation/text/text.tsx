@@ -70,7 +70,7 @@ export function Code({ text, name }: { text: string; name: string }) {
       {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
       <div class="sunken code-text" tabIndex={0} role="group" aria-label={name}>
         <Copy text={() => text} name={name.toLowerCase()} />
-        <pre>{safeText(head(text, shown))}</pre>
+        <pre class="raw">{safeText(head(text, shown))}</pre>
       </div>
       {left > 0 && <More left={left} onMore={() => setShown(shown + CODE_STEP_CHARS)} />}
     </>

@@ -55,7 +55,7 @@ function Report({ report: { findings, ts, durationMs } }: { report: DoctorReport
                 key: `${name} ${text}`,
                 state: <State state={name} tone={tone} text={<Name text={name} />} />,
                 body: [text, ...(mend === undefined ? [] : [mend])].map((words, at) => (
-                  <p key={at} class={at === 0 ? "out-lines" : "out-lines soft"}>
+                  <p key={at} class={at === 0 ? "raw" : "raw soft"}>
                     <bdi>{safeText(words)}</bdi>
                   </p>
                 )),

@@ -34,7 +34,7 @@ export function Side(props: {
       {text === undefined ? (
         <p class="soft">Nothing</p>
       ) : (
-        <p>
+        <p class="raw">
           <bdi>
             {parts.map((part, at) =>
               part.changed ? <Mark key={at}>{safeText(part.text)}</Mark> : safeText(part.text),

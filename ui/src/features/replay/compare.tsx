@@ -75,7 +75,7 @@ export function Compare({ chain: { chainId }, about: other = "" }: ChainPageProp
       {other !== "" && diff.value === undefined && <Awaited {...diff} />}
       {diff.value !== undefined && (
         <>
-          <fieldset class="flow-window flow-modes" aria-label="Show as">
+          <fieldset class="flow-window" aria-label="Show as">
             {["Two columns", "In the sequence"].map((name, at) => (
               <Button
                 key={name}

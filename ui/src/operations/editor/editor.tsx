@@ -269,7 +269,7 @@ function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo
       {problems.map(({ text, line }) => (
         <li key={text}>
           {line !== undefined && <Button text={`Line ${line}`} onClick={() => onGo(line)} />}
-          <bdi>{safeText(text)}</bdi>
+          <bdi class="raw">{safeText(text)}</bdi>
         </li>
       ))}
     </ul>

@@ -52,7 +52,7 @@ function Last({ list: { folder, backups, total, failed, running } }: { list: Bac
           </>
         )}
       </p>
-      <p class="soft out-lines">
+      <p class="soft raw">
         {counted(total, "backup")} in <Name text={folder} />
         {total > backups.length && `, the newest ${backups.length} listed`}. To restore one, run{" "}
         <code>npx parley-gateway store restore FILE</code>.
@@ -94,7 +94,7 @@ export function BackupsTab() {
       rows={value?.backups}
       row={({ name, bytes, createdAtMs }) => ({
         key: name,
-        body: <Name as="span" class="out-lines" text={name} />,
+        body: <Name as="span" class="raw" text={name} />,
         when: (
           <div class="row-when small soft">
             {size(bytes)} <span>{clockTime(createdAtMs, true)}</span>

@@ -72,7 +72,7 @@ function Exports({ choice }: { choice: Choice }) {
 function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partial<Choice>) => void }) {
   return (
     <div class="bar out-filters usage-choices">
-      <fieldset class="usage-period">
+      <fieldset class="joined usage-period">
         <legend class="visually-hidden">Period</legend>
         {PERIOD_WORDS.map(([period, words]) => (
           <Button

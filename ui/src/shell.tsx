@@ -54,7 +54,7 @@ function Connection() {
 
 function Head() {
   return (
-    <header class="head">
+    <header class="strip head">
       <a class="brand" href={hrefOf({ view: "inbox" })} aria-label="Parley, inbox">
         <img src="/icon.svg" alt="" width="22" height="22" />
         <span>Parley</span>

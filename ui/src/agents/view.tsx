@@ -82,7 +82,7 @@ export function AgentsView() {
       {agents.length === 0 ? (
         <p class="empty">This token covers no agent. Sign in with another one.</p>
       ) : (
-        <ul class="agent-rows card" data-list aria-label="Agents">
+        <ul class="rows card" data-list aria-label="Agents">
           {agents.map((agent) => (
             <AgentRow key={agent.id} {...rowOf(agent)} />
           ))}

@@ -136,7 +136,7 @@ function groupOf({ group, more, count, items }: AttentionGroupRows, now: number)
         ]),
       ]),
       group === "failed" && make("p", "soft inbox-about", [FAILED_ABOUT]),
-      count > 0 ? make("ul", "inbox-rows card", rows) : make("p", "soft", [CALM]),
+      count > 0 ? make("ul", "inbox-rows rows card", rows) : make("p", "soft", [CALM]),
     ])
   );
 }
@@ -152,7 +152,7 @@ function headOf(view: string, needs: number): HTMLElement {
     const current = name === view ? { "aria-current": "page" } : {};
     return make("a", "", [title, name === "inbox" && count], { href: `#/${name}`, ...current });
   });
-  return make("header", "head", [
+  return make("header", "strip head", [
     make(
       "a",
       "brand",

@@ -47,7 +47,7 @@ function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onF
     };
   }, [name]);
   return (
-    <header class="bar chain-title">
+    <header class="bar strip chain-title">
       <a class="chain-back" href={hrefOf({ view: "flow" })}>
         ‹ All chains
       </a>

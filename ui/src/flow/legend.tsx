@@ -29,7 +29,7 @@ const CALLS = [
 
 export function Legend({ waterfall }: { waterfall: boolean }) {
   return (
-    <ul class="legend line small" aria-label="Legend">
+    <ul class="legend line strip small" aria-label="Legend">
       {!waterfall &&
         ARROWS.map((one) => (
           <li key={one.kind}>

@@ -110,7 +110,7 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
     box.current?.scrollTo({ left: (width - room) / 2 });
   }, [width > room, room]);
   return (
-    <section class="flow-overview" aria-labelledby="overview-title">
+    <section class="strip flow-overview" aria-labelledby="overview-title">
       <h2 id="overview-title" class="visually-hidden">
         Conversations between sessions
       </h2>

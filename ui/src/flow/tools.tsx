@@ -82,7 +82,7 @@ interface ToolsProps {
 export function ChainTools(props: ToolsProps) {
   const { mode, search, zoom, zooms, fitted, legend, onLegend, onCollapse, chain } = props;
   return (
-    <div class="bar flow-tools">
+    <div class="bar strip flow-tools">
       <fieldset class="flow-window" aria-label="View of the chain">
         {MODES.map((one) => (
           <Button

@@ -73,7 +73,7 @@ export function Bundle(props: {
       </div>
       {!open && <Name as="p" class="cut inbox-summary" text={namesIn(items.map(itemName))} />}
       {open && (
-        <ul class="inbox-rows" id={rowsId}>
+        <ul class="inbox-rows rows" id={rowsId}>
           {children}
         </ul>
       )}

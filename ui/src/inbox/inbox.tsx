@@ -115,7 +115,7 @@ function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: 
       )}
       {count === 0 && <p class="soft">{CALM}</p>}
       {count > 0 && (
-        <ul class="inbox-rows card">
+        <ul class="inbox-rows rows card">
           {shown.map((entry) => (
             <Row key={entry.id} entry={entry} triages={triages} use={use} />
           ))}

@@ -94,7 +94,7 @@ export function ChainLabels({ chain: { chainId }, steps, around, onChoose }: Cha
   const decisions = value ?? [];
   if (!isOutside && decisions.length === 0) return null;
   return (
-    <details class="chain-labels small">
+    <details class="chain-labels strip small">
       <summary>
         <bdi>{summaryOf(paths, around)}</bdi>
         {decisions.length > 0 && ` · ${counted(decisions.length, "decision")}`}

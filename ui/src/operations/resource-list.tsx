@@ -137,7 +137,7 @@ export function Rows<R>(props: {
     <>
       {rows?.length === 0 && empty !== undefined && <div class="empty">{empty}</div>}
       {rows !== undefined && (
-        <ul ref={frame ?? null} class="out-rows card" aria-label={label} aria-busy={busy}>
+        <ul ref={frame ?? null} class="out-rows rows card" aria-label={label} aria-busy={busy}>
           {rows.map((one) => {
             const { key, ...drawn } = row(one);
             return <Row key={key} row={{ key, ...drawn }} onPress={press} />;

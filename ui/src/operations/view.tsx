@@ -48,7 +48,7 @@ const addressOf = (name = ""): string => hrefOf({ view: "operations", tab: name 
 function Tabs({ offered, current }: { offered: Offered; current: Offered[number] }) {
   const groups = groupsOf(offered);
   return (
-    <nav class="tabs" aria-label="Operations">
+    <nav class="strip tabs" aria-label="Operations">
       <div class="tab-groups">
         {groups.map(({ title, tabs: [first] }) => (
           <a

@@ -89,7 +89,7 @@ export function Budgets({ report: { budgets, chainBudget } }: { report: UsageRep
           when it has spent that much in a day.
         </p>
       ) : (
-        <ul>
+        <ul class="rows">
           {[...budgets]
             .sort((a, b) => usedPart(b) - usedPart(a))
             .map((budget) => (

@@ -33,7 +33,7 @@ export function Overlay({ diff, chosen, onChoose }: OverlayProps) {
   if (shown === undefined) return <Awaited {...reading} />;
   return (
     <>
-      <ul class="legend line small" aria-label="Legend">
+      <ul class="legend line strip small" aria-label="Legend">
         {Object.entries(SIDES).map(([side, [sign, name]]) => (
           <li key={side}>
             <span class={`legend-arrow side-${side}`} />

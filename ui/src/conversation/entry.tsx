@@ -14,9 +14,9 @@ import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
-import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
 import { Cost, Time } from "../parts/time.tsx";
+import { receiptWord } from "../parts/words.ts";
 import { fork, mayFork } from "./fork.ts";
 import { holds, type Item, type TextItem } from "./items.ts";
 import { type Origin, originOf, sentNoteIn } from "./origin.ts";
@@ -76,7 +76,7 @@ export function Byline(props: {
   return (
     <div class="line byline">
       <Author origin={origin} />
-      {receipt !== undefined && <span class="chip">{RECEIPT_WORDS[receipt]}</span>}
+      {receipt !== undefined && <span class="chip">{receiptWord(receipt)}</span>}
       <StepChips labels={labels} />
       {atMs !== undefined && <Time class="soft small" at={atMs} />}
     </div>

@@ -7,8 +7,8 @@ import { LabelChips } from "../labels/chips.tsx";
 import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, exactMoney, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { RECEIPT_WORDS } from "../parts/receipt-words.ts";
 import { State } from "../parts/state.tsx";
+import { receiptWord } from "../parts/words.ts";
 import { hrefOf } from "../route.ts";
 import { StepActions } from "./actions.tsx";
 import {
@@ -163,7 +163,7 @@ export function StepDetails(props: {
       <p class="bar">
         <State state={step.state} {...toneOf(step)} />
         {silent === true && <span class="chip">no reply</span>}
-        {step.receipt !== undefined && <span class="chip">{RECEIPT_WORDS[step.receipt.state]}</span>}
+        {step.receipt !== undefined && <span class="chip">{receiptWord(step.receipt.state)}</span>}
         {step.appended === true && <span class="chip">stored, no run</span>}
         <LabelChips labels={step.labels} />
       </p>

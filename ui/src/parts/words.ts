@@ -9,6 +9,9 @@ export function hasWords(text: string, words: string): boolean {
     .every((word) => lower.includes(word));
 }
 
+/** Names the state of a message between sessions. */
+export const receiptWord = (state: string): string => (state === "in_turn" ? "read" : state);
+
 /** Joins the parts that are not empty: `12 s · 3 tools`. */
 export function joinWords(parts: readonly string[], between = " · "): string {
   return parts.filter((part) => part !== "").join(between);

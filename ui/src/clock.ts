@@ -5,10 +5,7 @@ import { signal } from "@preact/signals";
 /** Interval at which components that show an age are redrawn. */
 const TICK_MS = 5_000;
 
-/**
- * The current time in ms since 1970; it may be up to `TICK_MS` old. A component that reads it to show an age
- * is redrawn when it changes.
- */
+/** The time in ms since 1970, up to `TICK_MS` old. Components that read it are redrawn with it. */
 export const tick = signal(Date.now());
 
 setInterval(() => {
@@ -26,10 +23,7 @@ export function after(ms: number, fire: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/**
- * Returns a function that calls `fire` once, `ms` after its first call. More calls during this delay have no
- * effect. After it, the next call starts a new delay.
- */
+/** Returns a function that calls `fire` `ms` after its first call, once for all calls until then. */
 export function batched(ms: number, fire: () => void): () => void {
   let waiting = false;
   return () => {

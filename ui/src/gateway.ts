@@ -48,10 +48,7 @@ export const hello = signal<HelloOk | undefined>(undefined);
 /** The reason why the gateway is stopping. Undefined while it is not. */
 export const stopping = signal<string | undefined>(undefined);
 
-/**
- * The functions of the client library that the page uses. Event streams are excluded, because they would make
- * the page larger by a twentieth.
- */
+/** Event streams would make the page larger by a twentieth. */
 type Connection = Omit<GatewayClient, "events">;
 
 const CAPS = [THINKING_DELTAS];
@@ -92,10 +89,7 @@ export function may(scope: TokenScope): boolean {
   return hasScope(hello.value?.auth.scopes ?? [], scope);
 }
 
-/**
- * Returns whether the token covers every session. Only then does the gateway send the path of its state
- * folder.
- */
+/** Returns whether the token covers every session: only then the gateway tells its state folder. */
 export function coversAll(): boolean {
   return hello.value?.snapshot.stateDir !== undefined;
 }
@@ -107,10 +101,7 @@ export function has(method: string): boolean {
 /** Ids of the default agent and of its main session. */
 export const defaults = computed(() => hello.value?.snapshot.sessionDefaults);
 
-/**
- * Calls a method; params and payload are typed. Rejects with a `GatewayError`. A call during the sign-in
- * waits for the connection.
- */
+/** Calls a method. Rejects with a `GatewayError`. During the sign-in, waits for the connection. */
 export const ask: Connection["request"] = (...request) => {
   if (client !== undefined) return client.request(...request);
   if (opening !== undefined) return opening.then((opened) => opened.request(...request));
@@ -124,10 +115,7 @@ export const listSessions = (params: ParamsOf<"sessions.list">) =>
 type Listener<E extends keyof EventPayloads> = (payload: EventPayloads[E]) => void;
 const listeners = new Map<string, Set<(payload: never) => void>>();
 
-/**
- * Subscribes to an event of the gateway. The subscription continues after reconnects and sign-ins. Returns a
- * function that ends it.
- */
+/** Subscribes to an event, also after reconnects and sign-ins. Returns a function that ends that. */
 export function on<E extends keyof EventPayloads>(event: E, listener: Listener<E>): () => void {
   const known = listeners.get(event) ?? new Set();
   listeners.set(event, known);
@@ -188,9 +176,7 @@ function drop(): void {
   open?.close();
 }
 
-/**
- * Tries to connect again after the demo has ended or become unreachable, because a new demo may start soon.
- */
+/** Connects again after the demo has ended or become unreachable, because a new one may start. */
 function again(): void {
   const token = keptToken();
   linkState.value = "reconnecting";
@@ -205,10 +191,7 @@ function leave(error: GatewayError | undefined): void {
   stage.value = { kind: "signed-out", problem: error?.message };
 }
 
-/**
- * Signs in with a token. If this fails, `stage` contains the reason. `keepsView`: keep the current view
- * visible during the sign-in.
- */
+/** If it fails, `stage` says why. `keepsView`: keeps the current view visible meanwhile. */
 export async function signIn(token: string, { keepsView = false } = {}): Promise<void> {
   const mine = ++attempt;
   if (!keepsView) {
@@ -233,9 +216,7 @@ export async function signIn(token: string, { keepsView = false } = {}): Promise
   }
 }
 
-/**
- * Shows the views before the connection is open. Returns false if the sign-in has already ended.
- */
+/** Shows the views before the connection is open. Returns false if the sign-in has ended. */
 export function enterEarly(): boolean {
   if (hello.value !== undefined || stage.value.kind === "signed-out") return false;
   stage.value = { kind: "signed-in" };
@@ -277,9 +258,7 @@ on("shutdown", ({ reason }) => {
   stopping.value = reason;
 });
 
-/**
- * Calls `read` at once if the page is connected, and after each connect. Returns a function that ends this.
- */
+/** Calls `read` at once if the page is connected, and after each connect, until the result is called. */
 export function whenConnected(read: () => void): () => void {
   return effect(() => {
     if (epoch.value > 0) queueMicrotask(read);

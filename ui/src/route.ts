@@ -64,10 +64,7 @@ function partsOf(route: Route): readonly (string | undefined)[] {
   }
 }
 
-/**
- * The filters of lists, by view, in the form that the address has after "?". They survive a reload, and links
- * to what the list contains have them, too.
- */
+/** The filters of lists, as the address has them after "?". Links to what is listed have them, too. */
 export const queries = { sessions: signal(""), flow: signal("") };
 
 /** Takes the filters from the address of a view that has some. */

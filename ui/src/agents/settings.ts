@@ -64,10 +64,7 @@ function typeOf({ type }: Setting): Pick<Field, "type" | "options" | "list"> | u
   return type.startsWith("string") ? { type: "string" } : undefined;
 }
 
-/**
- * Returns the field of a setting, if a form can show it. `path`: without the place that the form is about.
- * `base`: the setting that holds if this one is absent.
- */
+/** `path`: within what the form is about. `base`: the setting that holds if this one is absent. */
 function makeField(setting: Setting, path: string, base?: Setting, inherited?: string): Field | undefined {
   const type = typeOf(setting);
   if (type === undefined) return undefined;
@@ -134,10 +131,7 @@ function entriesBelow(text: string, places: readonly Json5Place[], prefix: Path)
   return entries;
 }
 
-/**
- * Returns the settings that the file has for an agent, and for all agents, by their paths. `own` is undefined
- * if the file does not name the agent, but implies it.
- */
+/** `own`: undefined if the file does not name the agent, but implies it. */
 export function entriesIn(text: string, agentId: string): { own: Entries | undefined; defaults: Entries } {
   const places = json5Places(text).filter(({ path }) => path[0] === "agents");
   const id = places.find(

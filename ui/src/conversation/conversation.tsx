@@ -157,10 +157,7 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   );
 }
 
-/**
- * `sessionId`: the earlier conversation that contains the message, if it is not in the current one. It opens
- * in a dialog.
- */
+/** `sessionId`: the earlier conversation with the message, which opens in a dialog. */
 export function Conversation(props: {
   sessionKey: string;
   messageId?: string | undefined;

@@ -5,10 +5,7 @@ import { newId } from "../clock.ts";
 import { inDemo } from "../demo/scene.ts";
 import { keepInTab, tabStorage } from "../token.ts";
 
-/**
- * The drafts of the demo have a key of their own, because the demo's session keys equal those of the reader's
- * own gateway.
- */
+/** The demo has drafts of its own, because its session keys equal those of the reader's gateway. */
 const STORED_UNDER = inDemo ? "parley.demo-draft:" : "parley.draft:";
 /** Maximum length of a stored draft. A longer draft is kept only in memory. */
 const STORED_MAX_CHARS = 200_000;
@@ -60,10 +57,7 @@ export function keepDraft(sessionKey: string, text: string): void {
 /** A text to add to the field of a session's composer. */
 export const handed = signal<{ readonly sessionKey: string; readonly text: string } | undefined>(undefined);
 
-/**
- * Adds a text to the field of a session's composer, below the text that is already there, and moves the focus
- * there.
- */
+/** Adds a text below that in the composer of a session, and moves the focus there. */
 export function edit(sessionKey: string, text: string): void {
   handed.value = { sessionKey, text };
 }

@@ -39,10 +39,7 @@ export interface EarlierPlace {
   readonly messageId: string;
 }
 
-/**
- * Shows the pages of one conversation, oldest message first. `target`: the message to begin with, which is
- * marked.
- */
+/** `target`: the message to begin with, which is marked. */
 function Transcript(props: {
   sessionKey: string;
   sessionId: string;

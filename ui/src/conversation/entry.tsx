@@ -101,10 +101,7 @@ function jobOf(message: Message) {
 
 type OnEdit = ((text: string) => void) | undefined;
 
-/**
- * Shows the buttons of a text. They are visible while the pointer or the focus is on the text, and always on
- * touch screens.
- */
+/** The buttons show while the pointer or the focus is on the text, and always on touch screens. */
 function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit }) {
   const { sessionKey } = useContext(Shown);
   return (
@@ -229,10 +226,7 @@ function Quiet(props: {
   );
 }
 
-/**
- * `target`: the message to which a link led. `onEdit`: receives the text of a person's message that the
- * reader wants to send again.
- */
+/** `onEdit`: gets the text of a message that the reader wants to send again. */
 export function Entry(props: { item: Item; agentId: string; target: string | undefined; onEdit?: OnEdit }) {
   const { item, agentId, target, onEdit } = props;
   switch (item.kind) {

@@ -39,9 +39,7 @@ export type TextItem = {
 };
 
 export type Item =
-  /**
-   * `day`: a new day begins here. `compaction`: for the model, a summary replaces everything above this item.
-   */
+  /** `compaction`: for the model, a summary replaces everything above this item. */
   | { readonly kind: "day" | "compaction"; readonly id: string; readonly atMs: number }
   | TextItem
   | {
@@ -62,10 +60,7 @@ function dayOf(atMs: number): string {
   return new Date(atMs).toDateString();
 }
 
-/**
- * Maps each call to its result. If several calls have the same id, the result belongs to the last of them
- * before it.
- */
+/** Maps calls to results. A result belongs to the last call with its id before it. */
 function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
   const open = new Map<string, ToolCall>();
   const pairs = new Map<ToolCall, ToolResult>();
@@ -81,10 +76,7 @@ function pairResults(messages: readonly Message[]): Map<ToolCall, ToolResult> {
   return pairs;
 }
 
-/**
- * Returns true if the end of this run is shown. Not shown is the success of a run that only added a message
- * without a turn.
- */
+/** Returns whether the end of a run is shown: not the success of one that only added a message. */
 function isTold(run: Run): boolean {
   return run.endedAt !== undefined && (run.kind === "turn" || run.state !== "ok");
 }
@@ -141,10 +133,7 @@ class Items {
     this.list.push({ kind: "message", id, message, run: this.#run(message), blocks, headed, last, labels });
   }
 
-  /**
-   * Returns true if the message needs a header: a user message, or the first item of a run. Remembers the
-   * run.
-   */
+  /** Returns whether the message is a person's, or the first item of a run. Remembers the run. */
   #needsHeader(message: Message): boolean {
     if (message.role === "user") return true;
     const { runId } = message;
@@ -216,10 +205,7 @@ function runOf(item: Item): Run | undefined {
   return item.kind === "message" || item.kind === "work" || item.kind === "end" ? item.run : undefined;
 }
 
-/**
- * Returns the number of items in the routine turn that begins at `from` and has no reply. Returns 0 if no
- * such turn begins there.
- */
+/** Returns the number of items in the routine turn without a reply that begins at `from`, or 0. */
 function quietTurnAt(items: readonly Item[], from: number): number {
   const first = items[from];
   if (first?.kind !== "message" || first.run === undefined || !isRoutine(first.message)) return 0;
@@ -284,9 +270,7 @@ function isSame(a: Item, b: Item): boolean {
   return a.steps.length === steps.length && a.steps.every((step, at) => isSameStep(step, steps[at] as Step));
 }
 
-/**
- * Returns the items of a window. `before`: the previous items. Objects and ids of unchanged items are reused.
- */
+/** `before`: the previous items. Objects and ids of unchanged ones are reused. */
 export function itemsOf(thread: Thread, before: readonly Item[] = []): Item[] {
   const known = new Map(
     before

@@ -24,10 +24,7 @@ interface ListProps {
   readonly full: boolean;
   /** Called when the reader reaches or leaves the end. */
   readonly onFollow: (follows: boolean) => void;
-  /**
-   * Called with the text of a person's message that the reader wants to send again. Undefined if the reader
-   * may not send.
-   */
+  /** Sends the text of a message again. Undefined if the reader may not send. */
   readonly onEdit: ((text: string) => void) | undefined;
   readonly onNearStart: () => void;
   readonly onNearEnd: () => void;
@@ -107,10 +104,7 @@ export class MessageList extends Component<ListProps> {
     }
   }
 
-  /**
-   * Scrolls to the target message after other messages were loaded. If there is no target, scrolls to the
-   * end.
-   */
+  /** Scrolls to the target message, or to the end if there is none. */
   #settle(): void {
     const { target, atNewest } = this.props;
     const entry = target === undefined ? null : this.#find(target);
@@ -161,9 +155,7 @@ export class MessageList extends Component<ListProps> {
     if (nearEnd) this.props.onNearEnd();
   }
 
-  /**
-   * Returns the earlier node of an item, if there is one, so that Preact does not compare unchanged items.
-   */
+  /** Returns the earlier node of an item, so that Preact does not compare unchanged items. */
   #node(item: Item): VNode {
     const known = this.#nodes.get(item);
     if (known !== undefined) return known;

@@ -6,9 +6,7 @@ import { readSentNote, type SentNote } from "../../../src/core/sent-note.ts";
 import { isProgram } from "../sessions/own-name.ts";
 import type { Message, Run } from "./thread.ts";
 
-/**
- * Kind of author, which decides the style. `own`: people. `session`: another session. `runtime`: the gateway.
- */
+/** Kind of author. `own`: people. `session`: another session. `runtime`: the gateway. */
 type Manner = "own" | "agent" | "session" | "runtime";
 
 export interface Origin {

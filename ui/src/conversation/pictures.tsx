@@ -50,10 +50,7 @@ function problemOf({ name, type, size: bytes }: File): string | undefined {
   return bytes > PICTURE_MAX_BYTES ? `${name} is larger than ${size(PICTURE_MAX_BYTES)}.` : undefined;
 }
 
-/**
- * Returns the reason why pictures of this number and total length can't be sent together, or undefined if
- * they can.
- */
+/** Returns the reason why pictures of this number and length can't be sent together. */
 function problemOfAll(pictures: number, chars: number): string | undefined {
   if (pictures > PICTURES_MAX) return `A message takes at most ${PICTURES_MAX} pictures.`;
   const most = (hello.value?.policy.maxPayload ?? Number.POSITIVE_INFINITY) - REQUEST_REST_BYTES;

@@ -37,10 +37,7 @@ export class SessionReader {
   readonly problem = signal<unknown>(undefined);
   readonly fate = signal<Fate | undefined>(undefined);
   readonly unseen = signal(0);
-  /**
-   * Changes when the view must scroll: to the message `messageId`, or to the end if `messageId` is absent.
-   * `count` is different each time.
-   */
+  /** Changes when the view must scroll: to the message, or without one to the end. */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
   readonly live = new StreamedTexts();
   readonly thinking = new StreamedTexts();
@@ -239,10 +236,7 @@ export class SessionReader {
     }
   }
 
-  /**
-   * Finds the newest message if it is not known: the session was empty, or the loaded window does not reach
-   * the end.
-   */
+  /** Finds the newest message if the session was empty, or the window does not reach the end. */
   async #findTail(thread: Thread): Promise<void> {
     const newest = await this.#read(thread.nextAfter === undefined ? {} : { limit: 1 });
     if (thread.nextAfter === undefined || newest.sessionId !== thread.sessionId) {
@@ -252,10 +246,7 @@ export class SessionReader {
     this.#tail = newest.messages.at(-1)?.id;
   }
 
-  /**
-   * Adds the messages of a page, which follow the newest known message. If that message is not in the window,
-   * updates only runs and state.
-   */
+  /** Adds a page after the newest known message. Outside of the window, updates only runs and state. */
   #add(page: Page): void {
     const thread = this.thread.value;
     if (thread === undefined) return;

@@ -38,9 +38,7 @@ export function threadOf(page: Page): Thread {
   return { sessionKey, sessionId, thinkingLevel, messages, runs, ...shown };
 }
 
-/**
- * Returns the runs that the page still needs: those of the window's messages, and those that have not ended.
- */
+/** Returns the runs of the window's messages, and those that have not ended. */
 function neededRuns(messages: readonly Message[], runs: Runs): Runs {
   const ids = new Set(messages.map(({ runId }) => runId));
   return Object.fromEntries(

@@ -66,10 +66,7 @@ function talksOf(chains: readonly ChainRow[]): Talk[] {
   return [...talks.values()];
 }
 
-/**
- * Puts the busiest session in the middle and the others alternately at its left and right. Sessions that were
- * shown `before` keep their order.
- */
+/** Puts the busiest session in the middle. Sessions that were shown `before` keep their order. */
 function fromTheMiddle(ranked: readonly string[], before: readonly string[]): string[] {
   const row = before.filter((key) => ranked.includes(key));
   const keys = ranked.filter((key) => !row.includes(key));
@@ -100,10 +97,7 @@ function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: nu
   };
 }
 
-/**
- * Computes the layout of the overview. `room`: the width that is available without scrolling. `before`: the
- * sessions in their last order.
- */
+/** `room`: the width without scrolling. `before`: the sessions in their last order. */
 export function overviewOf(
   chains: readonly ChainRow[],
   room: number,

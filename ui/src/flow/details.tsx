@@ -65,10 +65,7 @@ function Said({ name, text, markdown }: { name: string; text: string; markdown?:
   );
 }
 
-/**
- * Returns the style of a step's state. If the awaited run failed, the wait is `answered` with the error, but
- * is shown as failed.
- */
+/** A wait for a run that failed is `answered` with the error, but is shown as failed. */
 function toneOf(step: FlowStep) {
   if (isFailed(step)) return step.state === "answered" ? { tone: "bad" as const, text: "failed" } : {};
   return step.state === "answered" ? { tone: "good" as const } : {};

@@ -27,9 +27,7 @@ export function fitted(text: string, width: number): string {
   return line;
 }
 
-/**
- * Returns whether a text of this width needs a second line. Below `TWO_LINES_MIN` a text always has one line.
- */
+/** Returns whether a text needs a second line. Below `TWO_LINES_MIN` it always has one. */
 export function isTooLong(text: string, width: number): boolean {
   if (width < TWO_LINES_MIN) return false;
   return text.length * CHAR_WIDTH >= width && !fitted(text, width).endsWith(text.slice(-4));

@@ -76,10 +76,7 @@ function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
   );
 }
 
-/**
- * Draws the name of a session. The name is not part of the session's button, which has its own accessible
- * name.
- */
+/** Draws the name of a session, outside of its button, which has an accessible name of its own. */
 function NameOf({ node: { key, x }, picture }: { node: Node; picture: Overview }) {
   const { baseline, nodeWidth, aslant } = picture;
   const name = nameOf(key);

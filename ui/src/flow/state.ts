@@ -67,10 +67,7 @@ function moves({ stream }: AgentEvent): boolean {
 
 type ListParams = ParamsOf<"chains.list">;
 
-/**
- * Reads the chains of one period after the other, until some of them can be offered. `note` says that the
- * page looked further back by itself.
- */
+/** Reads one period after the other until a chain can be offered. `note` says how far back that was. */
 export async function readBack(
   periods: readonly (typeof PERIODS)[number][],
   filters: ListParams,
@@ -133,10 +130,7 @@ export function useChains() {
   return { ...reading, chains, more: cursor === "" ? undefined : more };
 }
 
-/**
- * Reads a chain, and reads it again after events that may change it. Events during a read cause only one more
- * read.
- */
+/** Reads a chain, also after events that may change it. Events during a read cause one more read. */
 export function useChain(chainId: string, includeCalls: boolean) {
   const reading = useReading(`chain ${chainId}`, () => ask("chains.get", { chainId, includeCalls }));
   const { busy, again } = reading;

@@ -48,10 +48,7 @@ function jobStatus({ kind, source, text }: ChainStep): string | undefined {
   return /^Status: (\w+)/.exec(text)?.[1];
 }
 
-/**
- * Returns whether a step failed, or reports that a job failed. A refusal does not count as a failure here,
- * because it has its own mark.
- */
+/** Returns whether a step failed, or reports a failed job. A refusal has a mark of its own. */
 export function isFailed(step: ChainStep): boolean {
   if (["error", "timeout", "aborted", "failed"].includes(step.state)) return true;
   if (step.kind === "wait") return step.state === "answered" && step.code !== undefined;
@@ -266,10 +263,7 @@ export function label({ members, equal, side, ...step }: FlowStep, around: Aroun
   }
 }
 
-/**
- * Returns the id of the slowest of several steps or calls, without their time in the queue. Undefined if
- * fewer than two have ended.
- */
+/** Returns the id of the slowest, without its time in the queue, if at least two have ended. */
 export function slowestOf(
   all: readonly Pick<ChainStep, "id" | "at" | "startedAt" | "endAt">[],
 ): string | undefined {

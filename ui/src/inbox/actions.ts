@@ -50,10 +50,7 @@ function nameIn(item: AttentionItem): string {
   return hasTitle ? `${item.title} in ${itemName(item)}` : itemName(item);
 }
 
-/**
- * Executes the action for these items, one after the other, except those with an action in progress. Then
- * reads the list again, even after an error, because somebody else may have handled an item.
- */
+/** Acts on items one after the other, and reads the list again, also after an error. */
 export async function act(items: readonly AttentionItem[], deed: Deed): Promise<void> {
   const free = items.filter((item) => !busy.value.has(item.id) && item.actions.includes(deed));
   const ids = new Set(free.map(({ id }) => id));

@@ -188,10 +188,7 @@ export function FormFields(props: {
   });
 }
 
-/**
- * The form of a dialog. `fields`: may follow from the entries. `onSubmit`: is called with the entries of all
- * fields, once each that is required has one.
- */
+/** The form of a dialog. `fields`: may follow from the entries. `onSubmit`: gets those of all fields. */
 export function SchemaForm(props: {
   action: string;
   fields: readonly Field[] | ((entries: Texts) => readonly Field[]);

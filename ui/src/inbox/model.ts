@@ -53,9 +53,7 @@ export function wantsTo(kind: string | undefined): string {
   return kind === "exec" ? "wants to run:" : "asks for permission:";
 }
 
-/**
- * Returns the name of an item: that of its session, else that of the person or device that made the request.
- */
+/** Names an item after its session, or else after the person or device that asks. */
 export function itemName({ sessionKey, label, title }: AttentionItem): string {
   return sessionKey === undefined ? (title ?? "") : label || nameOf(sessionKey);
 }

@@ -12,10 +12,7 @@ const SETTLE_MS = 1_000;
 /** The rows that have moved a moment ago, by id, each with a value that identifies its last move. */
 export const moved = signal<ReadonlyMap<string, object>>(new Map());
 
-/**
- * Returns whether the buttons in `part` have appeared or moved a moment ago. `shown`: what they do. Has to be
- * called in the component that draws them.
- */
+/** Returns whether the buttons in `part` appeared or moved a moment ago. `shown`: what they do. */
 export function useHold(part: RefObject<HTMLElement | null>, shown: string): boolean {
   const [held, setHeld] = useState(true);
   const place = useRef("");

@@ -69,9 +69,7 @@ function Summary({ item: { kind, agentId = "", summary, title, labels } }: { ite
   );
 }
 
-/**
- * Shows buttons for the actions that the reader may take. `plain`: the item's name as plain text, for labels.
- */
+/** `plain`: the item's name as plain text, for labels. */
 function Buttons(props: {
   item: AttentionItem;
   actions: AttentionItem["actions"];

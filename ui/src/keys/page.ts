@@ -66,10 +66,7 @@ function act(event: KeyboardEvent): boolean {
 /** Handles the keys until the returned function is called. */
 export function followKeys(): () => void {
   const isOpen = (): boolean => document.querySelector("dialog[open]") !== null;
-  /**
-   * While the code of a dialog is loading, no key acts in the view behind it. The palette begins with the
-   * letters that were typed meanwhile.
-   */
+  /** While a dialog loads, no key acts in the view behind it, and the palette keeps typed letters. */
   const guard = (event: KeyboardEvent): void => {
     if (overlay.value === undefined || isOpen() || event.key === "Tab") return;
     if (event.key === "Escape") {

@@ -27,10 +27,7 @@ export function LabelChips({ labels = {} }: { labels?: Labels | undefined }) {
   );
 }
 
-/**
- * Shows what a step brought in one chip for each label. Private sessions get none, because nearly all work of
- * an owner is private.
- */
+/** A chip for each label. Private sessions get none, because nearly all work of an owner is private. */
 export function StepChips({ labels = {} }: { labels?: Labels | undefined }) {
   const chips = LABELS.flatMap((label) => {
     const marks = (labels[label] ?? []).filter(

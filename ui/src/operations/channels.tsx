@@ -18,10 +18,7 @@ const Connect = lazy(async () => (await import("../setup/setup.tsx")).Connect);
 
 type ChannelRow = PayloadOf<"channels.status">["channels"][number];
 
-/**
- * Interval at which the status is read. It must be polled, because no event reports that a program has
- * started or stopped.
- */
+/** The status is polled, because no event reports that a program has started or stopped. */
 const EVERY_MS = 10_000;
 
 const KINDS: Readonly<Record<ChannelRow["kind"], string>> = {
@@ -44,10 +41,7 @@ const STATES: Readonly<Record<ChannelRow["state"], { readonly text: string; read
   standby: { text: "standby", tone: "quiet" },
 };
 
-/**
- * Labels before the remaining time of a pause. The label of an MCP server announces no attempt, because after
- * the pause it is started only when it is needed.
- */
+/** Words before the rest of a pause. After it, an MCP server starts only when it is needed. */
 const BACKOFF = { mcp: "not started for", outbox: "next attempt in" };
 
 function factsOf(row: ChannelRow, now: number): string {

@@ -29,10 +29,7 @@ const TEXT_CHARS_MAX = 2_000;
 const EXCERPT_CHARS_MAX = 300;
 const STATES: readonly Option<StateFilter>[] = [["", "all"], "pending", "failed", "sent", "skipped"];
 
-/**
- * CSS class of an error, by the state of its delivery. It stands out if somebody may need to act: if the
- * delivery is pending or has failed.
- */
+/** An error stands out if somebody may need to act. */
 const ERROR_TONES = { pending: "tone-warn", failed: "tone-bad", sent: "", skipped: "" } as const;
 
 interface Filter {

@@ -24,9 +24,7 @@ export function added(kept: Kept, news: readonly LogLine[], dropped: number): Ke
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value.trim() : "");
 
-/**
- * Returns the message of a logged error. The error may be a text, or an object with a message or only a type.
- */
+/** Returns the message of a logged error: a text, or an object with a message or only a type. */
 function errorText(err: unknown): string {
   if (!isObject(err)) return textOf(err);
   const { message, type } = err;
@@ -54,10 +52,7 @@ export function reasonOf(line: LogLine): string | undefined {
   return parts.length === 0 ? undefined : parts.join(" · ");
 }
 
-/**
- * Returns the fields of a line that are not shown otherwise: neither in its message nor in a column. Returns
- * undefined if there are none.
- */
+/** Returns the fields that neither the message nor a column shows, or undefined. */
 export function detailsOf(line: LogLine): string | undefined {
   const { seq, time, level, msg, cut, ...rest } = line;
   if (Object.keys(rest).length === 0) return undefined;

@@ -39,10 +39,7 @@ interface Wanted {
   readonly search: string;
 }
 
-/**
- * Returns the lines that match the filter. Reads them again when the filter changes. Reads newer lines all
- * the time, unless paused.
- */
+/** Returns the lines that match the filter, and reads newer ones all the time, unless paused. */
 function useLog(wanted: Wanted, following: boolean) {
   const [kept, setKept] = useState<Kept>();
   const [problem, setProblem] = useState<unknown>();

@@ -12,10 +12,7 @@ import { Name, SessionLink } from "../parts/name.tsx";
 import { usePolled } from "./polling.ts";
 import { ResourceList } from "./resource-list.tsx";
 
-/**
- * Interval at which requests and rules are read. They must be polled, because the gateway sends no event for
- * them.
- */
+/** Requests and rules are polled, because the gateway sends no event for them. */
 const EVERY_MS = 2_000;
 
 export function PermissionsTab() {

@@ -12,10 +12,7 @@ export interface Span {
   readonly to: number;
 }
 
-/**
- * Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least `most`. Returns 1
- * if `most` is 0.
- */
+/** Returns the smallest 1, 2 or 5 times a power of ten that is at least `most`, and 1 for 0. */
 export function niceTop(most: number): number {
   if (!Number.isFinite(most) || most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
@@ -39,10 +36,7 @@ function yOf(value: number, top: number): number {
 
 const short = (value: number): string => String(Math.round(value * 10) / 10);
 
-/**
- * Splits a line at its gaps, and returns the parts as lists of points. There is also a gap between two times
- * that are more than `gapMs` apart.
- */
+/** Splits a line into lists of points: at gaps, and between times more than `gapMs` apart. */
 function stretches(times: readonly number[], values: Values, gapMs: number): (readonly [number, number])[][] {
   const found: [number, number][][] = [];
   let before: number | undefined;

@@ -5,10 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { after } from "../clock.ts";
 import { useReading } from "../parts/reading.ts";
 
-/**
- * Calls `ask` again `everyMs` after each of its answers, as long as `wanted` is true. It continues after an
- * error.
- */
+/** Calls `ask` `everyMs` after each of its answers and errors, as long as `wanted` is true. */
 export function usePolling(everyMs: number, ask: () => Promise<unknown>, wanted = true): void {
   const latest = useRef(ask);
   latest.current = ask;

@@ -12,9 +12,7 @@ import { nameOf } from "./names.ts";
 
 export const OFFLINE_PROVIDER = "offline/";
 
-/**
- * `sessionKey`: the session whose composer gets the sentence. Default: the main session of the default agent.
- */
+/** `sessionKey`: the session that gets the sentence. Default: the main one of the default agent. */
 export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sessionKey?: string }) {
   const { value } = agents;
   if (value === undefined || sessionKey === undefined || !may("operator.write")) return null;

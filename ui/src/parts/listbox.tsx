@@ -25,10 +25,7 @@ export function comboboxOf(id: string, active: number, count: number) {
   } as const;
 }
 
-/**
- * Returns the index of the next or previous option, wrapping around. If no option is active, returns the
- * first or last one.
- */
+/** Returns the index of a neighbour, wrapping around. If no option is active, the first or last one. */
 export function nextOf(active: number, step: 1 | -1, count: number): number {
   if (count === 0) return -1;
   return active < 0 ? (step > 0 ? 0 : count - 1) : (active + step + count) % count;

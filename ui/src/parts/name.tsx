@@ -23,10 +23,7 @@ export function Name(props: {
   return Box === undefined ? name : <Box {...attributes}>{name}</Box>;
 }
 
-/**
- * Shows the name of a session as a link to its conversation, or to one message in it. Shows only text if the
- * reader may not see the session.
- */
+/** Links to a conversation, or to a message in it. Only text if the reader may not see the session. */
 export function SessionLink(props: {
   sessionKey: string;
   /** Text of the link. Default: the session's name. */

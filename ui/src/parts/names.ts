@@ -31,9 +31,7 @@ const named = new Set<string>();
 /** Keys whose names must be requested. */
 const wanted = new Set<string>();
 
-/**
- * Returns the signal that contains a session's name, or the short form of its key until the name is known.
- */
+/** Holds a session's name, or the short form of its key until the name is known. */
 function nameSignal(key: string): Signal<string | undefined> {
   const found = known.get(key);
   if (found !== undefined) return found;
@@ -69,10 +67,7 @@ function want(key: string): void {
   readWanted();
 }
 
-/**
- * Returns the name of a session. A component that calls this is redrawn when the name becomes known or
- * changes.
- */
+/** Names a session. A component that calls this is redrawn when the name changes. */
 export function nameOf(key: string): string {
   if (key === NOT_VISIBLE) return key;
   named.add(key);

@@ -7,10 +7,7 @@ import type { EventPayloads } from "../../../src/contract/client/web.ts";
 import { batched, inTurn } from "../clock.ts";
 import { on, whenConnected } from "../gateway.ts";
 
-/**
- * Delay between an event and the read that it causes. Further events during this time cause no additional
- * read.
- */
+/** Delay between an event and its read, which serves further events, too. */
 const NEWS_MS = 300;
 
 export interface Reading<T> {
@@ -22,10 +19,7 @@ export interface Reading<T> {
   readonly again: () => Promise<void>;
 }
 
-/**
- * Reads data with `read` and returns them. `key`: a text that contains everything on which the answer
- * depends. When it changes, the previous answer is dropped.
- */
+/** `key`: all on which the answer depends. When it changes, the previous answer is dropped. */
 export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   const [shown, setShown] = useState<{ key: string; value?: T; problem?: unknown; busy: boolean }>({
     key,
@@ -57,10 +51,7 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   return { value: current.value, problem: current.problem, busy: current.busy, again };
 }
 
-/**
- * Calls `again` shortly after each event for which `isAbout` returns true. Default: after every event of this
- * kind.
- */
+/** Calls `again` shortly after each event of this kind for which `isAbout` returns true. */
 export function useNews<E extends keyof EventPayloads>(
   event: E,
   again: () => void,

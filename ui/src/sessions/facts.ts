@@ -8,10 +8,7 @@ import { shortKey } from "./own-name.ts";
 export const ROW_HEIGHT = 44;
 const FORMS: Readonly<Record<string, string>> = { subagent: "sub-agent", dm: "direct chat" };
 
-/**
- * Returns a word for the kind of a session. For the kind "other", the word comes from the key, for example
- * `sub-agent`.
- */
+/** Returns a word for the kind of a session, for "other" one from its key, like `sub-agent`. */
 function kindWord({ key, sessionKind }: ListedRow): string {
   if (forkOrigin(key) !== undefined) return "fork";
   if (sessionKind !== "other") return sessionKind;
@@ -19,10 +16,7 @@ function kindWord({ key, sessionKind }: ListedRow): string {
   return FORMS[form] ?? form;
 }
 
-/**
- * Returns the middle part of the second line: facts about the session that its name does not contain.
- * `agent`: the name of its agent.
- */
+/** Returns facts that the name of the session does not contain. `agent`: the name of its agent. */
 export function factsOf(row: ListedRow, name: string, agent: string): string {
   const said = name === shortKey(row.key) ? name.split(/[ ·]+/).map((word) => FORMS[word] ?? word) : [];
   const kind = row.sessionKind === "main" ? "" : kindWord(row);

@@ -192,10 +192,7 @@ export class Forest {
     return this.#branches.get(key)?.keys.length ?? 0;
   }
 
-  /**
-   * Returns the key of a row's branch. A loaded child stays in its present branch. So if its parent was
-   * deleted and it is shown at the top, it stays there.
-   */
+  /** Returns the key of a row's branch. A loaded child stays where it is, also without its parent. */
   #homeOf({ key, spawnedBy }: ListedRow): string {
     if (this.flat || spawnedBy === undefined) return TOP;
     return this.#places.get(key) ?? spawnedBy;

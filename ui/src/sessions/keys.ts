@@ -8,9 +8,7 @@ type Deed =
   | { readonly kind: "turn"; readonly open: boolean }
   | { readonly kind: "choose" };
 
-/**
- * Returns the row next to `at` in the direction `step`. If there is none, searches in the other direction.
- */
+/** Returns the row next to `at` in this direction, or else in the other one. */
 function rowNear(lines: readonly ForestLine[], at: number, step: 1 | -1): number | undefined {
   const last = lines.length - 1;
   const from = Math.min(Math.max(at, 0), last);
@@ -23,10 +21,7 @@ function rowNear(lines: readonly ForestLine[], at: number, step: 1 | -1): number
   return undefined;
 }
 
-/**
- * Returns what an action does, or undefined if it does nothing. `at` is the active row, and `pageRows` the
- * number of visible rows.
- */
+/** `at`: the active row. `pageRows`: the number of visible rows. */
 export function deedOf(
   action: ActionOf<"rows"> | undefined,
   lines: readonly ForestLine[],

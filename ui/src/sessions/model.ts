@@ -22,10 +22,7 @@ const PAGE_ROWS = 100;
 const AGAIN_ROWS_MAX = 1_000;
 /** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
-/**
- * Maximum number of changed sessions that are read one by one. If there are more, reading the visible list
- * again is quicker.
- */
+/** Changed sessions that are read one by one. If there are more, reading the list again is quicker. */
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
 const KEPT_ROWS_MAX = 300;
@@ -36,10 +33,7 @@ const LEVELS_MAX = 8;
 
 type Counts = NonNullable<PayloadOf<"sessions.list">["counts"]>;
 
-/**
- * The list as it is drawn. `moved`: rows may have moved since it was last drawn. `loading`: nothing was read
- * yet.
- */
+/** `moved`: rows may have moved since it was last drawn. `loading`: nothing was read yet. */
 interface Picture {
   readonly lines: readonly ForestLine[];
   readonly moved: boolean;
@@ -71,16 +65,10 @@ let opening: string | undefined;
 let pinned: ListedRow | undefined;
 /** Key of the open session's topmost ancestor, or its own key if it has none. */
 let pinnedRoot = "";
-/**
- * The reasons why rows must stay in place, for example that the pointer is over them or that a key was just
- * pressed.
- */
+/** Reasons why rows must stay in place, for example that the pointer is over them. */
 const holders = new Set<string>();
 
-/**
- * Adds the row of the open session at the top, if neither this row nor that of its topmost ancestor is
- * loaded.
- */
+/** Adds the row of the open session at the top, if neither it nor its topmost ancestor is loaded. */
 function withPinned(lines: ForestLine[]): readonly ForestLine[] {
   if (pinned === undefined || pinned.key !== revealed || isFiltered.value) return lines;
   // The topmost ancestor is loaded. So its branch is opened, and contains the session.
@@ -147,9 +135,7 @@ async function readBranch(parent: string, anew = false): Promise<void> {
 
 export type FirstRows = Pick<PayloadOf<"sessions.list">, "sessions" | "counts" | "nextCursor">;
 
-/**
- * Returns the beginning of the tree, for `showFirstRows`. Undefined if another or a very long list is shown.
- */
+/** Returns the beginning of the tree. Undefined if another or a very long list is shown. */
 export function shownRows(): FirstRows | undefined {
   const { keys = [], cursor } = forest.branch(TOP) ?? {};
   if (queryOf(wish.value) !== "" || keys.length === 0 || keys.length > KEPT_ROWS_MAX) return undefined;
@@ -205,10 +191,7 @@ function isCountedAlike(before: ListedRow, now: ListedRow): boolean {
   return was?.join() === is?.join();
 }
 
-/**
- * Notes that the parents of these sessions have changed, too, because a parent's row contains counts of its
- * children.
- */
+/** Notes that the parents have changed, too, because their rows count their children. */
 function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void {
   const found = new Map(rows.map((row) => [row.key, row]));
   for (const key of asked) {

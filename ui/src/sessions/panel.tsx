@@ -39,10 +39,7 @@ import { isFiltered, wish } from "./wish.ts";
 /** Time for which rows are kept in place after a key press, a touch or a scroll. */
 const HELD_MS = 2_500;
 
-/**
- * Shows the line after the loaded rows of a branch. When this line is drawn, shortly before it is visible, it
- * loads the next page.
- */
+/** The line after the loaded rows of a branch, which loads the next page when it is drawn. */
 function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
   const { parent, level, problem } = line;
   const read = (): void => readMore(parent);
@@ -93,9 +90,7 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
   const before = useRef<readonly ForestLine[]>(lines);
   /** The last selected row to which the list has scrolled, or from which the reader has scrolled away. */
   const met = useRef<string | undefined>(undefined);
-  /**
-   * Search and filters when the rows changed last. If they have changed since, the list scrolls to its top.
-   */
+  /** Search and filters at the last change. If they differ now, the list scrolls to its top. */
   const wished = useRef(wish.value);
   const { moved } = picture.value;
   const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;

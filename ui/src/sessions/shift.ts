@@ -4,10 +4,7 @@ interface Keyed {
   readonly key: string;
 }
 
-/**
- * Returns the number of lines by which most of the visible lines have moved. `first`: index of the first
- * visible line. `seen`: number of visible lines.
- */
+/** Returns by how many lines most of the `seen` visible lines, from `first` on, have moved. */
 export function shiftOf(
   before: readonly Keyed[],
   after: readonly Keyed[],

@@ -22,10 +22,7 @@ export const causeOf = (code: string): string => CAUSES[code] ?? "The run failed
 
 const KEPT = "The message is kept.";
 
-/**
- * Returns what a failed run left behind. `begun`: whether the model has answered; undefined: unknown.
- * `retriable`: whether the reader may retry it.
- */
+/** `begun`: the model has answered; undefined: unknown. `retriable`: the reader may retry it. */
 export function consequenceOf(begun: boolean | undefined, retriable: boolean): string {
   const done =
     begun === false

@@ -2,10 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 
-/**
- * Copies a text. If that is not possible, selects the element `shown`, which contains the text. Returns the
- * new label of the button.
- */
+/** Copies a text, or else selects the element that shows it. Returns the new label of the button. */
 async function copyText(text: string, shown: Element | null | undefined): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);

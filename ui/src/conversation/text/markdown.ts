@@ -15,10 +15,7 @@ const LANGUAGE_MAX_CHARS = 40;
 const TITLE_MAX_CHARS = 500;
 const COLOURED_MAX_CHARS = 6_000;
 
-/**
- * The character references that are replaced: those with names that people and models use. Others are shown
- * as they are.
- */
+/** The character references that people and models use. Others are shown as they are. */
 const REFERENCES: Readonly<Record<string, string>> = {
   amp: "&",
   lt: "<",
@@ -208,10 +205,7 @@ export function markdown(text: string): Node {
   }
 }
 
-/**
- * Maximum length at which an unfinished last block is parsed at each change. A longer block is plain text
- * until it is complete.
- */
+/** Length up to which an unfinished block is parsed at each change. A longer one is plain text. */
 const LIVE_BLOCK_MAX_CHARS = 4_000;
 
 /** Renders a growing text. Complete blocks are parsed once, and the last block at each change. */

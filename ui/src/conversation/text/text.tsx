@@ -14,10 +14,7 @@ import { GrowingText, markdown } from "./markdown.ts";
 
 /** Maximum number of characters of a message that are shown at first. Each "Show more" adds as many. */
 const TEXT_STEP_CHARS = 40_000;
-/**
- * Maximum number of characters shown of a text that is still streaming. The full text is shown once it is
- * stored. Laying out millions of characters would block the page.
- */
+/** Characters shown of a streaming text, because to lay out millions would block the page. */
 const STREAMED_MAX_CHARS = 200_000;
 /** Maximum number of characters of arguments and results that are shown at first. */
 const CODE_FIRST_CHARS = 2_000;

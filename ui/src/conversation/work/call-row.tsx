@@ -122,10 +122,7 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: G
 
 const THOUGHT_LINE_CHARS = 160;
 
-/**
- * Shows thinking that is still streaming, on one line with its duration. `done`: true if the answer has
- * begun.
- */
+/** `done`: the answer has begun. */
 export function LiveThought({ live, done }: { live: Live; done: boolean }) {
   const [, redraw] = useState(0);
   useEffect(() => (done ? undefined : after(1_000, () => redraw(now()))));

@@ -29,10 +29,7 @@ const Failure = lazy(async () => (await import("./views.tsx")).Failure);
 
 /** Maximum number of keys in one request, a limit of the gateway. */
 const KEYS_MAX = 200;
-/**
- * Number of messages that are read from the end of a sub-agent's transcript. They usually contain its last
- * text.
- */
+/** Messages to read from the end of a transcript. They usually contain its last text. */
 const LAST_MESSAGES = 8;
 
 export function isSpawn(step: Step): step is CallStep {
@@ -51,10 +48,7 @@ interface JobState {
   readonly tone: Tone;
 }
 
-/**
- * Returns the state of a job. `row`: undefined if it is not known yet, null if the session is deleted or not
- * visible.
- */
+/** `row`: undefined if it is not known yet, null if the session is deleted or not visible. */
 function stateOf(step: CallStep, row: ListedRow | null | undefined, running: boolean): JobState | undefined {
   const { result } = step;
   if (result === undefined)

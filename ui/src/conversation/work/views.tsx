@@ -231,10 +231,7 @@ function Answer({ raw }: { raw: string }) {
   return <Name as="p" class="soft" text={`No ${nameWords(name)}`} />;
 }
 
-/**
- * Returns the view of a call that is more than facts, or undefined. `answer`: the fields of its result.
- * `raw`: its text.
- */
+/** `answer`: the fields of the result. `raw`: its text. Undefined: facts show the call. */
 function drawCall(args: Fields, answer: Fields, raw: string): ComponentChildren | undefined {
   const { command, message, task } = args;
   const path = text(args.path) ?? text(args.file_path) ?? text(answer.path);

@@ -32,10 +32,7 @@ export function aheadWords(atMs: number, nowMs: number): string {
   return `in ${Math.round(ahead / DAY_MS)} d`;
 }
 
-/**
- * Formats a time in the time zone of a job. Returns undefined if the text is the same in the reader's time
- * zone.
- */
+/** Formats a time in another time zone. Undefined if the text is the same in the reader's. */
 export function elsewhere(atMs: number, nowMs: number, timeZone: string | undefined): string | undefined {
   if (timeZone === undefined || timeZone === READERS_ZONE) return undefined;
   const there = dateWords(atMs, nowMs, timeZone);

@@ -19,10 +19,7 @@ import { History, TurnState } from "./history.tsx";
 
 const MESSAGE_SHOWN_MAX = 200;
 
-/**
- * Returns a short name of a job for the labels of buttons. The name is escaped, because it may come from
- * anybody.
- */
+/** Names a job in the labels of its buttons. */
 const shortenName = (job: Job): string => cut(safeLine(job.name ?? job.message), 60);
 
 function Switch({ job }: { job: Job }) {

@@ -12,10 +12,7 @@ export type Unit = History["series"][number]["unit"];
 /** Time span of the plots until the gateway has run for longer than this. */
 const SHORT_MS = 10 * MINUTE_MS;
 
-/**
- * Appends the newer values to the known ones. Drops the oldest values if there are more than the gateway
- * keeps.
- */
+/** Appends newer values, and drops the oldest if there are more than the gateway keeps. */
 export function joined(before: History | undefined, news: History): History {
   if (before === undefined) return news;
   const drop = Math.max(0, before.times.length + news.times.length - news.pointsMax);
@@ -28,10 +25,7 @@ export function joined(before: History | undefined, news: History): History {
   return { ...news, times: join(before.times, news.times), series };
 }
 
-/**
- * Returns the time span of the plots, by the gateway's clock: an hour, or ten minutes if the gateway was
- * started shortly before.
- */
+/** Returns the span of the plots by the gateway's clock: an hour, or ten minutes after its start. */
 export function spanOf(times: readonly number[]): Span {
   const to = times.at(-1) ?? 0;
   const age = to - (times[0] ?? to);

@@ -16,10 +16,7 @@ import { State } from "../../parts/state.tsx";
 import { joinWords } from "../../parts/words.ts";
 import { hrefOf } from "../../route.ts";
 
-/**
- * Interval at which the nodes are read. They must be polled, because no event reports that a node has
- * connected.
- */
+/** The nodes are polled, because no event reports that one has connected. */
 const EVERY_MS = 5_000;
 const NAME_MAX_CHARS = 64;
 

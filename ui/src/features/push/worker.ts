@@ -50,10 +50,7 @@ function show(notice: Notice, isNews: boolean): Promise<void> {
   });
 }
 
-/**
- * Shows a notice, silently if a page with the focus shows the need itself. Some browsers end a subscription
- * that shows nothing.
- */
+/** Silently if a page with the focus shows it. Some browsers end a subscription that shows nothing. */
 async function tell(notice: Notice): Promise<void> {
   const isSeen = notice.kind !== "test" && (await pages()).some(({ focused }) => focused);
   await show(notice, !isSeen);

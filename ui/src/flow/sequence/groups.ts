@@ -76,10 +76,7 @@ function labelsOf(members: readonly ChainStep[]): Pick<ChainStep, "labels"> {
   return optional({ labels });
 }
 
-/**
- * Merges several steps into one row, from the first start to the last end. The row is active if a step is
- * active; otherwise it has failed if a step has failed.
- */
+/** Merges steps into one row. It is active if one of them is, else failed if one has failed. */
 function mergeSteps(
   members: readonly ChainStep[],
   ends: Pick<ChainStep, "from" | "to">,

@@ -106,10 +106,7 @@ const ORDER: Readonly<Record<Phase, number>> = { end: 0, row: 1, run: 2 };
 
 const isWait = (step: ChainStep): boolean => step.kind === "wait";
 
-/**
- * Returns everything that takes vertical space, in the order of time. `isLong`: returns whether the text of a
- * step has two lines.
- */
+/** Returns everything that takes vertical space, in order. `isLong`: whether a text has two lines. */
 function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolean): Moment[] {
   const moments: Moment[] = [];
   for (const step of steps) {
@@ -199,10 +196,7 @@ function barOf(step: ChainStep, x: number, times: Times, mine: readonly ChainSte
   };
 }
 
-/**
- * Returns the times to show at the left of the rows. A time is left out if it is equal to the one above it,
- * or has no room.
- */
+/** Returns the times at the left of rows: not one that equals the time above, or has no room. */
 function timesOf(placed: readonly Placed[]): { y: number; at: number }[] {
   const shown: { y: number; at: number }[] = [];
   for (const { step, y } of placed.toSorted((a, b) => a.y - b.y)) {

@@ -21,11 +21,7 @@ export interface Sight {
 
 const tile = (px: number): number => Math.floor(px / TILE) * TILE;
 
-/**
- * Returns the visible part of a box, and functions that use it. If the reader is at the end, `useGrowth`
- * keeps the view at the end when the content grows. `startsAtEnd`: true if the reader counts as being at the
- * end before scrolling.
- */
+/** `startsAtEnd`: the reader counts as being at the end before scrolling, so that growth shows the end. */
 export function useSight(about: string, startsAtEnd: boolean) {
   const box = useRef<HTMLDivElement>(null);
   const [sight, setSight] = useState<Sight>({ top: 0, left: 0, height: 900, width: 900, atEnd: true });

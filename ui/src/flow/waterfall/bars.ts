@@ -60,9 +60,7 @@ function runAt(runs: readonly ChainStep[] | undefined, at: number): ChainStep | 
   return runs?.findLast((run) => (run.startedAt ?? run.at) <= at && (run.endAt ?? Number.MAX_VALUE) >= at);
 }
 
-/**
- * Returns for each step the id of the step that caused it. Messages of people and of schedules have no cause.
- */
+/** Maps steps to the steps that caused them. Messages of people and of schedules have no cause. */
 function causesOf(steps: readonly ChainStep[]): Map<string, string> {
   const runs = Map.groupBy(
     steps.filter((step) => hasRun(step) && step.appended !== true),
@@ -127,10 +125,7 @@ const failedWords = (bars: readonly Bar[]): string => {
   return failed === 0 ? "" : `, ${failed} failed`;
 };
 
-/**
- * Merges sibling jobs into one row, and calls of the same tool into one row, if there are at least
- * `GROUP_MIN` of them.
- */
+/** Merges sibling jobs, and calls of the same tool, if there are at least `GROUP_MIN` of them. */
 function together(bars: readonly Bar[]): Bar[] {
   const kindOf = ({ kind, step, name }: Bar): string | undefined =>
     kind === "run" && step.kind === "spawn" ? "jobs" : kind === "tool" ? name : undefined;
@@ -205,9 +200,7 @@ export function rowsOf(bars: readonly Bar[], isOpen: (bar: Bar) => boolean): Row
   return rows;
 }
 
-/**
- * Returns the time span of a chain, from the first start to the last end. A step in progress lasts until now.
- */
+/** Returns the span from the first start to the last end. A step in progress lasts until now. */
 export function spanOf(steps: readonly ChainStep[], nowMs: number): Span {
   const own = steps.filter((step) => hasRun(step) || step.kind === "wait");
   let [from, to] = [Number.POSITIVE_INFINITY, 0];

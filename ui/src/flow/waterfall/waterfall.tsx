@@ -29,9 +29,7 @@ const NARROW = 600;
 const TICK_WIDTH = 60;
 /** Width of the words of a tick, which are not shown if they would be cut at the right edge. */
 const TICK_ROOM = 40;
-/**
- * Maximum number of steps and calls at which all runs are open at first. In a longer chain they are closed.
- */
+/** Number of steps and calls up to which all runs are open at first. */
 const OPEN_ROWS_MAX = 200;
 const MOVING_MS = 1_000;
 /** Maximum number of levels that are indented. Deeper levels have the same indent as the last one. */
@@ -94,10 +92,7 @@ interface RowProps {
   readonly chosen: boolean;
 }
 
-/**
- * Shows the name and the figures of a row. This element has the focus, and tells screen readers what the bar
- * shows.
- */
+/** This element has the focus, and tells screen readers what the bar shows. */
 function NameOf(props: RowProps) {
   const { row, at, count, scale, found, focusable, chosen } = props;
   return useMemo(() => {
@@ -175,10 +170,7 @@ function Ticks({ scale, names }: { scale: Scale; names: number }) {
   );
 }
 
-/**
- * Returns the current time, and redraws each second, while the chain is active. Otherwise returns 0, because
- * no bar needs the time.
- */
+/** Returns the time, each second anew, while the chain is active. Otherwise 0: no bar needs it. */
 function useNow(active: boolean): number {
   const [, redraw] = useState(0);
   useEffect(() => {

@@ -144,10 +144,7 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
   );
 }
 
-/**
- * Owns whether the review is open. If the review ends because it is over, the text gets the focus, because
- * the button that opened the review is disabled then.
- */
+/** After a review that is over, the text gets the focus, because the button is disabled then. */
 function useReview(area: { readonly current: HTMLTextAreaElement | null }) {
   const [reviewed, setReviewed] = useState(false);
   const wantsFocus = useRef(false);
@@ -276,10 +273,7 @@ function Problems({ problems, onGo }: { problems: readonly PlacedProblem[]; onGo
   );
 }
 
-/**
- * Shows the edits and the file that somebody else saved meanwhile, and asks which of the two to keep (ES1 of
- * editor/state.ts).
- */
+/** Asks whether to keep the edits or the file that somebody else has saved (ES1 of editor/state.ts). */
 function Conflict({ base: from, newest, mine }: { base: ConfigText; newest: ConfigText; mine: string }) {
   return (
     <section class="stack editor-conflict card" aria-labelledby="conflict-title">

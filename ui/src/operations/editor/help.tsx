@@ -42,10 +42,7 @@ function About({ setting }: { setting: Setting }) {
   );
 }
 
-/**
- * Returns the settings that contain each word of the search in their path or their meaning. If the path
- * contains them, the setting comes first.
- */
+/** Returns the settings with all words in path or meaning, those with them in the path first. */
 function matching(settings: readonly Setting[], search: string): Setting[] {
   const words = search.trim();
   const inPath = ({ path }: Setting) => hasWords(path, words);

@@ -77,17 +77,12 @@ export function Warnings({ lines, title }: { lines: readonly string[]; title: st
   );
 }
 
-/**
- * Shows the edits and asks whether to save them. The gateway checks them again first, so that the effects
- * that are shown are current.
- */
+/** The gateway checks the text again first, so that the effects that are shown are current. */
 export function Review(props: {
   base: ConfigText;
   text: string;
   onSaved: (saved: Saved) => void;
-  /**
-   * `isOver`: true if the text was saved, or the file was found to be newer; false if the reader cancelled.
-   */
+  /** `isOver`: the text was saved, or the file is newer. False: the reader has cancelled. */
   onClose: (isOver: boolean) => void;
 }) {
   const { base, text, onSaved, onClose } = props;

@@ -4,10 +4,7 @@ import { useRef, useState } from "preact/hooks";
 
 interface Selection {
   readonly chosen: ReadonlySet<string>;
-  /**
-   * Selects a run, or deselects it. `range`: do the same for all runs between this run and the one that was
-   * changed before.
-   */
+  /** `range`: does the same for all runs up to the one that was changed before. */
   turn(id: string, range: boolean): void;
   choose(ids: readonly string[]): void;
 }

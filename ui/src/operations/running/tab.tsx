@@ -33,10 +33,7 @@ interface Stopping {
   readonly done: number;
 }
 
-/**
- * Stops runs, and then reports the result, even if the reader has left the tab. The reader can stop further
- * runs meanwhile.
- */
+/** Stops runs, and reports the result even if the reader has left the tab. */
 function useStopping(onDone: () => void) {
   const [stopping, setStopping] = useState<Stopping>({ runIds: new Set(), done: 0 });
   const stop = async (chosen: readonly ActiveRun[]): Promise<void> => {

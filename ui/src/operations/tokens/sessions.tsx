@@ -17,10 +17,7 @@ const OFFERED_MAX = 50;
 const CHECKED_MAX = 20;
 const KEYS_MAX = 1_000;
 
-/**
- * Returns whether a pattern covers no session. Returns false if it is not known, because too many sessions
- * have a part of the pattern in their names.
- */
+/** Returns whether a pattern covers no session. False if too many sessions match a part of it. */
 async function coversNothing(pattern: string): Promise<boolean> {
   const search = pattern.split("*").reduce((longest, one) => (one.length > longest.length ? one : longest));
   const { sessions, nextCursor } = await ask("sessions.list", {

@@ -1,12 +1,13 @@
 // The part of the job form that sets the schedule. It shows a preview of the next runs, which the gateway
 // computes.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { PayloadOf } from "../../../../src/contract/methods.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
-import { now, settled } from "../../clock.ts";
+import { now } from "../../clock.ts";
 import { ask, wordsOf } from "../../gateway.ts";
 import { type Field, FormFields } from "../../inbox/form.tsx";
+import { useCalmReading } from "../../parts/calm-reading.ts";
 import { type Option, Select } from "../../parts/select.tsx";
 import { dateWords, elsewhere } from "./dates.ts";
 import { type Draft, scheduleOf, UNITS } from "./draft.ts";
@@ -125,32 +126,18 @@ function AtField({ draft, change }: WhenProps) {
   );
 }
 
-type Seen =
-  | { readonly kind: "dates"; readonly preview: PayloadOf<"cron.preview"> }
-  | { readonly kind: "problem"; readonly words: string }
-  | { readonly kind: "nothing" };
-
 function Preview({ draft }: { draft: Draft }) {
-  const [seen, setSeen] = useState<Seen>({ kind: "nothing" });
-  const look = useMemo(() => {
-    let latest = 0;
-    return settled<Draft>(ASK_AFTER_MS, (wanted) => {
-      const mine = ++latest;
-      const schedule = scheduleOf(wanted);
-      if (schedule === undefined) return setSeen({ kind: "nothing" });
-      ask("cron.preview", { schedule }).then(
-        (preview) => mine === latest && setSeen({ kind: "dates", preview }),
-        (problem: unknown) => mine === latest && setSeen({ kind: "problem", words: wordsOf(problem) }),
-      );
-    });
-  }, []);
-  const { kind, expr, tz, every, unit, at } = draft;
-  useEffect(() => look(draft), [kind, expr, tz, every, unit, at]);
+  const schedule = scheduleOf(draft);
+  const { value, problem } = useCalmReading(
+    JSON.stringify(schedule) ?? "",
+    ASK_AFTER_MS,
+    async () => schedule && ask("cron.preview", { schedule }),
+  );
   return (
     <div class="preview" role="status">
-      {seen.kind === "nothing" && <p class="soft">The next dates appear here.</p>}
-      {seen.kind === "problem" && <p class="problem">{safeText(seen.words)}</p>}
-      {seen.kind === "dates" && <Dates preview={seen.preview} />}
+      {problem !== undefined && <p class="problem">{safeText(wordsOf(problem))}</p>}
+      {value !== undefined && <Dates preview={value} />}
+      {value === undefined && problem === undefined && <p class="soft">The next dates appear here.</p>}
     </div>
   );
 }

@@ -11,6 +11,7 @@ import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { settled } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
 import { pressed } from "../../keys/table.ts";
+import { useCalmReading } from "../../parts/calm-reading.ts";
 import { Awaited, Failed } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
@@ -24,31 +25,15 @@ const TYPING_MS = 400;
 const CARET_MS = 150;
 const LINES_ABOVE = 4;
 
-/** Checks the edited text when the reader pauses. Ignores the answer if the text has changed since. */
+/** Checks the edited text when the reader pauses. `again`: checks it again. */
 function useCheck(text: string, isEdited: boolean) {
-  const [checked, setChecked] = useState<{ text: string; result?: Checked; problem?: unknown }>();
-  const latest = useRef("");
-  const [soon] = useState(() =>
-    settled<string>(TYPING_MS, (wanted) => {
-      const done = (found: { result?: Checked; problem?: unknown }): void => {
-        if (latest.current === wanted) setChecked({ text: wanted, ...found });
-      };
-      ask("config.check", { text: wanted }).then(
-        (result) => done({ result }),
-        (problem) => done({ problem }),
-      );
-    }),
+  const [tries, setTries] = useState(0);
+  const key = isEdited ? `${tries} ${text}` : "";
+  const { of, value, problem } = useCalmReading(key, TYPING_MS, async () =>
+    isEdited ? ask("config.check", { text }) : undefined,
   );
-  useEffect(() => {
-    latest.current = isEdited ? text : "";
-    if (isEdited) soon(text);
-  }, [text, isEdited]);
-  const current = isEdited && checked?.text === text ? checked : undefined;
-  const again = (): void => {
-    setChecked(undefined);
-    soon(text);
-  };
-  return { ...current, again };
+  const again = (): void => setTries(tries + 1);
+  return of === key ? { result: value, problem, again } : { again };
 }
 
 /** `check`: the latest check of the file. Each new one means that the file may have changed. */

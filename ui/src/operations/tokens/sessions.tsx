@@ -1,12 +1,12 @@
 // The field for the session patterns of a token: typed text, a list of agents and sessions to add, and a
 // warning about patterns that cover no session.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { matchesPattern } from "../../../../src/core/text/pattern.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { agents } from "../../agents/known.ts";
-import { settled } from "../../clock.ts";
 import { ask, listSessions } from "../../gateway.ts";
+import { useCalmReading } from "../../parts/calm-reading.ts";
 import { learnNames, nameOf } from "../../parts/names.ts";
 import { useReading } from "../../parts/reading.ts";
 import { Select } from "../../parts/select.tsx";
@@ -31,22 +31,14 @@ async function coversNothing(pattern: string): Promise<boolean> {
 
 /** Returns the patterns in the text that cover no session. They are checked when the reader pauses. */
 function useEmpty(text: string): readonly string[] {
-  const [empty, setEmpty] = useState<readonly string[]>([]);
-  const check = useMemo(() => {
-    let latest = 0;
-    return settled<string>(TYPED_MS, (typed) => {
-      const mine = ++latest;
-      const patterns = patternsIn(typed).slice(0, CHECKED_MAX);
-      // If a check fails, nothing is said: the warning is only a help.
-      const checks = patterns.map((one) => coversNothing(one).catch(() => false));
-      void Promise.all(checks).then((found) => {
-        if (mine === latest) setEmpty(patterns.filter((_, at) => found[at]));
-      });
-    });
-  }, []);
-  useEffect(() => check(text), [text]);
   const current = patternsIn(text);
-  return empty.filter((one) => current.includes(one));
+  const { value = [] } = useCalmReading(text, TYPED_MS, async () => {
+    const patterns = current.slice(0, CHECKED_MAX);
+    // If a check fails, nothing is said: the warning is only a help.
+    const found = await Promise.all(patterns.map((one) => coversNothing(one).catch(() => false)));
+    return patterns.filter((_, at) => found[at]);
+  });
+  return value.filter((one) => current.includes(one));
 }
 
 /** A list of the agents and the newest sessions. The chosen one is added to the patterns. */

@@ -54,8 +54,8 @@ function Connection() {
 
 function Head() {
   return (
-    <header class="strip head">
-      <a class="brand" href={hrefOf({ view: "inbox" })} aria-label="Parley, inbox">
+    <header class="row strip head">
+      <a class="row brand" href={hrefOf({ view: "inbox" })} aria-label="Parley, inbox">
         <img src="/icon.svg" alt="" width="22" height="22" />
         <span>Parley</span>
       </a>
@@ -76,7 +76,7 @@ function Head() {
           </a>
         ))}
       </nav>
-      <div class="head-end">
+      <div class="row head-end">
         <span class="version small">{hello.value?.server.version}</span>
         {may("operator.write") && (
           <button

@@ -20,7 +20,7 @@ export function SignIn() {
   return (
     <main class="sign-in">
       <form onSubmit={submit} aria-busy={connecting}>
-        <h1>
+        <h1 class="row">
           <img src="/icon.svg" alt="" width="28" height="28" /> Parley
         </h1>
         <p>

@@ -232,13 +232,13 @@ export function Entry(props: { item: Item; agentId: string; target: string | und
   switch (item.kind) {
     case "day":
       return (
-        <li class="day" data-id={item.id}>
+        <li class="row day" data-id={item.id}>
           {new Date(item.atMs).toLocaleDateString(undefined, { dateStyle: "full" })}
         </li>
       );
     case "compaction":
       return (
-        <li class="day" data-id={item.id} title={clockTime(item.atMs, true)}>
+        <li class="row day" data-id={item.id} title={clockTime(item.atMs, true)}>
           The model reads a summary of what is above
         </li>
       );

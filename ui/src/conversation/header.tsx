@@ -83,7 +83,7 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
   const chainId = lastChain(thread);
   const wasReset = useWasReset(thread);
   return (
-    <header class="strip conversation-head">
+    <header class="row strip conversation-head">
       <a class="back" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
         ←
       </a>

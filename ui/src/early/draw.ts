@@ -73,11 +73,11 @@ function rowOf(row: First["sessions"]["sessions"][number], now: number): HTMLEle
         : make("span", "session-twist"),
       mark(agentId),
       make("div", "session-words", [
-        make("div", "session-line", [
+        make("div", "row session-line", [
           make("span", "session-name", [linkTo("session-link", key, name)]),
           make("time", "session-age", [age(updatedAt, now)]),
         ]),
-        make("div", "session-line session-about", [
+        make("div", "row session-line session-about", [
           (doing !== "idle" || jobs === undefined) &&
             make("span", failure === undefined ? "" : "session-failed", [
               make("span", `state tone-${TONES[doing]}`, [make("span", "dot"), drawName(words)]),
@@ -109,7 +109,7 @@ function entryRow({ items }: Entry, now: number): HTMLElement {
     : deedsForAll(items).map((deed) => buttonOf(styleOf(deed), `${DEED_WORDS[deed]} all`));
   return make("li", `inbox-row ${isOne ? "" : "inbox-bundle "}tone-${toneOf(item)}`, [
     make("div", "inbox-head", [
-      make("span", "inbox-mark", [make("span", "chip", [markOf(item)])]),
+      make("span", "row inbox-mark", [make("span", "chip", [markOf(item)])]),
       make("p", "line inbox-name", [
         isOne && mark(agentId),
         isOne && sessionKey !== undefined ? linkTo("inbox-link", sessionKey, name) : drawName(name),
@@ -129,8 +129,8 @@ function groupOf({ group, more, count, items }: AttentionGroupRows, now: number)
   return (
     (count > 0 || group === "needs_you") &&
     make("section", `inbox-group inbox-${group}`, [
-      make("div", "inbox-title", [
-        make("h2", "", [
+      make("div", "row inbox-title", [
+        make("h2", "row", [
           `${GROUP_TITLES[group]} `,
           make("span", "inbox-count", [`${count}${more ? "+" : ""}`]),
         ]),
@@ -152,10 +152,10 @@ function headOf(view: string, needs: number): HTMLElement {
     const current = name === view ? { "aria-current": "page" } : {};
     return make("a", "", [title, name === "inbox" && count], { href: `#/${name}`, ...current });
   });
-  return make("header", "strip head", [
+  return make("header", "row strip head", [
     make(
       "a",
-      "brand",
+      "row brand",
       [
         make("img", "", [], { src: "/icon.svg", alt: "", width: "22", height: "22" }),
         make("span", "", ["Parley"]),
@@ -163,7 +163,7 @@ function headOf(view: string, needs: number): HTMLElement {
       { href: "#/inbox", "aria-label": "Parley, inbox" },
     ),
     make("nav", "", links, { "aria-label": "Views" }),
-    make("div", "head-end", [make("span", "soft", ["Loading…"], { role: "status" })]),
+    make("div", "row head-end", [make("span", "soft", ["Loading…"], { role: "status" })]),
   ]);
 }
 

@@ -21,7 +21,7 @@ function Find({ search }: { search: Search }) {
   const { text, found, at } = search;
   const count = text === "" ? "" : at < 0 ? `${found.length} found` : `${at + 1} of ${found.length}`;
   return (
-    <span class="small flow-find">
+    <span class="row small flow-find">
       <input
         type="search"
         aria-label="Find in steps"

@@ -29,7 +29,7 @@ export function Bundle(props: {
   return (
     <li data-item class={`inbox-row inbox-bundle tone-${toneOf(newest)} ${open ? "open" : ""}`}>
       <div class="inbox-head">
-        <span class="inbox-mark">
+        <span class="row inbox-mark">
           {select}
           <span class="chip">{markOf(newest)}</span>
         </span>

@@ -101,8 +101,8 @@ function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: 
   if (count === 0 && !triages) return null;
   return (
     <section class={`inbox-group inbox-${group}`} aria-labelledby={`inbox-${group}`}>
-      <div class="inbox-title">
-        <h2 id={`inbox-${group}`}>
+      <div class="row inbox-title">
+        <h2 id={`inbox-${group}`} class="row">
           {GROUP_TITLES[group]} <span class="inbox-count">{more ? `${count}+` : count}</span>
         </h2>
         {triages && <TriageTools items={awake} use={use} />}

@@ -122,7 +122,7 @@ export function InboxRow(props: {
   return (
     <li data-item class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
       <div class="inbox-head">
-        <span class="inbox-mark">
+        <span class="row inbox-mark">
           {select}
           <span class="chip">{markOf(item)}</span>
         </span>

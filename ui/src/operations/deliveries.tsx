@@ -75,7 +75,7 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter
         value={filter.sessionKey}
         onPick={(sessionKey) => onChange({ ...filter, sessionKey })}
       />
-      <label class="out-check">
+      <label class="row out-check">
         <input
           type="checkbox"
           checked={filter.includeDismissed}

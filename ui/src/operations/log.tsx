@@ -80,7 +80,7 @@ export function LogTab() {
     <div class="stack log">
       <h2 class="visually-hidden">Log</h2>
       <search class="bar">
-        <label class="log-field">
+        <label class="row log-field">
           <span>Level</span>
           <Select value={wanted.level} options={LEVELS} onPick={(level) => setWanted({ ...wanted, level })} />
         </label>

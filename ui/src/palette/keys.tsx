@@ -111,7 +111,7 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
         </div>
       </section>
       <div class="actions">
-        <label class="inline keys-switch">
+        <label class="inline row keys-switch">
           <input
             type="checkbox"
             checked={characterKeys.value}

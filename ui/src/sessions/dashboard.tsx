@@ -20,7 +20,10 @@ function Item({ item }: { item: AttentionItem }) {
   const { sessionKey, since, summary, agentId = "" } = item;
   return (
     <li class={`bar tone-${toneOf(item)}`}>
-      <a href={hrefOf(sessionKey === undefined ? { view: "inbox" } : { view: "sessions", key: sessionKey })}>
+      <a
+        class="row"
+        href={hrefOf(sessionKey === undefined ? { view: "inbox" } : { view: "sessions", key: sessionKey })}
+      >
         <AgentMark id={agentId} />
         <Name text={itemName(item)} />
       </a>
@@ -82,7 +85,7 @@ function Today() {
           .slice(0, SHOWN_MAX)
           .map(({ id, cost, failed }) => (
             <li key={id} class="bar">
-              <a href={hrefOf({ view: "agents", agentId: id })}>
+              <a class="row" href={hrefOf({ view: "agents", agentId: id })}>
                 <Agent id={id} />
               </a>
               {failed > 0 && <span class="tone-bad toned">{failed} failed</span>}

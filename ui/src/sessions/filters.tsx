@@ -85,7 +85,7 @@ export function Fields() {
         ]}
         onPick={(agentId) => want({ agentId })}
       />
-      <label class="session-archived">
+      <label class="row session-archived">
         <input
           type="checkbox"
           checked={archived}

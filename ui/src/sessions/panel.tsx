@@ -47,7 +47,7 @@ function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
     if (problem === undefined) read();
   });
   return (
-    <div class="session-more" role="presentation" style={lineStyle(level)}>
+    <div class="row session-more" role="presentation" style={lineStyle(level)}>
       {problem === undefined ? "Loading…" : <Button text="Could not load. Retry" onClick={read} />}
     </div>
   );

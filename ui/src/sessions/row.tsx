@@ -94,7 +94,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
       {tree && <Twist line={line} name={name} />}
       <AgentMark id={row.agentId} />
       <div class="session-words">
-        <div class="session-line">
+        <div class="row session-line">
           <span class="session-name">
             <SessionLink sessionKey={key} name={name} tabIndex={-1} />
           </span>
@@ -105,7 +105,7 @@ export function SessionRow(props: { line: RowLine; selected: boolean; active: bo
           )}
           <Time class="session-age" at={row.updatedAt} as="age" />
         </div>
-        <div class="session-line session-about">
+        <div class="row session-line session-about">
           <Doing row={row} tabIndex={-1} />
           {hasRoom && (
             <Name

@@ -94,7 +94,7 @@ function codeBlock({ text, lang = "" }: Tokens.Code): HTMLElement {
   if (language !== "" && text.length <= COLOURED_MAX_CHARS) void colour(code, text, language);
   const copy = makeElement("button", "quiet small copy-code", "Copy");
   copy.type = "button";
-  const top = makeElement("div", "small code-head");
+  const top = makeElement("div", "row small code-head");
   top.append(makeElement("span", "code-language", language), copy);
   const box = makeElement("div", "code-block");
   box.append(top, pre);

@@ -129,7 +129,7 @@ export function LiveThought({ live, done }: { live: Live; done: boolean }) {
   const seconds = Math.round((done ? live.ms : now() - live.since) / 1_000);
   const time = seconds < 60 ? `${seconds} s` : duration(seconds * 1_000);
   return (
-    <div class="steps small">
+    <div class="steps small card">
       <Row
         class="thinking"
         line={<span class="soft number">{`Thinking ${time}${done ? "" : " …"}`}</span>}

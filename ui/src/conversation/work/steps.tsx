@@ -73,7 +73,7 @@ export function Steps({ steps, ...rest }: StepsProps) {
           {failed > 0 && !open && <span class="steps-failed">{` · ${failed} failed`}</span>}
         </button>
       )}
-      <ol class="steps rows small">
+      <ol class="steps rows small card">
         {shown.map((group) => (
           <Group key={group[0]?.id} group={group} {...rest} />
         ))}

@@ -94,7 +94,7 @@ export function DoctorTab() {
       <p class="soft">Checks the gateway's machine, configuration and store. It changes nothing.</p>
       <div class="bar out-filters">
         <Button text="Run checks" class="primary" aria-disabled={running} onClick={() => void run()} />
-        <label class="out-check">
+        <label class="row out-check">
           <input
             type="checkbox"
             checked={outside.value}

@@ -101,7 +101,7 @@ function NameOf(props: RowProps) {
     const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
     return (
       <div
-        class={`waterfall-name${chosen ? " chosen" : ""}${found ? " found" : ""}`}
+        class={`row waterfall-name${chosen ? " chosen" : ""}${found ? " found" : ""}`}
         data-step={bar.id}
         role="treeitem"
         tabIndex={focusable ? 0 : -1}

@@ -1,4 +1,4 @@
-// Fills a chain with many messages to many sessions.
+// Fills a chain with many messages to many sessions, of one agent or of several.
 
 import { insertRun } from "../../../src/store/queries/runs/runs.ts";
 import { insertSession } from "../../../src/store/queries/sessions/sessions.ts";
@@ -10,12 +10,16 @@ export async function fill(
   store: Store,
   at: number,
   chainId: string,
-  { steps, sessions }: { readonly steps: number; readonly sessions: number },
+  { steps, sessions, agents = 1 }: Record<"steps" | "sessions", number> & { readonly agents?: number },
 ): Promise<void> {
+  const placeOf = (n: number) => {
+    const agentId = agents === 1 ? "research" : `helper-${n % agents}`;
+    return { sessionKey: `agent:${agentId}:room-${n % sessions}`, agentId };
+  };
   await store.transaction(async (tx) => {
     for (let n = 0; n < sessions; n++) {
-      const key = `agent:research:room-${n}`;
-      await insertSession(tx, sampleSession({ key, sessionId: `of room ${n}`, agentId: "research" }));
+      const { sessionKey: key, agentId } = placeOf(n);
+      await insertSession(tx, sampleSession({ key, sessionId: `of room ${n}`, agentId }));
     }
   });
   for (let first = 0; first < steps; first += 1_000)
@@ -30,7 +34,6 @@ export async function fill(
           ...{ chainId, hop: 1 },
         } as const;
         const times = { acceptedAt: at + n * 40, startedAt: at + n * 40 + 3, endedAt: at + n * 40 + 900 };
-        const place = { sessionKey: `agent:research:room-${n % sessions}`, agentId: "research" };
         const input = { text: `message ${n}: what do you think of the list of open points?`, provenance };
         const run = {
           runId: `r-${n}`,
@@ -38,7 +41,7 @@ export async function fill(
           chainId,
           state: "ok" as const,
           ...times,
-          ...place,
+          ...placeOf(n % sessions),
         };
         await insertRun(tx, sampleRun({ ...run, input }));
       }

@@ -37,7 +37,7 @@ describeInBrowser("a large flow", () => {
     const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
     await fill(here.store, here.engine.now(), chainId, { steps: 60, sessions: 20 });
     const page = await open(here, `flow/${chainId}`);
-    await page.getByRole("button", { name: "research · 21 sessions" }).click();
+    await page.getByRole("button", { name: "research 21 sessions" }).click();
     const box = page.locator(".flow-scroll");
     const near = await box.boundingBox();
     await box.evaluate((one) => one.scrollTo(900, 700));
@@ -71,7 +71,7 @@ describeInBrowser("a large flow", () => {
       const page = await open(here, `flow/${chainId}`, { viewport });
       if (viewport === PHONE) await page.getByRole("button", { name: "Sequence" }).click();
       const heads = page.locator(".flow-head");
-      const research = page.getByRole("button", { name: "research · 40 sessions" });
+      const research = page.getByRole("button", { name: "research 40 sessions" });
       await research.waitFor();
       await expect.poll(() => heads.count()).toBe(3);
       // The text says which session of the column a step reaches.
@@ -85,6 +85,33 @@ describeInBrowser("a large flow", () => {
       await page.getByRole("button", { name: "Collapse" }).click();
       await research.waitFor();
       await expect.poll(() => heads.count()).toBe(3);
+    }
+  });
+
+  test("GR4: the names of many agents are readable in their columns, also when all columns fit", async () => {
+    const here = await house();
+    const chainId = await tell(here, doing(sending(WRITER, "the first")));
+    await fill(here.store, here.engine.now(), chainId, { steps: 60, sessions: 39, agents: 13 });
+    for (const viewport of [DESKTOP, PHONE]) {
+      const page = await open(here, `flow/${chainId}`, { viewport });
+      if (viewport === PHONE) await page.getByRole("button", { name: "Sequence" }).click();
+      const names = page.locator(".flow-jobs .name");
+      const cut = () =>
+        names.evaluateAll((all) =>
+          all.filter((one) => {
+            const head = one.closest(".flow-head")?.getBoundingClientRect();
+            const { right, bottom } = one.getBoundingClientRect();
+            const fits = one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight;
+            return head === undefined || right > head.right || bottom > head.bottom || !fits;
+          }),
+        );
+      await names.first().waitFor();
+      await expect.poll(cut).toEqual([]);
+      await page.getByRole("button", { name: "Fit" }).click();
+      await page.locator(".flow-heads.narrow").waitFor();
+      await expect.poll(cut).toEqual([]);
+      await page.locator(".flow-jobs").getByText("helper-12", { exact: true }).waitFor();
+      await page.getByTitle("helper-0: 3 sessions").waitFor();
     }
   });
 

@@ -244,16 +244,18 @@ function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
     const [first] = merged;
     const id = agentIn(first?.jobs?.[0] ?? first?.key ?? "");
     const count = merged.reduce((sum, one) => sum + (one.jobs?.length ?? 1), 0);
+    const sessions = counted(count, "session");
     return (
       <>
-        <AgentMark id={id} />{" "}
+        <AgentMark id={id} />
         <button
           type="button"
           class="flow-jobs"
           title="Show the sessions one by one"
           onClick={() => props.onExpand(key)}
         >
-          <Name text={`${agentName(id)} · ${counted(count, "session")}`} />
+          <Name text={agentName(id)} title={`${agentName(id)}: ${sessions}`} />{" "}
+          <span class="flow-count soft">{sessions}</span>
         </button>
       </>
     );
@@ -269,7 +271,7 @@ function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
     );
   return (
     <>
-      <AgentMark id={agentIn(key)} />{" "}
+      <AgentMark id={agentIn(key)} />
       {gone !== true ? (
         <SessionLink sessionKey={key} name={name(key)} />
       ) : (

@@ -4,7 +4,10 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { describeInBrowser, visit } from "../kit/browser.ts";
+import { doing, sending } from "../kit/talking-model.ts";
 import { append, MAIN } from "./conversation/long.ts";
+import { fill } from "./flow/fill.ts";
+import { house as flowHouse, open, RESEARCH, stepNamed, tell } from "./flow/house.ts";
 import { group, rowIn, say } from "./inbox/kit.ts";
 
 const topOf = (page: Page, selector: string) =>
@@ -58,5 +61,49 @@ describeInBrowser("the way back", () => {
     await page.goto(`${house.http}/#/sessions/${encodeURIComponent(MAIN)}`);
     await page.locator("[data-id=m199]").waitFor();
     await expect.poll(isInSight).toBe(false);
+  });
+
+  test("to a chain leads to the place in both directions, with the agent that was opened", async () => {
+    const here = await flowHouse();
+    const chainId = await tell(here, doing(sending(RESEARCH, "the first")));
+    await fill(here.store, here.engine.now(), chainId, { steps: 90, sessions: 39, agents: 13 });
+    const page = await open(here, `flow/${chainId}`);
+    await page.getByRole("button", { name: "helper-0 3 sessions" }).click();
+    await page.getByRole("button", { name: "Collapse" }).waitFor();
+    const box = page.locator(".flow-scroll");
+    await box.evaluate((one) => one.scrollTo(400, 900));
+    const place = () => box.evaluate((one) => [one.scrollLeft, one.scrollTop]);
+    await expect.poll(place).toEqual([400, 900]);
+    await page.getByRole("link", { name: "Inbox", exact: true }).click();
+    await box.waitFor({ state: "detached" });
+    await page.goBack();
+    await expect.poll(place).toEqual([400, 900]);
+    await page.getByRole("button", { name: "Collapse" }).waitFor();
+  });
+
+  test("to a chain leads to the step that was chosen and to the link in it, with the rows as they were", async () => {
+    const here = await flowHouse();
+    const chainId = await tell(here, doing(sending(RESEARCH, "what is new?")));
+    const page = await open(here, `flow/${chainId}`);
+    const details = page.getByRole("complementary", { name: "Selected step" });
+    const goAndComeBack = async (): Promise<void> => {
+      await details.getByRole("link", { name: "Open session" }).press("Enter");
+      await page.getByRole("textbox", { name: "Message" }).waitFor();
+      await page.goBack();
+      await details.waitFor();
+      const isFocused = () => details.evaluate((one) => one.contains(document.activeElement));
+      await expect.poll(isFocused).toBe(true);
+    };
+    await stepNamed(page, /^main asked research/).click();
+    await goAndComeBack();
+    await page.getByRole("button", { name: "Waterfall" }).click();
+    const rows = page.getByRole("treeitem");
+    await expect.poll(() => rows.count()).toBeGreaterThan(3);
+    await rows.first().focus();
+    await page.keyboard.press("ArrowLeft");
+    await expect.poll(() => rows.count()).toBe(1);
+    await page.keyboard.press("Enter");
+    await goAndComeBack();
+    await expect.poll(() => rows.count()).toBe(1);
   });
 });

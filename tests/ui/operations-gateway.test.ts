@@ -128,6 +128,28 @@ describeInBrowser("the gateway's own work", () => {
     expect(await box.evaluate((one) => one.scrollTop)).toBe(100);
   });
 
+  test("going back to the log leads to the link of the line that was read, with its filter and what was open", async () => {
+    const { house, say } = await held();
+    const { key: sessionKey } = await (await house.client()).request("sessions.create", { label: "work" });
+    for (let at = 0; at < 200; at += 1) say(40, `line ${at}`, { sessionKey, why: "slow" });
+    const { page } = await visit(house.http, { token: TOKEN, at: "operations/log" });
+    await page.getByLabel("Search the log").fill("line 1");
+    await expect.poll(() => page.locator(".log-line").count()).toBe(111);
+    const line = page.locator(".log-line").filter({ hasText: "line 150" });
+    await line.getByRole("button").click();
+    await line.locator(".log-details").waitFor();
+    const top = () => page.locator(".log-lines").evaluate((one) => Math.round(one.scrollTop));
+    await expect.poll(top).toBeGreaterThan(0);
+    const before = await top();
+    await line.getByRole("link").press("Enter");
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await page.goBack();
+    await line.locator(".log-details").waitFor();
+    await expect.poll(top).toBe(before);
+    await expect.poll(() => line.evaluate((one) => one.contains(document.activeElement))).toBe(true);
+    await expect.poll(() => page.locator(".log-line").count()).toBe(111);
+  });
+
   test("NM1: hostile lines stay text: no markup, reordering or hiding, and long lines don't widen the page", async () => {
     const { house, say } = await held();
     const hostile =

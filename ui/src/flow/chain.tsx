@@ -12,6 +12,7 @@ import { ago, counted, duration } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { useSize } from "../parts/size.ts";
 import { State } from "../parts/state.tsx";
+import { useKept } from "../places.ts";
 import { chainName, hrefOf, route } from "../route.ts";
 import { ChainPageView, pagesAbout } from "./actions.tsx";
 import { aroundOf } from "./around.ts";
@@ -89,7 +90,7 @@ function findNeighbour(ids: readonly string[], at: number, by: 1 | -1): string |
 
 /** Owns the search: its text, the steps that match, and the step that is shown. */
 function useSearch(steps: readonly FlowStep[], around: Around | undefined, onChoose: (id: string) => void) {
-  const [text, setText] = useState(wish.value.search);
+  const [text, setText] = useKept("find", wish.value.search);
   const [wanted, setWanted] = useState<Wanted>();
   const show = (id: string | undefined): void => {
     if (id === undefined) return;
@@ -120,17 +121,23 @@ interface Choice {
 
 /** Owns which columns and rows are expanded: their steps are shown one by one. */
 function useExpanded(chainId: string, steps: readonly ChainStep[], parties: readonly ChainParty[]) {
-  const [expanded, setExpanded] = useState<ReadonlySet<string>>(new Set());
-  useEffect(() => setExpanded(new Set()), [chainId]);
+  const [expanded, setExpanded] = useKept(`expanded in ${chainId}`, NONE_EXPANDED);
   const { steps: rows, parties: columns } = useMemo(
     () => grouped(steps, parties, expanded),
     [steps, parties, expanded],
   );
   const expand = (column: string): void => setExpanded(new Set([...expanded, column]));
-  return { rows, columns, expand, collapse: () => setExpanded(new Set()), hasExpanded: expanded.size > 0 };
+  return {
+    rows,
+    columns,
+    expand,
+    collapse: () => setExpanded(NONE_EXPANDED),
+    hasExpanded: expanded.size > 0,
+  };
 }
 
 const NONE: readonly never[] = [];
+const NONE_EXPANDED: ReadonlySet<string> = new Set();
 
 /** Returns whether a step failed itself, and does not only report that another one did. */
 const isOwnFailure = (step: ChainStep): boolean => !["wait", "result"].includes(step.kind) && isFailed(step);
@@ -150,10 +157,9 @@ interface ShownProps {
 
 function Shown({ chainId, value, around, mode }: ShownProps) {
   const { chain, parties, steps, truncated, calls } = value;
-  const [choice, setChoice] = useState<Choice>();
+  const [choice, setChoice] = useKept<Choice | undefined>("step", undefined);
   const [legend, setLegend] = useState(false);
   const body = useRef<HTMLDivElement>(null);
-  useEffect(() => setChoice(undefined), [chainId]);
   const { rows, columns, expand, collapse, hasExpanded } = useExpanded(chainId, steps, parties);
   const choose = (id: string, call?: ChainCall): void => setChoice({ id, call });
   const shownSteps = mode === "waterfall" ? steps : rows;
@@ -169,7 +175,6 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
     show(findNeighbour(some, some.indexOf(choice?.id ?? ""), 1));
   };
   const view = {
-    chainId,
     steps: rows,
     around,
     chosen: choice?.id,

@@ -150,7 +150,7 @@ export function StepDetails(props: {
       ? undefined
       : hrefOf({ view: "sessions", key: messageIn, messageId });
   return (
-    <aside class="step-details" aria-label="Selected step">
+    <aside class="step-details" aria-label="Selected step" data-place="step">
       <div class="step-title">
         <h2>
           <Name text={title(step, around)} />

@@ -69,10 +69,10 @@ function RowOf({ step, around, marks, top, tab, slowest }: RowProps) {
 }
 
 export function StepList(props: ChainViewProps) {
-  const { chainId, steps, around, chosen, onChoose, wanted, found, active } = props;
-  const scrolled = useSight(chainId, active);
+  const { steps, around, chosen, onChoose, wanted, found, active } = props;
+  const scrolled = useSight(active);
   const { box, sight, look, rowsNear, toEnd } = scrolled;
-  useGrowth(scrolled, steps.length, chainId);
+  useGrowth(scrolled, steps.length);
   const rows = useMemo(() => steps.map(({ id }, at) => ({ id, y: at * ROW_HEIGHT })), [steps]);
   const keys = useKeys({ rows, box, look, chosen, onChoose, wanted });
   const slowest = useMemo(() => slowestOf(steps.filter((step) => hasRun(step))), [steps]);

@@ -161,7 +161,7 @@ export function FlowView() {
         {isOverview ? (
           <OverviewPicture chains={all} />
         ) : chosen !== undefined ? (
-          <Chain chainId={chosen} />
+          <Chain key={chosen} chainId={chosen} />
         ) : isEmpty ? (
           <div class="empty stack flow-empty">
             <h2>{`No conversations between sessions in the last ${TRIED.at(-1)?.name}`}</h2>

@@ -13,6 +13,7 @@ import { Awaited } from "../parts/failure.tsx";
 import { clockTime, counted } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { type Option, Select } from "../parts/select.tsx";
+import { useKept } from "../places.ts";
 import { hrefOf } from "../route.ts";
 import type { Tone } from "../styles/tones.ts";
 import { added, detailsOf, type Kept, type LogLine, NOTHING, reasonOf, titleOf } from "./log-lines.ts";
@@ -38,6 +39,8 @@ interface Wanted {
   readonly level: Level;
   readonly search: string;
 }
+
+const ALL: Wanted = { level: "debug", search: "" };
 
 /** Returns the lines that match the filter, and reads newer ones all the time, unless paused. */
 function useLog(wanted: Wanted, following: boolean) {
@@ -70,7 +73,7 @@ function useLog(wanted: Wanted, following: boolean) {
 }
 
 export function LogTab() {
-  const [wanted, setWanted] = useState<Wanted>({ level: "debug", search: "" });
+  const [wanted, setWanted] = useKept("log", ALL);
   const [following, setFollowing] = useState(true);
   const [typed] = useState(() =>
     settled<string>(TYPING_MS, (search) => setWanted((before) => ({ ...before, search }))),
@@ -89,6 +92,7 @@ export function LogTab() {
           type="search"
           maxLength={200}
           placeholder="Search"
+          defaultValue={wanted.search}
           aria-label="Search the log"
           onInput={({ currentTarget }) => typed(currentTarget.value)}
         />
@@ -138,7 +142,7 @@ const text = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined;
 
 function LogRow({ line }: { line: LogLine }) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useKept(`line ${line.seq}`, false);
   const opened = useRef<HTMLPreElement>(null);
   useLayoutEffect(() => {
     if (open) opened.current?.scrollIntoView({ block: "nearest" });
@@ -156,7 +160,7 @@ function LogRow({ line }: { line: LogLine }) {
     </>
   );
   return (
-    <li data-item class={`log-line tone-${TONES[line.level]} ${line.level}`}>
+    <li data-item data-place={line.seq} class={`log-line tone-${TONES[line.level]} ${line.level}`}>
       {details === undefined && line.cut !== true ? (
         <span class="plain log-what">{what}</span>
       ) : (

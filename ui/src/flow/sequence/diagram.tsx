@@ -7,13 +7,14 @@
 // DG4: the names of the sessions, the times, and the texts of long arrows stay in view.
 // DG5: the arrows and the pointer resize a column at its edge; Home and a double click reset it.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { agentIn } from "../../agents/face.ts";
 import { agentName } from "../../agents/known.ts";
 import { AgentMark } from "../../agents/mark.tsx";
 import { Button } from "../../parts/button.tsx";
 import { clockTime, counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
+import { useKept } from "../../places.ts";
 import { fitted, twoLines } from "../fitted.ts";
 import { Latest } from "../latest.tsx";
 import {
@@ -36,9 +37,9 @@ import { TILE, useGrowth, useSight } from "./sight.ts";
 
 /** Width of a column, in CSS pixels, below which its name is written from top to bottom. */
 const NARROW = 76;
+const EQUAL_WIDTHS: ReadonlyMap<string, number> = new Map();
 
 export interface ChainViewProps {
-  readonly chainId: string;
   readonly steps: readonly FlowStep[];
   readonly around: Around;
   readonly chosen: string | undefined;
@@ -316,10 +317,10 @@ function Heads(given: { layout: Layout; props: DiagramProps; seen: Seen; onWidth
 }
 
 export function Diagram(props: DiagramProps) {
-  const { chainId, steps, parties, around, chosen, onChoose, wanted, found, active, zoom } = props;
-  const scrolled = useSight(chainId, active);
+  const { steps, parties, around, chosen, onChoose, wanted, found, active, zoom } = props;
+  const scrolled = useSight(active);
   const { box, sight, look, isNear, toEnd } = scrolled;
-  const [widths, setWidths] = useState<ReadonlyMap<string, number>>(new Map());
+  const [widths, setWidths] = useKept("widths", EQUAL_WIDTHS);
   const onWidth: OnWidth = (column, width) => {
     const next = new Map(widths);
     if (width === undefined) next.delete(column);
@@ -337,18 +338,17 @@ export function Diagram(props: DiagramProps) {
     });
     return { ...layout, lines };
   }, [layout]);
-  useGrowth(scrolled, layout.height, chainId);
+  useGrowth(scrolled, layout.height);
   const rows = useMemo(() => layout.steps.map(({ step: { id }, y }) => ({ id, y })), [layout]);
   const inOrder = useMemo(() => rows.toSorted((a, b) => a.y - b.y), [rows]);
   const keys = useKeys({ rows: inOrder, box, look, chosen, onChoose, wanted });
-  const known = useRef({ chainId: "", ids: new Set<string>(), fresh: new Set<string>() });
+  const known = useRef<ReadonlySet<string> | undefined>(undefined);
   const fresh = useMemo(() => {
     const ids = new Set(steps.map(({ id }) => id));
-    const { chainId: before, ids: old } = known.current;
-    const added = before === chainId ? new Set([...ids].filter((id) => !old.has(id))) : new Set<string>();
-    known.current = { chainId, ids, fresh: added };
+    const added = new Set([...ids].filter((id) => known.current?.has(id) === false));
+    known.current = ids;
     return added;
-  }, [chainId, steps]);
+  }, [steps]);
   const shown = layout.steps.filter(
     (one) =>
       (isNear(one.top ?? one.y, one.y) && scrolled.isBeside(one.left, one.right)) ||

@@ -22,7 +22,7 @@ export interface Sight {
 const tile = (px: number): number => Math.floor(px / TILE) * TILE;
 
 /** `startsAtEnd`: the reader counts as being at the end before scrolling, so that growth shows the end. */
-export function useSight(about: string, startsAtEnd: boolean) {
+export function useSight(startsAtEnd: boolean) {
   const box = useRef<HTMLDivElement>(null);
   const [sight, setSight] = useState<Sight>({ top: 0, left: 0, height: 900, width: 900, atEnd: true });
   const atEnd = useRef(startsAtEnd);
@@ -44,10 +44,6 @@ export function useSight(about: string, startsAtEnd: boolean) {
     );
   };
   useSize(box, look);
-  useLayoutEffect(() => {
-    box.current?.scrollTo(0, 0);
-    atEnd.current = startsAtEnd;
-  }, [about]);
   const isNear = (top: number, end: number): boolean =>
     end > sight.top - MARGIN && top < sight.top + TILE + sight.height + MARGIN;
   const isBeside = (left: number, right: number): boolean =>
@@ -66,8 +62,8 @@ export function useSight(about: string, startsAtEnd: boolean) {
 }
 
 /** If the reader is at the end, keeps the view at the end when the height of the content changes. */
-export function useGrowth({ grew }: { readonly grew: () => void }, height: number, about: string): void {
-  useLayoutEffect(grew, [height, about]);
+export function useGrowth({ grew }: { readonly grew: () => void }, height: number): void {
+  useLayoutEffect(grew, [height]);
 }
 
 /** Returns the indexes of the rows to draw: those in this range, and the row that the Tab key reaches. */

@@ -11,6 +11,7 @@ import { after, now } from "../../clock.ts";
 import { duration, tokens } from "../../parts/format.ts";
 import { Name } from "../../parts/name.tsx";
 import { Cost } from "../../parts/time.tsx";
+import { useKept } from "../../places.ts";
 import type { ChainViewProps } from "../sequence/diagram.tsx";
 import { useKeys } from "../sequence/keys.ts";
 import { Minimap } from "../sequence/minimap.tsx";
@@ -32,6 +33,7 @@ const TICK_ROOM = 40;
 /** Number of steps and calls up to which all runs are open at first. */
 const OPEN_ROWS_MAX = 200;
 const MOVING_MS = 1_000;
+const NONE_FLIPPED: ReadonlySet<string> = new Set();
 /** Maximum number of levels that are indented. Deeper levels have the same indent as the last one. */
 const LEVELS_MAX = 8;
 
@@ -183,7 +185,7 @@ function useNow(active: boolean): number {
 /** Returns the rows to show with their positions, and a function that opens or closes a row. */
 function useRows({ rawSteps, calls, around }: WaterfallProps, rowHeight: number) {
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
-  const [flipped, setFlipped] = useState<ReadonlySet<string>>(new Set());
+  const [flipped, setFlipped] = useKept("flipped rows", NONE_FLIPPED);
   const few = rawSteps.length + (calls?.length ?? 0) <= OPEN_ROWS_MAX;
   const rows = useMemo(() => {
     const atFirst = ({ kind }: Bar): boolean => kind !== "group" && few;
@@ -219,14 +221,14 @@ function useActs({ calls, onChoose }: WaterfallProps, rows: readonly Row[], flip
 }
 
 export function Waterfall(props: WaterfallProps) {
-  const { chainId, rawSteps, calls, chosen, wanted, found, active, zoom } = props;
+  const { rawSteps, calls, chosen, wanted, found, active, zoom } = props;
   const nowMs = useNow(active);
-  const scrolled = useSight(chainId, false);
+  const scrolled = useSight(false);
   const { box, sight, look, rowsNear } = scrolled;
   const isNarrow = sight.width < NARROW;
   const [names, rowHeight] = isNarrow ? [NAMES_NARROW, ROW_NARROW] : [NAMES, ROW];
   const { rows, placed, flip } = useRows(props, rowHeight);
-  useGrowth(scrolled, rows.length, chainId);
+  useGrowth(scrolled, rows.length);
   const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
   const span = useMemo(() => spanOf(rawSteps, nowMs), [rawSteps, nowMs]);
   const scale = useMemo(() => ({ span, width, rowHeight, nowMs }), [span, width, rowHeight, nowMs]);

@@ -44,7 +44,6 @@ export function Overlay({ diff, chosen, onChoose }: OverlayProps) {
       <div class="overlay-picture">
         <Diagram
           {...shown}
-          chainId={ids.join(" ")}
           chosen={chosen?.id}
           onChoose={(id) => onChoose(shown.steps.find((step) => step.id === id))}
           wanted={undefined}

@@ -52,7 +52,8 @@ async function spent(options: HouseOptions = {}): Promise<House> {
 }
 
 const rows = (page: Page) => page.locator(".usage-table tbody tr");
-const names = (page: Page) => page.locator(".usage-table tbody th").allInnerTexts();
+const names = async (page: Page) =>
+  (await page.locator(".usage-table tbody th").allInnerTexts()).map((name) => name.trim());
 const figure = (page: Page) => page.locator(".usage-figure").first().innerText();
 const period = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 

@@ -1,7 +1,6 @@
-// Keeps where the reader was in each entry of the browser's history: scroll positions, the focus, and what the
-// views keep with `useKept`. Going back or forward restores them.
+// Keeps where the reader was in each entry of the browser's history: scroll positions, the focus, and what
+// the views keep with `useKept` (parts/kept.ts). Going back or forward restores them.
 
-import { useLayoutEffect, useState } from "preact/hooks";
 import { after, now } from "./clock.ts";
 
 /** The scrolling parts of the views. */
@@ -22,15 +21,10 @@ const PLACES_MAX = 50;
 const RESTORED_WITHIN_MS = 3_000;
 const LOOK_MS = 30;
 
-interface Position {
-  readonly top: number;
-  readonly left: number;
-}
-
 interface Place {
   /** For each part that was scrolled: its selector and its position. A conversation grows above, and a log
    * drops its first lines, so their positions count from the end. */
-  readonly scrolls: ReadonlyMap<string, Position>;
+  readonly scrolls: ReadonlyMap<string, readonly [top: number, left: number]>;
   /** Selector of the row or the link that had the focus. */
   readonly focus: string | undefined;
   readonly kept: Map<string, unknown>;
@@ -40,17 +34,15 @@ const places = new Map<number, Place>();
 /** Entries of an earlier load of the page have smaller numbers. */
 let newest = now();
 let here = newest;
-let kept = new Map<string, unknown>();
+/** Of the current entry. */
+export let kept = new Map<string, unknown>();
 
 const countsFromEnd = (selector: string): boolean => selector === ".scroller" || selector === ".log-lines";
 const find = (selector: string): HTMLElement | null => document.querySelector<HTMLElement>(selector);
 
-function positionOf(selector: string): Position {
-  const part = find(selector);
-  if (part === null) return { top: 0, left: 0 };
-  const { scrollTop, scrollLeft, scrollHeight, clientHeight } = part;
-  if (!countsFromEnd(selector)) return { top: scrollTop, left: scrollLeft };
-  return { top: scrollHeight - scrollTop - clientHeight < 4 ? 0 : scrollHeight - scrollTop, left: 0 };
+function topOf(selector: string, { scrollTop, scrollHeight, clientHeight }: HTMLElement): number {
+  if (!countsFromEnd(selector)) return scrollTop;
+  return scrollHeight - scrollTop - clientHeight < 4 ? 0 : scrollHeight - scrollTop;
 }
 
 /** Returns the selector of an element by its first of these attributes. */
@@ -69,9 +61,13 @@ function findFocus(): string | undefined {
 
 /** Notes the place that the reader leaves. Has to be called before the view changes. */
 export function leavePlace(): void {
-  const scrolls = SCROLLERS.map((selector) => [selector, positionOf(selector)] as const);
-  const scrolled = scrolls.filter(([, { top, left }]) => top > 0 || left > 0);
-  places.set(here, { scrolls: new Map(scrolled), focus: findFocus(), kept });
+  const scrolls = new Map<string, readonly [number, number]>();
+  for (const selector of SCROLLERS) {
+    const part = find(selector);
+    const place = part && ([topOf(selector, part), part.scrollLeft] as const);
+    if (place?.some((one) => one > 0)) scrolls.set(selector, place);
+  }
+  places.set(here, { scrolls, focus: findFocus(), kept });
   const [oldest] = places.keys();
   if (places.size > PLACES_MAX && oldest !== undefined) places.delete(oldest);
 }
@@ -85,11 +81,10 @@ export function newPlace(): { readonly place: number } {
 }
 
 /** Scrolls a part as far as its content allows. Returns whether it is where it was. */
-function scrollBack(selector: string, position: Position): boolean {
+function scrollBack(selector: string, [place, left]: readonly [number, number]): boolean {
   const part = find(selector);
   if (part === null) return false;
-  const { left } = position;
-  const top = countsFromEnd(selector) ? part.scrollHeight - position.top : position.top;
+  const top = countsFromEnd(selector) ? part.scrollHeight - place : place;
   part.scrollTo(left, top);
   return top >= 0 && part.scrollTop >= Math.floor(top) - 1 && part.scrollLeft >= Math.floor(left) - 1;
 }
@@ -130,15 +125,4 @@ export function reachPlace(): void {
   const known = places.get(place);
   kept = known?.kept ?? new Map();
   if (known !== undefined) restore(known);
-}
-
-/** Returns a state that going back or forward restores. `name`: different from those beside it. */
-export function useKept<T>(name: string, initial: T) {
-  const state = useState(() => (kept.has(name) ? (kept.get(name) as T) : initial));
-  const [value] = state;
-  // A component that stays in another entry of the history keeps its state there, too.
-  useLayoutEffect(() => {
-    if (value !== initial || kept.has(name)) kept.set(name, value);
-  });
-  return state;
 }

@@ -222,7 +222,7 @@ describeInBrowser("the palette", () => {
     });
     await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
     await choose(page, "stop");
-    await page.getByText("The run did not succeed.").waitFor({ state: "attached" });
+    await page.getByText("The run was stopped.").waitFor({ state: "attached" });
     release();
     await choose(page, "new session");
     const dialog = page.getByRole("dialog", { name: "New session" });

@@ -12,8 +12,8 @@ import { Dialog, Form } from "../parts/dialog.tsx";
 import { useMenu } from "../parts/listbox.tsx";
 import { Name } from "../parts/name.tsx";
 import { go } from "../route.ts";
+import { Agent } from "./agent-name.tsx";
 import { agents, mainSessionOf } from "./known.ts";
-import { Agent } from "./mark.tsx";
 
 const unsent = signal("");
 

@@ -11,7 +11,7 @@ import {
   withoutSources,
 } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
-import { Agent } from "../agents/mark.tsx";
+import { Agent } from "../agents/agent-name.tsx";
 import { tick } from "../clock.ts";
 import { Copy } from "../conversation/text/copy.tsx";
 import { ask } from "../gateway.ts";

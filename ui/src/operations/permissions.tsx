@@ -3,7 +3,7 @@
 
 import { LASTING_SCOPES } from "../../../src/core/shapes/permission.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
-import { Agent } from "../agents/mark.tsx";
+import { Agent } from "../agents/agent-name.tsx";
 import { tick } from "../clock.ts";
 import { ask, may } from "../gateway.ts";
 import { Permission } from "../inbox/permission.tsx";

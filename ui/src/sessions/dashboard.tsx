@@ -3,7 +3,8 @@
 
 import "./dashboard.css";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
-import { Agent, AgentMark } from "../agents/mark.tsx";
+import { Agent } from "../agents/agent-name.tsx";
+import { AgentMark } from "../agents/mark.tsx";
 import { ask, has } from "../gateway.ts";
 import { markOf, toneOf } from "../inbox/marks.ts";
 import { groups, itemName } from "../inbox/model.ts";

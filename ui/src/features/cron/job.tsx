@@ -3,7 +3,7 @@
 
 import { cut } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
-import { Agent } from "../../agents/mark.tsx";
+import { Agent } from "../../agents/agent-name.tsx";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import type { ResourceRow, RowAction } from "../../operations/resource-list.tsx";

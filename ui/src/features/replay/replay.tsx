@@ -7,7 +7,7 @@ import type { ParamsOf } from "../../../../src/contract/methods.ts";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import type { ReplayOutcome } from "../../../../src/features/replay/contract.ts";
-import { Agent } from "../../agents/mark.tsx";
+import { Agent } from "../../agents/agent-name.tsx";
 import { useModelRefs } from "../../agents/model-refs.ts";
 import { type ChainPageProps, isReplayable } from "../../flow/actions.tsx";
 import { agentsIn } from "../../flow/state.ts";

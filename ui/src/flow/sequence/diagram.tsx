@@ -13,8 +13,8 @@ import { agentName } from "../../agents/known.ts";
 import { AgentMark } from "../../agents/mark.tsx";
 import { Button } from "../../parts/button.tsx";
 import { clockTime, counted, duration } from "../../parts/format.ts";
+import { useKept } from "../../parts/kept.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
-import { useKept } from "../../places.ts";
 import { fitted, twoLines } from "../fitted.ts";
 import { Latest } from "../latest.tsx";
 import {

@@ -9,9 +9,9 @@ import type { ChainCall, ChainStep } from "../../../../src/core/shapes/chain-ste
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { after, now } from "../../clock.ts";
 import { duration, tokens } from "../../parts/format.ts";
+import { useKept } from "../../parts/kept.ts";
 import { Name } from "../../parts/name.tsx";
 import { Cost } from "../../parts/time.tsx";
-import { useKept } from "../../places.ts";
 import type { ChainViewProps } from "../sequence/diagram.tsx";
 import { useKeys } from "../sequence/keys.ts";
 import { Minimap } from "../sequence/minimap.tsx";

@@ -2,7 +2,7 @@
 
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
-import { Agent } from "../../agents/mark.tsx";
+import { Agent } from "../../agents/agent-name.tsx";
 import { tick } from "../../clock.ts";
 import { Button } from "../../parts/button.tsx";
 import { age, exactMoney, money, tokens } from "../../parts/format.ts";

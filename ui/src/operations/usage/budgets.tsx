@@ -1,7 +1,7 @@
 // Shows how much of each budget is used today, and whether it has stopped runs.
 
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
-import { Agent } from "../../agents/mark.tsx";
+import { Agent } from "../../agents/agent-name.tsx";
 import { tick } from "../../clock.ts";
 import { counted, DAY_MS, duration, money, tokens } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";

@@ -1,6 +1,6 @@
 // The usage tab: tokens and cost of a period by day, and by agent, model, chain or session; budgets; export.
 
-import { Agent } from "../../agents/mark.tsx";
+import { Agent } from "../../agents/agent-name.tsx";
 import { Button } from "../../parts/button.tsx";
 import "../status.css";
 import "../rows.css";

@@ -2,7 +2,7 @@
 
 import type { UsageReport } from "../../../../src/contract/methods/operations.ts";
 import type { UsageGroup, UsageLine, UsageTotal } from "../../../../src/core/shapes/usage.ts";
-import { Agent } from "../../agents/mark.tsx";
+import { Agent } from "../../agents/agent-name.tsx";
 import { exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";

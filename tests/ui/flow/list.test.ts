@@ -73,6 +73,11 @@ describeInBrowser("the list of chains", () => {
       await page.getByLabel("To", { exact: true }).fill(day(90 * 24 * HOUR_MS));
       await page.getByLabel("From", { exact: true }).fill(day(110 * 24 * HOUR_MS));
       await expect.poll(() => page.url()).toMatch(/period=dates&from=.*&to=.*&search=tides$/);
+      await expect.poll(() => parties(page).allInnerTexts()).toEqual(["research"]);
+      await page.getByLabel("To", { exact: true }).fill(day(120 * 24 * HOUR_MS));
+      await page.getByText("No matching chains").waitFor();
+      await page.getByLabel("From", { exact: true }).fill(day(90 * 24 * HOUR_MS));
+      await expect.poll(() => parties(page).allInnerTexts()).toEqual(["research"]);
       expect(await sideways(page)).toBe(0);
       expect(await accessibilityProblems(page)).toEqual([]);
       await parties(page).click();

@@ -53,8 +53,9 @@ export function want(change: Partial<Wish>): void {
   filter("flow", params.toString());
 }
 
-/** Returns the chosen days in ms since 1970: from the beginning of the first to the end of the last one. */
+/** Returns the chosen days in ms since 1970: from the start of the earlier one to the end of the later. */
 export function daysOf({ from, to }: Wish): { readonly from: number; readonly to?: number } {
-  const start = from === "" ? 0 : new Date(`${from}T00:00`).getTime();
-  return to === "" ? { from: start } : { from: start, to: new Date(`${to}T23:59:59.999`).getTime() };
+  const [first = "", last = ""] = to === "" ? [from] : [from, to].sort();
+  const start = first === "" ? 0 : new Date(`${first}T00:00`).getTime();
+  return last === "" ? { from: start } : { from: start, to: new Date(`${last}T23:59:59.999`).getTime() };
 }

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { partsOf } from "../../../../ui/src/features/replay/text-diff.ts";
+import { partsOf, stepWords } from "../../../../ui/src/features/replay/text-diff.ts";
 
 const [ONE, TWO] = ["01a21055-5d7a-7c49-8e3f-51d8036d0f5a", "01a21055-5d7a-7c49-8e3f-51d8036d0f5b"];
 
@@ -41,4 +41,18 @@ test("TD1: the parts of a text, joined, are the text", () => {
       ).toBe(one);
     }),
   );
+});
+
+test.each([
+  [
+    "call exec",
+    '{"command":"ls\\nrm a"} -> {"status":"forbidden","code":"denied"}',
+    "command: ls\nrm a\n→ status: forbidden, code: denied",
+  ],
+  ["call grep", '{"pattern":"a"} -> one -> two', "pattern: a\n→ one -> two"],
+  ["call odd", '{"pattern":"} -> "} -> none', '{"pattern":"}\n→ "} -> none'],
+  ["end", '{"state":"ok"}', "state: ok"],
+  ["message", '{"state":"ok"}', '{"state":"ok"}'],
+])("a step of the kind %s is shown in words", (step, text, words) => {
+  expect(stepWords(step, text)).toBe(words);
 });

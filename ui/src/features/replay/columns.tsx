@@ -5,16 +5,16 @@ import { useMemo, useState } from "preact/hooks";
 import { safeLine, safeText } from "../../../../src/core/text/safe-text.ts";
 import type { ChainComparison } from "../../../../src/features/replay/contract.ts";
 import { LabelChip } from "../../labels/chips.tsx";
-import { counted, duration, exactMoney, tokens } from "../../parts/format.ts";
+import { counted, duration, exactMoney, money, tokens } from "../../parts/format.ts";
 import { shortKey } from "../../sessions/own-name.ts";
-import { partsOf } from "./text-diff.ts";
+import { partsOf, stepWords } from "./text-diff.ts";
 
 const ROWS_MAX = 500;
 
 type Amounts = Pick<ChainComparison["a"], "tokens" | "cost" | "ms">;
 
 function amountsOf({ tokens: used, cost, ms }: Amounts): string {
-  const all = [used > 0 && `${tokens(used)} tokens`, cost > 0 && exactMoney(cost), ms > 0 && duration(ms)];
+  const all = [used > 0 && `${tokens(used)} tokens`, cost > 0 && money(cost), ms > 0 && duration(ms)];
   return all.filter((one) => one !== false).join(" · ");
 }
 
@@ -42,7 +42,11 @@ export function Side(props: {
           </bdi>
         </p>
       )}
-      {amounts !== undefined && <small class="soft small">{amountsOf(amounts)}</small>}
+      {amounts !== undefined && (
+        <small class="soft small" title={amounts.cost > 0 ? exactMoney(amounts.cost) : undefined}>
+          {amountsOf(amounts)}
+        </small>
+      )}
     </div>
   );
 }
@@ -98,15 +102,18 @@ export function Columns({ diff, names }: { diff: ChainComparison; names: readonl
             </div>
           ))}
         </li>
-        {rows.slice(0, ROWS_MAX).map(({ session, step, same, ...sides }, at) => (
-          <li key={at} class={same ? "" : "differs"}>
-            <h4>
-              <bdi>{safeLine(`${shortKey(session)} · ${step}`)}</bdi>
-            </h4>
-            <Side name={left} text={sides.a?.text} other={sides.b?.text} amounts={sides.a} />
-            <Side name={right} text={sides.b?.text} other={sides.a?.text} isSecond amounts={sides.b} />
-          </li>
-        ))}
+        {rows.slice(0, ROWS_MAX).map(({ session, step, same, ...sides }, at) => {
+          const [a, b] = [sides.a, sides.b].map((one) => one && stepWords(step, one.text));
+          return (
+            <li key={at} class={same ? "" : "differs"}>
+              <h4>
+                <bdi>{safeLine(`${shortKey(session)} · ${step}`)}</bdi>
+              </h4>
+              <Side name={left} text={a} other={b} amounts={sides.a} />
+              <Side name={right} text={b} other={a} isSecond amounts={sides.b} />
+            </li>
+          );
+        })}
       </ol>
       {(rows.length > ROWS_MAX || steps.length < Math.max(a.steps, b.steps)) && (
         <p class="soft">First steps only</p>

@@ -1,7 +1,8 @@
-// Compares two texts word by word. Pure.
+// The texts of a comparison: two of them compared word by word, and those of calls in words. Pure.
 // TD1: the parts of a side, joined, are its text.
 
 import { diffArrays } from "diff/lib/diff/array.js";
+import { parsed, valueWords } from "../../conversation/work/calls.ts";
 
 /** A part of a text. `changed`: the other text does not have it. */
 interface Part {
@@ -41,4 +42,12 @@ export function partsOf(text: string, other: string): readonly Part[] {
     return all;
   }
   return [{ text, changed: true }];
+}
+
+/** Returns the text of a step in words, if it is JSON: that of a call with its result, or of an end. */
+export function stepWords(step: string, text: string): string {
+  if (!/^(call |end$)/.test(step)) return text;
+  const end = text.indexOf("} -> ") + 1;
+  const parts = end === 0 ? [text] : [text.slice(0, end), text.slice(end + " -> ".length)];
+  return parts.map((part) => valueWords(parsed(part) ?? part)).join("\n→ ");
 }

@@ -3,7 +3,7 @@
 
 import { useState } from "preact/hooks";
 import type { UsageLine, UsageOrder } from "../../../../src/core/shapes/usage.ts";
-import { exactMoney, money, tokens } from "../../parts/format.ts";
+import { money, tokens } from "../../parts/format.ts";
 import { Plot } from "../plot.tsx";
 import { HEIGHT, niceTop } from "../plot-shape.ts";
 
@@ -45,7 +45,7 @@ export function Days({ days, lines, measure }: DaysProps) {
   const day = days[at] ?? "";
   const words = (one: string): string => {
     const line = byDay.get(one);
-    const both = `${exactMoney(line?.cost ?? 0)}, ${tokens(line?.totalTokens ?? 0)} tokens`;
+    const both = `${money(line?.cost ?? 0)}, ${tokens(line?.totalTokens ?? 0)} tokens`;
     return `${dayWords(one)}: ${both}`;
   };
   const title = measure === "cost" ? "Cost by day" : "Tokens by day";

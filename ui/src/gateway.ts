@@ -81,6 +81,7 @@ async function openShown(token: string): Promise<Connection> {
 }
 
 let client: Connection | undefined;
+/** The latest attempt to connect. */
 let opening: Promise<Connection> | undefined;
 let attempt = 0;
 

@@ -40,23 +40,23 @@ export let kept = new Map<string, unknown>();
 const countsFromEnd = (selector: string): boolean => selector === ".scroller" || selector === ".log-lines";
 const find = (selector: string): HTMLElement | null => document.querySelector<HTMLElement>(selector);
 
-function topOf(selector: string, { scrollTop, scrollHeight, clientHeight }: HTMLElement): number {
+function readTop(selector: string, { scrollTop, scrollHeight, clientHeight }: HTMLElement): number {
   if (!countsFromEnd(selector)) return scrollTop;
   return scrollHeight - scrollTop - clientHeight < 4 ? 0 : scrollHeight - scrollTop;
 }
 
 /** Returns the selector of an element by its first of these attributes. */
-function selectorOf(element: Element | null | undefined, ...names: readonly string[]): string | undefined {
+function makeSelector(element: Element | null | undefined, ...names: readonly string[]): string | undefined {
   const name = names.find((one) => element?.hasAttribute(one));
   return name && `[${name}="${CSS.escape(element?.getAttribute(name) ?? "")}"]`;
 }
 
 function findFocus(): string | undefined {
   const element = document.activeElement;
-  const focus = selectorOf(element, "data-row", "data-step", "href");
+  const focus = makeSelector(element, "data-row", "data-step", "href");
   if (focus === undefined || element?.closest("#view") == null) return undefined;
   // The same link may be in other parts, too.
-  return `#view ${selectorOf(element.closest("[data-place]"), "data-place") ?? ""} ${focus}`;
+  return `#view ${makeSelector(element.closest("[data-place]"), "data-place") ?? ""} ${focus}`;
 }
 
 /** Notes the place that the reader leaves. Has to be called before the view changes. */
@@ -64,7 +64,7 @@ export function leavePlace(): void {
   const scrolls = new Map<string, readonly [number, number]>();
   for (const selector of SCROLLERS) {
     const part = find(selector);
-    const place = part && ([topOf(selector, part), part.scrollLeft] as const);
+    const place = part && ([readTop(selector, part), part.scrollLeft] as const);
     if (place?.some((one) => one > 0)) scrolls.set(selector, place);
   }
   places.set(here, { scrolls, focus: findFocus(), kept });

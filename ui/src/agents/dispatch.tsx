@@ -4,14 +4,13 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { edit } from "../conversation/drafts.ts";
+import { openToWrite } from "../conversation/drafts.ts";
 import { ask, defaults, onSignedOut } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
 import { takeLetters } from "../overlay.ts";
 import { Dialog, Form } from "../parts/dialog.tsx";
 import { useMenu } from "../parts/listbox.tsx";
 import { Name } from "../parts/name.tsx";
-import { go } from "../route.ts";
 import { Agent } from "./agent-name.tsx";
 import { agents, mainSessionOf } from "./known.ts";
 
@@ -82,9 +81,7 @@ export function Dispatch({ onClose }: { onClose: () => void }) {
     await ask("chat.send", { sessionKey: key, message });
     write("");
     onClose();
-    // Moves the focus to the field of the conversation.
-    edit(key, "");
-    go({ view: "sessions", key });
+    openToWrite(key);
   };
   return (
     <Dialog title="Ask an agent" class="dispatch" onClose={onClose}>

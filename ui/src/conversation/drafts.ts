@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { newId } from "../clock.ts";
 import { inDemo } from "../demo/scene.ts";
+import { go } from "../route.ts";
 import { keepInTab, tabStorage } from "../token.ts";
 
 /** The demo has drafts of its own, because its session keys equal those of the reader's gateway. */
@@ -60,4 +61,10 @@ export const handed = signal<{ readonly sessionKey: string; readonly text: strin
 /** Adds a text below that in the composer of a session, and moves the focus there. */
 export function edit(sessionKey: string, text: string): void {
   handed.value = { sessionKey, text };
+}
+
+/** Opens a session with the focus in its composer, to which the text is added. */
+export function openToWrite(sessionKey: string, text = ""): void {
+  edit(sessionKey, text);
+  go({ view: "sessions", key: sessionKey });
 }

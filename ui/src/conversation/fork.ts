@@ -2,8 +2,7 @@
 
 import { ask, has, may } from "../gateway.ts";
 import { complain, say } from "../parts/notices.tsx";
-import { go } from "../route.ts";
-import { edit } from "./drafts.ts";
+import { openToWrite } from "./drafts.ts";
 
 export const mayFork = (): boolean => may("operator.write") && has("sessions.fork");
 
@@ -17,8 +16,7 @@ export async function fork(sessionKey: string, at: string): Promise<void> {
   try {
     const { key, leftBehind } = await ask("sessions.fork", { sessionKey, at });
     const { runs, jobs, waits } = leftBehind;
-    go({ view: "sessions", key });
-    edit(key, "");
+    openToWrite(key);
     if (runs + jobs + waits > 0) say("The original session keeps its unfinished work.");
   } catch (error) {
     complain(error);

@@ -2,9 +2,8 @@
 // understands them, too, and gets one of its own.
 
 import { agents } from "../agents/known.ts";
-import { edit } from "../conversation/drafts.ts";
+import { openToWrite } from "../conversation/drafts.ts";
 import { defaults, may } from "../gateway.ts";
-import { go } from "../route.ts";
 import { Button } from "./button.tsx";
 import "./examples.css";
 import { Name } from "./name.tsx";
@@ -36,8 +35,7 @@ export function Examples({ sessionKey = defaults.value?.mainSessionKey }: { sess
             <Button
               text={sentence}
               onClick={() => {
-                edit(sessionKey, sentence);
-                go({ view: "sessions", key: sessionKey });
+                openToWrite(sessionKey, sentence);
               }}
             />
           </li>

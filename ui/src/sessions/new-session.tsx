@@ -4,12 +4,11 @@ import { useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { LABEL_CHARS_MAX } from "../../../src/core/text/label.ts";
 import { agents } from "../agents/known.ts";
-import { edit } from "../conversation/drafts.ts";
+import { openToWrite } from "../conversation/drafts.ts";
 import { ask } from "../gateway.ts";
 import { type Field, SchemaForm } from "../inbox/form.tsx";
 import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
-import { go } from "../route.ts";
 
 /** Maximum length of the part. The rest of the key must have room for the agent's id. */
 const PART_MAX_CHARS = 200;
@@ -38,8 +37,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
             optional({ ...wanted, key: own?.trim() || undefined }),
           );
           onClose();
-          edit(key, "");
-          go({ view: "sessions", key });
+          openToWrite(key);
         }}
         onClose={onClose}
       >

@@ -10,7 +10,7 @@ const CONFIG = fileURLToPath(new URL("./vitest.config.ts", import.meta.url));
 const PATIENCE_MS = 900_000;
 
 /** Runs the tests, with a mutant if one is given. Returns the last line of the output: how each has ended. */
-function outcomeOf(tests: readonly TestedMutant["test"][], mutant = ""): Promise<string | undefined> {
+function runTests(tests: readonly TestedMutant["test"][], mutant = ""): Promise<string | undefined> {
   const files = new Set(tests.map(([file]) => file));
   const titles = tests.map(([, title]) => `${title.replaceAll(/[$()*+.?[\\\]^{|}]/g, "\\$&")}$`);
   const program = `${ROOT}node_modules/vitest/vitest.mjs`;
@@ -26,7 +26,7 @@ function outcomeOf(tests: readonly TestedMutant["test"][], mutant = ""): Promise
 
 test("each of the tests passes with the unchanged source", { timeout: PATIENCE_MS }, async () => {
   const passed = TESTED_MUTANTS.map(() => "passed");
-  expect(await outcomeOf(TESTED_MUTANTS.map((mutant) => mutant.test))).toBe(JSON.stringify(passed));
+  expect(await runTests(TESTED_MUTANTS.map((mutant) => mutant.test))).toBe(JSON.stringify(passed));
 });
 
 // At once, because some wait for their time limit.
@@ -34,6 +34,6 @@ test.concurrent.each(TESTED_MUTANTS)(
   "the test of the mutant $name fails with it",
   { timeout: PATIENCE_MS },
   async (mutant) => {
-    expect(await outcomeOf([mutant.test], mutant.name)).toBe('["failed"]');
+    expect(await runTests([mutant.test], mutant.name)).toBe('["failed"]');
   },
 );

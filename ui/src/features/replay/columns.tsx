@@ -12,6 +12,7 @@ import { partsOf, stepWords } from "./text-diff.ts";
 const ROWS_MAX = 500;
 
 type Amounts = Pick<ChainComparison["a"], "tokens" | "cost" | "ms">;
+type StepSide = ChainComparison["steps"][number]["a"];
 
 function amountsOf({ tokens: used, cost, ms }: Amounts): string {
   const all = [used > 0 && `${tokens(used)} tokens`, cost > 0 && money(cost), ms > 0 && duration(ms)];
@@ -79,7 +80,11 @@ export function LabelDifferences(props: {
 export function Columns({ diff, names }: { diff: ChainComparison; names: readonly [string, string] }) {
   const { a, b, differences, steps } = diff;
   const [only, setOnly] = useState(differences > 0);
-  const rows = only ? steps.filter(({ same }) => !same) : steps;
+  const inWords = useMemo(() => {
+    const worded = (step: string, side: StepSide) => side && { ...side, text: stepWords(step, side.text) };
+    return steps.map((one) => ({ ...one, a: worded(one.step, one.a), b: worded(one.step, one.b) }));
+  }, [steps]);
+  const rows = only ? inWords.filter(({ same }) => !same) : inWords;
   const [left, right] = names;
   return (
     <>
@@ -102,18 +107,15 @@ export function Columns({ diff, names }: { diff: ChainComparison; names: readonl
             </div>
           ))}
         </li>
-        {rows.slice(0, ROWS_MAX).map(({ session, step, same, ...sides }, at) => {
-          const [a, b] = [sides.a, sides.b].map((one) => one && stepWords(step, one.text));
-          return (
-            <li key={at} class={same ? "" : "differs"}>
-              <h4>
-                <bdi>{safeLine(`${shortKey(session)} · ${step}`)}</bdi>
-              </h4>
-              <Side name={left} text={a} other={b} amounts={sides.a} />
-              <Side name={right} text={b} other={a} isSecond amounts={sides.b} />
-            </li>
-          );
-        })}
+        {rows.slice(0, ROWS_MAX).map(({ session, step, same, ...sides }, at) => (
+          <li key={at} class={same ? "" : "differs"}>
+            <h4>
+              <bdi>{safeLine(`${shortKey(session)} · ${step}`)}</bdi>
+            </h4>
+            <Side name={left} text={sides.a?.text} other={sides.b?.text} amounts={sides.a} />
+            <Side name={right} text={sides.b?.text} other={sides.a?.text} isSecond amounts={sides.b} />
+          </li>
+        ))}
       </ol>
       {(rows.length > ROWS_MAX || steps.length < Math.max(a.steps, b.steps)) && (
         <p class="soft">First steps only</p>

@@ -2,7 +2,7 @@
 // TD1: the parts of a side, joined, are its text.
 
 import { diffArrays } from "diff/lib/diff/array.js";
-import { parsed, valueWords } from "../../conversation/work/calls.ts";
+import { isId, parsed, valueWords } from "../../conversation/work/calls.ts";
 
 /** A part of a text. `changed`: the other text does not have it. */
 interface Part {
@@ -13,13 +13,12 @@ interface Part {
 /** Texts that differ in more words are compared by lines, and those that differ in more lines not at all. */
 const EDITS_MAX = 1_000;
 
-const ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/u;
 /** Matches an id, a word, white space, or one other character. */
 const WORDS = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\p{L}\p{M}\p{N}_]+|\s+|./gsu;
 const LINES = /[^\n]*\n|[^\n]+$/gu;
 
 /** All ids are equal, like in the comparison of chains. */
-const isEqual = (a: string, b: string): boolean => a === b || (ID.test(a) && ID.test(b));
+const isEqual = (a: string, b: string): boolean => a === b || (isId(a) && isId(b));
 
 export function partsOf(text: string, other: string): readonly Part[] {
   for (const pieces of [WORDS, LINES]) {

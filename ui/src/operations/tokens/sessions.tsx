@@ -35,8 +35,8 @@ function useEmpty(text: string): readonly string[] {
   const { value = [] } = useCalmReading(text, TYPED_MS, async () => {
     const patterns = current.slice(0, CHECKED_MAX);
     // If a check fails, nothing is said: the warning is only a help.
-    const found = await Promise.all(patterns.map((one) => coversNothing(one).catch(() => false)));
-    return patterns.filter((_, at) => found[at]);
+    const areEmpty = await Promise.all(patterns.map((one) => coversNothing(one).catch(() => false)));
+    return patterns.filter((_, at) => areEmpty[at]);
   });
   return value.filter((one) => current.includes(one));
 }

@@ -3,7 +3,7 @@
 //   import. For all others the page's content security policy allows only files.
 // - The licences of the bundled libraries and of the typeface are included.
 // - The first view needs one script. Views that are loaded later have one more each, and share one for what
-//   several of them use. Small parts that are loaded later share one, too, because it compresses better.
+//   several of them use.
 
 import { createHash } from "node:crypto";
 import { globSync, readFileSync } from "node:fs";
@@ -100,136 +100,23 @@ const typefaceLicense: Plugin = {
   },
 };
 
-/** The sets of rules of marked's lexer: for each dialect the name of an object. */
-const DIALECTS = /\{normal:([\w$]+),gfm:([\w$]+)(?:,\w+:[\w$]+)*\}/g;
-/** The start of a declaration in a list of them, if its value has no effects. */
-const DECLARATION = /(?<=[\w)}\]"/]),([\w$]+)=(?=[\w$]+\(|\{|"|\/|[\w$]+=>)/g;
-/** The start of the next list of declarations, or of the next function. */
-const NEXT = /;(?:var |function )/g;
-
-/** Rules that the lexer does not use. */
-const UNUSED_RULES = new RegExp(
-  ",(?:outputLinkReplace|listReplaceNesting|pedantic\\w+|escape(?:Test|Replace)(?:NoEncode)?|percentDecode" +
-    "|spaceLine|notSpaceStart|endingNewline):.*?(?=,[a-zA-Z]+:)",
-  "g",
-);
-
-/** Returns how often code refers to a variable. */
-function usesOf(code: string, name: string): number {
-  const word = name.replaceAll("$", "\\$");
-  return code.match(new RegExp(`(?<![\\w$&\\\\]|(?<!\\.\\.)\\.)${word}(?![\\w$:])`, "g"))?.length ?? 0;
-}
-
-/** Removes declarations to which nothing refers: the bundler can't know that their calls have no effects. */
-function withoutUnused(code: string): string {
-  const all = [...code.matchAll(DECLARATION)];
-  const unused = all.findIndex(([, name = ""]) => usesOf(code, name) === 1);
-  const start = all[unused]?.index;
-  if (start === undefined) return code;
-  NEXT.lastIndex = start;
-  const end = Math.min(all[unused + 1]?.index ?? code.length, NEXT.exec(code)?.index ?? code.length);
-  return withoutUnused(code.slice(0, start) + code.slice(end));
-}
-
-/** Keeps only GitHub's dialect. Its rules replace some of the normal ones. */
-function onlyGithub(code: string): string {
-  let kept = code;
-  for (const [all, normal = "", github = ""] of code.matchAll(DIALECTS)) {
-    const [, own = ""] = kept.split(`,${github}={...${normal}`);
-    const rules = own.split("={...")[0] ?? "";
-    const base = new RegExp(`(?<=,${normal}=\\{)[\\w$:,]+(?=\\})`);
-    kept = kept
-      .replace(base, (entries) =>
-        entries
-          .split(",")
-          .filter((entry) => !rules.includes(`,${entry.split(":")[0]}:`))
-          .join(","),
-      )
-      .replace(all, () => `{normal:${github},gfm:${github}}`);
-  }
-  if (kept === code) throw new Error("This version of marked has other dialects.");
-  return withoutUnused(kept);
-}
-
-/**
- * Removes everything but the lexer from marked. The library sets properties of its function `marked` when it
- * is loaded, so the bundler would also keep its parser, renderers and extensions. Also removes the code for
- * extensions and for other dialects than GitHub's, because the page does not read them.
- */
-const markedLexer: Plugin = {
-  name: "marked-lexer",
-  transform: {
-    filter: { id: /\/marked\.esm\.js$/ },
-    handler(code) {
-      const [, lexer] = /(\w+) as Lexer\b/.exec(code) ?? [];
-      const end = code.search(/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\(/);
-      if (lexer === undefined || end < 0) throw new Error("This version of marked has another form.");
-      const kept = code
-        .slice(0, end)
-        .replaceAll("this.options.pedantic", "!1")
-        .replaceAll("this.options.gfm", "!0")
-        .replaceAll(/this\.options\.(extensions|hooks|silent|breaks)\b/g, "(void 0)")
-        .replaceAll(UNUSED_RULES, "");
-      return { code: `${onlyGithub(kept)}export{${lexer} as Lexer};`, map: null };
-    },
-  },
-};
-
-/** Removes the highlighter's guess whether code is TypeScript: only code of a named language is coloured. */
-const noGuess: Plugin = {
-  name: "no-guess",
-  transform: {
-    filter: { id: /\/sugar-high\/lib\/presets\/javascript-runtime\.js$/ },
-    handler(code) {
-      const less = code.replace(
-        /(?<=function isLikelyTypeScript\(code\) \{)[\s\S]*?(?=\n\}\n)/,
-        " return false",
-      );
-      if (less === code) throw new Error("This version of sugar-high has another form.");
-      return { code: less, map: null };
-    },
-  },
-};
-
-/** Parts that are small, or rarely needed. */
-const EXTRAS = [
-  "demo",
-  "setup",
-  "palette",
-  "operations/editor",
-  "features/replay",
-  "features/push/button",
-  "inbox/peek",
-];
-
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
   base: "/",
   clearScreen: false,
   logLevel: "warn",
-  plugins: [earlyScripts, ownPreload, serviceWorkers, typefaceLicense, markedLexer, noGuess],
-  // The classic form of elements compresses better.
-  oxc: {
-    jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" },
-    jsxInject: `import { Fragment, h } from "preact";`,
-  },
+  plugins: [earlyScripts, ownPreload, serviceWorkers, typefaceLicense],
   build: {
     target: TARGET,
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
-      treeshake: { propertyReadSideEffects: false, unknownGlobalSideEffects: false },
       output: {
         codeSplitting: {
           groups: [
             { name: "index", tags: ["$initial"], priority: 2 },
             { name: "shared", minShareCount: 2, priority: 1 },
-            { name: "tabs", test: /ui\/src\/features\/[^/]+\/(?:tab|section)/ },
-            {
-              name: "extras",
-              test: new RegExp(`ui/src/(?:${EXTRAS.join("|")}|conversation/text/highlight)|sugar-high/`),
-            },
           ],
         },
       },

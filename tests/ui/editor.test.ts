@@ -7,6 +7,7 @@ import { openHouse, TOKEN } from "../gateway/kit.ts";
 import { TOKEN as FOLLOWING_TOKEN, openFollowing } from "../gateway/reload/kit.ts";
 import { accessibilityProblems, describeInBrowser, type PHONE, visit } from "../kit/browser.ts";
 import { configFileWith } from "../kit/config-file.ts";
+import { caretBefore, codeBox, codeText, replaceCode } from "./code-box.ts";
 
 const KEY = "sk-proj-abcdefghij0123456789ABCDEF";
 const FILE = `// Our gateway.
@@ -31,56 +32,47 @@ async function opened(text: string | undefined = FILE, viewport?: typeof PHONE) 
     at: "operations/configuration",
     ...more,
   });
-  await box(page).waitFor();
+  await codeBox(page).waitFor();
   return { file, house, page, context };
 }
 
-const box = (page: Page) => page.getByRole("textbox", { name: "Text of the configuration file" });
 const button = (page: Page, name: string) => page.getByRole("button", { name });
-
-/** Replaces a part of the text in the same way as a person who types. */
-async function type(page: Page, part: string, by: string): Promise<void> {
-  const text = await box(page).inputValue();
-  await box(page).fill(text.replace(part, by));
-}
 
 async function save(page: Page): Promise<void> {
   await button(page, "Review and save").click();
   await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
 }
 
+/** Returns the selected text. */
 const selected = (page: Page) =>
-  box(page).evaluate((one: HTMLTextAreaElement) => one.value.slice(one.selectionStart, one.selectionEnd));
+  codeBox(page).evaluate((box) => {
+    const root = box.getRootNode() as ShadowRoot & { getSelection(): Selection };
+    return root.getSelection().toString();
+  });
 
-/** Puts the caret before a part of the text. */
-async function caretAt(page: Page, part: string): Promise<void> {
-  await box(page).focus();
-  await box(page).evaluate((one: HTMLTextAreaElement, wanted) => {
-    const at = one.value.indexOf(wanted);
-    one.setSelectionRange(at, at);
-  }, part);
-}
+const isFocused = (page: Page) =>
+  codeBox(page).evaluate((box) => (box.getRootNode() as ShadowRoot).activeElement === box);
 
 const dialog = (page: Page) => page.getByRole("dialog", { name: "Save these changes?" });
 
 describeInBrowser("the editor of the configuration", () => {
   test("the editor shows problems with their lines during typing, then the changes; saving changes nothing else in the file", async () => {
     const { page, file } = await opened();
-    await expect.poll(() => box(page).inputValue()).not.toContain(KEY);
+    await expect.poll(() => codeText(page)).not.toContain(KEY);
     await expect.poll(() => button(page, "Review and save").isDisabled()).toBe(true);
-    await type(page, "queueMax: 200", "queueMx: 7");
+    await replaceCode(page, "queueMax: 200", "queueMx: 7");
     await page.getByText("1 problem: this text can't be saved.").waitFor();
     await expect
       .poll(() => page.getByLabel("Problems in this text").innerText())
       .toContain("session.queueMax");
-    await expect.poll(() => page.locator(".editor-lines .wrong").allInnerTexts()).toEqual(["4"]);
+    await expect.poll(() => page.locator(".cm-lint-marker-error").count()).toBe(1);
     await button(page, "Line 4").click();
     await expect.poll(() => selected(page)).toBe("    queueMx: 7, // enough");
     await button(page, "Review and save").click();
     await dialog(page).getByText("An invalid text cannot be saved:").waitFor();
     await expect.poll(() => dialog(page).getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
     await page.keyboard.press("Escape");
-    await type(page, "queueMx: 7", "queueMax: 8");
+    await replaceCode(page, "queueMx: 7", "queueMax: 8");
     await page.getByText("No problems", { exact: true }).waitFor();
     await button(page, "Review and save").click();
     const changes = dialog(page).getByRole("region", { name: "Changes" });
@@ -101,10 +93,10 @@ describeInBrowser("the editor of the configuration", () => {
     const { page } = await opened();
     const here = page.getByRole("region", { name: "Setting at the caret" });
     await here.getByText("Groups of settings: gateway, store").waitFor();
-    await caretAt(page, "200");
+    await caretBefore(page, "200");
     await here.getByText("Maximum number of runs that wait for one session.").waitFor();
     await expect.poll(() => here.innerText()).toContain("integer 1 to 100000 · count · default 200");
-    await caretAt(page, "apiKey");
+    await caretBefore(page, "apiKey");
     await here.getByText("models.providers.<name>.apiKey", { exact: true }).waitFor();
     await page.getByRole("searchbox", { name: "Search all settings" }).fill("wait one session");
     await page.getByText("1 setting found").waitFor();
@@ -121,19 +113,19 @@ describeInBrowser("the editor of the configuration", () => {
 
   test("the editor works with the keyboard: Tab leaves the text, Ctrl+S opens the review, Escape returns to the text", async () => {
     const { page, file } = await opened();
-    await box(page).focus();
+    await codeBox(page).focus();
     await page.keyboard.press("Tab");
-    expect(await box(page).evaluate((one) => one === document.activeElement)).toBe(false);
+    expect(await isFocused(page)).toBe(false);
     await page.keyboard.press("Shift+Tab");
-    expect(await box(page).evaluate((one) => one === document.activeElement)).toBe(true);
-    await expect.poll(() => box(page).inputValue()).not.toContain("\t");
+    expect(await isFocused(page)).toBe(true);
+    await expect.poll(() => codeText(page)).not.toContain("\t");
     await page.keyboard.press("Control+Home");
     await page.keyboard.type("// by keyboard");
     await page.keyboard.press("Enter");
     await page.keyboard.press("Control+s");
     await dialog(page).getByText("New runs use these settings at once.").waitFor();
     await page.keyboard.press("Escape");
-    await expect.poll(() => box(page).evaluate((one) => one === document.activeElement)).toBe(true);
+    await expect.poll(() => isFocused(page)).toBe(true);
     await page.keyboard.press("Control+s");
     await expect.poll(() => dialog(page).getByRole("button", { name: "Save" }).isEnabled()).toBe(true);
     await dialog(page).getByRole("button", { name: "Cancel" }).focus();
@@ -143,12 +135,29 @@ describeInBrowser("the editor of the configuration", () => {
     expect(file.read()).toBe(`// by keyboard\n${FILE}`);
   });
 
+  test("the editor completes the names of settings, undoes with Ctrl+Z, and keeps the line ends of the file", async () => {
+    const windows = FILE.replaceAll("\n", "\r\n");
+    const { page, file } = await opened(windows);
+    await caretBefore(page, "queueMax");
+    await page.keyboard.type("mainK");
+    await page.getByRole("option", { name: "mainKey" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.keyboard.type('"hub", ');
+    await expect.poll(() => codeText(page)).toContain('    mainKey: "hub", queueMax');
+    await page.keyboard.press("Control+z");
+    await expect.poll(() => codeText(page)).not.toContain("hub");
+    await page.keyboard.press("Control+y");
+    await save(page);
+    await page.getByText("Saved.", { exact: true }).waitFor();
+    expect(file.read()).toBe(windows.replace("queueMax", 'mainKey: "hub", queueMax'));
+  });
+
   test("ES1: if two pages edit the file, the second one to save sees both changes and chooses; nothing is overwritten before", async () => {
     const first = await opened();
     const { page: second } = await visit(first.house.http, { token: TOKEN, at: "operations/configuration" });
-    await box(second).waitFor();
-    await type(first.page, "// enough", "// from the first page");
-    await type(second, "Our gateway", "Their gateway");
+    await codeBox(second).waitFor();
+    await replaceCode(first.page, "// enough", "// from the first page");
+    await replaceCode(second, "Our gateway", "Their gateway");
     await save(first.page);
     await first.page.getByText("Saved.", { exact: true }).waitFor();
     await save(second);
@@ -167,10 +176,10 @@ describeInBrowser("the editor of the configuration", () => {
     await dialog(second).getByRole("button", { name: "Save" }).click();
     await second.getByText("Saved.", { exact: true }).waitFor();
     expect(first.file.read()).toBe(FILE.replace("Our", "Their"));
-    await type(first.page, "// Our", "// My");
+    await replaceCode(first.page, "// Our", "// My");
     await save(first.page);
     await button(first.page, "Take the file, drop mine").click();
-    await expect.poll(() => box(first.page).inputValue()).toContain("Their gateway");
+    await expect.poll(() => codeText(first.page)).toContain("Their gateway");
     expect(first.file.read()).toBe(FILE.replace("Our", "Their"));
   });
 
@@ -182,23 +191,23 @@ describeInBrowser("the editor of the configuration", () => {
       at: "operations/configuration",
     });
     await page.getByText("The file has 1 problem").waitFor();
-    await expect.poll(() => box(page).inputValue()).toContain("visiblity");
+    await expect.poll(() => codeText(page)).toContain("visiblity");
     file.put({});
     await page.getByText("No problems. The file is in effect.").waitFor();
-    await expect.poll(() => box(page).inputValue()).not.toContain("visiblity");
-    await type(page, "{", '{"tools":{},');
+    await expect.poll(() => codeText(page)).not.toContain("visiblity");
+    await replaceCode(page, "{", '{"tools":{},');
     await page.locator(".editor-verdict").getByText("No problems").waitFor();
   });
 
   test("unsaved edits remain during a visit to another view, and can be discarded", async () => {
     const { page, file } = await opened();
-    await type(page, "// enough", "// not enough");
+    await replaceCode(page, "// enough", "// not enough");
     await page.getByRole("navigation", { name: "Operations" }).getByText("Log").click();
     await page.getByRole("heading", { name: "Log" }).waitFor();
     await page.getByRole("navigation", { name: "Operations" }).getByText("Configuration").click();
-    await expect.poll(() => box(page).inputValue()).toContain("// not enough");
+    await expect.poll(() => codeText(page)).toContain("// not enough");
     await button(page, "Discard").click();
-    await expect.poll(() => box(page).inputValue()).toContain("// enough");
+    await expect.poll(() => codeText(page)).toContain("// enough");
     expect(file.read()).toBe(FILE);
   });
 
@@ -207,7 +216,7 @@ describeInBrowser("the editor of the configuration", () => {
     rmSync(file.path);
     await page.reload();
     await page.getByText("There is no file yet: saving creates it.").waitFor();
-    await type(page, "{\n", "{\n  session: { queueMax: 9 },\n");
+    await replaceCode(page, "{\n", "{\n  session: { queueMax: 9 },\n");
     await save(page);
     await page.getByText("Saved.", { exact: true }).waitFor();
     expect(file.read()).toContain("queueMax: 9");
@@ -216,7 +225,7 @@ describeInBrowser("the editor of the configuration", () => {
   test("NM1: hostile text in the file is shown as plain text; if the file is too large to edit, the page says so", async () => {
     const hostile = `// </textarea><img src=x onerror="document.title=1">\u202Egpj.exe\n${FILE}`;
     const { page, file } = await opened(hostile);
-    await type(page, "// enough", "// <b>enough</b>");
+    await replaceCode(page, "// enough", "// <b>enough</b>");
     await button(page, "Review and save").click();
     await dialog(page).getByText("<b>enough</b>").waitFor();
     await expect.poll(() => page.locator(".config b, .config img").count()).toBe(0);

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { accessibilityProblems, DESKTOP, describeInBrowser, PHONE, sideways, visit } from "../kit/browser.ts";
 import { PAGE_VIEWS, type PageView, STORY_CONFIG, showView, tellStory } from "../kit/page-views.ts";
 import { startProcess } from "../kit/process/gateway-process.ts";
+import { replaceCode } from "./code-box.ts";
 
 const SHAPES = [
   { name: "a desktop", viewport: DESKTOP },
@@ -21,10 +22,9 @@ const STATES: readonly PageView[] = [
     },
   },
   {
-    ...{ name: "the review of a change", at: "operations/configuration", shows: "textarea" },
+    ...{ name: "the review of a change", at: "operations/configuration", shows: ".cm-content" },
     async enter(page) {
-      const text = page.getByRole("textbox", { name: "Text of the configuration file" });
-      await text.fill((await text.inputValue()).replace('"all"', '"tree"'));
+      await replaceCode(page, '"all"', '"tree"');
       await page.getByRole("button", { name: "Review and save" }).click();
       await page.getByText("New runs use these settings at once.").waitFor();
     },

@@ -67,7 +67,7 @@ export type ActionOf<A extends Area> = Extract<keyof Keys[A], string>;
 export function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof Element &&
-    target.matches("textarea, select, [contenteditable], input:not([type=checkbox], [type=button])")
+    target.matches("textarea, select, .editor-box, input:not([type=checkbox], [type=button])")
   );
 }
 

@@ -1,7 +1,8 @@
-// Edits the configuration file: its text with line numbers, problems while the reader types, and help about
-// settings. The Tab key moves the focus out of the text, as in every field. Ctrl+S or ⌘S opens the review of
-// the changes.
+// Edits the configuration file: its text, problems while the reader types, and help about settings. The Tab
+// key moves the focus out of the text, as in every field. Ctrl+S or ⌘S opens the review of the changes.
 
+import type { EditorState } from "@codemirror/state";
+import type { EditorView } from "@codemirror/view";
 import { Button } from "../../parts/button.tsx";
 import "./editor.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -10,7 +11,6 @@ import { json5Places, pathAt } from "../../../../src/core/text/json5-places.ts";
 import { safeText } from "../../../../src/core/text/safe-text.ts";
 import { settled } from "../../clock.ts";
 import { ask } from "../../gateway.ts";
-import { pressed } from "../../keys/table.ts";
 import { useCalmReading } from "../../parts/calm-reading.ts";
 import { Awaited, Failed } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
@@ -20,10 +20,10 @@ import { Help } from "./help.tsx";
 import { type PlacedProblem, placedProblems, type Setting, settingPath } from "./places.ts";
 import { type Checked, Diff, Effect, Review, type Saved, Warnings } from "./review.tsx";
 import { base, type ConfigText, discard, draft, edit, fileRead, keepMine, newer } from "./state.ts";
+import { goTo, TextBox } from "./text-box.tsx";
 
 const TYPING_MS = 400;
 const CARET_MS = 150;
-const LINES_ABOVE = 4;
 
 /** Checks the edited text when the reader pauses. `again`: checks it again. */
 function useCheck(text: string, isEdited: boolean) {
@@ -67,14 +67,20 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
   const { file, settings, onSaved } = props;
   const text = draft.value ?? file.text;
   const isEdited = draft.value !== undefined;
-  const area = useRef<HTMLTextAreaElement>(null);
-  const { reviewed, open, close } = useReview(area);
+  const view = useRef<EditorView>(null);
+  const { reviewed, open, close } = useReview(view);
   const [done, setDone] = useState<Saved>();
   const checked = useCheck(text, isEdited);
   const errors = checked.result?.errors;
   const problems = useMemo(() => placedProblems(errors ?? [], text), [errors, text]);
-  const at = useCaret(area, text);
-  const go = (line: number): void => goTo(area.current, line);
+  const [at, setAt] = useState<ReturnType<typeof pathAt>>([]);
+  const [caretMoved] = useState(() =>
+    settled<EditorState>(CARET_MS, ({ doc, selection }) => {
+      const now = doc.toString();
+      setAt(pathAt(now, json5Places(now), selection.main.head));
+    }),
+  );
+  const go = (line: number): void => goTo(view.current, line);
   const review = (): void => {
     if (isEdited && newer.value === undefined) open();
   };
@@ -101,9 +107,11 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
       <div class="editor-columns">
         <div class="stack editor-main">
           <TextBox
-            area={area}
+            view={view}
             text={text}
             problems={problems}
+            settings={settings}
+            onCaret={caretMoved}
             onEdit={(changed) => {
               setDone(undefined);
               edit(changed);
@@ -130,11 +138,11 @@ function Text(props: { file: ConfigText; settings: readonly Setting[]; onSaved: 
 }
 
 /** After a review that is over, the text gets the focus, because the button is disabled then. */
-function useReview(area: { readonly current: HTMLTextAreaElement | null }) {
+function useReview(view: { readonly current: EditorView | null }) {
   const [reviewed, setReviewed] = useState(false);
   const wantsFocus = useRef(false);
   useEffect(() => {
-    if (!reviewed && wantsFocus.current) area.current?.focus();
+    if (!reviewed && wantsFocus.current) view.current?.focus();
     wantsFocus.current = false;
   }, [reviewed]);
   const close = (isOver: boolean): void => {
@@ -142,75 +150,6 @@ function useReview(area: { readonly current: HTMLTextAreaElement | null }) {
     setReviewed(false);
   };
   return { reviewed, open: () => setReviewed(true), close };
-}
-
-/** Returns the path of the setting at the caret. The path is updated shortly after the caret has moved. */
-function useCaret(area: { readonly current: HTMLTextAreaElement | null }, text: string) {
-  const [path, setPath] = useState<ReturnType<typeof pathAt>>([]);
-  const [soon] = useState(() =>
-    settled<undefined>(CARET_MS, () => {
-      const box = area.current;
-      if (box !== null) setPath(pathAt(box.value, json5Places(box.value), box.selectionStart));
-    }),
-  );
-  useEffect(() => {
-    const look = (): void => soon(undefined);
-    document.addEventListener("selectionchange", look);
-    return () => document.removeEventListener("selectionchange", look);
-  }, []);
-  useEffect(() => soon(undefined), [text]);
-  return path;
-}
-
-function goTo(area: HTMLTextAreaElement | null, line: number): void {
-  if (area === null) return;
-  const lines = area.value.split("\n");
-  const start = lines.slice(0, line - 1).reduce((sum, { length }) => sum + length + 1, 0);
-  area.focus();
-  area.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
-  area.scrollTop = (area.scrollHeight / lines.length) * Math.max(0, line - 1 - LINES_ABOVE);
-}
-
-function TextBox(props: {
-  area: { current: HTMLTextAreaElement | null };
-  text: string;
-  problems: readonly PlacedProblem[];
-  onEdit: (text: string) => void;
-  onReview: () => void;
-}) {
-  const { area, text, problems, onEdit, onReview } = props;
-  const numbers = useRef<HTMLPreElement>(null);
-  const wrong = new Set(problems.map(({ line }) => line));
-  const count = text.split("\n").length;
-  return (
-    <div class="editor-box card">
-      <pre ref={numbers} class="editor-lines" aria-hidden="true">
-        {Array.from({ length: count }, (_, at) =>
-          wrong.has(at + 1) ? <span class="wrong">{at + 1}</span> : `${at + 1}\n`,
-        )}
-      </pre>
-      <textarea
-        ref={area}
-        class="mono"
-        aria-label="Text of the configuration file"
-        aria-invalid={problems.length > 0}
-        spellcheck={false}
-        autocapitalize="off"
-        autocomplete="off"
-        wrap="off"
-        value={text}
-        onInput={({ currentTarget }) => onEdit(currentTarget.value)}
-        onScroll={({ currentTarget }) => {
-          if (numbers.current !== null) numbers.current.scrollTop = currentTarget.scrollTop;
-        }}
-        onKeyDown={(event) => {
-          if (pressed("editor", event) !== "review") return;
-          event.preventDefault();
-          onReview();
-        }}
-      />
-    </div>
-  );
 }
 
 function Verdict(props: {

@@ -164,7 +164,7 @@ describeInBrowser("sign-in", () => {
     let refused = 0;
     await page.route(/assets\/view-.*\.css/, (route) => (refused++ < 1 ? route.abort() : route.continue()));
     await page.getByRole("link", { name: "Flow" }).click();
-    await page.getByText("Could not load /assets/view-").waitFor();
+    await page.getByText("This part of the page could not be loaded.").waitFor();
     await page.getByRole("button", { name: "Retry" }).click();
     await page.locator(".flow").waitFor();
     expect(refused).toBe(2);

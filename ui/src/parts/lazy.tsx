@@ -16,9 +16,12 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     const begin = (): void => {
       if (loaded.value !== undefined) return;
       setProblem(undefined);
-      load().then((Part) => {
-        loaded.value = { Part };
-      }, setProblem);
+      load().then(
+        (Part) => {
+          loaded.value = { Part };
+        },
+        (cause) => setProblem(new Error("This part of the page could not be loaded.", { cause })),
+      );
     };
     // Also after each connect, because the load may have failed while the gateway was away.
     useEffect(() => {

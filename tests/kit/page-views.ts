@@ -125,7 +125,7 @@ export const PAGE_VIEWS: readonly PageView[] = [
   { name: "deliveries", at: "operations/deliveries", needs: "deliveries.list" },
   { name: "channels", at: "operations/channels", needs: "channels.status" },
   { name: "schedules", at: "operations/schedules", needs: "cron.list", shows: "li.job" },
-  { name: "rights", at: `operations/rights/${MAIN}%0A${RESEARCH}`, shows: ".answers" },
+  { name: "rights", at: `operations/rights/${MAIN}%0A${RESEARCH}`, shows: "[aria-label=Answers] li" },
   { name: "permissions", at: "operations/permissions", needs: "permissions.list" },
   { name: "servers", at: "operations/servers", needs: "servers.list", shows: ".empty, .out-rows li" },
   {

@@ -196,11 +196,12 @@ describeInBrowser("rights", () => {
     const picker = card.getByRole("combobox");
     await picker.fill("main");
     await card.getByRole("option").filter({ hasText: MAIN }).click();
-    const exec = card.getByRole("row").filter({ has: page.getByRole("rowheader", { name: "exec" }) });
+    const tools = card.getByRole("list", { name: "Tools of a session" }).getByRole("listitem");
+    const exec = tools.filter({ has: page.getByText("exec", { exact: true }) });
     await exec.getByText("denied", { exact: true }).waitFor();
     await expect.poll(() => exec.innerText()).toContain('agents.list[main].tools.deny has "exec"');
     await card.getByLabel("Find").fill("sessions_s list");
-    await expect.poll(() => card.getByRole("row").count()).toBeLessThan(5);
+    await expect.poll(() => tools.count()).toBeLessThan(5);
     await expect.poll(() => card.innerText()).toContain("no filter denies it");
     await card.getByLabel("Show").selectOption("denied");
     await card.getByText("No matching tools").waitFor();
@@ -217,7 +218,7 @@ describeInBrowser("rights", () => {
     await from.first().press("Enter");
     await to.first().fill("agent:research:main");
     await to.first().press("Enter");
-    const answers = card.locator(".answers > li");
+    const answers = card.getByRole("list", { name: "Answers" }).getByRole("listitem");
     await expect.poll(() => answers.filter({ hasText: "spawn its agent" }).count()).toBe(1);
     const read = answers.filter({ hasText: "read its history" });
     await expect.poll(() => read.innerText()).toContain('tools.sessions.visibility: "all"');

@@ -105,7 +105,7 @@ describeInBrowser("schedules", () => {
     const on = page.getByRole("switch", { name: "On: Check" });
     await on.click();
     await card(page, "Check").getByText("paused", { exact: true }).waitFor();
-    await expect.poll(() => on.getAttribute("aria-checked")).toBe("false");
+    await expect.poll(() => on.isChecked()).toBe(false);
     const client = await house.client();
     await client.request("cron.update", { id, patch: { enabled: true, name: "Renamed" } });
     await page.getByRole("switch", { name: "On: Renamed", checked: true }).waitFor();

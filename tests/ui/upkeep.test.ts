@@ -50,8 +50,8 @@ describeInBrowser("the doctor", () => {
     held[1]?.resolve(ok(FINDINGS));
     await page.getByText("1 problem, 1 warning.").waitFor();
     expect(asked).toEqual([true, false]);
-    const titles = await page.locator(".tab-body h3").allInnerTexts();
-    expect(titles).toEqual(["Problems", "Warnings", "In order"]);
+    const titles = await page.locator(".tab-body h2").allInnerTexts();
+    expect(titles).toEqual(["Doctor", "Problems", "Warnings", "In order"]);
     const problem = page.getByRole("region", { name: "Problems" }).getByRole("listitem");
     await expect
       .poll(() => problem.innerText())

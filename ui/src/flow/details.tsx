@@ -174,7 +174,7 @@ export function StepDetails(props: {
       <Texts step={step} around={around} />
       <dl class="facts">
         {factsOf(step, around, deliveries).map(({ name, text: value }) => (
-          <div key={name} class="fact">
+          <div key={name}>
             <dt>{name}</dt>
             <dd>
               <Name text={value ?? ""} />

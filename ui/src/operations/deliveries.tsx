@@ -75,7 +75,7 @@ function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter
         value={filter.sessionKey}
         onPick={(sessionKey) => onChange({ ...filter, sessionKey })}
       />
-      <label class="row out-check">
+      <label class="row">
         <input
           type="checkbox"
           checked={filter.includeDismissed}
@@ -115,7 +115,7 @@ function Text({ row }: { row: DeliveryRow }) {
         onClick={() => setOpen(!isOpen)}
       />
       {isOpen && (
-        <div class="row-more">
+        <div class="stack">
           <pre class="sunken out-text">
             <bdi>{safeText(row.text)}</bdi>
             {row.textTruncated === true && "\n… (cut here)"}

@@ -83,7 +83,7 @@ export function LogTab() {
     <div class="stack log">
       <h2 class="visually-hidden">Log</h2>
       <search class="bar">
-        <label class="row log-field">
+        <label class="row">
           <span>Level</span>
           <Select value={wanted.level} options={LEVELS} onPick={(level) => setWanted({ ...wanted, level })} />
         </label>

@@ -30,6 +30,8 @@ export interface RowAction {
   readonly run?: () => unknown;
   /** News after it succeeded. */
   readonly done?: string;
+  /** Text of the button after it succeeded. It can't be pressed again. */
+  readonly after?: string;
   /** Asks before it runs. */
   readonly question?: { readonly title: string; readonly text: ComponentChildren } | undefined;
   /** Opens a dialog in place of `run`. */
@@ -58,7 +60,53 @@ export interface ResourceRow {
   readonly below?: ComponentChildren;
 }
 
-function Row({ row, onPress }: { row: ResourceRow; onPress: (action: RowAction) => void }) {
+/** The button of an action. `again`: called after it. `data-act`: the palette offers it, too. */
+export function ActionButton(props: { action: RowAction; again?: () => unknown; "data-act"?: "" }) {
+  const { action, again, ...attributes } = props;
+  const { label, about, class: name, disabled = false, expanded, run, done, after, question } = action;
+  const [isOpen, setOpen] = useState(false);
+  const [phase, setPhase] = useState<"busy" | "done">();
+  const isOff = disabled || phase !== undefined;
+  const onClose = (): void => setOpen(false);
+  const perform = async (): Promise<void> => {
+    setPhase("busy");
+    try {
+      await run?.();
+      setPhase(after === undefined ? undefined : "done");
+      if (done !== undefined) say(done);
+    } catch (problem) {
+      setPhase(undefined);
+      complain(problem);
+    }
+    again?.();
+  };
+  const press = (): void => {
+    if (isOff) return;
+    if (question === undefined && action.dialog === undefined) void perform();
+    else setOpen(true);
+  };
+  return (
+    <>
+      <Button
+        text={phase === "done" ? after : label}
+        class={name}
+        aria-label={about === undefined ? undefined : `${label} ${safeLine(about)}`}
+        aria-disabled={isOff}
+        aria-expanded={expanded}
+        onClick={press}
+        {...attributes}
+      />
+      {isOpen && action.dialog?.({ onClose, onDone: () => again?.() })}
+      {isOpen && question !== undefined && (
+        <Confirm title={question.title} action={label} onConfirm={() => void perform()} onClose={onClose}>
+          {question.text}
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function Row({ row, again }: { row: ResourceRow; again: () => unknown }) {
   const { name, state, beside, facts = [], error, body, when, actions = [], link, below } = row;
   return (
     <li class={`out-row ${row.class ?? ""}`}>
@@ -88,74 +136,12 @@ function Row({ row, onPress }: { row: ResourceRow; onPress: (action: RowAction) 
         <div class="row-actions">
           {link}
           {actions.map((action) => (
-            <Button
-              text={action.label}
-              key={action.label}
-              class={action.class}
-              aria-label={
-                action.about === undefined ? undefined : `${action.label} ${safeLine(action.about)}`
-              }
-              aria-disabled={action.disabled}
-              aria-expanded={action.expanded}
-              onClick={() => action.disabled || onPress(action)}
-            />
+            <ActionButton key={action.label} action={action} again={again} />
           ))}
         </div>
       )}
-      {below}
+      {below && <div class="row-below">{below}</div>}
     </li>
-  );
-}
-
-/** Rows with their actions. `again`: reads them anew. */
-export function Rows<R>(props: {
-  label: string;
-  rows: readonly R[] | undefined;
-  row: (one: R) => ResourceRow;
-  empty?: ComponentChildren;
-  again: () => unknown;
-  busy?: boolean | undefined;
-  frame?: RefObject<HTMLUListElement | null>;
-}) {
-  const { label, rows, row, empty, again, busy, frame } = props;
-  const [open, setOpen] = useState<RowAction>();
-  const onClose = (): void => setOpen(undefined);
-  const perform = async ({ run, done }: RowAction): Promise<void> => {
-    try {
-      await run?.();
-      if (done !== undefined) say(done);
-    } catch (problem) {
-      complain(problem);
-    }
-    again();
-  };
-  const press = (action: RowAction): void => {
-    if (action.question === undefined && action.dialog === undefined) void perform(action);
-    else setOpen(action);
-  };
-  return (
-    <>
-      {rows?.length === 0 && empty !== undefined && <div class="empty">{empty}</div>}
-      {rows !== undefined && (
-        <ul ref={frame ?? null} class="out-rows rows card" aria-label={label} aria-busy={busy}>
-          {rows.map((one) => {
-            const { key, ...drawn } = row(one);
-            return <Row key={key} row={{ key, ...drawn }} onPress={press} />;
-          })}
-        </ul>
-      )}
-      {open?.dialog?.({ onClose, onDone: () => again() })}
-      {open?.question !== undefined && (
-        <Confirm
-          title={open.question.title}
-          action={open.label}
-          onConfirm={() => void perform(open)}
-          onClose={onClose}
-        >
-          {open.question.text}
-        </Confirm>
-      )}
-    </>
   );
 }
 
@@ -174,7 +160,7 @@ export function ResourceList<R>(props: {
   frame?: RefObject<HTMLUListElement | null>;
   children?: ComponentChildren;
 }) {
-  const { title, words, head, list, children, ...rest } = props;
+  const { title, label = title, words, head, list, rows, row, empty, frame, children } = props;
   return (
     <>
       <div class="bar head-bar">
@@ -184,7 +170,15 @@ export function ResourceList<R>(props: {
       {words !== undefined && <p class="soft">{words}</p>}
       {children}
       {list !== undefined && <Awaited {...list} />}
-      <Rows label={title} again={() => list?.again()} busy={list?.busy} {...rest} />
+      {rows?.length === 0 && empty !== undefined && <div class="empty">{empty}</div>}
+      {rows !== undefined && (
+        <ul ref={frame ?? null} class="out-rows rows card" aria-label={label} aria-busy={list?.busy}>
+          {rows.map((one) => {
+            const { key, ...drawn } = row(one);
+            return <Row key={key} row={{ key, ...drawn }} again={() => list?.again()} />;
+          })}
+        </ul>
+      )}
     </>
   );
 }

@@ -3,10 +3,8 @@
 
 import { has, may } from "../gateway.ts";
 import { go } from "../route.ts";
-import { MayCard } from "./may.tsx";
-import "./rows.css";
-import "./rights.css";
-import { ToolsCard } from "./session-tools.tsx";
+import { Access } from "./access.tsx";
+import { SessionTools } from "./session-tools.tsx";
 
 const BETWEEN = "\n";
 
@@ -17,11 +15,11 @@ export function RightsTab({ about = "" }: { about: string | undefined }) {
     go({ view: "operations", tab: "rights", about: text || undefined }, true);
   };
   return (
-    <div class="rights">
+    <>
       {may("operator.admin") && has("access.explain") && (
-        <MayCard viewer={viewer} target={target} onChoose={choose} />
+        <Access viewer={viewer} target={target} onChoose={choose} />
       )}
-      <ToolsCard sessionKey={viewer} onChoose={(key) => choose(key, target)} />
-    </div>
+      <SessionTools sessionKey={viewer} onChoose={(key) => choose(key, target)} />
+    </>
   );
 }

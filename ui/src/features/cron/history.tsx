@@ -38,14 +38,14 @@ export function History({ job }: { job: Pick<Job, "id"> }) {
       rows={value.entries}
       rowKey={(turn) => turn.seq}
       columns={[
-        { title: "Date", class: "nowrap", cell: ({ firedAtMs }) => clockTime(firedAtMs, true) },
+        { title: "Date", class: "cut", cell: ({ firedAtMs }) => clockTime(firedAtMs, true) },
         { title: "Cause", cell: ({ cause }) => CAUSES[cause] },
         {
           title: "Result",
           cell: (turn) => (
             <>
               <TurnState turn={turn} />
-              {turn.error !== undefined && <Name as="div" class="soft small why" text={turn.error} />}
+              {turn.error !== undefined && <Name as="div" class="soft small" text={turn.error} />}
             </>
           ),
         },

@@ -7,7 +7,6 @@ import { Agent } from "../../agents/agent-name.tsx";
 import { now, tick } from "../../clock.ts";
 import { ask, may } from "../../gateway.ts";
 import type { ResourceRow, RowAction } from "../../operations/resource-list.tsx";
-import { Button } from "../../parts/button.tsx";
 import { ago } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
@@ -26,16 +25,19 @@ function Switch({ job }: { job: Job }) {
   const { id, enabled } = job;
   if (!may("operator.admin")) return <span class="chip">{enabled ? "on" : "off"}</span>;
   return (
-    <Button
-      text={<span class="knob" aria-hidden="true" />}
+    <input
+      type="checkbox"
+      // biome-ignore lint/a11y/useAriaPropsForRole: a checkbox has its state
       role="switch"
-      class="switch"
-      aria-checked={enabled}
+      checked={enabled}
       aria-label={`On: ${shortenName(job)}`}
-      onClick={() => {
+      onChange={({ currentTarget: box }) => {
         ask("cron.update", { id, patch: { enabled: !enabled } }).then(
           () => say(enabled ? "Job paused." : "Job resumed."),
-          complain,
+          (problem: unknown) => {
+            box.checked = enabled;
+            complain(problem);
+          },
         );
       }}
     />

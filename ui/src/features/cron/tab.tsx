@@ -36,7 +36,7 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
     if (pages > 1) again();
   }, [pages, again]);
   return (
-    <div class="schedules">
+    <>
       <ResourceList
         title="Schedules"
         head={
@@ -58,13 +58,17 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
         }
       >
         {value?.note !== undefined && (
-          <p class="card note tone-warn" role="note">
+          <p class="note tone-warn" role="note">
             {value.note}
           </p>
         )}
       </ResourceList>
-      {value?.nextCursor !== undefined && <Button text="Show more" onClick={() => setPages(pages + 1)} />}
+      {value?.nextCursor !== undefined && (
+        <p class="out-more">
+          <Button text="Show more" onClick={() => setPages(pages + 1)} />
+        </p>
+      )}
       {isAdding && <JobForm job={undefined} onClose={() => setAdding(false)} />}
-    </div>
+    </>
   );
 }

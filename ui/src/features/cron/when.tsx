@@ -134,7 +134,7 @@ function Preview({ draft }: { draft: Draft }) {
     async () => schedule && ask("cron.preview", { schedule }),
   );
   return (
-    <div class="preview" role="status">
+    <div class="sunken preview" role="status">
       {problem !== undefined && <p class="problem">{safeText(wordsOf(problem))}</p>}
       {value !== undefined && <Dates preview={value} />}
       {value === undefined && problem === undefined && <p class="soft">The next dates appear here.</p>}

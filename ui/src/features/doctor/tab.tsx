@@ -6,7 +6,7 @@ import { safeText } from "../../../../src/core/text/safe-text.ts";
 import type { DoctorReport } from "../../../../src/features/doctor/contract.ts";
 import { tick } from "../../clock.ts";
 import { ask, onSignedOut } from "../../gateway.ts";
-import { Rows } from "../../operations/resource-list.tsx";
+import { ResourceList } from "../../operations/resource-list.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Failed } from "../../parts/failure.tsx";
 import { ago, counted, duration } from "../../parts/format.ts";
@@ -46,11 +46,9 @@ function Report({ report: { findings, ts, durationMs } }: { report: DoctorReport
         .filter((group) => group.found.length > 0)
         .map(({ level, title, tone, found: rows }) => (
           <section key={level} aria-label={title}>
-            <h3 class="out-title">{title}</h3>
-            <Rows
-              label={title}
+            <ResourceList
+              title={title}
               rows={rows}
-              again={() => {}}
               row={({ name, text, mend }) => ({
                 key: `${name} ${text}`,
                 state: <State state={name} tone={tone} text={<Name text={name} />} />,
@@ -94,7 +92,7 @@ export function DoctorTab() {
       <p class="soft">Checks the gateway's machine, configuration and store. It changes nothing.</p>
       <div class="bar out-filters">
         <Button text="Run checks" class="primary" aria-disabled={running} onClick={() => void run()} />
-        <label class="row out-check">
+        <label class="row">
           <input
             type="checkbox"
             checked={outside.value}

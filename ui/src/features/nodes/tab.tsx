@@ -137,7 +137,7 @@ export function NodesTab() {
       row={(node) => nodeRow(node, tick.value)}
     >
       {asking > 0 && (
-        <p class="out-note tone-warn">
+        <p class="note tone-warn">
           {counted(asking, "device")} asked to be paired: approve or reject in the{" "}
           <a href={hrefOf({ view: "inbox" })}>inbox</a>.
         </p>

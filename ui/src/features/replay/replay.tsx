@@ -243,7 +243,7 @@ export function Replay(page: ChainPageProps) {
       >
         <Fields page={page} changes={changes} onChange={onChange} />
         {busy && (
-          <div class="bar replay-progress">
+          <div class="bar">
             <progress aria-label="Replay" max={total || 1} value={done} />
             <span>{`${of > 1 ? `Replay ${replay} of ${of}: ` : ""}${done} of ${total} events`}</span>
             <Button text="Stop" onClick={stop} />

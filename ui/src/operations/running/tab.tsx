@@ -102,7 +102,7 @@ export function RunsTab() {
       <p class="soft">Turns of agents that are running, waiting or queued.</p>
       <Awaited {...list} />
       {value !== undefined && runs.length === 0 && (
-        <div class="empty runs-empty">
+        <div class="empty">
           <p>
             <strong>Nothing is running</strong>
           </p>

@@ -101,10 +101,10 @@ function RunName({ run }: { run: ActiveRun }) {
       <SessionLink sessionKey={sessionKey} name={name} />
       {summary !== name && <Name as="span" class="runs-summary clamp small soft" text={summary} />}
       {waits !== undefined && (
-        <span class="runs-waits small">
+        <div class="runs-waits tone-waiting toned small">
           waits for <SessionLink sessionKey={waits} />
           {waitingForCount > 1 && ` and ${waitingForCount - 1} more`}
-        </span>
+        </div>
       )}
       <span class="runs-narrow soft">
         <Name text={model} />

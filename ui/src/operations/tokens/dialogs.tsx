@@ -56,7 +56,7 @@ function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () =>
       <p>
         This is the only time that the token of <Name text={entry.name} /> is shown.
       </p>
-      <div class="token-text" ref={first}>
+      <div class="row sunken token-text" ref={first}>
         <code>{token}</code>
         <Copy text={() => token} name="the token" />
       </div>

@@ -14,7 +14,6 @@ import { usePolled } from "../polling.ts";
 import { ResourceList, type ResourceRow } from "../resource-list.tsx";
 import { Devices, leftWords } from "./devices.tsx";
 import { NarrowToken, NewToken } from "./dialogs.tsx";
-import "./tokens.css";
 import { scopeWords } from "./words.ts";
 
 /** Interval at which the tokens are read, because other clients use and change them. */

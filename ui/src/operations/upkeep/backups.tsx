@@ -11,7 +11,6 @@ import { complain } from "../../parts/notices.tsx";
 import { useReading } from "../../parts/reading.ts";
 import { usePolling } from "../polling.ts";
 import { ResourceList } from "../resource-list.tsx";
-import "./upkeep.css";
 
 const EVERY_MS = { running: 1_000, idle: 15_000 };
 
@@ -25,14 +24,14 @@ function Running({ running }: { running: NonNullable<BackupList["running"]> }) {
         ? "Copied. Checking the copy…"
         : `${size(bytes)} of ${size(totalBytes)} copied`;
   return (
-    <div class="upkeep-progress card">
+    <div class="stack note tone-busy">
       {totalBytes === undefined || isCopied ? (
         <progress aria-label="Backup" />
       ) : (
         <progress aria-label="Backup" max={totalBytes} value={bytes} />
       )}
       <p>
-        {words} <span class="soft">· started {ago(startedAtMs, tick.value)}</span>
+        {words} · started {ago(startedAtMs, tick.value)}
       </p>
     </div>
   );

@@ -40,7 +40,7 @@ function AgentBudget({ budget }: { budget: Budget }) {
       <strong>
         <Agent id={agentId} />
       </strong>
-      <span class="line budget-meters">
+      <span class="line">
         {dailyCost !== undefined && (
           <Meter name={`Cost of ${agentId} today`} used={costToday} max={dailyCost} write={money} />
         )}

@@ -56,7 +56,7 @@ function Exports({ choice }: { choice: Choice }) {
     setBusy(false);
   };
   return (
-    <span class="usage-export">
+    <span class="row usage-export">
       {(["csv", "json"] as const).map((kind) => (
         <Button
           text={`Export ${kind.toUpperCase()}`}
@@ -71,8 +71,8 @@ function Exports({ choice }: { choice: Choice }) {
 
 function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partial<Choice>) => void }) {
   return (
-    <div class="bar out-filters usage-choices">
-      <fieldset class="joined usage-period">
+    <div class="bar out-filters">
+      <fieldset class="joined">
         <legend class="visually-hidden">Period</legend>
         {PERIOD_WORDS.map(([period, words]) => (
           <Button
@@ -101,7 +101,7 @@ function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partia
 function Totals({ total, choice }: { total: UsageTotal; choice: Choice }) {
   const cached = total.cacheRead + total.cacheWrite;
   return (
-    <dl class="tiles usage-totals">
+    <dl class="tiles">
       <div class="tile card">
         <dt>Cost</dt>
         <dd class="usage-figure">
@@ -172,7 +172,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
       <h2>Usage</h2>
       <p class="soft">Tokens and cost of ended runs, also of deleted sessions. Days are in UTC.</p>
       {days.value?.partial === true && (
-        <p class="usage-note">
+        <p class="note tone-warn">
           Your token covers only some sessions. Usage of others is not counted, and budgets are not shown.
         </p>
       )}
@@ -181,7 +181,7 @@ export function UsageTab({ about }: { about: string | undefined }) {
       {days.value !== undefined && total !== undefined && (
         <div class={days.isOld ? "usage-old" : undefined} aria-busy={days.isOld}>
           {isEmpty ? (
-            <div class="empty usage-empty">
+            <div class="empty">
               <p>
                 <strong>No usage {choice.agentId === undefined ? "" : "of this agent "}in this period</strong>
               </p>

@@ -30,9 +30,9 @@ export function ChainName({ line: { name, label, sessionKey, opening } }: { line
         <Name text={opening || `chain ${name.slice(0, 8)}`} title={name} />
       </a>
       {sessionKey !== undefined && (
-        <span class="usage-of small">
+        <div class="small">
           <SessionLink sessionKey={sessionKey} name={label || nameOf(sessionKey)} />
-        </span>
+        </div>
       )}
     </>
   );
@@ -49,7 +49,7 @@ function LineName({ by, line, choice }: { by: UsageGroup; line: UsageLine; choic
         <>
           <SessionLink sessionKey={name} name={label || nameOf(name)} />
           {label !== undefined && label !== shortKey(name) && (
-            <Name as="span" class="usage-of small soft" text={shortKey(name)} />
+            <Name as="div" class="small soft" text={shortKey(name)} />
           )}
         </>
       );

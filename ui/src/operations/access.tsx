@@ -4,10 +4,10 @@ import type { PayloadOf } from "../../../src/contract/methods.ts";
 import type { Explanation } from "../../../src/core/shapes/explanation.ts";
 import { ask } from "../gateway.ts";
 import { Button } from "../parts/button.tsx";
-import { Awaited } from "../parts/failure.tsx";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { useReading } from "../parts/reading.ts";
 import { State } from "../parts/state.tsx";
+import { ResourceList, type ResourceRow } from "./resource-list.tsx";
 import { SessionPicker } from "./session-picker.tsx";
 
 type Explained = PayloadOf<"access.explain">;
@@ -52,23 +52,20 @@ function groupAnswers(answers: readonly Explanation[]): Group[] {
   });
 }
 
-function Answer({ accesses, first, checks }: Group) {
-  const { allowed, rule, settings } = first;
-  return (
-    <li class="answer">
-      <State state={allowed ? "ok" : "refused"} text={allowed ? "yes" : "no"} />
-      <ul class="answer-what">
-        {accesses.map((access) => (
-          <li key={access}>{WORDS[access]}</li>
-        ))}
-      </ul>
-      <div class="answer-why">
-        <Name as="p" text={rule} />
+function answerRow({ accesses, first, checks }: Group): ResourceRow {
+  const { access, allowed, rule, settings } = first;
+  return {
+    key: access,
+    state: <State state={allowed ? "ok" : "refused"} text={allowed ? "yes" : "no"} />,
+    name: accesses.map((one) => WORDS[one]).join(", "),
+    facts: [rule],
+    body: (
+      <>
         {settings.length > 0 && (
-          <p class="line answer-needs">
+          <p class="line chips">
             <span class="soft">needs</span>
             {settings.map((setting) => (
-              <Name as="code" key={setting} text={setting} />
+              <Name as="code" class="chip" key={setting} text={setting} />
             ))}
           </p>
         )}
@@ -78,7 +75,7 @@ function Answer({ accesses, first, checks }: Group) {
           </summary>
           <dl class="facts">
             {checks.map((check) => (
-              <div key={check.rule} class="answer-fact">
+              <div key={check.rule}>
                 <dt>
                   <State state={check.allowed ? "ok" : "refused"} text={CHECKS[check.of]} />
                   {check.now === true && <span class="chip tone-warn">right now</span>}
@@ -88,16 +85,16 @@ function Answer({ accesses, first, checks }: Group) {
             ))}
           </dl>
         </details>
-      </div>
-    </li>
-  );
+      </>
+    ),
+  };
 }
 
 function Facts({ explained }: { explained: Explained }) {
   const { viewer, target, visibility } = explained;
   const { configured, effective } = visibility;
   return (
-    <p class="bar answer-facts">
+    <p class="bar">
       <SessionLink sessionKey={viewer.key} />
       {viewer.sandboxed && <span class="chip">sandboxed</span>}
       {viewer.archived && <span class="chip">archived</span>}
@@ -120,50 +117,43 @@ function Facts({ explained }: { explained: Explained }) {
   );
 }
 
-function Answers({ viewer, target }: { viewer: string; target: string }) {
-  const read = useReading(`${viewer}\n${target}`, () => ask("access.explain", { viewer, target }));
-  if (read.value === undefined || read.problem !== undefined) return <Awaited {...read} />;
-  return (
-    <>
-      <Facts explained={read.value} />
-      <ul class="answers" aria-label="Answers">
-        {groupAnswers(read.value.answers).map((group) => (
-          <Answer key={group.first.access} {...group} />
-        ))}
-      </ul>
-      <p>
-        <Button text="Refresh" onClick={read.again} disabled={read.busy} />
-      </p>
-    </>
-  );
-}
-
-interface MayProps {
+interface AccessProps {
   readonly viewer: string;
   readonly target: string;
   readonly onChoose: (viewer: string, target: string) => void;
 }
 
-export function MayCard({ viewer, target, onChoose }: MayProps) {
+export function Access({ viewer, target, onChoose }: AccessProps) {
+  const isChosen = viewer !== "" && target !== "";
+  const read = useReading(
+    `${viewer}\n${target}`,
+    async () => isChosen && ask("access.explain", { viewer, target }),
+  );
+  const explained = read.problem === undefined && read.value ? read.value : undefined;
   return (
-    <section class="card rights-card" aria-labelledby="may-title">
-      <h2 id="may-title">Access between two sessions</h2>
-      <div class="bar picker-bar">
-        <SessionPicker label="From session" value={viewer} onPick={(key) => onChoose(key, target)} />
-        <Button
-          text="⇄"
-          class="quiet swap"
-          aria-label="Swap the sessions"
-          title="Swap the sessions"
-          onClick={() => onChoose(target, viewer)}
-        />
-        <SessionPicker label="To session" value={target} onPick={(key) => onChoose(viewer, key)} />
-      </div>
-      {viewer !== "" && target !== "" ? (
-        <Answers viewer={viewer} target={target} />
-      ) : (
-        <p class="empty">Choose two sessions to see each kind of access and the rule that decides it.</p>
-      )}
+    <section aria-label="Access between two sessions">
+      <ResourceList
+        title="Access between two sessions"
+        words="Each kind of access, and the rule that decides it."
+        head={isChosen && <Button text="Refresh" onClick={read.again} disabled={read.busy} />}
+        label="Answers"
+        list={read}
+        rows={explained && groupAnswers(explained.answers)}
+        row={answerRow}
+      >
+        <div class="bar out-filters">
+          <SessionPicker label="From session" value={viewer} onPick={(key) => onChoose(key, target)} />
+          <Button
+            text="⇄"
+            class="quiet"
+            aria-label="Swap the sessions"
+            title="Swap the sessions"
+            onClick={() => onChoose(target, viewer)}
+          />
+          <SessionPicker label="To session" value={target} onPick={(key) => onChoose(viewer, key)} />
+        </div>
+        {explained && <Facts explained={explained} />}
+      </ResourceList>
     </section>
   );
 }

@@ -2,54 +2,41 @@
 // session. Offers the pages of features about an ended chain.
 
 import type { ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { NOT_VISIBLE } from "../../../src/core/rules/visibility.ts";
 import type { ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { fork, mayFork } from "../conversation/fork.ts";
 import { CHAIN_PAGES } from "../features.ts";
 import { ask, coversAll, has, may } from "../gateway.ts";
-import { Button } from "../parts/button.tsx";
-import { Confirm } from "../parts/dialog.tsx";
+import { ActionButton, type RowAction } from "../operations/resource-list.tsx";
 import { counted } from "../parts/format.ts";
-import { complain, say } from "../parts/notices.tsx";
 import { hrefOf } from "../route.ts";
 import { type Around, type FlowStep, hasRun, homeOf, isActive } from "./words.ts";
 
-interface Deed {
-  readonly name: string;
-  /** Notice after the action. Absent if the page shows the result. */
-  readonly done?: string;
-  /** Texts of the button during and after the action, if a notice would cover other buttons. */
-  readonly labels?: { readonly during: string; readonly after: string };
-  /** Question to confirm before the action, if it affects several jobs. */
-  readonly doubt?: string;
-  act(): Promise<unknown>;
-}
+/** A notice would cover other buttons. */
+const RETRY = { label: "Retry", after: "Retried" };
 
-function cancelling(jobs: readonly FlowStep[]): Deed {
-  const act = (): Promise<unknown> =>
+function cancelling(jobs: readonly FlowStep[]): RowAction {
+  const run = (): Promise<unknown> =>
     Promise.all(jobs.map(({ to: sessionKey = "" }) => ask("chat.abort", { sessionKey })));
-  if (jobs.length === 1) return { name: "Cancel job", done: "Cancelled.", act };
+  if (jobs.length === 1) return { label: "Cancel job", done: "Cancelled.", run };
   const some = counted(jobs.length, "job");
-  const doubt = `${some} and their sub-agents are cancelled.`;
-  return { name: `Cancel ${some}`, done: `Cancelled ${some}.`, doubt, act };
+  const text = <p>{`${some} and their sub-agents are cancelled.`}</p>;
+  const question = { title: `Cancel ${some}?`, text };
+  return { label: `Cancel ${some}`, done: `Cancelled ${some}.`, question, run };
 }
 
-function retrying(act: () => Promise<unknown>): Deed {
-  return { name: "Retry", labels: { during: "Retrying…", after: "Retried" }, act };
-}
-
-function forking({ messageIn, messageId }: FlowStep): Deed[] {
+function forking({ messageIn, messageId }: FlowStep): RowAction[] {
   if (messageIn === undefined || messageId === undefined || !mayFork()) return [];
-  return [{ name: "Fork from here", act: () => fork(messageIn, messageId) }];
+  return [{ label: "Fork from here", run: () => fork(messageIn, messageId) }];
 }
 
-function deedsOf(step: FlowStep): Deed[] {
+function actionsOf(step: FlowStep): RowAction[] {
   const { id, kind, state, runId, flowId } = step;
   if (kind === "delivery") {
     if (state !== "failed" || !may("operator.admin")) return [];
     const delivery = id.replace(/^delivery:/, "");
-    return [retrying(() => ask("deliveries.retry", { id: delivery }))];
+    return [{ ...RETRY, run: () => ask("deliveries.retry", { id: delivery }) }];
   }
   if (!hasRun(step) || !may("operator.write")) return [];
   const active = (step.members ?? [step]).filter((one) => isActive(one) && one.runId !== undefined);
@@ -57,47 +44,11 @@ function deedsOf(step: FlowStep): Deed[] {
   const sessionKey = homeOf(step);
   if (step.members !== undefined || runId === undefined || sessionKey === undefined) return [];
   if (active.length > 0)
-    return [{ name: "Stop", done: "Stopped.", act: () => ask("chat.abort", { sessionKey, runId }) }];
+    return [{ label: "Stop", done: "Stopped.", run: () => ask("chat.abort", { sessionKey, runId }) }];
   // Do not offer Retry for the failed run of a job or a conversation: its requester was told about the
   // failure, and can ask again.
   if (!["error", "timeout"].includes(state) || flowId !== undefined) return [];
-  return [retrying(() => ask("runs.retry", { runId }))];
-}
-
-function DeedButton({ deed }: { deed: Deed }) {
-  const { name, done, doubt, labels, act } = deed;
-  const [asks, setAsks] = useState(false);
-  const [label, setLabel] = useState<string | undefined>();
-  const [busy, setBusy] = useState(false);
-  const take = (): void => {
-    setBusy(true);
-    setLabel(labels?.during);
-    act()
-      .then(() => {
-        setLabel(labels?.after);
-        if (done !== undefined) say(done);
-      })
-      .catch((error: unknown) => {
-        setLabel(undefined);
-        complain(error);
-      })
-      .finally(() => setBusy(false));
-  };
-  return (
-    <>
-      <Button
-        text={label ?? name}
-        data-act=""
-        disabled={busy || label !== undefined}
-        onClick={() => (doubt === undefined ? take() : setAsks(true))}
-      />
-      {asks && (
-        <Confirm title={`${name}?`} action={name} onConfirm={take} onClose={() => setAsks(false)}>
-          <p>{doubt}</p>
-        </Confirm>
-      )}
-    </>
-  );
+  return [{ ...RETRY, run: () => ask("runs.retry", { runId }) }];
 }
 
 /** Returns whether a replay can begin with the message of a step. */
@@ -112,13 +63,13 @@ export function StepActions(props: { step: FlowStep; chain: ChainRow; isGone: (k
     key === undefined || key === NOT_VISIBLE || step.members !== undefined || isGone(key)
       ? undefined
       : hrefOf({ view: "sessions", key });
-  const deeds = [...deedsOf(step), ...(step.members === undefined ? forking(step) : [])];
+  const actions = [...actionsOf(step), ...(step.members === undefined ? forking(step) : [])];
   const pages = isReplayable(step) ? pagesAbout(chain).filter(({ stepName }) => stepName) : [];
-  if (deeds.length === 0 && opens === undefined && pages.length === 0) return null;
+  if (actions.length === 0 && opens === undefined && pages.length === 0) return null;
   return (
     <div class="bar step-actions">
-      {deeds.map((deed) => (
-        <DeedButton key={`${step.id} ${deed.name}`} deed={deed} />
+      {actions.map((action) => (
+        <ActionButton key={`${step.id} ${action.label}`} action={action} data-act="" />
       ))}
       {pages.map(({ stepName, at }) => (
         <a key={at} href={hrefOf({ view: "flow", chainId: chain.chainId, page: at, about: step.messageId })}>

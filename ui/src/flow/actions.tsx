@@ -111,7 +111,7 @@ export function ChainLinks({ chain }: { chain: ChainRow }) {
   return pagesAbout(chain).map(({ name, at }) => (
     <a
       key={at}
-      class="button quiet flow-legend-button"
+      class="button quiet"
       data-act=""
       href={hrefOf({ view: "flow", chainId: chain.chainId, page: at })}
     >

@@ -8,7 +8,7 @@ import { Meter } from "../parts/meter.tsx";
 export function Budget({ chain }: { chain: ChainRow }) {
   const { tokensMax, costMax } = chain.partial === true ? {} : chain.limits;
   return (
-    <span class="budget">
+    <span class="bar">
       <Meter name="Tokens of the chain" used={chain.tokens} max={tokensMax} write={tokens} unit=" tokens" />
       {(costMax !== undefined || chain.cost > 0) && (
         <Meter name="Cost of the chain" used={chain.cost} max={costMax} write={money} />

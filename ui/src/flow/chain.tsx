@@ -18,7 +18,7 @@ import { ChainPageView, pagesAbout } from "./actions.tsx";
 import { aroundOf } from "./around.ts";
 import { Budget } from "./budget.tsx";
 import { StepDetails } from "./details.tsx";
-import { Legend } from "./legend.tsx";
+import { Legend, SEQUENCE, WATERFALL } from "./legend.tsx";
 import { Diagram } from "./sequence/diagram.tsx";
 import { grouped } from "./sequence/groups.ts";
 import { FITTED } from "./sequence/layout.ts";
@@ -36,6 +36,7 @@ const ZOOMS = {
   waterfall: { zoom: signal(1), zooms: [1, 2, 4, 8, 16, 32], fitted: 1 },
   list: { zoom: signal(1), zooms: [], fitted: 1 },
 } as const;
+const LEGENDS = { sequence: SEQUENCE, waterfall: WATERFALL };
 
 function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onFailed: () => void }) {
   const { chain, around, failed, onFailed } = props;
@@ -60,7 +61,7 @@ function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onF
         state={active ? "running" : "ended"}
         text={active ? "active" : `ended ${ago(lastAt, tick.value)}`}
       />
-      <span class="bar chain-facts small soft">
+      <span class="bar small soft">
         {!active && <span>{`took ${duration(lastAt - startedAt)}`}</span>}
         <span>{`${runs} of ${counted(limits.runsMax, "run")}`}</span>
         <span>{`hop ${hopMax} of ${limits.hopsMax}`}</span>
@@ -209,8 +210,8 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
         chain={chain}
       />
       <ChainLabels chain={chain} steps={steps} around={around} onChoose={show} />
-      {legend && mode !== "list" && <Legend waterfall={mode === "waterfall"} />}
-      {truncated && <p class="chain-cut small soft">Long chain: only the newest steps are shown.</p>}
+      {legend && mode !== "list" && <Legend marks={LEGENDS[mode]} />}
+      {truncated && <p class="strip small soft">Long chain: only the newest steps are shown.</p>}
       <div ref={body} class={`chain-body${step === undefined ? "" : " with-step"}`}>
         {mode === "sequence" && <Diagram {...view} parties={columns} onExpand={expand} />}
         {mode === "waterfall" && <Waterfall {...view} rawSteps={steps} calls={calls} />}

@@ -57,7 +57,7 @@ function Said({ name, text, markdown }: { name: string; text: string; markdown?:
       {markdown ? (
         <Prose text={text} />
       ) : (
-        <p>
+        <p class="raw">
           <bdi>{safeText(text)}</bdi>
         </p>
       )}
@@ -78,7 +78,7 @@ function Members({ members, around }: { members: readonly ChainStep[]; around: A
   return (
     <div class="step-said">
       <h3 id="step-failed">Failed</h3>
-      <ul class="step-failures" aria-labelledby="step-failed">
+      <ul class="stack" aria-labelledby="step-failed">
         {failed.map((one) => {
           const key = ["spawn", "send", "wait", "message"].includes(one.kind) ? one.to : one.from;
           return (
@@ -92,9 +92,7 @@ function Members({ members, around }: { members: readonly ChainStep[]; around: A
                   messageId={one.messageIn === key ? one.messageId : undefined}
                 />
               )}
-              <span class="tone-bad toned">
-                <Name text={reasonOf(one)} />
-              </span>
+              <Name as="div" class="tone-bad toned" text={reasonOf(one)} />
             </li>
           );
         })}
@@ -172,7 +170,7 @@ export function StepDetails(props: {
       {call !== undefined && <CallFacts call={call} />}
       {onExpand !== undefined && <Button text="Show one by one" onClick={onExpand} />}
       <Texts step={step} around={around} />
-      <dl class="facts">
+      <dl class="facts small">
         {factsOf(step, around, deliveries).map(({ name, text: value }) => (
           <div key={name}>
             <dt>{name}</dt>
@@ -185,9 +183,7 @@ export function StepDetails(props: {
       {step.members !== undefined ? null : opens === undefined ? (
         <p class="soft">Message not available: the session was deleted or reset, or you may not see it.</p>
       ) : (
-        <a class="step-open" href={opens}>
-          Open message
-        </a>
+        <a href={opens}>Open message</a>
       )}
     </aside>
   );

@@ -1,7 +1,8 @@
 // Explains the marks of a chain's views.
 
-/** The class and the meaning of each mark. */
-const SEQUENCE = [
+type Marks = readonly (readonly [mark: string, name: string])[];
+
+export const SEQUENCE: Marks = [
   ["legend-arrow kind-message", "message from a person, schedule or hook"],
   ["legend-arrow kind-send", "message between sessions, reply"],
   ["legend-arrow kind-spawn", "job"],
@@ -16,9 +17,17 @@ const SEQUENCE = [
   ["legend-bar is-waits", "run that waits"],
   ["legend-bar is-failed", "failed run"],
   ["legend-bar is-silent", "silent: no reply"],
-] as const;
+  ["legend-bar is-outside", "session that has read from outside"],
+];
 
-const WATERFALL = [
+export const OVERVIEW: Marks = [
+  ["legend-arrow kind-send", "sends; thicker: more steps"],
+  ["legend-arrow kind-spawn", "jobs"],
+  ["legend-arrow kind-refused", "refused"],
+  ["legend-bar is-active", "at work"],
+];
+
+export const WATERFALL: Marks = [
   ["waterfall-mark kind-run", "run"],
   ["waterfall-mark kind-model", "model call"],
   ["waterfall-mark kind-tool", "tool call"],
@@ -26,25 +35,18 @@ const WATERFALL = [
   ["legend-bar is-queued", "queued"],
   ["waterfall-mark kind-run is-failed", "failed"],
   ["waterfall-mark kind-model is-slowest", "slowest call"],
-] as const;
+];
 
-export function Legend({ waterfall }: { waterfall: boolean }) {
+/** `marks`: the class and the meaning of each. */
+export function Legend({ marks }: { marks: Marks }) {
   return (
     <ul class="legend line strip small" aria-label="Legend">
-      {(waterfall ? WATERFALL : SEQUENCE).map(([mark, name]) => (
-        <li key={name}>
+      {marks.map(([mark, name]) => (
+        <li key={name} class="row">
           <span class={mark} />
           {name}
         </li>
       ))}
-      {!waterfall && (
-        <li>
-          <svg width="8" height="16" aria-hidden="true">
-            <line class="lane-outside" x1="4" x2="4" y1="0" y2="16" />
-          </svg>
-          session that has read from outside
-        </li>
-      )}
     </ul>
   );
 }

@@ -46,7 +46,7 @@ export function ChainList(props: {
             href={hrefOf({ view: "flow", chainId: chain.chainId })}
             aria-current={chain.chainId === chosen ? "true" : undefined}
           >
-            <span class="chain-head">
+            <span class="row">
               <strong>
                 <Name text={nameOf(chain.rootSessionKey ?? chain.sessions[0] ?? "")} />
               </strong>
@@ -59,7 +59,7 @@ export function ChainList(props: {
               </span>
             )}
             <Parties chain={chain} />
-            <span class="bar chain-figures small soft">
+            <span class="bar small soft">
               <span>{counted(chain.runs, "run")}</span>
               {chain.failed > 0 && <span class="chip tone-bad">{`${chain.failed} failed`}</span>}
               {chain.refused > 0 && <span class="chip tone-bad">{`${chain.refused} refused`}</span>}
@@ -69,7 +69,7 @@ export function ChainList(props: {
         </li>
       ))}
       {more !== undefined && (
-        <li class="flow-more small">
+        <li class="out-more small">
           <Button text="Older chains" class="quiet" onClick={more} />
         </li>
       )}

@@ -3,10 +3,12 @@
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
+import { pressed } from "../keys/table.ts";
 import { counted } from "../parts/format.ts";
 import { useSize } from "../parts/size.ts";
 import { type Arc, type Node, type Overview, overviewOf } from "./arcs.ts";
 import { fitted } from "./fitted.ts";
+import { Legend, OVERVIEW } from "./legend.tsx";
 import { type Filter, filter, nameOf } from "./state.ts";
 
 const ASLANT_WIDTH = 96;
@@ -20,34 +22,34 @@ function choose(one: Filter): void {
   filter.value = isChosen(filter.value, one) ? undefined : one;
 }
 
-/** Returns a key handler that makes Enter and Space act like a click. */
-const pressing = (act: () => void) => (event: KeyboardEvent) => {
-  if (event.key !== "Enter" && event.key !== " ") return;
-  event.preventDefault();
-  act();
-};
+/** Returns what makes a group of the picture a button: there are no buttons in SVG. */
+function buttonOf(one: Filter, words: string) {
+  return {
+    role: "button",
+    tabindex: 0,
+    "aria-pressed": isChosen(filter.value, one),
+    "aria-label": fitted(words, 2_000),
+    onClick: () => choose(one),
+    onKeyDown(event: KeyboardEvent) {
+      if (pressed("rows", event) !== "choose") return;
+      event.preventDefault();
+      choose(one);
+    },
+  } as const;
+}
 
 function ArcOf({ arc }: { arc: Arc }) {
   const { kind, from, to, steps, open } = arc;
   const pair = { from, to };
-  const chosen = isChosen(filter.value, pair);
   const said = `${counted(steps, "step")}${open > 0 ? ", now" : ""}`;
   const words = `${nameOf(from)} ${WORDS[kind]} ${nameOf(to)}: ${said}`;
+  const marks = `${open > 0 ? " open" : ""}${isChosen(filter.value, pair) ? " chosen" : ""}`;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG
-    <g
-      class={`arc kind-${kind}${open > 0 ? " open" : ""}${chosen ? " chosen" : ""}`}
-      role="button"
-      tabindex={0}
-      aria-pressed={chosen}
-      aria-label={fitted(words, 2_000)}
-      onClick={() => choose(pair)}
-      onKeyDown={pressing(() => choose(pair))}
-    >
+    <g class={`arc kind-${kind}${marks}`} {...buttonOf(pair, words)}>
       <title>{fitted(words, 2_000)}</title>
       <path class="arc-hit" d={arc.path} />
-      <path class="arc-line" d={arc.path} stroke-width={arc.width} />
-      <path class="arc-head" d={arc.head} />
+      <path class="arc-line" d={arc.path} style={{ strokeWidth: arc.width }} />
+      <path class="step-head" d={arc.head} />
     </g>
   );
 }
@@ -56,41 +58,36 @@ function NodeOf({ node, picture }: { node: Node; picture: Overview }) {
   const { baseline, nodeWidth: width, aslant } = picture;
   const { key, x, steps, active } = node;
   const one = { from: key };
-  const chosen = isChosen(filter.value, one);
   const name = nameOf(key);
+  const words = `${name}: ${counted(steps, "step")}${active ? ", at work" : ""}`;
+  const marks = `${active ? " active" : ""}${isChosen(filter.value, one) ? " chosen" : ""}`;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG
-    <g
-      class={`node${active ? " active" : ""}${chosen ? " chosen" : ""}`}
-      role="button"
-      tabindex={0}
-      aria-pressed={chosen}
-      aria-label={fitted(`${name}: ${counted(steps, "step")}${active ? ", at work" : ""}`, 2_000)}
-      onClick={() => choose(one)}
-      onKeyDown={pressing(() => choose(one))}
-    >
-      <title>{fitted(key, 2_000)}</title>
-      <rect class="node-hit" x={x - width / 2} y={baseline - 12} width={width} height={aslant ? 24 : 42} />
-      <circle cx={x} cy={baseline} r={Math.min(9, 5 + Math.log2(1 + steps) * 0.6)} />
-    </g>
-  );
-}
-
-/** Draws the name of a session, outside of its button, which has an accessible name of its own. */
-function NameOf({ node: { key, x }, picture }: { node: Node; picture: Overview }) {
-  const { baseline, nodeWidth, aslant } = picture;
-  const name = nameOf(key);
-  if (!aslant) {
-    return (
-      <text x={x} y={baseline + 24} text-anchor="middle">
-        {fitted(name, nodeWidth - 8)}
-      </text>
-    );
-  }
-  return (
-    <text text-anchor="end" transform={`translate(${x + 5} ${baseline + 20}) rotate(-36)`}>
-      {fitted(name, ASLANT_WIDTH)}
-    </text>
+    <>
+      <g class={`node${marks}`} {...buttonOf(one, words)}>
+        <title>{fitted(key, 2_000)}</title>
+        <rect
+          class="step-hit"
+          x={x - width / 2}
+          y={baseline - 12}
+          width={width}
+          height={aslant ? 24 : 42}
+          rx="8"
+        />
+        <circle cx={x} cy={baseline} r={Math.min(9, 5 + Math.log2(1 + steps) * 0.6)} />
+      </g>
+      {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: it does not take the focus */}
+      <g class="node-name" aria-hidden="true">
+        {aslant ? (
+          <text text-anchor="end" transform={`translate(${x + 5} ${baseline + 20}) rotate(-36)`}>
+            {fitted(name, ASLANT_WIDTH)}
+          </text>
+        ) : (
+          <text x={x} y={baseline + 24} text-anchor="middle">
+            {fitted(name, width - 8)}
+          </text>
+        )}
+      </g>
+    </>
   );
 }
 
@@ -107,10 +104,11 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
     box.current?.scrollTo({ left: (width - room) / 2 });
   }, [width > room, room]);
   return (
-    <section class="strip flow-overview" aria-labelledby="overview-title">
+    <section class="flow-overview" aria-labelledby="overview-title">
       <h2 id="overview-title" class="visually-hidden">
         Conversations between sessions
       </h2>
+      <Legend marks={OVERVIEW} />
       <div class="scroll-x" ref={box}>
         {/* biome-ignore lint/a11y/useSemanticElements: there are no field sets in SVG */}
         <svg
@@ -125,22 +123,9 @@ export function OverviewPicture({ chains }: { chains: readonly ChainRow[] }) {
           {nodes.map((node) => (
             <NodeOf key={node.key} node={node} picture={picture} />
           ))}
-          {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
-          <g class="node-names" aria-hidden="true">
-            {nodes.map((node) => (
-              <NameOf key={node.key} node={node} picture={picture} />
-            ))}
-          </g>
         </svg>
       </div>
-      <p class="flow-legend line small soft" aria-hidden="true">
-        <span class="kind-send">sends</span>
-        <span class="kind-spawn">jobs</span>
-        <span class="kind-refused">refused</span>
-        <span class="legend-active">at work</span>
-        <span>thicker: more steps</span>
-        {left > 0 && <span>{`and ${counted(left, "session")} more`}</span>}
-      </p>
+      {left > 0 && <p class="strip small soft">{`and ${counted(left, "session")} more`}</p>}
     </section>
   );
 }

@@ -99,17 +99,9 @@ export function ChainTools(props: ToolsProps) {
       </fieldset>
       <Find search={search} />
       {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} fitted={fitted} />}
-      {onCollapse !== undefined && (
-        <Button text="Collapse" class="quiet flow-legend-button" data-act="" onClick={onCollapse} />
-      )}
+      {onCollapse !== undefined && <Button text="Collapse" class="quiet" data-act="" onClick={onCollapse} />}
       {mode !== "list" && (
-        <Button
-          text="Legend"
-          class="quiet flow-legend-button"
-          data-act=""
-          aria-expanded={legend}
-          onClick={onLegend}
-        />
+        <Button text="Legend" class="quiet" data-act="" aria-expanded={legend} onClick={onLegend} />
       )}
       <ChainLinks chain={chain} />
     </div>

@@ -68,10 +68,10 @@ function Choices() {
       />
       <Select aria-label="State" value={state} options={STATES} onPick={(to) => want({ state: to })} />
       {period === "dates" && (
-        <div class="flow-days small">
+        <>
           <Day name="From" day={from} onDay={(day) => want({ from: day })} />
           <Day name="To" day={to} onDay={(day) => want({ to: day })} />
-        </div>
+        </>
       )}
       <Select
         aria-label="Agent"
@@ -85,7 +85,7 @@ function Choices() {
 
 function Day({ name, day, onDay }: { name: string; day: string; onDay: (day: string) => void }) {
   return (
-    <label>
+    <label class="small">
       {name}
       <input type="date" value={day} onChange={(event) => onDay(event.currentTarget.value)} />
     </label>
@@ -113,12 +113,12 @@ export function FlowView() {
   return (
     <div class={`flow ${choice}${chosen === undefined ? " no-chain" : ""}`}>
       <section class="flow-list" aria-labelledby="chains-title">
-        <div class="bar flow-bar">
+        <div class="bar strip flow-bar">
           <h2 id="chains-title">{`${counted(chains.length, "chain")}${more ? " and more" : ""}`}</h2>
           {wanted !== undefined && (
             <button
               type="button"
-              class="chip flow-filter"
+              class="chip tone-busy"
               title="Show all chains"
               onClick={() => {
                 filter.value = undefined;
@@ -146,7 +146,7 @@ export function FlowView() {
           />
           <Choices />
           {note && (
-            <p class="flow-note small soft" role="status">
+            <p class="small soft" role="status">
               {note}
             </p>
           )}
@@ -163,7 +163,7 @@ export function FlowView() {
         ) : chosen !== undefined ? (
           <Chain key={chosen} chainId={chosen} />
         ) : isEmpty ? (
-          <div class="empty stack flow-empty">
+          <div class="empty stack">
             <h2>{`No conversations between sessions in the last ${TRIED.at(-1)?.name}`}</h2>
             <p>When a session sends to another one or spawns a sub-agent, its chain appears here.</p>
             <Examples />

@@ -105,37 +105,6 @@ function kindOf(step: FlowStep): string {
   return `kind-${kind}${isFailed(step) ? " is-failed" : ""} side-${step.side}`;
 }
 
-/** Draws the text of a step. It is separate from the step's button, which has its own accessible name. */
-function WordsOf({ placed, around }: { placed: Placed; around: Around }) {
-  return useMemo(() => {
-    const { step, y, textWidth } = placed;
-    const { x, y: line, lines, end } = textOf(placed);
-    const anchor = end === true ? "end" : undefined;
-    const [first, second] = lines;
-    // If there are two lines, the first one is higher, so that both are above the arrow. An announcement has
-    // no arrow below its text.
-    const firstY = second === undefined || step.kind === "announce" ? line : line - 14;
-    const note = isFailed(step) && step.kind !== "wait" ? outcomeWords(step, around) : "";
-    return (
-      <g class={`words ${kindOf(step)}`}>
-        <text x={x} y={firstY} text-anchor={anchor}>
-          {first}
-        </text>
-        {second !== undefined && (
-          <text x={x} y={firstY + 14} text-anchor={anchor}>
-            {second}
-          </text>
-        )}
-        {note !== "" && (
-          <text class="step-note bad" x={x} y={y + 14}>
-            {fitted(note, textWidth)}
-          </text>
-        )}
-      </g>
-    );
-  }, [placed, around]);
-}
-
 interface StepProps {
   readonly placed: Placed;
   readonly around: Around;
@@ -150,72 +119,81 @@ function StepOf({ placed, around, chosen, found, fresh, focusable }: StepProps) 
     const { step, y, textX, textWidth } = placed;
     const words = fitted(sentence(step, around), 4_000);
     const marks = `${chosen ? " chosen" : ""}${found ? " found" : ""}${fresh ? " fresh" : ""}`;
+    const { x, y: line, lines, end } = textOf(placed);
+    // If there are two lines, the first one is higher, so that both are above the arrow. An announcement has
+    // no arrow below its text.
+    const firstY = lines.length === 1 || step.kind === "announce" ? line : line - 14;
+    const note = isFailed(step) && step.kind !== "wait" ? outcomeWords(step, around) : "";
     return (
-      // biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG
-      <g
-        class={`step ${kindOf(step)}${marks}`}
-        data-step={step.id}
-        role="button"
-        tabindex={focusable ? 0 : -1}
-        aria-pressed={chosen}
-        aria-label={words}
-      >
-        <title>{words}</title>
-        <rect class="step-hit" x={textX - 10} y={y - 34} width={textWidth + 22} height="43" rx="6" />
-        <ArrowOf placed={placed} />
-      </g>
+      <>
+        {/* biome-ignore lint/a11y/useSemanticElements: there are no buttons in SVG */}
+        <g
+          class={`step ${kindOf(step)}${marks}`}
+          data-step={step.id}
+          role="button"
+          tabindex={focusable ? 0 : -1}
+          aria-pressed={chosen}
+          aria-label={words}
+        >
+          <title>{words}</title>
+          <rect class="step-hit" x={textX - 10} y={y - 34} width={textWidth + 22} height="43" rx="6" />
+          <ArrowOf placed={placed} />
+        </g>
+        {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
+        <g class={`words ${kindOf(step)}`} aria-hidden="true">
+          {lines.map((one, at) => (
+            <text key={at} x={x} y={firstY + at * 14} text-anchor={end ? "end" : undefined}>
+              {one}
+            </text>
+          ))}
+          {note !== "" && (
+            <text class="step-note bad" x={x} y={y + 14}>
+              {fitted(note, textWidth)}
+            </text>
+          )}
+        </g>
+      </>
     );
   }, [placed, around, chosen, found, fresh, focusable]);
 }
 
 type Seen = Pick<ReturnType<typeof useSight>, "isNear" | "isBeside">;
 
-/** Returns where the line of each session that has read something from outside begins to be marked. */
-function outsideLanes({ lanes, steps }: Layout): { readonly x: number; readonly y: number }[] {
-  return lanes.flatMap(({ key, x }) => {
-    const first = steps.find(({ step }) => step.labels?.outside !== undefined && homeOf(step) === key);
-    return first === undefined ? [] : [{ x, y: first.y }];
-  });
-}
-
-/** Draws the line of each session, marked from where it is outside, and the pauses that are shortened. */
+/** Draws the line of each session, marked from where it is outside, shortened pauses, and runs. */
 function Ground({ layout, active, seen }: { layout: Layout; active: boolean; seen: Seen }) {
-  const { lanes, pauses, width, height } = layout;
+  const { lanes, steps, pauses, bars, width, height } = layout;
+  const end = active ? height : height - 14;
   return (
     // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
     <g aria-hidden="true">
       {lanes
         .filter(({ x }) => seen.isBeside(x, x))
-        .map(({ key, x }) => (
-          <line key={key} class="lane" x1={x} x2={x} y1="0" y2={active ? height : height - 14} />
-        ))}
-      {outsideLanes(layout)
-        .filter(({ x }) => seen.isBeside(x, x))
-        .map(({ x, y }) => (
-          <g key={x}>
-            <line class="lane-outside" x1={x} x2={x} y1={y} y2={active ? height : height - 14} />
-            <text class="lane-mark" x={x - 8} y={y + 13} text-anchor="end">
-              outside
-            </text>
-          </g>
-        ))}
+        .map(({ key, x }) => {
+          const outside = steps.find(({ step }) => step.labels?.outside && homeOf(step) === key);
+          return (
+            <g key={key}>
+              <line class="lane" x1={x} x2={x} y1="0" y2={end} />
+              {outside !== undefined && (
+                <>
+                  <line class="lane-outside" x1={x} x2={x} y1={outside.y} y2={end} />
+                  <text class="lane-mark" x={x - 8} y={outside.y + 13} text-anchor="end">
+                    outside
+                  </text>
+                </>
+              )}
+            </g>
+          );
+        })}
       {pauses
         .filter(({ y }) => seen.isNear(y, y))
         .map(({ y }) => (
           <line key={y} class="pause" x1={GUTTER - 8} x2={width - 8} y1={y} y2={y} />
         ))}
-    </g>
-  );
-}
-
-function Bars({ layout, seen }: { layout: Layout; seen: Seen }) {
-  const shown = layout.bars.filter((bar) => seen.isNear(bar.top, bar.end) && seen.isBeside(bar.x, bar.x));
-  return (
-    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
-    <g aria-hidden="true">
-      {shown.map((bar) => (
-        <BarOf key={bar.id} bar={bar} />
-      ))}
+      {bars
+        .filter(({ top, end, x }) => seen.isNear(top, end) && seen.isBeside(x, x))
+        .map((bar) => (
+          <BarOf key={bar.id} bar={bar} />
+        ))}
     </g>
   );
 }
@@ -241,23 +219,22 @@ function Times({ layout, seen }: { layout: Layout; seen: Seen }) {
 function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
   const { key, jobs, merged, gone } = party;
   const { name } = props.around;
+  const expand = (): void => props.onExpand(key);
   if (merged !== undefined) {
     const [first] = merged;
     const id = agentIn(first?.jobs?.[0] ?? first?.key ?? "");
     const count = merged.reduce((sum, one) => sum + (one.jobs?.length ?? 1), 0);
     const sessions = counted(count, "session");
+    const words = (
+      <>
+        <Name text={agentName(id)} title={`${agentName(id)}: ${sessions}`} />{" "}
+        <span class="flow-count soft">{sessions}</span>
+      </>
+    );
     return (
       <>
         <AgentMark id={id} />
-        <button
-          type="button"
-          class="flow-jobs"
-          title="Show the sessions one by one"
-          onClick={() => props.onExpand(key)}
-        >
-          <Name text={agentName(id)} title={`${agentName(id)}: ${sessions}`} />{" "}
-          <span class="flow-count soft">{sessions}</span>
-        </button>
+        <Button text={words} class="flow-jobs" title="Show the sessions one by one" onClick={expand} />
       </>
     );
   }
@@ -267,7 +244,7 @@ function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
         text={counted(jobs.length, "job")}
         class="flow-jobs"
         title="Show the jobs one by one"
-        onClick={() => props.onExpand(key)}
+        onClick={expand}
       />
     );
   return (
@@ -284,9 +261,12 @@ function Head({ party, props }: { party: FlowParty; props: DiagramProps }) {
   );
 }
 
-type OnWidth = (column: string, width: number | undefined) => void;
-
-function Heads(given: { layout: Layout; props: DiagramProps; seen: Seen; onWidth: OnWidth }) {
+function Heads(given: {
+  layout: Layout;
+  props: DiagramProps;
+  seen: Seen;
+  onWidth: (column: string, width: number | undefined) => void;
+}) {
   const { layout, props, seen, onWidth } = given;
   const { lanes, laneWidth, width } = layout;
   const isNarrow = laneWidth < NARROW;
@@ -321,7 +301,7 @@ export function Diagram(props: DiagramProps) {
   const scrolled = useSight(active);
   const { box, sight, look, isNear, toEnd } = scrolled;
   const [widths, setWidths] = useKept("widths", EQUAL_WIDTHS);
-  const onWidth: OnWidth = (column, width) => {
+  const onWidth = (column: string, width: number | undefined): void => {
     const next = new Map(widths);
     if (width === undefined) next.delete(column);
     else next.set(column, width);
@@ -375,11 +355,10 @@ export function Diagram(props: DiagramProps) {
             {/* biome-ignore-end lint/a11y/useKeyWithClickEvents: the box handles the keys */}
             {/* biome-ignore-end lint/a11y/useSemanticElements: there are no field sets in SVG */}
             <Ground layout={layout} active={active} seen={scrolled} />
-            <Bars layout={layout} seen={scrolled} />
             {shown.map((placed) => (
               <StepOf
                 key={placed.step.id}
-                placed={placed}
+                placed={inSight(placed, sight.left)}
                 around={around}
                 chosen={placed.step.id === chosen}
                 found={found.has(placed.step.id)}
@@ -387,12 +366,6 @@ export function Diagram(props: DiagramProps) {
                 focusable={placed.step.id === keys.inTab}
               />
             ))}
-            {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it takes the focus */}
-            <g aria-hidden="true">
-              {shown.map((placed) => (
-                <WordsOf key={placed.step.id} placed={inSight(placed, sight.left)} around={around} />
-              ))}
-            </g>
           </svg>
         </div>
       </div>

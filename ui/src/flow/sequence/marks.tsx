@@ -31,7 +31,7 @@ export function BarOf({ bar }: { bar: Bar }) {
           height={height(wait.top, wait.end)}
         />
       ))}
-      {failed && <path class="run-cross" d={crossAt(x, end)} />}
+      {failed && <path class="step-cross" d={crossAt(x, end)} />}
       {silent && (
         <>
           <circle class="run-silent" cx={x} cy={end} r="4.5" />

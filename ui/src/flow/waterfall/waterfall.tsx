@@ -76,7 +76,7 @@ function BarOf({ bar, scale, inside = [] }: { bar: Bar; scale: Scale; inside?: r
 function Figures({ bar }: { bar: Bar }) {
   const { at, startedAt = at, endAt, tokens: used = 0, cost = 0 } = bar;
   return (
-    <span class="waterfall-figures" aria-hidden="true">
+    <span class="row waterfall-figures" aria-hidden="true">
       {used > 0 && <span>{tokens(used)}</span>}
       {cost > 0 && <Cost usd={cost} />}
       <span>{endAt === undefined ? "…" : duration(endAt - startedAt)}</span>
@@ -158,8 +158,8 @@ function Ticks({ scale, names }: { scale: Scale; names: number }) {
   const hasRoom = (at: number): boolean => at === 0 || xOf(scale, span.from + at) < width - TICK_ROOM;
   const ticks = ticksOf(span, width / TICK_WIDTH).filter(hasRoom);
   return (
-    <div class="waterfall-head" style={{ width: `${names + width}px` }} aria-hidden="true">
-      <span class="waterfall-corner" style={{ width: `${names}px` }}>
+    <div class="flow-heads waterfall-head" style={{ width: `${names + width}px` }} aria-hidden="true">
+      <span class="flow-corner waterfall-corner" style={{ width: `${names}px` }}>
         <span>Run, call or wait</span>
         <span>tokens, cost, time</span>
       </span>
@@ -255,7 +255,7 @@ export function Waterfall(props: WaterfallProps) {
     chosen === step.id && (kind === "run" || kind === "wait");
   return (
     <div class="flow-sight">
-      <div class="flow-scroll waterfall" ref={box} onScroll={look}>
+      <div class="flow-scroll" ref={box} onScroll={look}>
         <Ticks scale={scale} names={names} />
         {/* biome-ignore lint/a11y/useKeyWithClickEvents: the tree in it handles the keys */}
         {/* biome-ignore lint/a11y/noStaticElementInteractions: a click on a bar is one on its row */}
@@ -295,7 +295,7 @@ export function Waterfall(props: WaterfallProps) {
             ))}
           </div>
         </div>
-        {calls === undefined && <p class="waterfall-wait soft">Loading calls…</p>}
+        {calls === undefined && <p class="loading">Loading calls…</p>}
       </div>
       <Minimap whole={whole} box={box} sight={sight} />
     </div>

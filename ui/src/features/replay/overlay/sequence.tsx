@@ -4,6 +4,7 @@ import "./overlay.css";
 import { useMemo } from "preact/hooks";
 import type { ChainComparison } from "../../../../../src/features/replay/contract.ts";
 import { aroundOf } from "../../../flow/around.ts";
+import { Legend } from "../../../flow/legend.tsx";
 import { Diagram } from "../../../flow/sequence/diagram.tsx";
 import { type FlowStep, SIDES } from "../../../flow/words.ts";
 import { ask } from "../../../gateway.ts";
@@ -11,6 +12,9 @@ import { Awaited } from "../../../parts/failure.tsx";
 import { useReading } from "../../../parts/reading.ts";
 import { overlaid } from "./overlay.ts";
 
+const MARKS = Object.entries(SIDES).map(
+  ([side, [sign, name]]) => [`legend-arrow side-${side}`, sign + name] as const,
+);
 const NOTHING: ReadonlySet<string> = new Set();
 
 interface OverlayProps {
@@ -33,14 +37,7 @@ export function Overlay({ diff, chosen, onChoose }: OverlayProps) {
   if (shown === undefined) return <Awaited {...reading} />;
   return (
     <>
-      <ul class="legend line strip small" aria-label="Legend">
-        {Object.entries(SIDES).map(([side, [sign, name]]) => (
-          <li key={side}>
-            <span class={`legend-arrow side-${side}`} />
-            {sign + name}
-          </li>
-        ))}
-      </ul>
+      <Legend marks={MARKS} />
       <div class="overlay-picture">
         <Diagram
           {...shown}

@@ -4,7 +4,8 @@
 import "./chain.css";
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { ChainCall, ChainParty, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
+import type { ChainCall, ChainRow, ChainStep } from "../../../src/core/shapes/chain-step.ts";
 import { tick } from "../clock.ts";
 import { ChainLabels } from "../labels/chain.tsx";
 import { Awaited } from "../parts/failure.tsx";
@@ -19,12 +20,12 @@ import { aroundOf } from "./around.ts";
 import { Budget } from "./budget.tsx";
 import { StepDetails } from "./details.tsx";
 import { Legend, SEQUENCE, WATERFALL } from "./legend.tsx";
-import { Diagram } from "./sequence/diagram.tsx";
+import { type ChainViewProps, Diagram } from "./sequence/diagram.tsx";
 import { grouped } from "./sequence/groups.ts";
 import { FITTED } from "./sequence/layout.ts";
 import { chosenMode, type Mode, useChain } from "./state.ts";
 import { StepList } from "./step-list.tsx";
-import { ChainTools, type Search } from "./tools.tsx";
+import { ChainTools } from "./tools.tsx";
 import { Waterfall } from "./waterfall/waterfall.tsx";
 import { wish } from "./wish.ts";
 import { type Around, type FlowStep, isFailed, sentence } from "./words.ts";
@@ -32,9 +33,9 @@ import { type Around, type FlowStep, isFailed, sentence } from "./words.ts";
 /** Width in CSS pixels below which the list of steps is shown, unless the reader has chosen another view. */
 const LIST_BELOW = 560;
 const ZOOMS = {
-  sequence: { zoom: signal(1), zooms: [FITTED, 0.5, 0.75, 1, 1.5, 2.5], fitted: FITTED },
-  waterfall: { zoom: signal(1), zooms: [1, 2, 4, 8, 16, 32], fitted: 1 },
-  list: { zoom: signal(1), zooms: [], fitted: 1 },
+  sequence: { zoom: signal(1), zooms: [FITTED, 0.5, 0.75, 1, 1.5, 2.5] },
+  waterfall: { zoom: signal(1), zooms: [1, 2, 4, 8, 16, 32] },
+  list: { zoom: signal(1), zooms: [] },
 } as const;
 const LEGENDS = { sequence: SEQUENCE, waterfall: WATERFALL };
 
@@ -78,11 +79,6 @@ function ChainHead(props: { chain: ChainRow; around: Around; failed: number; onF
   );
 }
 
-interface Wanted {
-  readonly id: string;
-  readonly count: number;
-}
-
 /** Returns the id that is `by` places after the place `at`, round and round. */
 function findNeighbour(ids: readonly string[], at: number, by: 1 | -1): string | undefined {
   const first = by > 0 ? 0 : ids.length - 1;
@@ -92,7 +88,7 @@ function findNeighbour(ids: readonly string[], at: number, by: 1 | -1): string |
 /** Owns the search: its text, the steps that match, and the step that is shown. */
 function useSearch(steps: readonly FlowStep[], around: Around | undefined, onChoose: (id: string) => void) {
   const [text, setText] = useKept("find", wish.value.search);
-  const [wanted, setWanted] = useState<Wanted>();
+  const [wanted, setWanted] = useState<ChainViewProps["wanted"]>();
   const show = (id: string | undefined): void => {
     if (id === undefined) return;
     setWanted({ id, count: (wanted?.count ?? 0) + 1 });
@@ -105,36 +101,8 @@ function useSearch(steps: readonly FlowStep[], around: Around | undefined, onCho
   }, [steps, around, words]);
   const ids = useMemo(() => new Set(found), [found]);
   const at = wanted === undefined ? -1 : found.indexOf(wanted.id);
-  const search: Search = {
-    text,
-    found,
-    at,
-    onText: setText,
-    onStep: (by) => show(findNeighbour(found, at, by)),
-  };
-  return { search, wanted, ids, show };
-}
-
-interface Choice {
-  readonly id: string;
-  readonly call?: ChainCall | undefined;
-}
-
-/** Owns which columns and rows are expanded: their steps are shown one by one. */
-function useExpanded(chainId: string, steps: readonly ChainStep[], parties: readonly ChainParty[]) {
-  const [expanded, setExpanded] = useKept(`expanded in ${chainId}`, NONE_EXPANDED);
-  const { steps: rows, parties: columns } = useMemo(
-    () => grouped(steps, parties, expanded),
-    [steps, parties, expanded],
-  );
-  const expand = (column: string): void => setExpanded(new Set([...expanded, column]));
-  return {
-    rows,
-    columns,
-    expand,
-    collapse: () => setExpanded(NONE_EXPANDED),
-    hasExpanded: expanded.size > 0,
-  };
+  const onStep = (by: 1 | -1): void => show(findNeighbour(found, at, by));
+  return { search: { text, found, at, onText: setText, onStep }, wanted, ids, show };
 }
 
 const NONE: readonly never[] = [];
@@ -144,28 +112,31 @@ const NONE_EXPANDED: ReadonlySet<string> = new Set();
 const isOwnFailure = (step: ChainStep): boolean => !["wait", "result"].includes(step.kind) && isFailed(step);
 
 interface ShownProps {
-  readonly chainId: string;
-  readonly value: {
-    readonly chain: ChainRow;
-    readonly parties: readonly ChainParty[];
-    readonly steps: readonly ChainStep[];
-    readonly truncated: boolean;
-    readonly calls?: readonly ChainCall[];
-  };
+  readonly value: PayloadOf<"chains.get">;
   readonly around: Around;
   readonly mode: Mode;
 }
 
-function Shown({ chainId, value, around, mode }: ShownProps) {
+function Shown({ value, around, mode }: ShownProps) {
   const { chain, parties, steps, truncated, calls } = value;
-  const [choice, setChoice] = useKept<Choice | undefined>("step", undefined);
+  const { chainId } = chain;
+  const [choice, setChoice] = useKept<{ id: string; call?: ChainCall | undefined } | undefined>(
+    "step",
+    undefined,
+  );
+  // The columns and rows whose steps are shown one by one.
+  const [expanded, setExpanded] = useKept(`expanded in ${chainId}`, NONE_EXPANDED);
   const [legend, setLegend] = useState(false);
   const body = useRef<HTMLDivElement>(null);
-  const { rows, columns, expand, collapse, hasExpanded } = useExpanded(chainId, steps, parties);
+  const { steps: rows, parties: columns } = useMemo(
+    () => grouped(steps, parties, expanded),
+    [steps, parties, expanded],
+  );
+  const expand = (column: string): void => setExpanded(new Set([...expanded, column]));
   const choose = (id: string, call?: ChainCall): void => setChoice({ id, call });
   const shownSteps = mode === "waterfall" ? steps : rows;
   const { search, wanted, ids, show } = useSearch(shownSteps, around, choose);
-  const { zoom, zooms, fitted } = ZOOMS[mode];
+  const { zoom, zooms } = ZOOMS[mode];
   const step = shownSteps.find(({ id }) => id === choice?.id) ?? steps.find(({ id }) => id === choice?.id);
   const column = step === undefined ? undefined : jobsColumn(step);
   const failed = useMemo(() => steps.filter(isOwnFailure), [steps]);
@@ -203,10 +174,9 @@ function Shown({ chainId, value, around, mode }: ShownProps) {
         search={search}
         zoom={zoom}
         zooms={zooms}
-        fitted={fitted}
         legend={legend}
         onLegend={() => setLegend(!legend)}
-        onCollapse={hasExpanded && mode !== "waterfall" ? collapse : undefined}
+        onCollapse={expanded.size > 0 && mode !== "waterfall" ? () => setExpanded(NONE_EXPANDED) : undefined}
         chain={chain}
       />
       <ChainLabels chain={chain} steps={steps} around={around} onChoose={show} />
@@ -263,7 +233,7 @@ export function Chain({ chainId }: { chainId: string }) {
       {value === undefined || around === undefined ? (
         <Awaited {...reading} />
       ) : (
-        <Shown chainId={chainId} value={value} around={around} mode={mode} />
+        <Shown value={value} around={around} mode={mode} />
       )}
     </div>
   );

@@ -8,7 +8,7 @@ import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, exactMoney, tokens } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
 import { State } from "../parts/state.tsx";
-import { receiptWord } from "../parts/words.ts";
+import { joinWords, receiptWord } from "../parts/words.ts";
 import { hrefOf } from "../route.ts";
 import { StepActions } from "./actions.tsx";
 import {
@@ -23,30 +23,23 @@ import {
   waitWords,
 } from "./words.ts";
 
-interface Fact {
-  readonly name: string;
-  readonly text: string | undefined;
-}
-
-function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep[]): Fact[] {
+function factsOf(step: ChainStep, around: Around, deliveries: readonly ChainStep[]) {
   const { at, startedAt, endAt, tokens: used, cost, hop, code, kind, route } = step;
   const wait = kind === "send" && step.flowId !== undefined ? around.waits.get(step.flowId) : undefined;
-  const worked = startedAt === undefined || endAt === undefined ? undefined : duration(endAt - startedAt);
-  const queued = startedAt === undefined || startedAt - at < 100 ? undefined : duration(startedAt - at);
-  const told = deliveries.map((one) => `${one.route?.channel ?? ""} ${one.route?.to ?? ""} (${one.state})`);
-  return [
-    { name: "Time", text: clockTime(at, true) },
-    { name: "Queue time", text: queued },
-    { name: "Run time", text: kind === "wait" ? undefined : worked },
-    { name: "Wait", text: wait === undefined ? undefined : waitWords(wait) },
-    { name: "Turn", text: kind === "reply" ? turnWords(step) : undefined },
-    { name: "Sent to", text: told.length === 0 ? undefined : told.join(", ") },
-    { name: "Sends to", text: route === undefined ? undefined : `${route.channel} ${route.to}` },
-    { name: "Tokens", text: used === undefined ? undefined : tokens(used) },
-    { name: "Cost", text: cost === undefined ? undefined : exactMoney(cost) },
-    { name: "Hop", text: hop === undefined || hop === 0 ? undefined : String(hop) },
-    { name: "Code", text: code },
-  ].filter(({ text }) => text !== undefined);
+  const sent = deliveries.map((one) => `${one.route?.channel ?? ""} ${one.route?.to ?? ""} (${one.state})`);
+  return Object.entries({
+    Time: clockTime(at, true),
+    "Queue time": startedAt !== undefined && startedAt - at >= 100 && duration(startedAt - at),
+    "Run time": kind !== "wait" && startedAt !== undefined && endAt && duration(endAt - startedAt),
+    Wait: wait && waitWords(wait),
+    Turn: kind === "reply" && turnWords(step),
+    "Sent to": sent.join(", "),
+    "Sends to": route && `${route.channel} ${route.to}`,
+    Tokens: used !== undefined && tokens(used),
+    Cost: cost !== undefined && exactMoney(cost),
+    Hop: hop && String(hop),
+    Code: code,
+  });
 }
 
 /** `markdown`: shows the text as a conversation does. */
@@ -111,7 +104,7 @@ function CallFacts({ call }: { call: ChainCall }) {
     used === undefined ? "" : `${tokens(used)} tokens`,
     cost === undefined ? "" : exactMoney(cost),
   ];
-  const text = figures.filter((one) => one !== "").join(", ");
+  const text = joinWords(figures, ", ");
   return <Said name={kind === "model" ? "Model call" : "Tool call"} text={`${name}: ${text}`} />;
 }
 
@@ -171,14 +164,15 @@ export function StepDetails(props: {
       {onExpand !== undefined && <Button text="Show one by one" onClick={onExpand} />}
       <Texts step={step} around={around} />
       <dl class="facts small">
-        {factsOf(step, around, deliveries).map(({ name, text: value }) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>
-              <Name text={value ?? ""} />
-            </dd>
-          </div>
-        ))}
+        {factsOf(step, around, deliveries).map(
+          ([name, text]) =>
+            text && (
+              <div key={name}>
+                <dt>{name}</dt>
+                <Name as="dd" text={text} />
+              </div>
+            ),
+        )}
       </dl>
       {step.members !== undefined ? null : opens === undefined ? (
         <p class="soft">Message not available: the session was deleted or reset, or you may not see it.</p>

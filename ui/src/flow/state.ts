@@ -2,7 +2,7 @@
 // event reloads only the data that it affects.
 
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { AgentEvent } from "../../../src/contract/events.ts";
 import type { ParamsOf } from "../../../src/contract/methods.ts";
 import { optional } from "../../../src/core/optional.ts";
@@ -10,8 +10,7 @@ import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { agentIn } from "../agents/face.ts";
 import { ask } from "../gateway.ts";
 import { nameOf as sessionNameOf } from "../parts/names.ts";
-import { complain } from "../parts/notices.tsx";
-import { useNews, useReading } from "../parts/reading.ts";
+import { useNews, usePages, useReading } from "../parts/reading.ts";
 import { queries } from "../route.ts";
 import { daysOf, PERIODS, TRIED, wish } from "./wish.ts";
 
@@ -97,37 +96,24 @@ async function readChains() {
   return { ...(await ask("chains.list", params)), params, note: "" };
 }
 
+type Page = Awaited<ReturnType<typeof readChains>>;
+
+async function readPage(before: Page): Promise<Page> {
+  if (before?.nextCursor === undefined) return readChains();
+  const { params, note, nextCursor: cursor } = before;
+  return { ...(await ask("chains.list", { ...params, cursor })), params, note };
+}
+
 /** Reads the newest chains that fit, and older ones on demand. */
 export function useChains() {
-  const key = `chains ${queries.flow.value}`;
-  const reading = useReading(key, readChains);
-  useNews("agent", reading.again, moves);
-  const [older, setOlder] = useState<{ key: string; chains: readonly ChainRow[]; cursor: string }>();
-  const { value } = reading;
-  const received = value?.names;
+  const reading = usePages<Page>(`chains ${queries.flow.value}`, readPage);
+  const { value: pages, again } = reading;
+  useNews("agent", again, moves);
   useEffect(() => {
-    if (received !== undefined) names.value = { ...names.value, ...received };
-  }, [received]);
-  const mine = older?.key === key ? older : undefined;
-  // A chain that has moved on is in both lists.
-  const chains = useMemo(() => {
-    const rows = new Map((mine?.chains ?? []).map((chain) => [chain.chainId, chain]));
-    for (const chain of value?.chains ?? []) rows.set(chain.chainId, chain);
-    return mine === undefined
-      ? (value?.chains ?? [])
-      : [...rows.values()].sort((a, b) => b.lastAt - a.lastAt);
-  }, [value, mine]);
-  const cursor = mine?.cursor ?? value?.nextCursor ?? "";
-  const more = async (): Promise<void> => {
-    try {
-      const page = await ask("chains.list", { ...value?.params, cursor });
-      names.value = { ...names.value, ...page.names };
-      setOlder({ key, chains: [...chains, ...page.chains], cursor: page.nextCursor ?? "" });
-    } catch (error) {
-      complain(error);
-    }
-  };
-  return { ...reading, chains, more: cursor === "" ? undefined : more };
+    names.value = Object.assign({}, names.value, ...(pages ?? []).map((page) => page?.names));
+  }, [pages]);
+  const chains = useMemo(() => (pages ?? []).flatMap((page) => page?.chains ?? []), [pages]);
+  return { ...reading, chains, note: pages?.[0]?.note };
 }
 
 /** Reads a chain, also after events that may change it. Events during a read cause one more read. */

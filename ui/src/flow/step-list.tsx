@@ -11,7 +11,7 @@ import { State } from "../parts/state.tsx";
 import { Latest } from "./latest.tsx";
 import type { ChainViewProps } from "./sequence/diagram.tsx";
 import { useKeys } from "./sequence/keys.ts";
-import { drawn, useGrowth, useSight } from "./sequence/sight.ts";
+import { useGrowth, useSight } from "./sequence/sight.ts";
 import {
   type Around,
   type FlowStep,
@@ -30,13 +30,13 @@ interface RowProps {
   readonly step: FlowStep;
   readonly around: Around;
   readonly marks: string;
-  readonly top: number;
+  readonly at: number;
   readonly tab: boolean;
   /** Whether its run is the slowest of the chain. */
   readonly slowest: boolean;
 }
 
-function RowOf({ step, around, marks, top, tab, slowest }: RowProps) {
+function RowOf({ step, around, marks, at, tab, slowest }: RowProps) {
   return useMemo(() => {
     const outcome = outcomeWords(step, around);
     const said = label(step, around);
@@ -46,7 +46,7 @@ function RowOf({ step, around, marks, top, tab, slowest }: RowProps) {
       <button
         type="button"
         class={`flow-row step kind-${step.kind}${marks}`}
-        style={{ top: `${top}px` }}
+        style={{ top: `${at * ROW_HEIGHT}px` }}
         data-step={step.id}
         tabIndex={tab ? 0 : -1}
       >
@@ -65,7 +65,7 @@ function RowOf({ step, around, marks, top, tab, slowest }: RowProps) {
         </span>
       </button>
     );
-  }, [step, around, marks, top, tab, slowest]);
+  }, [step, around, marks, at, tab, slowest]);
 }
 
 export function StepList(props: ChainViewProps) {
@@ -91,15 +91,12 @@ export function StepList(props: ChainViewProps) {
         {/* biome-ignore-end lint/a11y/noStaticElementInteractions: its rows are buttons */}
         {/* biome-ignore-end lint/a11y/useKeyWithClickEvents: its rows are buttons */}
         <div class="flow-rows-space" style={{ height: `${steps.length * ROW_HEIGHT}px` }}>
-          {drawn(rowsNear(ROW_HEIGHT, steps.length), inTab).map((at) => {
-            const step = steps[at];
-            if (step === undefined) return null;
-            const failed = isFailed(step) ? " is-failed" : "";
-            const here = step.id === chosen ? " chosen" : "";
-            const marks = `${failed}${here}${found.has(step.id) ? " found" : ""}`;
-            const tab = step.id === keys.inTab;
-            const props = { step, around, marks, tab, top: at * ROW_HEIGHT, slowest: step.id === slowest };
-            return <RowOf key={step.id} {...props} />;
+          {rowsNear(steps, ROW_HEIGHT, inTab).map(({ row: step, at }) => {
+            const { id } = step;
+            const here = id === chosen ? " chosen" : "";
+            const marks = `${isFailed(step) ? " is-failed" : ""}${here}${found.has(id) ? " found" : ""}`;
+            const props = { step, around, marks, at, tab: id === keys.inTab, slowest: id === slowest };
+            return <RowOf key={id} {...props} />;
           })}
         </div>
       </div>

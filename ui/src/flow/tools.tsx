@@ -42,10 +42,11 @@ function Find({ search }: { search: Search }) {
   );
 }
 
-function Zoom({ zoom, zooms, fitted }: { zoom: Signal<number>; zooms: readonly number[]; fitted: number }) {
-  const at = zooms.indexOf(zoom.value === fitted ? (zooms[0] ?? fitted) : zoom.value);
-  const go = (to: number | undefined): void => {
-    if (to !== undefined) zoom.value = to;
+function Zoom({ zoom, zooms }: { zoom: Signal<number>; zooms: readonly number[] }) {
+  const [fitted = 1] = zooms;
+  const at = zooms.indexOf(zoom.value);
+  const go = (to = zoom.value): void => {
+    zoom.value = to;
   };
   const step = (text: string, name: string, to: number | undefined) => (
     <Button text={text} class="quiet" aria-label={name} disabled={to === undefined} onClick={() => go(to)} />
@@ -68,10 +69,8 @@ interface ToolsProps {
   readonly mode: Mode;
   readonly search: Search;
   readonly zoom: Signal<number>;
-  /** The levels of zoom, smallest first. Empty if the view cannot be zoomed. */
+  /** The levels of zoom. At the first, the whole diagram fits. Empty if the view cannot be zoomed. */
   readonly zooms: readonly number[];
-  /** The zoom at which the whole diagram fits. */
-  readonly fitted: number;
   readonly legend: boolean;
   readonly onLegend: () => void;
   /** Merges the expanded steps again. Undefined if none are expanded. */
@@ -80,7 +79,7 @@ interface ToolsProps {
 }
 
 export function ChainTools(props: ToolsProps) {
-  const { mode, search, zoom, zooms, fitted, legend, onLegend, onCollapse, chain } = props;
+  const { mode, search, zoom, zooms, legend, onLegend, onCollapse, chain } = props;
   return (
     <div class="bar strip flow-tools">
       <fieldset class="flow-window" aria-label="View of the chain">
@@ -98,7 +97,7 @@ export function ChainTools(props: ToolsProps) {
         ))}
       </fieldset>
       <Find search={search} />
-      {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} fitted={fitted} />}
+      {zooms.length > 0 && <Zoom zoom={zoom} zooms={zooms} />}
       {onCollapse !== undefined && <Button text="Collapse" class="quiet" data-act="" onClick={onCollapse} />}
       {mode !== "list" && (
         <Button text="Legend" class="quiet" data-act="" aria-expanded={legend} onClick={onLegend} />

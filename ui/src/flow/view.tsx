@@ -93,7 +93,7 @@ function Day({ name, day, onDay }: { name: string; day: string; onDay: (day: str
 }
 
 export function FlowView() {
-  const { chains: all, more, ...reading } = useChains();
+  const { chains: all, more, note, ...reading } = useChains();
   const { value } = reading;
   const first = useRef<string | undefined>(undefined);
   const at = route.value;
@@ -108,7 +108,6 @@ export function FlowView() {
     first.current = chains[0]?.chainId;
   const isOverview = wantedId === undefined && showsOverview.value && all.length > 0;
   const chosen = isOverview ? undefined : (wantedId ?? first.current);
-  const note = all.length > 0 && value?.note;
   const choice = wantedId === undefined ? "no-choice" : "chosen";
   return (
     <div class={`flow ${choice}${chosen === undefined ? " no-chain" : ""}`}>
@@ -145,17 +144,14 @@ export function FlowView() {
             }}
           />
           <Choices />
-          {note && (
+          {all.length > 0 && note && (
             <p class="small soft" role="status">
               {note}
             </p>
           )}
         </div>
-        {value === undefined ? (
-          <Awaited {...reading} />
-        ) : (
-          <ChainList chains={chains} chosen={chosen} more={more} />
-        )}
+        <Awaited {...reading} />
+        {value !== undefined && <ChainList chains={chains} chosen={chosen} more={more} />}
       </section>
       <section class="flow-main" aria-label={isOverview ? "Overview" : "Selected chain"}>
         {isOverview ? (

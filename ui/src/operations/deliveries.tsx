@@ -5,6 +5,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import type { DeliveryRow } from "../../../src/contract/methods/deliveries.ts";
+import type { PayloadOf } from "../../../src/contract/methods.ts";
 import { optional } from "../../../src/core/optional.ts";
 import { cut } from "../../../src/core/text/cut.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
@@ -15,7 +16,7 @@ import { moved, useMoves } from "../inbox/moved.ts";
 import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration } from "../parts/format.ts";
 import { Name, SessionLink } from "../parts/name.tsx";
-import { useNews, useReading } from "../parts/reading.ts";
+import { useNews, usePages } from "../parts/reading.ts";
 import { type Option, Select } from "../parts/select.tsx";
 import { State } from "../parts/state.tsx";
 import { Time } from "../parts/time.tsx";
@@ -39,28 +40,6 @@ interface Filter {
 }
 
 const EVERYTHING: Filter = { state: "", sessionKey: "", includeDismissed: false };
-
-interface Outbox {
-  readonly rows: readonly DeliveryRow[];
-  readonly more: boolean;
-}
-
-/** Reads the newest rows, page by page, until there are `wanted` of them. */
-async function readOutbox({ state, sessionKey, includeDismissed }: Filter, wanted: number): Promise<Outbox> {
-  const rows: DeliveryRow[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await ask("deliveries.list", {
-      limit: PAGE_ROWS,
-      maxChars: TEXT_CHARS_MAX,
-      includeDismissed,
-      ...optional({ state: state || undefined, sessionKey: sessionKey || undefined, cursor }),
-    });
-    rows.push(...page.deliveries);
-    cursor = page.nextCursor;
-  } while (cursor !== undefined && rows.length < wanted);
-  return { rows, more: cursor !== undefined };
-}
 
 function Filters({ filter, onChange }: { filter: Filter; onChange: (next: Filter) => void }) {
   return (
@@ -194,36 +173,37 @@ function deliveryRow(row: DeliveryRow): ResourceRow {
 
 export function DeliveriesTab() {
   const [filter, setFilter] = useState<Filter>(EVERYTHING);
-  const wanted = useRef(PAGE_ROWS);
-  const outbox = useReading(JSON.stringify(filter), () => readOutbox(filter, wanted.current));
-  const { again, value, busy } = outbox;
+  const { state, sessionKey, includeDismissed } = filter;
+  const outbox = usePages(JSON.stringify(filter), (before?: PayloadOf<"deliveries.list">) =>
+    ask("deliveries.list", {
+      ...{ limit: PAGE_ROWS, maxChars: TEXT_CHARS_MAX, includeDismissed },
+      ...optional({
+        state: state || undefined,
+        sessionKey: sessionKey || undefined,
+        cursor: before?.nextCursor,
+      }),
+    }),
+  );
+  const { again, value, busy, more } = outbox;
   useNews("deliveries", again);
-  const change = (next: Filter): void => {
-    wanted.current = PAGE_ROWS;
-    setFilter(next);
-  };
   const frame = useRef<HTMLUListElement>(null);
   useMoves(frame);
-  const older = (): void => {
-    wanted.current = (value?.rows.length ?? 0) + PAGE_ROWS;
-    again();
-  };
   return (
     <>
       <ResourceList
         title="Deliveries"
         words="Messages to channels: sent, pending and failed."
         list={outbox}
-        rows={value?.rows}
+        rows={value?.flatMap(({ deliveries }) => deliveries)}
         row={deliveryRow}
         empty="No deliveries"
         frame={frame}
       >
-        <Filters filter={filter} onChange={change} />
+        <Filters filter={filter} onChange={setFilter} />
       </ResourceList>
-      {value?.more === true && (
+      {more !== undefined && (
         <p class="out-more">
-          <Button text="Show older" onClick={older} disabled={busy} />
+          <Button text="Show older" onClick={more} disabled={busy} />
         </p>
       )}
     </>

@@ -51,6 +51,27 @@ export function useReading<T>(key: string, read: () => Promise<T>): Reading<T> {
   return { value: current.value, problem: current.problem, busy: current.busy, again };
 }
 
+/** Reads the first page of a list, and one page more each time that `more` is called. */
+export function usePages<P extends { readonly nextCursor?: string | undefined } | undefined>(
+  key: string,
+  readPage: (before: P | undefined) => Promise<P>,
+) {
+  const wanted = useRef({ key, pages: 1 });
+  if (wanted.current.key !== key) wanted.current = { key, pages: 1 };
+  const reading = useReading(key, async () => {
+    const pages: P[] = [];
+    do pages.push(await readPage(pages.at(-1)));
+    while (pages.at(-1)?.nextCursor !== undefined && pages.length < wanted.current.pages);
+    return pages;
+  });
+  const more = (): void => {
+    wanted.current.pages += 1;
+    void reading.again();
+  };
+  const hasMore = reading.value?.at(-1)?.nextCursor !== undefined;
+  return { ...reading, more: hasMore ? more : undefined };
+}
+
 /** Calls `again` shortly after each event of this kind for which `isAbout` returns true. */
 export function useNews<E extends keyof EventPayloads>(
   event: E,

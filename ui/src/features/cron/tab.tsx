@@ -1,10 +1,12 @@
 // The tab for scheduled jobs, in the order of their next runs, with a button for a new job.
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
+import type { PayloadOf } from "../../../../src/contract/methods.ts";
+import { optional } from "../../../../src/core/optional.ts";
 import { ask, may } from "../../gateway.ts";
 import { ResourceList } from "../../operations/resource-list.tsx";
 import { Button } from "../../parts/button.tsx";
-import { useNews, useReading } from "../../parts/reading.ts";
+import { useNews, usePages } from "../../parts/reading.ts";
 import type { Job } from "./draft.ts";
 import { JobForm } from "./form.tsx";
 import { jobRow } from "./job.tsx";
@@ -19,22 +21,13 @@ function bySoonest(one: Job, other: Job): number {
 }
 
 export function SchedulesTab({ about }: { about: string | undefined }) {
-  const [pages, setPages] = useState(1);
   const [isAdding, setAdding] = useState(false);
-  const list = useReading("cron.list", async () => {
-    let page = await ask("cron.list", { limit: PAGE });
-    const jobs = [...page.jobs];
-    for (let read = 1; read < pages && page.nextCursor !== undefined; read += 1) {
-      page = await ask("cron.list", { limit: PAGE, cursor: page.nextCursor });
-      jobs.push(...page.jobs);
-    }
-    return { ...page, jobs };
-  });
-  const { value, again } = list;
+  const list = usePages("cron.list", (before?: PayloadOf<"cron.list">) =>
+    ask("cron.list", { limit: PAGE, ...optional({ cursor: before?.nextCursor }) }),
+  );
+  const { value, again, more, busy } = list;
   useNews("cron", again);
-  useEffect(() => {
-    if (pages > 1) again();
-  }, [pages, again]);
+  const note = value?.[0]?.note;
   return (
     <>
       <ResourceList
@@ -45,7 +38,7 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
           )
         }
         list={list}
-        rows={value?.jobs.toSorted(bySoonest)}
+        rows={value?.flatMap(({ jobs }) => jobs).sort(bySoonest)}
         row={(job) => jobRow(job, about === job.id)}
         empty={
           <>
@@ -57,15 +50,15 @@ export function SchedulesTab({ about }: { about: string | undefined }) {
           </>
         }
       >
-        {value?.note !== undefined && (
+        {note !== undefined && (
           <p class="note tone-warn" role="note">
-            {value.note}
+            {note}
           </p>
         )}
       </ResourceList>
-      {value?.nextCursor !== undefined && (
+      {more !== undefined && (
         <p class="out-more">
-          <Button text="Show more" onClick={() => setPages(pages + 1)} />
+          <Button text="Show more" onClick={more} disabled={busy} />
         </p>
       )}
       {isAdding && <JobForm job={undefined} onClose={() => setAdding(false)} />}

@@ -48,11 +48,12 @@ export function useSight(startsAtEnd: boolean) {
     end > sight.top - MARGIN && top < sight.top + TILE + sight.height + MARGIN;
   const isBeside = (left: number, right: number): boolean =>
     right > sight.left - MARGIN && left < sight.left + TILE + sight.width + MARGIN;
-  /** Returns the first and the last of the rows that must be drawn, for rows of this height. */
-  const rowsNear = (rowHeight: number, count: number): readonly [number, number] => [
-    Math.max(0, Math.floor((sight.top - MARGIN) / rowHeight)),
-    Math.min(count, Math.ceil((sight.top + TILE + sight.height + MARGIN) / rowHeight)),
-  ];
+  /** Returns the rows of this height to draw: those near, and the row that the Tab key reaches. */
+  const rowsNear = <R>(rows: readonly R[], rowHeight: number, inTab: number) =>
+    rows.flatMap((row, at) => {
+      const isDrawn = at === inTab || isNear(at * rowHeight, (at + 1) * rowHeight);
+      return isDrawn ? [{ row, at }] : [];
+    });
   const toEnd = (): void => box.current?.scrollTo({ top: box.current.scrollHeight });
   const grew = (): void => {
     if (atEnd.current) toEnd();
@@ -64,11 +65,4 @@ export function useSight(startsAtEnd: boolean) {
 /** If the reader is at the end, keeps the view at the end when the height of the content changes. */
 export function useGrowth({ grew }: { readonly grew: () => void }, height: number): void {
   useLayoutEffect(grew, [height]);
-}
-
-/** Returns the indexes of the rows to draw: those in this range, and the row that the Tab key reaches. */
-export function drawn([first, last]: readonly [number, number], inTab: number): number[] {
-  const near = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
-  if (inTab < 0 || (inTab >= first && inTab < last)) return near;
-  return inTab < first ? [inTab, ...near] : [...near, inTab];
 }

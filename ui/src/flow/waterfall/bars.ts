@@ -5,6 +5,7 @@
 
 import type { ChainCall, ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { duration, money, tokens } from "../../parts/format.ts";
+import { joinWords } from "../../parts/words.ts";
 import {
   type Around,
   countWords,
@@ -228,7 +229,7 @@ export function barWords(bar: Bar, from: number, nowMs: number): string {
   const { kind, name, at, startedAt, endAt, failed, step, tokens: used = 0, cost = 0 } = bar;
   const queued = kind === "run" && startedAt !== undefined ? startedAt - at : 0;
   const isOpen = endAt === undefined;
-  return [
+  const parts = [
     `${KINDS[kind]}${bar.title ?? name}`,
     `begins at ${duration(at - from)}`,
     queued >= 100 ? `queued ${duration(queued)}` : "",
@@ -241,7 +242,6 @@ export function barWords(bar: Bar, from: number, nowMs: number): string {
     bar.slowest === true ? "slowest call of the chain" : "",
     used > 0 ? `${tokens(used)} tokens` : "",
     cost > 0 ? money(cost) : "",
-  ]
-    .filter((part) => part !== "")
-    .join(", ");
+  ];
+  return joinWords(parts, ", ");
 }

@@ -15,7 +15,7 @@ import { Cost } from "../../parts/time.tsx";
 import type { ChainViewProps } from "../sequence/diagram.tsx";
 import { useKeys } from "../sequence/keys.ts";
 import { Minimap } from "../sequence/minimap.tsx";
-import { drawn, useGrowth, useSight } from "../sequence/sight.ts";
+import { useGrowth, useSight } from "../sequence/sight.ts";
 import { type Bar, barsOf, barWords, type Row, rowsOf, type Span, spanOf, ticksOf } from "./bars.ts";
 
 /** Height of a row. On a phone it has room for two lines of a name, and for a finger. */
@@ -247,10 +247,7 @@ export function Waterfall(props: WaterfallProps) {
     else flip(turned);
   };
   const inTab = rows.findIndex(({ bar }) => bar.id === keys.inTab);
-  const near = drawn(rowsNear(rowHeight, rows.length), inTab).flatMap((at) => {
-    const row = rows[at];
-    return row === undefined ? [] : [{ row, at }];
-  });
+  const near = rowsNear(rows, rowHeight, inTab);
   const isChosen = ({ kind, step }: Bar): boolean =>
     chosen === step.id && (kind === "run" || kind === "wait");
   return (

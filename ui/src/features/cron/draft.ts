@@ -2,7 +2,6 @@
 // DR1: for an edited job, only the changed fields are sent, because the gateway may have redacted the others.
 
 import type { ParamsOf, PayloadOf } from "../../../../src/contract/methods.ts";
-import { optional } from "../../../../src/core/optional.ts";
 import { twoDigits } from "../../parts/format.ts";
 import { READERS_ZONE } from "./dates.ts";
 
@@ -100,42 +99,34 @@ export function scheduleOf({ kind, expr, tz, every, unit, at }: Draft): Schedule
   }
 }
 
-const seconds = (text: string): number => Math.max(0, Math.round(Number(text) || 0));
-
-export function newJob(draft: Draft, schedule: Schedule): ParamsOf<"cron.add"> {
-  const { name, message, agentId, deliverTo, missed, session, model, thinking, timeout } = draft;
+/** Returns the settings of a job. Null: it has none. */
+function settingsOf(draft: Draft) {
+  const { message, agentId, deliverTo, missed, session, timeout } = draft;
+  const to = deliverTo.trim();
   return {
-    schedule,
-    message,
-    missed,
-    ...optional({
-      name: name.trim() || undefined,
-      agentId: agentId || undefined,
-      deliver: deliverTo.trim() === "" ? undefined : { to: deliverTo.trim() },
-      model: model || undefined,
-      thinking: thinking || undefined,
-      timeoutSeconds: seconds(timeout) || undefined,
-      session: session || undefined,
-    }),
+    schedule: scheduleOf(draft),
+    ...{ message, missed },
+    name: draft.name.trim() || null,
+    agentId: agentId || null,
+    deliver: to === "" ? null : { to },
+    model: draft.model.trim() || null,
+    thinking: draft.thinking || null,
+    timeoutSeconds: Math.max(0, Math.round(Number(timeout) || 0)),
+    session: session || null,
   };
 }
 
-type Patch = ParamsOf<"cron.update">["patch"];
+/** Returns the parameters of `cron.add`. */
+export function newJob(draft: Draft): ParamsOf<"cron.add"> {
+  const set = Object.entries(settingsOf(draft)).filter(([, value]) => value);
+  return Object.fromEntries(set) as unknown as ParamsOf<"cron.add">;
+}
 
-/** Returns the parameters of `cron.update`: only the fields that were changed. */
-export function patchOf(before: Draft, draft: Draft, schedule: Schedule): Patch {
-  const differs = (...fields: (keyof Draft)[]): boolean => fields.some((one) => before[one] !== draft[one]);
-  const textOrNull = (text: string): string | null => text.trim() || null;
-  const to = draft.deliverTo.trim();
-  return optional({
-    schedule: differs("kind", "expr", "tz", "every", "unit", "at") ? schedule : undefined,
-    name: differs("name") ? textOrNull(draft.name) : undefined,
-    message: differs("message") ? draft.message : undefined,
-    deliver: differs("deliverTo") ? (to === "" ? null : { to }) : undefined,
-    missed: differs("missed") ? draft.missed : undefined,
-    session: differs("session") ? draft.session || undefined : undefined,
-    model: differs("model") ? textOrNull(draft.model) : undefined,
-    thinking: differs("thinking") ? textOrNull(draft.thinking) : undefined,
-    timeoutSeconds: differs("timeout") ? seconds(draft.timeout) : undefined,
-  });
+/** Returns the parameters of `cron.update`: only the settings that were changed. */
+export function patchOf(before: Draft, draft: Draft): ParamsOf<"cron.update">["patch"] {
+  const known = new Map(Object.entries(settingsOf(before)));
+  const changed = Object.entries(settingsOf(draft)).filter(
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify(known.get(name)),
+  );
+  return Object.fromEntries(changed);
 }

@@ -29,13 +29,12 @@ const CONVERSATIONS = [
 const CONVERSATIONS_OF_NEW = [["", "new at each run if the reply is sent"], ...CONVERSATIONS] as const;
 
 async function save(job: Job | undefined, before: Draft, draft: Draft): Promise<void> {
-  const schedule = scheduleOf(draft);
-  if (schedule === undefined) throw new Error("The schedule has an empty field. Fill it in.");
+  if (scheduleOf(draft) === undefined) throw new Error("The schedule has an empty field. Fill it in.");
   if (job === undefined) {
-    await ask("cron.add", newJob(draft, schedule));
+    await ask("cron.add", newJob(draft));
     return;
   }
-  const patch = patchOf(before, draft, schedule);
+  const patch = patchOf(before, draft);
   if (Object.keys(patch).length > 0) await ask("cron.update", { id: job.id, patch });
 }
 

@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { EventPayloads } from "../../../../src/contract/events.ts";
-import type { ParamsOf } from "../../../../src/contract/methods.ts";
+import { optional } from "../../../../src/core/optional.ts";
 import { head } from "../../../../src/core/text/cut.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import type { ReplayOutcome } from "../../../../src/features/replay/contract.ts";
@@ -13,6 +13,7 @@ import { type ChainPageProps, isReplayable } from "../../flow/actions.tsx";
 import { agentsIn } from "../../flow/state.ts";
 import { sentence } from "../../flow/words.ts";
 import { ask, on } from "../../gateway.ts";
+import { type Field, FormFields, type Texts } from "../../inbox/form.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Form } from "../../parts/dialog.tsx";
 import { clockTime, counted, money } from "../../parts/format.ts";
@@ -23,58 +24,48 @@ import { shortKey } from "../../sessions/own-name.ts";
 import { keepInTab, tabStorage } from "../../token.ts";
 import { Columns, LabelDifferences, Side } from "./columns.tsx";
 
-/** JSON leaves out the names without a text. */
-type Texts = Readonly<Record<string, string | undefined>>;
-
 const SIDES = ["Record", "Replay"] as const;
 const OPTION_CHARS_MAX = 120;
 
-interface Changes {
-  readonly models: Texts;
-  readonly instructions: Texts;
-  /** `message` and `repeat`. */
-  readonly others: Texts;
+const MESSAGE: Field = {
+  ...{ name: "message", title: "First message", setting: true, lines: 2, placeholder: "As recorded" },
+};
+const REPEAT: Field = {
+  ...{ name: "repeat", title: "Replays", setting: true, type: "integer", placeholder: "1" },
+};
+
+function modelField(agentId: string, title: string, models: readonly string[]): Field {
+  const choices = [["", "As recorded"] as const, ...models];
+  return { name: `model ${agentId}`, title, type: "choice", choices };
 }
 
 interface FieldsProps {
-  readonly changes: Changes;
-  readonly onChange: (kind: keyof Changes, name: string, text: string | undefined) => void;
-}
-
-function Model({ agentId, changes, onChange, label }: FieldsProps & { agentId: string; label: string }) {
-  const models = useModelRefs();
-  return (
-    <label>
-      {label}
-      <Select
-        value={changes.models[agentId] ?? ""}
-        options={[["", "As recorded"], ...models]}
-        onPick={(ref) => onChange("models", agentId, ref || undefined)}
-      />
-    </label>
-  );
+  /** Those of the fields that were changed: `model <agent>`, `instructions <agent>`, `message`, `repeat`. */
+  readonly changes: Texts;
+  readonly onChange: (changes: Texts) => void;
 }
 
 /** The changes of one agent. Its instructions begin as they are now. */
-function AgentChanges({ agentId, ...fields }: FieldsProps & { agentId: string }) {
+function AgentChanges(props: FieldsProps & { agentId: string; models: readonly string[] }) {
+  const { agentId, models, changes, onChange } = props;
   const { value } = useReading(`prompt ${agentId}`, () => ask("agents.prompt", { agentId }));
   const now = value?.parts.find(({ title }) => title === "Instructions in the settings")?.text ?? "";
+  const name = `instructions ${agentId}`;
   return (
     <details aria-label={agentId}>
       <summary>
         <Agent id={agentId} />
       </summary>
-      <Model {...fields} agentId={agentId} label="Model" />
-      <label>
-        Instructions
-        <textarea
-          rows={4}
-          value={fields.changes.instructions[agentId] ?? now}
-          onInput={({ currentTarget: { value: text } }) =>
-            fields.onChange("instructions", agentId, text === now ? undefined : text)
-          }
-        />
-      </label>
+      <FormFields
+        fields={[
+          modelField(agentId, "Model", models),
+          { name, title: "Instructions", setting: true, lines: 4 },
+        ]}
+        entries={{ [name]: now, ...changes }}
+        onChange={({ [name]: text, ...others }) =>
+          onChange({ ...others, ...(text === now ? {} : { [name]: text }) } as Texts)
+        }
+      />
     </details>
   );
 }
@@ -103,33 +94,23 @@ function FromStep({ chain, steps, around, about = "" }: ChainPageProps) {
   );
 }
 
-function Fields({ page, ...fields }: FieldsProps & { page: ChainPageProps }) {
-  const { changes, onChange } = fields;
-  const other = (name: string) => ({
-    value: changes.others[name] ?? "",
-    onInput: ({ currentTarget: { value } }: { currentTarget: { value: string } }) =>
-      onChange("others", name, value || undefined),
-  });
+function Fields({ page, changes, onChange }: FieldsProps & { page: ChainPageProps }) {
+  const models = useModelRefs();
+  const fieldsOf = (...fields: readonly Field[]) => (
+    <FormFields fields={fields} entries={changes} onChange={(next) => onChange(next as Texts)} />
+  );
   return (
     <>
       <p class="soft">
         With changes, models are called for what differs, and cost money. Tools answer from the record.
       </p>
-      <Model {...fields} agentId="*" label="Model of every agent" />
+      {fieldsOf(modelField("*", "Model of every agent", models))}
       {agentsIn([page.chain]).map((agentId) => (
-        <AgentChanges key={agentId} agentId={agentId} {...fields} />
+        <AgentChanges key={agentId} agentId={agentId} {...{ models, changes, onChange }} />
       ))}
       <FromStep {...page} />
-      {page.about === undefined && (
-        <label>
-          First message
-          <textarea rows={2} placeholder="As recorded" {...other("message")} />
-        </label>
-      )}
-      <label>
-        Replays
-        <input type="number" placeholder="1" {...other("repeat")} />
-      </label>
+      {page.about === undefined && fieldsOf(MESSAGE)}
+      {fieldsOf(REPEAT)}
     </>
   );
 }
@@ -174,7 +155,7 @@ const KEPT_UNDER = "parley.replay";
 /** The last replay of this tab. The gateway keeps no results, so a reload shows those that the tab kept. */
 interface Kept {
   readonly chainId: string;
-  readonly changes: Changes;
+  readonly changes: Texts;
   /** Absent if the replay had not ended, or if they are too long for the tab's storage. */
   readonly outcomes?: readonly ReplayOutcome[];
 }
@@ -196,18 +177,26 @@ function useReplay(chainId: string, from: string | undefined, kept: Kept | undef
   useEffect(() => on("replay", setProgress), []);
   useEffect(() => stop, []);
   const keep = (now: Kept): void => keepInTab(KEPT_UNDER, JSON.stringify(now));
-  const start = async (changes: Changes): Promise<void> => {
-    const { models, instructions, others } = changes;
+  const start = async (changes: Texts): Promise<void> => {
+    // A text that was deleted is left out, but an agent may replay without instructions.
+    const given = Object.entries(changes).filter(([name, text]) => text || name.startsWith("instructions "));
+    const behind = (kind: string): Texts => {
+      const some = given.filter(([name]) => name.startsWith(kind));
+      return Object.fromEntries(some.map(([name, text]) => [name.slice(kind.length), text]));
+    };
     keep({ chainId, changes });
     setProgress(undefined);
     setOutcomes(undefined);
     setBusy(true);
     atWork.current = true;
     try {
-      const repeat = Number(others.repeat ?? 1);
-      const { message } = from === undefined ? others : {};
-      const given = { chainId, models, instructions, message, from, repeat } as ParamsOf<"chains.replay">;
-      const { replays } = await ask("chains.replay", given);
+      const { replays } = await ask("chains.replay", {
+        chainId,
+        models: behind("model "),
+        instructions: behind("instructions "),
+        repeat: Number(changes.repeat || 1),
+        ...optional({ message: from === undefined ? changes.message || undefined : undefined, from }),
+      });
       keep({ chainId, changes, outcomes: replays });
       setOutcomes(replays);
     } catch (error) {
@@ -224,15 +213,13 @@ function useReplay(chainId: string, from: string | undefined, kept: Kept | undef
 export function Replay(page: ChainPageProps) {
   const { chainId } = page.chain;
   const [kept] = useState(() => readKept(chainId));
-  const [changes, setChanges] = useState(kept?.changes ?? { models: {}, instructions: {}, others: {} });
+  const [changes, setChanges] = useState<Texts>(kept?.changes ?? {});
   const { progress, outcomes, busy, start, stop } = useReplay(chainId, page.about, kept);
   const { replay = 1, of = 1, done = 0, total = 0 } = progress ?? {};
   const results = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (outcomes !== undefined) results.current?.scrollIntoView();
   }, [outcomes]);
-  const onChange: FieldsProps["onChange"] = (kind, name, text) =>
-    setChanges((before) => ({ ...before, [kind]: { ...before[kind], [name]: text } }));
   return (
     <>
       <Form
@@ -241,7 +228,7 @@ export function Replay(page: ChainPageProps) {
         onSubmit={() => start(changes)}
         onClose={() => go({ view: "flow", chainId })}
       >
-        <Fields page={page} changes={changes} onChange={onChange} />
+        <Fields page={page} changes={changes} onChange={setChanges} />
         {busy && (
           <div class="bar">
             <progress aria-label="Replay" max={total || 1} value={done} />

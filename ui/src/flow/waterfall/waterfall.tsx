@@ -45,6 +45,8 @@ interface WaterfallProps extends Omit<ChainViewProps, "onChoose"> {
 
 interface Scale {
   readonly span: Span;
+  /** Width of the names, and of the bars beside them. */
+  readonly names: number;
   readonly width: number;
   readonly rowHeight: number;
   readonly nowMs: number;
@@ -73,17 +75,6 @@ function BarOf({ bar, scale, inside = [] }: { bar: Bar; scale: Scale; inside?: r
   );
 }
 
-function Figures({ bar }: { bar: Bar }) {
-  const { at, startedAt = at, endAt, tokens: used = 0, cost = 0 } = bar;
-  return (
-    <span class="row waterfall-figures" aria-hidden="true">
-      {used > 0 && <span>{tokens(used)}</span>}
-      {cost > 0 && <Cost usd={cost} />}
-      <span>{endAt === undefined ? "…" : duration(endAt - startedAt)}</span>
-    </span>
-  );
-}
-
 interface RowProps {
   readonly row: Row;
   readonly at: number;
@@ -94,16 +85,18 @@ interface RowProps {
   readonly chosen: boolean;
 }
 
-/** This element has the focus, and tells screen readers what the bar shows. */
-function NameOf(props: RowProps) {
-  const { row, at, count, scale, found, focusable, chosen } = props;
+/** The row has the focus, and tells screen readers what its bar shows. */
+function RowOf({ row, at, count, scale, found, focusable, chosen }: RowProps) {
   return useMemo(() => {
     const { bar, level, open } = row;
-    const hasMore = bar.children.length > 0;
+    const { at: begin, startedAt = begin, endAt, tokens: used = 0, cost = 0, children } = bar;
+    const hasMore = children.length > 0;
     const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
+    // If a run is closed, its own bar shows its calls and waits.
+    const inside = open || bar.kind !== "run" ? [] : children.filter(({ kind }) => kind !== "run");
     return (
       <div
-        class={`row waterfall-name${chosen ? " chosen" : ""}${found ? " found" : ""}`}
+        class={`waterfall-row${chosen ? " chosen" : ""}${found ? " found" : ""}`}
         data-step={bar.id}
         role="treeitem"
         tabIndex={focusable ? 0 : -1}
@@ -116,45 +109,31 @@ function NameOf(props: RowProps) {
         style={{ top: `${at * scale.rowHeight}px`, "--level": Math.min(level - 1, LEVELS_MAX) }}
       >
         <span class="visually-hidden">{words}</span>
-        <span class="waterfall-turn" aria-hidden="true" data-turn={hasMore ? bar.id : undefined}>
-          {hasMore ? (open ? "▾" : "▸") : ""}
-        </span>
-        <span class={`waterfall-mark kind-${bar.kind}${bar.failed ? " is-failed" : ""}`} aria-hidden="true" />
-        <span class="waterfall-text cut" aria-hidden="true">
-          <Name text={bar.name} />
-        </span>
-        {bar.slowest === true && (
-          <span class="chip tone-warn" aria-hidden="true">
-            slowest
+        <span class="row waterfall-name" aria-hidden="true" style={{ width: `${scale.names}px` }}>
+          <span class="waterfall-turn" data-turn={hasMore ? bar.id : undefined}>
+            {hasMore ? (open ? "▾" : "▸") : ""}
           </span>
-        )}
-        <Figures bar={bar} />
+          <span class={`waterfall-mark kind-${bar.kind}${bar.failed ? " is-failed" : ""}`} />
+          <span class="waterfall-text cut">
+            <Name text={bar.name} />
+          </span>
+          {bar.slowest === true && <span class="chip tone-warn">slowest</span>}
+          <span class="row waterfall-figures">
+            {used > 0 && <span>{tokens(used)}</span>}
+            {cost > 0 && <Cost usd={cost} />}
+            <span>{endAt === undefined ? "…" : duration(endAt - startedAt)}</span>
+          </span>
+        </span>
+        <span class="waterfall-bars" aria-hidden="true">
+          <BarOf bar={bar} scale={scale} inside={inside} />
+        </span>
       </div>
     );
   }, [row, at, count, scale, found, focusable, chosen]);
 }
 
-function RowBars({ row, at, scale }: Pick<RowProps, "row" | "at" | "scale">) {
-  return useMemo(() => {
-    const { bar, open } = row;
-    // If a run is closed, its own bar shows its calls and waits.
-    const inside = open || bar.kind !== "run" ? [] : bar.children.filter(({ kind }) => kind !== "run");
-    const words = safeLine(barWords(bar, scale.span.from, scale.nowMs));
-    return (
-      <div
-        class="waterfall-row"
-        data-step={bar.id}
-        title={words}
-        style={{ top: `${at * scale.rowHeight}px` }}
-      >
-        <BarOf bar={bar} scale={scale} inside={inside} />
-      </div>
-    );
-  }, [row, at, scale]);
-}
-
-function Ticks({ scale, names }: { scale: Scale; names: number }) {
-  const { span, width } = scale;
+function Ticks({ scale }: { scale: Scale }) {
+  const { span, width, names } = scale;
   const hasRoom = (at: number): boolean => at === 0 || xOf(scale, span.from + at) < width - TICK_ROOM;
   const ticks = ticksOf(span, width / TICK_WIDTH).filter(hasRoom);
   return (
@@ -182,56 +161,31 @@ function useNow(active: boolean): number {
   return active ? now() : 0;
 }
 
-/** Returns the rows to show with their positions, and a function that opens or closes a row. */
-function useRows({ rawSteps, calls, around }: WaterfallProps, rowHeight: number) {
+export function Waterfall(props: WaterfallProps) {
+  const { rawSteps, calls, around, chosen, onChoose, wanted, found, active, zoom } = props;
+  const nowMs = useNow(active);
+  const scrolled = useSight(false);
+  const { box, sight, look, rowsNear } = scrolled;
+  const [names, rowHeight] = sight.width < NARROW ? [NAMES_NARROW, ROW_NARROW] : [NAMES, ROW];
   const bars = useMemo(() => barsOf(rawSteps, calls ?? [], around), [rawSteps, calls, around]);
+  // Rows that the reader has opened or closed.
   const [flipped, setFlipped] = useKept("flipped rows", NONE_FLIPPED);
   const few = rawSteps.length + (calls?.length ?? 0) <= OPEN_ROWS_MAX;
   const rows = useMemo(() => {
     const atFirst = ({ kind }: Bar): boolean => kind !== "group" && few;
     return rowsOf(bars, (bar) => atFirst(bar) !== flipped.has(bar.id));
   }, [bars, flipped, few]);
-  const flip = (id: string): void => {
-    const next = new Set(flipped);
-    if (!next.delete(id)) next.add(id);
-    setFlipped(next);
-  };
+  useGrowth(scrolled, rows.length);
   const placed = useMemo(
     () => rows.map(({ bar }, at) => ({ id: bar.id, y: HEAD_HEIGHT + at * rowHeight })),
     [rows, rowHeight],
   );
-  return { rows, placed, flip };
-}
-
-/** Returns the handlers for clicks, for Enter, and for the keys that open and close a row. */
-function useActs({ calls, onChoose }: WaterfallProps, rows: readonly Row[], flip: (id: string) => void) {
-  const callOf = useMemo(() => new Map(calls?.map((call) => [call.id, call])), [calls]);
-  const choose = (id: string): void => {
-    const bar = rows.find((row) => row.bar.id === id)?.bar;
-    if (bar?.kind === "group") flip(id);
-    else if (bar !== undefined) onChoose(bar.step.id, callOf.get(id));
-  };
-  const onOther = (id: string, action: string): boolean => {
-    const row = rows.find(({ bar }) => bar.id === id);
-    if (row === undefined || row.bar.children.length === 0) return false;
-    if ((action === "open" && !row.open) || (action === "close" && row.open)) flip(id);
-    return action === "open" || action === "close";
-  };
-  return { onChoose: choose, onOther };
-}
-
-export function Waterfall(props: WaterfallProps) {
-  const { rawSteps, calls, chosen, wanted, found, active, zoom } = props;
-  const nowMs = useNow(active);
-  const scrolled = useSight(false);
-  const { box, sight, look, rowsNear } = scrolled;
-  const isNarrow = sight.width < NARROW;
-  const [names, rowHeight] = isNarrow ? [NAMES_NARROW, ROW_NARROW] : [NAMES, ROW];
-  const { rows, placed, flip } = useRows(props, rowHeight);
-  useGrowth(scrolled, rows.length);
   const width = Math.max(120, sight.width - names - 16) * Math.max(1, zoom);
   const span = useMemo(() => spanOf(rawSteps, nowMs), [rawSteps, nowMs]);
-  const scale = useMemo(() => ({ span, width, rowHeight, nowMs }), [span, width, rowHeight, nowMs]);
+  const scale = useMemo(
+    () => ({ span, names, width, rowHeight, nowMs }),
+    [span, names, width, rowHeight, nowMs],
+  );
   const whole = useMemo(() => {
     const lines = rows.map(({ bar: { at, endAt = nowMs, failed } }, index) => ({
       ...{ from: xOf(scale, at), to: xOf(scale, endAt), failed },
@@ -239,23 +193,38 @@ export function Waterfall(props: WaterfallProps) {
     }));
     return { width, height: HEAD_HEIGHT + rows.length * rowHeight, lanes: [], lines };
   }, [rows, scale]);
-  const acts = useActs(props, rows, flip);
-  const keys = useKeys({ rows: placed, box, look, chosen, wanted, ...acts });
+  const find = (id: string): Row | undefined => rows.find(({ bar }) => bar.id === id);
+  const flip = (id: string): void => {
+    const next = new Set(flipped);
+    if (!next.delete(id)) next.add(id);
+    setFlipped(next);
+  };
+  const choose = (id: string): void => {
+    const bar = find(id)?.bar;
+    if (bar?.kind === "group") flip(id);
+    else if (bar !== undefined)
+      onChoose(
+        bar.step.id,
+        calls?.find((call) => call.id === id),
+      );
+  };
+  const onOther = (id: string, action: string): boolean => {
+    const row = find(id);
+    if (row === undefined || row.bar.children.length === 0) return false;
+    if ((action === "open" && !row.open) || (action === "close" && row.open)) flip(id);
+    return action === "open" || action === "close";
+  };
+  const keys = useKeys({ rows: placed, box, look, chosen, wanted, onChoose: choose, onOther });
   const onClick = (event: MouseEvent): void => {
     const turned = (event.target as Element).closest("[data-turn]")?.getAttribute("data-turn");
     if (turned == null) keys.onClick(event);
     else flip(turned);
   };
   const inTab = rows.findIndex(({ bar }) => bar.id === keys.inTab);
-  const near = rowsNear(rows, rowHeight, inTab);
-  const isChosen = ({ kind, step }: Bar): boolean =>
-    chosen === step.id && (kind === "run" || kind === "wait");
   return (
     <div class="flow-sight">
       <div class="flow-scroll" ref={box} onScroll={look}>
-        <Ticks scale={scale} names={names} />
-        {/* biome-ignore lint/a11y/useKeyWithClickEvents: the tree in it handles the keys */}
-        {/* biome-ignore lint/a11y/noStaticElementInteractions: a click on a bar is one on its row */}
+        <Ticks scale={scale} />
         <div
           class="waterfall-space"
           style={{
@@ -263,34 +232,27 @@ export function Waterfall(props: WaterfallProps) {
             width: `${names + width}px`,
             "--row": `${rowHeight}px`,
           }}
+          role="tree"
+          tabIndex={-1}
+          aria-label={`Waterfall with ${rows.length} rows; the arrow keys move, open and close`}
+          onKeyDown={keys.onKeyDown}
           onClick={onClick}
         >
-          <div
-            class="waterfall-names"
-            style={{ width: `${names}px` }}
-            role="tree"
-            tabIndex={-1}
-            aria-label={`Waterfall with ${rows.length} rows; the arrow keys move, open and close`}
-            onKeyDown={keys.onKeyDown}
-          >
-            {near.map(({ row, at }) => (
-              <NameOf
-                key={row.bar.id}
+          {rowsNear(rows, rowHeight, inTab).map(({ row, at }) => {
+            const { id, kind, step } = row.bar;
+            return (
+              <RowOf
+                key={id}
                 row={row}
                 at={at}
                 scale={scale}
                 count={rows.length}
-                found={found.has(row.bar.id)}
-                focusable={row.bar.id === keys.inTab}
-                chosen={isChosen(row.bar)}
+                found={found.has(id)}
+                focusable={id === keys.inTab}
+                chosen={chosen === step.id && (kind === "run" || kind === "wait")}
               />
-            ))}
-          </div>
-          <div class="waterfall-bars" style={{ left: `${names}px`, width: `${width}px` }} aria-hidden="true">
-            {near.map(({ row, at }) => (
-              <RowBars key={row.bar.id} row={row} at={at} scale={scale} />
-            ))}
-          </div>
+            );
+          })}
         </div>
         {calls === undefined && <p class="loading">Loading calls…</p>}
       </div>

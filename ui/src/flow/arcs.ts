@@ -41,19 +41,6 @@ export interface Node {
   readonly active: boolean;
 }
 
-export interface Overview {
-  readonly nodes: readonly Node[];
-  readonly arcs: readonly Arc[];
-  readonly width: number;
-  /** Y coordinate of the sessions. */
-  readonly baseline: number;
-  readonly nodeWidth: number;
-  /** True if names are slanted. */
-  readonly aslant: boolean;
-  /** Number of sessions for which there is no room. */
-  readonly left: number;
-}
-
 /** Counts the steps of all chains for each pair of sessions and each kind. */
 function talksOf(chains: readonly ChainRow[]): Talk[] {
   const talks = new Map<string, Talk>();
@@ -98,11 +85,7 @@ function arcOf(talk: Talk, from: number, to: number, baseline: number, reach: nu
 }
 
 /** `room`: the width without scrolling. `before`: the sessions in their last order. */
-export function overviewOf(
-  chains: readonly ChainRow[],
-  room: number,
-  before: readonly string[] = [],
-): Overview {
+export function overviewOf(chains: readonly ChainRow[], room: number, before: readonly string[] = []) {
   const talks = talksOf(chains);
   const weight = new Map<string, number>();
   for (const { from, to, steps } of talks)
@@ -127,20 +110,27 @@ export function overviewOf(
   const baseline = ARC_MAX + 24;
   const reach = Math.max(nodeWidth, (count - 1) * nodeWidth);
   return {
-    nodes: row.map((key) => ({
-      key,
-      x: xOf.get(key) ?? 0,
-      steps: weight.get(key) ?? 0,
-      active: busy.has(key),
-    })),
+    nodes: row.map(
+      (key): Node => ({
+        key,
+        x: xOf.get(key) ?? 0,
+        steps: weight.get(key) ?? 0,
+        active: busy.has(key),
+      }),
+    ),
     arcs: talks.flatMap((talk) => {
       const [from, to] = [xOf.get(talk.from), xOf.get(talk.to)];
       return from === undefined || to === undefined ? [] : [arcOf(talk, from, to, baseline, reach)];
     }),
     width,
+    /** Y coordinate of the sessions. */
     baseline,
     nodeWidth,
+    /** True if names are slanted. */
     aslant,
+    /** Number of sessions for which there is no room. */
     left: ranked.length - row.length,
   };
 }
+
+export type Overview = ReturnType<typeof overviewOf>;

@@ -2,7 +2,7 @@
 // event reloads only the data that it affects.
 
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import type { AgentEvent } from "../../../src/contract/events.ts";
 import type { ParamsOf } from "../../../src/contract/methods.ts";
 import { optional } from "../../../src/core/optional.ts";
@@ -116,25 +116,15 @@ export function useChains() {
   return { ...reading, chains, note: pages?.[0]?.note };
 }
 
-/** Reads a chain, also after events that may change it. Events during a read cause one more read. */
+/** Reads a chain, also after events that may change it. */
 export function useChain(chainId: string, includeCalls: boolean) {
   const reading = useReading(`chain ${chainId}`, () => ask("chains.get", { chainId, includeCalls }));
-  const { busy, again } = reading;
-  const late = useRef(false);
+  const { again } = reading;
   const parties = useMemo(() => new Set(reading.value?.parties.map(({ key }) => key)), [reading.value]);
-  const soon = (): void => {
-    if (busy) late.current = true;
-    else void again();
-  };
-  useEffect(() => {
-    if (busy || !late.current) return;
-    late.current = false;
-    void again();
-  }, [busy]);
   useEffect(() => {
     if (includeCalls) void again();
   }, [includeCalls]);
-  useNews("agent", soon, (event) => {
+  useNews("agent", again, (event) => {
     const { stream, data, sessionKey } = event;
     if (stream === "lifecycle") return data.chainId === chainId;
     // Events of tools matter only for the waterfall, which shows tool calls.

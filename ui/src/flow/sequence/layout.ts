@@ -77,20 +77,6 @@ export interface Placed {
   readonly right: number;
 }
 
-export interface Layout {
-  readonly lanes: readonly Lane[];
-  /** Width of the columns that were not resized. */
-  readonly laneWidth: number;
-  readonly bars: readonly Bar[];
-  readonly steps: readonly Placed[];
-  /** Pauses that are shortened. */
-  readonly pauses: readonly { readonly y: number; readonly ms: number }[];
-  /** The times that are shown at the left of the rows. */
-  readonly times: readonly { readonly y: number; readonly at: number }[];
-  readonly width: number;
-  readonly height: number;
-}
-
 type Phase = "end" | "row" | "run";
 
 interface Moment {
@@ -126,28 +112,13 @@ function momentsOf(steps: readonly ChainStep[], isLong: (step: ChainStep) => boo
       moments.push({ at: endAt, phase: "end", id, height: worded ? 22 : END });
     }
   }
-  return moments
-    .map((moment, place) => ({ moment, place }))
-    .sort((a, b) => {
-      // If times are equal, the moments of one step keep their order, and the end of a run comes before the
-      // steps that this run causes.
-      if (a.moment.at !== b.moment.at) return a.moment.at - b.moment.at;
-      if (a.moment.id === b.moment.id)
-        return ["row", "run", "end"].indexOf(a.moment.phase) - ["row", "run", "end"].indexOf(b.moment.phase);
-      return ORDER[a.moment.phase] - ORDER[b.moment.phase] || a.place - b.place;
-    })
-    .map(({ moment }) => moment);
+  // If times are equal, the moments of one step keep their order, and the end of a run comes before the steps
+  // that this run causes.
+  return moments.sort((a, b) => a.at - b.at || (a.id === b.id ? 0 : ORDER[a.phase] - ORDER[b.phase]));
 }
 
-interface Times {
-  y(id: string, phase: Phase): number | undefined;
-  /** Returns the y coordinate of the message to which the wait belongs. */
-  sent(wait: ChainStep): number | undefined;
-  readonly pauses: readonly { y: number; ms: number }[];
-  readonly bottom: number;
-}
-
-function inTime(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolean): Times {
+/** Computes the y coordinates of all moments. */
+function inTime(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolean) {
   const sends = new Map(
     steps.flatMap((step) =>
       step.kind === "send" && step.flowId !== undefined ? [[step.flowId, step.id]] : [],
@@ -169,12 +140,15 @@ function inTime(steps: readonly ChainStep[], isLong: (step: ChainStep) => boolea
     if (at !== Number.MAX_SAFE_INTEGER) before = at;
   }
   return {
-    y: (id, phase) => places.get(`${phase} ${id}`),
-    sent: ({ flowId = "" }) => places.get(`row ${sends.get(flowId)}`),
+    y: (id: string, phase: Phase) => places.get(`${phase} ${id}`),
+    /** Returns the y coordinate of the message to which the wait belongs. */
+    sent: ({ flowId = "" }: ChainStep) => places.get(`row ${sends.get(flowId)}`),
     pauses,
     bottom: y,
   };
 }
+
+type Times = ReturnType<typeof inTime>;
 
 function barOf(step: ChainStep, x: number, times: Times, mine: readonly ChainStep[], bottom: number): Bar {
   const top = times.y(step.id, "row") ?? TOP;
@@ -234,13 +208,16 @@ interface Options {
   readonly labelOf?: (step: ChainStep) => string;
 }
 
-/** Computes the layout of a chain. `room`: the width that is available without scrolling. */
+/**
+ * Computes the layout of a chain. `room`: the width that is available without scrolling. Of the result,
+ * `laneWidth` is the width of the columns that were not resized, `pauses` those that are shortened.
+ */
 export function layOut(
   steps: readonly ChainStep[],
   parties: readonly FlowParty[],
   room: number,
   { zoom = 1, widths = new Map(), labelOf = () => "" }: Options = {},
-): Layout {
+) {
   const { lanes, laneWidth, right } = lanesOf(parties, room, zoom, widths);
   const xOf = new Map(lanes.map(({ key, x }) => [key, x]));
   const widthAt = new Map(lanes.map(({ x, width }) => [x, width]));
@@ -284,3 +261,5 @@ export function layOut(
   const { pauses } = times;
   return { lanes, laneWidth, bars, steps: placed, pauses, times: timesOf(placed), width, height };
 }
+
+export type Layout = ReturnType<typeof layOut>;

@@ -1,6 +1,5 @@
 // Draws the shapes of a chain's diagram, without texts: runs as bars, steps as arrows, waits as brackets.
 
-import type { ChainStep } from "../../../../src/core/shapes/chain-step.ts";
 import { isFailed } from "../words.ts";
 import { type Bar, GUTTER, type Placed } from "./layout.ts";
 
@@ -44,23 +43,28 @@ export function BarOf({ bar }: { bar: Bar }) {
   );
 }
 
-function headAt(x: number, y: number, way: number): string {
-  return `M ${x - way * 8} ${y - 4.5} L ${x} ${y} L ${x - way * 8} ${y + 4.5}`;
-}
-
 function crossAt(x: number, y: number): string {
   return `M ${x - 5} ${y - 5} l 10 10 m 0 -10 l -10 10`;
 }
 
+/** Draws a line, with a head at this place that points to the right (1) or to the left (-1). */
+function Arrow({ line, x, y, way }: { line: string; x: number; y: number; way: number }) {
+  return (
+    <>
+      <path class="step-line" d={line} />
+      <path class="step-head" d={`M ${x - way * 8} ${y - 4.5} L ${x} ${y} L ${x - way * 8} ${y + 4.5}`} />
+    </>
+  );
+}
+
 export function ArrowOf({ placed }: { placed: Placed }) {
-  const { step, y, from, to, top } = placed;
-  if (step.kind === "wait") return <WaitOf y={y} from={from} to={to} top={top} step={step} />;
+  const { step, y, from, to } = placed;
+  if (step.kind === "wait") return <WaitOf {...placed} />;
   if (step.kind === "message" && to !== undefined) {
     return (
       <>
         <circle class="person" cx={to - 46} cy={y} r="4" />
-        <path class="step-line" d={`M ${to - 42} ${y} H ${to - BAR - 2}`} />
-        <path class="step-head" d={headAt(to - BAR - 2, y, 1)} />
+        <Arrow line={`M ${to - 42} ${y} H ${to - BAR - 2}`} x={to - BAR - 2} y={y} way={1} />
       </>
     );
   }
@@ -76,44 +80,23 @@ export function ArrowOf({ placed }: { placed: Placed }) {
   }
   if (step.kind === "announce" && from !== undefined)
     return <path class="step-mark" d={`M ${from} ${y - 7} l 7 7 l -7 7 l -7 -7 z`} />;
-  if (step.kind === "delivery" && from !== undefined) {
-    return (
-      <>
-        <path class="step-line" d={`M ${from + BAR} ${y + 3} h 26`} />
-        <path class="step-head" d={headAt(from + BAR + 26, y + 3, 1)} />
-      </>
-    );
-  }
+  if (step.kind === "delivery" && from !== undefined)
+    return <Arrow line={`M ${from + BAR} ${y + 3} h 26`} x={from + BAR + 26} y={y + 3} way={1} />;
   if (to === undefined || from === undefined || from === to) {
     const at = to ?? from ?? GUTTER;
-    return (
-      <>
-        <path class="step-line" d={`M ${at + BAR} ${y - 10} h 20 v 10 h -18`} />
-        <path class="step-head" d={headAt(at + BAR + 2, y, -1)} />
-      </>
-    );
+    return <Arrow line={`M ${at + BAR} ${y - 10} h 20 v 10 h -18`} x={at + BAR + 2} y={y} way={-1} />;
   }
   const way = to > from ? 1 : -1;
-  return (
-    <>
-      <path class="step-line" d={`M ${from + way * BAR} ${y} H ${to - way * (BAR + 2)}`} />
-      <path class="step-head" d={headAt(to - way * (BAR + 2), y, way)} />
-    </>
-  );
+  const end = to - way * (BAR + 2);
+  return <Arrow line={`M ${from + way * BAR} ${y} H ${end}`} x={end} y={y} way={way} />;
 }
 
 /** Draws a bracket beside the line of the session that waits, from the message to its answer. */
-function WaitOf(props: {
-  y: number;
-  from: number | undefined;
-  to: number | undefined;
-  top: number | undefined;
-  step: ChainStep;
-}) {
-  const { y, from, to, top, step } = props;
+function WaitOf({ y, from, to, top, step }: Placed) {
   if (from === undefined) return null;
   const x = from - 12;
   const way = to !== undefined && to < from ? 1 : -1;
+  const end = from - way * (BAR + 2);
   const answered = step.state === "answered" && to !== undefined && to !== from;
   return (
     <>
@@ -122,8 +105,7 @@ function WaitOf(props: {
       )}
       {answered && (
         <>
-          <path class="step-line" d={`M ${to - way * -BAR} ${y} H ${from - way * (BAR + 2)}`} />
-          <path class="step-head" d={headAt(from - way * (BAR + 2), y, way)} />
+          <Arrow line={`M ${to + way * BAR} ${y} H ${end}`} x={end} y={y} way={way} />
           {isFailed(step) && <path class="step-cross" d={crossAt((from + to) / 2, y)} />}
         </>
       )}

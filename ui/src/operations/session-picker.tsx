@@ -6,7 +6,7 @@ import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { pressed } from "../keys/table.ts";
 import { comboboxOf, Listbox, nextOf } from "../parts/listbox.tsx";
 import { Name } from "../parts/name.tsx";
-import { type FoundSession, useFoundSessions } from "../sessions/find.ts";
+import { useFoundSessions } from "../sessions/find.ts";
 
 interface PickerProps {
   readonly label: string;
@@ -16,32 +16,30 @@ interface PickerProps {
   readonly placeholder?: string;
 }
 
-/** Owns the typed text, the matching suggestions and the keys. */
-function usePicker(value: string, onPick: (key: string) => void) {
+export function SessionPicker({ label, value, onPick, placeholder }: PickerProps) {
+  const id = useId();
   const [text, setText] = useState(value);
-  const [words, setWords] = useState("");
-  const [isOpen, setOpen] = useState(false);
+  /** The words that the suggestions fit. Undefined: the list is closed. */
+  const [words, setWords] = useState<string>();
   const [active, setActive] = useState(-1);
   const { fitting, search, searchSoon } = useFoundSessions();
   useEffect(() => setText(value), [value]);
-  const shown: readonly FoundSession[] = isOpen ? fitting(words) : [];
-
+  const shown = words === undefined ? [] : fitting(words);
+  const close = (): void => setWords(undefined);
   const pick = (key: string): void => {
     setText(key);
-    setOpen(false);
+    close();
     setActive(-1);
     onPick(key);
   };
   const open = (): void => {
-    if (isOpen) return;
+    if (words !== undefined) return;
     setWords("");
     search("");
-    setOpen(true);
   };
   const onInput = (next: string): void => {
     setText(next);
     setWords(next);
-    setOpen(true);
     setActive(-1);
     searchSoon(next);
     if (next === "") onPick("");
@@ -49,23 +47,17 @@ function usePicker(value: string, onPick: (key: string) => void) {
   const onKeyDown = (event: KeyboardEvent): void => {
     const action = pressed("menu", event);
     const isMove = action === "next" || action === "previous";
-    if (!isMove && action !== "choose" && !(action === "leave" && isOpen)) return;
+    if (!isMove && action !== "choose" && !(action === "leave" && words !== undefined)) return;
     event.preventDefault();
     if (isMove) {
       open();
       setActive(nextOf(active, action === "next" ? 1 : -1, shown.length));
-    } else if (action === "leave") setOpen(false);
+    } else if (action === "leave") close();
     else {
       const chosen = shown[active]?.key ?? text.trim();
       if (chosen !== "") pick(chosen);
     }
   };
-  return { text, shown, active, pick, open, onInput, onKeyDown, close: () => setOpen(false) };
-}
-
-export function SessionPicker({ label, value, onPick, placeholder }: PickerProps) {
-  const id = useId();
-  const { text, shown, active, pick, open, onInput, onKeyDown, close } = usePicker(value, onPick);
   return (
     <div class="picker">
       <label for={`${id}-input`}>{label}</label>

@@ -61,7 +61,7 @@ export function LabelDifferences(props: {
   return (
     <section class="label-differences">
       <h3 id="label-differences">Labels that differ</h3>
-      <ul aria-labelledby="label-differences">
+      <ul class="stack" aria-labelledby="label-differences">
         {labels.map(({ side, label, source, sessions }) => (
           <li key={`${side} ${label} ${source}`} class="bar">
             <LabelChip label={label} source={source} />

@@ -6,19 +6,15 @@ import { GatewayError } from "../../../../src/contract/client/error.ts";
 import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { ask, wordsOf } from "../../gateway.ts";
 import { counted } from "../../parts/format.ts";
+import { joinWords } from "../../parts/words.ts";
 
 /** Maximum number of requests at the same time, so that many runs do not block the connection. */
 const AT_ONCE = 8;
 
 type Chosen = Pick<ActiveRun, "runId" | "sessionKey">;
 
-interface Result {
-  readonly words: string;
-  readonly hasFailed: boolean;
-}
-
 /** Stops these runs. Calls `onProgress` each time a request is answered. */
-export async function stopRuns(runs: readonly Chosen[], onProgress: () => void): Promise<Result> {
+export async function stopRuns(runs: readonly Chosen[], onProgress: () => void) {
   const stopped = new Set<string>();
   const refused = new Map<string, unknown>();
   const left = [...runs];
@@ -37,14 +33,6 @@ export async function stopRuns(runs: readonly Chosen[], onProgress: () => void):
     }
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, runs.length) }, work));
-  return resultOf(runs, stopped, refused);
-}
-
-function resultOf(
-  runs: readonly Chosen[],
-  stopped: ReadonlySet<string>,
-  refused: ReadonlyMap<string, unknown>,
-): Result {
   const chosen = runs.filter(({ runId }) => stopped.has(runId)).length;
   const others = stopped.size - chosen;
   const failed = runs.filter(({ runId }) => refused.has(runId) && !stopped.has(runId));
@@ -56,5 +44,5 @@ function resultOf(
     ended > 0 ? `${ended} had already ended` : "",
     first === undefined ? "" : `${failed.length} could not be stopped: ${wordsOf(refused.get(first.runId))}`,
   ];
-  return { words: parts.filter((part) => part !== "").join(", "), hasFailed: first !== undefined };
+  return { words: joinWords(parts, ", "), hasFailed: first !== undefined };
 }

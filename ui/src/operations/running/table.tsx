@@ -28,28 +28,20 @@ export const STATES: readonly ActiveRun["state"][] = ["running", "waiting", "que
 
 export const nameOfRun = ({ sessionKey, label }: ActiveRun): string => label || nameOf(sessionKey);
 
-function compare(a: ActiveRun, b: ActiveRun, column: Order): number {
-  switch (column) {
-    case "age":
-      return b.acceptedAt - a.acceptedAt;
-    case "session":
-      return nameOfRun(a).localeCompare(nameOfRun(b));
-    case "agent":
-      return a.agentId.localeCompare(b.agentId);
-    case "state":
-      return STATES.indexOf(a.state) - STATES.indexOf(b.state) || a.since - b.since;
-    case "tokens":
-      return (a.tokens ?? 0) - (b.tokens ?? 0);
-    case "cost":
-      return (a.cost ?? 0) - (b.cost ?? 0);
-  }
-}
+const COMPARE: Readonly<Record<Order, (a: ActiveRun, b: ActiveRun) => number>> = {
+  age: (a, b) => b.acceptedAt - a.acceptedAt,
+  session: (a, b) => nameOfRun(a).localeCompare(nameOfRun(b)),
+  agent: (a, b) => a.agentId.localeCompare(b.agentId),
+  state: (a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state) || a.since - b.since,
+  tokens: (a, b) => (a.tokens ?? 0) - (b.tokens ?? 0),
+  cost: (a, b) => (a.cost ?? 0) - (b.cost ?? 0),
+};
 
 /** Sorts runs. Runs with equal values have a fixed order, so that rows do not move. */
 export function sorted(runs: readonly ActiveRun[], { column, descending }: Sort<Order>): ActiveRun[] {
   const turn = descending ? -1 : 1;
   return [...runs].sort(
-    (a, b) => compare(a, b, column) * turn || b.acceptedAt - a.acceptedAt || (a.runId < b.runId ? -1 : 1),
+    (a, b) => COMPARE[column](a, b) * turn || b.acceptedAt - a.acceptedAt || (a.runId < b.runId ? -1 : 1),
   );
 }
 

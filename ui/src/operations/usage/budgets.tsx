@@ -6,6 +6,7 @@ import { tick } from "../../clock.ts";
 import { counted, DAY_MS, duration, money, tokens } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
 import { State } from "../../parts/state.tsx";
+import { joinWords } from "../../parts/words.ts";
 import { hrefOf } from "../../route.ts";
 import type { Tone } from "../../styles/tones.ts";
 
@@ -25,8 +26,7 @@ function stateOf(budget: Budget, leftMs: number): { readonly tone: Tone; readonl
   const { stoppedToday } = budget;
   const stopped = stoppedToday > 0 ? `${counted(stoppedToday, "run")} stopped today` : "";
   const again = `Runs can start again in ${duration(leftMs)} (00:00 UTC)`;
-  if (usedPart(budget) >= 1)
-    return { tone: "bad", words: ["Used up", stopped, again].filter((part) => part !== "").join(". ") };
+  if (usedPart(budget) >= 1) return { tone: "bad", words: joinWords(["Used up", stopped, again], ". ") };
   if (stopped !== "") return { tone: "bad", words: `Too little left: ${stopped}` };
   if (usedPart(budget) >= NEARLY) return { tone: "warn", words: "Nearly used up" };
   return { tone: "good", words: "Within the budget" };
@@ -68,7 +68,7 @@ function ChainBudget({ budget }: { budget: NonNullable<UsageReport["chainBudget"
   return (
     <li class="line small">
       <strong>Each chain</strong>
-      <span class="soft">at most {limits.filter((one) => one !== "").join(" and ")}</span>
+      <span class="soft">at most {joinWords(limits, " and ")}</span>
       <State
         state=""
         tone={stoppedToday > 0 ? "bad" : "good"}

@@ -5,15 +5,13 @@ import { USAGE_GROUPS, type UsageGroup, type UsageOrder } from "../../../../src/
 import { DAY_MS } from "../../parts/format.ts";
 import type { Option } from "../../parts/select.tsx";
 
-const PERIODS = ["1", "7", "30", "month"] as const;
-export type Period = (typeof PERIODS)[number];
-
-export const PERIOD_WORDS: readonly (readonly [Period, string])[] = [
+export const PERIODS = [
   ["1", "Today"],
   ["7", "7 days"],
   ["30", "30 days"],
   ["month", "This month"],
-];
+] as const;
+export type Period = (typeof PERIODS)[number][0];
 
 export const GROUP_WORDS: readonly Option<UsageGroup>[] = [
   ["agent", "agent"],
@@ -34,9 +32,9 @@ export interface Choice {
 const BETWEEN = "~";
 
 export function choiceIn(about: string | undefined): Choice {
-  const [period, by, order, agentId] = (about ?? "").split(BETWEEN);
+  const [wanted, by, order, agentId] = (about ?? "").split(BETWEEN);
   return {
-    period: PERIODS.find((one) => one === period) ?? "7",
+    period: PERIODS.find(([period]) => period === wanted)?.[0] ?? "7",
     by: USAGE_GROUPS.find((one) => one === by) ?? "agent",
     order: order === "tokens" ? "tokens" : "cost",
     agentId: agentId || undefined,

@@ -19,7 +19,7 @@ import { Cost } from "../../parts/time.tsx";
 import { go } from "../../route.ts";
 import { usePolled } from "../polling.ts";
 import { Budgets } from "./budgets.tsx";
-import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIOD_WORDS } from "./choice.ts";
+import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIODS } from "./choice.ts";
 import { Days } from "./days.tsx";
 import { csvOf } from "./export.ts";
 import { ChainName, UsageTable } from "./table.tsx";
@@ -74,7 +74,7 @@ function Choices({ choice, onChoose }: { choice: Choice; onChoose: (next: Partia
     <div class="bar out-filters">
       <fieldset class="joined">
         <legend class="visually-hidden">Period</legend>
-        {PERIOD_WORDS.map(([period, words]) => (
+        {PERIODS.map(([period, words]) => (
           <Button
             text={words}
             key={period}

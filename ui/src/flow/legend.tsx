@@ -13,9 +13,9 @@ export const SEQUENCE: Marks = [
   ["legend-arrow kind-refused", "refused"],
   ["legend-arrow kind-is-failed", "failed"],
   ["legend-bar is-queued", "queued"],
-  ["legend-bar", "run"],
-  ["legend-bar is-waits", "run that waits"],
-  ["legend-bar is-failed", "failed run"],
+  ["legend-bar tone-busy", "run"],
+  ["legend-bar tone-waiting", "run that waits"],
+  ["legend-bar tone-bad", "failed run"],
   ["legend-bar is-silent", "silent: no reply"],
   ["legend-bar is-outside", "session that has read from outside"],
 ];
@@ -24,7 +24,7 @@ export const OVERVIEW: Marks = [
   ["legend-arrow kind-send", "sends; thicker: more steps"],
   ["legend-arrow kind-spawn", "jobs"],
   ["legend-arrow kind-refused", "refused"],
-  ["legend-bar is-active", "at work"],
+  ["legend-bar is-active tone-busy", "at work"],
 ];
 
 export const WATERFALL: Marks = [

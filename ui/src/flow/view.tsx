@@ -108,10 +108,10 @@ export function FlowView() {
     first.current = chains[0]?.chainId;
   const isOverview = wantedId === undefined && showsOverview.value && all.length > 0;
   const chosen = isOverview ? undefined : (wantedId ?? first.current);
-  const choice = wantedId === undefined ? "no-choice" : "chosen";
+  const choice = chosen === undefined ? "no-chain" : wantedId === undefined ? "no-choice" : "chosen";
   return (
-    <div class={`flow ${choice}${chosen === undefined ? " no-chain" : ""}`}>
-      <section class="flow-list" aria-labelledby="chains-title">
+    <div class={`flow split ${choice}`}>
+      <section class="split-list flow-list" aria-labelledby="chains-title">
         <div class="bar strip flow-bar">
           <h2 id="chains-title">{`${counted(chains.length, "chain")}${more ? " and more" : ""}`}</h2>
           {wanted !== undefined && (
@@ -153,7 +153,7 @@ export function FlowView() {
         <Awaited {...reading} />
         {value !== undefined && <ChainList chains={chains} chosen={chosen} more={more} />}
       </section>
-      <section class="flow-main" aria-label={isOverview ? "Overview" : "Selected chain"}>
+      <section class="split-main flow-main" aria-label={isOverview ? "Overview" : "Selected chain"}>
         {isOverview ? (
           <OverviewPicture chains={all} />
         ) : chosen !== undefined ? (

@@ -38,12 +38,9 @@ interface Group {
 }
 
 function groupAnswers(answers: readonly Explanation[]): Group[] {
-  const groups = new Map<string, Explanation[]>();
-  for (const answer of answers) {
-    const { allowed, rule, settings } = answer;
-    const same = JSON.stringify([allowed, rule, settings]);
-    groups.set(same, [...(groups.get(same) ?? []), answer]);
-  }
+  const groups = Map.groupBy(answers, ({ allowed, rule, settings }) =>
+    JSON.stringify([allowed, rule, settings]),
+  );
   return [...groups.values()].flatMap((alike) => {
     const [first] = alike;
     const checks = new Map(alike.flatMap((one) => one.checks).map((check) => [check.rule, check]));

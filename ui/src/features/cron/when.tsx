@@ -41,6 +41,10 @@ const EXPRESSION: Field = {
   ...{ name: "expr", title: "Cron expression", setting: true, placeholder: "", maxChars: 200 },
   description: "minute hour day month weekday",
 };
+const EVERY: readonly Field[] = [
+  { name: "every", title: "Every", setting: true, type: "integer", placeholder: "" },
+  { name: "unit", title: "Unit", type: "choice", choices: UNITS.map(({ name }) => name) },
+];
 
 interface WhenProps {
   readonly draft: Draft;
@@ -85,29 +89,6 @@ function CronFields({ draft, change }: WhenProps) {
         <FormFields fields={[EXPRESSION]} entries={{ ...draft }} onChange={change} />
       </details>
     </>
-  );
-}
-
-function EveryFields({ draft, change }: WhenProps) {
-  return (
-    <div class="bar">
-      <label class="inline">
-        Every{" "}
-        <input
-          class="count"
-          type="number"
-          min={1}
-          value={draft.every}
-          onInput={(event) => change({ every: event.currentTarget.value })}
-        />
-      </label>
-      <Select
-        aria-label="Unit"
-        value={draft.unit}
-        options={UNITS.map(({ name }) => name)}
-        onPick={(unit) => change({ unit })}
-      />
-    </div>
   );
 }
 
@@ -165,18 +146,22 @@ function Dates({ preview }: { preview: PayloadOf<"cron.preview"> }) {
 export function When(props: WhenProps) {
   const { draft, change } = props;
   return (
-    <fieldset class="stack when">
+    <fieldset class="stack card when">
       <legend>Schedule</legend>
       <div class="line kinds">
         {KINDS.map(({ kind, title }) => (
-          <label key={kind} class="inline">
+          <label key={kind} class="inline row">
             <input type="radio" name="kind" checked={draft.kind === kind} onChange={() => change({ kind })} />
             {title}
           </label>
         ))}
       </div>
       {draft.kind === "cron" && <CronFields {...props} />}
-      {draft.kind === "every" && <EveryFields {...props} />}
+      {draft.kind === "every" && (
+        <div class="pair">
+          <FormFields fields={EVERY} entries={{ ...draft }} onChange={change} />
+        </div>
+      )}
       {draft.kind === "at" && <AtField {...props} />}
       <Preview draft={draft} />
     </fieldset>

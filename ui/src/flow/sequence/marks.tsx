@@ -12,10 +12,17 @@ export function BarOf({ bar }: { bar: Bar }) {
   const from = run ?? end;
   const height = (a: number, b: number): number => Math.max(2, b - a);
   return (
-    <g class={`run${open ? " open" : ""}${failed ? " failed" : ""}`}>
+    <g class={`run${open ? " open" : ""}`}>
       {from > top + 2 && <line class="run-queued" x1={x + 9} x2={x + 9} y1={top} y2={from} />}
       {run !== undefined && (
-        <rect class="run-bar" x={x - BAR} y={run} width={2 * BAR} height={height(run, end)} rx="3" />
+        <rect
+          class={`run-bar tone-${failed ? "bad" : "busy"}`}
+          x={x - BAR}
+          y={run}
+          width={2 * BAR}
+          height={height(run, end)}
+          rx="3"
+        />
       )}
       {run === undefined && !open && (
         <rect class="run-note" x={x - 4} y={top - 4} width="8" height="8" rx="2" />
@@ -23,7 +30,7 @@ export function BarOf({ bar }: { bar: Bar }) {
       {waits.map((wait) => (
         <rect
           key={wait.top}
-          class="run-waits"
+          class="run-bar tone-waiting"
           x={x - BAR}
           y={wait.top}
           width={2 * BAR}

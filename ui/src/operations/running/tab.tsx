@@ -27,41 +27,18 @@ const RUNS_MAX = 1_000;
 
 const SORTS: readonly Option<Order>[] = Object.entries(ORDER_WORDS) as [Order, string][];
 
-interface Stopping {
-  readonly runIds: ReadonlySet<string>;
-  /** Number of these runs for which the request was answered. */
-  readonly done: number;
-}
-
-/** Stops runs, and reports the result even if the reader has left the tab. */
-function useStopping(onDone: () => void) {
-  const [stopping, setStopping] = useState<Stopping>({ runIds: new Set(), done: 0 });
-  const stop = async (chosen: readonly ActiveRun[]): Promise<void> => {
-    const runs = chosen.filter(({ runId }) => !stopping.runIds.has(runId));
-    const ids = new Set(runs.map(({ runId }) => runId));
-    setStopping(({ runIds, done }) => ({ runIds: new Set([...runIds, ...ids]), done }));
-    const { words, hasFailed } = await stopRuns(runs, () =>
-      setStopping(({ runIds, done }) => ({ runIds, done: done + 1 })),
-    );
-    if (hasFailed) complain(words);
-    else say(`${words}.`);
-    setStopping(({ runIds, done }) => ({
-      runIds: new Set([...runIds].filter((id) => !ids.has(id))),
-      done: done - ids.size,
-    }));
-    onDone();
-  };
-  return { stopping, stop };
-}
-
-function Chosen(props: { count: number; stopping: Stopping; onStop: () => void; onClear: () => void }) {
-  const { count, stopping, onStop, onClear } = props;
-  if (count === 0 && stopping.runIds.size > 0)
+function Chosen(props: {
+  count: number;
+  progress: string | undefined;
+  onStop: () => void;
+  onClear: () => void;
+}) {
+  const { count, progress, onStop, onClear } = props;
+  if (progress !== undefined)
     return (
-      <p
-        class="bar runs-chosen card"
-        role="status"
-      >{`Stopping: ${stopping.done} of ${stopping.runIds.size}`}</p>
+      <p class="bar runs-chosen card" role="status">
+        {progress}
+      </p>
     );
   if (count === 0)
     return (
@@ -87,14 +64,21 @@ export function RunsTab() {
   const list = usePolled(String(limit), EVERY_MS, () => ask("runs.list", { limit }));
   const { value, again } = list;
   useNews("attention", again);
-  const { stopping, stop } = useStopping(() => void again());
+  const [progress, setProgress] = useState<string>();
   const runs = sorted(value?.runs ?? [], sort);
   const stoppable = runs.filter(({ mayStop }) => mayStop);
   const selection = useSelection(stoppable.map(({ runId }) => runId));
-  const chosen = stoppable.filter(({ runId }) => selection.chosen.has(runId) && !stopping.runIds.has(runId));
-  const begin = (some: readonly ActiveRun[]): void => {
-    if (some.length > 1) setQuestion(some);
-    else void stop(some);
+  const chosen = stoppable.filter(({ runId }) => selection.chosen.has(runId));
+  /** Stops runs, and reports the result even if the reader has left the tab. */
+  const stop = async (some: readonly ActiveRun[]): Promise<void> => {
+    let done = 0;
+    const report = (): void => setProgress(`Stopping: ${done++} of ${some.length}`);
+    report();
+    const { words, hasFailed } = await stopRuns(some, report);
+    if (hasFailed) complain(words);
+    else say(`${words}.`);
+    setProgress(undefined);
+    await again();
   };
   return (
     <div class="runs">
@@ -134,17 +118,17 @@ export function RunsTab() {
           {stoppable.length > 0 && (
             <Chosen
               count={chosen.length}
-              stopping={stopping}
-              onStop={() => begin(chosen)}
+              progress={progress}
+              onStop={() => (chosen.length > 1 ? setQuestion(chosen) : void stop(chosen))}
               onClear={() => selection.choose([])}
             />
           )}
           <RunsTable
-            {...{ runs, sort, stopping: stopping.runIds, chosen: selection.chosen }}
+            {...{ runs, sort, chosen: selection.chosen }}
             onSort={setSort}
             onTurn={selection.turn}
             onAll={(all) => selection.choose(all ? stoppable.map(({ runId }) => runId) : [])}
-            onStop={(run) => begin([run])}
+            onStop={(run) => stop([run])}
           />
         </>
       )}

@@ -4,13 +4,13 @@ import type { ActiveRun } from "../../../../src/contract/methods/attention.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
 import { Agent } from "../../agents/agent-name.tsx";
 import { tick } from "../../clock.ts";
-import { Button } from "../../parts/button.tsx";
 import { age, exactMoney, money, tokens } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { nameOf } from "../../parts/names.ts";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { hrefOf } from "../../route.ts";
+import { ActionButton } from "../resource-list.tsx";
 import { type Column, type Sort, Table } from "../table.tsx";
 
 export type Order = "age" | "session" | "agent" | "state" | "tokens" | "cost";
@@ -50,10 +50,9 @@ interface TableProps {
   sort: Sort<Order>;
   onSort: (sort: Sort<Order>) => void;
   chosen: ReadonlySet<string>;
-  stopping: ReadonlySet<string>;
   onTurn: (runId: string, range: boolean) => void;
   onAll: (all: boolean) => void;
-  onStop: (run: ActiveRun) => void;
+  onStop: (run: ActiveRun) => Promise<void>;
 }
 
 /** The column of boxes. Absent if the reader may stop none of the runs. */
@@ -106,16 +105,14 @@ function RunName({ run }: { run: ActiveRun }) {
   );
 }
 
-function Acts({ run, isStopping, onStop }: { run: ActiveRun; isStopping: boolean; onStop: () => void }) {
+function Acts({ run, onStop }: { run: ActiveRun; onStop: TableProps["onStop"] }) {
   const name = safeLine(nameOfRun(run));
   return (
     <>
       <a href={hrefOf({ view: "flow", chainId: run.chainId })} aria-label={`Flow of ${name}`}>
         Flow
       </a>
-      {run.mayStop && (
-        <Button text="Stop" aria-label={`Stop ${name}`} aria-disabled={isStopping} onClick={onStop} />
-      )}
+      {run.mayStop && <ActionButton action={{ label: "Stop", about: name, run: () => onStop(run) }} />}
     </>
   );
 }
@@ -125,7 +122,7 @@ const figure = (run: ActiveRun, value: number | undefined, write: (value: number
   value === undefined || run.state === "queued" ? "—" : write(value);
 
 export function RunsTable(props: TableProps) {
-  const { runs, sort, onSort, chosen, stopping, onStop } = props;
+  const { runs, sort, onSort, chosen, onStop } = props;
   const wide = { class: "number wide" };
   return (
     <Table
@@ -179,7 +176,7 @@ export function RunsTable(props: TableProps) {
         {
           title: <span class="visually-hidden">Actions</span>,
           class: "runs-actions",
-          cell: (run) => <Acts run={run} isStopping={stopping.has(run.runId)} onStop={() => onStop(run)} />,
+          cell: (run) => <Acts run={run} onStop={onStop} />,
         },
       ]}
     />

@@ -1,9 +1,8 @@
 // The tab that shows MCP servers with their tools, and the programs of ACP agents. It tests an MCP server.
 
-import { useState } from "preact/hooks";
 import type { AcpAgentRow, McpServerRow } from "../../../../src/contract/methods/servers.ts";
 import { tick } from "../../clock.ts";
-import { ask, has, may, wordsOf } from "../../gateway.ts";
+import { ask, has, may } from "../../gateway.ts";
 import { ago, counted, duration } from "../../parts/format.ts";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
@@ -82,37 +81,22 @@ function Agents({ agents }: { agents: readonly AcpAgentRow[] }) {
   );
 }
 
-/** A test or a sign-in at a server that is running or has failed. */
-type Attempt = "running" | { readonly problem: string };
-
-function serverRow(
-  server: McpServerRow,
-  attempt: Attempt | undefined,
-  begin: (work: Promise<unknown>) => Promise<void>,
-): ResourceRow {
+function serverRow(server: McpServerRow): ResourceRow {
   const { name, place, transport, agents, connectedSince, lastError, backoffUntil = 0 } = server;
   const now = tick.value;
-  const isRunning = attempt === "running";
-  const error = isRunning ? undefined : (attempt?.problem ?? lastError);
   const offers = (method: Parameters<typeof has>[0]): boolean => may("operator.admin") && has(method);
   const signIn: RowAction = {
     label: "Sign in",
     about: `at ${name}`,
     class: "primary",
-    run: () => begin(beginSignIn(name)),
+    run: () => beginSignIn(name),
   };
-  const test: RowAction = {
-    label: "Test",
-    about: name,
-    disabled: isRunning,
-    run: () => begin(ask("servers.test", { name })),
-  };
-  const state = isRunning ? ({ text: "testing…", tone: "busy" } as const) : STATES[server.state];
+  const test: RowAction = { label: "Test", about: name, run: () => ask("servers.test", { name }) };
   return {
     key: name,
     state: (
       <span role="status">
-        <State state={server.state} {...state} />
+        <State state={server.state} {...STATES[server.state]} />
       </span>
     ),
     name,
@@ -129,7 +113,7 @@ function serverRow(
         backoffUntil > now ? `runs do not start it for ${duration(backoffUntil - now)}` : "",
       ]),
     ],
-    error: error === undefined ? undefined : { text: error, at: server.lastErrorAt },
+    error: lastError === undefined ? undefined : { text: lastError, at: server.lastErrorAt },
     body: <Tools server={server} />,
     actions: [
       ...(server.needsSignIn && offers("servers.login") ? [signIn] : []),
@@ -141,15 +125,6 @@ function serverRow(
 export function ServersTab() {
   const list = usePolled("servers", EVERY_MS, () => ask("servers.list"));
   const { value } = list;
-  const [attempts, setAttempts] = useState<Readonly<Record<string, Attempt | undefined>>>({});
-  const begin = async (name: string, work: Promise<unknown>): Promise<void> => {
-    const note = (attempt?: Attempt) => setAttempts((before) => ({ ...before, [name]: attempt }));
-    note("running");
-    await work.then(
-      () => note(),
-      (problem: unknown) => note({ problem: wordsOf(problem) }),
-    );
-  };
   return (
     <>
       <ResourceList
@@ -168,7 +143,7 @@ export function ServersTab() {
             <a href={hrefOf({ view: "operations", tab: "configuration" })}>configuration</a>.
           </>
         }
-        row={(server) => serverRow(server, attempts[server.name], (work) => begin(server.name, work))}
+        row={serverRow}
       />
       {value !== undefined && value.agents.length > 0 && <Agents agents={value.agents} />}
     </>

@@ -100,10 +100,14 @@ function useSearch(steps: readonly FlowStep[], around: Around | undefined, onCho
     return steps.filter((step) => sentence(step, around).toLowerCase().includes(words)).map(({ id }) => id);
   }, [steps, around, words]);
   const ids = useMemo(() => new Set(found), [found]);
+  /** Index of the match that is shown, or -1 if none is shown yet. */
   const at = wanted === undefined ? -1 : found.indexOf(wanted.id);
+  /** Shows the next match (1) or the previous one (-1). */
   const onStep = (by: 1 | -1): void => show(findNeighbour(found, at, by));
   return { search: { text, found, at, onText: setText, onStep }, wanted, ids, show };
 }
+
+export type Search = ReturnType<typeof useSearch>["search"];
 
 const NONE: readonly never[] = [];
 const NONE_EXPANDED: ReadonlySet<string> = new Set();

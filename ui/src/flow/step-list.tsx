@@ -12,61 +12,9 @@ import { Latest } from "./latest.tsx";
 import type { ChainViewProps } from "./sequence/diagram.tsx";
 import { useKeys } from "./sequence/keys.ts";
 import { useGrowth, useSight } from "./sequence/sight.ts";
-import {
-  type Around,
-  type FlowStep,
-  hasRun,
-  isFailed,
-  label,
-  outcomeWords,
-  sentence,
-  slowestOf,
-  title,
-} from "./words.ts";
+import { hasRun, isFailed, label, outcomeWords, sentence, slowestOf, title } from "./words.ts";
 
 const ROW_HEIGHT = 64;
-
-interface RowProps {
-  readonly step: FlowStep;
-  readonly around: Around;
-  readonly marks: string;
-  readonly at: number;
-  readonly tab: boolean;
-  /** Whether its run is the slowest of the chain. */
-  readonly slowest: boolean;
-}
-
-function RowOf({ step, around, marks, at, tab, slowest }: RowProps) {
-  return useMemo(() => {
-    const outcome = outcomeWords(step, around);
-    const said = label(step, around);
-    const words = safeLine(sentence(step, around)) + (slowest ? " Slowest run of the chain." : "");
-    const failed = isFailed(step) ? { tone: "bad" as const } : {};
-    return (
-      <button
-        type="button"
-        class={`flow-row step kind-${step.kind}${marks}`}
-        style={{ top: `${at * ROW_HEIGHT}px` }}
-        data-step={step.id}
-        tabIndex={tab ? 0 : -1}
-      >
-        <span class="visually-hidden">{words}</span>
-        <span class="flow-row-head" aria-hidden="true">
-          <Name text={title(step, around)} />
-          {slowest && <span class="chip tone-warn">slowest</span>}
-          <span class="soft">{clockTime(step.at)}</span>
-        </span>
-        <span class="flow-row-text" aria-hidden="true">
-          <StepChips labels={optional({ outside: step.labels?.outside })} />
-          <Name text={said} />
-          {outcome !== "" && !said.endsWith(outcome) && (
-            <State state={step.state} text={outcome} {...failed} />
-          )}
-        </span>
-      </button>
-    );
-  }, [step, around, marks, at, tab, slowest]);
-}
 
 export function StepList(props: ChainViewProps) {
   const { steps, around, chosen, onChoose, wanted, found, active } = props;
@@ -92,11 +40,37 @@ export function StepList(props: ChainViewProps) {
         {/* biome-ignore-end lint/a11y/useKeyWithClickEvents: its rows are buttons */}
         <div class="flow-rows-space" style={{ height: `${steps.length * ROW_HEIGHT}px` }}>
           {rowsNear(steps, ROW_HEIGHT, inTab).map(({ row: step, at }) => {
-            const { id } = step;
-            const here = id === chosen ? " chosen" : "";
-            const marks = `${isFailed(step) ? " is-failed" : ""}${here}${found.has(id) ? " found" : ""}`;
-            const props = { step, around, marks, at, tab: id === keys.inTab, slowest: id === slowest };
-            return <RowOf key={id} {...props} />;
+            const { id, kind, state } = step;
+            const outcome = outcomeWords(step, around);
+            const said = label(step, around);
+            const failed = isFailed(step);
+            const marks = `${failed ? " is-failed" : ""}${id === chosen ? " chosen" : ""}`;
+            return (
+              <button
+                key={id}
+                type="button"
+                class={`flow-row step kind-${kind}${marks}${found.has(id) ? " found" : ""}`}
+                style={{ top: `${at * ROW_HEIGHT}px` }}
+                data-step={id}
+                tabIndex={id === keys.inTab ? 0 : -1}
+              >
+                <span class="visually-hidden">
+                  {safeLine(sentence(step, around)) + (id === slowest ? " Slowest run of the chain." : "")}
+                </span>
+                <span class="flow-row-head" aria-hidden="true">
+                  <Name text={title(step, around)} />
+                  {id === slowest && <span class="chip tone-warn">slowest</span>}
+                  <span class="soft">{clockTime(step.at)}</span>
+                </span>
+                <span class="flow-row-text" aria-hidden="true">
+                  <StepChips labels={optional({ outside: step.labels?.outside })} />
+                  <Name text={said} />
+                  {outcome !== "" && !said.endsWith(outcome) && (
+                    <State state={state} text={outcome} {...optional({ tone: failed ? "bad" : undefined })} />
+                  )}
+                </span>
+              </button>
+            );
           })}
         </div>
       </div>

@@ -5,17 +5,8 @@ import type { ChainRow } from "../../../src/core/shapes/chain-step.ts";
 import { pressed } from "../keys/table.ts";
 import { Button } from "../parts/button.tsx";
 import { ChainLinks } from "./actions.tsx";
+import type { Search } from "./chain.tsx";
 import { chosenMode, MODES, type Mode } from "./state.ts";
-
-export interface Search {
-  readonly text: string;
-  readonly found: readonly string[];
-  /** Index of the match that is shown, or -1 if none is shown yet. */
-  readonly at: number;
-  onText(text: string): void;
-  /** Shows the next match (1) or the previous one (-1). */
-  onStep(by: 1 | -1): void;
-}
 
 function Find({ search }: { search: Search }) {
   const { text, found, at } = search;

@@ -73,7 +73,7 @@ function Facts({ status }: { status: Status }) {
   );
 }
 
-function Tile({ title, children }: { title: string; children: ComponentChildren }) {
+export function Tile({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <div class="tile card">
       <dt>{title}</dt>

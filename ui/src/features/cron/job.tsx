@@ -81,21 +81,22 @@ function Last({ job }: { job: Job }) {
 function actionsOf(job: Job, isOpen: boolean): RowAction[] {
   const { id, state } = job;
   const about = shortenName(job);
+  const quiet = { about, class: "quiet" } as const;
   const history: RowAction = {
-    ...{ label: "History", about, class: "quiet", expanded: isOpen },
+    ...{ ...quiet, label: "History", expanded: isOpen },
     run: () => go({ view: "operations", tab: "schedules", about: isOpen ? undefined : id }, true),
   };
   if (!may("operator.admin")) return [history];
   return [
     history,
     {
-      ...{ label: "Run now", about, class: "quiet", done: "Job started." },
+      ...{ ...quiet, label: "Run now", done: "Job started." },
       disabled: state.last?.status === "running" || state.last?.status === "queued",
       run: () => ask("cron.run", { id }),
     },
-    { label: "Edit", about, class: "quiet", dialog: (props) => <JobForm job={job} {...props} /> },
+    { ...quiet, label: "Edit", dialog: (props) => <JobForm job={job} {...props} /> },
     {
-      ...{ label: "Remove", about, class: "quiet", done: "Job removed." },
+      ...{ ...quiet, label: "Remove", done: "Job removed." },
       run: () => ask("cron.remove", { id }),
       question: {
         title: "Remove this job?",

@@ -319,9 +319,11 @@ export function Diagram(props: DiagramProps) {
     return { ...layout, lines };
   }, [layout]);
   useGrowth(scrolled, layout.height);
-  const rows = useMemo(() => layout.steps.map(({ step: { id }, y }) => ({ id, y })), [layout]);
-  const inOrder = useMemo(() => rows.toSorted((a, b) => a.y - b.y), [rows]);
-  const keys = useKeys({ rows: inOrder, box, look, chosen, onChoose, wanted });
+  const rows = useMemo(
+    () => layout.steps.map(({ step: { id }, y }) => ({ id, y })).sort((a, b) => a.y - b.y),
+    [layout],
+  );
+  const keys = useKeys({ rows, box, look, chosen, onChoose, wanted });
   const known = useRef<ReadonlySet<string> | undefined>(undefined);
   const fresh = useMemo(() => {
     const ids = new Set(steps.map(({ id }) => id));

@@ -66,14 +66,13 @@ function columnsOf(steps: readonly ChainStep[], expanded: ReadonlySet<string>) {
 const sum = (figures: readonly (number | undefined)[]): number =>
   figures.reduce<number>((total, one = 0) => total + one, 0);
 
-function usedBy(members: readonly ChainStep[]): Pick<ChainStep, "tokens" | "cost"> {
-  const [tokens, cost] = [sum(members.map((one) => one.tokens)), sum(members.map((one) => one.cost))];
-  return { ...(tokens > 0 ? { tokens } : {}), ...(cost > 0 ? { cost } : {}) };
-}
-
-function labelsOf(members: readonly ChainStep[]): Pick<ChainStep, "labels"> {
-  const labels = members.reduce<Labels | undefined>((all, one) => joinLabels(all, one.labels), undefined);
-  return optional({ labels });
+/** Returns what the steps have used together, and where their texts come from. */
+function sumOf(members: readonly ChainStep[]): Pick<ChainStep, "tokens" | "cost" | "labels"> {
+  return optional({
+    tokens: sum(members.map(({ tokens }) => tokens)) || undefined,
+    cost: sum(members.map(({ cost }) => cost)) || undefined,
+    labels: members.reduce<Labels | undefined>((all, one) => joinLabels(all, one.labels), undefined),
+  });
 }
 
 /** Merges steps into one row. It is active if one of them is, else failed if one has failed. */
@@ -94,14 +93,15 @@ function mergeSteps(
     state,
     text,
     members,
-    ...optional({ source, tool }),
-    // A merged row shows no time in the queue: it starts when its first step was queued.
-    ...(members.some(({ startedAt }) => startedAt !== undefined) ? { startedAt: first.at } : {}),
-    ...(active === undefined ? { endAt: Math.max(...members.map(({ at, endAt }) => endAt ?? at)) } : {}),
-    ...(members.every(({ silent }) => silent === true) ? { silent: true } : {}),
-    ...(members.every(({ appended }) => appended === true) ? { appended: true } : {}),
-    ...usedBy(members),
-    ...labelsOf(members),
+    ...optional({
+      ...{ source, tool },
+      // A merged row shows no time in the queue: it starts when its first step was queued.
+      startedAt: members.some(({ startedAt }) => startedAt !== undefined) ? first.at : undefined,
+      endAt: active ? undefined : Math.max(...members.map(({ at, endAt }) => endAt ?? at)),
+      silent: members.every(({ silent }) => silent) || undefined,
+      appended: members.every(({ appended }) => appended) || undefined,
+    }),
+    ...sumOf(members),
   };
 }
 
@@ -127,15 +127,7 @@ function withoutRepeats(steps: readonly FlowStep[], expanded: ReadonlySet<string
     const id = `all ${first.id}`;
     if (members.length < EQUAL_MIN || expanded.has(id)) rows.push(...members);
     else {
-      rows.push({
-        ...first,
-        id,
-        members,
-        equal: true,
-        ...usedBy(members),
-        ...labelsOf(members),
-        ...optional({ endAt }),
-      });
+      rows.push({ ...first, id, members, equal: true, ...sumOf(members), ...optional({ endAt }) });
     }
   }
   return rows;

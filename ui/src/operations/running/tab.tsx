@@ -10,6 +10,7 @@ import { ask } from "../../gateway.ts";
 import { Confirm } from "../../parts/dialog.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { counted } from "../../parts/format.ts";
+import { Name } from "../../parts/name.tsx";
 import { complain, say } from "../../parts/notices.tsx";
 import { useNews } from "../../parts/reading.ts";
 import { type Option, Select } from "../../parts/select.tsx";
@@ -99,7 +100,7 @@ export function RunsTab() {
       {runs.length > 0 && (
         <>
           <div class="bar runs-bar">
-            <p class="runs-counts">
+            <p>
               {STATES.map((one) => `${runs.filter(({ state }) => state === one).length} ${one}`).join(" · ")}
             </p>
             {/* On phones most columns and their headings are hidden. */}
@@ -152,9 +153,9 @@ export function RunsTab() {
           onClose={() => setQuestion(undefined)}
         >
           <p>Their agents stop now, and so do the jobs of these runs. This cannot be undone.</p>
-          <ul class="bullets runs-question">
+          <ul class="bullets">
             {question.slice(0, 5).map((run) => (
-              <li key={run.runId}>{nameOfRun(run)}</li>
+              <Name as="li" key={run.runId} text={nameOfRun(run)} />
             ))}
             {question.length > 5 && <li>and {question.length - 5} more</li>}
           </ul>

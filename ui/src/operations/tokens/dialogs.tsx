@@ -37,8 +37,6 @@ interface Made {
 }
 
 function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () => void }) {
-  const first = useRef<HTMLDivElement>(null);
-  useEffect(() => first.current?.querySelector("button")?.focus(), []);
   if (token === undefined)
     return (
       <Dialog title="The token was lost" onClose={onClose}>
@@ -46,7 +44,7 @@ function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () =>
           The gateway created <Name text={entry.name} />, but the connection broke before its answer arrived.
           Revoke it, and create another.
         </p>
-        <div class="actions" ref={first}>
+        <div class="actions">
           <Button text="Close" class="primary" onClick={onClose} />
         </div>
       </Dialog>
@@ -56,7 +54,7 @@ function Shown({ made: { entry, token }, onClose }: { made: Made; onClose: () =>
       <p>
         This is the only time that the token of <Name text={entry.name} /> is shown.
       </p>
-      <div class="row sunken token-text" ref={first}>
+      <div class="row sunken token-text">
         <code>{token}</code>
         <Copy text={() => token} name="the token" />
       </div>

@@ -2,7 +2,6 @@
 
 import { Agent } from "../../agents/agent-name.tsx";
 import { Button } from "../../parts/button.tsx";
-import "../status.css";
 import "../rows.css";
 import "./usage.css";
 import { useState } from "preact/hooks";
@@ -18,6 +17,7 @@ import { Select } from "../../parts/select.tsx";
 import { Cost } from "../../parts/time.tsx";
 import { go } from "../../route.ts";
 import { usePolled } from "../polling.ts";
+import { Tile } from "../status.tsx";
 import { Budgets } from "./budgets.tsx";
 import { addressOf, type Choice, choiceIn, daysFrom, daysOf, GROUP_WORDS, PERIODS } from "./choice.ts";
 import { Days } from "./days.tsx";
@@ -102,26 +102,23 @@ function Totals({ total, choice }: { total: UsageTotal; choice: Choice }) {
   const cached = total.cacheRead + total.cacheWrite;
   return (
     <dl class="tiles">
-      <div class="tile card">
-        <dt>Cost</dt>
-        <dd class="usage-figure">
+      <Tile title="Cost">
+        <p class="usage-figure">
           <Cost usd={total.cost} />
-        </dd>
+        </p>
         {total.cost === 0 && total.totalTokens > 0 && (
-          <dd class="soft small">These models have no prices in the configuration.</dd>
+          <p class="soft small">These models have no prices in the configuration.</p>
         )}
-      </div>
-      <div class="tile card">
-        <dt>Tokens</dt>
-        <dd class="usage-figure">{tokens(total.totalTokens)}</dd>
-        <dd class="soft small">
+      </Tile>
+      <Tile title="Tokens">
+        <p class="usage-figure">{tokens(total.totalTokens)}</p>
+        <p class="soft small">
           {tokens(total.input)} input, {tokens(cached)} cached, {tokens(total.output)} output
-        </dd>
-      </div>
-      <div class="tile card">
-        <dt>Runs</dt>
-        <dd class="usage-figure">{total.runs.toLocaleString()}</dd>
-      </div>
+        </p>
+      </Tile>
+      <Tile title="Runs">
+        <p class="usage-figure">{total.runs.toLocaleString()}</p>
+      </Tile>
       <TopChain choice={choice} />
     </dl>
   );
@@ -136,15 +133,12 @@ function TopChain({ choice: { order, agentId } }: { choice: Choice }) {
   const line = value?.lines.find(({ name }) => name !== "");
   return (
     line !== undefined && (
-      <div class="tile card">
-        <dt>{line.cost > 0 ? "Most expensive" : "Largest"} chain today</dt>
-        <dd>
-          <ChainName line={line} />
-        </dd>
-        <dd class="soft small">
+      <Tile title={`${line.cost > 0 ? "Most expensive" : "Largest"} chain today`}>
+        <ChainName line={line} />
+        <p class="soft small">
           <Cost usd={line.cost} />, {tokens(line.totalTokens)} tokens
-        </dd>
-      </div>
+        </p>
+      </Tile>
     )
   );
 }

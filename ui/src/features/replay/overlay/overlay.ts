@@ -63,8 +63,7 @@ export function overlaid(
     const moved = {
       at: at + shift,
       ...optional({ from: columnOf(from), to: columnOf(to), runId: runId && runOf(runId) }),
-      ...(startedAt === undefined ? {} : { startedAt: startedAt + shift }),
-      ...(endAt === undefined ? {} : { endAt: endAt + shift }),
+      ...optional({ startedAt: startedAt && startedAt + shift, endAt: endAt && endAt + shift }),
     };
     after.set(last, [...(after.get(last) ?? []), { ...step, ...moved, side: "b" }]);
   }

@@ -3,21 +3,21 @@
 import { Button } from "../parts/button.tsx";
 import "./conversation.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { linkState, may } from "../gateway.ts";
+import { linkState } from "../gateway.ts";
 import { Examples } from "../parts/examples.tsx";
 import { Awaited, Failed } from "../parts/failure.tsx";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { Composer } from "./composer.tsx";
-import { draftOf, edit } from "./drafts.ts";
+import { draftOf } from "./drafts.ts";
 import type { EarlierPlace } from "./earlier.tsx";
 import { Header } from "./header.tsx";
 import { type Item, itemsOf } from "./items.ts";
 import { MessageList } from "./list.tsx";
+import { OpenSession } from "./open-session.ts";
 import { type Fate, SessionReader } from "./reader.ts";
 import { Tail } from "./tail.tsx";
-import { Shown } from "./text/picture.tsx";
 import { Code } from "./text/text.tsx";
 import { type Thread, WINDOW_MAX } from "./thread.ts";
 
@@ -86,74 +86,80 @@ function Body(props: { reader: SessionReader; thread: Thread; earlier: EarlierPl
   const before = useRef<Item[]>([]);
   const items = useMemo(() => itemsOf(thread, before.current), [thread]);
   before.current = items;
-  const agentId = thread.now?.session.agentId ?? /^agent:([^:]+)/.exec(thread.sessionKey)?.[1] ?? "agent";
+  const { sessionKey, sessionId } = thread;
+  const agentId = thread.now?.session.agentId ?? /^agent:([^:]+)/.exec(sessionKey)?.[1] ?? "agent";
+  const target = reader.jump.value.messageId;
+  const session = useMemo(
+    () => ({ sessionKey, sessionId, agentId, target }),
+    [sessionKey, sessionId, agentId, target],
+  );
   const { fate } = reader;
   const last = items.at(-1);
   // For users of a screen reader.
   const ending = last?.kind !== "end" ? "" : (ENDINGS[last.run.state] ?? "The run did not succeed.");
   const isDeleted = fate.value === "deleted";
-  const draft = isDeleted ? draftOf(thread.sessionKey) : "";
+  const draft = isDeleted ? draftOf(sessionKey) : "";
   return (
-    <div class="conversation">
-      <Header key={thread.sessionKey} thread={thread} earlier={earlier} />
-      {fate.value !== undefined && (
-        <p class="fate" role="status">
-          {FATES[fate.value]}
-        </p>
-      )}
-      <div class="conversation-body">
-        <MessageList
-          items={items}
-          agentId={agentId}
-          jump={reader.jump.value.count}
-          target={reader.jump.value.messageId}
-          atNewest={thread.nextAfter === undefined}
-          full={thread.messages.length >= WINDOW_MAX}
-          onFollow={(follows) => reader.follow(follows)}
-          onEdit={may("operator.write") ? (text) => edit(thread.sessionKey, text) : undefined}
-          onNearStart={() => reader.older()}
-          onNearEnd={() => reader.newer()}
-          head={
-            <Head
-              thread={thread}
-              isEmpty={items.length === 0}
-              isClosed={isDeleted || earlier !== undefined || thread.now?.session.archivedAt !== undefined}
-              onOlder={() => reader.older()}
-            />
-          }
-          tail={
-            thread.nextAfter === undefined ? (
-              <Tail reader={reader} agentId={agentId} />
-            ) : (
-              <p class="beginning">
-                <Button text="Newer messages" class="quiet" onClick={() => reader.newer()} />
-              </p>
-            )
-          }
-        />
-        <ToLatest reader={reader} />
-        <p class="visually-hidden" role="status">
-          {ending}
-        </p>
-      </div>
-      {reader.problem.value !== undefined && linkState.value === "connected" && (
-        <Failed problem={reader.problem.value} onRetry={() => reader.news()} />
-      )}
-      {draft !== "" && (
-        <div class="composer">
-          <Code name="Unsent message" text={draft} />
+    <OpenSession.Provider value={session}>
+      <div class="conversation">
+        <Header key={sessionKey} thread={thread} earlier={earlier} />
+        {fate.value !== undefined && (
+          <p class="fate" role="status">
+            {FATES[fate.value]}
+          </p>
+        )}
+        <div class="conversation-body">
+          <MessageList
+            items={items}
+            jump={reader.jump.value.count}
+            target={target}
+            atNewest={thread.nextAfter === undefined}
+            full={thread.messages.length >= WINDOW_MAX}
+            onFollow={(follows) => reader.follow(follows)}
+            onNearStart={() => reader.older()}
+            onNearEnd={() => reader.newer()}
+            head={
+              <Head
+                thread={thread}
+                isEmpty={items.length === 0}
+                isClosed={isDeleted || earlier !== undefined || thread.now?.session.archivedAt !== undefined}
+                onOlder={() => reader.older()}
+              />
+            }
+            tail={
+              thread.nextAfter === undefined ? (
+                <Tail reader={reader} />
+              ) : (
+                <p class="beginning">
+                  <Button text="Newer messages" class="quiet" onClick={() => reader.newer()} />
+                </p>
+              )
+            }
+          />
+          <ToLatest reader={reader} />
+          <p class="visually-hidden" role="status">
+            {ending}
+          </p>
         </div>
-      )}
-      {!isDeleted && (
-        <Composer
-          thread={thread}
-          onSent={() => {
-            reader.news();
-            reader.latest();
-          }}
-        />
-      )}
-    </div>
+        {reader.problem.value !== undefined && linkState.value === "connected" && (
+          <Failed problem={reader.problem.value} onRetry={() => reader.news()} />
+        )}
+        {draft !== "" && (
+          <div class="composer">
+            <Code name="Unsent message" text={draft} />
+          </div>
+        )}
+        {!isDeleted && (
+          <Composer
+            thread={thread}
+            onSent={() => {
+              reader.news();
+              reader.latest();
+            }}
+          />
+        )}
+      </div>
+    </OpenSession.Provider>
   );
 }
 
@@ -167,13 +173,6 @@ export function Conversation(props: {
   const earlier = messageId === undefined || sessionId === undefined ? undefined : { messageId, sessionId };
   const reader = useReader(sessionKey, earlier === undefined ? messageId : undefined);
   const thread = reader.thread.value;
-  if (thread !== undefined) {
-    const { sessionKey: key, sessionId } = thread;
-    return (
-      <Shown.Provider value={{ sessionKey: key, sessionId }}>
-        <Body reader={reader} thread={thread} earlier={earlier} />
-      </Shown.Provider>
-    );
-  }
-  return <Awaited problem={reader.problem.value} again={() => reader.news()} />;
+  if (thread === undefined) return <Awaited problem={reader.problem.value} again={() => reader.news()} />;
+  return <Body reader={reader} thread={thread} earlier={earlier} />;
 }

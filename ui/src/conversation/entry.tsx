@@ -1,6 +1,7 @@
 // Shows one item of a conversation: a text, an agent's work, the end of a run, a day, or a folded group of
 // silent turns.
 
+import { Component } from "preact";
 import { useContext, useState } from "preact/hooks";
 import { isSilent } from "../../../src/core/rules/turn-rules.ts";
 import type { Labels } from "../../../src/core/shapes/labels.ts";
@@ -9,6 +10,7 @@ import { safeText } from "../../../src/core/text/safe-text.ts";
 import { agentIn } from "../agents/face.ts";
 import { agentName } from "../agents/known.ts";
 import { AgentMark } from "../agents/mark.tsx";
+import { may } from "../gateway.ts";
 import { StepChips } from "../labels/chips.tsx";
 import { Button } from "../parts/button.tsx";
 import { clockTime, counted, duration, tokens } from "../parts/format.ts";
@@ -17,11 +19,13 @@ import { nameOf } from "../parts/names.ts";
 import { State } from "../parts/state.tsx";
 import { Cost, Time } from "../parts/time.tsx";
 import { receiptWord } from "../parts/words.ts";
+import { edit } from "./drafts.ts";
 import { fork, mayFork } from "./fork.ts";
 import { holds, type Item, type TextItem } from "./items.ts";
+import { OpenSession } from "./open-session.ts";
 import { type Origin, originOf, sentNoteIn } from "./origin.ts";
 import { Copy } from "./text/copy.tsx";
-import { Picture, Shown } from "./text/picture.tsx";
+import { Picture } from "./text/picture.tsx";
 import { Prose } from "./text/text.tsx";
 import type { Message, Run } from "./thread.ts";
 import { JobCard } from "./work/job-card.tsx";
@@ -99,11 +103,9 @@ function jobOf(message: Message) {
   return job === undefined ? undefined : { job, sessionKey: provenance.sourceSessionKey };
 }
 
-type OnEdit = ((text: string) => void) | undefined;
-
 /** The buttons show while the pointer or the focus is on the text, and always on touch screens. */
-function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit }) {
-  const { sessionKey } = useContext(Shown);
+function Tools({ id, text, isOwn }: { id: string; text: string; isOwn: boolean }) {
+  const { sessionKey, isEarlier } = useContext(OpenSession);
   return (
     <div class="entry-tools">
       {mayFork() && (
@@ -114,18 +116,23 @@ function Tools({ id, text, onEdit }: { id: string; text: string; onEdit: OnEdit 
           onClick={() => void fork(sessionKey, id)}
         />
       )}
-      {onEdit !== undefined && (
-        <Button text="Edit" class="quiet small" aria-label="Edit message" onClick={() => onEdit(text)} />
+      {isOwn && !isEarlier && may("operator.write") && (
+        <Button
+          text="Edit"
+          class="quiet small"
+          aria-label="Edit message"
+          onClick={() => edit(sessionKey, text)}
+        />
       )}
       <Copy text={() => text} name="message" />
     </div>
   );
 }
 
-function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; onEdit: OnEdit }) {
-  const { item, agentId, marked, onEdit } = props;
+function TextEntry({ item }: { item: TextItem }) {
   const { id, message, run, headed, last, labels } = item;
-  const { sessionKey } = useContext(Shown);
+  const { sessionKey, agentId, target } = useContext(OpenSession);
+  const marked = id === target;
   const note = sentNoteIn(sessionKey, message);
   const origin: Origin =
     note === undefined
@@ -158,9 +165,7 @@ function TextEntry(props: { item: TextItem; agentId: string; marked: boolean; on
           <bdi>{safeText(problem)}</bdi>
         </p>
       )}
-      {text.trim() !== "" && (
-        <Tools id={message.id} text={text} onEdit={origin.manner === "own" ? onEdit : undefined} />
-      )}
+      {text.trim() !== "" && <Tools id={message.id} text={text} isOwn={origin.manner === "own"} />}
     </li>
   );
 }
@@ -190,12 +195,8 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
 }
 
 /** Shows turns that nobody requested and that got no reply, as one expandable line. */
-function Quiet(props: {
-  item: Extract<Item, { kind: "quiet" }>;
-  agentId: string;
-  target: string | undefined;
-}) {
-  const { item, agentId, target } = props;
+function Quiet({ item }: { item: Extract<Item, { kind: "quiet" }> }) {
+  const { agentId, target } = useContext(OpenSession);
   const [chosen, setChosen] = useState<boolean>();
   const open = chosen ?? holds(item, target);
   const messages = item.items.flatMap((one) => (one.kind === "message" ? [one.message] : []));
@@ -217,7 +218,7 @@ function Quiet(props: {
         {open && (
           <ol class="entries">
             {item.items.map((one) => (
-              <Entry key={one.id} item={one} agentId={agentId} target={target} />
+              <Entry key={one.id} item={one} />
             ))}
           </ol>
         )}
@@ -226,44 +227,51 @@ function Quiet(props: {
   );
 }
 
-/** `onEdit`: gets the text of a message that the reader wants to send again. */
-export function Entry(props: { item: Item; agentId: string; target: string | undefined; onEdit?: OnEdit }) {
-  const { item, agentId, target, onEdit } = props;
-  switch (item.kind) {
-    case "day":
-      return (
-        <li class="row day" data-id={item.id}>
-          {new Date(item.atMs).toLocaleDateString(undefined, { dateStyle: "full" })}
-        </li>
-      );
-    case "compaction":
-      return (
-        <li class="row day" data-id={item.id} title={clockTime(item.atMs, true)}>
-          The model reads a summary of what is above
-        </li>
-      );
-    case "end":
-      return <RunEnd id={item.id} run={item.run} silent={item.silent} />;
-    case "quiet":
-      return <Quiet item={item} agentId={agentId} target={target} />;
-    case "work": {
-      const { message, run, headed, steps } = item;
-      return (
-        <li class={`entry entry-agent ${headed ? "" : "entry-more"}`}>
-          {headed && <Byline origin={originOf(message, run, agentId)} atMs={message.timestamp} />}
-          <Steps
-            steps={steps}
-            running={run !== undefined && run.endedAt === undefined && run.state}
-            agentId={agentId}
-            target={target}
-          />
-          {sentFilesIn(steps).map((file) => (
-            <SentFileView key={file.fileId} file={file} />
-          ))}
-        </li>
-      );
+function WorkEntry({ item }: { item: Extract<Item, { kind: "work" }> }) {
+  const { message, run, headed, steps } = item;
+  const { agentId } = useContext(OpenSession);
+  return (
+    <li class={`entry entry-agent ${headed ? "" : "entry-more"}`}>
+      {headed && <Byline origin={originOf(message, run, agentId)} atMs={message.timestamp} />}
+      <Steps steps={steps} running={run !== undefined && run.endedAt === undefined && run.state} />
+      {sentFilesIn(steps).map((file) => (
+        <SentFileView key={file.fileId} file={file} />
+      ))}
+    </li>
+  );
+}
+
+interface EntryProps {
+  readonly item: Item;
+}
+
+export class Entry extends Component<EntryProps> {
+  override shouldComponentUpdate({ item }: EntryProps): boolean {
+    return item !== this.props.item;
+  }
+
+  override render({ item }: EntryProps) {
+    switch (item.kind) {
+      case "day":
+        return (
+          <li class="row day" data-id={item.id}>
+            {new Date(item.atMs).toLocaleDateString(undefined, { dateStyle: "full" })}
+          </li>
+        );
+      case "compaction":
+        return (
+          <li class="row day" data-id={item.id} title={clockTime(item.atMs, true)}>
+            The model reads a summary of what is above
+          </li>
+        );
+      case "end":
+        return <RunEnd {...item} />;
+      case "quiet":
+        return <Quiet item={item} />;
+      case "work":
+        return <WorkEntry item={item} />;
+      case "message":
+        return <TextEntry item={item} />;
     }
-    case "message":
-      return <TextEntry item={item} agentId={agentId} marked={item.id === target} onEdit={onEdit} />;
   }
 }

@@ -130,8 +130,6 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
       {(listed || earlier !== undefined) && row !== undefined && (
         <Earlier
           key={earlier?.messageId}
-          sessionKey={thread.sessionKey}
-          agentId={row.agentId}
           at={earlier}
           onClose={() => {
             setListed(false);

@@ -3,9 +3,9 @@
 //      newest message.
 // LI2: the view stays at the end only if the reader has scrolled to the end.
 
-import { Component, type ComponentChild, createRef, type VNode } from "preact";
+import { Component, type ComponentChild, createRef } from "preact";
 import { Entry } from "./entry.tsx";
-import { holds, type Item } from "./items.ts";
+import type { Item } from "./items.ts";
 
 /** Maximum distance from the end, in CSS pixels, at which the reader counts as being at the end. */
 const END_PX = 48;
@@ -14,7 +14,6 @@ const NEAR_PX = 1_200;
 
 interface ListProps {
   readonly items: readonly Item[];
-  readonly agentId: string;
   /** Incremented when the list must scroll to the target message, or to the end. */
   readonly jump: number;
   /** The message to which a link leads. */
@@ -24,8 +23,6 @@ interface ListProps {
   readonly full: boolean;
   /** Called when the reader reaches or leaves the end. */
   readonly onFollow: (follows: boolean) => void;
-  /** Sends the text of a message again. Undefined if the reader may not send. */
-  readonly onEdit: ((text: string) => void) | undefined;
   readonly onNearStart: () => void;
   readonly onNearEnd: () => void;
   readonly tail: ComponentChild;
@@ -40,8 +37,6 @@ interface EntryPosition {
 export class MessageList extends Component<ListProps> {
   readonly #box = createRef<HTMLElement>();
   readonly #content = createRef<HTMLDivElement>();
-  readonly #nodes = new WeakMap<Item, VNode>();
-  #drawnFor = "";
   #follows = true;
   #top = 0;
   #observer: ResizeObserver | undefined;
@@ -155,29 +150,8 @@ export class MessageList extends Component<ListProps> {
     if (nearEnd) this.props.onNearEnd();
   }
 
-  /** Returns the earlier node of an item, so that Preact does not compare unchanged items. */
-  #node(item: Item): VNode {
-    const known = this.#nodes.get(item);
-    if (known !== undefined) return known;
-    const { agentId, target } = this.props;
-    const node = (
-      <Entry
-        key={item.id}
-        item={item}
-        agentId={agentId}
-        target={holds(item, target) ? target : undefined}
-        onEdit={this.props.onEdit}
-      />
-    );
-    this.#nodes.set(item, node);
-    return node;
-  }
-
   override render() {
-    const { items, head, tail, target, agentId } = this.props;
-    const drawnFor = `${target} ${agentId}`;
-    if (drawnFor !== this.#drawnFor) for (const item of items) this.#nodes.delete(item);
-    this.#drawnFor = drawnFor;
+    const { items, head, tail } = this.props;
     return (
       <section
         ref={this.#box}
@@ -189,7 +163,11 @@ export class MessageList extends Component<ListProps> {
       >
         <div ref={this.#content} class="scroller-content">
           {head}
-          <ol class="entries">{items.map((item) => this.#node(item))}</ol>
+          <ol class="entries">
+            {items.map((item) => (
+              <Entry key={item.id} item={item} />
+            ))}
+          </ol>
           {tail}
         </div>
       </section>

@@ -1,7 +1,7 @@
 // Shows active and queued runs below the stored messages: streamed text and thinking, and queued messages.
 
 import { useComputed } from "@preact/signals";
-import { useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
@@ -15,6 +15,7 @@ import { State } from "../parts/state.tsx";
 import { causeOf, consequenceOf, FIX_WORDS } from "../setup/failed-run.ts";
 import { Byline } from "./entry.tsx";
 import type { Live, StreamedTexts } from "./live.ts";
+import { OpenSession } from "./open-session.ts";
 import { originOf } from "./origin.ts";
 import type { SessionReader } from "./reader.ts";
 import { GrowingProse } from "./text/text.tsx";
@@ -26,12 +27,12 @@ const Fix = lazy(async () => (await import("../setup/fix.tsx")).Fix);
 interface SpeakingProps {
   readonly live: Live | undefined;
   readonly thought: Live | undefined;
-  readonly agentId: string;
   /** True if this item must show the run's header, because no item above shows it. */
   readonly headed: boolean;
 }
 
-function Speaking({ live, thought, agentId, headed }: SpeakingProps) {
+function Speaking({ live, thought, headed }: SpeakingProps) {
+  const { agentId } = useContext(OpenSession);
   return (
     <li class={`entry entry-agent entry-live ${headed ? "" : "entry-more"}`}>
       {headed && <Byline origin={{ manner: "agent", who: agentId, marks: [] }} />}
@@ -130,7 +131,7 @@ function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
   );
 }
 
-export function Tail({ reader, agentId }: { reader: SessionReader; agentId: string }) {
+export function Tail({ reader }: { reader: SessionReader }) {
   const thread = reader.thread.value;
   const written = useWritten(reader, reader.live, textOf);
   const thought = useWritten(reader, reader.thinking, ({ content }) =>
@@ -151,7 +152,6 @@ export function Tail({ reader, agentId }: { reader: SessionReader; agentId: stri
           key={runId}
           live={heard.find((one) => one.runId === runId)}
           thought={thoughts.find((one) => one.runId === runId)}
-          agentId={agentId}
           headed={last?.runId !== runId || last.role === "user"}
         />
       ))}

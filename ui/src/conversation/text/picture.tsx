@@ -2,7 +2,6 @@
 // Pictures are read one at a time and in parts, so that other answers do not have to wait on a slow
 // connection.
 
-import { createContext } from "preact";
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { optional } from "../../../../src/core/optional.ts";
 import { safeLine } from "../../../../src/core/text/safe-text.ts";
@@ -11,11 +10,7 @@ import { Button } from "../../parts/button.tsx";
 import { Awaited } from "../../parts/failure.tsx";
 import { size } from "../../parts/format.ts";
 import { useReading } from "../../parts/reading.ts";
-
-/** Names the conversation whose messages are drawn, for the pictures in it. */
-export const Shown = createContext<{ readonly sessionKey: string; readonly sessionId?: string | undefined }>({
-  sessionKey: "",
-});
+import { OpenSession } from "../open-session.ts";
 
 /** Maximum size of a picture that is read when it is drawn. A larger one is read after a click. */
 const AT_ONCE_MAX_BYTES = 1_000_000;
@@ -121,7 +116,7 @@ export function LazyPicture(props: LazyProps) {
 }
 
 export function Picture({ messageId, index, block: { mimeType, bytes = 0 } }: PictureProps) {
-  const { sessionKey, sessionId } = useContext(Shown);
+  const { sessionKey, sessionId } = useContext(OpenSession);
   const words = `${safeLine(mimeType)}${bytes > 0 ? `, ${size(bytes)}` : ""}`;
   if (!isPicture(mimeType) || !has("chat.image")) return <span class="chip">{words}</span>;
   const about = { sessionKey, messageId, index, ...optional({ sessionId }) };

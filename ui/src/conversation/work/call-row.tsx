@@ -19,7 +19,7 @@ import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import type { ToolResult } from "../items.ts";
 import type { Live } from "../live.ts";
-import { Shown } from "../text/picture.tsx";
+import { OpenSession } from "../open-session.ts";
 import { GrowingProse, Prose } from "../text/text.tsx";
 import type { Run } from "../thread.ts";
 import { type CallStep, filesOf, parsed, resultText, sessionOf, signInOf, summaryOf } from "./calls.ts";
@@ -34,7 +34,7 @@ export function keyFor(name: string, agentId: string): string {
 
 function Outcome({ step, running }: { step: CallStep; running: Going }) {
   const { call, result, calledAt } = step;
-  const { sessionKey } = useContext(Shown);
+  const { sessionKey } = useContext(OpenSession);
   // The title of a request to call a tool of Parley is the tool's name.
   if (result === undefined && permissionsOf(sessionKey).some(({ title }) => title === call?.name))
     return <State state="waiting" text="needs permission" tone="warn" />;
@@ -61,8 +61,8 @@ function Row(props: { class?: string; line: ComponentChildren; inside: () => Com
   );
 }
 
-function About({ step, agentId }: { step: CallStep; agentId: string }) {
-  const { call, result, labels } = step;
+function About({ call, result, labels }: CallStep) {
+  const { agentId } = useContext(OpenSession);
   const text = result === undefined ? undefined : resultText(result);
   const session = call && sessionOf(call, text);
   const files = call === undefined ? [] : filesOf(call, text);
@@ -99,7 +99,7 @@ function SignIn({ result }: { result: ToolResult }) {
 
 const CallView = lazy(async () => (await import("./views.tsx")).CallView);
 
-export function CallRow({ step, running, agentId }: { step: CallStep; running: Going; agentId: string }) {
+export function CallRow({ step, running }: { step: CallStep; running: Going }) {
   const { call, result, calledAt } = step;
   const line = (
     <>
@@ -114,7 +114,7 @@ export function CallRow({ step, running, agentId }: { step: CallStep; running: G
   return (
     <div class="tool">
       <Row line={line} inside={() => <CallView {...step} />} />
-      <About step={step} agentId={agentId} />
+      <About {...step} />
       {result !== undefined && <SignIn result={result} />}
     </div>
   );

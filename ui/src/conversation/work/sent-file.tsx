@@ -10,8 +10,9 @@ import { Button } from "../../parts/button.tsx";
 import { size } from "../../parts/format.ts";
 import { complain } from "../../parts/notices.tsx";
 import type { Step } from "../items.ts";
+import { OpenSession } from "../open-session.ts";
 import { download } from "../text/download.ts";
-import { type Data, isPicture, LazyPicture, readParts, Shown } from "../text/picture.tsx";
+import { type Data, isPicture, LazyPicture, readParts } from "../text/picture.tsx";
 import { Prose } from "../text/text.tsx";
 import { parsed, resultText } from "./calls.ts";
 
@@ -49,7 +50,7 @@ function Download({ words, name, read }: { words: string; name: string; read: ()
 
 export function SentFileView({ file }: { file: SentFile }) {
   const { fileId, name, mimeType, bytes, caption } = file;
-  const { sessionKey, sessionId } = useContext(Shown);
+  const { sessionKey, sessionId } = useContext(OpenSession);
   const about = { sessionKey, fileId, ...optional({ sessionId }) };
   const read = (): Promise<Data> => readParts((from) => ask("chat.file", { ...about, ...from }));
   const words = `${safeLine(name)}, ${size(bytes)}`;

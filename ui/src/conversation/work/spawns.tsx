@@ -1,7 +1,7 @@
 // Shows the sub-agents that one run has spawned as a table: label, state, time and cost. A click stops a
 // job, or shows its result.
 
-import { useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import type { ListedRow } from "../../../../src/contract/client/web.ts";
 import { fieldsOf } from "../../../../src/core/json.ts";
 import { isSilent } from "../../../../src/core/rules/turn-rules.ts";
@@ -21,6 +21,7 @@ import { State } from "../../parts/state.tsx";
 import { Cost } from "../../parts/time.tsx";
 import type { Tone } from "../../styles/tones.ts";
 import type { Step } from "../items.ts";
+import { OpenSession } from "../open-session.ts";
 import { Prose } from "../text/text.tsx";
 import { keyFor } from "./call-row.tsx";
 import { type CallStep, parsed, resultText, sessionOf } from "./calls.ts";
@@ -89,11 +90,11 @@ function Job(props: {
   sessionKey: string | undefined;
   row: ListedRow | null | undefined;
   state: JobState | undefined;
-  marked: boolean;
   /** True if its result is shown at first. */
   opened: boolean;
 }) {
-  const { step, sessionKey, row, state, marked, opened } = props;
+  const { step, sessionKey, row, state, opened } = props;
+  const { target } = useContext(OpenSession);
   const [open, setOpen] = useState(opened);
   const { label, task } = step.call?.arguments ?? {};
   const given = [label, task].find((one) => typeof one === "string" && one.trim() !== "") as
@@ -105,7 +106,11 @@ function Job(props: {
   const endedAt = running || row == null ? tick.value : row.updatedAt;
   return (
     <>
-      <tr data-id={step.id} data-message={step.messageId} class={marked ? "entry-marked" : undefined}>
+      <tr
+        data-id={step.id}
+        data-message={step.messageId}
+        class={step.messageId === target ? "entry-marked" : undefined}
+      >
         <th scope="row">
           {sessionKey === undefined || row === null ? (
             <Name text={name} />
@@ -154,13 +159,8 @@ function Job(props: {
   );
 }
 
-export function Spawns(props: {
-  steps: readonly CallStep[];
-  running: boolean;
-  agentId: string;
-  target: string | undefined;
-}) {
-  const { steps, running, agentId, target } = props;
+export function Spawns({ steps, running }: { steps: readonly CallStep[]; running: boolean }) {
+  const { agentId } = useContext(OpenSession);
   const [onlyFailed, setOnlyFailed] = useState(false);
   const children = steps.map((step) => childOf(step, agentId));
   const keys = children.filter((key) => key !== undefined).slice(0, KEYS_MAX);
@@ -219,12 +219,7 @@ export function Spawns(props: {
             {jobs
               .filter(({ state }) => !onlyFailed || state?.kind === "failed")
               .map((job) => (
-                <Job
-                  key={`${job.step.id} ${onlyFailed}`}
-                  {...job}
-                  opened={onlyFailed}
-                  marked={job.step.messageId === target}
-                />
+                <Job key={`${job.step.id} ${onlyFailed}`} {...job} opened={onlyFailed} />
               ))}
           </tbody>
         </table>

@@ -2,23 +2,16 @@
 // shown, with a button for the others.
 
 import "./work.css";
-import { useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import { counted } from "../../parts/format.ts";
 import type { Step } from "../items.ts";
+import { OpenSession } from "../open-session.ts";
 import { CallRow, type Going, ThoughtRow } from "./call-row.tsx";
 import { isSpawn, Spawns } from "./spawns.tsx";
 
 /** Maximum number of rows that are shown at once. Of a longer list, only the last rows are shown. */
 const UNFOLDED_MAX = 10;
 const FOLDED_ROWS = 4;
-
-interface StepsProps {
-  readonly steps: readonly Step[];
-  readonly running: Going;
-  readonly agentId: string;
-  /** The message to which a link leads. Its step is shown and marked. */
-  readonly target: string | undefined;
-}
 
 /** Puts the steps into groups: two or more spawns in a row, or one step of another kind. */
 function groupSteps(steps: readonly Step[]): Step[][] {
@@ -31,14 +24,14 @@ function groupSteps(steps: readonly Step[]): Step[][] {
   return groups;
 }
 
-function Group(props: Omit<StepsProps, "steps"> & { group: readonly Step[] }) {
-  const { group, running, agentId, target } = props;
+function Group({ group, running }: { group: readonly Step[]; running: Going }) {
+  const { target } = useContext(OpenSession);
   const [step] = group;
   if (step === undefined) return null;
   if (group.length > 1)
     return (
       <li>
-        <Spawns steps={group.filter(isSpawn)} running={running !== false} agentId={agentId} target={target} />
+        <Spawns steps={group.filter(isSpawn)} running={running !== false} />
       </li>
     );
   const marked = step.messageId === target;
@@ -49,20 +42,17 @@ function Group(props: Omit<StepsProps, "steps"> & { group: readonly Step[] }) {
       class={marked ? "entry-marked" : undefined}
       aria-current={marked ? "true" : undefined}
     >
-      {step.kind === "thought" ? (
-        <ThoughtRow text={step.text} />
-      ) : (
-        <CallRow step={step} running={running} agentId={agentId} />
-      )}
+      {step.kind === "thought" ? <ThoughtRow text={step.text} /> : <CallRow step={step} running={running} />}
     </li>
   );
 }
 
-export function Steps({ steps, ...rest }: StepsProps) {
+export function Steps({ steps, running }: { steps: readonly Step[]; running: Going }) {
+  const { target } = useContext(OpenSession);
   const [whole, setWhole] = useState(false);
   const groups = groupSteps(steps);
   const hidden = groups.length > UNFOLDED_MAX ? groups.slice(0, -FOLDED_ROWS).flat() : [];
-  const open = whole || hidden.some(({ messageId }) => messageId === rest.target);
+  const open = whole || hidden.some(({ messageId }) => messageId === target);
   const failed = hidden.filter((step) => step.kind === "call" && step.result?.isError === true).length;
   const shown = hidden.length > 0 && !open ? groups.slice(-FOLDED_ROWS) : groups;
   return (
@@ -75,7 +65,7 @@ export function Steps({ steps, ...rest }: StepsProps) {
       )}
       <ol class="steps rows small card">
         {shown.map((group) => (
-          <Group key={group[0]?.id} group={group} {...rest} />
+          <Group key={group[0]?.id} group={group} running={running} />
         ))}
       </ol>
     </>

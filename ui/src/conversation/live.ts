@@ -1,38 +1,50 @@
-// Owns the text, or the thinking, that each active run streams. A text changes at most once per animation
-// frame, however many deltas arrive.
+// Owns the text and the thinking that each active run streams. They change at most once per animation frame,
+// however many deltas arrive.
 // LV2: a streamed text is shown until the transcript contains it. It is never shown twice, and never
 //      disappears in between.
 
 import { type Signal, signal } from "@preact/signals";
 import { now } from "../clock.ts";
 
-export interface Live {
+type Kind = "text" | "thinking";
+
+interface Piece {
+  readonly id: string;
   readonly runId: string;
+  readonly kind: Kind;
+  readonly text: string;
+  /** Time from the first to the last piece, in ms. Only thinking has it. */
+  readonly ms: number;
+}
+
+export interface Live extends Omit<Piece, "text" | "ms"> {
   readonly text: Signal<string>;
   /** Time at which the first piece arrived. */
   readonly since: number;
-  /** Time from the first to the last piece, in ms. Only thinking has it. */
   ms: number;
 }
+
+const idOf = (runId: string, kind: Kind): string => `${kind}:${runId}`;
 
 /** The texts that the runs of one session are streaming. A run streams one message at a time. */
 export class StreamedTexts {
   readonly list = signal<readonly Live[]>([]);
-  readonly #waiting = new Map<string, { readonly text: string; readonly ms: number }>();
-  /** Runs whose streamed text is stored by now, so that the next read of the transcript contains it. */
+  readonly #waiting = new Map<string, Piece>();
+  /** Ids of texts that are stored by now, so that the next read of the transcript contains them. */
   readonly #written = new Set<string>();
   #frame = 0;
 
   /** Sets the text that has arrived so far of the message that a run is streaming. */
-  say(runId: string, text: string, ms = 0): void {
-    this.#written.delete(runId);
-    this.#waiting.set(runId, { text, ms });
+  say(runId: string, kind: Kind, text: string, ms = 0): void {
+    const id = idOf(runId, kind);
+    this.#written.delete(id);
+    this.#waiting.set(id, { id, runId, kind, text, ms });
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#flush());
   }
 
-  /** Notes that a run's text is stored. The text is dropped after the next read of the transcript. */
+  /** Notes that what a run has streamed is stored. It is dropped after the next read of the transcript. */
   written(runId: string): void {
-    this.#written.add(runId);
+    for (const kind of ["text", "thinking"] as const) this.#written.add(idOf(runId, kind));
   }
 
   /**
@@ -40,14 +52,19 @@ export class StreamedTexts {
    * the texts that were stored before the read, unless their runs have streamed more text since.
    */
   onDisk(): () => void {
-    const runIds = [...this.#written];
-    return () => this.drop(runIds.filter((id) => this.#written.delete(id)));
+    const ids = [...this.#written];
+    return () => this.#drop(ids.filter((id) => this.#written.delete(id)));
   }
 
-  drop(runIds: readonly string[]): void {
-    for (const id of runIds) this.#waiting.delete(id);
-    if (this.list.value.some(({ runId }) => runIds.includes(runId)))
-      this.list.value = this.list.value.filter(({ runId }) => !runIds.includes(runId));
+  /** Drops what a run has thought, because its model call is made again. */
+  forgetThinking(runId: string): void {
+    this.#drop([idOf(runId, "thinking")]);
+  }
+
+  #drop(ids: readonly string[]): void {
+    for (const id of ids) this.#waiting.delete(id);
+    if (this.list.value.some(({ id }) => ids.includes(id)))
+      this.list.value = this.list.value.filter(({ id }) => !ids.includes(id));
   }
 
   clear(): void {
@@ -61,12 +78,12 @@ export class StreamedTexts {
   #flush(): void {
     this.#frame = 0;
     const fresh: Live[] = [];
-    for (const [runId, { text, ms }] of this.#waiting) {
-      const known = this.list.value.find((live) => live.runId === runId);
-      if (known === undefined) fresh.push({ runId, text: signal(text), since: now() - ms, ms });
+    for (const piece of this.#waiting.values()) {
+      const known = this.list.value.find(({ id }) => id === piece.id);
+      if (known === undefined) fresh.push({ ...piece, text: signal(piece.text), since: now() - piece.ms });
       else {
-        known.ms = ms;
-        known.text.value = text;
+        known.ms = piece.ms;
+        known.text.value = piece.text;
       }
     }
     this.#waiting.clear();

@@ -40,7 +40,6 @@ export class SessionReader {
   /** Changes when the view must scroll: to the message, or without one to the end. */
   readonly jump = signal<{ readonly count: number; readonly messageId?: string | undefined }>({ count: 0 });
   readonly live = new StreamedTexts();
-  readonly thinking = new StreamedTexts();
   /** The run whose model call will be retried, with a text that says when. */
   readonly retry = signal<{ readonly runId: string; readonly words: string } | undefined>(undefined);
   /** True while the view stays at the newest message. */
@@ -66,8 +65,8 @@ export class SessionReader {
         if (!this.#isMine(sessionKey)) return;
         const text = message?.content[0]?.text;
         if (this.retry.value?.runId === runId) this.retry.value = undefined;
-        if (state === "delta" && text !== undefined) return this.live.say(runId, text);
-        this.#noteWritten(runId);
+        if (state === "delta" && text !== undefined) return this.live.say(runId, "text", text);
+        this.live.written(runId);
         news();
       }),
       on("agent", (event) => {
@@ -76,14 +75,13 @@ export class SessionReader {
         const { runId } = event;
         if (event.stream === "retry") {
           this.retry.value = { runId, words: retryWords(event.data) };
-          // Drop the streamed thinking, because the retried call will think again.
-          this.thinking.drop([runId]);
+          this.live.forgetThinking(runId);
           return;
         }
         if (this.retry.value?.runId === runId) this.retry.value = undefined;
         if (event.stream === "thinking_delta")
-          return this.thinking.say(runId, event.data.text ?? "", event.data.ms);
-        this.#noteWritten(runId);
+          return this.live.say(runId, "thinking", event.data.text ?? "", event.data.ms);
+        this.live.written(runId);
         news();
       }),
       on("sessions", ({ key, change }) => {
@@ -97,17 +95,17 @@ export class SessionReader {
       }),
     );
     for (const { sessionKey, runId, message } of streamedSoFar("chat"))
-      if (this.#isMine(sessionKey)) this.live.say(runId, message?.content[0]?.text ?? "");
+      if (this.#isMine(sessionKey)) this.live.say(runId, "text", message?.content[0]?.text ?? "");
     for (const { stream, sessionKey, runId, data } of streamedSoFar("agent"))
       if (stream === "thinking_delta" && this.#isMine(sessionKey))
-        this.thinking.say(runId, data.text ?? "", data.ms);
+        this.live.say(runId, "thinking", data.text ?? "", data.ms);
     if (messageId !== undefined) this.around(messageId);
     this.#ends.push(whenConnected(() => this.news()));
   }
 
   close(): void {
     for (const end of this.#ends.splice(0)) end();
-    this.#clear();
+    this.live.clear();
   }
 
   /** Records that the view has reached or left the newest message. */
@@ -160,22 +158,10 @@ export class SessionReader {
     this.#newsWaits = true;
     this.#then(async () => {
       this.#newsWaits = false;
-      const drops = this.#streams.map((stream) => stream.onDisk());
+      const dropStored = this.live.onDisk();
       await this.#readNews();
-      for (const drop of drops) drop();
+      dropStored();
     });
-  }
-
-  get #streams(): readonly StreamedTexts[] {
-    return [this.live, this.thinking];
-  }
-
-  #noteWritten(runId: string): void {
-    for (const stream of this.#streams) stream.written(runId);
-  }
-
-  #clear(): void {
-    for (const stream of this.#streams) stream.clear();
   }
 
   #isMine(key: string): boolean {
@@ -210,7 +196,7 @@ export class SessionReader {
     const before = this.thread.value;
     if (before?.sessionId !== undefined && before.sessionId !== page.sessionId) {
       this.fate.value = "reset";
-      this.#clear();
+      this.live.clear();
     }
     const now = page.now ?? before?.now;
     this.unseen.value = 0;

@@ -14,7 +14,7 @@ import { complain } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
 import { causeOf, consequenceOf, FIX_WORDS } from "../setup/failed-run.ts";
 import { Byline } from "./entry.tsx";
-import type { Live, StreamedTexts } from "./live.ts";
+import type { Live } from "./live.ts";
 import { OpenSession } from "./open-session.ts";
 import { originOf } from "./origin.ts";
 import type { SessionReader } from "./reader.ts";
@@ -24,15 +24,11 @@ import { LiveThought } from "./work/call-row.tsx";
 
 const Fix = lazy(async () => (await import("../setup/fix.tsx")).Fix);
 
-interface SpeakingProps {
-  readonly live: Live | undefined;
-  readonly thought: Live | undefined;
-  /** True if this item must show the run's header, because no item above shows it. */
-  readonly headed: boolean;
-}
-
-function Speaking({ live, thought, headed }: SpeakingProps) {
+/** `headed`: this item must show the run's header, because no item above shows it. */
+function Speaking({ lives, headed }: { lives: readonly Live[]; headed: boolean }) {
   const { agentId } = useContext(OpenSession);
+  const thought = lives.find(({ kind }) => kind === "thinking");
+  const live = lives.find(({ kind }) => kind === "text");
   return (
     <li class={`entry entry-agent entry-live ${headed ? "" : "entry-more"}`}>
       {headed && <Byline origin={{ manner: "agent", who: agentId, marks: [] }} />}
@@ -83,20 +79,28 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
   );
 }
 
+/** Returns the text or the thinking of a stored message. */
+function storedText(message: Message, kind: Live["kind"]): string {
+  if (kind === "text") return textOf(message);
+  return message.content.flatMap((block) => (block.type === "thinking" ? block.thinking : [])).join("\n");
+}
+
 /**
- * Returns the ids of the runs whose streamed text is already in the transcript, although the last events
- * about it have not arrived yet. `said` returns the stored text. The computed value is a string, because
- * equal strings cause no redraw: after most deltas it is the same.
+ * Returns what the runs are streaming, by run, apart from what is already in the transcript, although the last
+ * events about it have not arrived yet. The computed value is a string, because equal strings cause no redraw:
+ * after most deltas it is the same.
  */
-function useWritten(reader: SessionReader, lives: StreamedTexts, said: (message: Message) => string) {
-  return useComputed(() => {
-    const messages = reader.thread.value?.messages ?? [];
-    const isWritten = ({ runId, text }: Live): boolean => {
+function useLives({ thread, live: { list } }: SessionReader) {
+  const unwritten = useComputed(() => {
+    const messages = thread.value?.messages ?? [];
+    const isWritten = ({ runId, kind, text }: Live): boolean => {
       const last = messages.findLast((one) => one.runId === runId && one.role === "assistant");
-      return last !== undefined && said(last).trim().startsWith(text.value.trim());
+      return last !== undefined && storedText(last, kind).trim().startsWith(text.value.trim());
     };
-    return lives.list.value.flatMap((live) => (isWritten(live) ? live.runId : [])).join(" ");
+    return list.value.flatMap((live) => (isWritten(live) ? [] : live.id)).join(" ");
   }).value.split(" ");
+  const shown = list.value.filter(({ id }) => unwritten.includes(id));
+  return Map.groupBy(shown, ({ runId }) => runId);
 }
 
 function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
@@ -133,27 +137,16 @@ function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
 
 export function Tail({ reader }: { reader: SessionReader }) {
   const thread = reader.thread.value;
-  const written = useWritten(reader, reader.live, textOf);
-  const thought = useWritten(reader, reader.thinking, ({ content }) =>
-    content.flatMap((block) => (block.type === "thinking" ? block.thinking : [])).join("\n"),
-  );
+  const active = useLives(reader);
   if (thread === undefined) return null;
   const last = thread.messages.at(-1);
   const running = currentRun(thread);
   const asked = permissionsOf(thread.sessionKey);
   const queue = thread.now?.queue ?? [];
-  const heard = reader.live.list.value.filter(({ runId }) => !written.includes(runId));
-  const thoughts = reader.thinking.list.value.filter(({ runId }) => !thought.includes(runId));
-  const active = [...new Set([...thoughts, ...heard].map(({ runId }) => runId))];
   return (
     <ol class="entries entries-tail" aria-label="In progress">
-      {active.map((runId) => (
-        <Speaking
-          key={runId}
-          live={heard.find((one) => one.runId === runId)}
-          thought={thoughts.find((one) => one.runId === runId)}
-          headed={last?.runId !== runId || last.role === "user"}
-        />
+      {[...active].map(([runId, lives]) => (
+        <Speaking key={runId} lives={lives} headed={last?.runId !== runId || last.role === "user"} />
       ))}
       {asked.length > 0 && (
         <li class="entry-working entry-asked">
@@ -161,7 +154,7 @@ export function Tail({ reader }: { reader: SessionReader }) {
           <Asked items={asked} />
         </li>
       )}
-      {(active.length === 0 || running?.[1].hold !== undefined) &&
+      {(active.size === 0 || running?.[1].hold !== undefined) &&
         asked.length === 0 &&
         running !== undefined && (
           <Working

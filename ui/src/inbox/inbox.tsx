@@ -6,7 +6,6 @@ import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { AttentionGroupRows, AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { GROUP_TITLES } from "../../../src/core/rules/attention/groups.ts";
-import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { INBOX_PARTS } from "../features.ts";
 import { pressed } from "../keys/table.ts";
 import { Button } from "../parts/button.tsx";
@@ -16,84 +15,24 @@ import { Awaited } from "../parts/failure.tsx";
 import { counts } from "../sessions/model.ts";
 import { Welcome } from "../welcome.tsx";
 import { act, busy, doubtOfAll } from "./actions.ts";
-import { Bundle } from "./bundle.tsx";
 import { type Entry, entriesOf } from "./causes.ts";
-import { type Filter, isWanted } from "./filter.ts";
 import { CALM, DEED_WORDS, type Deed, FAILED_ABOUT, SHOWN } from "./marks.ts";
-import { groups, itemName, notify, problem, readAgain, turnNotify } from "./model.ts";
+import { groups, notify, problem, readAgain, turnNotify } from "./model.ts";
 import { moved, useMoves } from "./moved.ts";
 import "./inbox.css";
 import { InboxRow } from "./row.tsx";
 import { isSnoozed, snooze, wake } from "./snooze.ts";
-import { SelectionBar, TriageTools, type TriageUse } from "./triage.tsx";
-
-interface Doubt {
-  readonly items: readonly AttentionItem[];
-  readonly deed: Deed;
-  readonly words: string;
-}
-
-interface RowUse extends TriageUse {
-  readonly open: string | undefined;
-  readonly onPeek: (id: string) => void;
-}
+import { type Filter, type InboxUse, isWanted, SelectionBar, TriageTools, toggleIds } from "./triage.tsx";
 
 /** Names the link to all failed sessions, which also are those that need the reader. */
 const allFailed = (count = 0): string => (count < 2 ? "All failed sessions" : `All ${count} failed sessions`);
 
-function Box({ items, name, use }: { items: readonly AttentionItem[]; name: string; use: RowUse }) {
-  const { selected, onSelect } = use;
-  if (selected === undefined) return null;
-  const ids = items.map(({ id }) => id);
-  const isChecked = ids.every((id) => selected.has(id));
-  return (
-    <input
-      type="checkbox"
-      aria-label={`Select ${safeLine(name)}`}
-      checked={isChecked}
-      onChange={() => onSelect(toggleIds(selected, ids))}
-    />
-  );
-}
-
-/** Adds these ids to a selection, or removes them if all of them are in it. */
-function toggleIds(selected: ReadonlySet<string>, ids: readonly string[]): ReadonlySet<string> {
-  const hasAll = ids.every((id) => selected.has(id));
-  return new Set(hasAll ? [...selected].filter((id) => !ids.includes(id)) : [...selected, ...ids]);
-}
-
-function Row({ entry, triages, use }: { entry: Entry; triages: boolean; use: RowUse }) {
-  const { items } = entry;
-  const rows = items.map((item) => (
-    <InboxRow
-      key={item.id}
-      item={item}
-      select={triages && <Box items={[item]} name={itemName(item)} use={use} />}
-      open={use.open === item.id}
-      onPeek={() => use.onPeek(item.id)}
-      onDeed={(deed) => use.onDeed([item], deed)}
-    />
-  ));
-  if (items.length === 1) return <>{rows}</>;
-  const select = triages && <Box items={items} name={items[0].summary} use={use} />;
-  return (
-    <Bundle entry={entry} select={select} onDeed={use.onDeed}>
-      {rows}
-    </Bundle>
-  );
-}
-
-/** A group as the reader wants to see it now. `awake`: its items that are not put off. */
-interface GroupView {
-  readonly rows: AttentionGroupRows;
-  readonly awake: readonly AttentionItem[];
-  readonly entries: readonly Entry[];
-}
-
-function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: RowUse }) {
+function Group({ rows, use }: { rows: AttentionGroupRows; use: InboxUse }) {
   const [all, setAll] = useState(false);
   const { group, more, items } = rows;
   const triages = group === "needs_you";
+  const awake = triages ? items.filter((item) => !isSnoozed(item)) : items;
+  const entries = entriesOf(triages ? awake.filter((item) => isWanted(item, use.filter)) : items);
   const snoozed = items.length - awake.length;
   const count = rows.count - snoozed;
   const shown = all ? entries : entries.slice(0, SHOWN[group]);
@@ -117,7 +56,7 @@ function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: 
       {count > 0 && (
         <ul class="inbox-rows rows card">
           {shown.map((entry) => (
-            <Row key={entry.id} entry={entry} triages={triages} use={use} />
+            <InboxRow key={entry.id} entry={entry} triages={triages} use={use} />
           ))}
         </ul>
       )}
@@ -134,14 +73,6 @@ function Group({ view: { rows, awake, entries }, use }: { view: GroupView; use: 
       {snoozed > 0 && <Button text={`Show ${snoozed} snoozed`} class="quiet" onClick={wake} />}
     </section>
   );
-}
-
-/** Returns the items of the row in which an element is: those of one cause, or one. */
-function entryAt(views: readonly GroupView[], element: Element): Entry | undefined {
-  const row = element.closest(".inbox-row")?.querySelector<HTMLElement>("[data-row]");
-  const entries = views.flatMap((view) => view.entries);
-  const single = entries.flatMap(({ items }) => items.map((item): Entry => ({ id: item.id, items: [item] })));
-  return [...entries, ...single].find(({ id }) => id === row?.dataset.row);
 }
 
 function NotifyButton() {
@@ -179,32 +110,25 @@ function useFocus(frame: RefObject<HTMLDivElement | null>, open: string | undefi
 
 export function Inbox() {
   const [open, setOpen] = useState<string>();
-  const [doubt, setDoubt] = useState<Doubt>();
+  /** An action that the reader has still to confirm. */
+  const [doubt, setDoubt] = useState<{ items: readonly AttentionItem[]; deed: Deed; words: string }>();
   const onPeek = (id: string): void => setOpen((before) => (before === id ? undefined : id));
   const [filter, setFilter] = useState<Filter>("");
   const [selected, setSelected] = useState<ReadonlySet<string>>();
   const onDeed = (items: readonly AttentionItem[], deed: Deed): void => {
-    const [first] = items;
-    if (items.length === 1 && first !== undefined && moved.value.has(first.id)) return;
     const words = doubtOfAll(items, deed);
     if (words === undefined) void act(items, deed);
     else setDoubt({ items, deed, words });
   };
-  const use = { open, onPeek, onDeed, filter, onFilter: setFilter, selected, onSelect: setSelected };
-  const views = groups.value?.map((rows) => {
-    const { group, items } = rows;
-    if (group !== "needs_you") return { rows, awake: items, entries: entriesOf(items) };
-    const awake = items.filter((item) => !isSnoozed(item));
-    return { rows, awake, entries: entriesOf(awake.filter((item) => isWanted(item, filter))) };
-  });
   const frame = useRef<HTMLDivElement>(null);
-  const press = (event: KeyboardEvent): void => {
+  const onKey = (event: KeyboardEvent, entry: Entry): void => {
     const target = event.target as HTMLElement;
+    // It is the row of one failure below that of its cause.
+    if (target.closest(".inbox-row") !== event.currentTarget) return;
     // A held key must not act on the row that gets the focus.
     if (event.repeat && event.key === "Enter" && target.matches("a, button")) event.preventDefault();
     const action = pressed("inbox", event);
-    const entry = entryAt(views ?? [], target);
-    if (entry === undefined || action === undefined || action === "enter") return;
+    if (action === undefined || action === "enter") return;
     const ids = entry.items.map(({ id }) => id);
     // Space presses a button, and shows the rows of a cause.
     if (action === "peek" && (target.dataset.row === undefined || entry.items.length > 1)) return;
@@ -216,12 +140,13 @@ export function Inbox() {
     else if (action === "snooze") snooze(entry.items, "hour");
     else if (entry.items.every(({ actions }) => actions.includes(action))) onDeed(entry.items, action);
   };
+  const shared = { open, onPeek, onKey, onDeed };
+  const use = { ...shared, filter, onFilter: setFilter, selected, onSelect: setSelected };
   useFocus(frame, open);
   useMoves(frame);
   const isEmpty = groups.value?.every(({ count }) => count === 0) === true;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the rows in it have the focus
-    <div ref={frame} class="inbox" data-list onKeyDown={press}>
+    <div ref={frame} class="inbox" data-list>
       <div class="bar inbox-bar">
         <p class="soft small inbox-hint">
           <kbd>?</kbd> shows the keys
@@ -234,7 +159,7 @@ export function Inbox() {
           {[...busy.value.values()].includes("retry") && "Retrying."}
         </p>
       </div>
-      <Awaited value={views} problem={problem.value} again={() => void readAgain()} />
+      <Awaited value={groups.value} problem={problem.value} again={() => void readAgain()} />
       {isEmpty ? (
         <div class="inbox-empty">
           <Welcome>
@@ -245,7 +170,7 @@ export function Inbox() {
           </p>
         </div>
       ) : (
-        views?.map((view) => <Group key={view.rows.group} view={view} use={use} />)
+        groups.value?.map((rows) => <Group key={rows.group} rows={rows} use={use} />)
       )}
       {doubt !== undefined && (
         <Confirm

@@ -1,6 +1,6 @@
-// Shows one item of the inbox: its name, its text and its actions. Space expands its details below it.
+// Shows an item of the inbox: its name, its text and its actions. Space expands its details below it. Failures
+// of one cause are one row, with actions for all of them.
 
-import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
 import { safeLine, safeText } from "../../../src/core/text/safe-text.ts";
@@ -13,9 +13,11 @@ import { nameOf } from "../parts/names.ts";
 import { Time } from "../parts/time.tsx";
 import { hrefOf } from "../route.ts";
 import { busy } from "./actions.ts";
-import { DEED_WORDS, type Deed, markOf, styleOf, toneOf } from "./marks.ts";
+import { deedsForAll, type Entry, namesIn } from "./causes.ts";
+import { DEED_WORDS, markOf, styleOf, toneOf } from "./marks.ts";
 import { awaitedPermission, itemName, permissionsOf, wantsTo } from "./model.ts";
 import { moved } from "./moved.ts";
+import { Box, type InboxUse } from "./triage.tsx";
 
 const Fix = lazy(async () => (await import("../setup/fix.tsx")).Fix);
 const Leaving = lazy(async () => (await import("../labels/chips.tsx")).Leaving);
@@ -69,100 +71,107 @@ function Summary({ item: { kind, agentId = "", summary, title, labels } }: { ite
   );
 }
 
-/** `plain`: the item's name as plain text, for labels. */
-function Buttons(props: {
-  item: AttentionItem;
-  actions: AttentionItem["actions"];
-  plain: string;
-  onAnswer: () => void;
-  onDeed: (deed: Deed) => void;
-}) {
-  const { item, actions, plain, onAnswer, onDeed } = props;
-  return (
-    <>
-      {actions.map((action) => {
-        const isBusy = action !== "answer" && busy.value.has(item.id);
-        const blocked = action !== "answer" && (isBusy || moved.value.has(item.id));
-        return (
-          <Button
-            text={action === "retry" && busy.value.get(item.id) === action ? "Retrying…" : DEED_WORDS[action]}
-            key={action}
-            class={styleOf(action)}
-            aria-busy={isBusy}
-            aria-disabled={blocked}
-            aria-label={`${DEED_WORDS[action]} ${plain}`}
-            onClick={() => (action === "answer" ? onAnswer() : onDeed(action))}
-          />
-        );
-      })}
-    </>
-  );
-}
-
-export function InboxRow(props: {
-  item: AttentionItem;
-  /** The box that selects the row, if there is one. */
-  select: ComponentChildren;
-  open: boolean;
-  onPeek: () => void;
-  onDeed: (deed: Deed) => void;
-}) {
-  const { item, select, open, onPeek, onDeed } = props;
-  const peekId = useId();
+/** Shows one item, or failures of one cause, whose rows are below it on demand. */
+export function InboxRow({ entry, triages, use }: { entry: Entry; triages: boolean; use: InboxUse }) {
+  const { id, items } = entry;
+  const [item] = items;
+  const { sessionKey = "", agentId = "", summary, kind, code } = item;
+  const isOne = items.length === 1;
+  const [unfolded, setUnfolded] = useState(false);
+  const open = isOne ? use.open === id : unfolded;
+  const turn = (): void => (isOne ? use.onPeek(id) : setUnfolded(!unfolded));
+  const belowId = useId();
   const [answers, setAnswers] = useState(0);
-  const onAnswer = (): void => {
-    if (!open) onPeek();
+  const answer = (): void => {
+    if (!open) turn();
     setAnswers(answers + 1);
   };
-  const { sessionKey, summary, since, kind } = item;
+  const name = isOne ? itemName(item) : summary;
   // The details of a permission request have its buttons.
-  const actions = kind === "permission" && open ? [] : item.actions;
-  const plain = safeLine(itemName(item));
-  const name = <Name text={itemName(item)} title={sessionKey} />;
+  const single = kind === "permission" && open ? [] : item.actions;
+  const actions = isOne ? single : deedsForAll(items);
+  const isBusy = items.some((one) => busy.value.has(one.id));
+  const held = isBusy || moved.value.has(id);
+  const expands = { "aria-expanded": open, "aria-controls": open ? belowId : undefined };
   return (
-    <li data-item class={`inbox-row tone-${toneOf(item)} ${open ? "open" : ""}`}>
+    <li
+      data-item
+      class={`inbox-row ${isOne ? "" : "inbox-bundle"} tone-${toneOf(item)} ${open ? "open" : ""}`}
+      onKeyDown={(event) => use.onKey(event, entry)}
+    >
       <div class="inbox-head">
         <span class="row inbox-mark">
-          {select}
+          {triages && <Box items={items} name={name} use={use} />}
           <span class="chip">{markOf(item)}</span>
         </span>
         <p class="line inbox-name">
-          <AgentMark id={item.agentId ?? ""} />
-          {sessionKey === undefined ? (
-            <Button text={name} class="plain inbox-link" data-row={item.id} onClick={onPeek} />
-          ) : (
-            <a class="inbox-link" data-row={item.id} href={hrefOf({ view: "sessions", key: sessionKey })}>
-              {name}
+          {isOne && <AgentMark id={agentId} />}
+          {isOne && sessionKey !== "" ? (
+            <a class="inbox-link" data-row={id} href={hrefOf({ view: "sessions", key: sessionKey })}>
+              <Name text={name} title={sessionKey} />
             </a>
+          ) : (
+            <Button
+              text={<Name text={name} />}
+              class="plain inbox-link"
+              data-row={id}
+              {...expands}
+              onClick={turn}
+            />
           )}
-          <Waits item={item} />
-          <About item={item} />
+          {isOne ? (
+            <>
+              <Waits item={item} />
+              <About item={item} />
+            </>
+          ) : (
+            <span class="inbox-times">×{items.length}</span>
+          )}
         </p>
-        <Time class="inbox-age small" at={since} as="age" />
+        <Time class="inbox-age small" at={item.since} as="age" />
         <div class="inbox-actions">
-          {item.code !== undefined && actions.includes("retry") && (
-            <Fix code={item.code} agentId={item.agentId ?? ""} sessionKey={sessionKey ?? ""} />
+          {isOne && code !== undefined && actions.includes("retry") && (
+            <Fix code={code} agentId={agentId} sessionKey={sessionKey} />
           )}
-          <Buttons item={item} actions={actions} plain={plain} onAnswer={onAnswer} onDeed={onDeed} />
-          <button
-            type="button"
+          {actions.map((action) => (
+            <Button
+              text={
+                action === "retry" && busy.value.get(item.id) === action
+                  ? "Retrying…"
+                  : `${DEED_WORDS[action]}${isOne ? "" : " all"}`
+              }
+              key={action}
+              class={styleOf(action)}
+              aria-busy={action !== "answer" && isBusy}
+              aria-disabled={action !== "answer" && held}
+              aria-label={isOne ? `${DEED_WORDS[action]} ${safeLine(name)}` : undefined}
+              onClick={() => (action === "answer" ? answer() : held || use.onDeed(items, action))}
+            />
+          ))}
+          <Button
+            text={<span aria-hidden="true">{open ? "▴" : "▾"}</span>}
             class="quiet inbox-more"
-            aria-expanded={open}
-            aria-controls={open ? peekId : undefined}
-            aria-label={`Peek ${plain}`}
-            title="Peek (Space)"
-            onClick={onPeek}
-          >
-            <span aria-hidden="true">{open ? "▴" : "▾"}</span>
-          </button>
+            {...expands}
+            aria-label={isOne ? `Peek ${safeLine(name)}` : `Show all ${items.length}`}
+            title={isOne ? "Peek (Space)" : undefined}
+            onClick={turn}
+          />
         </div>
       </div>
-      {!open && summary !== itemName(item) && (
+      {!open && isOne && summary !== name && (
         <p class={`cut inbox-summary ${kind === "permission" ? "whole" : ""}`}>
           <Summary item={item} />
         </p>
       )}
-      {open && <Peek item={item} id={peekId} answers={answers} />}
+      {!open && !isOne && <Name as="p" class="cut inbox-summary" text={namesIn(items.map(itemName))} />}
+      {open && isOne && <Peek item={item} id={belowId} answers={answers} />}
+      {open && !isOne && (
+        <ul class="inbox-rows rows" id={belowId}>
+          {items.map((one) => (
+            <InboxRow key={one.id} entry={{ id: one.id, items: [one] }} triages={triages} use={use} />
+          ))}
+        </ul>
+      )}
     </li>
   );
 }

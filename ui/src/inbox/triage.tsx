@@ -1,12 +1,34 @@
-// The filter of what needs the reader, and the actions for the rows that the reader has selected.
+// The filter of what needs the reader, and the rows that the reader has selected, with actions for them.
 
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { Button } from "../parts/button.tsx";
 import { Select } from "../parts/select.tsx";
 import { busy } from "./actions.ts";
-import { FILTERS, type Filter, isWanted } from "./filter.ts";
+import type { Entry } from "./causes.ts";
 import { DEED_WORDS, type Deed, styleOf } from "./marks.ts";
 import { maySnooze, SNOOZES, type Snooze, snooze } from "./snooze.ts";
+
+const FILTERS = {
+  "": "Everything",
+  permissions: "Permissions",
+  questions: "Questions",
+  failures: "Failures",
+  deliveries: "Deliveries",
+  others: "Others",
+} as const;
+export type Filter = keyof typeof FILTERS;
+
+const FILTER_OF: Readonly<Partial<Record<AttentionItem["kind"], Filter>>> = {
+  permission: "permissions",
+  question: "questions",
+  run: "failures",
+  budget: "failures",
+  delivery: "deliveries",
+};
+
+export const isWanted = (item: AttentionItem, filter: Filter): boolean =>
+  filter === "" || (FILTER_OF[item.kind] ?? "others") === filter;
 
 /** Actions for many rows. To allow needs a look at each. */
 const DEEDS_FOR_MANY: readonly Deed[] = ["retry", "dismiss", "deny"];
@@ -22,7 +44,12 @@ export function SnoozeChoice({ items, onDone }: { items: readonly AttentionItem[
   return <Select value="" options={[["", "Snooze…"], ...times]} onPick={pick} aria-label="Snooze" />;
 }
 
-export interface TriageUse {
+/** What the reader has chosen in the inbox, and what its rows can do. */
+export interface InboxUse {
+  /** Id of the row whose details are shown. */
+  readonly open: string | undefined;
+  readonly onPeek: (id: string) => void;
+  readonly onKey: (event: KeyboardEvent, entry: Entry) => void;
   readonly filter: Filter;
   readonly onFilter: (filter: Filter) => void;
   /** Ids of the selected items. Undefined: the rows have no boxes. */
@@ -31,8 +58,29 @@ export interface TriageUse {
   readonly onDeed: (items: readonly AttentionItem[], deed: Deed) => void;
 }
 
+type Props = { readonly items: readonly AttentionItem[]; readonly use: InboxUse };
+
+/** Adds these ids to a selection, or removes them if all of them are in it. */
+export function toggleIds(selected: ReadonlySet<string>, ids: readonly string[]): ReadonlySet<string> {
+  const hasAll = ids.every((id) => selected.has(id));
+  return new Set(hasAll ? [...selected].filter((id) => !ids.includes(id)) : [...selected, ...ids]);
+}
+
+export function Box({ items, name, use: { selected, onSelect } }: Props & { name: string }) {
+  if (selected === undefined) return null;
+  const ids = items.map(({ id }) => id);
+  return (
+    <input
+      type="checkbox"
+      aria-label={`Select ${safeLine(name)}`}
+      checked={ids.every((id) => selected.has(id))}
+      onChange={() => onSelect(toggleIds(selected, ids))}
+    />
+  );
+}
+
 /** `items`: all that need the reader and are not put off. */
-export function TriageTools({ items, use }: { items: readonly AttentionItem[]; use: TriageUse }) {
+export function TriageTools({ items, use }: Props) {
   const { filter, onFilter, selected, onSelect } = use;
   const kinds = Object.entries(FILTERS).flatMap(([kind, words]) => {
     const name = kind as Filter;
@@ -56,7 +104,7 @@ export function TriageTools({ items, use }: { items: readonly AttentionItem[]; u
 }
 
 /** `items`: those of the rows that the reader sees. */
-export function SelectionBar({ items, use }: { items: readonly AttentionItem[]; use: TriageUse }) {
+export function SelectionBar({ items, use }: Props) {
   const { selected, onSelect, onDeed } = use;
   if (selected === undefined) return null;
   const chosen = items.filter(({ id }) => selected.has(id));

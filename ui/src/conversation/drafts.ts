@@ -13,46 +13,39 @@ const STORED_MAX_CHARS = 200_000;
 
 const inMemory = new Map<string, string>();
 
-const requestUnder = (sessionKey: string): string => `${STORED_UNDER}${sessionKey}:request`;
-/** For each draft, the id of the request that has begun to send it, or null. Others are not read yet. */
-const requests = new Map<string, string | null>();
-
-/** Returns the id of the request that has begun to send this draft. */
-export function begunRequest(sessionKey: string): string | null {
-  const known = requests.get(sessionKey);
-  if (known !== undefined) return known;
-  const stored = tabStorage()?.getItem(requestUnder(sessionKey)) ?? null;
-  requests.set(sessionKey, stored);
-  return stored;
+function read(name: string): string {
+  return inMemory.get(name) ?? tabStorage()?.getItem(name) ?? "";
 }
+
+function keep(name: string, text: string): void {
+  inMemory.set(name, text);
+  if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(name);
+  else keepInTab(name, text);
+}
+
+const requestUnder = (sessionKey: string): string => `${STORED_UNDER}${sessionKey}:request`;
+
+/** Returns the id of the request that has begun to send this draft, or an empty text. */
+export const begunRequest = (sessionKey: string): string => read(requestUnder(sessionKey));
 
 /**
  * Returns the id of the request that sends this draft. It stays the same until the text changes, so that a
  * message whose sending was interrupted, also by a reload, is sent only once.
  */
 export function requestOf(sessionKey: string): string {
-  const id = begunRequest(sessionKey) ?? newId();
-  requests.set(sessionKey, id);
-  keepInTab(requestUnder(sessionKey), id);
+  const id = begunRequest(sessionKey) || newId();
+  keep(requestUnder(sessionKey), id);
   return id;
 }
 
 /** Has to be called when the message changes: it is another one then. */
-export function forgetRequest(sessionKey: string): void {
-  if (begunRequest(sessionKey) === null) return;
-  requests.set(sessionKey, null);
-  tabStorage()?.removeItem(requestUnder(sessionKey));
-}
+export const forgetRequest = (sessionKey: string): void => keep(requestUnder(sessionKey), "");
 
-export function draftOf(sessionKey: string): string {
-  return inMemory.get(sessionKey) ?? tabStorage()?.getItem(STORED_UNDER + sessionKey) ?? "";
-}
+export const draftOf = (sessionKey: string): string => read(STORED_UNDER + sessionKey);
 
 export function keepDraft(sessionKey: string, text: string): void {
-  inMemory.set(sessionKey, text);
+  keep(STORED_UNDER + sessionKey, text);
   forgetRequest(sessionKey);
-  if (text === "" || text.length > STORED_MAX_CHARS) tabStorage()?.removeItem(STORED_UNDER + sessionKey);
-  else keepInTab(STORED_UNDER + sessionKey, text);
 }
 
 /** A text to add to the field of a session's composer. */

@@ -11,6 +11,7 @@ import { safeText } from "../../../src/core/text/safe-text.ts";
 import { useModelRefs } from "../agents/model-refs.ts";
 import { ask, has, may, wordsOf } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
+import { ActButton } from "../parts/act-button.tsx";
 import { Button } from "../parts/button.tsx";
 import { complain } from "../parts/notices.tsx";
 import { Select } from "../parts/select.tsx";
@@ -18,7 +19,7 @@ import { isProgram } from "../sessions/own-name.ts";
 import { useCommands } from "./commands.tsx";
 import { begunRequest, draftOf, handed, keepDraft, requestOf } from "./drafts.ts";
 import { addPictures, keepPictures, PickPictures, Pictures, picturesOf } from "./pictures.tsx";
-import { currentRun, type Run, type Thread } from "./thread.ts";
+import { currentRun, type Thread } from "./thread.ts";
 
 type Row = NonNullable<Thread["now"]>["session"];
 
@@ -86,7 +87,7 @@ function useDraft(thread: Thread, onSent: () => void) {
   };
   const canSend = text.trim() !== "" || pictures.length > 0;
   // The message has arrived, though its answer was lost.
-  const begun = begunRequest(sessionKey) ?? "";
+  const begun = begunRequest(sessionKey);
   const hasArrived = begun in runs || now?.queue.some(({ runId }) => runId === begun) === true;
   useEffect(() => {
     if (hasArrived && !sending) clear();
@@ -131,31 +132,29 @@ function Buttons(props: {
   sending: boolean;
 }) {
   const { thread, queuedRuns, canSend, onSend, sending } = props;
-  const running = currentRun(thread);
-  const hold = running?.[1].hold;
-  const busy = running !== undefined || queuedRuns > 0;
-  const [stopping, setStopping] = useState<string>();
-  const stop = (): void => {
-    const runId = running?.[0];
-    setStopping(runId);
-    ask("chat.abort", { sessionKey: thread.sessionKey, ...optional({ runId }) }).catch((error: unknown) => {
-      setStopping(undefined);
-      complain(error);
-    });
-  };
+  const [runId, { hold } = {}] = currentRun(thread) ?? [];
+  const busy = runId !== undefined || queuedRuns > 0;
   return (
     <div class="bar send-buttons">
       {queuedRuns > 0 && <span class="soft small queue-note">{`${queuedRuns} queued`}</span>}
       {busy && (
-        <Button
+        <ActButton
           text="Stop"
+          key={`stop ${runId ?? queuedRuns}`}
           data-act="Stop the run"
-          onClick={stop}
-          disabled={stopping !== undefined && stopping === running?.[0]}
+          act={() => ask("chat.abort", { sessionKey: thread.sessionKey, ...optional({ runId }) })}
         />
       )}
-      {running !== undefined && has("runs.hold") && <Hold runId={running[0]} hold={hold} />}
-      {running !== undefined && (
+      {runId !== undefined && has("runs.hold") && (
+        <ActButton
+          text={hold === undefined ? "Hold" : "Release"}
+          key={`${runId} ${hold}`}
+          data-act={hold === undefined ? "Hold the run" : "Release the run"}
+          title={hold === undefined ? "The agent stops before its next tool call" : "The agent continues"}
+          act={() => ask(hold === undefined ? "runs.hold" : "runs.release", { runId })}
+        />
+      )}
+      {runId !== undefined && (
         <Button
           text="Steer"
           disabled={!canSend || sending}
@@ -177,68 +176,27 @@ function Buttons(props: {
   );
 }
 
-function Hold({ runId, hold }: { runId: string; hold: Run["hold"] }) {
-  const [asked, setAsked] = useState<Run["hold"] | "">("");
-  const change = (): void => {
-    setAsked(hold);
-    ask(hold === undefined ? "runs.hold" : "runs.release", { runId }).catch((error: unknown) => {
-      setAsked("");
-      complain(error);
-    });
-  };
-  const isHeld = hold !== undefined;
-  return (
-    <Button
-      text={isHeld ? "Release" : "Hold"}
-      data-act={isHeld ? "Release the run" : "Hold the run"}
-      title={isHeld ? "The agent continues" : "The agent stops before its next tool call"}
-      aria-disabled={asked === hold}
-      onClick={() => asked !== hold && change()}
-    />
-  );
-}
-
-/** Makes the field as high as its text, up to the limit in the style sheet. */
-function useGrowing(text: string) {
-  const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
-    const element = field.current;
-    if (element === null || CSS.supports("field-sizing", "content")) return;
-    element.style.height = "auto";
-    element.style.height = `${element.scrollHeight}px`;
-  }, [text]);
-  return field;
-}
-
 /** Takes files that are dropped on any part of the conversation. */
 function useDrop(field: RefObject<HTMLElement | null>, add: (files: readonly File[]) => void): void {
-  const latest = useRef(add);
-  latest.current = add;
   useEffect(() => {
-    const area = field.current?.closest<HTMLElement>(".conversation");
-    const over = (event: DragEvent): void => {
-      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
-    };
-    const drop = (event: DragEvent): void => {
-      const files = [...(event.dataTransfer?.files ?? [])];
-      if (files.length === 0) return;
+    const take = (event: DragEvent): void => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
       event.preventDefault();
-      latest.current(files);
+      if (event.type === "drop") add([...event.dataTransfer.files]);
     };
-    area?.addEventListener("dragover", over);
-    area?.addEventListener("drop", drop);
-    return () => {
-      area?.removeEventListener("dragover", over);
-      area?.removeEventListener("drop", drop);
-    };
-  }, []);
+    const area = field.current?.closest<HTMLElement>(".conversation");
+    const listening = new AbortController();
+    area?.addEventListener("dragover", take, listening);
+    area?.addEventListener("drop", take, listening);
+    return () => listening.abort();
+  });
 }
 
 /** `row`: undefined if the first message will start the session. */
 function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; onSent: () => void }) {
   const { sessionKey } = thread;
   const { text, write, send, sending, problem, canSend, add } = useDraft(thread, onSent);
-  const field = useGrowing(text);
+  const field = useRef<HTMLTextAreaElement>(null);
   const commands = useCommands(text, write);
   useDrop(field, add);
   useEffect(() => {
@@ -271,7 +229,8 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
       {commands.menu}
       <textarea
         ref={field}
-        rows={1}
+        // For browsers that cannot make the field as high as its text.
+        rows={text.split("\n").length}
         dir="auto"
         aria-label="Message"
         {...commands.field}

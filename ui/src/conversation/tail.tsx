@@ -1,16 +1,15 @@
 // Shows active and queued runs below the stored messages: streamed text and thinking, and queued messages.
 
 import { useComputed } from "@preact/signals";
-import { useContext, useState } from "preact/hooks";
+import { useContext } from "preact/hooks";
 import { optional } from "../../../src/core/optional.ts";
 import { textOf } from "../../../src/core/shapes/message.ts";
 import { safeText } from "../../../src/core/text/safe-text.ts";
 import { ask, has, may } from "../gateway.ts";
 import { awaitedPermission, permissionsOf } from "../inbox/model.ts";
 import { Asked } from "../inbox/permission.tsx";
-import { Button } from "../parts/button.tsx";
+import { ActButton } from "../parts/act-button.tsx";
 import { lazy } from "../parts/lazy.tsx";
-import { complain } from "../parts/notices.tsx";
 import { State } from "../parts/state.tsx";
 import { causeOf, consequenceOf, FIX_WORDS } from "../setup/failed-run.ts";
 import { Byline } from "./entry.tsx";
@@ -62,9 +61,7 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
     timestamp: 0,
     ...optional({ provenance, senderName }),
   } as const;
-  const cancel = (): void => {
-    ask("chat.abort", { sessionKey: thread.sessionKey, runId }).catch(complain);
-  };
+  const { sessionKey } = thread;
   return (
     <li class="entry entry-queued">
       <Byline origin={originOf(message, thread.runs[runId], "")} />
@@ -73,7 +70,9 @@ function Queued({ one, thread }: { one: Now["queue"][number]; thread: Thread }) 
       </div>
       <div class="bar">
         <State state="queued" text={steer === true ? "read before the next step" : "queued"} />
-        {may("operator.write") && <Button text="Cancel" class="quiet" onClick={cancel} />}
+        {may("operator.write") && (
+          <ActButton text="Cancel" class="quiet" act={() => ask("chat.abort", { sessionKey, runId })} />
+        )}
       </div>
     </li>
   );
@@ -105,17 +104,9 @@ function useLives({ thread, live: { list } }: SessionReader) {
 
 function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
   const { key: sessionKey, agentId, failure, spawnedBy } = row;
-  const [retried, setRetried] = useState<string>();
   if (failure === undefined) return null;
   const { runId, code, retriable } = failure;
   const mayRetry = retriable && may("operator.write") && has("runs.retry");
-  const retry = (): void => {
-    setRetried(runId);
-    ask("runs.retry", { runId }).catch((error: unknown) => {
-      setRetried(undefined);
-      complain(error);
-    });
-  };
   return (
     <li class="entry-failure card">
       <strong>{causeOf(code)}</strong>
@@ -127,7 +118,12 @@ function Failure({ row, run }: { row: Now["session"]; run: Run | undefined }) {
         <div class="bar">
           {code in FIX_WORDS && <Fix code={code} agentId={agentId} sessionKey={sessionKey} />}
           {mayRetry && (
-            <Button text="Retry" data-act="Retry the run" disabled={retried === runId} onClick={retry} />
+            <ActButton
+              text="Retry"
+              key={runId}
+              data-act="Retry the run"
+              act={() => ask("runs.retry", { runId })}
+            />
           )}
         </div>
       )}

@@ -252,11 +252,9 @@ function Field({ thread, row, onSent }: { thread: Thread; row: Row | undefined; 
           sendNow();
         }}
       />
-      <div class="bar composer-row">
-        {row !== undefined && !isProgram(row.key) && <Choices thread={thread} row={row} />}
-        <PickPictures onFiles={add} />
-        <Buttons {...{ thread, canSend, sending }} queuedRuns={queuedRuns} onSend={sendNow} />
-      </div>
+      <Buttons {...{ thread, canSend, sending }} queuedRuns={queuedRuns} onSend={sendNow} />
+      {row !== undefined && !isProgram(row.key) && <Choices thread={thread} row={row} />}
+      <PickPictures onFiles={add} />
     </form>
   );
 }
@@ -268,7 +266,7 @@ export function Composer({ thread, onSent }: { thread: Thread; onSent: () => voi
   if ((row === undefined && isStarted) || !may("operator.write")) return null;
   if (row?.archivedAt !== undefined)
     return (
-      <div class="composer row composer-closed">
+      <div class="composer composer-closed">
         <span class="soft">This session is archived and read-only.</span>
         <Button
           text="Restore"

@@ -23,7 +23,7 @@ function Conversations({ onOpen }: { onOpen: (sessionId: string) => void }) {
   if (value === undefined) return <Awaited {...reading} />;
   if (value.conversations.length === 0) return <p>No earlier conversations: this session was never reset.</p>;
   return (
-    <ul class="earlier-list">
+    <ul class="stack earlier-list">
       {value.conversations.map(({ sessionId, endedAt, messages, title = "Untitled" }) => (
         <li key={sessionId} class="line">
           <Button text={title} class="quiet" onClick={() => onOpen(sessionId)} />{" "}
@@ -63,7 +63,7 @@ function Transcript({ sessionId, target }: { sessionId: string; target: string |
     <>
       {before !== undefined && <Button text="Older messages" onClick={() => setPlace({ before })} />}
       <OpenSession.Provider value={session}>
-        <ol ref={list} class="earlier-messages">
+        <ol ref={list} class="stack earlier-messages">
           {itemsOf(threadOf(value)).map((item) => (
             <Entry key={item.id} item={item} />
           ))}

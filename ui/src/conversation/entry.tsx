@@ -208,7 +208,7 @@ function Quiet({ item }: { item: Extract<Item, { kind: "quiet" }> }) {
   );
   const [first, last] = [messages[0], messages.at(-1)].map((one) => clockTime(one?.timestamp ?? 0));
   return (
-    <li class="quiet-turns" data-id={item.id}>
+    <li class="quiet-turns small" data-id={item.id}>
       <details open={open} onToggle={(event) => setChosen(event.currentTarget.open)}>
         <summary class="line soft">
           <span>{counted(item.turns, "silent turn")}</span>

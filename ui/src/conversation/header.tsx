@@ -87,34 +87,29 @@ export function Header({ thread, earlier }: { thread: Thread; earlier: EarlierPl
       <a class="back" href={hrefOf({ view: "sessions" })} aria-label="All sessions">
         ←
       </a>
-      <div class="conversation-title">
-        <h2 class="cut">
-          <AgentMark id={row?.agentId ?? agentIn(thread.sessionKey)} />
-          <Name
-            text={row?.label || row?.displayName || nameOf(thread.sessionKey)}
-            title={thread.sessionKey}
-          />
-        </h2>
-        <div class="bar conversation-facts small soft">
-          {row !== undefined && <Doing row={row} onFailed={() => setFailed(true)} />}
-          {row?.archivedAt !== undefined && <span class="chip">archived</span>}
-          <OutsideChip sessionKey={thread.sessionKey} outside={row?.outside} />
-          {row?.sendPolicy !== undefined && (
-            <span class="chip tone-warn">
-              {row.sendPolicy === "deny" ? "sending denied" : "sending allowed"}
-            </span>
-          )}
-          <Figures thread={thread} />
-          <Parents sessionKey={thread.sessionKey} spawnedBy={row?.spawnedBy} />
-          {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
-          <Button
-            text="Copy key"
-            class="quiet key-copy"
-            data-act=""
-            title={safeLine(thread.sessionKey)}
-            onClick={() => void copyKey(thread.sessionKey)}
-          />
-        </div>
+      <h2 class="cut">
+        <AgentMark id={row?.agentId ?? agentIn(thread.sessionKey)} />
+        <Name text={row?.label || row?.displayName || nameOf(thread.sessionKey)} title={thread.sessionKey} />
+      </h2>
+      <div class="bar conversation-facts small soft">
+        {row !== undefined && <Doing row={row} onFailed={() => setFailed(true)} />}
+        {row?.archivedAt !== undefined && <span class="chip">archived</span>}
+        <OutsideChip sessionKey={thread.sessionKey} outside={row?.outside} />
+        {row?.sendPolicy !== undefined && (
+          <span class="chip tone-warn">
+            {row.sendPolicy === "deny" ? "sending denied" : "sending allowed"}
+          </span>
+        )}
+        <Figures thread={thread} />
+        <Parents sessionKey={thread.sessionKey} spawnedBy={row?.spawnedBy} />
+        {chainId !== undefined && <a href={hrefOf({ view: "flow", chainId })}>flow</a>}
+        <Button
+          text="Copy key"
+          class="quiet small key-copy"
+          data-act=""
+          title={safeLine(thread.sessionKey)}
+          onClick={() => void copyKey(thread.sessionKey)}
+        />
       </div>
       {row !== undefined && wasReset && (
         <Button

@@ -81,7 +81,7 @@ export function OutsideChip({
       {may("operator.admin") && coversAll() && (
         <Button
           text="Release it"
-          class="quiet"
+          class="quiet small"
           data-act="Release the session from what it has read"
           title="It acts freely until it reads something from outside again"
           onClick={() => void release()}

@@ -55,7 +55,7 @@ function Row(props: { class?: string; line: ComponentChildren; inside: () => Com
   const [open, setOpen] = useState(false);
   return (
     <details class={props.class} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{props.line}</summary>
+      <summary class="row">{props.line}</summary>
       {open && <div class="stack step-inside">{props.inside()}</div>}
     </details>
   );

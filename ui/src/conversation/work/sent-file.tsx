@@ -55,7 +55,7 @@ export function SentFileView({ file }: { file: SentFile }) {
   const read = (): Promise<Data> => readParts((from) => ask("chat.file", { ...about, ...from }));
   const words = `${safeLine(name)}, ${size(bytes)}`;
   return (
-    <div class="sent-file">
+    <div class="stack sent-file">
       {isPicture(mimeType) && (
         <LazyPicture id={`${sessionKey} ${fileId}`} bytes={bytes} words={words} read={read} />
       )}

@@ -44,7 +44,7 @@ function Terminal({ command, output, fields }: { command: string; output: string
     ...(typeof durationMs === "number" ? [duration(durationMs)] : []),
   ];
   return (
-    <div class="terminal">
+    <div class="stack terminal">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling box must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: it is no group of fields */}
       <pre class="sunken" tabIndex={0} role="group" aria-label="Terminal">
@@ -64,7 +64,7 @@ function Terminal({ command, output, fields }: { command: string; output: string
 function Figure(props: { caption: string; isCode?: true; children: ComponentChildren }) {
   const { caption, isCode, children } = props;
   return (
-    <figure class="tool-figure">
+    <figure class="stack">
       <figcaption class={isCode ? "soft mono" : "soft"}>
         <Name text={caption} />
       </figcaption>
@@ -121,13 +121,13 @@ function Change({ path, edits }: { path: string; edits: readonly Edit[] }) {
 /** Shows web pages with their addresses and texts. An address opens only if it is one of the web. */
 function Links({ pages }: { pages: readonly Fields[] }) {
   return (
-    <ul class="stack tool-links">
+    <ul class="stack">
       {pages.slice(0, ROWS_MAX).map((page, at) => {
         const url = text(page.url) ?? "";
         const title = text(page.title) ?? url;
         const words = text(page.snippet) ?? text(page.text);
         return (
-          <li key={at}>
+          <li key={at} class="stack">
             {/^https?:\/\//.test(url) ? (
               <a href={url} target="_blank" rel="noopener noreferrer">
                 <Name text={title} title={url} />
@@ -312,14 +312,18 @@ export function Failure({ result }: { result: ToolResult }) {
   const { error, message, hint, code } = fieldsOf(value);
   const words = value === undefined ? raw || "The tool gave no reason." : (text(error) ?? text(message));
   return (
-    <div class="tool-error">
+    <div class="stack tool-error">
       {words === undefined ? (
         <Value name="Error" value={value} depth={0} />
       ) : (
         <Code name="Error" text={words} />
       )}
       {typeof hint === "string" && <Name as="p" text={hint} />}
-      {typeof code === "string" && <span class="chip">{safeLine(code)}</span>}
+      {typeof code === "string" && (
+        <p>
+          <span class="chip">{safeLine(code)}</span>
+        </p>
+      )}
     </div>
   );
 }

@@ -18,7 +18,7 @@ import { Name, SessionLink } from "../parts/name.tsx";
 import { nameOf } from "../parts/names.ts";
 import { State } from "../parts/state.tsx";
 import { Cost, Time } from "../parts/time.tsx";
-import { receiptWord } from "../parts/words.ts";
+import { outcomeWord, receiptWord } from "../parts/words.ts";
 import { edit } from "./drafts.ts";
 import { fork, mayFork } from "./fork.ts";
 import { holds, type Item, type TextItem } from "./items.ts";
@@ -32,13 +32,6 @@ import { JobCard } from "./work/job-card.tsx";
 import { jobResultOf } from "./work/job-result.ts";
 import { SentFileView, sentFilesIn } from "./work/sent-file.tsx";
 import { Steps } from "./work/steps.tsx";
-
-const STATE_WORDS: Readonly<Record<string, string>> = {
-  ok: "done",
-  error: "failed",
-  timeout: "timed out",
-  aborted: "stopped",
-};
 
 function Author({ origin }: { origin: Origin }) {
   const { manner, who, sessionKey, to, marks } = origin;
@@ -179,7 +172,7 @@ function RunEnd({ id, run, silent }: { id: string; run: Run; silent: boolean }) 
   const cost = usage?.cost.total ?? 0;
   return (
     <li class="line run-end small" data-id={id}>
-      <State state={state} text={silent && state === "ok" ? "no reply" : (STATE_WORDS[state] ?? state)} />
+      <State state={state} text={silent && state === "ok" ? "no reply" : outcomeWord(state)} />
       {facts.map((fact) => (
         <span key={fact}>{fact}</span>
       ))}

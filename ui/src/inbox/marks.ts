@@ -1,6 +1,7 @@
 // The mark, the tone and the actions of a row of the inbox. Pure.
 
 import type { AttentionItem } from "../../../src/contract/methods/attention.ts";
+import { outcomeWord } from "../parts/words.ts";
 import { TONES, type Tone } from "../styles/tones.ts";
 
 /** Maximum number of rows that each group shows before the reader asks for more. */
@@ -29,13 +30,6 @@ export function toneOf({ kind, state, hold }: AttentionItem): Tone {
   return state === undefined ? "warn" : (TONES[state] ?? "quiet");
 }
 
-const STATE_WORDS: Readonly<Record<string, string>> = {
-  error: "failed",
-  timeout: "timed out",
-  ok: "done",
-  aborted: "stopped",
-};
-
 export function styleOf(action: AttentionItem["actions"][number]): string {
   return action === "approve" || action === "answer" ? "primary" : action === "dismiss" ? "quiet" : "";
 }
@@ -43,6 +37,6 @@ export function styleOf(action: AttentionItem["actions"][number]): string {
 /** Returns the text of an item's mark: for a plain run its state, otherwise its kind. */
 export function markOf({ kind, state = "run", hold }: AttentionItem): string {
   if (hold === "held") return hold;
-  if (kind === "run") return STATE_WORDS[state] ?? state;
+  if (kind === "run") return outcomeWord(state);
   return kind === "node" ? "device" : kind;
 }

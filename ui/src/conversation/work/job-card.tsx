@@ -7,15 +7,9 @@ import { StepChips } from "../../labels/chips.tsx";
 import { Name, SessionLink } from "../../parts/name.tsx";
 import { State } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
+import { outcomeWord } from "../../parts/words.ts";
 import { Prose } from "../text/text.tsx";
 import type { jobResultOf } from "./job-result.ts";
-
-const WORDS: Readonly<Record<string, string>> = {
-  ok: "done",
-  error: "failed",
-  timeout: "timed out",
-  aborted: "stopped",
-};
 
 export function JobCard(props: {
   job: NonNullable<ReturnType<typeof jobResultOf>>;
@@ -29,7 +23,7 @@ export function JobCard(props: {
     <div class="job-card">
       <div class="line byline">
         <SessionLink sessionKey={sessionKey} />
-        <State state={status} text={WORDS[status] ?? status} />
+        <State state={status} text={outcomeWord(status)} />
         {facts.map((fact) => (
           <span key={fact} class="soft number">
             <Name text={fact} />

@@ -253,21 +253,13 @@ function freshItems(thread: Thread): Item[] {
   return items.list;
 }
 
-function isSameStep(a: Step, b: Step): boolean {
-  if (a.id !== b.id) return false;
-  return a.kind === "call" ? b.kind === "call" && a.result === b.result : b.kind === "thought";
-}
-
-function isSame(a: Item, b: Item): boolean {
-  if ("atMs" in a && "atMs" in b) return a.kind === b.kind && a.atMs === b.atMs;
-  if (a.kind === "end" && b.kind === "end") return a.run === b.run && a.silent === b.silent;
-  if (a.kind === "quiet" && b.kind === "quiet")
-    return a.items.length === b.items.length && a.items.every((item, at) => item === b.items[at]);
-  if (a.kind === "message" && b.kind === "message")
-    return a.message === b.message && a.run === b.run && a.headed === b.headed;
-  if (a.kind !== "work" || b.kind !== "work" || a.run !== b.run || a.headed !== b.headed) return false;
-  const steps = b.steps;
-  return a.steps.length === steps.length && a.steps.every((step, at) => isSameStep(step, steps[at] as Step));
+/** Compares values with all that is in them. Messages and runs that did not change are the same objects. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  const names = Object.keys(a);
+  if (names.length !== Object.keys(b).length) return false;
+  return names.every((name) => isSame(Reflect.get(a, name), Reflect.get(b, name)));
 }
 
 /** `before`: the previous items. Objects and ids of unchanged ones are reused. */

@@ -71,40 +71,30 @@ export function withNow(thread: Thread, page: Page): Thread {
   return { ...thread, runs, compactions, labels, thinkingLevel, now };
 }
 
-/** Adds the page before the window. If the window is then too long, drops messages at its end. */
-export function withOlder(thread: Thread, page: Page): Thread {
+/** Adds the page before or after the window. `keep`: which messages stay if the window is then too long. */
+function addPage(thread: Thread, page: Page, side: "before" | "after", keep: "oldest" | "newest"): Thread {
   const known = new Set(thread.messages.map(({ id }) => id));
-  const all = [...page.messages.filter(({ id }) => !known.has(id)), ...thread.messages];
-  const messages = all.slice(0, WINDOW_MAX);
-  const runs = neededRuns(messages, newerRuns(thread.runs, page));
-  const cut = messages.length < all.length;
+  const fresh = page.messages.filter(({ id }) => !known.has(id));
+  const sides = side === "before" ? [fresh, thread.messages] : [thread.messages, fresh];
+  const all = fresh.length === 0 ? thread.messages : sides.flat();
+  const over = all.length > WINDOW_MAX;
+  const messages = !over ? all : keep === "oldest" ? all.slice(0, WINDOW_MAX) : all.slice(-WINDOW_MAX);
+  const now = withNow(thread, page);
+  const { nextBefore } = side === "before" ? page : thread;
+  const { nextAfter } = side === "after" ? page : thread;
   return {
-    ...thread,
+    ...now,
     messages,
-    runs,
-    nextBefore: page.nextBefore,
-    compactions: { ...page.compactions, ...thread.compactions },
-    labels: { ...page.labels, ...thread.labels },
-    nextAfter: cut ? messages.at(-1)?.id : thread.nextAfter,
+    runs: neededRuns(messages, now.runs),
+    nextBefore: over && keep === "newest" ? messages[0]?.id : nextBefore,
+    nextAfter: over && keep === "oldest" ? messages.at(-1)?.id : nextAfter,
   };
 }
 
-/** Adds the page after the window. `keep`: which messages stay if the window is then too long. */
-export function withNewer(thread: Thread, page: Page, keep: "oldest" | "newest"): Thread {
-  const known = new Set(thread.messages.map(({ id }) => id));
-  const fresh = page.messages.filter(({ id }) => !known.has(id));
-  const all = fresh.length === 0 ? thread.messages : [...thread.messages, ...fresh];
-  const over = all.length > WINDOW_MAX;
-  const messages = !over ? all : keep === "oldest" ? all.slice(0, WINDOW_MAX) : all.slice(-WINDOW_MAX);
-  const told = withNow(thread, page);
-  return {
-    ...told,
-    messages,
-    runs: neededRuns(messages, told.runs),
-    nextBefore: over && keep === "newest" ? messages[0]?.id : thread.nextBefore,
-    nextAfter: over && keep === "oldest" ? messages.at(-1)?.id : page.nextAfter,
-  };
-}
+export const withOlder = (thread: Thread, page: Page): Thread => addPage(thread, page, "before", "oldest");
+
+export const withNewer = (thread: Thread, page: Page, keep: "oldest" | "newest"): Thread =>
+  addPage(thread, page, "after", keep);
 
 export function currentRun(thread: Thread): [string, Run] | undefined {
   return Object.entries(thread.runs).find(([, { state }]) => state === "running" || state === "waiting");

@@ -22,25 +22,21 @@ function Search() {
   );
   const input = useRef<HTMLInputElement>(null);
   const { search } = wish.value;
-  /** The text that was in the field when Enter was pressed, before its matches were read. */
-  const [entered, setEntered] = useState<string>();
-  const { lines, of } = picture.value;
-  const isRead = of === wish.value && lines[0]?.kind !== "more";
-  const hasMatch = lines.length > 0;
   const listOf = () => input.current?.closest(".sessions")?.querySelector<HTMLElement>("[data-list]");
-  useEffect(() => {
-    if (entered === undefined || !isRead || entered !== search.trim()) return;
-    setEntered(undefined);
-    if (hasMatch) listOf()?.focus();
-    else if (has("sessions.search")) searchMessages(entered);
-  });
+  /** Goes to the matches of a text. If there are none, searches the messages for it. */
+  const enter = async (text: string): Promise<void> => {
+    await want({ search: text });
+    const [first] = picture.value.lines;
+    // The matches did not come, or the text was changed meanwhile.
+    if (first?.kind === "more" || wish.value.search !== text) return;
+    if (first !== undefined) listOf()?.focus();
+    else if (has("sessions.search")) searchMessages(text);
+  };
   const press = (event: KeyboardEvent & { currentTarget: HTMLInputElement }): void => {
     const action = pressed("rows", event);
-    const text = event.currentTarget.value;
-    if (action === "choose" && text.trim() !== "") {
-      if (text.trim() !== search.trim()) want({ search: text });
-      setEntered(text.trim());
-    } else if (listOf() != null || (action !== "next" && action !== "choose")) return;
+    const text = event.currentTarget.value.trim();
+    if (action === "choose" && text !== "") void enter(text);
+    else if (listOf() != null || (action !== "next" && action !== "choose")) return;
     // Without a list, the key must not move the focus to a list elsewhere in the view.
     event.preventDefault();
   };
@@ -59,10 +55,7 @@ function Search() {
       title="Part of a title or a key"
       defaultValue={search}
       maxLength={SEARCH_MAX_CHARS}
-      onInput={(event) => {
-        setEntered(undefined);
-        typed(event.currentTarget.value);
-      }}
+      onInput={(event) => typed(event.currentTarget.value)}
       onKeyDown={press}
     />
   );

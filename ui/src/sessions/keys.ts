@@ -8,19 +8,6 @@ type Deed =
   | { readonly kind: "turn"; readonly open: boolean }
   | { readonly kind: "choose" };
 
-/** Returns the row next to `at` in this direction, or else in the other one. */
-function rowNear(lines: readonly ForestLine[], at: number, step: 1 | -1): number | undefined {
-  const last = lines.length - 1;
-  const from = Math.min(Math.max(at, 0), last);
-  for (let index = from; index >= 0 && index <= last; index += step) {
-    if (lines[index]?.kind === "row") return index;
-  }
-  for (let index = from; index >= 0 && index <= last; index -= step) {
-    if (lines[index]?.kind === "row") return index;
-  }
-  return undefined;
-}
-
 /** `at`: the active row. `pageRows`: the number of visible rows. */
 export function deedOf(
   action: ActionOf<"rows"> | undefined,
@@ -31,7 +18,11 @@ export function deedOf(
   const line = lines[at];
   if (line?.kind !== "row") return undefined;
   const by = stepOf(action, pageRows);
-  if (by !== undefined) return { kind: "move", at: rowNear(lines, at + by, by > 0 ? 1 : -1) ?? at };
+  if (by !== undefined) {
+    const rows = lines.flatMap(({ kind }, index) => (kind === "row" ? index : []));
+    const near = by > 0 ? rows.find((row) => row >= at + by) : rows.findLast((row) => row <= at + by);
+    return { kind: "move", at: near ?? rows.at(by > 0 ? -1 : 0) ?? at };
+  }
   switch (action) {
     case "open": {
       if (line.open === undefined) return { kind: "move", at };

@@ -26,6 +26,7 @@ const KEYS_MAX = 200;
 const NEWS_MAX = 2_000;
 const BATCH_MS = 250;
 const KEPT_ROWS_MAX = 300;
+const HELD_MS = 2_500;
 /** Delay between an event and reading the counts beside the filters. */
 const COUNTS_MS = 2_000;
 /** Maximum number of ancestors of the open session that are read. It is larger than any spawn depth. */
@@ -38,8 +39,6 @@ interface Picture {
   readonly lines: readonly ForestLine[];
   readonly moved: boolean;
   readonly loading?: boolean;
-  /** The reader's choices for which it was read. */
-  readonly of?: Wish;
 }
 
 const UNREAD: Picture = { lines: [], moved: false, loading: true };
@@ -86,7 +85,7 @@ function draw(moved: boolean): void {
   if (top?.busy === true && top.keys.length === 0 && picture.value.lines.length > 0) return;
   unsettled.value = forest.unsettled();
   const lines = forest.lines((key) => open.has(key));
-  picture.value = { lines: withPinned(lines), moved, of: wish.value };
+  picture.value = { lines: withPinned(lines), moved };
 }
 
 function filters(): ParamsOf<"sessions.list"> {
@@ -182,24 +181,12 @@ async function readRows(keys: readonly string[]): Promise<void> {
   draw(!held);
 }
 
-/** Returns whether a change of a child does not affect the counts and sums of its parent. */
-function isCountedAlike(before: ListedRow, now: ListedRow): boolean {
-  const [was, is] = [before, now].map(({ state, failure, totalTokens, below }) => [
-    ...[state === "idle", failure !== undefined, totalTokens],
-    ...[below?.sessions, below?.tokens, below?.cost],
-  ]);
-  return was?.join() === is?.join();
-}
-
 /** Notes that the parents have changed, too, because their rows count their children. */
 function noteParents(asked: readonly string[], rows: readonly ListedRow[]): void {
-  const found = new Map(rows.map((row) => [row.key, row]));
-  for (const key of asked) {
-    const [before, now] = [forest.row(key), found.get(key)];
-    const parent = (now ?? before)?.spawnedBy;
+  const parents = [...asked.map((key) => forest.row(key)), ...rows].map((row) => row?.spawnedBy);
+  for (const parent of parents) {
     // A parent that is not loaded may be below a row that is.
     if (parent === undefined || (forest.flat && forest.row(parent) === undefined)) continue;
-    if (before !== undefined && now !== undefined && isCountedAlike(before, now)) continue;
     news.add(parent);
     tellNews();
   }
@@ -238,19 +225,21 @@ function readAgain(): void {
   findRevealed();
 }
 
-function beginAnew(): void {
+async function beginAnew(): Promise<void> {
   generation++;
   news.clear();
   forest = new Forest(isFlat());
-  void readBranch(TOP, true);
+  const read = readBranch(TOP, true);
   draw(false);
   findRevealed();
+  await read;
 }
 
-export function want(change: Partial<Wish>): void {
+/** Resolves when the first rows that fit were read. */
+export async function want(change: Partial<Wish>): Promise<void> {
   wish.value = { ...wish.value, ...change };
   filter("sessions", queryOf(wish.value));
-  beginAnew();
+  await beginAnew();
 }
 
 /** Expands or collapses a session, so that its children are shown or hidden. */
@@ -307,24 +296,22 @@ export function readMore(parent: string): void {
   void readBranch(parent);
 }
 
-/** Keeps the rows in place until `letGo` is called with the same `who`. */
-export function hold(who: string): void {
-  holders.add(who);
+/** Keeps the rows in place until `letGo` is called for the same reason. */
+export function hold(reason: "pointer" | "use"): void {
+  holders.add(reason);
 }
 
-export function letGo(who: string): void {
-  if (holders.delete(who) && holders.size === 0) showNews();
+export function letGo(reason: "pointer" | "use"): void {
+  if (holders.delete(reason) && holders.size === 0) showNews();
 }
 
-const timers = new Map<string, () => void>();
+let endUse = (): void => {};
 
-export function holdFor(who: string, ms: number): void {
-  timers.get(who)?.();
-  hold(who);
-  timers.set(
-    who,
-    after(ms, () => letGo(who)),
-  );
+/** Keeps the rows in place for a time after a key press, a touch or a scroll. */
+export function holdForUse(): void {
+  endUse();
+  hold("use");
+  endUse = after(HELD_MS, () => letGo("use"));
 }
 
 /** Moves the rows now, even if they should be kept in place. */
@@ -346,8 +333,7 @@ export function follow(): () => void {
     whenConnected(readAgain),
   ];
   return () => {
-    for (const end of ends) end();
-    for (const end of timers.values()) end();
+    for (const end of [...ends, endUse]) end();
     holders.clear();
     generation++;
   };
@@ -359,7 +345,7 @@ effect(() => {
   untracked(() => {
     if (text === queryOf(wish.value)) return;
     wish.value = wishOf(text);
-    if (stage.value.kind === "signed-in") beginAnew();
+    if (stage.value.kind === "signed-in") void beginAnew();
     else forest = new Forest(isFlat());
   });
 });

@@ -22,7 +22,7 @@ import { deedOf } from "./keys.ts";
 import {
   follow,
   hold,
-  holdFor,
+  holdForUse,
   letGo,
   picture,
   readMore,
@@ -35,9 +35,6 @@ import {
 import { lineStyle, rowId, SessionRow } from "./row.tsx";
 import { shiftOf } from "./shift.ts";
 import { isFiltered, wish } from "./wish.ts";
-
-/** Time for which rows are kept in place after a key press, a touch or a scroll. */
-const HELD_MS = 2_500;
 
 /** The line after the loaded rows of a branch, which loads the next page when it is drawn. */
 function More({ line }: { line: Extract<ForestLine, { kind: "more" }> }) {
@@ -142,7 +139,7 @@ function Frame(props: {
   const { within, onUse, children } = props;
   const touch = (): void => {
     onUse();
-    holdFor("touch", HELD_MS);
+    holdForUse();
   };
   useEffect(() => () => letGo("pointer"), []);
   return (
@@ -174,7 +171,7 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
     if (deed === undefined || line === undefined) return;
     event.preventDefault();
     leave();
-    holdFor("keys", HELD_MS);
+    holdForUse();
     if (deed.kind === "choose") go({ view: "sessions", key: line.key });
     else if (deed.kind === "turn") toggle(line.key, deed.open);
     else {

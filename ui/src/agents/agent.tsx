@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { AgentDetails } from "../../../src/contract/methods/agents.ts";
+import { safeLine } from "../../../src/core/text/safe-text.ts";
 import { coversAll, has } from "../gateway.ts";
 import { counted } from "../parts/format.ts";
 import { Name } from "../parts/name.tsx";
@@ -42,7 +43,7 @@ function Tools({ agent: { tools = [], withheld = [] } }: { agent: AgentDetails }
       {withheld.length > 0 && (
         <details>
           <summary>{counted(withheld.length, "other tool")} withheld</summary>
-          <ul class="withheld">
+          <ul class="stack withheld">
             {withheld.map(({ name, reason }) => (
               <li key={name}>
                 <Name as="code" text={name} /> <Name as="span" class="soft" text={reason} />
@@ -55,76 +56,49 @@ function Tools({ agent: { tools = [], withheld = [] } }: { agent: AgentDetails }
   );
 }
 
-function Code({ text }: { text: string }) {
-  return <Name as="code" text={text} />;
-}
-
-function ChosenModel({ agent: { program } }: { agent: AgentDetails }) {
-  return (
-    <>
-      chosen by its program
-      {program !== undefined && (
-        <>
-          , <Code text={program} />
-        </>
-      )}
-    </>
-  );
-}
-
 /** Shows the settings in force, for readers who have no form for them. */
 function Values({ agent }: { agent: AgentDetails }) {
-  const { sandbox, sources = {}, spawns, budget } = agent;
-  const source = (path: string): string | undefined => {
-    const from = sources[path];
-    return from === undefined ? undefined : SOURCES[from];
-  };
+  const { model, fallbackModels, sandbox, sources = {}, spawns, budget, program, workspace } = agent;
   const isAcp = agent.runtime === "acp";
-  return (
-    <>
-      <Setting name="Model" source={isAcp ? undefined : source("model")}>
-        {isAcp ? <ChosenModel agent={agent} /> : <Code text={agent.model} />}
-      </Setting>
-      {!isAcp && (
-        <Setting name="Fallbacks" source={source("fallbackModels")}>
-          {agent.fallbackModels.length === 0 ? "none" : <Name text={agent.fallbackModels.join(", then ")} />}
+  const fallbacks = fallbackModels.length === 0 ? "none" : fallbackModels.join(", then ");
+  const network = sandbox.mode === "off" ? "" : `, ${sandbox.network ? "with" : "without"} network`;
+  const backend = sandbox.mode === "off" ? "" : `, ${sandbox.backend}`;
+  const limits = budget === undefined ? "no limit" : budgetWords(agent).join("; ");
+  const settings: readonly (readonly [name: string, path: string, value: ComponentChildren])[] = [
+    isAcp
+      ? ["Model", "", `chosen by its program${program === undefined ? "" : `, ${safeLine(program)}`}`]
+      : ["Model", "model", <Name key="model" as="code" text={model} />],
+    ["Fallbacks", "fallbackModels", !isAcp && <Name text={fallbacks} />],
+    ["Thinking", "thinking", agent.thinking],
+    ["Sandbox", "sandbox.mode", `${sandbox.mode}${backend}${network}`],
+    [
+      "Budget",
+      budget?.dailyCost === undefined ? "budget.dailyTokens" : "budget.dailyCost",
+      agent.today !== undefined && limits,
+    ],
+    ["Calls per run", "maxModelCalls", `at most ${agent.maxModelCalls.toLocaleString()}`],
+    [
+      "May spawn",
+      "subagents.allowAgents",
+      <Name key="spawns" text={spawns.includes("*") ? "every agent" : ["itself", ...spawns].join(", ")} />,
+    ],
+    ["Workspace", "workspace", workspace !== undefined && <Name as="code" text={workspace} />],
+  ];
+  return settings.map(([name, path, value]) => {
+    const source = sources[path];
+    return (
+      value && (
+        <Setting key={name} name={name} source={source && SOURCES[source]}>
+          {value}
         </Setting>
-      )}
-      <Setting name="Thinking" source={source("thinking")}>
-        {agent.thinking}
-      </Setting>
-      <Setting name="Sandbox" source={source("sandbox.mode")}>
-        {sandbox.mode}
-        {sandbox.mode !== "off" && `, ${sandbox.backend}, ${sandbox.network ? "with" : "without"} network`}
-      </Setting>
-      {agent.today !== undefined && (
-        <Setting
-          name="Budget"
-          source={
-            budget && source(budget.dailyCost === undefined ? "budget.dailyTokens" : "budget.dailyCost")
-          }
-        >
-          {budget === undefined ? "no limit" : budgetWords(agent).join("; ")}
-        </Setting>
-      )}
-      <Setting name="Calls per run" source={source("maxModelCalls")}>
-        at most {agent.maxModelCalls.toLocaleString()}
-      </Setting>
-      <Setting name="May spawn" source={source("subagents.allowAgents")}>
-        <Name text={spawns.includes("*") ? "every agent" : ["itself", ...spawns].join(", ")} />
-      </Setting>
-      {agent.workspace !== undefined && (
-        <Setting name="Workspace" source={source("workspace")}>
-          <Code text={agent.workspace} />
-        </Setting>
-      )}
-    </>
-  );
+      )
+    );
+  });
 }
 
 function Settings({ agent, inForm }: { agent: AgentDetails; inForm: boolean }) {
   return (
-    <dl class="settings card">
+    <dl class="facts settings card">
       {!inForm && <Values agent={agent} />}
       {agent.tools !== undefined && (
         <Setting name="Tools">

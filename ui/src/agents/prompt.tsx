@@ -35,7 +35,7 @@ function Parts({ agentId }: { agentId: string }) {
   const { parts, tools, skipped } = read.value;
   return (
     <>
-      <ul class="prompt-parts">
+      <ul class="stack">
         {parts.map((part, at) => (
           <Part key={`${at} ${part.title}`} part={part} />
         ))}

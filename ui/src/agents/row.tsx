@@ -115,7 +115,7 @@ export function AgentRow(props: RowProps) {
         </h3>
         <Work {...props} />
       </div>
-      <div class="agent-acts">
+      <div class="row agent-acts">
         {mayEditAgents() && !isOutside ? (
           <ModelChoice agent={agent} onSaved={onChange} />
         ) : (

@@ -3,7 +3,6 @@
 //      leave the document, and the Tab key reaches nothing inside a row.
 // SP2: if rows above the visible rows move, the visible rows stay in place. A new list starts at its top.
 
-import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { has } from "../gateway.ts";
 import { pressed } from "../keys/table.ts";
@@ -12,7 +11,6 @@ import { Button } from "../parts/button.tsx";
 import { Awaited } from "../parts/failure.tsx";
 import { Name } from "../parts/name.tsx";
 import { go } from "../route.ts";
-import { arrive } from "./motion.ts";
 import { VirtualList } from "./virtual-list.tsx";
 import "./sessions.css";
 import { Bar } from "./bar.tsx";
@@ -63,13 +61,21 @@ function News() {
   );
 }
 
-/** Shows how rows in sight have moved. `scrolled`: pixels by which the list was scrolled meanwhile. */
+const MOTION = { duration: 180, easing: "ease-out" };
+/** A row that comes from farther away is drawn as if it came from here. */
+const WAY_MAX_PX = 160;
+
+/**
+ * Moves the rows in sight from their old places to their new ones, unless the reader prefers no motion. New
+ * rows fade in. `scrolled`: pixels by which the list was scrolled meanwhile.
+ */
 function showMoves(
   before: readonly ForestLine[],
   lines: readonly ForestLine[],
   box: Element,
   scrolled: number,
 ) {
+  if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   const places = new Map(before.map(({ key }, at) => [key, at]));
   const first = Math.floor(box.scrollTop / ROW_HEIGHT);
   for (const [at, { key }] of lines
@@ -77,25 +83,27 @@ function showMoves(
     .entries()) {
     const was = places.get(key);
     const fromY = was === undefined ? undefined : (was - first - at) * ROW_HEIGHT + scrolled;
-    arrive(document.getElementById(rowId(key)), fromY);
+    if (fromY === 0) continue;
+    const way = Math.max(-WAY_MAX_PX, Math.min(WAY_MAX_PX, fromY ?? 0));
+    const frames = fromY === undefined ? { opacity: [0, 1] } : { translate: [`0 ${way}px`, "0 0"] };
+    document.getElementById(rowId(key))?.animate(frames, MOTION);
   }
 }
 
 /** Manages the scroll position: keeps visible rows in place, and scrolls to the selected row. */
 function useBox(lines: readonly ForestLine[], selected: string | undefined) {
-  const frame = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const before = useRef<readonly ForestLine[]>(lines);
   /** The last selected row to which the list has scrolled, or from which the reader has scrolled away. */
   const met = useRef<string | undefined>(undefined);
   /** Search and filters at the last change. If they differ now, the list scrolls to its top. */
   const wished = useRef(wish.value);
   const { moved } = picture.value;
-  const box = (): HTMLElement | null => frame.current?.querySelector<HTMLElement>(".virtual-list") ?? null;
   const leave = (): void => {
     met.current = selected;
   };
   const show = (at: number): void => {
-    const element = box();
+    const element = box.current;
     if (element === null) return;
     const top = at * ROW_HEIGHT;
     const bottom = top + ROW_HEIGHT - element.clientHeight;
@@ -103,7 +111,7 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
     else if (bottom > element.scrollTop) element.scrollTop = bottom;
   };
   useLayoutEffect(() => {
-    const element = box();
+    const element = box.current;
     if (wished.current !== wish.value) {
       wished.current = wish.value;
       leave();
@@ -126,42 +134,13 @@ function useBox(lines: readonly ForestLine[], selected: string | undefined) {
     met.current = selected;
     show(at);
   }, [lines, selected]);
-  const rowsInSight = (): number => Math.max(2, Math.floor((box()?.clientHeight ?? 0) / ROW_HEIGHT));
-  return { frame, show, leave, rowsInSight };
-}
-
-/** Shows the frame around the tree. While the pointer or a finger is over the frame, no row moves. */
-function Frame(props: {
-  within: RefObject<HTMLDivElement | null>;
-  onUse: () => void;
-  children: ComponentChildren;
-}) {
-  const { within, onUse, children } = props;
-  const touch = (): void => {
-    onUse();
-    holdForUse();
-  };
-  useEffect(() => () => letGo("pointer"), []);
-  return (
-    <div
-      ref={within}
-      class="session-frame"
-      onPointerEnter={(event) => event.pointerType === "mouse" && hold("pointer")}
-      onPointerLeave={() => letGo("pointer")}
-      onTouchStart={touch}
-      onTouchMove={touch}
-      onWheel={onUse}
-      onPointerDown={onUse}
-    >
-      <News />
-      {children}
-    </div>
-  );
+  const rowsInSight = (): number => Math.max(2, Math.floor((box.current?.clientHeight ?? 0) / ROW_HEIGHT));
+  return { box, show, leave, rowsInSight };
 }
 
 function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: string | undefined }) {
   const [chosen, setChosen] = useState<string>();
-  const { frame, show, leave, rowsInSight } = useBox(lines, selected);
+  const { box, show, leave, rowsInSight } = useBox(lines, selected);
   const indexOfKey = (key: string | undefined): number =>
     key === undefined ? -1 : lines.findIndex((line) => line.key === key);
   const active = [chosen, selected].map(indexOfKey).find((at) => at >= 0) ?? 0;
@@ -187,24 +166,36 @@ function Tree({ lines, selected }: { lines: readonly ForestLine[]; selected: str
     const marks = { selected: line.key === selected, active: index === active, tree: isTree };
     return <SessionRow key={line.key} line={line} {...marks} />;
   };
-  const attributes = {
-    role: "tree",
-    tabIndex: 0,
-    "data-list": "",
-    "aria-label": isFiltered.value ? "Matching sessions" : "Sessions",
-    "aria-activedescendant": rowId(lines[active]?.key ?? ""),
+  const touch = (): void => {
+    leave();
+    holdForUse();
   };
+  useEffect(() => () => letGo("pointer"), []);
   return (
-    <Frame within={frame} onUse={leave}>
+    // While the pointer or a finger is over it, no row moves.
+    <div
+      class="session-frame"
+      onPointerEnter={(event) => event.pointerType === "mouse" && hold("pointer")}
+      onPointerLeave={() => letGo("pointer")}
+      onTouchStart={touch}
+      onTouchMove={touch}
+      onWheel={leave}
+      onPointerDown={leave}
+    >
+      <News />
       <VirtualList
-        class="session-list"
-        count={lines.length}
-        rowHeight={ROW_HEIGHT}
-        attributes={attributes}
+        box={box}
+        class="virtual-list session-list"
+        role="tree"
+        tabIndex={0}
+        data-list=""
+        aria-label={isFiltered.value ? "Matching sessions" : "Sessions"}
+        aria-activedescendant={rowId(lines[active]?.key ?? "")}
         onKeyDown={press}
+        count={lines.length}
         row={draw}
       />
-    </Frame>
+    </div>
   );
 }
 
